@@ -190,11 +190,17 @@ def atlas(folder: str, **of_what: Any) -> None:
     """Make an atlas of your own, for --atlas FOLDER."""
     made = brainlsap.make_atlas(folder, **of_what)
     left, right, middle = (sum(made.regions["hemisphere"] == one) for one in "LRM")
-    print(f"Atlas: {Path(folder)} ({len(made)} regions, {made.cortex.sum()} cortical)")
+    print(f"Atlas: {Path(folder)} ({len(made)} regions: {made.count_structures()})")
     full = "" if made.full_names == made.names else f"; in reports {made.full_names[0]}"
     print(f"Names: {listed(made.names, 3)}{full}")
     print(f"Sides: {left} left, {right} right, {middle} in the middle")
     print(f"Subcortex: {', '.join(made.regions['name'][~made.cortex]) or 'none'}")
+    if unknown := listed(made.regions["name"][made.is_unknown], 8):
+        print(f"Not known to be cortex, but counted with it: {unknown}")
+        print("A column structure (cortex, subcortex) in the table of labels says it.")
+    is_sided = (made.regions["hemisphere"] != "M") | made.regions["x"].notna()
+    if sideless := listed(made.regions["name"][made.cortex & ~is_sided], 8):
+        print(f"No side in name, column or place, so taken for the middle: {sideless}")
     if made.regions["x"].isna().all():
         print("Coordinates: none, so figures show dots in place of the brain")
     print("".join(f"{note}\n" for note in made.settings.get("notes", ())), end="")

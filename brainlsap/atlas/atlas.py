@@ -1,6 +1,7 @@
 """The atlas: regions in order, the spellings of their names, where they lie."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -11,11 +12,12 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas.region_names import (
-    BELOW_CORTEX,
     HEMISPHERE_WORDS,
     are_counts,
     as_text,
     bare_name,
+    find_side,
+    find_structure,
     is_outside,
     nearest_names,
     split_name,
@@ -43,6 +45,10 @@ _MNI305_TO_MNI152 = np.array(
         [-0.0130, -0.0093, 0.9971, 1.1840],
     ]
 )
+# Regions whose structure is unknown count with the cortex.
+STRUCTURES = ("cortex", "subcortex", "unknown")
+# FreeSurfer's label numbers of the cortex in both of its parcellations.
+_CORTEX_LABELS = re.compile(r"[12]0\d\d|1[12]1\d\d")
 _SIDES = HEMISPHERE_WORDS | dict.fromkeys(("m", "midline", "both", "bilateral"), "M")
 # The atlases that come with the package: of an installation, else of a checkout.
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -69,9 +75,9 @@ class Atlas:
         For example "destrieux160".
     regions : DataFrame
         One row per region in atlas order; columns `name`, `freesurfer_id` (-1 if
-        none), `hemisphere` ("L", "R"; "M" on the midline), `structure` ("cortex" or
-        "subcortex"), `annot_name`, `long_name`, `lobe`, `short_name`, and centroid
-        `x`, `y`, `z` in mm (NaN if not known).
+        none), `hemisphere` ("L", "R"; "M" on the midline), `structure` ("cortex",
+        "subcortex", or "unknown"), `annot_name`, `long_name`, `lobe`, `short_name`,
+        and centroid `x`, `y`, `z` in mm (NaN if not known).
     folder : Path or None
         Folder of the surface files; None for names alone.
     settings : dict
@@ -86,7 +92,7 @@ class Atlas:
     coordinates : array of shape (n_rois, 3)
         Centroids in mm, MNI152; NaN where not known.
     cortex : bool array of shape (n_rois,)
-        Which regions are cortex.
+        Which regions count as cortex: all that are not known to lie below it.
     homotopic : int array of shape (n_rois,)
         Position of the same region on the other side; its own where there is none.
     has_surfaces : bool
@@ -172,7 +178,7 @@ class Atlas:
     def _repr_html_(self) -> str:
         known = np.isfinite(self.coordinates).all(axis=1).sum()
         facts = {
-            "regions": f"{len(self)}, {self.cortex.sum()} of them cortical",
+            "regions": f"{len(self)}, {self.count_structures()}",
             "coordinates": f"of {known} regions" if known else "not known",
             "surfaces": "yes" if self.has_surfaces else "no",
         }
@@ -215,8 +221,23 @@ class Atlas:
 
     @cached_property
     def cortex(self) -> np.ndarray:
-        """Which regions are cortex: bool array of shape (n_rois,)."""
-        return (self.regions["structure"] == "cortex").to_numpy()
+        """Which regions count as cortex: bool array of shape (n_rois,).
+
+        Those whose structure is unknown do.
+        """
+        return (self.regions["structure"] != "subcortex").to_numpy()
+
+    @cached_property
+    def is_unknown(self) -> np.ndarray:
+        """Which regions are not known to be cortex: bool array of shape (n_rois,)."""
+        return (self.regions["structure"] == "unknown").to_numpy()
+
+    def count_structures(self) -> str:
+        """Return how many regions are of which structure, in words."""
+        n_regions = self.regions["structure"].value_counts().reindex(STRUCTURES)
+        words = ("cortical", "subcortical", "of unknown structure")
+        counts = zip(n_regions.fillna(0).astype(int), words, strict=True)
+        return ", ".join(f"{number} {word}" for number, word in counts if number)
 
     @cached_property
     def homotopic(self) -> np.ndarray:
@@ -595,6 +616,25 @@ def find_sides(table: pd.DataFrame) -> list[str]:
     return [split_name(n)[0] or s for n, s in zip(table["name"], side, strict=True)]
 
 
+def _find_structures(table: pd.DataFrame) -> list[str]:
+    """Return the structures that names, long names or FreeSurfer's numbers say."""
+    columns = table.reindex(columns=["long_name", "freesurfer_id"])
+    columns = columns.astype(object).fillna("").map(str)
+    structures = list[str]()
+    for name, long_name, number in zip(
+        table["name"], *columns.T.to_numpy(), strict=True
+    ):
+        structure = find_structure(name)
+        if structure != "subcortex":
+            in_full = find_structure(long_name)
+            structure = in_full if in_full != "unknown" else structure
+        is_on_surface = name[:2].lower() in ("lh", "rh")
+        if is_on_surface and _CORTEX_LABELS.fullmatch(number):
+            structure = "cortex"
+        structures.append(structure)
+    return structures
+
+
 def complete_regions(
     given: pd.DataFrame, where: str, refusal: type[BrainlsapError] = FileFormatError
 ) -> pd.DataFrame:
@@ -608,12 +648,11 @@ def complete_regions(
     names = given["name"].str.strip()
     sides = given["hemisphere"].str.strip().str.lower()
     own = find_sides(given.assign(name=names))  # where a table leaves it out
-    sides = sides.mask(sides.isin(("", "n/a")), own).str.lower().map(_SIDES)
+    sides = sides.mask(sides.isin(("", "n/a")), own).str.lower()
+    sides = sides.map(lambda word: _SIDES.get(word) or find_side(str(word)))
     parts = pd.DataFrame(map(split_name, names), columns=["side", "core"])
-    in_full = given.get("long_name", names).astype(str).map(split_name).str[1]
-    is_below = parts["core"].str.match(BELOW_CORTEX) | in_full.str.match(BELOW_CORTEX)
     usual = {
-        "structure": is_below.map({True: "subcortex", False: "cortex"}),
+        "structure": _find_structures(given.assign(name=names)),
         "annot_name": names.map(bare_name),
         **dict.fromkeys(("long_name", "short_name"), names),
         **dict.fromkeys(("freesurfer_id", "lobe", *"xyz"), "n/a"),
@@ -628,13 +667,13 @@ def complete_regions(
     is_crossed = numbers["x"] * sides.map({"L": 1, "R": -1}) > _MIDLINE
     near = "inside of the brain in MNI152, in mm (is the affine of the image right?)"
     is_again = names.str.lower().duplicated(keep=False)
-    no_structure = ~table["structure"].isin(("cortex", "subcortex"))
+    no_structure = ~table["structure"].isin(STRUCTURES)
     wrong = [
         ("name", "a text", names == ""),
         ("name", "that of no other, also in another case", is_again),
         ("hemisphere", "L, R or M (midline)", sides.isna()),
         ("hemisphere", "the side that its name says", other_side),
-        ("structure", "cortex or subcortex", no_structure),
+        ("structure", "cortex or subcortex, or unknown", no_structure),
         *((c, "a number or n/a", numbers[c].isna() & cells[c].notna()) for c in cells),
         ("freesurfer_id", "a whole number that no other region has, or n/a", no_whole),
         *((c, near, ~numbers[c].fillna(0).between(*_BRAIN[c])) for c in _BRAIN),

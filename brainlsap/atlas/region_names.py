@@ -2,17 +2,35 @@
 
 Tools write the same region as `ctx_lh_G_and_S_paracentral`, `lh.G&S_paracentral`,
 `L G_and_S_paracentral`, `G.S.paracentral_lh` or `(L) G&S.paracentral`. A name is
-taken apart into a hemisphere and a core; the core keeps letters and digits only, so
-that separators and case cannot differ. Nothing is guessed: a core that is not
-exactly a region's core is an unknown name.
+taken apart into a hemisphere and a core; the core keeps letters and digits only, of
+every script, so that separators and case cannot differ. Nothing is guessed: a core
+that is not exactly a region's core is an unknown name.
 """
 
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import lru_cache
+from unicodedata import category, normalize
 
+# Words of names that say a hemisphere.
 HEMISPHERE_WORDS = {"l": "L", "lh": "L", "left": "L", "r": "R", "rh": "R", "right": "R"}
+_LEFT_WORDS = (
+    *("links", "linke", "linker", "linkes", "gauche", "izquierdo", "izquierda"),
+    *("sinistro", "sinistra", "esquerdo", "esquerda", "vänster", "venstre"),
+    *("lewy", "lewa", "lewe", "левый", "левая", "левое", "左", "左侧", "左側"),
+)
+_RIGHT_WORDS = (
+    *("rechts", "rechte", "rechter", "rechtes", "droit", "droite", "derecho"),
+    *("derecha", "destro", "destra", "direito", "direita", "höger", "højre", "høyre"),
+    *("prawy", "prawa", "prawe", "правый", "правая", "правое", "右", "右侧", "右側"),
+)
+HEMISPHERE_WORDS |= dict.fromkeys(_LEFT_WORDS, "L") | dict.fromkeys(_RIGHT_WORDS, "R")
+# Cells of a column of sides that say neither.
+MIDLINE_WORDS = ("m", "midline", "both", "bilateral", "n/a", "none")
+# Chinese and Japanese names have no separator behind the word.
+_SIDE_WITHOUT_GAP = re.compile("^([左右][侧側]?)(?=.)|(?<=.)([左右][侧側]?)$")
+_APOSTROPHES = str.maketrans("", "", "'\u2019\u02bc`")
 # One word of a name -> the word that FreeSurfer uses. "ortibal" stands in the
 # paper's tables for the orbital sulcus.
 _WORD_ALIASES = {"ortibal": "orbital"}
@@ -25,13 +43,6 @@ SUBCORTEX_SHORT = {
     "amygdala": "Sub.amyg",
     "accumbens": "Sub.acc",
 }
-# So begin the cores of what is no cortex, whole or in parts (`Cerebelum_Crus1_L`).
-_DEEP = (
-    *("striatum", "ventralstriatum", "hypothalam", "subthalam", "substantianigra"),
-    *("cerebell?[ua]", "vermis", "brainstem", "midbrain", "medulla", "pons$"),
-    *("raphe", "redn", r"(?:gp[ei]|sn|snp[cr]|stn|vta)$"),  # as AAL3 has them
-)
-BELOW_CORTEX = "|".join((*SUBCORTEX_SHORT, *_DEEP))
 # One whole core -> FreeSurfer's core; the left-hand sides are no region's name. ENIGMA
 # writes `Laccumb`, the paper's tables `Sub.acc`.
 _ENIGMA = ("accumb", "amyg", "caud", "hippo", "pal", "put", "thal")
@@ -47,6 +58,16 @@ _CORE_ALIASES = {
     **{name.replace(".", "").lower(): core for core, name in SUBCORTEX_SHORT.items()},
 }
 _ENIGMA_NAME = re.compile(f"([lr])({'|'.join(_ENIGMA)})")
+_SIDE = f"(?:{'|'.join(sorted(HEMISPHERE_WORDS, key=len, reverse=True))})"
+# The hemisphere before, behind and amid the other words, best first.
+_SIDE_PATTERNS = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"^\W?{_SIDE}[\W_]+|^[左右][侧側]?(?=.)",
+        rf"[\W_]+{_SIDE}\)?$|(?<=.)[左右][侧側]?$",
+        rf"[\W_]+{_SIDE}(?=[\W_])",
+    )
+]
 # Atlases put before the side what names of regions need not say (`7Networks_LH_Vis_1`).
 _PREFIX = re.compile(
     r"^(ctx[^a-z0-9]+)?(([lr]h[^a-z0-9]+)?\d+networks[^a-z0-9]+(?=[lr]h[^a-z0-9]))?",
@@ -88,18 +109,57 @@ def split_name(name: str | bytes) -> tuple[str | None, str]:
     """
     words = [
         _WORD_ALIASES.get(word, word)
-        for word in re.split(r"[^a-z0-9]+", _PREFIX.sub("", as_text(name)).lower())
-        if word and word != "and"
+        for word in split_words(_PREFIX.sub("", as_text(name)))
+        if word != "and"
     ]
     if len(words) == 1 and (parts := _ENIGMA_NAME.fullmatch(words[0])):
         words = list(parts.groups())
-    hemisphere = None
-    if len(words) > 1 and words[0] in HEMISPHERE_WORDS:
-        hemisphere, words = HEMISPHERE_WORDS[words[0]], words[1:]
-    elif len(words) > 1 and words[-1] in HEMISPHERE_WORDS:
-        hemisphere, words = HEMISPHERE_WORDS[words[-1]], words[:-1]
+    hemisphere, place = None, _find_side_word(words)
+    if place is not None:
+        hemisphere = HEMISPHERE_WORDS[words.pop(place)]
     core = "".join(words)
     return hemisphere, _CORE_ALIASES.get(core, core)
+
+
+def split_words(text: str) -> list[str]:
+    """Return the runs of letters and digits of a text, of any script, in lower case.
+
+    Apostrophes join letters, and marks belong to the letter before them.
+
+    >>> split_words("Lóbulo_paracentral-L"), split_words("L'insula")
+    (['lóbulo', 'paracentral', 'l'], ['linsula'])
+    """
+    text = normalize("NFKC", text).lower().translate(_APOSTROPHES)
+    text = _SIDE_WITHOUT_GAP.sub(r" \1\2 ", text)
+    if text.isascii():
+        return re.findall("[a-z0-9]+", text)
+    is_part = [letter.isalnum() or category(letter)[0] == "M" for letter in text]
+    return "".join(c if p else " " for c, p in zip(text, is_part, strict=True)).split()
+
+
+def _find_side_word(words: Sequence[str]) -> int | None:
+    """Return which word says the hemisphere: the first, the last, or one between.
+
+    None where there is none, several stand between others, or no other word is left.
+    """
+    places = [place for place, word in enumerate(words) if word in HEMISPHERE_WORDS]
+    if len(words) < 2 or not places:
+        return None
+    if places[0] == 0:
+        return 0
+    if places[-1] == len(words) - 1:
+        return places[-1]
+    return places[0] if len(places) == 1 else None
+
+
+def find_side(text: str) -> str | None:
+    """Return the hemisphere that a cell says, None where it says none or both.
+
+    >>> find_side("right hemisphere"), find_side("ctx-lh"), find_side("1")
+    ('R', 'L', None)
+    """
+    sides = {HEMISPHERE_WORDS.get(word) for word in split_words(text)} - {None}
+    return sides.pop() if len(sides) == 1 else None
 
 
 def bare_name(name: str) -> str:
@@ -108,12 +168,96 @@ def bare_name(name: str) -> str:
     >>> bare_name("ctx_lh_G_and_S_cingul-Ant"), bare_name("Precentral_L")
     ('G_and_S_cingul-Ant', 'Precentral')
     """
-    side = "|".join(sorted(HEMISPHERE_WORDS, key=len, reverse=True))
     text = _PREFIX.sub("", as_text(name))
     if _ENIGMA_NAME.fullmatch(text.lower()):
         return text[1:]
-    ends = rf"^\(?({side})[^a-z0-9]+|[^a-z0-9]+({side})$"
-    return re.sub(ends, "", text, count=1, flags=re.IGNORECASE) or text
+    if split_name(name)[0] is None:
+        return text
+    for pattern in _SIDE_PATTERNS:
+        bare = pattern.sub("", text, count=1)
+        if bare not in ("", text):
+            return bare
+    return text
+
+
+# Parts of names of structures below the cortex, without accents, as texts for readers
+# and long names of several languages have them; white matter and fluid are no cortex.
+_DEEP_STEMS = re.compile(
+    r"t[h]?alam|caudat|caudad|caude\b|putamen|pallid|globus|h?ip+ocamp|am[iy]gdal"
+    r"|ac+umb|striatum|striatal|nigra|cerebel|cervelet|kleinhirn|vermis|\bcrus|midbrain"
+    r"|brain ?stem|mesenceph|dienceph|rhombenceph|medulla|\bpons\b|raphe|habenul"
+    r"|geniculat|pulvinar|mam+illar|ganglia|tegment|c(o|a)?eruleus|collicul|aqueduct"
+    r"|incerta|claustrum|forebrain|nucle(us|i|o)\b|noyau|subicul|dentat|fimbria|fornix"
+    r"|red ?n\b|ventral ?dc|ventric|white matter|corpus callosum|choroid|chiasm|plexus"
+    r"|fascicul|capsul|peduncl|\btract\b"
+)
+_PARAHIPPOCAMPAL = re.compile(r"para ?h?ip+o?(camp\w*)?\b")
+# Short names of such structures: as one word of a name, or as the whole of it. Those
+# of the second line are Brainnetome's (whose thalamus is `tha`) and Tian's.
+_DEEP_WORDS = """
+    hip hipp hippo amy amyg thal tha cau caud put pall pal nac nacc acb gpe gpi snc snr
+    snpc snpr stn sth vta pag lgn mgn vpl vpm bg bnst bst vdc nbm pbp hth pul ca1 ca2
+    ca3 ca4
+    mamyg lamyg rhipp chipp vca dca vmpu dlpu mpftha mpmtha stha rttha pptha otha cttha
+    lpftha ptha atha ahip phip lamy mamy aput pput acau pcau"""
+_DEEP_NAMES = "gp sn snpc snpr rn redn lc hn mn vep pu dg nacc lthal"
+# A part of a structure: small letters before its short name, `tha` behind capitals.
+_DEEP_PART = re.compile(
+    "[a-z]{1,3}(AMYG?|Amyg?|HIPP?|Hipp?|CAUD?|Caud?|Ca|PUT|Put?|GP[ei]?|NA[Cc]{1,2}"
+    "|THAL?|Thal?|PALL?|Pall?)|[a-zA-Z]*[A-Z][a-zA-Z]*tha|Ca"
+)
+_CORTEX_STEMS = re.compile(
+    r"\bctx\b|gyr(us|i|al|e)\b|sulc|cort(ex|ic)|front|tempor|pariet|occipit|cingul"
+    r"|insul|operc|lobul|cuneus|fusiform|lingual|calcarin|rolandic|heschl|rectus|orbit"
+    r"|parahip|entorh|perirh|angular|supramarg|motor|olfact|(pre|post|para)centr|central"
+    r"|bankssts|\bofc|\bpars ?(oper|orb|tri)|striate|planum|splenial|subgenual|brodmann"
+    r"|\bba ?\d+|visual|auditor|somato|sylvi|triangul|uncus|broca|wernicke"
+    r"|^[gs] \w|^lat fis|^pole "
+)
+_CORTEX_WORDS = """
+    sfg mfg ifg org prg pcl stg mtg itg fug phg psts sts spl ipl pcun pog ins mvocc
+    locc smg dlpfc vlpfc dmpfc vmpfc mpfc ofc mcc pcc rsc v1 v2 m1 s1 s2 sma tpj
+    sommot dorsattn salventattn"""
+# Networks of Schaefer et al., whose parcels are counted.
+_CORTEX_COUNTED = re.compile(r"\b(vis|limbic|cont|default|temppar)\b.* \d+$")
+
+_DEEP_WORD_SET = frozenset(_DEEP_WORDS.split())
+_DEEP_NAME_SET = frozenset(_DEEP_NAMES.split())
+_CORTEX_WORD_SET = frozenset(_CORTEX_WORDS.split())
+
+
+@lru_cache(maxsize=8192)
+def find_structure(name: str) -> str:
+    """Say what a name is known to be: "cortex", "subcortex", else "unknown".
+
+    >>> find_structure("lh_insula"), find_structure("pTHA-rh"), find_structure("A8m_L")
+    ('cortex', 'subcortex', 'unknown')
+    """
+    side, core = split_name(name)
+    spelt = re.findall(r"[^\W_]+", as_text(name))
+    spelt = [word for word in spelt if word.lower() not in HEMISPHERE_WORDS]
+    letters = normalize("NFKD", " ".join(spelt).lower())
+    text = "".join(letter for letter in letters if category(letter) != "Mn")
+    words = text.split()
+    of_cortex = _PARAHIPPOCAMPAL.search(text)
+    deep_text = _PARAHIPPOCAMPAL.sub(" ", text)
+    is_deep = (
+        _DEEP_STEMS.search(deep_text)
+        or core in _DEEP_NAME_SET
+        or re.sub(r"\d+$", "", core) in _DEEP_NAME_SET
+        or core in SUBCORTEX_SHORT
+        or not _DEEP_WORD_SET.isdisjoint(deep_text.split())
+        or any(map(_DEEP_PART.fullmatch, spelt))
+    )
+    if is_deep:
+        return "subcortex"
+    is_cortex = (
+        of_cortex
+        or _CORTEX_STEMS.search(text)
+        or not _CORTEX_WORD_SET.isdisjoint(words)
+        or (side and _CORTEX_COUNTED.search(text))
+    )
+    return "cortex" if is_cortex else "unknown"
 
 
 @lru_cache(maxsize=8192)

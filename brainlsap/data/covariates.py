@@ -21,11 +21,23 @@ COVARIATES = {
         *("etiv", "icv", "tiv", "intracranial_volume"),
         "estimated_total_intracranial_vol",
     ),
+    "tracer": (
+        *("tracer", "pet_tracer", "radiotracer", "ligand", "radioligand", "trc"),
+        *("radiopharmaceutical", "amyloid_tracer", "tau_tracer", "fdg_tracer"),
+    ),
+    "processing": (
+        *("pvc", "pvc_method", "partial_volume_correction", "reference_region"),
+        *("ref_region", "suvr_reference", "reference", "reconstruction", "pipeline"),
+        *("pipeline_version", "processing_version", "software_version", "version"),
+        *("software", "freesurfer_version", "fs_version"),
+    ),
     "motion": ("fd", "mean_fd", "fd_mean", "framewise_displacement", "head_motion"),
 }
 _KINDS = {one.replace("_", ""): kind for kind in COVARIATES for one in COVARIATES[kind]}
 # Whose numbers are names: a line through the numbers of sites would mean nothing.
-GROUPS = ("sex", "site", "scanner", "phase")
+GROUPS = ("sex", "site", "scanner", "phase", "tracer", "processing")
+# Kinds whose values may be on one scale each.
+SCALES = ("tracer", "processing")
 # Diagnoses in order of stage; those of one text are words for one stage.
 _STAGES = (
     "nc,cn,hc,control,controls,normal,healthy,healthy control,healthy controls",

@@ -11,6 +11,7 @@ around it, without those outside `?h.cortex.label`.
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -24,7 +25,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.connectomes import is_matrix
-from brainlsap.data.covariates import COVARIATES, kind_of
+from brainlsap.data.covariates import COVARIATES, SCALES, kind_of
 from brainlsap.data.find_files import (
     Scan,
     ScanName,
@@ -33,14 +34,17 @@ from brainlsap.data.find_files import (
 )
 from brainlsap.data.measures import (
     KNOWN,
+    PET_FEATURES,
     Measure,
     check_structures,
+    find_tracers,
     finish,
     get_measure,
     wrong_tracer,
 )
 from brainlsap.data.region_tables import (
     ScanTable,
+    find_tracer_columns,
     read_region_values,
     read_sheets,
     unknown_names,
@@ -63,6 +67,13 @@ _HEADER = re.compile(
 # Share of the vertices that may be in no region of the table (measured: 1e-4).
 _UNLABELLED = 5e-4
 _RUNS = ("cross-sectional", "longitudinal")
+# Column -> entity of names of files that says on which scale values are.
+_ENTITIES = {"tracer": "trc", "pvc": "pvc", "reference_region": "suvr"}
+_ENTITIES |= {"reference": "ref", "reconstruction": "rec"}
+# More values than this say no scale; they may be dates.
+_MOST_ORIGINS = 10
+# Heads of values of PET, beside those of regions.
+_OF_VALUES = re.compile("suvr|uptake|dvr|centiloid", re.IGNORECASE)
 _WHICH = "say which by features_table= (--features-table)"
 Source = Path | np.ndarray | str
 """Of one scan: a file, a FreeSurfer subject, values; or the fault, in words."""
@@ -301,6 +312,8 @@ class FeatureSources:
     """Whether features were asked for: else tables have to say what they hold."""
     known: Collection[str] = ()
     """Columns of the table of people."""
+    origins: dict[str, list[str | None]] = field(default_factory=dict)
+    """Columns that say on which scale values are, by scan, where they differ."""
     unmatched: str = ""
     """What to do where nobody's files are found; told where anything is at fault."""
 
@@ -389,7 +402,14 @@ class FeatureSources:
                 others = _other_tracers(feature, scans[row : row + 1])
                 fault = f"{scans[row].name}: {missing}"
                 found[row] = "; not used: ".join([fault, *others])
-            return found, [f"{feature}: read from a table of regions for every scan"]
+            notes = [f"{feature}: read from a table of regions for every scan"]
+            for head, entity in _ENTITIES.items():
+                pattern = re.compile(f"(?:^|[_/]){entity}-([^_./]+)")
+                entities = [pattern.search(str(source)) for source in found]
+                values = [match[1] if match else None for match in entities]
+                where = f"{entity}- in names of files"
+                notes += self._add_origin(feature, head, values, where)
+            return found, notes
         if self.given is None:
             if feature in self.files.patterns:
                 raise CohortError(self.files.fits_nothing(feature, scans))
@@ -448,6 +468,68 @@ class FeatureSources:
                 fault = choose_one(told, "freesurfer", map(str, own))
             chosen.append(f"{scan.name}: {fault}")
         return chosen, [f"FreeSurfer: stats of {kind} runs"]
+
+    def add_origins(self, table: pd.DataFrame) -> None:
+        """Add the columns that say on which scale values are to the table of scans."""
+        for head, values in self.origins.items():
+            if head not in table:
+                table[head] = values
+
+    def _add_origin(
+        self, feature: str, head: str, values: Sequence[str | None], where: str
+    ) -> list[str]:
+        """Keep what says on which scale values are, if that differs between scans.
+
+        Return it as a note with counts. The table of people may say it already.
+        """
+        names = [
+            listed(sorted(tracer.name for tracer in find_tracers(value))) or value
+            for value in values
+            if value
+        ]
+        counts = Counter(names)
+        if len(counts) < 2 or head in self.known:
+            return []
+        if len(counts) <= _MOST_ORIGINS:
+            head = head if head not in self.origins else f"{feature}_{kind_of(head)}"
+            self.origins[head] = list(values)
+        numbers = listed((f"{name} ({n})" for name, n in counts.most_common()), 5)
+        what = "values may be on several scales; the audit looks at it"
+        return [f"{feature}: {where} has {len(counts)} values, {numbers}: {what}"]
+
+    def _check_tracers(
+        self, measure: Measure, table: ScanTable, rows: Sequence[int], unnamed: bool
+    ) -> None:
+        """Raise where rows of a table are of another tracer than a feature's.
+
+        Where no column of values says its tracer (`unnamed`), the table's name and
+        heads of its other columns must not say another.
+        """
+        name = measure.name
+        if name not in (*PET_FEATURES, "suvr"):
+            return
+        for head in find_tracer_columns(table.facts):
+            cells = Counter(table.facts[head].iloc[list(rows)].dropna())
+            features = {c: {t.feature for t in find_tracers(c)} for c in cells}
+            others = [c for c in cells if features[c] and features[c] != {name}]
+            all_features = sorted(set().union(*features.values()))
+            if (others and name != "suvr") or len(all_features) > 1:
+                told = listed(f"{cell} ({n})" for cell, n in cells.most_common())
+                raise CohortError(
+                    f"{name}: {table.path.name} has tracers of "
+                    f"{' and '.join(all_features)} in its column {head!r}: {told}. "
+                    "Keep the rows of one, and name it by feature= (--feature)"
+                )
+        heads = [head for head in table.facts if _OF_VALUES.search(head)]
+        said = {
+            t.feature for text in (table.path.name, *heads) for t in find_tracers(text)
+        }
+        if unnamed and said and said != {name} and name != "suvr":
+            raise CohortError(
+                f"{name}: the name or the columns of {table.path.name} say "
+                f"{listed(sorted(said))}, and the columns of its regions no tracer. "
+                "Name the tracer in their heads, or in the name of the file"
+            )
 
     def _choose_columns(self, measure: Measure) -> _Columns:
         """Return the table and the measure in its heads of every region of a feature.
@@ -511,11 +593,22 @@ class FeatureSources:
                     fault = f"no row in {table.path}, whose rows are {which}, {ADD_IT}"
                     found[i] = f"{scans[i].name}: {fault}"
             first = [known[0] if known else 0 for known in rows]
+            in_cohort = [known[0] for known in rows if known]
+            words = {word for its_table, word in chosen.values() if its_table is table}
+            is_unnamed = not words.isdisjoint({"", "suvr"} - {name})
+            self._check_tracers(measure, table, in_cohort, is_unnamed)
+            heads = [head for head in table.facts if kind_of(head) in SCALES]
+            for head in dict.fromkeys([*heads, *find_tracer_columns(table.facts)]):
+                column = table.facts[head].to_numpy()
+                known_values = [column[known[0]] if known else None for known in rows]
+                where = f"the column {head!r} of {table.path.name}"
+                notes += self._add_origin(name, head, known_values, where)
             for place, (its_table, word) in chosen.items():
                 if its_table is table:
                     values[:, place] = table.values[word, place][first]
             notes += [f"{table.path.name}: {note}" for note in table.notes]
-            out = [h for h in (*table.facts, *table.outside) if h not in self.known]
+            known_heads = {*self.known, *self.origins}
+            out = [h for h in (*table.facts, *table.outside) if h not in known_heads]
             if out:
                 what = f"left out, no regions of {atlas.name}"
                 notes.append(f"{table.path.name}: {what}: {listed(out, 5)}")

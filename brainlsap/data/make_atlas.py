@@ -9,7 +9,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import complete_regions, find_sides
-from brainlsap.atlas.region_names import HEMISPHERE_WORDS, is_outside, split_name
+from brainlsap.atlas.region_names import find_side, is_outside, split_name
 from brainlsap.atlas.surfaces import fsaverage5, read_annotation
 from brainlsap.data.row_order import read_labels
 from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, listed, write_tsv
@@ -51,9 +51,9 @@ def make_atlas(  # noqa: C901 (step by step)
         Names of the regions in order: a column `name` (or `region`, `roi_name`,
         `label` ...), also `hemisphere`, `structure`, `full_name`, `x`, `y`, `z` (mm;
         or `mni_x` ...), and the number of each label in `image` (`index`, `id`, `no`
-        ...); or lines of a number and a name, as of FreeSurfer, MRtrix, AAL or
-        ITK-SNAP; or a name on each line, which counts labels from 1 ("Background" or
-        "Unknown" on the first: 0).
+        ...); or lines of a number and a name, as of FreeSurfer, MRtrix, AAL, ITK-SNAP,
+        FSL or Connectome Workbench; or of a name and its place; or a name on each
+        line, which counts labels from 1 ("Background" or "Unknown" on the first: 0).
     image : path, optional
         NIfTI of the numbers in `labels`, in MNI152: centroids are the centres of mass,
         whatever `x`, `y`, `z` say, and say the sides that names do not. Labels that
@@ -94,6 +94,9 @@ def make_atlas(  # noqa: C901 (step by step)
         known = Path(annot).name[3:].removesuffix(".annot")
         settings |= {"annotation": known, "segmentation": f"{known}+aseg.mgz"}
     table = _name_regions(labels, volume, sides)
+    if "x" in table and table.attrs.get("is_list"):
+        told = "taken for x, y, z in mm of MNI152: the three numbers beside each name"
+        settings["notes"].append(told)
     if volume is not None:
         named, table = table["name"], _place(table, volume, f"{image}", f"{labels}")
         absent = listed(named[~named.isin(table["name"])], 8)
@@ -101,7 +104,7 @@ def make_atlas(  # noqa: C901 (step by step)
     if "hemisphere" not in table:
         table["hemisphere"] = find_sides(table)
     if table["name"].duplicated().any():
-        side = table["hemisphere"].str.lower().map(HEMISPHERE_WORDS)
+        side = table["hemisphere"].map(find_side, na_action="ignore")
         sided = side.str.lower() + "h_" + table["name"]  # one name serves both sides
         is_bare = table["name"].map(split_name).str[0].isna() & side.notna()
         table["name"] = table["name"].mask(is_bare, sided)
@@ -128,6 +131,9 @@ def make_atlas(  # noqa: C901 (step by step)
             if bare := listed(regions["name"][is_bare], 8):
                 told = f"without a surface, not in the annotation: {bare}"
                 settings["notes"].append(told)
+            if "structure" not in table:
+                on_surface = ~np.isnan(centres[:, 0])
+                table["structure"] = regions["structure"].mask(on_surface, "cortex")
             if regions["x"].isna().all():
                 table[["x", "y", "z"]] = centres.round(1)
                 settings["space"] = "MNI305"

@@ -52,12 +52,13 @@ florbetapir; amyloid; 18FAV45 AV45 AV-45 florbetapir 18FFBP FBP; whole cerebellu
 florbetaben; amyloid; 18FFBB FBB florbetaben florbeta; whole cerebellum
 flutemetamol; amyloid; 18FFMM FMM flutemetamol; whole cerebellum
 PiB; amyloid; 11CPIB PIB; cerebellar cortex
-NAV4694; amyloid; 18FNAV4694 NAV4694; whole cerebellum
+NAV4694; amyloid; 18FNAV4694 NAV4694 AZD4694; whole cerebellum
 amyloid; amyloid; amyloid; whole cerebellum
-flortaucipir; tau; 18FAV1451 AV1451 AV-1451 flortaucipir 18FFTP FTP 18FT807; \
+flortaucipir; tau; 18FAV1451 AV1451 AV-1451 flortaucipir 18FFTP FTP 18FT807 T807; \
 cerebellar cortex
 MK6240; tau; 18FMK6240 MK6240 MK-6240; cerebellar cortex
-PI2620; tau; 18FPI2620 PI2620; cerebellar cortex
+PI2620; tau; 18FPI2620 PI2620 PI-2620; cerebellar cortex
+RO948; tau; 18FRO948 RO948 RO-948; cerebellar cortex
 tau; tau; tau; cerebellar cortex"""
 TRACERS = tuple(
     Tracer(name, feature, tuple(entities.split()), reference)
@@ -65,6 +66,37 @@ TRACERS = tuple(
     for name, feature, entities, reference in [row.split("; ")]
 )
 """Every tracer that reading, building, quality control and ADNI's import know."""
+
+PET_FEATURES = frozenset(tracer.feature for tracer in TRACERS)
+_ENTITIES = {re.sub("[^a-z0-9]", "", word): t for t in TRACERS for word in t.words}
+_ENTITIES["amy"] = _ENTITIES["amyloid"]
+_ISOTOPE = re.compile(r"^(18f|f18|11c|c11)(?=.)|(?<=.)(18f|f18|11c|c11)$")
+_MOST_PARTS = 3
+"""Of the name of a tracer, such as `[18F]-AV-1451`."""
+# With these in it, `amy` in the name of a file is the amygdala.
+_STRUCTURES = {"hip", "hipp", "hippo", "hippocampus", "thal", "thalamus", "subfields"}
+
+
+@lru_cache(maxsize=1024)
+def find_tracers(text: str) -> frozenset[Tracer]:
+    """Return the tracers that a cell or a name says, without isotopes and signs.
+
+    >>> [tracer.name for tracer in find_tracers("[18F]AV-45 (florbetapir)")]
+    ['florbetapir']
+    """
+    parts = re.findall("[a-z0-9]+", text.lower())
+    found = set[Tracer]()
+    for start in range(len(parts)):
+        for end in range(start + 1, start + 1 + _MOST_PARTS):
+            word = "".join(parts[start:end])
+            tracer = _ENTITIES.get(word) or _ENTITIES.get(_ISOTOPE.sub("", word))
+            is_structure = word == "amy" and not _STRUCTURES.isdisjoint(parts)
+            if tracer is not None and not is_structure:
+                found.add(tracer)
+    exact = {tracer for tracer in found if tracer.name != tracer.feature}
+    features = {tracer.feature for tracer in exact}
+    return frozenset(exact | {one for one in found if one.feature not in features})
+
 
 # Word at the end of a column's head -> measure; "other" is never read.
 WORDS = {
@@ -143,7 +175,7 @@ def wrong_tracer(file_name: str, measure: str) -> str | None:
     'trc-18FAV45 (florbetapir)'
     """
     found = re.search(r"(?:^|_)trc-([A-Za-z0-9]+)", file_name)
-    if found is None or measure not in {one.feature for one in TRACERS}:
+    if found is None or measure not in PET_FEATURES:
         return None
     kinds = {word: one for one in TRACERS for word in one.words}
     tracer = kinds.get(found[1].lower())
@@ -179,6 +211,9 @@ def finish(
     if measure.name == "thickness" and (values[~below] == 0).any():
         values[(values == 0) & ~below] = np.nan
         notes.append("regions of thickness 0 (not found by FreeSurfer): not measured")
+    if measure.on_surface and (n_unknown := atlas.is_unknown.sum()):
+        told = "regions that are not known to be cortex are read as cortex"
+        notes.append(f"{measure.name}: {n_unknown} {told}")
     if not measure.on_surface or not below.any():
         return values, tuple(notes)
     if subcortex == "volume" and np.isnan(values[below]).all():

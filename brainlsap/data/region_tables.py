@@ -16,7 +16,7 @@ the average over frames divided by that of a reference region.
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -27,12 +27,24 @@ import pandas as pd
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import (
     HEMISPHERE_WORDS,
+    MIDLINE_WORDS,
     are_counts,
+    find_side,
     is_outside,
     split_name,
+    split_words,
 )
+from brainlsap.data.covariates import kind_of
 from brainlsap.data.find_files import SIDE_IN_NAME, ScanName, other_side, read_rows
-from brainlsap.data.measures import TRACERS, WORDS, Measure
+from brainlsap.data.measures import (
+    PET_FEATURES,
+    TRACERS,
+    WORDS,
+    Measure,
+    Tracer,
+    find_tracers,
+    wrong_tracer,
+)
 from brainlsap.data.row_order import are_numbers
 from brainlsap.data.tables import (
     FREESURFER_HEAD,
@@ -68,6 +80,9 @@ _SUFFIX = re.compile(f"(.+?)[-_. ]{_ANY_WORD}", re.IGNORECASE)
 _IN_FILE_NAME = re.compile(f"(?<![a-z0-9]){_ANY_WORD}(?![a-z0-9])")
 # Share of the regions by whose columns a word of one's own is known, or a number.
 _ENOUGH = 1 / 4
+# Words that change no measure, and how many stand around a region's name at most.
+_MEANS = {"mean", "avg", "average", "value", "values"}
+_MOST_WORDS = 5
 _UCSF = re.compile(r"(ST\d{1,3})(TA|SA|CV|SV|TS|HS)", re.IGNORECASE)
 _UCSF_MEASURES = {"TA": "thickness", "SA": "area", "CV": "volume", "SV": "volume"}
 _COPY = re.compile(r"\.\d+$")
@@ -163,12 +178,61 @@ def read_scan_table(path: str | Path, atlas: Atlas, sheet: str = "") -> ScanTabl
     # what is said of the table names its sheet, which may say the measure, too
     path = Path(f"{path}, sheet {sheet!r}" if sheet else path)
     of_file = {_WORDS[word] for word in _IN_FILE_NAME.findall(path.name.lower())}
+    of_file |= {tracer.feature for tracer in find_tracers(path.name)}
     of_file = of_file - {"suvr"} or of_file  # suvr_fdg.csv is of FDG
     side, said = None, of_file.pop() if len(of_file) == 1 else ""
+    if said in ("", "suvr"):
+        of_cells = find_tracer_features(table)
+        said = of_cells.pop() if len(of_cells) == 1 else said
     if found := FREESURFER_HEAD.fullmatch(table.columns.name):
         side = found[1].upper() if found[1] else None
         said = WORDS.get(found[2].lower(), "other")
     return _sort_columns(path, names, table, atlas, side, said)
+
+
+def find_tracer_columns(table: Mapping[str, Sequence[str | None]]) -> list[str]:
+    """Return the columns whose cells name tracers, or that are headed so.
+
+    A head that names one itself (`amyloid_tracer`) speaks of other values.
+    """
+    columns = list[str]()
+    for head in table:
+        cells = {cell for cell in table[head] if cell}
+        if find_tracers(head) or not any(map(str.isalpha, min(cells, default=""))):
+            continue
+        is_said = (any(map(_is_exact, find_tracers(cell))) for cell in cells)
+        if kind_of(head) == "tracer" or all(is_said):
+            columns.append(head)
+    return columns
+
+
+def _is_exact(tracer: Tracer) -> bool:
+    """Return whether a tracer is one, and not a word for a kind of tracers."""
+    return tracer.name != tracer.feature
+
+
+def find_tracer_features(table: Mapping[str, Sequence[str | None]]) -> set[str]:
+    """Return the features (fdg, amyloid, tau) of the tracers in a table's cells."""
+    cells = {c for head in find_tracer_columns(table) for c in table[head] if c}
+    return {tracer.feature for cell in cells for tracer in find_tracers(cell)}
+
+
+def _check_tracer(
+    path: Path, table: Mapping[str, Sequence[str | None]], measure: str
+) -> None:
+    """Raise where the name or the cells of one scan's table say another tracer."""
+    of_name = wrong_tracer(path.name, measure)
+    if of_name is not None and find_tracers(of_name):
+        raise FileFormatError(
+            f"{path}: is of {of_name}, not of {measure}. Name its measure by feature=."
+        )
+    others = find_tracer_features(table) - {measure}
+    if others and measure in PET_FEATURES:
+        heads = listed(map(repr, find_tracer_columns(table)))
+        raise FileFormatError(
+            f"{path}: the column {heads} names a tracer of {listed(sorted(others))}, "
+            f"not of {measure}. Name its measure by feature=."
+        )
 
 
 def _sort_columns(
@@ -187,7 +251,7 @@ def _sort_columns(
     bare = {head: name if name in table else head for head, name in bare.items()}
     own = _own_heads([*bare.values()], atlas, side)
     # a ratio is of the tracer that the file's name says
-    unsaid = ("", "suvr") if said in {one.feature for one in TRACERS} else ("",)
+    unsaid = ("", "suvr") if said in PET_FEATURES else ("",)
     for head, original in bare.items():
         measure, name = own.get(original) or _split_head(original, atlas, side)
         place = atlas.find(name, side)
@@ -284,6 +348,7 @@ def _read_plain(
     name_column = find_region_column(texts, NAME_COLUMNS)
     name_column = name_column or find_region_column(table, NAME_COLUMNS)
     if name_column is None and len(next(iter(table.values()))) == 1:
+        _check_tracer(path, table, measure.name)
         row = _sort_columns(path, [], pd.DataFrame(table, dtype=object), atlas, side)
         best: dict[str, str | float | None] = dict.fromkeys(row.strangers)
         # the measure's own columns count most
@@ -303,25 +368,122 @@ def _read_plain(
                 f"{path}: the column {head!r} has {len(said)} values, such as "
                 f"{said[0]!r} and {said[1]!r}; expected the regions of one scan."
             )
+    _check_tracer(path, table, measure.name)
     names = [name or "" for name in table[name_column]]
-    side_column = find_column(table, SIDE_COLUMNS)
-    words = table[side_column] if side_column else [side] * len(names)
-    sides = [HEMISPHERE_WORDS.get((word or "").lower()) for word in words]
-    names = [
-        # a name that says another side becomes unknown
+    others = {h: c for h, c in table.items() if h not in (name_column, column)}
+    return _add_sides(path, names, others, atlas, side), list(table[column])
+
+
+def _add_sides(
+    path: Path,
+    names: list[str],
+    columns: Mapping[str, Sequence[str | None]],
+    atlas: Atlas,
+    side: str | None,
+) -> list[str]:
+    """Return names of regions with the sides that columns, or the file, say of them.
+
+    `side` is that of the file. Of names that come twice, a column that tells the two
+    apart must say which is left; without one only Clinica's order is known. A name
+    that says another side than its column becomes unknown.
+    """
+    is_bare = [
+        not split_name(name)[0] and atlas.find(name, "L") is not None for name in names
+    ]
+    counts = Counter(name for name, bare in zip(names, is_bare, strict=True) if bare)
+    doubled = [
+        row for row, name in enumerate(names) if is_bare[row] and counts[name] == 2
+    ]
+    found = {h: [find_side(cell or "") for cell in columns[h]] for h in columns}
+    known = [head for head in columns if find_column([head], SIDE_COLUMNS)]
+    for head in known:
+        unread = [
+            repr(cell)
+            for row, cell in enumerate(columns[head])
+            if is_bare[row] and cell and not (found[head][row] or _is_middle(cell))
+        ]
+        if unread:
+            raise FileFormatError(
+                f"{path}: the column {head!r} has {listed(dict.fromkeys(unread), 5)}, "
+                "which are no known words for left and right. Write left and right "
+                "(or L and R, lh and rh) there."
+            )
+    by_name: dict[str, list[int]] = {}
+    for row in doubled:
+        by_name.setdefault(names[row], []).append(row)
+    pairs = [*by_name.values()]
+    telling = [
+        head
+        for head in columns
+        if doubled
+        and all({found[head][row] for row in one} == {*"LR"} for one in pairs)
+    ]
+    if doubled and not telling:
+        _refuse_halves(path, columns, pairs)
+        if side is None and _is_clinica(path, columns):
+            return _add_sides_of_clinica(names, is_bare)
+        raise FileFormatError(
+            f"{path}: {len(pairs)} regions, such as {names[doubled[0]]!r}, come twice, "
+            "and nothing says which is left and which is right. Write the sides into "
+            "the names (lh_, rh_), or into a column hemisphere (left, right)."
+        )
+    heads = dict.fromkeys([*telling, *known])
+    sides = [side] * len(names)
+    for head in heads:
+        for row, of_column in enumerate(found[head]):
+            if of_column and sides[row] not in (None, of_column):
+                where = "the name of the file" if len(heads) == 1 else "another column"
+                raise FileFormatError(
+                    f"{path}: the column {head!r} says {columns[head][row]!r} of "
+                    f"{names[row]!r}, and {where} says the other side. Correct it."
+                )
+            sides[row] = of_column or sides[row]
+    return [
         name if side in (None, split_name(name)[0]) else f"{side.lower()}h_{name}"
         for name, side in zip(names, sides, strict=True)
     ]
-    bare = [n for n in names if not split_name(n)[0] and atlas.find(n, "L") is not None]
+
+
+def _refuse_halves(
+    path: Path, columns: Mapping[str, Sequence[str | None]], pairs: list[list[int]]
+) -> None:
+    """Raise where a column has two values that tell regions of one name apart."""
+    for head, cells in columns.items():
+        values = dict.fromkeys(cells[row] for one in pairs for row in one)
+        splits = all(len({cells[row] for row in one}) == 2 for one in pairs)
+        if splits and len(values) == 2:
+            told = " and ".join(repr(value or "n/a") for value in values)
+            raise FileFormatError(
+                f"{path}: the column {head!r} tells regions of one name apart by "
+                f"{told}, which may be left and right, or right and left. Write left "
+                "and right there."
+            )
+
+
+def _is_middle(cell: str) -> bool:
+    """Return whether a cell of sides says the midline, or both sides."""
+    return cell.strip().lower() in MIDLINE_WORDS
+
+
+def _is_clinica(path: Path, columns: Iterable[str]) -> bool:
+    """Return whether a table has the form of Clinica's t1-freesurfer, both sides in it.
+
+    Their files are `*_parcellation-<atlas>_<measure>.tsv` with two columns.
+    """
+    return "_parcellation-" in path.name and not [*columns]
+
+
+def _add_sides_of_clinica(names: list[str], is_bare: list[bool]) -> list[str]:
+    """Return names of Clinica's tables, which are sums, then left, then right."""
+    bare = [name for name, is_one in zip(names, is_bare, strict=True) if is_one]
     half = len(bare) // 2
-    if half > 1 and bare[:half] == bare[half:] and len(set(bare)) == half:
-        # Clinica writes left, then right, and sums of the cortex before them
-        sided = iter([f"{'lr'[i >= half]}h_{name}" for i, name in enumerate(bare)])
-        names = [
-            next(sided) if name in bare else name if split_name(name)[0] else "none"
-            for name in names
-        ]
-    return names, list(table[column])
+    if bare[:half] != bare[half:] or len(set(bare)) != half:
+        return names  # unknown without a side
+    sided = iter([f"{'lr'[i >= half]}h_{name}" for i, name in enumerate(bare)])
+    return [
+        next(sided) if is_one else name if split_name(name)[0] else "none"
+        for name, is_one in zip(names, is_bare, strict=True)
+    ]
 
 
 def _split_head(head: str, atlas: Atlas, side: str | None = None) -> tuple[str, str]:
@@ -354,15 +516,47 @@ def _own_heads(
         return {number: ("", labels[number]) for number in numbers}
     for head in heads:
         is_known = atlas.find(_split_head(head, atlas, side)[1], side) is not None
-        cuts = () if is_known or is_outside(head) else re.finditer("[-_. ]", head)
-        for cut in cuts:
-            before, after = head[: cut.start()], head[cut.end() :]
-            for name, word in ((before, after.lower()), (after, before.lower())):
-                is_word = not (word.isdecimal() or word in HEMISPHERE_WORDS)
-                if is_word and atlas.find(name, side) is not None:
-                    found[head] = _WORDS.get(word, word), name
+        if is_known or is_outside(head):
+            continue
+        if (region := _find_region(head, atlas, side)) is not None:
+            found[head] = region
     counts = Counter(word for word, _ in found.values())
     return {head: one for head, one in found.items() if counts[one[0]] > enough}
+
+
+def _find_region(head: str, atlas: Atlas, side: str | None) -> tuple[str, str] | None:
+    """Return the measure and the longest name of a region in a head, None if none.
+
+    Other words stand before the name, behind it, or on both sides of it
+    (`FDG_ctx-lh-insula_SUVR`); none of them may say a side.
+    """
+    gaps = [*re.finditer("[-_. :]+", head)]
+    starts = [0, *(gap.end() for gap in gaps)]
+    ends = [len(head), *(gap.start() for gap in gaps[::-1])]
+    for n_outside in range(1, min(len(starts), _MOST_WORDS + 1)):
+        for n_before in range(n_outside, -1, -1):
+            start, end = starts[n_before], ends[n_outside - n_before]
+            before, behind = head[:start].rstrip("-_. :"), head[end:].lstrip("-_. :")
+            words = split_words(f"{before} {behind}")
+            if not HEMISPHERE_WORDS.keys().isdisjoint(words):
+                continue
+            is_word = not (before.isdecimal() or behind.isdecimal())
+            if is_word and atlas.find(head[start:end], side) is not None:
+                return _name_measure(before, behind), head[start:end]
+    return None
+
+
+def _name_measure(before: str, behind: str) -> str:
+    """Return the measure that words around a region's name say.
+
+    A word that is known, beside a tracer's ratio or a mean; else the words themselves.
+    """
+    text = "_".join(filter(None, (before.lower(), behind.lower())))
+    words = {*split_words(text)} - _MEANS
+    measures = {_WORDS.get(word, word) for word in words}
+    measures = measures - {"suvr"} or measures
+    is_known = len(measures) == 1 and measures <= {*_WORDS.values()}
+    return measures.pop() if is_known else text
 
 
 def unknown_names(names: Sequence[str], atlas: Atlas) -> str:

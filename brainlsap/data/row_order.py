@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,6 +42,14 @@ _MICAPIPE = re.compile(
 _WHOLE = re.compile(r"^(\d+)\.0+$")
 # Fewer rows than this are never label numbers: parcellations count from 1, too.
 _FEWEST_LABELS = 1000
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
+# Three numbers in brackets behind a name: a place.
+_IN_BRACKETS = re.compile(
+    r"\s*[(\[]\s*" + r"[,;\s]+".join([r"([-+]?\d+\.?\d*)"] * 3) + r"\s*[)\]]\s*$"
+)
+# A number and a sign before the name: `1: Insula`, `1) Insula`, `1. Insula`.
+_COUNTED = re.compile(r"\s*(\d+)\s*(?:[:=)]|\.(?=\s))\s*(?=\S)")
+_WORKBENCH = re.compile(r"\s*\d+(\s+\d{1,3}){4}\s*")
 _ENDING = re.compile(r"\.[^.]+(\.gz)?$", re.IGNORECASE)
 _SIDECARS = ("labels.txt", "labels.csv", "labels.tsv", "labels_list.txt")
 
@@ -202,9 +209,10 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFram
     """Read names of regions, one a line: columns `index` ("" where none), `name` ...
 
     Of a table with a header (`NAME_COLUMNS`) all columns are returned, heads in lower
-    case. A line of a list or lookup table is a name, and whole numbers before and
-    behind it. Of several such columns that one is the index which has the labels
-    `present` in an image, or else the first.
+    case. A line of a list or lookup table is a name, and numbers before and behind it:
+    whole ones, colours, or the region's place (`x`, `y`, `z`). Of several columns of
+    whole numbers that one is the index which has the labels `present` in an image, or
+    else the first.
     """
     lines = read_lines(path)
     if not lines:
@@ -214,10 +222,15 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFram
             f"{path}: is XML; expected names of regions, a table or a list. Write a "
             "number and a name on each line (1 more than the index of FSL's atlases)."
         )
+    if (labels := _read_workbench_list(lines)) is not None:
+        return labels
+    lines = [_IN_BRACKETS.sub(r" \1 \2 \3", line) for line in lines]
+    if all(map(_COUNTED.match, lines)):
+        lines = [_COUNTED.sub(r"\1 ", line, count=1) for line in lines]
     delimiter = sniff_delimiter(lines[0])
     cells = [filter(None, split_cells(line, delimiter)) for line in lines]
     rows = [[_WHOLE.sub(r"\1", cell) for cell in row] or [""] for row in cells]
-    has_number = any(map(str.isdecimal, rows[0]))
+    has_number = any(map(_NUMBER.fullmatch, rows[0]))
     is_list = has_number or find_region_column(rows[0], NAME_COLUMNS) is None
     if is_list:
         table = _read_list(path, rows, delimiter is not None)
@@ -240,23 +253,40 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFram
     wanted = {str(number).removesuffix(".0") for number in present}
     fitting = [head for head in numbers if wanted.issubset(table[head])] or numbers
     others = fitting if wanted or is_list else ()
+    fitting = [head for head in fitting if not is_list or head not in "xyz"]
     index = find_region_column(fitting, (*INDEX_COLUMNS, *NAME_COLUMNS, *others))
     names, counts = table.pop(name), "" if index is None else table.pop(index)
     table = table.assign(index=counts, name=names)
-    return table[["index", "name"]] if is_list else table
+    if not is_list:
+        return table
+    table = table[["index", "name", *(axis for axis in "xyz" if axis in table)]]
+    table.attrs["is_list"] = True
+    return table
 
 
 def _read_list(path: str | Path, rows: list[list[str]], is_cut: bool) -> pd.DataFrame:
-    """Return columns of numbers ("0" ...) and `name` of lines that have no header.
+    """Return whole numbers ("0" ...), `name`, and x, y, z of lines without a header.
 
-    Behind a short name (MRtrix, AAL) the last word is the name, if it is no side and
-    tells as much as all of them.
+    The cells that are numbers in every line, before and behind the name, are columns;
+    other numbers belong to the name (`Brodmann area 44 L`).
     """
     first, *rest = rows
-    is_table = is_cut or any(map(are_numbers, zip(*rest, strict=False)))
-    is_head = is_table and len(first) > 1 and not any(map(str.isdecimal, first))
-    numbers = [[c for c in row if c.isdecimal() and len(row) > 1] for row in rows]
-    words = [[c for c in row if not c.isdecimal()] or row[-1:] for row in rows]
+    is_table = is_cut or any(map(_are_any_numbers, zip(*rest, strict=False)))
+    is_head = is_table and len(first) > 1 and not any(map(_NUMBER.fullmatch, first))
+    n_numbers = [*map(_count_numbers, rows)]
+    n_before, n_bare = min(n_numbers), n_numbers.count(0)
+    if 0 < n_bare < len(rows) and not is_head:
+        numbered = " ".join(rows[n_numbers.index(max(n_numbers))])
+        raise FileFormatError(
+            f"{path}: {len(rows) - n_bare} of {len(rows)} lines begin with a number "
+            f"({numbered!r}), the others do not. "
+            "Give every line its number, or write name into the first line where such "
+            "numbers are parts of names."
+        )
+    n_behind = min(_count_numbers(row[::-1]) for row in rows)
+    if n_before + n_behind >= min(map(len, rows)):  # names are numbers, too
+        n_behind = 0
+    words = [row[n_before : len(row) - n_behind] for row in rows]
     # a short name and a long one, or a name and a side, need no heads
     if is_head or (is_cut and max(map(len, words)) > 2):
         raise FileFormatError(
@@ -265,13 +295,110 @@ def _read_list(path: str | Path, rows: list[list[str]], is_cut: bool) -> pd.Data
             f"their numbers {', '.join(filter(None, INDEX_COLUMNS))}. Name the columns "
             "so in the first row."
         )
-    names, last = [" ".join(part) for part in words], [part[-1] for part in words]
-    is_side = not HEMISPHERE_WORDS.keys().isdisjoint(map(str.lower, last))
-    has_two = is_cut or rows[0][-1].isdecimal()  # names, or words of one name
-    if has_two and not is_side and len(set(last)) == len(set(names)):
-        names = last
-    columns = enumerate(zip_longest(*numbers, fillvalue=""))
-    return pd.DataFrame({str(i): cells for i, cells in columns} | {"name": names})
+    before = [[row[i] for row in rows] for i in range(n_before)]
+    behind = [[row[i - n_behind] for row in rows] for i in range(n_behind)]
+    places = _find_coordinates(path, before, behind)
+    names = [" ".join(part) for part in words]
+    for columns, place in ((behind, 0), (before, -1)):
+        if places or not columns or not _is_part_of_name(columns, place, words, is_cut):
+            continue
+        pairs = zip(columns.pop(place), names, strict=True)
+        ordered = (pair[::-1] if columns is behind else pair for pair in pairs)
+        names = [*map(" ".join, ordered)]
+    has_numbers = bool(behind) and not places
+    if (is_cut or has_numbers) and (long_names := _choose_long_names(words, is_cut)):
+        names = long_names
+    numbers = [column for column in (*before, *behind) if are_numbers(column)]
+    table = pd.DataFrame({str(i): cells for i, cells in enumerate(numbers)})
+    return table.assign(name=names, **places)
+
+
+def _is_part_of_name(
+    columns: list[list[str]], place: int, words: list[list[str]], is_cut: bool
+) -> bool:
+    """Return whether the numbers beside names without a header belong to the names.
+
+    They count the parts of one name (`Vis 1`, `Vis 2`), or stand behind names of
+    several words that they do not number (`Brodmann area 44`).
+    """
+    names, numbers = [" ".join(part) for part in words], columns[place]
+    is_label = len(set(numbers)) == len(numbers)
+    if len(set(names)) == len(names):
+        is_of_words = min(map(len, words)) > 1 and not is_cut
+        return is_of_words and place == 0 and len(columns) == 1 and not is_label
+    # of two regions of one name the number may be the label, of more it is not
+    most = max(map(names.count, names))
+    is_distinct = len({*zip(names, numbers, strict=True)}) == len(names)
+    return is_distinct and (most > 2 or not is_label)
+
+
+def _choose_long_names(words: list[list[str]], is_cut: bool) -> list[str] | None:
+    """Return the second of two names of every line, as of MRtrix and AAL.
+
+    None where the words are of one name: one of them is a side, or not all differ.
+    """
+    is_side = any(word.lower() in HEMISPHERE_WORDS for row in words for word in row)
+    n_words = {len(row) for row in words}
+    first, last = ({row[place] for row in words} for place in (0, -1))
+    is_pair = is_cut or (n_words == {2} and len(first) == len(words))
+    if is_side or not is_pair or len(last) < len({*map(tuple, words)}):
+        return None
+    return [row[-1] for row in words]
+
+
+def _find_coordinates(
+    path: str | Path, before: list[list[str]], behind: list[list[str]]
+) -> dict[str, list[str]]:
+    """Return x, y, z of lines without a header: three columns, some below 0.
+
+    Columns of 0 to 1 are colours. Raises FileFormatError where other columns have
+    fractions or signs, as nobody says what those are.
+    """
+    for columns in (before, behind):
+        is_place = [not are_numbers(column) for column in columns]
+        values = [[*map(float, column)] for column in columns]
+        is_colour = [min(x) >= 0 and max(x) <= 1 for x in values]
+        if not any(p and not c for p, c in zip(is_place, is_colour, strict=True)):
+            continue
+        # an index may stand first
+        start = int(len(columns) == 4 and columns is before and not is_place[0])
+        if len(columns) - start != 3 or (columns is behind and before[1:]):
+            raise FileFormatError(
+                f"{path}: the numbers beside the names have no heads, and are neither "
+                "labels nor colours. Name the columns in the first row: index, name, "
+                "x, y, z (mm of MNI152)."
+            )
+        places = dict(zip("xyz", columns[start:], strict=True))
+        del columns[start:]
+        return places
+    return {}
+
+
+def _count_numbers(row: Sequence[str]) -> int:
+    """Return how many cells of a line are numbers, up to the first that is none.
+
+    The last one may be a name.
+    """
+    is_number = [_NUMBER.fullmatch(cell) is not None for cell in row[:-1]]
+    return [*is_number, False].index(False)
+
+
+def _are_any_numbers(cells: Iterable[str]) -> bool:
+    """Return whether all cells are numbers of any kind."""
+    return all(map(_NUMBER.fullmatch, cells))
+
+
+def _read_workbench_list(lines: Sequence[str]) -> pd.DataFrame | None:
+    """Return index and name of Connectome Workbench's label lists, None of others.
+
+    They have a name on one line, and its number, red, green, blue, alpha on the next.
+    """
+    names, numbers = lines[::2], lines[1::2]
+    is_pair = len(names) == len(numbers) and all(map(_WORKBENCH.fullmatch, numbers))
+    if not is_pair or any(map(_WORKBENCH.fullmatch, names)):
+        return None
+    index = [line.split()[0] for line in numbers]
+    return pd.DataFrame({"index": index, "name": [*map(str.strip, names)]})
 
 
 def are_numbers(cells: Iterable[str | None]) -> bool:

@@ -45,7 +45,11 @@ INDEX_COLUMNS = ("index", "freesurfer_id", "id", "no", "nr", "number", "value", 
 _OF_REGIONS = re.compile(
     r"^(region|roi|label|structure|struct|parcel|node)[-_. ]*(?=[a-z])", re.IGNORECASE
 )
-SIDE_COLUMNS = ("hemisphere", "hemi", "side")
+SIDE_COLUMNS = (
+    *("hemisphere", "hemi", "side", "hem", "laterality", "lateralisation", "seite"),
+    *("lateralization", "lateralite", "cote", "hemisfero", "emisfero", "hemisphare"),
+    *("hemisphaere", "lado", "lato"),
+)
 # What to do about a scan that a file lacks.
 ADD_IT = "add it, or leave the scan out (its rows in tables, its folder)"
 

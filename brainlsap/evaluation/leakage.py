@@ -14,7 +14,13 @@ from sklearn.preprocessing import StandardScaler
 
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import NOT_GIVEN
-from brainlsap.data.covariates import COVARIATES, KEY_COLUMNS, has_groups, kind_of
+from brainlsap.data.covariates import (
+    COVARIATES,
+    KEY_COLUMNS,
+    SCALES,
+    has_groups,
+    kind_of,
+)
 from brainlsap.data.tables import listed
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_column
@@ -42,11 +48,15 @@ CHECKS = {
         "Report this score beside the model's; regress it out (with it goes what "
         "classes differ in alongside), or, if it is site or scanner, hold that out.",
     ),
+    "values on several scales": (
+        "warning",
+        "Keep one, or take the difference out: harmonize= (--harmonize).",
+    ),
     "covariates missing": ("note", "Add them to the people's table, or as covariates."),
 }
 
 # What is asked how well it tells the label alone; without the first three it is said.
-ALONE = ("age", "sex", "site", "scanner", "phase", "head size", "motion")
+ALONE = ("age", "sex", "site", "scanner", "phase", "head size", "motion", *SCALES)
 LITTLE = "Classes differ in it, but it tells them by less than 0.05 above chance."
 TAKEN = "What classes differ in alongside went with it: compare with a run without."
 HELD = "What it tells alone cannot be used here: its values were held out."
@@ -97,10 +107,12 @@ def audit(
       :math:`\eta^2 \ge 0.99` of the variance; features named like a clinical score.
     - **family, site in two folds**: people of one family or site on both sides.
     - **label from one column**: balanced accuracy of the label told from site,
-      scanner, phase, age, sex, head size or motion alone (by the class of whose people
-      the largest share has the value, or is in its eighth, in five folds of people),
-      with a permutation p-value of chi-squared, Holm-corrected for the columns tried;
-      likewise from what was not measured.
+      scanner, phase, tracer, processing, age, sex, head size or motion alone (by the
+      class of whose people the largest share has the value, or is in its eighth, in
+      five folds of people), with a permutation p-value of chi-squared,
+      Holm-corrected for the columns tried; likewise from what was not measured.
+    - **values on several scales**: scans of several tracers, reference regions,
+      corrections for partial volume, or versions of a pipeline.
     - **covariates missing**: there is no age, sex or site that could be tried.
 
     Parameters
@@ -126,6 +138,7 @@ def audit(
         *_visits_as_people(cohort),
         *_duplicates(cohort, splits),
         *_label_in_features(cohort),
+        *_several_scales(cohort, out),
         *_label_from_columns(cohort, out, splits),
     ]
     found.sort(key=lambda row: ("error", "warning", "note").index(row[1]))
@@ -268,6 +281,20 @@ def _label_in_features(cohort: Cohort) -> Iterator[tuple[str, ...]]:
                 f"{named}{' ...' * (places.size > 3)}"
             )
             yield _found("label in the features", finding)
+
+
+def _several_scales(cohort: Cohort, taken_out: set[str]) -> Iterator[tuple[str, ...]]:
+    """Name columns by whose values features may be on several scales."""
+    for column, kind in _covariates(cohort).items():
+        values = cohort.table[column].dropna().astype(str)
+        if kind not in SCALES or values.nunique() < 2:
+            continue
+        counts = values.value_counts().items()
+        told = listed((f"{value} ({count(n, 'scan')})" for value, n in counts), 5)
+        finding = f"{column} has {values.nunique()} values: {told}"
+        is_out = column in taken_out
+        severity, advice = ("note", TAKEN) if is_out else ("", "")
+        yield _found("values on several scales", finding, "", severity, advice)
 
 
 def explained_by_class(values: np.ndarray, label: np.ndarray) -> np.ndarray:

@@ -97,7 +97,7 @@ def relative_scales(evaluation: Evaluation) -> pd.DataFrame:
 def _named_regions(atlas: Atlas) -> pd.DataFrame:
     """Return the regions by the names that other programs know."""
     regions, side = atlas.regions, atlas.regions["hemisphere"]
-    cortical = regions["structure"] == "cortex"
+    cortical = regions["structure"] != "subcortex"
     annotated = regions["annot_name"].where(cortical, "").fillna("")
     # ggseg has kept the name that FreeSurfer gave the thalamus until version 6.
     label = regions["name"].str.replace("Thalamus$", "Thalamus-Proper", regex=True)

@@ -60,7 +60,7 @@ def feature_title(cohort: Any, name: str, region: str | None = None) -> str:
         below = f" (subcortex: {policy.partition(' in ')[0]})" if policy else ""
         return f"{title}{below}"
     structure = cohort.regions.set_index("name")["structure"]
-    return policy if policy and structure[region] != "cortex" else title
+    return policy if policy and structure[region] == "subcortex" else title
 
 
 def feature_text(cohort: Any) -> str:

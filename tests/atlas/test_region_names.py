@@ -1,7 +1,13 @@
 import pytest
 
 from brainlsap.atlas import available_atlases, load_atlas
-from brainlsap.atlas.region_names import bare_name, is_outside, split_name
+from brainlsap.atlas.region_names import (
+    bare_name,
+    find_side,
+    find_structure,
+    is_outside,
+    split_name,
+)
 from brainlsap.exceptions import RegionNameError
 
 # Every region that the paper's tables name, spelt as there.
@@ -101,3 +107,56 @@ def test_no_region_is_left_out_but_the_accumbens():
         # destrieux160 leaves it out; where an atlas has it, find answers first.
         assert out <= {"accumbens"}
     assert not is_outside("lh_G_precuneuss")  # nor one that is misspelt
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("SFG_L_7_1", "SFG_R_7_1"),
+        ("Hippocampus_lh_head", "Hippocampus_rh_head"),
+        ("Lóbulo paracentral L", "Lóbulo paracentral R"),
+        ("L_Área 44", "R_Área 44"),
+        ("Hippocampe gauche", "Hippocampe (droit)"),
+        ("Amygdala links", "Amygdala rechts"),
+        ("左海马", "右海马"),
+        ("海马_L", "海马_R"),
+        ("Νησίδα_lh", "Νησίδα_rh"),
+    ],
+)
+def test_sides_are_read_amid_names_and_in_every_script(left, right):
+    """Of "Lóbulo" the L was a side; sides in the middle or in words were none."""
+    assert (split_name(left)[0], split_name(right)[0]) == ("L", "R")
+    assert split_name(left)[1] == split_name(right)[1] != ""
+    assert bare_name(left) == bare_name(right).replace("(", "").replace(")", "")
+
+
+def test_what_is_no_side_is_none():
+    for name in ("L'insula", "Región motriz G", "Lóbulo", "L", "a_L_R_b"):
+        assert split_name(name)[0] is None, name
+    assert bare_name("Lóbulo") == "Lóbulo"
+    assert [find_side(text) for text in ("hemi-rh", "1", "left and right", "")] == [
+        *("R", None, None, None)
+    ]
+
+
+DEEP = """
+    mAmyg_L lHipp_R rHipp_L vCa_L dCa_R GP_L NAC_R vmPu_L dlPu_R mPFtha_L Stha_R cTtha_L
+    pTHA-rh aTHA-lh NAc-shell-lh aGP-rh PUT-DA-lh CAU-tail-rh HIP-head-m-lh AMY-mAMY-rh
+    Amyg_L_2_1 BG_R_6_1 Tha_L_8_3 Thal_AV_L N_Acc_R SN_pc_L Red_N_L Raphe_D VTA_R LC_L
+    ACCUMBENS_LEFT LH_GPe LH_STH Left-VentralDC Noyau_caudé_gauche L_CA1 Tálamo_R
+    """
+CORTEX = """
+    ParaHippocampal_L Para_Hip_R Striate_L Caudal_anterior_cingulate_L SFG_L_7_1
+    LH_Vis_1 TemporalPole_R Gyrus_frontal_superieur_L L_entorhinal PhG_R_6_1
+    """
+UNKNOWN = "A8m_L TH_R TL_L L_PGp_ROI L_5L_ROI R_44_ROI Area_7 北_L"
+
+
+@pytest.mark.parametrize(
+    ("names", "structure"),
+    [(DEEP, "subcortex"), (CORTEX, "cortex"), (UNKNOWN, "unknown")],
+)
+def test_what_is_not_known_to_be_cortex_is_not_called_cortex(names, structure):
+    """Brainnetome's amygdala, hippocampus, basal ganglia, thalamus were cortex."""
+    found = {name: find_structure(name) for name in names.split()}
+    assert found == dict.fromkeys(found, structure)

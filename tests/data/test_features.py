@@ -445,3 +445,118 @@ def test_the_midline_takes_the_mean_of_both_sides(tiny):
     values = np.array([1.0, 1, 1, 4, 4, np.nan, 0])
     found, _ = finish(values, get_measure("thickness"), atlas, "mean")
     assert found[6] == pytest.approx(2.2)
+
+
+@pytest.fixture
+def pet(write, tmp_path):
+    """Return a function that writes three people's ratios, and loads them."""
+
+    def load(feature, file_name, heads="{}_SUVR", people=PARTICIPANTS, **columns):
+        write("participants.tsv", people)
+        table = pd.DataFrame({"ID": PEOPLE} | columns)
+        ratios = {heads.format(name): [1.1, 1.2, 1.3] for name in DESIKAN.names}
+        pd.concat([table, pd.DataFrame(ratios)], axis=1).to_csv(
+            tmp_path / file_name, index=False
+        )
+        return load_cohort(tmp_path, DESIKAN, feature, connectome=1 - np.eye(82))
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("file_name", "columns"),
+    [
+        ("UCBERKELEY_AMY_6MM.csv", {}),
+        ("suvr.csv", {"TRACER": ["FBP", "FBP", "FBB"]}),
+        ("pet.csv", {"Ligand": ["18F-AV-45", "[18F]AV45", "florbetapir (AV-45)"]}),
+        ("pet.csv", {"x": ["11C-PiB", "11C-PiB", "NAV4694"]}),
+        ("flutemetamol_pet.csv", {}),
+        ("tau_amyloid.csv", {}),
+        ("pet.csv", {"AV45_GLOBAL_SUVR": [1, 1, 2]}),
+        ("pet.csv", {"FBB centiloids": [1, 10, 20]}),
+        ("tau.csv", {"radiotracer": ["FTP", "FBP", "FTP"]}),
+        ("tau.csv", {"tracer": ["PIB", "PIB", "PIB"]}),
+    ],
+)
+@pytest.mark.parametrize("feature", ["tau", "fdg"])
+def test_what_says_amyloid_is_never_taken_for_another_tracer(
+    pet, file_name, columns, feature
+):
+    """A table of FBP, named AMY, was "taken to be tau", and to be FDG."""
+    with pytest.raises(CohortError, match=f"{feature}: .*amyloid"):
+        pet(feature, file_name, **columns)
+
+
+@pytest.mark.parametrize(
+    ("feature", "file_name", "columns"),
+    [
+        ("amyloid", "UCBERKELEY_AMY_6MM.csv", {"TRACER": ["FBP"] * 3}),
+        ("amyloid", "pet.csv", {"TRACER": ["FBP"] * 3}),
+        ("tau", "tau.csv", {"amyloid_tracer": ["FBP"] * 3, "AMYLOID": [0, 1, 1]}),
+        ("tau", "pet.csv", {"amyloid_status": ["neg", "pos", "pos"]}),
+        ("fdg", "suvr.csv", {"tracer": ["[18F]FDG", "18F-FDG", "FDG"]}),
+    ],
+)
+def test_a_table_that_says_its_tracer_is_read(pet, feature, file_name, columns):
+    cohort = pet(feature, file_name, **columns)
+    assert (cohort.features[:, :, 0] == [[1.1], [1.2], [1.3]]).all()
+    assert {*columns}.isdisjoint(cohort.table)
+
+
+@pytest.mark.parametrize(
+    ("head", "values"),
+    [
+        ("TRACER", ["FBP", "FBB", "FBP"]),
+        ("PVC", ["RBV", "none yet", "RBV"]),
+        ("REFERENCE REGION", ["pons", "whole cerebellum", "pons"]),
+        ("pipeline_version", ["1.0", "2.0", "1.0"]),
+        ("any", ["AV45", "flutemetamol", "AV45"]),
+    ],
+)
+def test_values_on_several_scales_are_noted_and_kept_for_the_audit(pet, head, values):
+    """Two tracers in a table were left out without a word."""
+    cohort = pet("amyloid", "amyloid.csv", **{head: values})
+    assert cohort.table[head].tolist() == values
+    (note,) = (note for note in cohort.notes if f"'{head}'" in note)
+    assert "2 values" in note
+    assert "(2)" in note
+    assert {*pet("amyloid", "amyloid.csv", **{head: values[:1] * 3}).table}.isdisjoint(
+        [head]
+    )
+
+
+def test_a_column_of_people_is_not_doubled(pet):
+    people = PARTICIPANTS.replace("diagnosis", "diagnosis\ttracer", 1)
+    for label, tracer in (
+        ("sub-01\tCN", "A"),
+        ("sub-02\tAD", "B"),
+        ("sub-03\tCN", "A"),
+    ):
+        people = people.replace(label, f"{label}\t{tracer}")
+    cohort = pet("tau", "tau.csv", people=people, TRACER=["FTP", "MK6240", "FTP"])
+    assert cohort.table["tracer"].tolist() == ["A", "B", "A"]
+
+
+def test_tracers_of_files_beside_scans_are_compared(study, tiny):
+    cohort = load_cohort(study, tiny, "fdg")
+    assert "tracer" not in cohort.table
+    for path in study.glob("sub-0*/*/pet/*.tsv"):
+        of_tracer = "18FAV45" if "sub-01" in path.name else "18FFBB"
+        path.rename(path.with_name(path.name.replace("18FFDG", of_tracer)))
+    cohort = load_cohort(study, tiny, "amyloid")
+    assert cohort.table["tracer"].value_counts().to_dict() == {
+        "18FFBB": 5,
+        "18FAV45": 2,
+    }
+    assert any("florbetaben (5), florbetapir (2)" in note for note in cohort.notes)
+
+
+def test_one_scan_s_table_may_not_be_of_another_tracer(write, tiny):
+    rows = "".join(f"{name}\t1.2\tFBP\n" for name in NAMES)
+    path = write("sub-01_tau.tsv", "region\tsuvr\ttracer\n" + rows)
+    with pytest.raises(FileFormatError, match="'tracer' names a tracer of amyloid"):
+        read_feature(path, "tau", tiny)
+    assert read_feature(path, "amyloid", tiny).values[0] == 1.2
+    path = path.rename(path.with_name("sub-01_trc-18FAV45_regions.tsv"))
+    with pytest.raises(FileFormatError, match=r"of trc-18FAV45 .florbetapir., not of"):
+        read_feature(path, "fdg", tiny)

@@ -254,3 +254,35 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
     with pytest.raises(FileFormatError, match=r"c\.txt: does not name .*'south'"):
         make_atlas(tmp_path / "out", annot=annotation(tmp_path, 10242), labels=names)
     assert not (tmp_path / "out").exists()
+
+
+def test_regions_of_unknown_structure_are_counted_and_named(tmp_path, write, capsys):
+    """All 246 regions of Brainnetome were called cortical."""
+    text = "1 A8m_L\n2 A8m_R\n3 mAmyg_L\n4 mAmyg_R\n5 Insula_L\n6 Insula_R\n7 Middle\n"
+    labels = write("bn.txt", text)
+    assert main(["atlas", str(tmp_path / "bn"), "--labels", str(labels)]) == 0
+    told = capsys.readouterr().out
+    assert "7 regions: 2 cortical, 2 subcortical, 3 of unknown structure" in told
+    assert "Subcortex: mAmyg_L, mAmyg_R\n" in told
+    assert "Not known to be cortex, but counted with it: A8m_L, A8m_R, Middle\n" in told
+    assert "taken for the middle: Middle\n" in told
+    atlas = load_atlas(tmp_path / "bn")
+    assert atlas.cortex.tolist() == [True, True, False, False, True, True, True]
+    assert atlas.is_unknown.sum() == 3
+    labels = write("said.csv", "name,structure\nA8m_L,cortex\nX_L,unknown\n")
+    assert make_atlas(tmp_path / "said", labels=labels).is_unknown.tolist() == [
+        *(False, True)
+    ]
+    own = make_atlas(tmp_path / "two", annot=annotation(tmp_path, 10242))
+    assert not own.is_unknown.any()  # what has a surface is cortex
+
+
+def test_places_of_a_list_without_heads_are_read_and_told(tmp_path, write):
+    labels = write("centres.txt", "ctx-lh-insula -35 4 -2\nctx-rh-insula 36 5 -2\n")
+    atlas = make_atlas(tmp_path / "two", labels=labels)
+    assert atlas.names == ("ctx-lh-insula", "ctx-rh-insula")
+    assert atlas.coordinates.tolist() == [[-35, 4, -2], [36, 5, -2]]
+    assert any("x, y, z" in note for note in atlas.settings["notes"])
+    labels = write("exchanged.txt", "ctx-lh-insula 35 4 -2\nctx-rh-insula -36 5 -2\n")
+    with pytest.raises(FileFormatError, match="on the side of its name"):
+        make_atlas(tmp_path / "other", labels=labels)

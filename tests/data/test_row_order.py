@@ -7,7 +7,7 @@ import pytest
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.atlas import complete_regions
 from brainlsap.data.connectomes import read_connectome
-from brainlsap.data.row_order import read_names
+from brainlsap.data.row_order import read_labels, read_names
 from brainlsap.exceptions import FileFormatError, ParameterError
 from tests.data import formats
 
@@ -205,3 +205,41 @@ def test_numbers_that_count_names_decide_their_order(write, first):
         read_names(write("l.txt", "17 lh_b\n10 lh_a\n"))
     assert read_names(write("l.csv", "name,lobe\nlh_b,2\nlh_a,9\n")) == kept
     assert read_names(write("l.csv", "index,name\n")) == ()
+
+
+NAMES = ("Brodmann area 44 L", "Brodmann area 44 R")
+LISTS = {
+    "plain": "{}\n{}\n",
+    "index before": "1 {}\n2 {}\n",
+    "index and a sign": "1: {}\n2: {}\n",
+    "index, colours": "1 {} 25 5 25 0\n2 {} 25 60 25 0\n",
+    "colours as fractions (FSL)": "1 0.5 0.0 0.25 {}\n2 0.5 1.0 0.25 {}\n",
+    "ITK-SNAP": '1 25 5 25 0.5 1 1 "{}"\n2 25 60 25 1 1 1 "{}"\n',
+    "Connectome Workbench": "{}\n1 25 5 25 255\n{}\n2 25 60 25 255\n",
+    "place behind": "{} -50.5 10 20\n{} 51 12 20\n",
+    "index, place in brackets": "1 {} (-50.5, 10, 20)\n2 {} (51, 12, 20)\n",
+    "place before": "-50.5 10 20 {}\n51 12 20 {}\n",
+    "index and place, with commas": "1,{},-50.5,10,20\n2,{},51,12,20\n",
+}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_numbers_beside_names_are_no_part_of_them(write, kind):
+    """ "Brodmann area 44 L" became "Brodmann area L"; places became parts of names."""
+    table = read_labels(write("l.txt", LISTS[kind].format(*NAMES)))
+    assert tuple(table["name"]) == NAMES
+    assert table["index"].tolist() == (["1", "2"] if kind[0] in "icIC" else ["", ""])
+    if "place" in kind:
+        places = table[[*"xyz"]].astype(float).to_numpy().tolist()
+        assert places == [[-50.5, 10, 20], [51, 12, 20]]
+    else:
+        assert "x" not in table
+
+
+def test_numbers_that_may_be_names_or_anything_are_refused(write):
+    assert read_names(write("l.txt", "LH Vis 1\nLH Vis 2\nRH Vis 1\n"))[1] == "LH Vis 2"
+    assert read_names(write("l.txt", "44 L\n44 R\n45 L\n45 R\n"))[2] == "45 L"
+    with pytest.raises(FileFormatError, match=r"no heads.*index, name, x, y, z"):
+        read_names(write("l.txt", "a_L -50 10 20 3.5\na_R 51 12 20 3.4\n"))
+    with pytest.raises(FileFormatError, match="1 of 2 lines begin with a number"):
+        read_names(write("l.txt", "44 L\nHippocampus L\n"))

@@ -340,13 +340,53 @@ def test_a_column_says_the_sides(read, rows, head, words):
         read(text.replace("c\tR", "lh_c\tR"))
 
 
+@pytest.mark.parametrize(
+    ("head", "right", "left"),
+    [
+        ("hemi", "right hemisphere", "left hemisphere"),
+        ("Seite", "rechts", "links"),
+        ("h", "R", "L"),
+        ("part", "ctx-rh", "ctx-lh"),
+        ("côté", "droit", "gauche"),
+        ("latéralité", "D (droite)", "G (gauche)"),
+        ("HEMISPHERE", "Right (R)", "Left (L)"),
+    ],
+)
+def test_a_column_of_words_tells_regions_of_one_name_apart(read, head, right, left):
+    """The right half stood first and was read as the left, whatever a column said."""
+    words = [right, left]
+    lines = [[BARE[i], words[SIDES[i] == "L"], VALUES[i]] for i in [3, 4, 5, 0, 1, 2]]
+    text = lines_of([["region", head, "suvr"], *lines], "\t")
+    np.testing.assert_array_equal(read(text)[:6], VALUES[:6])
+    with pytest.raises(FileFormatError, match=rf"'{head}' .*, and .* says the other"):
+        read(text, name="sub-01_hemi-L_suvr.tsv")
+    lines = [[*line, "RL"[k > 2]] for k, line in enumerate(lines)]
+    same = lines_of([["region", head, "suvr", "side"], *lines], "\t")
+    np.testing.assert_array_equal(read(same)[:6], VALUES[:6])
+    other = same.replace("\tR\n", "\tL\n", 1)
+    with pytest.raises(FileFormatError, match="another column says the other side"):
+        read(other)
+
+
+@pytest.mark.parametrize("head", ["hemisphere", "network", "Seite", "code"])
+@pytest.mark.parametrize(
+    "values", [("2", "1"), ("0", "1"), ("G", "D"), ("a", "b"), ("R", "")]
+)
+def test_a_column_whose_words_are_not_known_is_named(read, head, values):
+    lines = [[name, values[k], k] for k in (0, 1) for name in "abc"]
+    text = lines_of([["region", head, "suvr"], *lines], "\t")
+    with pytest.raises(FileFormatError, match=rf"the column '{head}' .*'{values[0]}'"):
+        read(text)
+
+
 @pytest.mark.parametrize("head", ["session_id", "subject"])
 def test_a_second_scan_is_not_the_other_side(read, head):
     rows = [[scan, name, k] for k, scan in enumerate("12") for name in "abc"]
     text = lines_of([[head, "region", "suvr"], *rows], "\t")
     with pytest.raises(FileFormatError, match=f"'{head}' has 2 values, such as '1' an"):
         read(text)
-    assert read(text.replace("\n2\t", "\n1\t"))[3] == 1
+    with pytest.raises(FileFormatError, match="3 regions, such as 'a', come twice"):
+        read(text.replace("\n2\t", "\n1\t"))  # nor is the first half the left
 
 
 @pytest.mark.parametrize(
@@ -417,3 +457,38 @@ def test_clinica_pet_surface_interleaves_the_sides(tmp_path):
     found = read_region_values(path, ATLAS, get_measure("fdg"))[0]
     np.testing.assert_allclose(found[:148], values[:148])
     assert np.isnan(found[148:]).all()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "feature"),
+    [
+        ("FDG_{}", "fdg"),
+        ("Mean.{}", "mean"),
+        ("SUVR {}", "fdg"),
+        ("FDG-SUVR_{}", "fdg"),
+        ("FDG_{}_SUVR", "fdg"),
+        ("mean_{}_suvr", "fdg"),
+        ("thickness.{}", "thickness"),
+        ("gm_vol_{}", "gm_vol"),
+        ("{}_w.score", "w.score"),
+        ("thickness_std_{}", "thickness_std"),
+    ],
+)
+@pytest.mark.parametrize("dotted", [False, True])
+def test_words_around_full_names_are_a_measure(write, pattern, feature, dotted):
+    """`FDG_ctx-lh-insula` was of "fdg_ctx", `Mean.Left.Thalamus` was no region."""
+    names = [name.replace("-", ".") if dotted else name for name in DESIKAN.names]
+    rows = [[f"sub-0{i}", *np.arange(82) + i] for i in (1, 2)]
+    heads = ["participant_id", *map(pattern.format, names)]
+    path = write("scans_fdg.csv", lines_of([heads, *rows], ","))
+    table = read_scan_table(path, DESIKAN)
+    assert {word for word, _ in table.values} == {feature}
+    assert [table.values[feature, i][0] for i in range(82)] == [*range(1, 83)]
+    assert table.is_exact
+
+
+def test_a_word_that_says_a_side_is_no_measure(write):
+    rows = [["sub-01", *range(68)]]
+    heads = ["lh.aparc.thickness", *(f"rh_x_{n}" for n in DESIKAN.names[:68])]
+    table = read_scan_table(write("t.csv", lines_of([heads, *rows], ",")), DESIKAN)
+    assert not table.values

@@ -220,3 +220,26 @@ def test_the_score_of_a_column_is_chance_or_one():
     score, _, p = column_score(rng.normal(size=200), y, people)
     assert abs(score - 0.5) < 0.1
     assert p > 0.05
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("TRACER", ["FTP", "MK6240"]),
+        ("pvc", ["none", "GTM"]),
+        ("Reference region", ["pons", "cerebellum"]),
+        ("pipeline_version", [1, 2]),
+    ],
+)
+def test_several_tracers_and_pipelines_are_named_and_tried(cohort, column, values):
+    """SUVRs of two tracers are on two scales; that told the label, and went unseen."""
+    y = np.asarray(cohort.y)
+    told = np.where(np.isin(y, cohort.classes[:2]), *values)
+    found = checks(with_table(cohort, **{column: told}))
+    of_scales = found.loc["values on several scales"]
+    assert of_scales["severity"] == "warning"
+    assert all(f"{value} (" in of_scales["finding"] for value in values)
+    tried = found.loc["label from one column", "finding"]
+    assert tried.str.startswith(f"{column} alone").any()
+    one = with_table(cohort, **{column: values[:1] * cohort.n_scans})
+    assert "values on several scales" not in checks(one).index

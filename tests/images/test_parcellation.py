@@ -116,7 +116,7 @@ def test_what_is_not_known_is_refused(tmp_path, tiny, atlas, numbers, labels, sa
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ("1 lh_a\nlh_b\n", "names 1 labels, but not 2, which it holds"),
+        ("1 lh_a\nlh_b\n", "1 of 2 lines begin with a number"),
         ("index\tname\n1.5\tlh_a\n", "names 0 labels, but not 1, 2, which it holds"),
         ("1 lh_a\n2 lh_b\n1 rh_a\n", "label 1 is lh_a and rh_a; expected one"),
     ],
