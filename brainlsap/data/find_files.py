@@ -40,6 +40,13 @@ CONNECTOME_PATTERNS = (
 # Folders with all connectomes of a study, looked into where no pattern is given.
 FLAT_FOLDERS = ("connectomes", "connectivity", "matrices")
 _LABELS = re.compile(r"labels(_list)?\.(txt|csv|tsv)$")
+# Files that describe visits, images and people, but are no data of a visit.
+_BOOKKEEPING = re.compile(
+    r".*_(sessions|scans)\.(tsv|csv|xlsx|json)|.+\.json|(README|CHANGES|LICENSE)(\.\w+)?"
+    r"|Thumbs\.db|desktop\.ini",
+    re.IGNORECASE,
+)
+_WITHOUT_IMAGES = ("beh", "pheno", "phenotype")  # folders of tests and questionnaires
 _FREESURFER = {"label", "mri", "scripts", "surf", "tmp", "touch", "trash"}
 _DEEPEST = 6
 _SIDES = {"left": "right", "L": "R", "lh": "rh"}
@@ -210,7 +217,8 @@ class StudyFiles:
     Attributes
     ----------
     files : dict of (person, visit) to list of Path
-        The visit is empty for files outside `ses-*`.
+        The visit is empty for files outside `ses-*`. Files that only describe others
+        are left out: `*_sessions.tsv`, `*_scans.tsv`, `*.json`. The list may be empty.
     sessions : dict of person to (dict of visit to name)
         Visits that have a folder, or a connectome in one folder of all.
     subjects : dict of person to (dict of visit to list of (ScanName, Path))
@@ -339,7 +347,9 @@ class StudyFiles:
                 continue
             if len(parts) > _DEEPEST:
                 folders.clear()
-            yield ScanName(parts[0], visit), None, [path / name for name in names]
+            data = [name for name in names if not _BOOKKEEPING.fullmatch(name)]
+            data = [] if path.name in _WITHOUT_IMAGES else data
+            yield ScanName(parts[0], visit), None, [path / name for name in data]
 
     def _fit_template(self, pattern: str) -> dict[Path, ScanName]:
         """Find connectomes by a path with fields, and read off whose they are."""

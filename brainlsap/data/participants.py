@@ -287,9 +287,15 @@ def list_scans(  # noqa: C901 (one question after the other)
     for person, visits in people.items():
         written = next(iter(visits.values()))[0].participant
         known = {visit: name.session for visit, (name, _) in visits.items() if visit}
-        scanned: Mapping[str, str] = files.sessions.get(person, {})
-        if not scanned and (person, "") not in files.files:
-            scanned = sources.sessions.get(person, {})
+        folders = files.sessions.get(person, {})
+        scanned = {
+            visit: session
+            for visit, session in folders.items()
+            # a folder may hold lists and questionnaires alone
+            if visit not in known or sources.has_data(person, visit)
+        }
+        if not any(files.files.get((person, visit)) for visit in ("", *folders)):
+            scanned = {**sources.sessions.get(person, {}), **scanned}
         absent = [known[one] for one in known if scanned and one not in scanned]
         unscanned += [f"{written}_{session}" for session in absent]
         sessions = scanned or known or {"": ""}
