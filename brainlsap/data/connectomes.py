@@ -17,7 +17,8 @@ import pandas as pd
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import are_counts, as_text
 from brainlsap.data.row_order import are_numbers, find_names, row_orders
-from brainlsap.data.tables import listed, read_lines, sniff_delimiter, split_cells
+from brainlsap.data.table_rows import sniff_delimiter, split_cells
+from brainlsap.data.tables import listed, read_lines
 from brainlsap.exceptions import (
     BrainlsapError,
     FileFormatError,

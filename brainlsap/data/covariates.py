@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from brainlsap.data.tables import letters_of
+from brainlsap.data.tables import QUOTES, is_ditto_mark, letters_of
 
 KEY_COLUMNS = ("scan", "participant", "session", "label")
 
@@ -67,7 +67,7 @@ def find_spellings(
 ) -> list[str]:
     """Say which words of a column of groups are one word, written in several ways."""
     words = pd.Series(values.dropna().astype(str).unique(), dtype=object)
-    letters = words.str.lower()
+    letters = words.str.lower().str.strip(QUOTES)  # of a stray quotation mark
     if is_label:  # of which A+ and A- are two
         letters = letters.map(lambda word: STAGES.get(word, word))
     else:
@@ -80,6 +80,16 @@ def find_spellings(
     told = f"{head} is written as {', '.join(sorted(same))}; write one word for each"
     more = ", or say which are classes by classes=" if is_label else ""
     return [told + more] if len(same) else []
+
+
+def find_ditto_marks(table: pd.DataFrame, column: str, head: str) -> list[str]:
+    """Say in which scans a column, called `head`, has a mark for the cell above."""
+    names = table.get("scan", table.index.to_series())
+    return [
+        f"{scan}: {head} is {cell}, a mark for the cell above; write the word itself"
+        for scan, cell in zip(names, table[column], strict=True)
+        if is_ditto_mark(cell)
+    ]
 
 
 def find_codes(table: pd.DataFrame, heads: Sequence[str]) -> list[str]:
@@ -126,9 +136,11 @@ def find_faults(
     """
     faults = find_spellings(label_name, table["label"], is_label=True)
     faults = [] if has_order else faults
+    faults += find_ditto_marks(table, "label", label_name)
     for head in (str(one) for one in table.columns if one not in KEY_COLUMNS):
         kind, values = kind_of(head), table[head]
         if kind in COVARIATES:
+            faults += find_ditto_marks(table, head, head)
             faults += find_codes(table, [head])
             faults += find_spellings(head, values) if has_groups(head, values) else []
         if kind == "sex":

@@ -367,6 +367,16 @@ class FeatureSources:
             "folder" + "".join(f"\n    not used: {reason}" for reason in reasons)
         )
 
+    def has_data(self, person: str, visit: str) -> bool:
+        """Return whether files, FreeSurfer or tables of regions have data of a visit.
+
+        A folder of a visit may be empty, or hold lists and questionnaires alone.
+        """
+        if self.files.files.get((person, visit)):
+            return True
+        subjects = self.files.subjects.get(person, {})
+        return visit in subjects or visit in self.sessions.get(person, {})
+
     @cached_property
     def sessions(self) -> dict[str, dict[str, str]]:
         """Visits of people that FreeSurfer or tables of regions know, by person."""

@@ -22,9 +22,12 @@ from brainlsap.data.measures import get_measure, wrong_tracer
 from brainlsap.data.tables import (
     FREESURFER_HEAD,
     ID_COLUMNS,
+    MISSING_WORDS,
     SESSION_COLUMNS,
     TABLE_SUFFIXES,
     find_column,
+    is_ditto_mark,
+    is_formula_error,
     listed,
     read_columns,
 )
@@ -37,6 +40,13 @@ CONNECTOME_PATTERNS = (
 # Folders with all connectomes of a study, looked into where no pattern is given.
 FLAT_FOLDERS = ("connectomes", "connectivity", "matrices")
 _LABELS = re.compile(r"labels(_list)?\.(txt|csv|tsv)$")
+# Files that describe visits, images and people, but are no data of a visit.
+_BOOKKEEPING = re.compile(
+    r".*_(sessions|scans)\.(tsv|csv|xlsx|json)|.+\.json|(README|CHANGES|LICENSE)(\.\w+)?"
+    r"|Thumbs\.db|desktop\.ini",
+    re.IGNORECASE,
+)
+_WITHOUT_IMAGES = ("beh", "pheno", "phenotype")  # folders of tests and questionnaires
 _FREESURFER = {"label", "mri", "scripts", "surf", "tmp", "touch", "trash"}
 _DEEPEST = 6
 _SIDES = {"left": "right", "L": "R", "lh": "rh"}
@@ -105,19 +115,26 @@ def read_rows(path: str | Path, sheet: str = "") -> tuple[list[ScanName], pd.Dat
     Raises FileFormatError where the file is no table, or rows do not name scans.
     """
     columns = read_columns(path, sheet)
+    lines, missing_words = columns.lines, columns.missing_words
     first, head = next(iter(columns)), find_column(columns, ID_COLUMNS)
     head = first if FREESURFER_HEAD.fullmatch(first) else head
     if head is None:
+        hint = ""
+        if columns.comment_lines:
+            hint = f" Line {columns.comment_lines[-1]} begins with # and is a comment."
         raise FileFormatError(
             f"{path}: no column names the scans; expected one headed "
-            f"{', '.join(filter(None, ID_COLUMNS))}, found {listed(columns, 8)}."
+            f"{', '.join(filter(None, ID_COLUMNS))}, found {listed(columns, 8)}.{hint}"
         )
     texts = columns.pop(head)
     names = [parse_scan_name(text or "") for text in texts]
+    words = missing_words.get(head, {})
     wrong = [
-        f"row {row} ({text or 'empty'})"  # as a spreadsheet counts, below the header
-        for row, (text, name) in enumerate(zip(texts, names, strict=True), start=2)
+        f"row {lines[row]} ({text or words.get(row, 'empty')})"
+        for row, (text, name) in enumerate(zip(texts, names, strict=True))
         if name.participant[:1] in ("", ".")
+        or is_formula_error(text)
+        or is_ditto_mark(text)
     ]
     if wrong:
         raise FileFormatError(
@@ -126,9 +143,19 @@ def read_rows(path: str | Path, sheet: str = "") -> tuple[list[ScanName], pd.Dat
             f"{listed(wrong)}."
         )
     if visits := find_column(columns, SESSION_COLUMNS):
-        both = zip(names, columns.pop(visits), strict=True)
+        sessions = columns.pop(visits)
+        failed = [row for row, visit in enumerate(sessions) if is_formula_error(visit)]
+        if failed:
+            raise FileFormatError(
+                f"{path}: {visits} must be the name of a visit, or empty; got "
+                f"{sessions[failed[0]]!r}, a formula that failed, in row "
+                f"{lines[failed[0]]}. Write the visit there."
+            )
+        both = zip(names, sessions, strict=True)
         names = [one._replace(session=visit or one.session) for one, visit in both]
-    return names, pd.DataFrame(columns, dtype=object).rename_axis(columns=head)
+    table = pd.DataFrame(columns, dtype=object).rename_axis(columns=head)
+    table.attrs[MISSING_WORDS] = missing_words
+    return names, table
 
 
 def visit_order(session: str) -> tuple[object, ...]:
@@ -190,7 +217,8 @@ class StudyFiles:
     Attributes
     ----------
     files : dict of (person, visit) to list of Path
-        The visit is empty for files outside `ses-*`.
+        The visit is empty for files outside `ses-*`. Files that only describe others
+        are left out: `*_sessions.tsv`, `*_scans.tsv`, `*.json`. The list may be empty.
     sessions : dict of person to (dict of visit to name)
         Visits that have a folder, or a connectome in one folder of all.
     subjects : dict of person to (dict of visit to list of (ScanName, Path))
@@ -319,7 +347,9 @@ class StudyFiles:
                 continue
             if len(parts) > _DEEPEST:
                 folders.clear()
-            yield ScanName(parts[0], visit), None, [path / name for name in names]
+            data = [name for name in names if not _BOOKKEEPING.fullmatch(name)]
+            data = [] if path.name in _WITHOUT_IMAGES else data
+            yield ScanName(parts[0], visit), None, [path / name for name in data]
 
     def _fit_template(self, pattern: str) -> dict[Path, ScanName]:
         """Find connectomes by a path with fields, and read off whose they are."""

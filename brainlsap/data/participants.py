@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,12 @@ from brainlsap.data.covariates import (
 )
 from brainlsap.data.features import FeatureSources
 from brainlsap.data.find_files import FIRST_VISITS, Scan, ScanName, visit_order
-from brainlsap.data.tables import read_columns
+from brainlsap.data.tables import (
+    MISSING_WORDS,
+    TableColumns,
+    is_formula_error,
+    read_columns,
+)
 from brainlsap.exceptions import (
     CohortError,
     FileFormatError,
@@ -43,9 +48,31 @@ _DATE = re.compile(r"(?!19\d\d|20\d\d)(\d+[./-][\d./-]+|\d{6,})")
 _MOST_NUMBERS = 10
 
 Facts = dict[str, str | None]
-People = dict[str, dict[str, tuple[ScanName, Facts]]]
-"""By person and visit, as keys of names: the name as written, labels and covariates as
-text. What is known of the person, whatever the visit, has the visit ""."""
+
+
+class People(dict[str, dict[str, tuple[ScanName, Facts]]]):
+    """Who is in a study, by person and visit as keys of names.
+
+    Of each the name as written, labels and covariates as text. What is known of the
+    person, whatever the visit, has the visit "".
+
+    Attributes
+    ----------
+    missing_words : dict of (person, visit) to (dict of str to str)
+        By column, the words of cells that count as missing, such as `None`, and errors
+        of formulas, such as `#N/A`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.missing_words: dict[tuple[str, str], dict[str, str]] = {}
+
+    def find_word(self, person: str, visit: str, column: str) -> str:
+        """Return what stands in a cell that counts as missing, empty if nothing."""
+        for key in ((person, visit), (person, "")):
+            if word := self.missing_words.get(key, {}).get(column):
+                return word
+        return ""
 
 
 def people_files(folder: Path) -> list[Path]:
@@ -104,14 +131,21 @@ def order_classes(
         ), False
 
 
-def read_people(
-    path: Path, names: Sequence[ScanName], facts: pd.DataFrame
-) -> tuple[People, list[str]]:
-    """Return who stands in a table, and in the sessions file beside it of every person.
+class _PeopleTable(NamedTuple):
+    """A table of people or of a person's visits: who each row is of, and columns."""
 
-    And faults: a person who stands twice, a sessions file that cannot be read.
-    """
-    tables = [(path, names, facts.to_dict("list"))]
+    path: Path
+    names: Sequence[ScanName]
+    columns: Mapping[str, Sequence[str | None]]
+    missing_words: Mapping[str, Mapping[int, str]]
+
+
+def _find_tables(
+    path: Path, names: Sequence[ScanName], facts: pd.DataFrame
+) -> tuple[list[_PeopleTable], list[str]]:
+    """Return the table of people and every sessions file beside it, and faults."""
+    words = facts.attrs.get(MISSING_WORDS, {})
+    tables = [_PeopleTable(path, names, facts.to_dict("list"), words)]
     faults = list[str]()
     for participant in {name.key[0]: name.participant for name in names}.values():
         for folder in {participant, f"sub-{participant}"}:
@@ -119,22 +153,33 @@ def read_people(
             if not own.is_file():
                 continue
             try:
-                said = read_columns(own)
-                if None in said.get("session_id", [None]):
-                    what = f"'session_id'; the columns are {', '.join(said)}"
-                    raise FileFormatError(f"{own}: every row needs a {what}.")
+                session_ids, columns = _read_sessions(own)
             except FileFormatError as error:
                 faults.append(str(error))
                 continue
-            visited = [ScanName(participant, str(v)) for v in said.pop("session_id")]
-            tables.append((own, visited, said))
-    people: People = {}
-    for source, scans, given in tables:
+            visited = [ScanName(participant, visit) for visit in session_ids]
+            tables.append(_PeopleTable(own, visited, columns, columns.missing_words))
+    return tables, faults
+
+
+def read_people(
+    path: Path, names: Sequence[ScanName], facts: pd.DataFrame
+) -> tuple[People, list[str]]:
+    """Return who stands in a table, and in the sessions file beside it of every person.
+
+    And faults: a person who stands twice, a sessions file that cannot be read.
+    """
+    tables, faults = _find_tables(path, names, facts)
+    people = People()
+    for source, scans, given, missing_words in tables:
         lower = [head.lower() for head in given]
         usual = {head for head in COVARIATES if lower.count(head) == 1}
         heads = [head.lower() if head.lower() in usual else head for head in given]
+        columns = zip(given, heads, strict=True)
+        words = {name: missing_words.get(head, {}) for head, name in columns}
         of_table: dict[str, set[str]] = {}
-        for name, *row in zip(scans, *given.values(), strict=True):
+        rows = enumerate(zip(scans, *given.values(), strict=True))
+        for place, (name, *row) in rows:
             person, visit = name.key
             visits = of_table.setdefault(person, set())
             if visit in visits or (visits and "" in (visit, *visits)):
@@ -146,8 +191,36 @@ def read_people(
             visits.add(visit)
             said_of = people.setdefault(person, {})
             written, known = said_of.get(visit, (name, Facts()))
-            said_of[visit] = written, known | dict(zip(heads, row, strict=True))
+            cells = dict(zip(heads, row, strict=True))
+            cell_words = {
+                head: of_rows[place]
+                for head, of_rows in words.items()
+                if place in of_rows
+            }
+            for head in [head for head in cells if is_formula_error(cells[head])]:
+                cell_words[head] = str(cells[head])
+                cells[head] = None
+            if cell_words:
+                known_words = people.missing_words.setdefault((person, visit), {})
+                known_words.update(cell_words)
+            said_of[visit] = written, known | cells
     return people, faults
+
+
+def _read_sessions(path: Path) -> tuple[list[str], TableColumns]:
+    """Return the visits that a person's sessions file lists, and its other columns."""
+    columns = read_columns(path)
+    if "session_id" not in columns:
+        what = f"'session_id'; the columns are {', '.join(columns)}"
+        raise FileFormatError(f"{path}: every row needs a {what}.")
+    session_ids = columns.pop("session_id")
+    for line, cell in zip(columns.lines, session_ids, strict=True):
+        if cell is None or is_formula_error(cell):
+            raise FileFormatError(
+                f"{path}: every row needs a 'session_id'; line {line} has "
+                f"{cell or 'none'}."
+            )
+    return [str(cell) for cell in session_ids], columns
 
 
 @dataclass
@@ -208,14 +281,21 @@ def list_scans(  # noqa: C901 (one question after the other)
             )
         label = same[0]
     scans, keys, facts = list[Scan](), list[tuple[str, str, str]](), list[Facts]()
+    label_words = list[str]()  # of cells without a label
     hints, faults = dict[str, str](), list[str]()
     n_without_baseline, n_differ, unscanned = 0, 0, list[str]()
     for person, visits in people.items():
         written = next(iter(visits.values()))[0].participant
         known = {visit: name.session for visit, (name, _) in visits.items() if visit}
-        scanned: Mapping[str, str] = files.sessions.get(person, {})
-        if not scanned and (person, "") not in files.files:
-            scanned = sources.sessions.get(person, {})
+        folders = files.sessions.get(person, {})
+        scanned = {
+            visit: session
+            for visit, session in folders.items()
+            # a folder may hold lists and questionnaires alone
+            if visit not in known or sources.has_data(person, visit)
+        }
+        if not any(files.files.get((person, visit)) for visit in ("", *folders)):
+            scanned = {**sources.sessions.get(person, {}), **scanned}
         absent = [known[one] for one in known if scanned and one not in scanned]
         unscanned += [f"{written}_{session}" for session in absent]
         sessions = scanned or known or {"": ""}
@@ -248,6 +328,7 @@ def list_scans(  # noqa: C901 (one question after the other)
             keys.append((name, written, sessions[visit]))
             of_visit = visits[visit][1] if visit in known else {}
             facts.append(of_person | of_visit)
+            label_words.append(people.find_word(person, visit, label or ""))
             both = of_visit, visits[""][1] if "" in visits else {}
             n_differ += len({row.get(label or "") for row in both} - {None}) > 1
             if known and visit not in known:
@@ -276,24 +357,48 @@ def list_scans(  # noqa: C901 (one question after the other)
         found = table["label"].value_counts().sort_index()
         order, ordered = order_classes(list(found.index), classes)
         is_kept = table["label"].isin(order)
+        words = pd.Series(label_words, dtype=object)
         if classes is None:
             refuse_continuous(label, order)
-            faults += [
-                f"{name}: no {label} (n/a{hints.get(name, '')}); give one, leave the "
-                "scan out, or keep those with a label by classes= (--classes)"
-                for name in table["scan"][~is_kept]
-            ]
+            unlabelled = zip(table["scan"][~is_kept], words[~is_kept], strict=True)
+            for name, word in unlabelled:
+                what = f"no {label} (n/a{hints.get(name, '')}); give one"
+                if word:
+                    what = f"{label} is {word!r}, {_explain_word(word)}; give another"
+                faults.append(
+                    f"{name}: {what}, leave the scan out, or keep those with a label "
+                    "by classes= (--classes)"
+                )
         else:
             lower = {name.lower() for name in order}
             some = table["label"][table["label"].str.lower().isin(lower)]
             faults += find_spellings(label, some)
-            others = table["label"][~is_kept].fillna("n/a").value_counts().sort_index()
+            others = table["label"][~is_kept]
+            others = others.fillna(words[~is_kept].map(lambda word: word or "n/a"))
+            others = others.value_counts().sort_index()
             if counted := _counts(others):
                 notes.append(f"left out, {label} is not among the classes: {counted}")
-            faults += find_absent(label, order, found)
+            spelt = {word.lower(): word for word in words if word}
+            absent = [name for name in order if name.lower() in spelt]
+            for word in (spelt[name.lower()] for name in absent):
+                faults.append(
+                    f"{label}: {source} has {word!r} for {(words == word).sum()} "
+                    f"scans, {_explain_word(word)}; write another word for the class, "
+                    "there and in classes= (--classes)"
+                )
+            rest = [name for name in order if name not in absent]
+            faults += find_absent(label, rest, found)
         table, covariates = table[is_kept].reset_index(drop=True), covariates[is_kept]
         scans = [scan for scan, is_one in zip(scans, is_kept, strict=True) if is_one]
     covariates = covariates.reset_index(drop=True)
+    failed = Counter(
+        f"{head}: {word!r}"
+        for words_of_scan in people.missing_words.values()
+        for head, word in words_of_scan.items()
+        if head != label and is_formula_error(word)
+    )
+    what = "a formula that failed in the spreadsheet, counts as missing"
+    notes += [f"{cell}, {what} ({n} rows)" for cell, n in failed.items()]
     for head, column in covariates.items():
         known, numbers = column.dropna(), pd.to_numeric(column, errors="coerce")
         odd = known[numbers[known.index].isna()]
@@ -331,6 +436,13 @@ def _have_order(visits: Collection[str]) -> bool:
     is_dated = any(map(_DATE.fullmatch, visits))
     words = {re.sub(r"\d+", "", visit) for visit in visits}
     return len(visits) < 2 or (len(words) == 1 and not is_dated)
+
+
+def _explain_word(word: str) -> str:
+    """Say why a cell that has a word counts as missing."""
+    if is_formula_error(word):
+        return "a formula that failed in the spreadsheet"
+    return "a word that counts as missing"
 
 
 def find_absent(label: str, names: Sequence[str], found: pd.Series) -> list[str]:

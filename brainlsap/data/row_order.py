@@ -17,6 +17,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import HEMISPHERE_WORDS, are_counts
+from brainlsap.data.table_rows import sniff_delimiter, split_cells
 from brainlsap.data.tables import (
     INDEX_COLUMNS,
     NAME_COLUMNS,
@@ -25,8 +26,6 @@ from brainlsap.data.tables import (
     find_region_column,
     read_lines,
     read_table,
-    sniff_delimiter,
-    split_cells,
 )
 from brainlsap.exceptions import FileFormatError, check_choice, reading
 

@@ -1,26 +1,37 @@
 """Read and write tables as text: nothing is guessed about what a cell means."""
 
-import csv
-import datetime as dt
-import gzip
 import json
 import os
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from unicodedata import normalize
 
 import numpy as np
 import pandas as pd
 
-from brainlsap.exceptions import FileFormatError, listed, reading
+from brainlsap.data.table_rows import (
+    TableRow,
+    TableText,
+    drop_titles,
+    read_sheet_rows,
+    read_sheet_text,
+    read_table_text,
+    read_text,
+)
+from brainlsap.exceptions import FileFormatError, listed
 from brainlsap.files import replace_when_whole
 
-DELIMITERS = "\t;,"
 TABLE_SUFFIXES = (".tsv", ".csv", ".txt", ".dat", ".xlsx")
 MISSING = frozenset(("", "n/a", "na", "nan", "null", "none"))
+_LONGEST = max(map(len, MISSING))
+# Quotation marks, which also stand for the cell above.
+QUOTES = "\"'`\u00b4\u2018\u2019\u201c\u201d\u201e\u201f\u2033\u3003"
+# What spreadsheets write for a formula that failed, in the languages of Excel.
+_FORMULA_ERROR = re.compile(
+    r"#[¡¿]?[^\W\d_][\w/]*[!?]|#[^\W\d_]/[^\W\d_]|#N[VB]|#YOK|##+|#GETTING_DATA"
+)
 PEOPLE_COLUMNS = (
     *("participant_id", "subject_id", "sub_id", "subjid", "subject", "participant"),
     *("ptid", "rid", "patient_id", "patient", "patient_number", "subject_number"),
@@ -50,6 +61,8 @@ SIDE_COLUMNS = (
     *("lateralization", "lateralite", "cote", "hemisfero", "emisfero", "hemisphare"),
     *("hemisphaere", "lado", "lato"),
 )
+# Key of `DataFrame.attrs` under which a table has its `TableColumns.missing_words`.
+MISSING_WORDS = "missing_words"
 # What to do about a scan that a file lacks.
 ADD_IT = "add it, or leave the scan out (its rows in tables, its folder)"
 
@@ -57,36 +70,15 @@ ADD_IT = "add it, or leave the scan out (its rows in tables, its folder)"
 def read_lines(path: str | Path, *, comments: bool = False) -> list[str]:
     """Return the lines of a text file that are neither empty nor comments (`#`).
 
-    Of a workbook the rows, with tabs between the cells.
+    Of a workbook the rows, with tabs between the cells. For files whose format has
+    comments anywhere (lookup tables, stats); rows of a table come from `read_table`.
     """
     if Path(path).suffix.lower() == ".xlsx":
-        return ["\t".join(row) for row in _read_sheet(path, "")]
-    with reading(path, "text"):
-        data = Path(path).read_bytes()
-        data = gzip.decompress(data) if Path(path).suffix.lower() == ".gz" else data
-        try:
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            told = f"{path}: is no text in UTF-8 ({error}). Save a table as that (in "
-            raise FileFormatError(f"{told}Excel: CSV UTF-8).") from error
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if "\0" in text:
-        raise FileFormatError(f"{path}: not a text file (it holds zero bytes).")
-    lines = [line for line in text.split("\n") if line and not line.isspace()]
+        rows = drop_titles(read_sheet_rows(path), _score_header)
+        return ["\t".join(row.cells) for row in rows]
+    lines = read_text(path).split("\n")
+    lines = [line for line in lines if line and not line.isspace()]
     return lines if comments else [line for line in lines if line[0] != "#"]
-
-
-def sniff_delimiter(line: str) -> str | None:
-    """Return what separates the cells of a line, None for white space."""
-    bare = re.sub(r'"[^"]*"', "", line)  # a name in quotes may have commas
-    return next((one for one in DELIMITERS if one in bare), None)
-
-
-def split_cells(line: str, delimiter: str | None) -> list[str]:
-    """Return the cells of a line without white space and quotes around them."""
-    line = line if delimiter else " ".join(line.split())
-    cut = csv.reader([line], delimiter=delimiter or " ", skipinitialspace=True)
-    return [cell.strip() for cell in next(cut)]
 
 
 def read_table(path: str | Path, sheet: str = "") -> pd.DataFrame:
@@ -96,7 +88,8 @@ def read_table(path: str | Path, sheet: str = "") -> pd.DataFrame:
     ----------
     path : str or Path
         Separated by tabs, commas, semicolons or white space, whatever its suffix
-        says: tools write commas into `.tsv`. Lines that start with `#` are skipped.
+        says: tools write commas into `.tsv`. Lines above the header that start with
+        `#` are comments. Empty rows, and empty columns without a head, are skipped.
     sheet : str
         Of a workbook (`.xlsx`); by default its first.
 
@@ -110,7 +103,8 @@ def read_table(path: str | Path, sheet: str = "") -> pd.DataFrame:
     ------
     FileFormatError
         Where the file is missing, empty, not text, names columns twice, or has rows
-        of different numbers of cells.
+        of different numbers of cells; with the line, also where a quotation mark or a
+        `#` leaves open what is a row.
 
     Examples
     --------
@@ -124,23 +118,43 @@ def read_table(path: str | Path, sheet: str = "") -> pd.DataFrame:
     return pd.DataFrame(read_columns(path, sheet), dtype=object)
 
 
-def read_columns(path: str | Path, sheet: str = "") -> dict[str, list[str | None]]:
+class MissingWords(dict[str, dict[int, str]]):
+    """By column and row, words such as `None` and `NA` that count as missing.
+
+    Tables of pandas carry it in their `attrs`, which pandas copies at every step: so
+    that copy is the same object.
+    """
+
+    def __deepcopy__(self, _: object) -> "MissingWords":
+        return self
+
+
+class TableColumns(dict[str, list[str | None]]):
+    """The cells of a table by the heads of columns, None where missing.
+
+    Attributes
+    ----------
+    lines : list of int
+        Line of the file, or row of the sheet, that every row comes from.
+    comment_lines : list of int
+        Lines above the header that begin with `#`.
+    missing_words : MissingWords
+        Words that count as missing and may have been meant as words.
+    """
+
+    lines: list[int]
+    comment_lines: list[int]
+    missing_words: MissingWords
+
+
+def read_columns(path: str | Path, sheet: str = "") -> TableColumns:
     """Return the cells of a table by the heads of columns, as `read_table` does."""
     if Path(path).suffix.lower() == ".xlsx":
-        rows = _read_sheet(path, sheet)
+        text = read_sheet_text(path, sheet, _score_header)
     else:
-        lines = read_lines(path)
-        delimiter = sniff_delimiter(lines[0]) if lines else None
-        if lines and len(lines[0].split()) == 1:
-            delimiter = delimiter or "\t"  # one column, whose cells may have blanks
-        if delimiter is None:
-            lines = [" ".join(line.split()) for line in lines]
-        with reading(path, "a table"):
-            cut = csv.reader(lines, delimiter=delimiter or " ", skipinitialspace=True)
-            rows = list(cut)
-    if not rows:
-        raise FileFormatError(f"{path}: the table is empty; expected a header line.")
-    heads = [head.strip() for head in rows[0]]
+        text = read_table_text(path, _score_header)
+    _refuse_marked_rows(path, text)
+    heads, columns = _drop_empty_columns(text)
     doubled = sorted({head for head in heads if heads.count(head) > 1})
     if doubled:
         raise FileFormatError(
@@ -148,19 +162,98 @@ def read_columns(path: str | Path, sheet: str = "") -> dict[str, list[str | None
             f"row, taken for the header: {listed(map(repr, heads), 5)}. Name every "
             "column otherwise, and delete what stands above the header."
         )
-    for number, row in enumerate(rows[1:], start=1):
-        if len(row) != len(heads):
-            raise FileFormatError(
-                f"{path}: row {number} below the header has {len(row)} cells, expected "
-                f"{len(heads)}. The file may be cut short."
-            )
-    columns = list(zip(*rows[1:], strict=True)) or [()] * len(heads)
-    return {
-        head: [
-            None if cell.lower() in MISSING else cell for cell in map(str.strip, column)
+    table = TableColumns()
+    table.lines = [row.line for row in text.rows]
+    table.comment_lines = text.comment_lines
+    table.missing_words = MissingWords()
+    for head, column in zip(heads, columns, strict=True):
+        cells = [
+            None if len(cell) <= _LONGEST and cell.lower() in MISSING else cell
+            for cell in map(str.strip, column)
         ]
+        table[head] = cells
+        words = {
+            row: column[row].strip()
+            for row, cell in enumerate(cells)
+            if cell is None and is_missing_word(column[row])
+        }
+        if words:
+            table.missing_words[head] = words
+    return table
+
+
+def is_missing_word(cell: str) -> bool:
+    """Return whether a cell is a word that counts as missing, but `n/a` or nothing."""
+    word = cell.strip().lower()
+    return word in MISSING and word not in ("", "n/a")
+
+
+def is_formula_error(cell: object) -> bool:
+    """Return whether a cell is what a spreadsheet writes for a formula that failed.
+
+    >>> [*map(is_formula_error, ["#N/A", "#DIV/0!", "#REF!", "#NV", "#01", "N/A"])]
+    [True, True, True, True, False, False]
+    """
+    is_marked = isinstance(cell, str) and cell.startswith("#")
+    return is_marked and _FORMULA_ERROR.fullmatch(str(cell)) is not None
+
+
+def is_ditto_mark(cell: object) -> bool:
+    """Return whether a cell is a mark that stands for the cell above it."""
+    return isinstance(cell, str) and 0 < len(cell) < 4 and not cell.strip(QUOTES)
+
+
+def _score_header(cells: Sequence[str]) -> int:
+    """Return 2 where the first cell is a known head, 1 where another is, else 0."""
+    known = [letters_of(head) for head in (*ID_COLUMNS, *NAME_COLUMNS) if head]
+    is_known = [
+        letters_of(cell) in known or FREESURFER_HEAD.fullmatch(cell) is not None
+        for cell in cells
+    ]
+    return 2 if is_known[0] else int(any(is_known))
+
+
+def _refuse_marked_rows(path: str | Path, text: TableText) -> None:
+    """Raise where a row repeats the header, or a few rows begin with `#`.
+
+    Such a row may have been taken out as a comment, which only lines above the header
+    are; where all begin so, the mark is part of their names.
+    """
+    marked = list[TableRow]()
+    for row in text.rows:
+        first = row.cells[0].strip()
+        if first[:1] == "#" and not is_formula_error(first):
+            marked.append(row)
+        is_alike = first == text.header.cells[0]
+        if is_alike and [cell.strip() for cell in row.cells] == text.header.cells:
+            raise FileFormatError(
+                f"{path}: line {row.line} repeats the header (line "
+                f"{text.header.line}). Delete the line."
+            )
+    if 0 < len(marked) < len(text.rows):
+        row = marked[0]
+        more = f" (and {len(marked) - 1} more)" if len(marked) > 1 else ""
+        raise FileFormatError(
+            f"{path}: line {row.line}{more} begins with # ({row.cells[0].strip()!r}) "
+            "below the header, where no comments are. Delete the line to leave the row "
+            "out, or write its first cell without #."
+        )
+
+
+def _drop_empty_columns(text: TableText) -> tuple[list[str], list[Sequence[str]]]:
+    """Return heads and columns, without columns of nothing that spreadsheets leave."""
+    heads = [head.strip() for head in text.header.cells]
+    cells = zip(*(row.cells for row in text.rows), strict=True)
+    columns: list[Sequence[str]] = list(cells) or [()] * len(heads)
+    is_kept = [
+        head != "" or any(map(str.strip, column))
         for head, column in zip(heads, columns, strict=True)
-    }
+    ]
+    if not any(is_kept):
+        is_kept = [True] * len(heads)
+    kept_heads = [head for head, keep in zip(heads, is_kept, strict=True) if keep]
+    kept_columns = [one for one, keep in zip(columns, is_kept, strict=True) if keep]
+    return kept_heads, kept_columns
 
 
 def write_tsv(table: pd.DataFrame, path: str | Path) -> Path:
@@ -277,21 +370,3 @@ def group_faults(faults: Sequence[str], folder: str | Path = "") -> list[str]:
         kind = "files" if all("/" in one or "\\" in one for one in places) else "scans"
         grouped.append("\n    ".join([f"{len(places)} {kind}: {what}", *lines]))
     return grouped
-
-
-def _read_sheet(path: str | Path, sheet: str) -> list[list[str]]:
-    """Return a sheet of a workbook as text, without empty rows."""
-    how: dict[str, Any] = {"header": None, "dtype": object, "na_filter": False}
-    with reading(path, "an Excel workbook"):
-        cells = pd.read_excel(path, sheet_name=sheet or 0, **how)
-    rows = [[_text(cell) for cell in row] for row in cells.to_numpy().tolist()]
-    rows = [row for row in rows if any(row)]
-    while len(rows) > 1 and sum(map(bool, rows[0])) < 2 <= sum(map(bool, rows[1])):
-        rows = rows[1:]  # a title above the heads
-    return rows
-
-
-def _text(cell: object) -> str:
-    if isinstance(cell, dt.datetime):
-        return cell.isoformat().removesuffix("T00:00:00")
-    return str(cell).strip()

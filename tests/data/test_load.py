@@ -1,5 +1,6 @@
 """A whole cohort from a folder: what is read, and everything that is refused."""
 
+import csv
 import json
 
 import numpy as np
@@ -8,7 +9,12 @@ import pytest
 
 from brainlsap.atlas import load_atlas
 from brainlsap.data import check_cohort, load_cohort
-from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
+from brainlsap.exceptions import (
+    BrainlsapError,
+    CohortError,
+    FileFormatError,
+    ParameterError,
+)
 from brainlsap.report.page import withholder
 from brainlsap.simulation import make_cohort, write_study_folder
 from tests.data.conftest import refused
@@ -318,7 +324,7 @@ def test_why_tables_were_not_used_is_said(tmp_path, tiny, write):
     write("s1_connectome.csv", "0,1,1,1,1,1\n" * 6)
     with refused(r"no table that holds ids") as error:
         load_cohort(tmp_path, tiny)
-    assert "odd.csv: row 1 below the header" in str(error.value)
+    assert "odd.csv: line 2 has 1 cell," in str(error.value)
     assert "people.csv: has no column 'diagnosis'; found sex" in str(error.value)
     assert "connectome.csv" not in str(error.value)
 
@@ -370,3 +376,43 @@ def test_an_atlas_of_one_s_own_can_be_read_again(tmp_path):
     )
     cohort = load_cohort(folder, tmp_path / "mine.tsv", "fdg")
     assert load_atlas(cohort.provenance["asked"]["atlas"]).names == cohort.region_names
+
+
+@pytest.mark.parametrize("word", ["None", "NA", "null", "#N/A", "#REF!"])
+def test_a_label_that_counts_as_missing_is_named_by_its_word(study, tiny, word):
+    replace(study, "participants.tsv", "\tCN", f"\t{word}", 3)
+    _, faults = faults_of(study, tiny)
+    (fault,) = faults
+    assert f"diagnosis is {word!r}, " in fault
+    assert "sub-01_ses-M00" in fault
+    # the word as a class
+    _, faults = faults_of(study, tiny, classes=[word.lower(), "AD"])
+    (fault,) = faults
+    assert f"participants.tsv has {word!r} for 4 scans" in fault
+    assert "write another word" in fault
+    # left out by that word
+    cohort = load_cohort(study, tiny, "fdg", classes=["AD"])
+    assert f"left out, diagnosis is not among the classes: {word} (4)" in cohort.notes
+
+
+def test_a_label_in_front_that_failed_takes_no_person_away(study, tiny):
+    path = study / "participants.tsv"
+    table = pd.read_csv(path, sep="\t")
+    table["age"] = [70, "#DIV/0!", 72, 73, 74]
+    table.loc[2, "diagnosis"] = "#N/A"
+    table = table[["diagnosis", "participant_id", "age"]]
+    table.to_csv(path, sep="\t", index=False)
+    _, faults = faults_of(study, tiny)
+    assert len(faults) == 1
+    assert faults[0].startswith("sub-03_ses-M00: diagnosis is '#N/A', a formula that")
+    table.loc[2, "diagnosis"] = "CN"
+    table.to_csv(path, sep="\t", index=False)
+    cohort = load_cohort(study, tiny, "fdg")
+    assert cohort.table["age"].isna().sum() == 2  # both visits of sub-02
+    assert any("age: '#DIV/0!', a formula that failed" in x for x in cohort.notes)
+    for head in ("participant_id", "diagnosis"):
+        odd = table.astype(object)
+        odd.loc[2, head] = '"'
+        odd.to_csv(path, sep="\t", index=False, quoting=csv.QUOTE_NONE)
+        with pytest.raises(BrainlsapError, match=r'row 4 \("\)|sub-03.* is "'):
+            load_cohort(study, tiny, "fdg")

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from brainlsap.data import load_cohort, order_classes
+from brainlsap.data.load import open_study
 from brainlsap.data.participants import read_people
 from brainlsap.data.region_tables import read_scan_table
 from brainlsap.exceptions import CohortError, FileFormatError
@@ -221,3 +222,65 @@ def test_decimal_commas_are_refused(study, tiny):
             f"2 scans: {head} must be a number .* got '{age}'\n *sub-01_ses-M0"
         ):
             load_cohort(study, tiny, "fdg")
+
+
+@pytest.fixture
+def listed(write, tmp_path):
+    """A study whose sessions files list visits, of which thickness.csv has two."""
+    people = [f"sub-{i:02d}" for i in range(1, 5)]
+    for person in people:
+        rows = "".join(f"{v}\tCN\n" for v in ("ses-M00", "ses-M06", "ses-M12"))
+        write(f"study/{person}/{person}_sessions.tsv", f"session_id\tdx\n{rows}")
+    rows = "".join(f"{person}\t{70 + i}\n" for i, person in enumerate(people))
+    write("study/participants.tsv", f"participant_id\tage\n{rows}")
+    heads = [f"{name}_thickness" for name in ("lh_a", "lh_b", "lh_c")]
+    heads += [name.replace("lh", "rh") for name in heads]
+    cells = [
+        [person, visit, *(2 + i + k / 10 + (visit == "M12") for k in range(6))]
+        for i, person in enumerate(people)
+        for visit in ("M00", "M12")
+    ]
+    rows = "".join(",".join(map(str, row)) + "\n" for row in cells)
+    heads = ",".join(["participant_id", "session_id", *heads])
+    write("study/thickness.csv", f"{heads}\n{rows}")
+    return tmp_path / "study"
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        (),
+        ("{0}/{0}_sessions.json", "{0}/{0}_scans.tsv", "{0}/README"),
+        ("{0}/ses-M06/{0}_ses-M06_scans.tsv", "{0}/ses-M06/beh/{0}_task-x_beh.tsv"),
+        ("{0}/ses-M00/{0}_ses-M00_scans.tsv", "{0}/ses-M06/{0}_ses-M06_scans.json"),
+        ("derivatives/x/{0}/{0}_sessions.tsv", "derivatives/x/{0}/ses-M06/.empty"),
+    ],
+)
+def test_a_listed_visit_without_images_is_left_out(listed, tiny, write, extra):
+    for person in ("sub-01", "sub-02"):
+        for name in extra:
+            write(f"study/{name.format(person)}", "")
+    cohort = load_cohort(listed, tiny, "thickness", "dx", connectome="none")
+    scans = [f"sub-0{i}_ses-{visit}" for i in range(1, 5) for visit in ("M00", "M12")]
+    assert [x.replace("_M", "_ses-M") for x in cohort.table["scan"]] == scans
+    assert cohort.features[:, 0, 0].tolist() == [2, 3, 3, 4, 4, 5, 5, 6]
+    (note,) = [one for one in cohort.notes if "listed visits left out" in one]
+    assert note.startswith("4 listed visits left out")
+    first = load_cohort(
+        listed, tiny, "thickness", "dx", connectome="none", scans="baseline"
+    )
+    assert first.features[:, 0, 0].tolist() == [2, 3, 4, 5]
+
+
+def test_visits_of_freesurfer_are_those_that_were_scanned(listed, tiny, write):
+    write("study/sub-01/ses-M00/sub-01_ses-M00_scans.tsv", "")
+    write("study/sub-01/ses-M06/sub-01_ses-M06_scans.tsv", "")
+    for i in range(1, 5):
+        name = f"derivatives/freesurfer/sub-0{i}_ses-M00/stats/aseg.stats"
+        write(f"study/{name}", "")
+    study, _ = open_study(listed, tiny, label="dx")
+    assert [scan.key for scan in study.scans] == [(f"0{i}", "M00") for i in range(1, 5)]
+    # a folder of a visit that nobody lists is still one where data are expected
+    write("study/sub-01/ses-M99/sub-01_ses-M99_scans.tsv", "")
+    study, _ = open_study(listed, tiny, label="dx")
+    assert [fault[:22] for fault in study.faults] == ["sub-01_ses-M99: no dx "]

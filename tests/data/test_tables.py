@@ -14,7 +14,7 @@ from brainlsap.data.region_tables import (
     read_scan_table,
     unknown_names,
 )
-from brainlsap.data.tables import parse_numbers, read_table, write_tsv
+from brainlsap.data.tables import parse_numbers, read_columns, read_table, write_tsv
 from brainlsap.exceptions import FileFormatError, RegionNameError
 from tests.data import feature_formats as formats
 
@@ -51,14 +51,155 @@ def test_comments_quotes_marks_and_line_ends(write):
     ("text", "message"),
     [
         ("# only comments\n", "the table is empty; expected a header"),
-        ("a,b,c\n1,2,3\n1,2\n", "row 2 below the header has 2 cells, expected 3"),
+        ("a,b,c\n1,2,3\n1,2\n", "line 3 has 2 cells, expected 3"),
         ("a,b,a,b,c\n1,2,3,4,5\n", "'a', 'b' stand more than once in the first row"),
         (",Clinic A,\nid,label,age\n", "'' stand .* 'Clinic A', ''.* delete what st"),
         ("a,b\n1,\0\n", "not a text file .it holds zero bytes"),
-        ('a,b\n"1,2\n', "row 1 below the header has 1 cells"),
+        ('a,b\n"1,2\n', "line 2 has a quotation mark .* does not close it"),
     ],
 )
 def test_tables_refused(write, text, message):
+    with pytest.raises(FileFormatError, match=rf"t\.csv: .*{message}"):
+        read_table(write("t.csv", text))
+
+
+# ---- every line is a row, or the table is refused with the line ---------------------
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["x", '"', "y", '"', "z"], ["x", '"', "y", '"', "z"]),
+        (["x", '"probable', "y", "z"], ["x", '"probable', "y", "z"]),
+        (['5" coil', 'a "b" c', '"a"b', '"'], ['5" coil', 'a "b" c', '"a"b', '"']),
+        (['"R, ""x"""', '"y"', '""', "z"], ['R, "x"', "y", None, "z"]),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_quotation_mark_swallows_no_line_of_a_tsv(write, cells, expected, place):
+    rows = [[f"s{i}", cell] for i, cell in enumerate(cells)]
+    rows = [row[::-1] if place == 0 else row for row in rows]
+    heads = ["note", "code"] if place == 0 else ["code", "note"]
+    table = read_table(write("t.tsv", lines_of([heads, *rows], "\t")))
+    assert table["note"].tolist() == expected
+    assert table["code"].tolist() == [f"s{i}" for i in range(len(cells))]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        # a mark closes in the same column, some lines below
+        (["s1|70|x", 's2|71|"', "s3|72|y", 's4|73|"', "s5|74|z"], 3),
+        (["s1|70|x", 's2|71|"', 's3|72|"', "s5|74|z"], 3),
+        (['s1|"|x', 's2|"|y', "s3|72|z"], 2),
+        (['"|70|x', '"|71|y', "s3|72|z"], 2),
+        # no mark closes, or text follows the one that does
+        (["s1|70|x", 's2|71|"see', "s3|72|y"], 3),
+        (["s1|70|x", 's2|71|"see', 's3|72|"probable" AD', "s4|72|y"], 3),
+        # a footnote closes it
+        (["s1|70|x", 's2|71|"see', "s3|72|y", '* the "end"'], 3),
+        (["s1|70|x", 's2|71|"see', "s3|72|y", '* not sure"'], 3),
+    ],
+)
+def test_a_quotation_mark_over_lines_of_a_csv_is_refused(write, rows, line, delimiter):
+    text = "\n".join(["code|age|note", *rows, ""]).replace("|", delimiter)
+    with pytest.raises(FileFormatError, match=rf"t\.csv: .*\bline {line}\b"):
+        read_table(write("t.csv", text))
+
+
+def test_a_cell_of_several_lines_of_a_csv_is_read(write):
+    text = 'code,note,age\ns1,"fell,\n\nno injury, ""mild""",70\ns2,5" coil,71\n'
+    read = [["s1", 'fell,  no injury, "mild"', "70"], ["s2", '5" coil', "71"]]
+    assert read_table(write("t.csv", text)).to_numpy().tolist() == read
+    text = 'note,code\n"fell\nno injury",s1\nx,s2\n'
+    read = [["fell no injury", "s1"], ["x", "s2"]]
+    assert read_table(write("t.csv", text)).to_numpy().tolist() == read
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ",", ";", " "])
+def test_only_leading_lines_are_comments(write, delimiter):
+    comment = "# command_history: a, b\n# made by x\n"
+    rows = [["dx", "id"], ["CN", "s1"], ["#N/A", "s2"], ["#REF!", "s3"]]
+    table = read_table(write("t.csv", comment + lines_of(rows, delimiter)))
+    assert table.to_numpy().tolist() == rows[1:]
+    rows = [["id", "dx"], ["#01", "CN"], ["#02", "AD"]]
+    table = read_table(write("t.csv", comment + lines_of(rows, delimiter)))
+    assert table.to_numpy().tolist() == rows[1:]
+    # one row alone may have been taken out by its mark
+    rows[2][0] = "02"
+    with pytest.raises(FileFormatError, match=r"line 4 begins with # .'#01'"):
+        read_table(write("t.csv", comment + lines_of(rows, delimiter)))
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ",", " "])
+@pytest.mark.parametrize("above", ["", "# made by x\n"])
+def test_a_header_may_begin_with_a_hash(write, delimiter, above):
+    for heads in (["#participant_id", "group"], ["# label", "participant_id"]):
+        rows = [heads, ["sub-01", "patient"], ["sub-02", "control"]]
+        text = above + lines_of(rows, delimiter)
+        table = read_table(write("t.tsv", text))
+        assert table.to_numpy().tolist() == rows[1:]
+        assert list(table) == [heads[0].lstrip("# "), heads[1]]
+    one = read_table(write("one.tsv", f"{above}#participant_id\nsub-01\nsub-02\n"))
+    assert one.to_dict("list") == {"participant_id": ["sub-01", "sub-02"]}
+    table = read_table(write("t.csv", "# Berlin, 2006\nid,age\ns1,70\n"))
+    assert table.to_dict("list") == {"id": ["s1"], "age": ["70"]}
+    with pytest.raises(FileFormatError, match=r"line 1 .* either could be the header"):
+        read_table(write("t.csv", "#x,y\nfoo,bar\n1,2\n"))
+
+
+def test_what_spreadsheets_and_r_write_around_a_table(write):
+    expected = [["s1", "1,5"], ["s2", "2"]]
+    for text in (
+        "sep=;\nid;x\ns1;1,5\ns2;2\n",
+        '"sep=|"\nid|x\ns1|1,5\ns2|2\n',
+        'id,x,,\n,,,\ns1,"1,5",,\n\n , ,,\ns2,2,,\n,,,\n',
+        "id\tx\t\ns1\t1,5\t\n\t\t\ns2\t2\t\n",
+    ):
+        table = read_table(write("t.csv", text))
+        assert list(table) == ["id", "x"]
+        assert table.to_numpy().tolist() == expected
+    for text in (
+        '"a" "b"\n"sub-01" 1.5 "x y"\n"sub-02" 3 "z"\n',
+        '"a"\t"b"\n"sub-01"\t1.5\t"x y"\n"sub-02"\t3\t"z"\n',
+    ):
+        table = read_table(write("t.txt", text))
+        assert table.to_dict("list") == {
+            "": ["sub-01", "sub-02"],
+            "a": ["1.5", "3"],
+            "b": ["x y", "z"],
+        }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "participant_id,age\ns1,70,5\ns2,71,5\n",  # decimal commas
+        "code,dx,age\nP1,CN,70,5\nP2,AD,71,5\n",
+        "id,age\ns1,70,\ns2,71,\n",
+        "Our patients, 2006\nid,dx,age\ns1,CN,70\n",
+        "participant_id\tage\na\ts1\t70\nb\ts2\t71\n",
+    ],
+)
+def test_a_cell_more_than_heads_is_not_always_a_name_of_r(write, text):
+    with pytest.raises(FileFormatError, match=r"every line below .*line 1.* expected"):
+        read_table(write("t.csv", text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,x\ns1,1\n# dropped out\ns2,2\n", "line 3 has 1 cell.*delete the line"),
+        ("id,x\n\ns1,1\ns2\n", "line 4 has 1 cell, expected 2"),
+        ("id,vol,x\ns1,4,394,1\ns2,512,1\n", "line 2 .* thousands without a comma"),
+        ("id\tx\ns1\t1\ns2,2\n", "line 3 .* by commas, those of the header by tabs"),
+        ("participant_id\ns1,70\ns2,71\n", "header .line 1. is one cell"),
+        ("id,x\ns1,1\nid,x\ns2,2\n", "line 3 repeats the header .line 1."),
+        ('id\tx\ns1\t"a\nb"\n', "line 3 .* line above opens a quotation mark"),
+    ],
+)
+def test_the_line_at_fault_is_named(write, text, message):
     with pytest.raises(FileFormatError, match=rf"t\.csv: .*{message}"):
         read_table(write("t.csv", text))
 
@@ -123,6 +264,17 @@ def test_workbooks_are_read_as_text(sheet):
         ["sub-01", "70", "2006-04-18", None],
         ["sub-02", "71.5", "2006-04-18T09:30:00", "True"],
     ]
+
+
+def test_no_row_of_a_workbook_vanishes(sheet):
+    path = sheet(["#participant_id", "dx"], ["s1", "#N/A"], ["s2", "None"])
+    columns = read_columns(path)
+    assert columns == {"participant_id": ["s1", "s2"], "dx": ["#N/A", None]}
+    assert columns.missing_words == {"dx": {1: "None"}}
+    with pytest.raises(FileFormatError, match=r"line 3 begins with # .'#s2'"):
+        read_table(sheet(["id", "dx"], ["s1", "CN"], ["#s2", "AD"]))
+    # a known head with nothing beside it is no title
+    assert read_columns(sheet(["id", None], ["s1", 3])) == {"id": ["s1"], "": ["3"]}
 
 
 def test_workbooks_refused(sheet, tmp_path, monkeypatch):
