@@ -41,7 +41,7 @@ from brainlsap.report.brain_layout import (
 from brainlsap.report.brain_raster import VIEWS, RegionPicture
 from brainlsap.report.figures import LETTER, MM, PAGE, check_width, new_figure, styled
 from brainlsap.report.plots import QUARTERS, name_rows, scales_in_training
-from brainlsap.report.tables import shortened
+from brainlsap.report.tables import shorten_name
 
 NO_VALUE = "#b4b4b4"  # regions without a value
 NO_REGION = "#ededed"  # brain that belongs to no region
@@ -717,7 +717,7 @@ def _plot_dots(
         note = f"{n_omitted} of {len(ranks)} regions stand out least and are left out."
     table = maps.loc[regions].sort_values([*maps])
     max_letters = max(30, int(0.4 * width / LETTER))
-    names = [shortened(name, max_letters) for name in table.index]
+    names = [shorten_name(name, max_letters) for name in table.index]
     figure = figure or new_figure(width, 22 + 3.6 * len(names), layout="constrained")
     panels = figure.subplots(
         1, table.shape[1], sharex=len(color_scales) == 1, sharey=True, squeeze=False

@@ -14,7 +14,7 @@ from brainlsap.evaluation import Evaluation, chance_p, compare_models
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, count
 from brainlsap.report import tables
-from brainlsap.report.tables import p_text, reported, spread_text, with_and
+from brainlsap.report.tables import p_text, reported_values, spread_text, with_and
 
 N_NAMED, N_FIRST = 3, 10
 """So many regions are named in the headline, and are the smallest of a network."""
@@ -157,7 +157,7 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         Participants and data, models, evaluation, regions, results.
     """
     cohort, settings = evaluation.cohort, evaluation.settings
-    people = tables.in_time(cohort.table).drop_duplicates("participant")
+    people = tables.sort_by_visit(cohort.table).drop_duplicates("participant")
     ages = tables.covariate(people, "age")
     # what was found counts before what was asked: an array may be of all scans
     reading = dict(cohort.provenance)
@@ -184,7 +184,9 @@ def chosen_text(evaluation: Evaluation) -> str:
     """Return which ridge was chosen in how many folds, by each model that chooses."""
     told = []
     for name, fits in evaluation.fits.groupby("model", sort=False):
-        chosen = pd.Series(reported(fits, "chosen")).map(MODEL_PHRASES).value_counts()
+        chosen = (
+            pd.Series(reported_values(fits, "chosen")).map(MODEL_PHRASES).value_counts()
+        )
         if json.loads(fits["settings"].iloc[0]).get("ladder") == "auto":
             folds = [f"{one} in {count(n, 'fold')}" for one, n in chosen.items()]
             told.append(f"{name} chose {with_and(folds)}.")
@@ -221,7 +223,7 @@ def networks_kept(evaluation: Evaluation, when: str) -> str:
     """
     told = []
     for name, fits in evaluation.fits.dropna(subset="epochs").groupby("model"):
-        settings = pd.DataFrame(reported(fits, "settings"))
+        settings = pd.DataFrame(reported_values(fits, "settings"))
         if "n_epochs" in settings:
             losses = [(json.loads(one) or {}).get("losses") for one in fits["report"]]
             blind = np.array(
@@ -270,7 +272,7 @@ def _ridges(evaluation: Evaluation) -> tuple[dict[str, str], bool, Settings]:
         own = _model_settings(fits)
         if "ladder" in own:
             names[own.pop("ladder")] = str(name)
-            ordered = any(reported(fits, "ordered"))
+            ordered = any(reported_values(fits, "ordered"))
             settings |= own
     settings.pop("classes", None)
     return names, ordered, Settings(settings)
@@ -279,7 +281,7 @@ def _ridges(evaluation: Evaluation) -> tuple[dict[str, str], bool, Settings]:
 def _model_settings(fits: pd.DataFrame) -> dict[str, Any]:
     """Return the settings that were asked for, those chosen in fits filled in."""
     asked = _flat(json.loads(fits["settings"].iloc[0]))
-    of_fits = [_flat(one) for one in reported(fits, "settings")]
+    of_fits = [_flat(one) for one in reported_values(fits, "settings")]
     for one in (asked, *of_fits):
         if (one.get("patience") or 0) >= (one.get("n_epochs") or float("inf")):
             one["patience"] = 0

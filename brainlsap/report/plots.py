@@ -419,7 +419,7 @@ def plot_training(
     """
     model = _check_model(evaluation, model)
     fits = evaluation.fits[evaluation.fits["model"] == model]
-    losses = tables.reported(fits, "losses")
+    losses = tables.reported_values(fits, "losses")
     paths = scales_in_training(evaluation, model)
     if not losses and paths.empty:
         told = "has neither losses nor scales of a training; name another model"
@@ -527,7 +527,7 @@ def _named_rows(axes: Any, width: float, names: list[str], label: str) -> Axes:
     width = figures.cell_size(axes)[0]
     per_line = int(17 + width / 6.4)
     plot_width = width - 8 - LETTER * min(per_line, max(map(len, names)))
-    names = [textwrap.fill(tables.shortened(one, 72), per_line) for one in names]
+    names = [textwrap.fill(tables.shorten_name(one, 72), per_line) for one in names]
     label = textwrap.fill(label, max(12, int(plot_width / LETTER)))
     row_height = max(1.5, 1 + max(name.count("\n") for name in names))
     figures.add_lines(axes, label.count("\n") + row_height * len(names))

@@ -28,59 +28,67 @@ FEATURES = {
     "amyloid": "amyloid-PET SUVR",
     "tau": "tau-PET SUVR",
 }
-"""What text calls features; others go by their names."""
+"""Titles of features in text; other features are called by their names."""
 
 N_DRAWS, N_SWAPS = 1000, 5000
-"""Bootstrap draws of the intervals in tables; exchanges in tests of the ladder."""
+"""Bootstrap draws for intervals; exchanges in tests of nested models."""
 
-FEWEST_PEOPLE = 3
-"""Mean ages of fewer people are not shown: they would give away a person's age."""
+MIN_PEOPLE = 3
+"""Means over fewer people are not shown: they would disclose a person's value."""
 
 _LATEX = {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$"}
 _LATEX |= {"\N{EN DASH}": "--", "\N{MINUS SIGN}": "$-$"}
-"""What pandas leaves as it is."""
+"""Signs that pandas does not translate to LaTeX."""
 
 _SIGN = r"(?<![\w.)\]-])-(?=\.?\d)"
-"""A hyphen that is the sign of a number, unlike those of 1-2 and HRF-2."""
+"""A hyphen that is the sign of a number, unlike the hyphens of 1-2 and HRF-2."""
 
 
 def with_and(names: Iterable[Any]) -> str:
     """Return "a, b and c"."""
-    *first, last = [str(one) for one in names] or ["none"]
-    return f"{', '.join(first)} and {last}" if first else last
+    *first, final_name = [str(name) for name in names] or ["none"]
+    return f"{', '.join(first)} and {final_name}" if first else final_name
 
 
 def feature_title(cohort: Any, name: str, region: str | None = None) -> str:
-    """Return what text calls a feature, of a region or of all.
+    """Return the title of a feature, of one region or of all.
 
-    Below the cortex something else may stand for what is measured on its surface.
+    In the subcortex another measure may be substituted for one of the cortical surface.
     """
-    title, policy = FEATURES.get(name, name), stands_below(cohort, name)
+    title, subcortex_substitute = FEATURES.get(name, name), stands_below(cohort, name)
     if region is None:
-        below = f" (subcortex: {policy.partition(' in ')[0]})" if policy else ""
-        return f"{title}{below}"
+        subcortex_note = (
+            f" (subcortex: {subcortex_substitute.partition(' in ')[0]})"
+            if subcortex_substitute
+            else ""
+        )
+        return f"{title}{subcortex_note}"
     structure = cohort.regions.set_index("name")["structure"]
-    return policy if policy and structure[region] == "subcortex" else title
+    return (
+        subcortex_substitute
+        if subcortex_substitute and structure[region] == "subcortex"
+        else title
+    )
 
 
 def feature_text(cohort: Any) -> str:
-    """Return what text calls the features of a cohort."""
+    """Return the titles of a cohort's features."""
     return with_and(feature_title(cohort, name) for name in cohort.feature_names)
 
 
 def measured_text(cohort: Any) -> str:
-    """Say in how many regions each feature was measured, and how much is missing."""
-    known, told = cohort.class_features.dropna(subset="mean"), list[str]()
+    """Return in how many regions each feature was measured, and how much is missing."""
+    measured, texts = cohort.class_features.dropna(subset="mean"), list[str]()
     people = cohort.class_counts()["participants"].sum()
     all_regions = count(len(cohort.region_names), "region")
     for name in cohort.feature_names:
-        own = known[known["feature"] == name]
-        n_regions = own["region"].nunique()
-        missing = 1 - own["people"].sum() / (n_regions * people)
-        told.append(f"{feature_title(cohort, name)} in {n_regions} of {all_regions}")
+        feature_rows = measured[measured["feature"] == name]
+        n_regions = feature_rows["region"].nunique()
+        missing = 1 - feature_rows["people"].sum() / (n_regions * people)
+        texts.append(f"{feature_title(cohort, name)} in {n_regions} of {all_regions}")
         if missing > 0:
-            told[-1] += f" ({max(missing, 0.001):.1%} of values missing)"
-    return with_and(told)
+            texts[-1] += f" ({max(missing, 0.001):.1%} of values missing)"
+    return with_and(texts)
 
 
 def p_text(p: float) -> str:
@@ -94,23 +102,27 @@ def p_text(p: float) -> str:
 
 def spread_text(mean: float, sd: float = np.nan, digits: int = 3) -> str:
     """Return "mean ± s.d.", without the s.d. where it is unknown."""
-    mean += np.copysign(1e-12, mean)  # 0.125 is 0.13, as in figures; z: no -0.000
-    told = f"{mean:z.{digits}f}" if np.isfinite(mean) else "n/a"
-    return f"{told} ± {sd:.{digits}f}" if np.isfinite(sd) else told
+    mean += np.copysign(1e-12, mean)  # round halves up as in figures: 0.125 is 0.13
+    mean_text = f"{mean:z.{digits}f}" if np.isfinite(mean) else "n/a"
+    return f"{mean_text} ± {sd:.{digits}f}" if np.isfinite(sd) else mean_text
 
 
 def interval_text(estimate: float, low: float, high: float, digits: int = 3) -> str:
     """Return "estimate [low, high]", without bounds that are unknown."""
     numbers = (estimate, min(low, estimate), max(high, estimate))
-    texts = [spread_text(one, digits=digits) for one in numbers]
-    known = np.isfinite([estimate, low, high]).all()
-    return "{} [{}, {}]".format(*texts) if known else texts[0]
+    texts = [spread_text(number, digits=digits) for number in numbers]
+    are_known = np.isfinite([estimate, low, high]).all()
+    return "{} [{}, {}]".format(*texts) if are_known else texts[0]
 
 
-def shortened(text: str, most: int) -> str:
-    """Take the middle out of a long name; names may differ at either end."""
-    half = (most - 5) // 2
-    return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"
+def shorten_name(text: str, max_length: int) -> str:
+    """Shorten a long name in its middle; names may differ at either end."""
+    half_length = (max_length - 5) // 2
+    return (
+        text
+        if len(text) <= max_length
+        else f"{text[:half_length]} ... {text[-half_length:]}"
+    )
 
 
 def number_texts(
@@ -118,12 +130,12 @@ def number_texts(
 ) -> pd.DataFrame:
     """Return columns as text for a paper, under these titles.
 
-    Numbers with bounds, `<name>_low` or else `low`, are told with them.
+    Numbers with bounds, `<name>_low` or else `low`, are written with them.
     """
     table = frame[list(titles)].copy()
     for name in table.select_dtypes("float"):
-        own = name.removesuffix("_scale")
-        bounds = [f"{own}_low", f"{own}_high"]
+        stem = name.removesuffix("_scale")
+        bounds = [f"{stem}_low", f"{stem}_high"]
         bounds = bounds if bounds[0] in frame else ["low", "high"]
         if name in ("p", "p_holm"):
             table[name] = table[name].map(p_text)
@@ -131,7 +143,7 @@ def number_texts(
             rows = frame[[name, *bounds]].to_numpy()
             table[name] = [interval_text(a, b, c, digits) for a, b, c in rows]
         else:
-            table[name] = [spread_text(one, digits=digits) for one in table[name]]
+            table[name] = [spread_text(number, digits=digits) for number in table[name]]
     return table.rename(columns=titles)
 
 
@@ -143,7 +155,7 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     frame : DataFrame
         Its index is not printed.
     style : {"latex", "markdown"}
-        LaTeX needs the package booktabs. What is special to it is escaped; letters of
+        LaTeX needs the package booktabs. Its special characters are escaped; letters of
         other alphabets need XeLaTeX or LuaLaTeX. Columns of long cells are 45 mm wide.
 
     Returns
@@ -171,27 +183,29 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     check_choice("style", style, ("latex", "markdown"))
     cells = frame.astype(object).where(frame.notna(), "")
     cells = cells.map(lambda cell: " ".join(str(cell).split()))
-    numeric = [pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]
+    is_numeric = [pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]
     if style == "latex":
-        long = [cells[name].str.len().max() > 40 for name in cells]
-        kinds = zip(numeric, long, strict=True)
-        columns = "".join("r" if n else "p{45mm}" if x else "l" for n, x in kinds)
+        is_long = [cells[name].str.len().max() > 40 for name in cells]
+        column_kinds = zip(is_numeric, is_long, strict=True)
+        columns = "".join(
+            "r" if n else "p{45mm}" if x else "l" for n, x in column_kinds
+        )
         cells = cells.replace(_SIGN, "\N{MINUS SIGN}", regex=True)
         text = cells.to_latex(index=False, escape=True, column_format=columns)
         return text.translate(str.maketrans(_LATEX))
-    line = ["---:" if one else "---" for one in numeric]
+    alignments = ["---:" if one else "---" for one in is_numeric]
     rows = [
         [one.replace("\\", r"\\").replace("|", r"\|") for one in row]
         for row in [list(cells), *cells.to_numpy()]
     ]
-    rows.insert(1, line)
+    rows.insert(1, alignments)
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def reported(fits: pd.DataFrame, key: str) -> list[Any]:
-    """Return what models reported of their fits under a key, where they did."""
-    reports = [json.loads(one) or {} for one in fits["report"]]
-    return [one[key] for one in reports if one.get(key)]
+def reported_values(fits: pd.DataFrame, key: str) -> list[Any]:
+    """Return the values that models report of their fits under a key."""
+    reports = [json.loads(report) or {} for report in fits["report"]]
+    return [report[key] for report in reports if report.get(key)]
 
 
 def summary_of(evaluation: Evaluation, score: str) -> pd.DataFrame:
@@ -201,23 +215,25 @@ def summary_of(evaluation: Evaluation, score: str) -> pd.DataFrame:
 
 
 def folds_lacking(evaluation: Evaluation) -> int:
-    """Return how many test folds hold no scan of some class."""
+    """Return the number of test folds without a scan of some class."""
     folds = evaluation.predictions.groupby(["repeat", "fold"])["truth"].nunique()
     return int((folds < len(evaluation.cohort.classes)).sum())
 
 
 def shown_scores(evaluation: Evaluation) -> dict[str, str]:
-    """Return the scores that mean something here, and what tables call them."""
+    """Return the scores that are defined here, with their titles in tables."""
     check_evaluation_given(evaluation)
-    two = len(evaluation.cohort.classes) == 2
-    hidden = set() if evaluation.cohort.classes_ordered else set(metrics.ORDINAL_SCORES)
-    hidden |= {"stage_error", "adjacent_accuracy"} if two else set()
-    # no weights between two classes
-    names = metrics.INTERVAL_SCORES | ({"kappa": "Cohen's kappa"} if two else {})
+    is_binary = len(evaluation.cohort.classes) == 2
+    hidden_scores = (
+        set() if evaluation.cohort.classes_ordered else set(metrics.ORDINAL_SCORES)
+    )
+    hidden_scores |= {"stage_error", "adjacent_accuracy"} if is_binary else set()
+    # between two classes the weights of kappa have no effect
+    names = metrics.INTERVAL_SCORES | ({"kappa": "Cohen's kappa"} if is_binary else {})
     return {
         name: f"{title} (less is better)" if name in metrics.LOWER_IS_BETTER else title
         for name, title in names.items()
-        if name not in hidden
+        if name not in hidden_scores
     }
 
 
@@ -249,19 +265,19 @@ def score_table(
         Where a score is unknown.
     """
     scores = [scores] if isinstance(scores, str) else [*scores]
-    for one in scores:
-        check_choice("scores", one, metrics.SCORES)
-    titles, found = shown_scores(evaluation), evaluation.summary()
-    texts = [spread_text(*row) for row in found[["mean", "sd"]].to_numpy()]
-    found["text"] = np.where(found["n_failed"] > 0, "failed", texts)
-    table = found.pivot(index="model", columns="score", values="text")
-    order = [one for one in scores if one in titles]
+    for score in scores:
+        check_choice("scores", score, metrics.SCORES)
+    titles, summary = shown_scores(evaluation), evaluation.summary()
+    texts = [spread_text(*row) for row in summary[["mean", "sd"]].to_numpy()]
+    summary["text"] = np.where(summary["n_failed"] > 0, "failed", texts)
+    table = summary.pivot(index="model", columns="score", values="text")
+    order = [score for score in scores if score in titles]
     table = table.loc[list(evaluation.models), order].rename(columns=titles)
-    return _marked(table.reset_index(), evaluation)
+    return _mark_limits(table.reset_index(), evaluation)
 
 
-def _marked(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
-    """Say so in the table where its folds share people, or a model is another one."""
+def _mark_limits(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
+    """Add columns where folds share people, or a model predicts as another does."""
     if "model" in frame and (remarks := model_remarks(evaluation)):
         frame = frame.assign(remark=frame["model"].map(remarks).fillna(""))
     if evaluation.settings["people_shared"]:
@@ -269,19 +285,29 @@ def _marked(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
     return frame.rename_axis(columns=None)
 
 
-@lru_cache(maxsize=32)  # of one study: the table and the headline ask
+@lru_cache(maxsize=32)  # the table and the headline of one study use it
 def intervals(evaluation: Evaluation, model: str) -> pd.DataFrame:
     """Return scores of all test scans with their 95% intervals, a row a score."""
     return comparison.bootstrap_scores(evaluation, model, N_DRAWS).set_index("score")
 
 
 def model_remarks(evaluation: Evaluation) -> dict[str, str]:
-    """Say which models predict one class for everybody, or the same as another."""
-    told = evaluation.predictions.groupby("model")["predicted"].agg(["nunique", "min"])
-    one = told["min"][(told["nunique"] == 1) & (told.index != "majority class")]
-    same = evaluation.same_as.items()
-    found = {name: f"predicts {label} for everybody" for name, label in one.items()}
-    return found | {name: f"same predictions as {other}" for name, other in same}
+    """Return which models predict one class for everybody, or the same as another."""
+    predicted_labels = evaluation.predictions.groupby("model")["predicted"].agg(
+        ["nunique", "min"]
+    )
+    constant_labels = predicted_labels["min"][
+        (predicted_labels["nunique"] == 1)
+        & (predicted_labels.index != "majority class")
+    ]
+    same_models = evaluation.same_as.items()
+    remarks = {
+        name: f"predicts {label} for everybody"
+        for name, label in constant_labels.items()
+    }
+    return remarks | {
+        name: f"same predictions as {other_model}" for name, other_model in same_models
+    }
 
 
 def interval_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -293,12 +319,19 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
         One row per model: model, then "estimate [low, high]" for the scores of
         all classes together, and the expected calibration error.
     """
-    hidden = ("accuracy", "precision", "f1", "stage_error")
-    titles = {k: v for k, v in shown_scores(evaluation).items() if k not in hidden}
-    each = {model: intervals(evaluation, model) for model in evaluation.models}
-    told = [number_texts(found, {"estimate": model}) for model, found in each.items()]
-    table = pd.concat(told, axis=1).T[list(titles)].rename(columns=titles)
-    return _marked(table.rename_axis("model").reset_index(), evaluation)
+    hidden_scores = ("accuracy", "precision", "f1", "stage_error")
+    titles = {
+        k: v for k, v in shown_scores(evaluation).items() if k not in hidden_scores
+    }
+    intervals_of_models = {
+        model: intervals(evaluation, model) for model in evaluation.models
+    }
+    columns = [
+        number_texts(scores, {"estimate": model})
+        for model, scores in intervals_of_models.items()
+    ]
+    table = pd.concat(columns, axis=1).T[list(titles)].rename(columns=titles)
+    return _mark_limits(table.rename_axis("model").reset_index(), evaluation)
 
 
 def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -314,21 +347,23 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
         empty where there is one model. Tests are those of
         :func:`brainlsap.evaluation.compare_models`.
     """
-    first, found = evaluation.models[0], comparison.compare_models(evaluation)
+    first, comparisons = evaluation.models[0], comparison.compare_models(evaluation)
     titles = {"model": "model", "difference": f"model minus {first} [95%]"}
-    n = found["n_comparisons"].max()
-    titles["p_holm"] = f"Holm p ({n} comparisons)" if n > 1 else "p"
+    n_comparisons = comparisons["n_comparisons"].max()
+    titles["p_holm"] = (
+        f"Holm p ({n_comparisons} comparisons)" if n_comparisons > 1 else "p"
+    )
     titles["better"] = f"better than {first}"
-    return _marked(number_texts(found, titles), evaluation)
+    return _mark_limits(number_texts(comparisons, titles), evaluation)
 
 
-@lru_cache(maxsize=1)  # an evaluation is hashed by identity; headline and page ask
+@lru_cache(maxsize=1)  # hashed by identity; headline and page use it
 def ladder_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return what each step from no network to a scale per region adds."""
     titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
-    found = comparison.ladder_table(evaluation, N_SWAPS)
-    titles |= {"p_holm": "Holm p" if len(found) > 1 else "p", "adds": "adds"}
-    return _marked(number_texts(found, titles), evaluation)
+    steps = comparison.ladder_table(evaluation, N_SWAPS)
+    titles |= {"p_holm": "Holm p" if len(steps) > 1 else "p", "adds": "adds"}
+    return _mark_limits(number_texts(steps, titles), evaluation)
 
 
 def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
@@ -347,10 +382,12 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
         One row per class: class, people, scans and the three rates as
         "estimate [low, high]", 95% intervals over people.
     """
-    found = comparison.class_table(evaluation, model or evaluation.models[0], N_DRAWS)
-    kept = [one for one in found if not one.endswith(("_low", "_high"))]
-    titles = {k: k.replace("_", " ").replace("pred", "positive pred") for k in kept}
-    return _marked(number_texts(found, titles, 2), evaluation)
+    rates = comparison.class_table(evaluation, model or evaluation.models[0], N_DRAWS)
+    rate_names = [one for one in rates if not one.endswith(("_low", "_high"))]
+    titles = {
+        k: k.replace("_", " ").replace("pred", "positive pred") for k in rate_names
+    }
+    return _mark_limits(number_texts(rates, titles, 2), evaluation)
 
 
 def covariate(table: pd.DataFrame, name: str) -> pd.Series | None:
@@ -391,20 +428,22 @@ def demographics_table(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFr
     0    CN       4      4  F 3, M 1
     1    AD       4      4  F 2, M 2
     """
-    table = in_time(table)
+    table = sort_by_visit(table)
     label = table["label"].astype(str).rename("class")
-    first = ~table[["participant"]].assign(label=label).duplicated()
-    found = pd.DataFrame({"people": label[first].value_counts()})
-    found["scans"] = label.value_counts()
-    told: Any = {"age": _age_text, "sex": _counts_text, "sites": "nunique"}
-    for title, tell in told.items():
+    is_first_visit = ~table[["participant"]].assign(label=label).duplicated()
+    demographics = pd.DataFrame({"people": label[is_first_visit].value_counts()})
+    demographics["scans"] = label.value_counts()
+    aggregations: Any = {"age": _age_text, "sex": _counts_text, "sites": "nunique"}
+    for title, aggregate in aggregations.items():
         values = covariate(table, title.rstrip("s"))
         if values is not None:
-            found[title] = values[first].groupby(label[first]).agg(tell)
-    return found.loc[list(classes)].reset_index()
+            demographics[title] = (
+                values[is_first_visit].groupby(label[is_first_visit]).agg(aggregate)
+            )
+    return demographics.loc[list(classes)].reset_index()
 
 
-def in_time(table: pd.DataFrame) -> pd.DataFrame:
+def sort_by_visit(table: pd.DataFrame) -> pd.DataFrame:
     """Return scans in the order of their visits, where these are known."""
     if "session" not in table:
         return table
@@ -413,9 +452,13 @@ def in_time(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _age_text(ages: pd.Series) -> str:
-    few, n = ages.count() < FEWEST_PEOPLE, ages.isna().sum()
-    known = "n/a" if few else spread_text(ages.mean(), ages.std(), 1)
-    return f"{known} ({n} missing)" if n and not few else known
+    is_withheld, n_missing = ages.count() < MIN_PEOPLE, ages.isna().sum()
+    age_text = "n/a" if is_withheld else spread_text(ages.mean(), ages.std(), 1)
+    return (
+        f"{age_text} ({n_missing} missing)"
+        if n_missing and not is_withheld
+        else age_text
+    )
 
 
 def _counts_text(values: pd.Series) -> str:
@@ -434,22 +477,22 @@ def region_labels(regions: Sequence[str], atlas: Any, kind: str = "brief") -> li
         return list(regions)
     atlas = load_atlas(atlas)
     names = atlas.short_names if kind == "short" else atlas.full_names
-    found = [names[place] for place in atlas.match(list(regions))]
+    labels = [names[position] for position in atlas.match(list(regions))]
     if kind != "brief":
-        return found
+        return labels
     brief = {name: name.partition(", ")[0] for name in names}
-    alike = Counter(brief.values())
-    return [brief[one] if alike[brief[one]] == 1 else one for one in found]
+    n_uses = Counter(brief.values())
+    return [brief[label] if n_uses[brief[label]] == 1 else label for label in labels]
 
 
 def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
     """Return measured regions, smallest scale first; few ties with the last stay."""
     check_at_least("n_regions", n_regions, 1)
-    ranked = ranking.dropna(subset="rank").sort_values("rank", kind="stable")
-    if ranked.empty:
+    ranked_rows = ranking.dropna(subset="rank").sort_values("rank", kind="stable")
+    if ranked_rows.empty:
         raise ParameterError("ranking has no measured region.")
-    first = ranked[ranked["rank"] <= n_regions]
-    return first if len(first) <= 2 * n_regions else ranked.head(n_regions)
+    top_rows = ranked_rows[ranked_rows["rank"] <= n_regions]
+    return top_rows if len(top_rows) <= 2 * n_regions else ranked_rows.head(n_regions)
 
 
 def region_table(
@@ -481,32 +524,43 @@ def region_table(
     ParameterError
         Where `n_regions` is less than 1, or no region has a rank.
     """
-    ranked = ranked_regions(ranking, n_regions).reset_index(drop=True)
-    regions = list(ranked["region"])
-    table = pd.DataFrame({"rank": ranked["rank"].astype(int)})
+    top_regions = ranked_regions(ranking, n_regions).reset_index(drop=True)
+    regions = list(top_regions["region"])
+    table = pd.DataFrame({"rank": top_regions["rank"].astype(int)})
     table["region"] = names = region_labels(regions, atlas, "full")
     if atlas is not None:
         atlas = load_atlas(atlas)
-        short = region_labels(regions, atlas, "short")
-        table = table if short == names else table.assign(**{"short name": short})
-        places = atlas.coordinates[atlas.match(regions)]
-        centres = [", ".join(f"{one:z.0f}" for one in place) for place in places]
-        table["x, y, z"] = np.where(np.isfinite(places).all(axis=1), centres, "")
-    table = table.join(number_texts(ranked, {"relative_scale": "relative scale"}))
-    bounds = ranked[["rank_low", "rank_high"]].astype(int).astype(str)
-    told = bounds.agg("\N{EN DASH}".join, axis=1)
-    table["ranks of fits"] = told.mask(bounds.nunique(axis=1) == 1, bounds["rank_low"])
-    table["scale"] = ranked["scale"].map(spread_text)
-    if "p" in ranked:
-        enough = ranked["n_permutations"] >= ranks.FEWEST_PERMUTATIONS
-        few = f"needs {ranks.FEWEST_PERMUTATIONS} permutations"
-        head = f"p ({'labels permuted' if enough.all() else few})"
-        table[head] = ranked["p"].where(enough).map(p_text)
-    remarks = pd.DataFrame({"planted": ranked.get("planted", False)}, ranked.index)
-    remarks["tied"] = ranked["rank"].duplicated(keep=False)
-    remarks["not learned"] = ranked["moved"] < 0.5
-    told = [", ".join(remarks.columns[row]) for row in remarks.to_numpy(bool)]
-    return table.assign(remark=told) if any(told) else table
+        short_names = region_labels(regions, atlas, "short")
+        table = (
+            table
+            if short_names == names
+            else table.assign(**{"short name": short_names})
+        )
+        coordinates = atlas.coordinates[atlas.match(regions)]
+        centres = [
+            ", ".join(f"{coordinate:z.0f}" for coordinate in point)
+            for point in coordinates
+        ]
+        table["x, y, z"] = np.where(np.isfinite(coordinates).all(axis=1), centres, "")
+    table = table.join(number_texts(top_regions, {"relative_scale": "relative scale"}))
+    bounds = top_regions[["rank_low", "rank_high"]].astype(int).astype(str)
+    remark_texts = bounds.agg("\N{EN DASH}".join, axis=1)
+    table["ranks of fits"] = remark_texts.mask(
+        bounds.nunique(axis=1) == 1, bounds["rank_low"]
+    )
+    table["scale"] = top_regions["scale"].map(spread_text)
+    if "p" in top_regions:
+        is_tested = top_regions["n_permutations"] >= ranks.FEWEST_PERMUTATIONS
+        requirement = f"needs {ranks.FEWEST_PERMUTATIONS} permutations"
+        p_title = f"p ({'labels permuted' if is_tested.all() else requirement})"
+        table[p_title] = top_regions["p"].where(is_tested).map(p_text)
+    remarks = pd.DataFrame(
+        {"planted": top_regions.get("planted", False)}, top_regions.index
+    )
+    remarks["tied"] = top_regions["rank"].duplicated(keep=False)
+    remarks["not learned"] = top_regions["moved"] < 0.5
+    remark_texts = [", ".join(remarks.columns[row]) for row in remarks.to_numpy(bool)]
+    return table.assign(remark=remark_texts) if any(remark_texts) else table
 
 
 def class_differences(evaluation: Evaluation) -> pd.DataFrame:
@@ -531,42 +585,44 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
 
     columns = ["feature", "region", "class", "people", "mean", "sd"]
     table: Any = evaluation.cohort.class_features
-    table = table[table["people"] >= FEWEST_PEOPLE]
+    table = table[table["people"] >= MIN_PEOPLE]
     first = table.loc[table["class"] == evaluation.cohort.classes[0], columns]
     table = table.merge(first, "left", on=columns[:2], suffixes=("", "_first"))
-    n, mean, sd = table["people"], table["mean"], table["sd"]
-    m, mean_first, sd_first = (table[f"{one}_first"] for one in columns[3:])
-    # slopes of what was adjusted for are not known for sure
+    n_people, mean, sd = table["people"], table["mean"], table["sd"]
+    n_first, mean_first, sd_first = (table[f"{name}_first"] for name in columns[3:])
+    # the slopes of covariates are estimated, which widens intervals
     of_mean, of_difference = (
-        table.get(f"{one}_factor", 1.0) for one in ("mean", "difference")
+        table.get(f"{name}_factor", 1.0) for name in ("mean", "difference")
     )
-    half = student.ppf(0.975, n - 1) * sd * np.sqrt(of_mean / n)
-    squares = (n - 1) * sd**2 + (m - 1) * sd_first**2
-    difference = (mean - mean_first) / np.sqrt(squares / (n + m - 2))
+    half_width = student.ppf(0.975, n_people - 1) * sd * np.sqrt(of_mean / n_people)
+    squares = (n_people - 1) * sd**2 + (n_first - 1) * sd_first**2
+    difference = (mean - mean_first) / np.sqrt(squares / (n_people + n_first - 2))
     difference[table["class"] == evaluation.cohort.classes[0]] = np.nan
-    variance = of_difference * (n + m) / (n * m) + difference**2 / (2 * (n + m))
+    variance = of_difference * (n_people + n_first) / (
+        n_people * n_first
+    ) + difference**2 / (2 * (n_people + n_first))
     bound = 1.96 * np.sqrt(variance)
     return table[columns[:5]].assign(
-        low=mean - half,
-        high=mean + half,
+        low=mean - half_width,
+        high=mean + half_width,
         difference=difference,
         difference_low=difference - bound,
         difference_high=difference + bound,
     )
 
 
-def taken_out(evaluation: Evaluation) -> str:
-    """Name the covariates that were taken out of the features inside the folds."""
+def regressed_text(evaluation: Evaluation) -> str:
+    """Return the covariates that were removed from the features inside the folds."""
     steps = evaluation.settings["steps"]
     names = dict.fromkeys([steps["harmonize"], *steps["regress_out"]])
     return with_and(filter(None, names)) if any(names) else ""
 
 
 def basis_text(evaluation: Evaluation) -> str:
-    """Say of which values means and differences of classes are."""
+    """Return which values the means and differences of classes are computed from."""
     table: Any = evaluation.cohort.class_features
     if "mean_factor" in table:
-        return f"adjusted for {taken_out(evaluation)} by slopes within classes"
+        return f"adjusted for {regressed_text(evaluation)} by slopes within classes"
     return "as read, before any step of the folds"
 
 
@@ -595,19 +651,25 @@ def direction_table(
     regions = list(ranked_regions(ranking, n_regions)["region"])
     features, classes = evaluation.cohort.feature_names, evaluation.cohort.classes
     rows = pd.MultiIndex.from_product([regions, features])
-    found = class_differences(evaluation).set_index(["region", "feature"])
+    differences = class_differences(evaluation).set_index(["region", "feature"])
     names = region_labels(regions, atlas, "full")
-    told = [feature_title(evaluation.cohort, f, region) for region, f in rows]
+    feature_titles = [feature_title(evaluation.cohort, f, region) for region, f in rows]
     names = np.repeat(names, len(features)).tolist()
-    table = pd.DataFrame({"region": names, "feature": told})
+    table = pd.DataFrame({"region": names, "feature": feature_titles})
     for name in classes:
-        some = found[found["class"] == name].reindex(rows).reset_index(drop=True)
-        table = table.join(number_texts(some, {"mean": name}))
+        class_rows = (
+            differences[differences["class"] == name]
+            .reindex(rows)
+            .reset_index(drop=True)
+        )
+        table = table.join(number_texts(class_rows, {"mean": name}))
         if name != classes[0]:
             title = f"{name} \N{MINUS SIGN} {classes[0]} (s.d.)"
-            table = table.join(number_texts(some, {"difference": title}, 2))
-    known = (table[list(classes)] != "n/a").any(axis=1)  # volume has no cortex ...
-    return table[known | (not known.any())].reset_index(drop=True)
+            table = table.join(number_texts(class_rows, {"difference": title}, 2))
+    is_known = (table[list(classes)] != "n/a").any(
+        axis=1
+    )  # volume, for example, has no cortex
+    return table[is_known | (not is_known.any())].reset_index(drop=True)
 
 
 def common_region_table(
@@ -640,11 +702,11 @@ def common_region_table(
     ParameterError
         Where fewer than two models have scales.
     """
-    found, rmse = ranks.common_regions(evaluation, n_smallest)
+    common, rmse = ranks.common_regions(evaluation, n_smallest)
     models = sorted(rmse.index, key=lambda name: name != "Exact")
-    table = found[models].map(spread_text).replace("n/a", "-")
-    table.insert(0, "models", found["n_models"].astype(str))
-    table.insert(1, "region", region_labels(list(found["region"]), atlas, "short"))
+    table = common[models].map(spread_text).replace("n/a", "-")
+    table.insert(0, "models", common["n_models"].astype(str))
+    table.insert(1, "region", region_labels(list(common["region"]), atlas, "short"))
     distances = ["-", *rmse[models[1:]].map(spread_text)]
     table.loc[len(table)] = ["", "RMSE", *distances]
     return table
@@ -652,39 +714,43 @@ def common_region_table(
 
 def agreement_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return how far folds of each model, and models, agree on the order of regions."""
-    found = ranks.agreement_table(evaluation)
-    pairs = zip(found["first"], found["second"], strict=True)
-    what = [f"folds of {a}" if a == b else f"{a} and {b}" for a, b in pairs]
+    agreement = ranks.agreement_table(evaluation)
+    pairs = zip(agreement["first"], agreement["second"], strict=True)
+    compared = [f"folds of {a}" if a == b else f"{a} and {b}" for a, b in pairs]
     titles = {"what": "what", "kendall_w": "Kendall's W", "chance_w": "W by chance"}
     titles |= {"spearman": "Spearman", "jaccard": "overlap of ten smallest (Jaccard)"}
-    return number_texts(found.assign(what=what), titles, 2)
+    return number_texts(agreement.assign(what=compared), titles, 2)
 
 
 def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
-    """Return how scale goes with the properties of regions that a ranking carries.
+    """Return how scales correlate with properties of regions, which a ranking holds.
 
     The columns degree, strength and variance_<feature>, as of
     :func:`brainlsap.evaluation.region_properties`; empty where there are none.
     """
-    carried = ranking.filter(regex="^(region|degree|strength|variance_.*)$")
-    found = ranks.confound_table(ranking, carried)
-    named = {f"variance_{k}": f"variance of {one}" for k, one in FEATURES.items()}
-    found["property"] = found["property"].replace(named).str.replace("_", " of ")
-    found["remark"] = np.where(found["flagged"], "scale follows it", "")
+    properties = ranking.filter(regex="^(region|degree|strength|variance_.*)$")
+    correlations = ranks.confound_table(ranking, properties)
+    property_titles = {
+        f"variance_{k}": f"variance of {title}" for k, title in FEATURES.items()
+    }
+    correlations["property"] = (
+        correlations["property"].replace(property_titles).str.replace("_", " of ")
+    )
+    correlations["remark"] = np.where(correlations["flagged"], "scale follows it", "")
     titles = {"property": "property", "n_regions": "regions"}
     titles |= {"spearman": "Spearman with relative scale", "p_holm": "Holm p"}
-    titles |= {"remark": "remark"} if found["flagged"].any() else {}
-    return number_texts(found, titles, 2)
+    titles |= {"remark": "remark"} if correlations["flagged"].any() else {}
+    return number_texts(correlations, titles, 2)
 
 
 def fit_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return fits, failures, epochs, kernel's error and range of scales by model."""
-    final = evaluation.scales.query("start == 'mean' and share == 1")
+    final_scales = evaluation.scales.query("start == 'mean' and share == 1")
     rows = []
     for name, fits in evaluation.fits.groupby("model", sort=False):
-        scales = final.query("model == @name")["scale"]
-        epochs = fits["epochs"].mean() + 1  # which are kept from 0
-        error = max(reported(fits, "error_bound"), default=0.0)
+        scales = final_scales.query("model == @name")["scale"]
+        epochs = fits["epochs"].mean() + 1  # counted from 0
+        error = max(reported_values(fits, "error_bound"), default=0.0)
         row = {"model": name, "role": fits["role"].iloc[0], "fits": len(fits)}
         row["failed"] = int((fits["failed"] != "").sum())
         row["epoch kept"] = f"{epochs:.0f}" if np.isfinite(epochs) else ""
@@ -715,9 +781,11 @@ def audit_table(
     columns = ["severity", "check", "finding", "what_to_do", "scans"]
     audit = pd.DataFrame() if evaluation.audit is None else evaluation.audit
     table = audit.reindex(columns=columns, fill_value="")
-    table["scans"] = _coded(table["scans"], codes, "[name withheld]")
-    unnamed = ["scans"] if (table["scans"] == "").all() else []
-    return table.drop(columns=unnamed).rename(columns={"what_to_do": "what to do"})
+    table["scans"] = _encode_scans(table["scans"], codes, "[name withheld]")
+    empty_columns = ["scans"] if (table["scans"] == "").all() else []
+    return table.drop(columns=empty_columns).rename(
+        columns={"what_to_do": "what to do"}
+    )
 
 
 def unusual_scans_table(
@@ -737,15 +805,21 @@ def unusual_scans_table(
     DataFrame
         scan, what is unusual; other scans that a flag names go by code as well.
     """
-    flagged = evaluation.cohort.table.query("quality != ''")[["scan", "quality"]]
-    table = flagged.apply(_coded, codes=codes).sort_values("scan", ignore_index=True)
+    unusual_scans = evaluation.cohort.table.query("quality != ''")[["scan", "quality"]]
+    table = unusual_scans.apply(_encode_scans, codes=codes).sort_values(
+        "scan", ignore_index=True
+    )
     return table.rename(columns={"quality": "what is unusual"})
 
 
-def _coded(texts: pd.Series, codes: Any, other: str | None = None) -> pd.Series:
-    """Put codes in the place of scans; `other` in that of any other word."""
+def _encode_scans(
+    texts: pd.Series, codes: Any, replacement: str | None = None
+) -> pd.Series:
+    """Replace scans by their codes, and any other word by `replacement`."""
     if codes is None or texts.empty:
         return texts
     return texts.str.replace(
-        r"[^\s,;()]+", lambda word: codes.get(word[0], other or word[0]), regex=True
+        r"[^\s,;()]+",
+        lambda word: codes.get(word[0], replacement or word[0]),
+        regex=True,
     )

@@ -14,7 +14,7 @@ from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.report import plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain import NO_VALUE, color_scale
 from brainlsap.report.brain_raster import NO_REGION, VIEWS, region_picture
-from brainlsap.report.tables import shortened
+from brainlsap.report.tables import shorten_name
 from tests.report.conftest import check_letters
 
 ATLAS = load_atlas("destrieux160")
@@ -387,7 +387,7 @@ def test_an_atlas_of_names_alone_is_drawn_as_dots_and_says_so():
     # a map that does not vary, as scales at the start of training, chooses none
     again = plot_regions({"start": 0 * draw_values(), "B": draw_values()}, NAMES_ALONE)
     assert {one.get_text() for one in again.axes[0].get_yticklabels()} == names
-    assert shortened("left " + 99 * "a" + " 7", 25) == "left aaaaa ... aaaaaaaa 7"
+    assert shorten_name("left " + 99 * "a" + " 7", 25) == "left aaaaa ... aaaaaaaa 7"
     assert names <= {*ATLAS.names}  # as they are
 
 
