@@ -11,10 +11,12 @@ from sklearn.base import BaseEstimator
 
 from brainlsap.data import Cohort
 from brainlsap.data.covariates import (
-    GROUPS,
+    IS_CATEGORICAL,
     KEY_COLUMNS,
+    acquisition_kind,
     find_codes,
     find_spellings,
+    group_names,
     has_groups,
     kind_of,
 )
@@ -51,9 +53,9 @@ class Deconfounder(BaseEstimator):
         Column, such as a site, for ComBat; age and sex are preserved where the table
         has them, never the label: test scans would then need it.
     regress_out : str or sequence of str
-        Columns: groups where they hold text, or are of sex, site, scanner or phase,
-        else numbers. A missing value counts as the mean of those learned from, or as
-        no group.
+        Columns: groups or numbers, as :func:`brainlsap.data.covariates.has_groups`
+        decides by name and values. A missing value counts as the mean of those learned
+        from, or as no group.
 
     Attributes
     ----------
@@ -97,13 +99,18 @@ class Deconfounder(BaseEstimator):
             _check_values(table, _check_confound(table, name))
         if not self.harmonize:
             return
-        site = table[_check_confound(table, self.harmonize)]
+        column = _check_confound(table, self.harmonize)
+        if IS_CATEGORICAL.get(acquisition_kind(column)) is False:
+            raise ParameterError(
+                f"harmonize={self.harmonize!r} must name groups, such as sites or "
+                f"scanners, but {column} is a quantity. Take it out with regress_out=."
+            )
+        site = group_names(table[column])
         for name in self.preserved(table):
             _check_values(table, find_column(table, name))
         if site.isna().any():
             told = f"{site.isna().sum()} scans have no {self.harmonize}"
             raise ParameterError(f"{told}; give one, or leave them out.")
-        site = site.astype(str)
         for fold, (train, test) in enumerate(splits, start=1):
             tested = site.iloc[test]
             people = table["participant"].iloc[train]
@@ -234,11 +241,8 @@ class Deconfounder(BaseEstimator):
 
 
 def _group_names(values: pd.Series) -> np.ndarray:
-    """Return groups as text: 1 and 1.0 are one, what is missing is `_UNKNOWN`."""
-    numbers = pd.to_numeric(values, errors="coerce")
-    is_numbered = numbers.notna().sum() == values.notna().sum()
-    text = numbers.map("{:.15g}".format) if is_numbered else values.astype(str)
-    return text.where(values.notna(), _UNKNOWN).to_numpy(object)
+    """Return groups as text; what is missing is `_UNKNOWN`."""
+    return group_names(values).fillna(_UNKNOWN).to_numpy(object)
 
 
 def _slopes(learned: Mapping, design: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -255,6 +259,9 @@ def find_column(table: pd.DataFrame, name: str) -> str:
     if name in covariates:
         return name
     found = [one for one in covariates if kind_of(one) == kind_of(name)]
+    if not found:
+        kind = acquisition_kind(name)
+        found = [column for column in covariates if acquisition_kind(column) == kind]
     if len(found) == 1:
         return found[0]
     raise ParameterError(
@@ -415,11 +422,21 @@ def _check_values(table: pd.DataFrame, column: str) -> None:
     if n := len(table) - len(values):
         told = f"{n} of {len(table)} scans have no {column}: the mean of the training"
         warnings.warn(f"{told} stands for it.", stacklevel=4)
+    is_named = IS_CATEGORICAL.get(acquisition_kind(column), False)
     text = values[pd.to_numeric(values, errors="coerce").isna()].astype(str)
-    text = values.astype(str) if kind_of(column) in GROUPS else text
+    are_codes = is_named or (text.empty and has_groups(column, values))
+    if are_codes:
+        text = group_names(values)
     mixed = len(text) > 0 and values.drop(text.index).nunique() > MOST_GROUPS
     n_people, kinds = table["participant"].nunique(), text.nunique()
-    if mixed or (kinds > MOST_GROUPS and 2 * kinds > n_people):
+    is_name = kinds > MOST_GROUPS and 2 * kinds > n_people
+    if is_name and are_codes:
+        raise ParameterError(
+            f"the column {column} has {kinds} groups among {n_people} people, so that "
+            "little but the people themselves would be taken out. Merge small groups, "
+            "or leave it out."
+        )
+    if mixed or is_name:
         raise ParameterError(
             f"the column {column} holds text such as {text.iloc[0]!r}, neither numbers "
             "nor groups. Write numbers with a dot and no unit, n/a for unknown ones."

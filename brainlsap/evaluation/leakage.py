@@ -18,6 +18,8 @@ from brainlsap.data.covariates import (
     COVARIATES,
     KEY_COLUMNS,
     SCALES,
+    acquisition_kind,
+    group_names,
     has_groups,
     kind_of,
 )
@@ -111,6 +113,8 @@ def audit(
       class of whose people the largest share has the value, or is in its eighth, in
       five folds of people), with a permutation p-value of chi-squared,
       Holm-corrected for the columns tried; likewise from what was not measured.
+      Numbers of sites, scanners and phases are names of groups, whatever their coding
+      (:func:`brainlsap.data.covariates.has_groups`).
     - **values on several scales**: scans of several tracers, reference regions,
       corrections for partial volume, or versions of a pipeline.
     - **covariates missing**: there is no age, sex or site that could be tried.
@@ -327,8 +331,11 @@ def _label_from_columns(
     for column, kind in kinds.items():
         values = cohort.table[column]
         numbers = pd.to_numeric(values, errors="coerce")
-        if numbers.count() >= 0.9 * values.count():
+        is_number = numbers.count() >= 0.9 * values.count()
+        if is_number and not has_groups(column, numbers):
             values = numbers  # other words count as missing
+        else:
+            values = group_names(values)
         if kind in ALONE:
             tried[f"{column} alone"] = values
         tried[f"missing {column}"] = values.isna()
@@ -413,4 +420,5 @@ def column_score(
 def _covariates(cohort: Cohort) -> dict[str, str]:
     """Return what each column may be that is no key and not the label's own name."""
     keys = {*KEY_COLUMNS, cohort.label_name}
-    return {str(one): kind_of(one) for one in cohort.table.columns if one not in keys}
+    columns = [str(name) for name in cohort.table.columns if name not in keys]
+    return {column: acquisition_kind(column) for column in columns}

@@ -19,7 +19,12 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.metaestimators import available_if
 
 from brainlsap.arrays import check_groups, pack, unpack
-from brainlsap.data.covariates import KEY_COLUMNS, has_groups
+from brainlsap.data.covariates import (
+    IS_CATEGORICAL,
+    KEY_COLUMNS,
+    acquisition_kind,
+    has_groups,
+)
 from brainlsap.evaluation.confounds import (
     MOST_GROUPS,
     apply_design,
@@ -69,7 +74,10 @@ def learn_covariates(covariates: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
         pairs = pd.DataFrame({"value": values.astype(str).to_numpy(), "label": y})
         is_label = (pairs.nunique() == len(pairs.drop_duplicates())).all()
         known = values.dropna()
-        n_kinds, most = known.nunique(), max(MOST_GROUPS, len(known) / 4)
+        # text of many kinds is names or dates, but sites may be many
+        is_named = IS_CATEGORICAL.get(acquisition_kind(name), False)
+        n_kinds = known.nunique()
+        most = max(MOST_GROUPS, len(known) / (2 if is_named else 4))
         told = 1 < n_kinds <= most if has_groups(str(name), known) else len(known)
         if told and not is_label and name not in KEY_COLUMNS:
             names.append(str(name))

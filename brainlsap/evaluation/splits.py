@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from brainlsap.data.covariates import group_names
 from brainlsap.data.tables import read_table
 from brainlsap.exceptions import FileFormatError, SplitError
 
@@ -193,7 +194,8 @@ def leave_one_out_splits(column: ArrayLike, groups: ArrayLike) -> tuple[Split, .
     SplitError
         Where a site is missing, there is only one, or nobody is left to train on.
     """
-    values, groups = pd.Series(np.asarray(column, dtype=object)), np.asarray(groups)
+    values = group_names(pd.Series(np.asarray(column, dtype=object)))
+    groups = np.asarray(groups)
     names = sorted(values.dropna().unique(), key=str)
     if values.isna().any() or len(names) < 2:
         raise SplitError(

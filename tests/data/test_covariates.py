@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from brainlsap import Cohort
-from brainlsap.data.covariates import kind_of
+from brainlsap.data.covariates import acquisition_kind, has_groups, kind_of
 from brainlsap.exceptions import CohortError
 
 N = 6
@@ -54,3 +54,65 @@ def test_kinds_of_covariates_go_by_their_names():
     heads = ["Age at scan", "PTGENDER", "Zentrum", "site_id", "eTIV", "fd_mean", "BMI"]
     told = ["age", "sex", "site", "site", "head size", "motion", "bmi"]
     assert pd.Series(heads).map(kind_of).tolist() == told
+
+
+@pytest.mark.parametrize(
+    ("kind", "heads"),
+    [
+        ("site", "SITEID, site_num, SiteCode, imaging_site, Site 1, center_number"),
+        ("site", "cohort_code, siteno, Recruiting centre"),
+        ("scanner", "ScannerNumber, FLDSTRENG, MagneticFieldStrength, batch_no, B0"),
+        ("scanner", "scanner_model, Field strength (T), ManufacturersModelName"),
+        ("phase", "COLPROT, study_phase, Phase no"),
+    ],
+)
+def test_acquisitions_are_known_by_further_names(kind, heads):
+    for head in heads.split(", "):
+        assert acquisition_kind(head) == kind, head
+    for head in ("model_prediction", "center_of_mass_x", "site_age", "study_day"):
+        assert acquisition_kind(head) == kind_of(head)
+
+
+def draw(values, n_scans=200):
+    return pd.Series(np.random.default_rng(0).choice(values, n_scans))
+
+
+@pytest.mark.parametrize(
+    ("head", "values"),
+    [
+        ("site", range(1, 21)),
+        ("SITEID", [2, 5, 14, 941]),
+        ("Field strength", [1.5, 3.0]),
+        ("manufacturer_code", [1, 2, 3]),
+        ("batch", range(30)),
+        ("colprot", [1, 2, 3, 4]),
+        ("sex", [1, 2]),
+        ("p54_i2", [11025, 11026, 11027, 11028]),  # by their values alone
+        ("v1", range(1, 21)),
+        ("v1", [3, 127, 941, 14, 33, 98, 7, 53, 300, 22, 64, 81]),
+        ("v1", [1.5, 3, 7]),
+        ("v1", ["a", "b"]),
+    ],
+)
+def test_numbers_of_groups_are_names(head, values):
+    assert has_groups(head, draw(list(values)))
+
+
+@pytest.mark.parametrize(
+    ("head", "values"),
+    [
+        ("age", range(60, 66)),
+        ("MMSE", range(25, 31)),
+        ("gds_total", range(6)),
+        ("GDSTOTAL", range(6)),
+        ("education", range(8, 20)),
+        ("eTIV", [1_400_000, 1_500_000, 1_600_000]),
+        ("mean_fd", [0.1, 0.2, 0.3]),
+        ("alder", range(55, 90)),  # by their values alone
+        ("v1", np.random.default_rng(1).normal(size=500)),
+        ("v1", range(18, 31)),
+        ("v1", range(200)),
+    ],
+)
+def test_quantities_stay_numbers(head, values):
+    assert not has_groups(head, draw(list(values)))

@@ -127,6 +127,38 @@ def test_numbers_of_sites_are_names(values, table, codes):
         steps.transform(values, table.assign(site=9))
 
 
+@pytest.mark.parametrize("name", ["site_num", "Batch", "field strength", "v1"])
+def test_codes_of_groups_are_regressed_out_as_groups(name):
+    rng = np.random.default_rng(0)
+    code = rng.permutation(np.arange(120) % 4) + 1
+    effect = np.array([0.0, 5.0, -3.0, 1.0])[code - 1]
+    features = (effect + 0.1 * rng.normal(size=120))[:, None, None]
+    table = pd.DataFrame({name: code})
+    steps = Deconfounder(regress_out=name).fit(features, table)
+    rest = steps.transform(features, table)[:, 0, 0]
+    means = [rest[code == number].mean() for number in range(1, 5)]
+    np.testing.assert_allclose(means, means[0], atol=1e-8)
+    named = pd.DataFrame({name: "g" + pd.Series(code).astype(str)})
+    of_text = Deconfounder(regress_out=name).fit(features, named)
+    np.testing.assert_allclose(rest, of_text.transform(features, named)[:, 0, 0])
+    # a number of later people that is written with a point is the same group
+    later = pd.DataFrame({name: code.astype(float)})
+    np.testing.assert_array_equal(steps.transform(features, later)[:, 0, 0], rest)
+
+
+@pytest.mark.parametrize("name", ["age", "MMSE", "TIV", "mean_FD"])
+def test_quantities_are_regressed_out_as_numbers_and_not_harmonised(sited, name):
+    rng = np.random.default_rng(0)
+    value = pd.Series(rng.permutation(np.arange(sited.n_scans) % 4) + 24)
+    table = sited.table.assign(**{name: value})
+    steps = Deconfounder(regress_out=name).fit(sited.features, table)
+    assert steps.confounds_["design"] == {name: pytest.approx(value.mean())}
+    if name != "MMSE":
+        table = sited.table.drop(columns="age", errors="ignore").assign(**{name: value})
+        with pytest.raises(ParameterError, match=f"{name} is a quantity"):
+            Deconfounder(name).check(table)
+
+
 def test_differences_of_classes_are_adjusted_for_what_is_regressed_out(sited):
     rng = np.random.default_rng(0)
     is_ill, n = sited.y == sited.classes[-1], sited.n_scans

@@ -145,6 +145,29 @@ def test_a_covariate_that_tells_the_label_is_found_after_correction(cohort):
     assert "its values were held out" in held["what_to_do"]
 
 
+@pytest.mark.parametrize("column", ["SITEID", "scanner_no", "Batch", "field_strength"])
+def test_numbered_groups_tell_the_label_as_named_ones_do(cohort, column):
+    # ten groups of people; odd ones hold AD alone, even ones everybody else
+    person = cohort.table.drop_duplicates("participant").set_index("participant")
+    rng, is_ad = np.random.default_rng(0), person["label"] == "AD"
+    number = 2 * rng.integers(0, 5, len(person)) + is_ad
+    code = cohort.table["participant"].map(number)
+    findings = {}
+    for coding, values in {"number": code, "text": "g" + code.astype(str)}.items():
+        table = checks(with_table(cohort, **{column: values}))["finding"]
+        (findings[coding],) = table[table.str.startswith(f"{column} alone")]
+    assert findings["number"] == findings["text"]
+    numbered = with_table(cohort, **{column: code})
+    held_out = leave_one_out_splits(numbered.table[column], cohort.groups)
+    row = (
+        audit(numbered, held_out)
+        .set_index("finding")
+        .filter(like=f"{column} alone", axis=0)
+    )
+    assert row["severity"].tolist() == ["note"]
+    assert "its values were held out" in row["what_to_do"].iloc[0]
+
+
 @pytest.mark.parametrize(
     ("column", "gap"),
     [("age", np.nan), ("age", "unknown"), ("sex", None), ("site", None)],

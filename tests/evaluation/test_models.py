@@ -125,6 +125,16 @@ def test_the_forest_sees_features_only():
     np.testing.assert_array_equal(fitted.predict_proba(X), fitted.predict_proba(other))
 
 
+def test_confounds_only_tells_numbered_sites_apart():
+    X, _, people = draw()
+    site = np.arange(60) % 20 + 1
+    y = np.where(site % 2, "AD", "CN")  # no line through the numbers tells them
+    table = pd.DataFrame({"site_no": site})
+    model = TunedLinearClassifier(reads="covariates").fit(X, y, people, table)
+    assert len(model.design_["site_no"]) == 20
+    assert (model.predict(X, table) == y).mean() > 0.9
+
+
 def test_confounds_only_sees_covariates_and_the_size_of_the_network():
     X, y, people = draw()
     rng = np.random.default_rng(1)
