@@ -310,6 +310,8 @@ class FeatureSources:
     """Why tables were not used."""
     is_named: bool = True
     """Whether features were asked for: else tables have to say what they hold."""
+    features: Sequence[str] = ()
+    """All features that are read."""
     known: Collection[str] = ()
     """Columns of the table of people."""
     origins: dict[str, list[str | None]] = field(default_factory=dict)
@@ -445,6 +447,9 @@ class FeatureSources:
             whose = listed(self.files.subjects, 3), listed((s.name for s in scans), 3)
             told = "FreeSurfer subjects {}, as scans are {}: write the ids alike"
             unknown.append(told.format(*whose))
+        elif measure.in_stats and (given := self.files.patterns.get("freesurfer")):
+            message = f"the pattern {given!r} of freesurfer (pattern=) fits the name of"
+            unknown.append(f"{message} no subject's folder")
         reasons = [*_other_tracers(feature, scans), *self.skipped, *unknown]
         where += "".join(f"; not used: {reason}" for reason in reasons if reason)
         raise CohortError(f"{feature}: found nowhere; looked for {where}")
@@ -458,8 +463,9 @@ class FeatureSources:
         if n_cross == n_long == len(scans):
             raise CohortError(
                 "FreeSurfer: every scan has a cross-sectional and a longitudinal run; "
-                "choose one by pattern={'freesurfer': '*.long.*'} or "
-                "pattern={'freesurfer': '!*.long.*'}"
+                "choose one by pattern = {freesurfer = '*.long.*'} or pattern = "
+                "{freesurfer = '!*.long.*'} in --config (in Python pattern="
+                "{'freesurfer': '*.long.*'})"
             )
         is_long, chosen = n_long > n_cross, list[Source]()
         kind, other = _RUNS[is_long], _RUNS[not is_long]
@@ -475,7 +481,7 @@ class FeatureSources:
             fault += f"{there}: {ADD_IT}"
             if own:
                 told = f"{len(own)} FreeSurfer subjects could be it"
-                fault = choose_one(told, "freesurfer", map(str, own))
+                fault = choose_one(told, "freesurfer", own)
             chosen.append(f"{scan.name}: {fault}")
         return chosen, [f"FreeSurfer: stats of {kind} runs"]
 
@@ -566,9 +572,12 @@ class FeatureSources:
             same = [(table, word) for rank, table, word in columns if rank == best]
             if len(same) > 1:
                 paths = listed(str(table.path) for table, _ in same)
+                # --features-table chooses among files, and not in one
+                books = {str(t.path).partition(", sheet ")[0] for t, _ in same}
+                which = _WHICH if len(books) > 1 else "keep one of them in this file"
                 raise CohortError(
                     f"{measure.name}: more than one table holds the same regions: "
-                    f"{paths}; {_WHICH}"
+                    f"{paths}; {which}"
                 )
             chosen[place] = same[0]
         return chosen
@@ -659,13 +668,21 @@ class FeatureSources:
                 raise CohortError(told)
             if name.lower() not in names.lower():
                 notes.append(f"{name}: {names} says no {what}; taken to be {name}")
-        there = {i for one in tables for word, i in one.values if word != "other"}
-        unused = there - set(chosen) - set(np.flatnonzero(atlas.cortex))
-        if measure.on_surface and unused:
-            notes.append(
-                f"{name}: {len(unused)} subcortical columns are left out; "
-                "subcortex='volume' takes them as volumes"
-            )
+        below = {
+            (word, place)
+            for table in tables
+            for word, place in table.values
+            if word != "other" and not atlas.cortex[place] and place not in chosen
+        }
+        if measure.on_surface and below:
+            unused = {place for _, place in below}
+            note = f"{name}: {len(unused)} subcortical columns are left out"
+            takers = {place for word, place in below if word in ("volume", "")}
+            # beside the feature volume they would count twice
+            is_free = self.subcortex != "volume" and "volume" not in self.features
+            if is_free and takers == {*np.flatnonzero(~atlas.cortex)}:
+                note += "; subcortex='volume' takes them as volumes"
+            notes.append(note)
         return found, notes
 
 

@@ -8,7 +8,7 @@ are found by the `stats` folder that they hold, and named `sub-X_ses-Y`, `PTID_d
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -444,14 +444,54 @@ class StudyFiles:
         )
 
 
-def choose_one(told: str, what: str, found: Iterable[str], flag: str = "") -> str:
-    """Return the fault that several files could be a scan's, and how to choose."""
+def choose_one(told: str, what: str, paths: Collection[Path], flag: str = "") -> str:
+    """Return the fault that several files could be a scan's, and how to choose.
+
+    Files of different names are chosen by a pattern of names, files of one name by
+    the folders in which they differ.
+    """
+    if len({path.name for path in paths}) < len(paths):
+        roots = _different_folders(paths)
+        if what == "freesurfer":
+            folders = " or ".join(map(str, roots))
+            return f"{told}; choose their folder by subjects_dir= ({folders})"
+        patterns = [_pattern_below(root, path) for root, path in roots.items()]
+        patterns = [pattern for pattern in patterns if pattern]
+    else:
+        patterns = ["*_x*"]
     flag = "--pattern" if what == "connectome" else flag
-    line = f"{flag} '*_x*'" if flag else f"pattern = {{{what} = '*_x*'}} in --config"
-    how = f"choose by {line} (in Python pattern={{{what!r}: '*_x*'}})"
-    visits = "; visits stand in a column visit of the table of people"
-    how += visits * (what == "freesurfer")
-    return f"{told}; {how}; got {listed(found, 5)}"
+    key = what if re.fullmatch(r"[A-Za-z0-9_-]+", what) else f'"{what}"'
+    ways = [
+        f"{flag} {pattern!r}" if flag else f"pattern = {{{key} = {pattern!r}}}"
+        for pattern in patterns
+    ]
+    how = " or ".join(ways) + " in --config" * (not flag)
+    how += f" (in Python pattern={{{what!r}: {patterns[0]!r}}})"
+    if what == "freesurfer":
+        how += "; visits stand in a column visit of the table of people"
+    names = (
+        paths if len(patterns) > 1 or what == "freesurfer" else [p.name for p in paths]
+    )
+    return f"{told}; choose by {how}; got {listed(map(str, names), 5)}"
+
+
+def _different_folders(paths: Collection[Path]) -> dict[Path, Path]:
+    """Return the folders in which paths of one name differ, and the path in each."""
+    n_same = 1
+    while len({path.parts[-n_same - 1 :] for path in paths}) < len(paths):
+        n_same += 1
+    return {path.parents[n_same - 1]: path for path in paths}
+
+
+def _pattern_below(root: Path, path: Path) -> str:
+    """Return a pattern of files like this one of any scan, in one folder.
+
+    "" where the folder has no name, as ".".
+    """
+    folders = path.relative_to(root).parts[:-1]
+    ending = re.sub(r"^(?:(?:sub|ses)-[^_]+_)+", "", path.name)
+    name = f"*{path.suffix}" if ending == path.name else f"*_{ending}"
+    return "/".join([root.name, *["*"] * len(folders), name]) if root.name else ""
 
 
 def other_side(path: Path) -> Path | None:
@@ -494,5 +534,5 @@ def pick(
         found = [p for p in found if "full-connectome" in p.name] or found
     if len(found) > 1:
         told = f"{len(found)} files could be its {what}"
-        raise CohortError(choose_one(told, what, (p.name for p in found), flag))
+        raise CohortError(choose_one(told, what, found, flag))
     return found[0] if found else None

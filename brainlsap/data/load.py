@@ -172,6 +172,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     study, sources = open_study(folder, atlas, **{n: given[n] for n in WHERE})
     n_scans, label_name = len(study.scans), study.label or "none"
     sources.is_named = feature is not None
+    sources.features = names
     # None: bars on terminals alone
     study.bar = {"unit": "scan", "disable": None if verbose else True}
 

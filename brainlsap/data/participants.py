@@ -247,7 +247,8 @@ class ScanList:
         is_whole = message[-2:-1] in (".", " ")  # ends with dots, or the folder "."
         message = message if is_whole else message.removesuffix(".")
         # a file says whose it is, and what many files share is said once
-        is_of_file = os.sep in message.partition(": ")[0]
+        head = message.partition(": ")[0]
+        is_of_file = os.sep in head and "; " not in head  # no pattern with folders
         is_said = scan is not None and message.startswith(f"{scan.name}:")
         if scan is not None and not (is_said or is_of_file):
             message = f"{scan.name}: {message}"

@@ -1,5 +1,7 @@
 """Where features come from, and what the subcortex has."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import load_cohort, read_feature
 from brainlsap.data.measures import finish, get_measure
 from brainlsap.exceptions import CohortError, FileFormatError
+from brainlsap.options import read_config
 from tests.data.conftest import NAMES, refused
 from tests.data.feature_formats import write_stats
 
@@ -111,6 +114,56 @@ def test_missing_and_doubled_subjects_are_faults(people, subject):
     second = "sub-02: no cross-sectional FreeSurfer run; expected a folder"
     assert second in error.value.faults[1]
     assert len(error.value.faults) == 2
+
+
+@pytest.mark.parametrize("other", ["derivatives/freesurfer7", "fs/rerun", "."])
+def test_of_two_sets_of_subjects_that_one_is_read_which_the_advice_names(
+    people, subject, other
+):
+    for number, person in enumerate(PEOPLE):
+        subject(person, 2 + number)
+        subject(person, 2.5 + number, other)
+    more = {"derivatives": ["fs/rerun"]} if other == "fs/rerun" else {}
+    with pytest.raises(CohortError) as error:
+        people(**more)
+    folders = re.search(
+        r"choose their folder by subjects_dir= \((.*)\)", str(error.value)
+    )
+    first = {}
+    for folder in folders[1].split(" or "):
+        first[folder] = people(subjects_dir=folder, **more).features[0, 0, 0]
+    assert sorted(first.values()) == ([2, 2.5] if len(first) > 1 else [2])
+
+
+def test_of_two_names_of_subjects_the_advice_chooses_by_name(people, subject, tmp_path):
+    for number, person in enumerate(PEOPLE):
+        subject(person, 2 + number)
+        subject(f"{person}_again", 2.5 + number)
+    with pytest.raises(CohortError) as error:
+        people()
+    follow = re.search(r"choose by (pattern = .*?) in --config", str(error.value))
+    (tmp_path / "config.toml").write_text(follow[1].replace("*_x*", "*_again*"))
+    cohort = people(**read_config(tmp_path / "config.toml"))
+    assert cohort.features[:, 0, 0].tolist() == [2.5, 3.5, 4.5]
+    with refused(
+        "the pattern '.nowhere.' of freesurfer .* fits the name of no subject"
+    ):
+        people(pattern={"freesurfer": "*nowhere*"})
+
+
+def test_of_two_runs_of_every_scan_the_advice_chooses_either(people, subject, tmp_path):
+    for number, person in enumerate(PEOPLE):
+        subject(f"{person}_ses-1", 2 + number)
+        subject(f"{person}_ses-1.long.{person}", 3 + number)
+    with pytest.raises(CohortError) as error:
+        people()
+    advice = re.findall(r"pattern = \{[^}]*\}", str(error.value))
+    values = []
+    for line in advice:
+        (tmp_path / "config.toml").write_text(line)
+        cohort = people(**read_config(tmp_path / "config.toml"))
+        values.append(cohort.features[0, 0, 0])
+    assert values == [3, 2]
 
 
 def test_a_damaged_subject_is_a_fault_once(people, subject, tmp_path):
@@ -340,9 +393,18 @@ def test_subcortical_columns_without_a_policy_are_told(tables):
     make("t.csv", ["id", *CORTEX, "Left-Amygdala"], [(w, [*c, 7]) for w, c in ROWS])
     cohort = load()
     assert np.isnan(cohort.features[:, 6]).all()
-    assert any("1 subcortical columns are left out" in note for note in cohort.notes)
+    (note,) = (note for note in cohort.notes if "1 subcortical columns are" in note)
+    assert "subcortex='volume'" in note
     assert load(subcortex="volume").features[:, 6, 0].tolist() == [7, 7, 7]
     assert load("fdg").features[:, 6, 0].tolist() == [7, 7, 7]
+    # what was done already, or would be refused, is not advised
+    heads = ["id", *CORTEX, "Left-Amygdala_thickness", "Left-Amygdala_volume"]
+    make("t.csv", heads, [(w, [*c, 1, 7]) for w, c in ROWS])
+    assert load(subcortex="volume").features[:, 6, 0].tolist() == [7, 7, 7]
+    for options in ({"subcortex": "volume"}, {"feature": ["thickness", "volume"]}):
+        heads = ["id", *(f"{n}_{m}" for m in ("thickness", "volume") for n in NAMES)]
+        make("t.csv", heads, [(w, [*c, 1, *c[::-1], 7]) for w, c in ROWS])
+        assert not any("subcortex=" in note for note in load(**options).notes)
 
 
 def test_labels_and_regions_in_one_table(tmp_path, write, tiny, matrix):

@@ -1,5 +1,7 @@
 """Which file is of which scan: names, folders, patterns, FreeSurfer subjects."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,8 @@ from brainlsap.data.find_files import (
     parse_scan_name,
     visit_order,
 )
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import CohortError, ParameterError
+from brainlsap.options import read_config
 from tests.data.conftest import NAMES, refused
 from tests.data.feature_formats import write_clinica
 
@@ -120,6 +123,40 @@ def test_the_atlas_chooses_between_connectomes(write, tmp_path, tiny):
         files = StudyFiles(tmp_path, pattern=pattern)
         assert "schaefer" in files.connectome(scan, tiny).name
         assert files.connectome(scan._replace(files=()), tiny) is None
+
+
+def test_files_of_one_name_are_chosen_by_the_folders_that_the_advice_names(study, tiny):
+    for path in sorted(study.glob("sub-*/*/dwi/*_connectivity.csv")):
+        for name in ("first", "second"):
+            other = study / "derivatives" / name / path.relative_to(study)
+            other.parent.mkdir(parents=True)
+            other.write_bytes(path.read_bytes())
+        path.unlink()
+    with pytest.raises(CohortError) as error:
+        load_cohort(study, tiny, "fdg")
+    patterns = re.findall(r"--pattern '([^']*)'", str(error.value))
+    assert len(patterns) == 2
+    for pattern in patterns:
+        assert load_cohort(study, tiny, "fdg", pattern=pattern).n_scans == 7
+
+
+def test_a_pattern_of_a_feature_is_advised_as_a_config_file_takes_it(
+    study, tiny, tmp_path
+):
+    for path in sorted(study.glob("sub-*/*/pet/*_regions.tsv")):
+        stem = path.name.partition("_trc")[0]
+        for run in ("run-1", "run-2"):
+            other = path.with_name(f"{stem}_{run}_desc-my mark_regions.tsv")
+            other.write_text(path.read_text().replace("suvr", "my mark"))
+        path.unlink()
+    with pytest.raises(CohortError) as error:
+        load_cohort(study, tiny, "my mark")
+    line = re.search(r"choose by (pattern = .*?) in --config", str(error.value))[1]
+    (tmp_path / "config.toml").write_text(line.replace("*_x*", "*run-2*"))
+    cohort = load_cohort(
+        study, tiny, "my mark", **read_config(tmp_path / "config.toml")
+    )
+    assert cohort.n_scans == 7
 
 
 def test_tables_of_regions(write, tmp_path, tiny):
