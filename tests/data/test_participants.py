@@ -1,5 +1,7 @@
 """Who is in a cohort: people, visits, labels, the order of classes."""
 
+import shutil
+
 import pandas as pd
 import pytest
 
@@ -122,6 +124,43 @@ def test_baseline_is_the_visit_that_the_table_calls_so(study, tiny, write):
     cohort = load_cohort(study, tiny, "fdg", scans="baseline")
     assert "sub-01" not in cohort.groups
     assert "1 people without a listed scan at baseline: left out" in cohort.notes
+
+
+@pytest.mark.parametrize(
+    ("visits", "baseline"),
+    [
+        ("SC BL V04", "BL"),
+        ("Baseline Screening M06", "Baseline"),
+        ("screening baselineVisit y1", "baselineVisit"),
+        ("screening_arm_1 month_6_arm_1 baseline_arm_1", "baseline_arm_1"),
+        ("sc M00 M12", "M00"),
+        ("Screening year-0 year-1", "year-0"),
+        ("post-baseline SC bl", "bl"),
+        ("SC M06", "SC"),
+    ],
+)
+def test_baseline_comes_before_screening(study, tiny, write, visits, baseline):
+    """In every order of rows, of a table of people and in folders alone."""
+    names = visits.split()
+    for name in {*names} - {"M00"}:
+        shutil.copytree(study / "sub-05/ses-M00", study / f"sub-05/ses-{name}")
+    if "M00" not in names:
+        shutil.rmtree(study / "sub-05/ses-M00")
+    expected = f"sub-05_ses-{baseline}"
+    for rows in ([], names, names[::-1]):
+        if rows:
+            sessions(write, "sub-05", "".join(f"{v}\tCN\n" for v in rows))
+        cohort = load_cohort(study, tiny, "fdg", scans="baseline")
+        assert cohort.table["scan"].tolist()[-1] == expected
+
+
+def test_two_visits_called_baseline_are_refused(study, tiny, write):
+    for name in ("bl", "Baseline"):
+        place = study / f"sub-05/ses-{name}"
+        shutil.copytree(study / "sub-05/ses-M00", place)
+    sessions(write, "sub-05", "Baseline\tCN\nbl\tCN\n")
+    with refused("sub-05: several visits are called baseline; .* Baseline, bl"):
+        load_cohort(study, tiny, "fdg", scans="baseline")
 
 
 def test_label_of_the_visit_wins_and_is_noted(study, tiny, write):
