@@ -44,6 +44,8 @@ DATA = """
 --subcortex absent|mean|volume  for its thickness and area (default: absent)
 --subjects-dir FOLDER  FreeSurfer's subjects
 --features-table FILE  the only table in which features are looked for
+--id COLUMNS  of tables, that name people, such as eid
+--session COLUMNS  of tables, that name visits
 --derivatives FOLDER...  results of other programs; may be repeated
 --pattern PATTERN  of connectome files, such as '*_count.csv'
 --labels FILE  names of the rows of unnamed matrices
@@ -68,7 +70,7 @@ FOLDS = """
 --folds N  by person (default: 5)
 --leave-out COLUMN  such as site: each of its values is a test fold once"""
 CONFIG = """
---config FILE  TOML of these and further settings; options given here come first"""
+--config FILE  TOML of these and more settings; flags come first"""
 JOBS = """
 --jobs N  processes (default: as many as cores)"""
 
@@ -76,6 +78,8 @@ JOBS = """
 COUNTS = ("epochs", "jobs", "people", "permutations", "repeats", "seeds", "starts")
 IN_PYTHON = {f"--{name}": f"n_{name}" for name in COUNTS} | {
     "--folds": "cv",
+    "--id": "id_column",
+    "--session": "session_column",
     "--merge-classes": "merged_classes",
     "--seed": "random_state",
     "--seed-regions": "seeds",
@@ -109,6 +113,7 @@ def whole_number(text: str) -> int:
 READ_AS = {
     "N": whole_number,
     "X": float,
+    "COLUMNS": comma_list,
     "NAMES": comma_list,
     "NAME=WORDS": pair,
     "START,END": window,
@@ -328,6 +333,7 @@ STUDY  folder of a study
 --derivatives FOLDER...  results of other programs; may be repeated
 --subjects-dir FOLDER  FreeSurfer's subjects
 --jobs N  scans at once (default: 1)
+--id COLUMNS  of the table of people, that name them, such as eid
 --labels FILE  numbers and names of the labels
 names of files:
 --tractogram PATTERN
@@ -350,7 +356,7 @@ def build(study: str, **options: Any) -> None:
     some = partial(_some, options)
     built = brainlsap.images.build_study(
         study,
-        **some("atlas out derivatives subjects_dir n_jobs"),
+        **some("atlas out derivatives subjects_dir n_jobs id_column"),
         patterns=some("tractogram parcellation pet transform streamline_weights"),
         connectome=some("assignment radius weight labels"),
         suvr=some("reference labels same_space accept_low_coverage"),
@@ -422,8 +428,7 @@ def check(study: str, **options: Any) -> None:
 data:{STUDY}{DATA}{CLASSES}
 model:{MODEL}
 evaluation:
---models NAMES  LSAP-C (default), LSAP-H, LSAP-L, Exact, MLP, GCN ...;
-    or all, models, controls{FOLDS}
+--models NAMES  LSAP-C (default), GCN ...; or all, models, controls{FOLDS}
 --repeats N  how often folds are drawn anew (default: 1)
 --splits FILE  folds of your own: scan, repeat, fold
 --permutations N  of labels, for p-values of regions (default: 200){STEPS}

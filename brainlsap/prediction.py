@@ -27,7 +27,7 @@ __all__ = ["fit_model", "predict_people", "read_people"]
 
 # Options of `load_cohort` that decide what the numbers mean; kept with a model.
 MEANING = ("subcortex", "measure", "negative", "symmetrize", "frames", "reference")
-KEPT = ("atlas", "feature", "row_order", *MEANING)
+KEPT = ("atlas", "feature", "row_order", "id_column", "session_column", *MEANING)
 
 
 def fit_model(

@@ -148,7 +148,8 @@ def read_people(
             if visit in visits or (visits and "" in (visit, *visits)):
                 faults.append(
                     f"{name.participant}: stands more than once in {source}; expected "
-                    "one row, or a column session_id (or visit) that differs"
+                    "one row, or a column session_id (or visit) that differs. Name a "
+                    "column of visits by session_column= (--session)"
                 )
                 continue
             visits.add(visit)
