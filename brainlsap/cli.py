@@ -221,7 +221,7 @@ def build(study: str, **options: Any) -> None:
     some = partial(_some, options)
     built = brainlsap.images.build_study(
         study,
-        **some("atlas out derivatives subjects_dir n_jobs"),
+        **some("atlas out derivatives subjects_dir n_jobs id_column"),
         patterns=some("tractogram parcellation pet transform streamline_weights"),
         connectome=some("assignment radius weight labels same_space"),
         suvr=some("reference labels same_space accept_low_coverage"),

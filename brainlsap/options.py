@@ -294,6 +294,16 @@ DERIVATIVES = Option(
     selects_files=True,
     is_repeatable=True,
 )
+ID_COLUMN = Option(
+    "id_column",
+    "--id",
+    NAMES,
+    "of tables, that name people, such as eid",
+    "COLUMNS",
+    takes="reading",
+    selects_files=True,
+    stored_model="default",
+)
 DATA = (
     ATLAS,
     Option(
@@ -360,6 +370,17 @@ DATA = (
         "FILE",
         takes="reading",
         selects_files=True,
+    ),
+    ID_COLUMN,
+    Option(
+        "session_column",
+        "--session",
+        NAMES,
+        "of tables, that name visits",
+        "COLUMNS",
+        takes="reading",
+        selects_files=True,
+        stored_model="default",
     ),
     DERIVATIVES,
     Option(
@@ -709,6 +730,7 @@ BUILD = (
     ATLAS,
     DERIVATIVES,
     SUBJECTS_DIR,
+    replace(ID_COLUMN, help="of the table of people, that name them, such as eid"),
     replace(JOBS, help="scans at once (default: 1)"),
     Option("labels", "--labels", FILE, "numbers and names of the labels", "FILE"),
 )

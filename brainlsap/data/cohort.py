@@ -16,6 +16,12 @@ from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import read_connectome, settle_negative
 from brainlsap.data.covariates import CODES, KEY_COLUMNS, find_faults
 from brainlsap.data.find_files import bare_id
+from brainlsap.data.id_columns import (
+    are_yes_no,
+    choose_person_column,
+    find_person_columns,
+    to_cells,
+)
 from brainlsap.data.participants import (
     UNLABELLED,
     find_absent,
@@ -155,7 +161,8 @@ class Cohort:
             Class of every scan, read as text; None for new people, to predict.
         groups : sequence of length n_scans, optional
             Person of every scan; by default as a column `participant_id`, `subject` ...
-            of `covariates` says, or an index of pandas (`sub-01_ses-M12` and
+            of `covariates` says (not one of yes and no, or that only counts rows while
+            another repeats as ids do), or an index of pandas (`sub-01_ses-M12` and
             `sub-01_ses-M24` are of one person), else everybody has one.
         covariates : DataFrame or mapping, optional
             Such as age, sex and site, with one entry per scan; of a table of people
@@ -237,7 +244,7 @@ class Cohort:
         X, *others = arrays.values()
         labels = [UNLABELLED] * len(X) if labels is None else labels
         facts = dict(covariates)
-        ids = find_column(facts, PEOPLE_COLUMNS)
+        ids = _person_column(facts, labels, is_needed=groups is None)
         said = () if groups is None or ids is None else facts[ids]
         groups = facts.pop(ids) if groups is None and ids is not None else groups
         n_scans, n_rois = sizes = len(labels), len(atlas)
@@ -515,6 +522,35 @@ def _as_text(values: Sequence[Any] | pd.Series) -> list[str]:
     """Return words without blanks around them, empty where missing."""
     words = ["" if pd.isna(one) else str(one).strip() for one in values]
     return ["" if one.lower() in MISSING else one for one in words]
+
+
+def _person_column(
+    facts: Mapping[str, Any], labels: Sequence[Any], *, is_needed: bool
+) -> str | None:
+    """Return the covariate that says whose scans are, None where there is none.
+
+    Raise, where it is needed, if it is not clear which that is, or whether one is.
+    """
+    if any(np.shape(values) != (len(labels),) for values in facts.values()):
+        return find_column(facts, PEOPLE_COLUMNS)  # refused by its length
+    heads = {str(head): head for head in facts}
+    columns = {head: to_cells(facts[heads[head]]) for head in heads}
+    choice = choose_person_column(columns)
+    if choice.head is not None:
+        return heads[choice.head]
+    message = choice.problem
+    for head in find_person_columns(columns):
+        # without a choice these are groups, of which yes and no, and labels, are clear
+        is_label = columns[head] == to_cells(labels)
+        if not (message or is_label or are_yes_no(columns[head])):
+            n_values = len({*columns[head]})
+            message = f"{head!r} has {n_values} values in {len(labels)} scans"
+    if message and is_needed:
+        raise ParameterError(
+            f"covariates: {message}, so whose scans they are is not clear. Give the "
+            "person of every scan as groups=."
+        )
+    return None
 
 
 def _as_numbers(name: str, values: Any) -> np.ndarray:

@@ -32,6 +32,11 @@ from brainlsap.data.find_files import (
     StudyFiles,
     choose_one,
 )
+from brainlsap.data.id_columns import (
+    NO_CHOICE,
+    ChosenColumns,
+    find_exchanged_ids,
+)
 from brainlsap.data.measures import (
     KNOWN,
     PET_FEATURES,
@@ -318,6 +323,10 @@ class FeatureSources:
     """Columns that say on which scale values are, by scan, where they differ."""
     unmatched: str = ""
     """What to do where nobody's files are found; told where anything is at fault."""
+    chosen: ChosenColumns = NO_CHOICE
+    """Columns of ids and visits that the user named."""
+    people: ScanTable | None = None
+    """The table of people, with which others are compared."""
 
     @cached_property
     def tables(self) -> list[ScanTable]:
@@ -325,7 +334,7 @@ class FeatureSources:
         found, paths = [], [one for one in self.files.tables if one.name != TRUTH_FILE]
         for path in paths if self.given is None else map(self.files.inside, self.given):
             try:
-                sheets, errors = read_sheets(path, self.atlas)
+                sheets, errors = read_sheets(path, self.atlas, self.chosen)
                 found += sheets
                 self.skipped += errors
             except BrainlsapError as error:
@@ -582,6 +591,29 @@ class FeatureSources:
             chosen[place] = same[0]
         return chosen
 
+    def _compare_ids(self, table: ScanTable) -> None:
+        """Raise where a table gives ids of the table of people to other people.
+
+        Unless the user named the column of ids.
+        """
+        if self.people is None or self.chosen.id:
+            return
+        keys = [
+            [self.files.key_of(name)[0] for name in one.names]
+            for one in (self.people, table)
+        ]
+        columns = [
+            one.facts.to_dict("list") | {one.id_column: people}
+            for one, people in zip((self.people, table), keys, strict=True)
+        ]
+        message = find_exchanged_ids(
+            *(keys[0], columns[0]),
+            *(keys[1], columns[1]),
+            (self.people.id_column, table.id_column),
+        )
+        if message:
+            raise CohortError(f"{self.people.path.name}, {table.path.name}: {message}")
+
     def _table_rows(  # noqa: C901 (one question after the other)
         self, chosen: _Columns, scans: Sequence[Scan], measure: Measure
     ) -> tuple[list[Source], list[str]]:
@@ -595,6 +627,7 @@ class FeatureSources:
         for table in tables:
             index: dict[str, dict[str, list[int]]] = {}
             keys = [*map(self.files.key_of, table.names)]
+            self._compare_ids(table)
             for row, (person, visit) in enumerate(keys):
                 index.setdefault(person, {}).setdefault(visit, []).append(row)
             rows = [scan.entries(index) for scan in scans]

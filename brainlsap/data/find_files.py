@@ -18,14 +18,18 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.data.connectomes import FORMATS
+from brainlsap.data.id_columns import (
+    NO_CHOICE,
+    ChosenColumns,
+    choose_id_column,
+    find_chosen,
+    find_saved_index,
+    find_session_column,
+)
 from brainlsap.data.measures import get_measure, wrong_tracer
 from brainlsap.data.tables import (
-    FREESURFER_HEAD,
-    ID_COLUMNS,
     MISSING_WORDS,
-    SESSION_COLUMNS,
     TABLE_SUFFIXES,
-    find_column,
     is_ditto_mark,
     is_formula_error,
     listed,
@@ -109,23 +113,48 @@ def parse_scan_name(text: str) -> ScanName:
     return ScanName(name, "", base)
 
 
-def read_rows(path: str | Path, sheet: str = "") -> tuple[list[ScanName], pd.DataFrame]:
+class ScanRows(NamedTuple):
+    """The rows of a table of scans.
+
+    names : whose scan every row is; columns : the other columns, as text; id_column,
+    session_column : heads of the columns that names are of.
+    """
+
+    names: list[ScanName]
+    columns: pd.DataFrame
+    id_column: str
+    session_column: str | None = None
+
+
+def read_rows(
+    path: str | Path, sheet: str = "", chosen: ChosenColumns = NO_CHOICE
+) -> ScanRows:
     """Read a table with a row for every scan: whose each is, and the other columns.
 
-    Raises FileFormatError where the file is no table, or rows do not name scans.
+    `chosen` are the columns of ids and visits that the user named, where the table has
+    them. Raises FileFormatError where the file is no table, no column names the scans,
+    or two could, or rows do not name scans.
     """
     columns = read_columns(path, sheet)
     lines, missing_words = columns.lines, columns.missing_words
-    first, head = next(iter(columns)), find_column(columns, ID_COLUMNS)
-    head = first if FREESURFER_HEAD.fullmatch(first) else head
+    saved_index = find_saved_index(columns)
+    head = find_chosen(columns, chosen.id)
     if head is None:
-        hint = ""
-        if columns.comment_lines:
-            hint = f" Line {columns.comment_lines[-1]} begins with # and is a comment."
-        raise FileFormatError(
-            f"{path}: no column names the scans; expected one headed "
-            f"{', '.join(filter(None, ID_COLUMNS))}, found {listed(columns, 8)}.{hint}"
-        )
+        choice = choose_id_column(columns)
+        if choice.head is None:
+            candidates = listed(map(repr, choice.candidates), 5)
+            if not candidates:
+                candidates = f"none; the columns are {listed(map(repr, columns), 8)}"
+            hint = ""
+            if columns.comment_lines:
+                line = columns.comment_lines[-1]
+                hint = f" Line {line} begins with # and is a comment."
+            raise FileFormatError(
+                f"{path}: {choice.problem}. Columns that may be the ids of people: "
+                f"{candidates}. Name the column by id_column= (--id), or give it the "
+                f"head participant_id.{hint}"
+            )
+        head = choice.head
     texts = columns.pop(head)
     names = [parse_scan_name(text or "") for text in texts]
     words = missing_words.get(head, {})
@@ -142,7 +171,8 @@ def read_rows(path: str | Path, sheet: str = "") -> tuple[list[ScanName], pd.Dat
             "every row (cells that were merged are empty but the first); not so in "
             f"{listed(wrong)}."
         )
-    if visits := find_column(columns, SESSION_COLUMNS):
+    visits = find_chosen(columns, chosen.session) or find_session_column(columns)
+    if visits:
         sessions = columns.pop(visits)
         failed = [row for row, visit in enumerate(sessions) if is_formula_error(visit)]
         if failed:
@@ -153,9 +183,11 @@ def read_rows(path: str | Path, sheet: str = "") -> tuple[list[ScanName], pd.Dat
             )
         both = zip(names, sessions, strict=True)
         names = [one._replace(session=visit or one.session) for one, visit in both]
+    for index in {*saved_index} & {*columns}:
+        columns.pop(index)  # the order of rows is no covariate
     table = pd.DataFrame(columns, dtype=object).rename_axis(columns=head)
     table.attrs[MISSING_WORDS] = missing_words
-    return names, table
+    return ScanRows(names, table, head, visits)
 
 
 def visit_order(session: str) -> tuple[object, ...]:

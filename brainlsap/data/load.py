@@ -22,6 +22,7 @@ from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
 from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
 from brainlsap.data.find_files import CONNECTOME_PATTERNS, StudyFiles
+from brainlsap.data.id_columns import ChosenColumns, find_chosen
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
 from brainlsap.data.participants import ScanList, list_scans, people_files, read_people
 from brainlsap.data.region_tables import ScanTable, read_sheets
@@ -64,6 +65,8 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     scans: str = "all",
     subcortex: str = "absent",
     features_table: str | Path | Sequence[str | Path] | None = None,
+    id_column: str | Sequence[str] | None = None,
+    session_column: str | Sequence[str] | None = None,
     labels: str | Path | Sequence[str] | None = None,
     row_order: str | None = None,
     measure: str | None = None,
@@ -125,6 +128,12 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         of its hemisphere's cortex, or its volume.
     features_table : path or sequence of path, optional
         The only tables in which features are looked for.
+    id_column, session_column : str or sequence of str, optional
+        Heads of the columns that name people and their visits, in the table of people
+        and in those of features; of several the first that a table has. A table that
+        has none is read as by default: by a column headed `participant_id`, `subject`,
+        `eid` ..., and one headed `session_id`, `visit` .... A column that only counts
+        rows names nobody, and a table is refused where two columns could.
     labels, row_order, measure, symmetrize, negative : optional
         Names or order of rows that have none, which matrix of several to take, and
         what becomes of asymmetric ones and of negative weights, as
@@ -269,6 +278,8 @@ def open_study(
     scans: str = "all",
     subcortex: str = "absent",
     features_table: str | Path | Sequence[str | Path] | None = None,
+    id_column: str | Sequence[str] | None = None,
+    session_column: str | Sequence[str] | None = None,
     **places: Any,
 ) -> tuple[ScanList, FeatureSources]:
     """List the scans of a study, their files, and what features can be read from."""
@@ -276,18 +287,21 @@ def open_study(
     if isinstance(features_table, str | Path):
         features_table = [features_table]
     paths = people_files(folder)
-    sheets = read_sheets(paths[0], atlas)[0] if paths else list[ScanTable]()
+    chosen = ChosenColumns.of(id_column, session_column)
+    sheets = read_sheets(paths[0], atlas, chosen)[0] if paths else list[ScanTable]()
     # of several the one with the label
     tables = [one for one in sheets if one.has(label)][:1] or sheets[:1]
     people = [name for one in tables for name in one.names]
     files = StudyFiles(folder, people, **places)
-    sources = FeatureSources(files, atlas, subcortex, features_table)
+    sources = FeatureSources(files, atlas, subcortex, features_table, chosen=chosen)
     if not tables:
         # tables of features need not be where people are
         is_there = any(one.has(label) for one in sources.tables)
         every = sources if is_there else replace(sources, given=None)
         sheets, tables = every.tables, [every.people_table(label)]
         sources.files = StudyFiles(folder, tables[0].names, **places)
+    sources.people = tables[0]
+    _check_chosen(sources)
     (path, names, facts, *_), files = tables[0], sources.files
     sources.known = {*facts}
     known, doubled = read_people(path, names, facts)
@@ -318,6 +332,26 @@ def open_study(
             "session_id; or rename the files"
         )
     return study, sources
+
+
+def _check_chosen(sources: FeatureSources) -> None:
+    """Raise where the columns that the user named are not there."""
+    people, chosen = sources.people, sources.chosen
+    if people is None:
+        return
+    heads = [people.id_column, *filter(None, [people.session_column]), *people.facts]
+    if chosen.id and find_chosen([people.id_column], chosen.id) is None:
+        raise CohortError(
+            f"{people.path}: no column {listed(map(repr, chosen.id))}, named by "
+            f"id_column= (--id); found {listed(heads, 8)}"
+        )
+    tables = (people, *sources.tables) if chosen.session else ()
+    heads += [table.session_column for table in tables if table.session_column]
+    if chosen.session and find_chosen(heads, chosen.session) is None:
+        raise CohortError(
+            f"{people.path}: no column {listed(map(repr, chosen.session))}, named by "
+            f"session_column= (--session); found {listed(dict.fromkeys(heads), 8)}"
+        )
 
 
 def _read_connectomes(

@@ -41,7 +41,15 @@ PEOPLE_FILES = tuple(
     for name in ("participants", "subjects")
     for suffix in (".tsv", ".csv", ".xlsx")
 )
-_BASELINE = (*FIRST_VISITS, "m0", "m00", "m000")
+# Words that call a visit the baseline, and words that say that it lies elsewhere.
+_BASELINE_WORDS = frozenset(("bl", "bsl", "base"))
+_NEUTRAL_WORDS = frozenset(("visit", "ses", "session", "scan", "exam", "examination"))
+_NOT_BASELINE_WORDS = frozenset(
+    ("post", "after", "pre", "before", "follow", "followup", "fu", "no", "not", "non")
+)
+# Units of time whose number 0 is the baseline (M00, "month 0", "0 months", T0).
+_TIME_UNIT = r"(?:m|mo|mon|months?|y|yr|years?|w|wk|weeks?|d|days?|t|tp|time|timepoint)"
+_TIME_ZERO = re.compile(rf"{_TIME_UNIT}0+|0+{_TIME_UNIT}")
 # Dates that do not begin with the year: 31.12.2020, 12-2020, 311220.
 _DATE = re.compile(r"(?!19\d\d|20\d\d)(\d+[./-][\d./-]+|\d{6,})")
 # More values than this are of a continuous number, not of classes.
@@ -185,7 +193,8 @@ def read_people(
             if visit in visits or (visits and "" in (visit, *visits)):
                 faults.append(
                     f"{name.participant}: stands more than once in {source}; expected "
-                    "one row, or a column session_id (or visit) that differs"
+                    "one row, or a column session_id (or visit) that differs. Name a "
+                    "column of visits by session_column= (--session)"
                 )
                 continue
             visits.add(visit)
@@ -302,19 +311,24 @@ def list_scans(  # noqa: C901 (one question after the other)
         sessions = scanned or known or {"": ""}
         chosen = sorted(sessions, key=lambda one: visit_order(sessions[one]))
         if which == "baseline":
-            if known:
-                # what the table calls baseline, or its earliest; if it was scanned
-                wanted = {visit for visit in known if visit.lower() in _BASELINE}
-                every = {**scanned, **known}
-                if not wanted and not _have_order(every):
-                    faults.append(
-                        f"{written}: which visit is the first is not known; write "
-                        "dates as 2020-12-31, or call one baseline; got "
-                        f"{', '.join(every.values())}"
-                    )
-                wanted = wanted or {min(every, key=visit_order)}
-                chosen = [one for one in chosen if one in wanted and one in known]
-                n_without_baseline += not chosen
+            candidates = known or sessions
+            # the earliest may be a visit that was scanned and is not listed
+            every = {**scanned, **known} or sessions
+            baselines = choose_baselines(candidates, sessions)
+            if len({*baselines} & {*sessions}) > 1:
+                faults.append(
+                    f"{written}: several visits are called baseline; expected one; got "
+                    f"{', '.join(candidates[visit] for visit in baselines)}"
+                )
+            if not (baselines or _have_order(every)):
+                faults.append(
+                    f"{written}: which visit is the first is not known; write "
+                    "dates as 2020-12-31, or call one baseline; got "
+                    f"{', '.join(every.values())}"
+                )
+            baselines = baselines or [min(every, key=visit_order)]
+            chosen = [one for one in chosen if one in baselines and one in candidates]
+            n_without_baseline += not chosen
             chosen = chosen[:1]
         # what visits say one by one is not taken from the person for another visit:
         # it may be listed under another name
@@ -437,6 +451,47 @@ def _have_order(visits: Collection[str]) -> bool:
     is_dated = any(map(_DATE.fullmatch, visits))
     words = {re.sub(r"\d+", "", visit) for visit in visits}
     return len(visits) < 2 or (len(words) == 1 and not is_dated)
+
+
+def choose_baselines(visits: Collection[str], scanned: Collection[str]) -> list[str]:
+    """Return the visits of a person that are called baseline, those scanned if any.
+
+    A word for it (BL, "baseline visit") counts before the time 0 (M00, "year 0"), and
+    that before a longer name ("baseline_arm_1"). Where there is none, return the first
+    visit by its name alone (screening, init, pre), or nothing.
+
+    >>> choose_baselines(["SC", "V04", "BL"], ["SC", "BL"])
+    ['BL']
+    >>> choose_baselines(["Screening", "Month 6"], ["Screening", "Month 6"])
+    ['Screening']
+    """
+    ranks = {visit: _baseline_rank(visit) for visit in visits}
+    called = [visit for visit in visits if ranks[visit] is not None]
+    called = [visit for visit in called if visit in scanned] or called
+    if called:
+        best = min(rank for visit in called if (rank := ranks[visit]) is not None)
+        return [visit for visit in called if ranks[visit] == best]
+    named = [
+        visit
+        for visit in visits
+        if visit.lower() in FIRST_VISITS or "screening" in visit.lower()
+    ]
+    named = [visit for visit in named if visit in scanned] or named
+    return [min(named, key=visit_order)] if named else []
+
+
+def _baseline_rank(visit: str) -> int | None:
+    """Return how plainly a visit is called baseline: 0 plainest, None not at all."""
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", visit)]
+    words = [word for word in words if word not in _NEUTRAL_WORDS]
+    is_baseline = ["baseline" in word or word in _BASELINE_WORDS for word in words]
+    if not words or _NOT_BASELINE_WORDS & {*words}:
+        return None
+    if all(is_baseline):
+        return 0
+    if _TIME_ZERO.fullmatch("".join(words)):
+        return 1
+    return 2 if any(is_baseline) else None
 
 
 def _explain_word(word: str) -> str:

@@ -36,6 +36,7 @@ from brainlsap.atlas.region_names import (
 )
 from brainlsap.data.covariates import kind_of
 from brainlsap.data.find_files import SIDE_IN_NAME, ScanName, other_side, read_rows
+from brainlsap.data.id_columns import NO_CHOICE, ChosenColumns
 from brainlsap.data.measures import (
     PET_FEATURES,
     TRACERS,
@@ -104,7 +105,8 @@ class ScanTable(NamedTuple):
     names : who and which visit every row is of; facts : labels and covariates as text;
     values : columns by measure ("" unsaid) and region (position in the atlas);
     strangers : names in heads that say a side but are no region of the atlas; outside :
-    columns that atlases leave out on purpose.
+    columns that atlases leave out on purpose; id_column, session_column : heads of the
+    columns that names are of.
     """
 
     path: Path
@@ -114,6 +116,8 @@ class ScanTable(NamedTuple):
     strangers: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    id_column: str = ""
+    session_column: str | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -142,7 +146,9 @@ class ScanTable(NamedTuple):
         return label is None or find_column(self.facts, [label.lower()]) is not None
 
 
-def read_sheets(path: str | Path, atlas: Atlas) -> tuple[list[ScanTable], list[str]]:
+def read_sheets(
+    path: str | Path, atlas: Atlas, chosen: ChosenColumns = NO_CHOICE
+) -> tuple[list[ScanTable], list[str]]:
     """Read a table of many scans; of a workbook every sheet that is one.
 
     Returns why others are none, too. Raises what the first raises where none is.
@@ -154,7 +160,7 @@ def read_sheets(path: str | Path, atlas: Atlas) -> tuple[list[ScanTable], list[s
                 sheets = list(map(str, book.sheet_names))
     for sheet in sheets:
         try:
-            found.append(read_scan_table(path, atlas, sheet))
+            found.append(read_scan_table(path, atlas, sheet, chosen))
         except BrainlsapError as error:
             errors.append(error)
     if not found:
@@ -162,13 +168,15 @@ def read_sheets(path: str | Path, atlas: Atlas) -> tuple[list[ScanTable], list[s
     return found, [*map(str, errors)]
 
 
-def read_scan_table(path: str | Path, atlas: Atlas, sheet: str = "") -> ScanTable:
+def read_scan_table(
+    path: str | Path, atlas: Atlas, sheet: str = "", chosen: ChosenColumns = NO_CHOICE
+) -> ScanTable:
     """Read a table of many scans and sort its columns by what they mean.
 
     Raises FileFormatError, with everything that is wrong, where the file is no table,
     rows do not name scans, regions stand twice, or cells are no numbers.
     """
-    names, table = read_rows(path, sheet)
+    names, table, id_column, session_column = read_rows(path, sheet, chosen)
     rows = [name.participant for name in names]
     if all(atlas.find(row) is not None for row in rows) and not are_counts(rows):
         raise FileFormatError(
@@ -184,10 +192,11 @@ def read_scan_table(path: str | Path, atlas: Atlas, sheet: str = "") -> ScanTabl
     if said in ("", "suvr"):
         of_cells = find_tracer_features(table)
         said = of_cells.pop() if len(of_cells) == 1 else said
-    if found := FREESURFER_HEAD.fullmatch(table.columns.name):
+    if found := FREESURFER_HEAD.fullmatch(id_column):
         side = found[1].upper() if found[1] else None
         said = WORDS.get(found[2].lower(), "other")
-    return _sort_columns(path, names, table, atlas, side, said)
+    sorted_table = _sort_columns(path, names, table, atlas, side, said)
+    return sorted_table._replace(id_column=id_column, session_column=session_column)
 
 
 def find_tracer_columns(table: Mapping[str, Sequence[str | None]]) -> list[str]:

@@ -37,6 +37,9 @@ PEOPLE_COLUMNS = (
     *("ptid", "rid", "patient_id", "patient", "patient_number", "subject_number"),
     *("record_id", "mrn", "pseudonym", "patienten_id", "pat_id", "probanden_id"),
     *("patienten_nr", "no_patient", "n_patient", "probandennummer", "sujet"),
+    # of large studies: UK Biobank, NACC, PPMI, NIMH, OASIS, Cam-CAN, ROSMAP, LORIS
+    *("eid", "naccid", "patno", "subjectkey", "src_subject_id", "oasisid", "oasis_id"),
+    *("ccid", "projid", "bblid", "candid", "pscid", "loni_subject", "guid", "iid"),
 )
 ID_COLUMNS = (*PEOPLE_COLUMNS, "scan", "scan_id", "image_id", "id", "")
 # FreeSurfer's tables say side and measure where others say what ids are.
@@ -45,6 +48,8 @@ SESSION_COLUMNS = (
     *("session_id", "session", "ses", "visit", "visit_id", "viscode2", "viscode"),
     *("timepoint", "tp", "wave", "besuch", "visite", "scan_date", "exam_date"),
     *("untersuchungsdatum", "date_examen"),
+    # of large studies: NACC, PPMI, ABCD, REDCap, UK Biobank
+    *("naccvnum", "event_id", "eventname", "redcap_event_name", "instance"),
 )
 # Heads of columns of regions' names, numbers and sides, best first.
 NAME_COLUMNS = (

@@ -19,6 +19,7 @@ import numpy as np
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.find_files import ScanName, StudyFiles, pick, read_rows, visit_order
+from brainlsap.data.id_columns import ChosenColumns
 from brainlsap.data.participants import people_files
 from brainlsap.data.tables import describe_dataset
 from brainlsap.exceptions import (
@@ -70,6 +71,7 @@ def build_study(
     patterns: Mapping[str, str] | None = None,
     connectome: Mapping[str, Any] | None = None,
     suvr: Mapping[str, Any] | None = None,
+    id_column: str | Sequence[str] | None = None,
     n_jobs: int = 1,
     verbose: bool = False,
 ) -> BuiltStudy:
@@ -98,6 +100,8 @@ def build_study(
         `same_space`, without which PET must say that it was resampled to the
         parcellation's space (`space-T1w`), or have a transform, and a tractogram may
         not say another space.
+    id_column : str or sequence of str, optional
+        Head of the column that names people, as in :func:`brainlsap.load_cohort`.
     n_jobs : int
         Scans at once, by joblib.
     verbose : bool
@@ -128,7 +132,10 @@ def build_study(
         raise CohortError(f"{folder}: no such folder")
     out = folder / FOLDER if out is None else Path(out)
     tables = people_files(folder)
-    listed = [name.participant for name in read_rows(tables[0])[0]] if tables else []
+    listed = list[str]()
+    if tables:
+        rows = read_rows(tables[0], chosen=ChosenColumns.of(id_column))
+        listed = [name.participant for name in rows.names]
     files = StudyFiles(folder, listed, derivatives, subjects_dir)
     tasks, faults = find_tasks(files, out, atlas, dict(patterns or {}))
     asked = {"tractogram": connectome or {}, "pet": suvr or {}}

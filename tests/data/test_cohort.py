@@ -408,6 +408,46 @@ def test_people_in_another_order_are_refused():
         Cohort.from_arrays(W, F, y, groups=kept, atlas=names, covariates=both[1])
 
 
+def draw_scans(n_scans=30):
+    """Return one connectome and values of three regions for every scan, and labels."""
+    rng = np.random.default_rng(0)
+    labels = rng.choice(["CN", "AD"], n_scans).tolist()
+    return np.ones((3, 3)), rng.random((n_scans, 3)), labels
+
+
+THREE = ["area_L", "area_R", "stem"]
+
+
+@pytest.mark.parametrize("values", [["yes", "no"], [0, 1], [True, False], ["J", "N"]])
+@pytest.mark.parametrize("head", ["Patient", "subject"])
+def test_a_covariate_of_yes_and_no_is_a_group(head, values):
+    covariates = pd.DataFrame({head: values * 15})
+    cohort = Cohort.from_arrays(*draw_scans(), covariates=covariates, atlas=THREE)
+    assert cohort.table["participant"].nunique() == 30
+    assert cohort.table[head].tolist() == values * 15
+    covariates["eid"] = np.repeat(np.arange(15) + 1000, 2)
+    cohort = Cohort.from_arrays(*draw_scans(), covariates=covariates, atlas=THREE)
+    assert cohort.table["participant"].nunique() == 15
+
+
+def test_covariates_that_may_name_people_are_asked_for():
+    scans = draw_scans()
+    codes = [f"K{k // 2:02d}" for k in range(30)]
+    several = {"record_id": range(1, 31), "code": codes}
+    with pytest.raises(ParameterError, match=r"'record_id' and 'code' .* groups="):
+        Cohort.from_arrays(*scans, covariates=several, atlas=THREE)
+    with pytest.raises(ParameterError, match=r"'subject' has 3 values .* groups="):
+        Cohort.from_arrays(*scans, covariates={"subject": [*"abc"] * 10}, atlas=THREE)
+    people = [f"P{k // 3}" for k in range(30)]
+    several["NACCID"] = people  # what repeats, and says whose, comes before a counter
+    del several["code"]
+    cohort = Cohort.from_arrays(*scans, covariates=several, atlas=THREE)
+    assert cohort.groups.tolist() == people
+    several["subject"] = [*"abc"] * 10
+    cohort = Cohort.from_arrays(*scans, covariates=several, groups=people, atlas=THREE)
+    assert cohort.groups.tolist() == people
+
+
 def test_an_index_of_people_has_the_order_of_groups():
     people, names = [*"uuvwxy"], list("abcde")
     moved = np.array([3, 0, 1, 2, 4, 5])

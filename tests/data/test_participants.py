@@ -1,5 +1,8 @@
 """Who is in a cohort: people, visits, labels, the order of classes."""
 
+import shutil
+
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -7,7 +10,7 @@ from brainlsap.data import load_cohort, order_classes
 from brainlsap.data.load import open_study
 from brainlsap.data.participants import read_people
 from brainlsap.data.region_tables import read_scan_table
-from brainlsap.exceptions import CohortError, FileFormatError
+from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 from tests.data.conftest import refused
 
 
@@ -123,6 +126,43 @@ def test_baseline_is_the_visit_that_the_table_calls_so(study, tiny, write):
     cohort = load_cohort(study, tiny, "fdg", scans="baseline")
     assert "sub-01" not in cohort.groups
     assert "1 people without a listed scan at baseline: left out" in cohort.notes
+
+
+@pytest.mark.parametrize(
+    ("visits", "baseline"),
+    [
+        ("SC BL V04", "BL"),
+        ("Baseline Screening M06", "Baseline"),
+        ("screening baselineVisit y1", "baselineVisit"),
+        ("screening_arm_1 month_6_arm_1 baseline_arm_1", "baseline_arm_1"),
+        ("sc M00 M12", "M00"),
+        ("Screening year-0 year-1", "year-0"),
+        ("post-baseline SC bl", "bl"),
+        ("SC M06", "SC"),
+    ],
+)
+def test_baseline_comes_before_screening(study, tiny, write, visits, baseline):
+    """In every order of rows, of a table of people and in folders alone."""
+    names = visits.split()
+    for name in {*names} - {"M00"}:
+        shutil.copytree(study / "sub-05/ses-M00", study / f"sub-05/ses-{name}")
+    if "M00" not in names:
+        shutil.rmtree(study / "sub-05/ses-M00")
+    expected = f"sub-05_ses-{baseline}"
+    for rows in ([], names, names[::-1]):
+        if rows:
+            sessions(write, "sub-05", "".join(f"{v}\tCN\n" for v in rows))
+        cohort = load_cohort(study, tiny, "fdg", scans="baseline")
+        assert cohort.table["scan"].tolist()[-1] == expected
+
+
+def test_two_visits_called_baseline_are_refused(study, tiny, write):
+    for name in ("bl", "Baseline"):
+        place = study / f"sub-05/ses-{name}"
+        shutil.copytree(study / "sub-05/ses-M00", place)
+    sessions(write, "sub-05", "Baseline\tCN\nbl\tCN\n")
+    with refused("sub-05: several visits are called baseline; .* Baseline, bl"):
+        load_cohort(study, tiny, "fdg", scans="baseline")
 
 
 def test_label_of_the_visit_wins_and_is_noted(study, tiny, write):
@@ -284,3 +324,150 @@ def test_visits_of_freesurfer_are_those_that_were_scanned(listed, tiny, write):
     write("study/sub-01/ses-M99/sub-01_ses-M99_scans.tsv", "")
     study, _ = open_study(listed, tiny, label="dx")
     assert [fault[:22] for fault in study.faults] == ["sub-01_ses-M99: no dx "]
+
+
+N_PEOPLE = 24
+READ = {"feature": "fdg", "connectome": "none"}
+
+
+@pytest.fixture
+def two_tables(tmp_path, tiny):
+    """Return a function that writes labels and values of the same people, and both.
+
+    Each table has the column of ids and, where its head is given, a column that counts
+    its rows; values are in another order. What is returned are folder and values.
+    """
+
+    def make(head, ids, id_head, counters=("people", "values")):
+        rng = np.random.default_rng(0)
+        values = 1 + rng.random((N_PEOPLE, len(tiny.names))).round(3)
+        people = pd.DataFrame({id_head: ids, "diagnosis": ["CN", "AD"] * 12})
+        regions = pd.DataFrame(values, columns=list(tiny.names))
+        regions.insert(0, id_head, ids)
+        regions = regions.sort_values(id_head)
+        for name, table in (("people", people), ("values", regions)):
+            if name in counters:
+                table.insert(0, head, range(1, N_PEOPLE + 1))
+        people.to_csv(tmp_path / "participants.csv", index=False)
+        regions.to_csv(tmp_path / "fdg.csv", index=False)
+        return tmp_path, values
+
+    return make
+
+
+NUMBERS = np.random.default_rng(1).permutation(N_PEOPLE) + 1_000_001
+CODES = [f"K{number % 1000:03d}" for number in NUMBERS]
+
+
+@pytest.mark.parametrize("counters", [("people", "values"), ("values",)])
+@pytest.mark.parametrize(
+    "id_head", ["eid", "PATNO", "Subject Number", "src_subject_id"]
+)
+@pytest.mark.parametrize("head", ["", "Unnamed: 0", "X", "...1", "id", "image_id"])
+def test_a_row_counter_names_nobody(two_tables, tiny, head, id_head, counters):
+    ids = NUMBERS if id_head in {"eid", "Subject Number"} else CODES
+    folder, values = two_tables(head, ids, id_head, counters)
+    cohort = load_cohort(folder, tiny, **READ)
+    assert cohort.groups.tolist() == [str(one) for one in ids]
+    np.testing.assert_array_equal(cohort.features[..., 0], values)
+    if head in {"", "Unnamed: 0", "X", "...1"}:
+        assert head not in cohort.table  # the order of rows is no covariate
+
+
+@pytest.mark.parametrize("head", ["", "index", "id", "scan", "record_id"])
+def test_ids_under_an_unknown_head_are_asked_for(two_tables, tiny, head):
+    """A counter beside them is not taken; the flag chooses."""
+    folder, values = two_tables(head, CODES, "kennung")
+    with pytest.raises(BrainlsapError, match=r"kennung.*--id") as error:
+        load_cohort(folder, tiny, **READ)
+    assert head in str(error.value)
+    cohort = load_cohort(folder, tiny, **READ, id_column="kennung")
+    assert cohort.groups.tolist() == CODES
+    np.testing.assert_array_equal(cohort.features[..., 0], values)
+
+
+@pytest.mark.parametrize("head", ["participant_id", "subject"])
+@pytest.mark.parametrize("id_head", ["RID", "barcode"])
+def test_counters_that_name_others_in_each_table_are_refused(
+    two_tables, tiny, head, id_head
+):
+    ids = NUMBERS - 1_000_000 if id_head == "RID" else CODES
+    folder, _ = two_tables(head, ids, id_head)
+    with refused(rf"{id_head} \w+ is of '\d+' in one table and of '\d+' in the other"):
+        load_cohort(folder, tiny, **READ)
+
+
+@pytest.mark.parametrize("head", ["participant_id", "subject", "id"])
+def test_ids_that_are_numbers_from_1_are_ids(two_tables, tiny, head):
+    ids = NUMBERS - 1_000_000
+    folder, values = two_tables("", ids, head, counters=())
+    cohort = load_cohort(folder, tiny, **READ)
+    assert cohort.groups.tolist() == [str(one) for one in ids]
+    np.testing.assert_array_equal(cohort.features[..., 0], values)
+
+
+def test_a_saved_index_of_ids_is_read_and_one_that_counts_is_refused(two_tables, tiny):
+    folder, values = two_tables("", CODES, "", counters=())
+    cohort = load_cohort(folder, tiny, **READ)
+    np.testing.assert_array_equal(cohort.features[..., 0], values)
+    folder, _ = two_tables("", range(N_PEOPLE), "", counters=())
+    with pytest.raises(FileFormatError, match=r"no head and only counts rows.*--id"):
+        load_cohort(folder, tiny, **READ)
+
+
+@pytest.fixture
+def visits(tmp_path, tiny):
+    """Return a function that writes one table of twelve people with two visits each."""
+
+    def make(head, id_head, visit_head="NACCVNUM"):
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame(1 + rng.random((24, 7)), columns=list(tiny.names))
+        table.insert(0, "diagnosis", np.repeat(["CN", "AD"], 2).tolist() * 6)
+        table.insert(0, visit_head, [1, 2] * 12)
+        table.insert(0, id_head, np.repeat([f"N{k}" for k in range(100, 112)], 2))
+        table.insert(0, head, np.arange(24) + (head != ""))
+        table.to_csv(tmp_path / "fdg.csv", index=False)
+        return tmp_path
+
+    return make
+
+
+@pytest.mark.parametrize("head", ["", "id", "scan", "image_id", "X", "record_id"])
+@pytest.mark.parametrize("id_head", ["NACCID", "subjectkey"])
+def test_visits_beside_a_counter_are_of_one_person(visits, tiny, head, id_head):
+    cohort = load_cohort(visits(head, id_head), tiny, **READ)
+    assert len(cohort.table) == 24
+    assert cohort.table["participant"].nunique() == 12
+    assert cohort.table["session"].tolist() == ["1", "2"] * 12
+
+
+def test_columns_of_ids_and_visits_can_be_named(visits, tiny):
+    folder = visits("id", "kennung", "nth")
+    with refused("kennung"):
+        load_cohort(folder, tiny, **READ)
+    with refused(r"stands more than once .* \(--session\)"):
+        load_cohort(folder, tiny, **READ, id_column="kennung")
+    named = {"id_column": ["pin", "kennung"], "session_column": "nth"}
+    cohort = load_cohort(folder, tiny, **READ, **named)
+    assert cohort.table["participant"].nunique() == 12
+    assert cohort.table["session"].tolist() == ["1", "2"] * 12
+    assert cohort.provenance["asked"]["id_column"] == ["pin", "kennung"]
+    with refused(r"no column 'pin', named by .* \(--id\); found NACCID, NACCVNUM"):
+        load_cohort(visits("", "NACCID"), tiny, **READ, id_column="pin")
+    folder = visits("id", "kennung", "nth")
+    with refused(r"no column 'nr', named by .* \(--session\)"):
+        load_cohort(folder, tiny, **READ, id_column="kennung", session_column="nr")
+
+
+@pytest.mark.parametrize("words", [("yes", "no"), ("0", "1"), ("Ja", "Nein")])
+@pytest.mark.parametrize("head", ["Patient", "subject"])
+@pytest.mark.parametrize("id_head", ["eid", "scan"])
+def test_a_column_of_yes_and_no_names_nobody(two_tables, tiny, head, words, id_head):
+    folder, values = two_tables("", NUMBERS, id_head, counters=())
+    people = pd.read_csv(folder / "participants.csv")
+    people.insert(0, head, list(words) * 12)
+    people.to_csv(folder / "participants.csv", index=False)
+    cohort = load_cohort(folder, tiny, **READ)
+    assert cohort.groups.tolist() == [str(one) for one in NUMBERS]
+    np.testing.assert_array_equal(cohort.features[..., 0], values)
+    assert cohort.table[head].nunique() == 2
