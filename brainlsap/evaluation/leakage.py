@@ -26,6 +26,7 @@ from brainlsap.data.covariates import (
 from brainlsap.data.tables import listed
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_column
+from brainlsap.evaluation.session_ids import find_session_ids
 from brainlsap.evaluation.splits import Split
 
 # Every check by name: how grave a finding is, and what to do about it.
@@ -70,22 +71,11 @@ CLINICAL = re.compile(
     r"label|stage)(?:$|[_\W])",
     re.IGNORECASE,
 )
-# What stands behind an id where visits are told apart: P01_V2, P01-2, P01b, P01_fu, or
-# any word.
-VISIT = re.compile(
-    r"^(?P<stem>.*\w)(?P<end>"
-    r"(?:[-_. ]|(?<=\d)(?=[a-z]))(?:ses-?|visit-?|scan|run|time|year|month|wave|mr|tp|"
-    r"fu|[vtmyw])\d{1,2}|[-_. ]\d{1,2}|(?<=\d)[a-d]|"
-    r"[-_. ]?(?:bl|baseline|fu|followup|pre|post|retest)|[-_. ][a-z]{3,})$",
-    re.IGNORECASE,
-)
 # Part of a value's variance that classes explain; more is no biology.
 EXPLAINED = 0.99
 FEWEST_SCANS = 5
 SCALED = "Are scans copied, or some in another unit? See which are unusual."
 COPIED = "Look for the files of the other visit, or drop one."
-# Part of people whose visits may have another sex, by mistake.
-MOST_DIFFER = 0.1
 # Nearly identical: squared difference, as a part of that of two strangers.
 ALIKE = 0.01
 FEWEST_VALUES, MOST_VALUES = 10, 500
@@ -101,8 +91,9 @@ def audit(
 
     - **person in two folds**: a participant in training and test scans.
     - **people not told**: every scan counts as a person, as nothing said whose it is.
-    - **visits taken for people**: ids that differ in an ending only, such as `P01_V1`
-      and `P01_V2`, of people whose sex agrees.
+    - **visits taken for people**: ids that differ in one part only, such as `P01_V1`
+      and `P01_V2`, of people whose sex agrees; where the part is no word for a visit,
+      labels agree, too.
     - **duplicate scans**: connectomes or features of two participants that are the
       same, or whose squared difference is below a hundredth of that of two strangers.
     - **label in the features**: values of which the classes explain
@@ -191,25 +182,20 @@ def _people_not_told(cohort: Cohort) -> Iterator[tuple[str, ...]]:
 
 def _visits_as_people(cohort: Cohort) -> Iterator[tuple[str, ...]]:
     """Look for people whose ids differ only in what may be a visit."""
-    people = cohort.table.drop_duplicates("participant").set_index("participant")
-    names = people.index.to_series()
-    parts = names.str.extract(VISIT)
-    is_stem = names.isin(parts["stem"])  # a first visit may have no ending
-    parts[is_stem] = pd.DataFrame({"stem": names, "end": ""})
-    parts = parts[parts["stem"].duplicated(keep=False)].dropna()
-    alike, stem = people.loc[parts.index], parts["stem"]
-    # numbered people of a few groups or sites have more endings than beginnings
-    if stem.nunique() < max(2, 2 * parts["end"].nunique()):
-        return
-    for column, kind in _covariates(cohort).items():
-        differ = alike.groupby(stem)[column].nunique() > 1
-        if kind == "sex" and differ.mean() > MOST_DIFFER:
-            return
-    finding = (
-        f"{count(len(alike), 'person')} have ids that differ only in an ending, as "
-        f"visits do, and may be {count(stem.nunique(), 'person')}"
+    people = cohort.table.drop_duplicates("participant").reset_index(drop=True)
+    kinds = _covariates(cohort)
+    sexes = [people[column] for column, kind in kinds.items() if kind == "sex"]
+    sex = sexes[0].tolist() if sexes else []
+    rows, n_people = find_session_ids(
+        people["participant"].tolist(), people["label"].tolist(), sex
     )
-    yield _found("visits taken for people", finding, ", ".join(alike["scan"]))
+    if len(rows):
+        finding = (
+            f"{count(len(rows), 'person')} have ids that differ only in one part, as "
+            f"those of visits do, and may be {count(n_people, 'person')}"
+        )
+        scans = ", ".join(people["scan"][rows])
+        yield _found("visits taken for people", finding, scans)
 
 
 def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, ...]]:

@@ -69,6 +69,72 @@ def test_ids_of_people_are_no_visits(cohort, name):
     assert "visits taken for people" not in found.index
 
 
+SESSION_IDS = {
+    "OASIS-3": lambda i, v: f"OAS3{i:04d}_MR_d{(129 + 71 * i + 800 * v):04d}",
+    "UK Biobank": lambda i, v: f"{1000000 + i}_{2 + v}_0",
+    "HCP Aging": lambda i, v: f"HCA{6000000 + i}_V{v + 1}_MR",
+    "month": lambda i, v: f"P{i:03d}_M{6 * v:03d}",
+    "date": lambda i, v: f"P{i:03d}_{2010 + v}0{1 + i % 9}1{i % 10}",
+    "dashed date": lambda i, v: f"{i:03d}_S_{i:04d}_{2010 + v}-04-1{i % 10}",
+    "word": lambda i, v: f"P{i:02d}_session{v + 1}",
+    "visit first": lambda i, v: f"V{v + 1}_P{i:02d}",
+    "baseline first": lambda i, v: f"{('bl', 'm12')[v]}_P{i:02d}",
+    "three digits": lambda i, v: f"P{i:03d}_{v + 1:03d}",
+    "middle": lambda i, v: f"study_{v + 1}_P{i:03d}_T1",
+    "letter": lambda i, v: f"sub{i:02d}{'ab'[v]}",
+    "image": lambda i, v: f"{i % 7:03d}_S_{i:04d}_I{(7919 * (2 * i + v)) % 90001:05d}",
+}
+
+
+def one_scan_each(cohort, ids, labels, **columns):
+    """Return the first scans of people with other ids and labels, without sexes."""
+    first = np.flatnonzero(~cohort.table["participant"].duplicated())[: len(ids)]
+    one = cohort.select(first)
+    table = one.table.drop(columns="sex").assign(**columns)
+    table = table.assign(participant=ids, label=labels)
+    return replace(one, table=table, classes=("CN", "AD"), classes_ordered=True)
+
+
+@pytest.mark.parametrize("kind", SESSION_IDS)
+def test_ids_of_sessions_are_told_by_their_structure(cohort, kind):
+    pairs = [(i, v) for i in range(20) for v in (0, 1)]
+    ids = [SESSION_IDS[kind](i, v) for i, v in pairs]
+    labels = [("CN", "AD")[i % 2] for i, _ in pairs]
+    row = checks(one_scan_each(cohort, ids, labels)).loc["visits taken for people"]
+    assert row["severity"] == "error"
+    assert "40 people have ids" in row["finding"]
+    assert "may be 20 people" in row["finding"]
+    # what differs between visits in sex is not of one person
+    sexes = ["F", "M"] * 20
+    found = checks(one_scan_each(cohort, ids, labels, sex=sexes))
+    assert "visits taken for people" not in found.index
+
+
+NUMBERS = np.random.default_rng(0).permutation(10**6)[:40]
+PEOPLE_IDS = {
+    "ADNI": [f"ADNI{k % 12:03d}S{i:04d}" for i, k in enumerate(NUMBERS)],
+    "ADNI, written out": [f"{k % 12:03d}_S_{i:04d}" for i, k in enumerate(NUMBERS)],
+    "site and number": [f"sub-SITE{i % 4 + 1:02d}_{i // 4:03d}" for i in range(40)],
+    "site and running number": [f"S{i % 8:02d}-{i:03d}" for i in range(40)],
+    "NDAR": [f"NDAR_INV{k * 4099:08X}" for k in NUMBERS],
+    "Cam-CAN": [f"CC{k + 110033}" for k in NUMBERS],
+    "HCP": [f"{k + 100307}" for k in NUMBERS],
+    "day and number": [f"201101{i // 3 + 10}_{i % 3}" for i in range(40)],
+    "group": [f"{('CN', 'AD')[i % 2]}_{i // 2:02d}" for i in range(40)],
+    "site and group": [f"{'abcde'[i // 8]}{'CA'[i % 2]}{i:02d}" for i in range(40)],
+    "one session": [f"OAS3{i:04d}_MR_d{k % 4000:04d}" for i, k in enumerate(NUMBERS)],
+}
+
+
+@pytest.mark.parametrize("kind", PEOPLE_IDS)
+def test_ids_of_people_of_large_studies_are_no_sessions(cohort, kind):
+    labels = ["CN", "AD"] * 20  # as groups that are named in ids
+    if "group" not in kind:
+        labels = np.random.default_rng(1).permutation(labels)
+    found = checks(one_scan_each(cohort, PEOPLE_IDS[kind], labels))
+    assert "visits taken for people" not in found.index
+
+
 def test_scans_of_which_nobody_said_whose_they_are_are_told(cohort):
     given = cohort.connectomes, cohort.features, cohort.y
     for groups, is_told in ((None, True), (cohort.groups, False)):
