@@ -33,8 +33,12 @@ from brainlsap.model.inputs import PackedClassifier, all_equal, check_packed
 RUNGS = ("none", "one", "regions")
 """The ladder: no network, one scale for all regions, a scale for every region."""
 
-# A rung is climbed where the data are 20 times as probable as with the one climbed
-# last: by Markov's inequality at most 5 % of cohorts without the effect are, per rung.
+# Accept the richer model only if its Bayes factor over the last accepted one is at
+# least 20. In data drawn from that simpler model, prior included, a Bayes factor has
+# mean 1, so that by Markov's inequality at most 5 % reach 20 (up to Laplace's
+# approximation, and to ridge and spread at their best). Of other data this says
+# nothing: where classes differ in many regions, averages over any dense graph are the
+# better model, and are accepted.
 CLIMB = float(np.log(20.0))
 # Log of the common scale, normal around a scale of 1.
 _COMMON_SD = 1.5
@@ -507,7 +511,10 @@ class LSAPRidgeClassifier(PackedClassifier):
 
     Three models are a ladder: no network, one scale for all regions, a scale for
     every region. A rung is climbed where the data are 20 times as probable with it as
-    with the one climbed last, at first no network; one that is not is passed over.
+    with the one climbed last, at first no network; one that is not is passed over. A
+    rung above no network says that averaging along the connectome predicts better. It
+    does not say that these connections matter: where classes differ in many regions,
+    averages over connectomes drawn at random do, too.
 
     Parameters
     ----------

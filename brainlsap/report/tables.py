@@ -324,10 +324,10 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
 
 @lru_cache(maxsize=1)  # an evaluation is hashed by identity; headline and page ask
 def ladder_text(evaluation: Evaluation) -> pd.DataFrame:
-    """Return what each step from no network to a scale per region adds."""
+    """Return what each step from no network to averaging by region gains."""
     titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
     found = comparison.ladder_table(evaluation, N_SWAPS)
-    titles |= {"p_holm": "Holm p" if len(found) > 1 else "p", "adds": "adds"}
+    titles |= {"p_holm": "Holm p" if len(found) > 1 else "p", "adds": "gain"}
     return _marked(number_texts(found, titles), evaluation)
 
 
