@@ -96,11 +96,11 @@ def null(_: argparse.Namespace) -> tuple[str, str]:
             model.fit(X, shuffled[inverse], groups=cohort.groups)
             for rung in claims:
                 claims[rung] += model.chosen_ == rung
-        helps = claims["one"] + claims["regions"]
+        averaging = claims["one"] + claims["regions"]
         rows.append(
-            [name, len(people), share(helps, 100), share(claims["regions"], 100)]
+            [name, len(people), share(averaging, 100), share(claims["regions"], 100)]
         )
-    heads = ["cohort, labels permuted", "people", "network helps", "regions differ"]
+    heads = ["cohort, labels permuted", "people", "averaging chosen", "regions differ"]
     return "False claims", table(heads, rows)
 
 

@@ -22,6 +22,12 @@ from brainlsap.evaluation.results import Evaluation
 from brainlsap.evaluation.splits import person_blocks
 from brainlsap.exceptions import check_at_least, check_choice
 
+GAINS = {
+    LADDER[1]: "averaging along the connectome",
+    LADDER[2]: "averaging by a scale per region",
+}
+"""What a ridge gains over those below it, in words."""
+
 # Scores of two draws that differ by less are the same but for rounding.
 _SAME_SCORE = 1e-12
 
@@ -159,7 +165,11 @@ def compare_models(
 def ladder_table(
     evaluation: Evaluation, n_draws: int = 5000, random_state: int = 0
 ) -> pd.DataFrame:
-    """Test what the network adds: each ridge against the one with fewer scales.
+    """Test averaging along the connectome: each ridge against one with fewer scales.
+
+    A gain is one of averaging, not of these connections: where classes differ in many
+    regions, averages over any dense graph tell them better than single regions do, also
+    over connectomes drawn at random.
 
     Balanced accuracy over all out-of-fold predictions. The null exchanges the two
     models' predictions of a person, of all visits and repeats together, with Holm's
@@ -183,9 +193,10 @@ def ladder_table(
     -------
     DataFrame
         One row a step: below, above (models), score_below, score_above, difference
-        (above less below), low, high (95%, not corrected), p_value, p_holm, and adds
-        ("yes" where the model above is better and p_holm < 0.05, "no" where it is worse
-        so, else "unclear"). Empty where the models are not there, or failed.
+        (above less below), low, high (95%, not corrected), p_value, p_holm, and adds:
+        what is gained, of :data:`GAINS`, where the model above is better and p_holm <
+        0.05, "no" where it is worse and p_holm < 0.05, else "unclear". Empty where the
+        models are not there, or failed.
     """
     from scipy.stats import t as student
 
@@ -208,7 +219,8 @@ def ladder_table(
     columns = ["below", "above", "score_below", "score_above", "difference"]
     table = pd.DataFrame(found, columns=[*columns, "low", "high", "p_value"])
     table["p_holm"] = adjust_p_values(table["p_value"])
-    table["adds"] = _verdicts(table["p_holm"], table["difference"] > 0)
+    verdict = pd.Series(_verdicts(table["p_holm"], table["difference"] > 0))
+    table["adds"] = verdict.mask(verdict == "yes", table["above"].map(GAINS))
     return table
 
 

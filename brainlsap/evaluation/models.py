@@ -314,7 +314,7 @@ MODELS: dict[str, Entry] = {
 }
 """Every model, baseline and control by name."""
 
-# What the network adds, each to the one before; "LSAP-R" chooses among them.
+# Averaging along the connectome, more with each; "LSAP-R" chooses among them.
 LADDER = (
     "ridge without network",
     "ridge with one scale",

@@ -158,9 +158,9 @@ class GraphClassifier(PackedClassifier):
                 weights=settings.weights,
                 connectome=settings.connectome,
             ).fit(X, y, groups)
-            helps = self.ridge_.chosen_ != "none"
+            is_averaging = self.ridge_.chosen_ != "none"
             # from the upper half of what is trusted, steps soon end at its limit
-            start = self.ridge_.scales_ if helps else _NO_NETWORK
+            start = self.ridge_.scales_ if is_averaging else _NO_NETWORK
             start = np.minimum(start, highest / 2)
         return np.full(self.n_rois_, start, dtype=np.float64)
 
@@ -237,10 +237,10 @@ class LSAPClassifier(GraphClassifier):
     initial_scale : float or "evidence", optional
         Where scales start (paper 2): by default at those of highest evidence in
         :class:`LSAPRidgeClassifier`, which is fitted to the same scans first; at 0.2
-        where the data are not 20 times as probable with the connectome, which the
-        ridge then goes without. The networks add their logits to half of that ridge's,
-        which are those of a fit without the person in training. A number, or constant
-        inputs (scale 1), is LSAP by itself.
+        where the data are not 20 times as probable with averaging along the
+        connectome, which the ridge then goes without. The networks add their logits to
+        half of that ridge's, which are those of a fit without the person in training. A
+        number, or constant inputs (scale 1), is LSAP by itself.
     max_scale : float, optional
         Scales are kept at or below it, and below what kernel and degree are
         trusted at (default 10; 5 for Hermite).

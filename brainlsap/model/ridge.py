@@ -46,7 +46,10 @@ class LSAPRidgeClassifier(PackedClassifier):
 
     Three models are nested: no network, one scale for all regions, a scale for every
     region. A richer model is accepted only if the data are at least 20 times as
-    probable under it as under the last accepted one, which at first has no network.
+    probable under it as under the last accepted one, which at first has no network. A
+    model richer than "none" means that averaging along the connectome predicts better.
+    It does not mean that these connections matter: where classes differ in many
+    regions, averages over connectomes drawn at random predict better, too.
 
     Parameters
     ----------

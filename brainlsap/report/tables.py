@@ -359,10 +359,10 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
 
 @lru_cache(maxsize=1)  # hashed by identity; headline and page use it
 def ladder_text(evaluation: Evaluation) -> pd.DataFrame:
-    """Return what each step from no network to a scale per region adds."""
+    """Return what each step from no network to averaging by region gains."""
     titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
     steps = comparison.ladder_table(evaluation, N_SWAPS)
-    titles |= {"p_holm": "Holm p" if len(steps) > 1 else "p", "adds": "adds"}
+    titles |= {"p_holm": "Holm p" if len(steps) > 1 else "p", "adds": "gain"}
     return _mark_limits(number_texts(steps, titles), evaluation)
 
 

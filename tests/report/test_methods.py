@@ -1,6 +1,7 @@
 """Methods text: every option that changes a number changes the text."""
 
 import json
+import re
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
@@ -12,7 +13,7 @@ from jinja2 import nodes
 from brainlsap import LSAPClassifier, load_cohort, make_cohort, run_study, workflow
 from brainlsap.evaluation import cross_validate, make_models, rank_regions
 from brainlsap.evaluation.models import LADDER
-from brainlsap.report import headline, methods, methods_text
+from brainlsap.report import headline, methods, methods_text, tables
 from brainlsap.report.methods import TEMPLATES, UNSAID
 
 DESIGN = ("cv", "n_folds", "n_repeats", "random_state", "people_shared")
@@ -178,6 +179,25 @@ def test_a_null_of_the_ranking_is_told(evaluation):
     assert "compared with 99 permutations of the labels" in text
     few = replace(evaluation, ranking=ranking.assign(n_permutations=9))
     assert "Too few permutations (9)" in headline(few)[-1]
+
+
+def test_what_beats_no_network_is_called_averaging(make_evaluation):
+    one = make_evaluation(models=LADDER)
+    rows = one.predictions
+    is_above = rows["model"].isin(LADDER[1:])
+    predicted = rows["predicted"].mask(is_above, rows["truth"])
+    is_below = rows["model"] == LADDER[0]
+    predicted = predicted.mask(is_below, rows["truth"].iloc[0])
+    gained = replace(one, predictions=rows.assign(predicted=predicted))
+    gains = tables.ladder_text(gained)["gain"].tolist()
+    assert gains == ["averaging along the connectome", "unclear"]
+    text = " ".join(headline(gained))
+    assert "Averaging along the connectome" in text
+    assert "connectomes drawn at random can give" in text
+    assert not re.search(r"(connectome|network) (adds|helps|contributes)", text)
+    # without a gain there is nothing to be careful about
+    same = replace(one, predictions=rows.assign(predicted=rows["truth"].iloc[0]))
+    assert "drawn at random" not in " ".join(headline(same))
 
 
 def test_the_headline_names_regions_above_chance_and_no_other(evaluation):
