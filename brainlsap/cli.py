@@ -325,9 +325,12 @@ def report(results: str, **how: Any) -> None:
     exports = {"export": export_maps, "tables": tables, "figures": figures}
     asked = {option: how.pop(option) for option in exports if option in how}
     for option, folder in asked.items():
-        names = ", ".join(path.name for path in exports[option](evaluation, folder))
+        files: Any = exports[option](evaluation, folder)
+        names = ", ".join(path.name for path in files)
         what = option.replace("export", "maps").capitalize()
         print(f"{what}: {folder} ({names})")
+        for note in getattr(files, "notes", ()):
+            print(_in_flags(f"Note: {note}", report))
     if not asked or out != results or how:
         print(f"Report: {brainlsap.write_report(evaluation, Path(out), **how)}")
 

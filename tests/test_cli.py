@@ -80,7 +80,10 @@ def test_a_report_is_made_anew_from_its_results(results, tmp_path, capsys):
     assert "Another &lt;title&gt;" in page
     assert main(["report", str(results), "--export", str(tmp_path / "maps")]) == 0
     assert list((tmp_path / "maps").rglob("*.gii"))
-    capsys.readouterr()
+    printed = capsys.readouterr().out
+    assert "Note: the surfaces (.gii) leave out 14 of 82 regions" in printed
+    assert "Left-Amygdala" in printed
+    assert "--parcellation IMAGE" in printed
 
 
 def test_check_says_what_a_study_holds(study, capsys):

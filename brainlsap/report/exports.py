@@ -1,6 +1,7 @@
 """Values per region as files that other programs read: GIFTI, NIfTI and one table."""
 
 import re
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,29 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation.ranking import models_with_scales
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, listed
 from brainlsap.files import replace_when_whole
+from brainlsap.images.parcellation import LabelImage, read_label_image
+from brainlsap.images.volumes import read_volume
 from brainlsap.report.brain import region_maps
+
+
+class ExportedFiles(list[Path]):
+    """Files of an export, and what their images leave out.
+
+    Attributes
+    ----------
+    notes : tuple of str
+        Regions with values that images leave out, and how to get them.
+    """
+
+    def __init__(self, paths: Iterable[Path], notes: Iterable[str] = ()) -> None:
+        super().__init__(paths)
+        self.notes = tuple(notes)
+
+    def __repr__(self) -> str:
+        """Return the list, and below it the notes."""
+        return "\n".join([super().__repr__(), *self.notes])
 
 
 def export_maps(
@@ -22,7 +43,7 @@ def export_maps(
     atlas: str | Path | Atlas | None = None,
     *,
     parcellation: str | Path | None = None,
-) -> list[Path]:
+) -> ExportedFiles:
     """Write values by region name for other programs.
 
     - `regions.tsv`: one row a region with the columns that ggseg (`label`, `hemi`)
@@ -52,7 +73,8 @@ def export_maps(
     Returns
     -------
     list of Path
-        The files, in the order above.
+        The files, in the order above. Its `notes` name regions with values that the
+        images leave out, such as the subcortex on surfaces, and how to get them.
 
     Raises
     ------
@@ -75,16 +97,28 @@ def export_maps(
             f"of {', '.join(regions)}; got {', '.join(map(repr, values))}."
         )
     images = _surfaces(values, atlas) if atlas.has_surfaces else {}
+    on_surface: set[str] = set()
+    if atlas.has_surfaces:
+        vertices = [atlas.vertex_labels(side) for side in "LR"]
+        on_surface = {atlas.names[i] for i in np.unique(vertices) if i >= 0}
+    in_volume: set[str] = set()
     if parcellation is None and atlas.folder is not None:
         own = Path(atlas.folder, "parcellation.nii.gz")
         parcellation = own if own.is_file() else None
     if parcellation is not None:
-        images |= _volumes(values, atlas, Path(parcellation))
+        labelled = read_label_image(parcellation, atlas)
+        in_volume = {atlas.names[i] for i in labelled.positions.values()}
+        images |= _volumes(values, atlas, labelled)
     write_tsv(regions.join(values, on="name"), folder / "regions.tsv")
     for name, image in images.items():
         with replace_when_whole(folder / name) as partial:
             image.to_filename(partial)
-    return [folder / name for name in ("regions.tsv", *images)]
+    with_values = values.index[values.notna().any(axis=1)]
+    notes = _name_left_out(
+        with_values, on_surface, in_volume, parcellation, atlas.has_surfaces
+    )
+    paths = [folder / name for name in ("regions.tsv", *images)]
+    return ExportedFiles(paths, notes)
 
 
 def relative_scales(evaluation: Evaluation) -> pd.DataFrame:
@@ -125,13 +159,44 @@ def _surfaces(values: pd.DataFrame, atlas: Atlas) -> dict[str, Any]:
     return images
 
 
-def _volumes(values: pd.DataFrame, atlas: Atlas, parcellation: Path) -> dict[str, Any]:
+def _name_left_out(
+    regions: Collection[str],
+    on_surface: Collection[str],
+    in_volume: Collection[str],
+    parcellation: str | Path | None,
+    has_surfaces: bool,
+) -> list[str]:
+    """Return which regions with values the images leave out, and how to get them."""
+    messages = []
+    table = "regions.tsv has all values"
+    not_drawn = [name for name in regions if name not in {*on_surface, *in_volume}]
+    if not has_surfaces and parcellation is None:
+        return [
+            "no image was written: the atlas has neither surfaces nor an image. "
+            f"parcellation= (--parcellation IMAGE) writes NIfTI maps; {table}."
+        ]
+    if has_surfaces and parcellation is None and not_drawn:
+        messages.append(
+            f"the surfaces (.gii) leave out {len(not_drawn)} of {len(regions)} regions "
+            f"with values: {listed(not_drawn)}. parcellation= (--parcellation IMAGE) "
+            f"writes NIfTI maps with them; {table}."
+        )
+    not_in_volume = [name for name in regions if name not in in_volume]
+    if parcellation is not None and not_in_volume:
+        messages.append(
+            f"the NIfTI maps leave out {len(not_in_volume)} of {len(regions)} regions "
+            f"with values, which {Path(parcellation).name} does not have: "
+            f"{listed(not_in_volume)}. Give an image with them; {table}."
+        )
+    return messages
+
+
+def _volumes(
+    values: pd.DataFrame, atlas: Atlas, labelled: LabelImage
+) -> dict[str, Any]:
     from nibabel import Nifti1Image
 
-    from brainlsap.images.parcellation import read_label_image
-    from brainlsap.images.volumes import read_volume
-
-    labelled = read_label_image(parcellation, atlas)
+    parcellation = labelled.path
     is_numbered = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
     if not is_numbered and "in the order of" in labelled.notes[0]:
         told = "which number is whose is not said; write a table of index and name"

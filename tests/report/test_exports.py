@@ -56,6 +56,31 @@ def test_gifti_is_read_back(exported, side, name):
         np.testing.assert_allclose(array.data, expected, rtol=1e-6)
 
 
+def test_regions_that_images_leave_out_are_named_and_can_be_had(exported, tmp_path):
+    (note,) = exported[2].notes
+    subcortex = [name for name in ATLAS.names if "-" in name and "ctx" not in name]
+    assert f"leave out {len(subcortex)} of 81 regions" in note
+    assert all(name in note for name in subcortex)
+    assert "parcellation=" in note
+    assert note in repr(exported[2])
+    # the advice: an image with them
+    make_parcellation(tmp_path / "labels.nii.gz")
+    how = {"parcellation": tmp_path / "labels.nii.gz"}
+    assert export_maps(draw_values(), tmp_path / "maps", ATLAS, **how).notes == ()
+    # an image that lacks one of them says so
+    image = nibabel.load(tmp_path / "labels.nii.gz")
+    labels = np.asarray(image.dataobj).copy()
+    number = ATLAS.regions["freesurfer_id"][ATLAS.find("Left-Amygdala")]
+    labels[labels == number] = 0
+    nibabel.Nifti1Image(labels, image.affine).to_filename(tmp_path / "labels.nii.gz")
+    (note,) = export_maps(draw_values(), tmp_path / "maps", ATLAS, **how).notes
+    assert "leave out 1 of 81 regions" in note
+    assert "Left-Amygdala" in note
+    # where all values are drawn there is nothing to say
+    cortex = draw_values().loc[[name for name in ATLAS.names if "ctx" in name]]
+    assert export_maps(cortex, tmp_path / "cortex", ATLAS).notes == ()
+
+
 def make_parcellation(path):
     """Write an image with two voxels of FreeSurfer's number for each region."""
     numbers = ATLAS.regions["freesurfer_id"].to_numpy()
@@ -113,6 +138,7 @@ def test_an_atlas_of_names_is_exported_as_a_table_alone(tmp_path):
     atlas = replace(ATLAS, name="own", folder=None, regions=regions)
     files = export_maps(draw_values(), tmp_path, atlas)
     assert [file.name for file in files] == ["regions.tsv"]
+    assert "no image was written" in files.notes[0]
     table = pd.read_csv(files[0], sep="\t")
     assert (table["label"].str.replace("-Proper", "") == table["name"]).all()
 
