@@ -381,7 +381,11 @@ def _load(study: str, data: Options, studying: Options) -> Any:
     merged = studying.pop("merged_classes", None)
     cohort = brainlsap.workflow.merge_classes(cohort, merged)
     print(f"Study: {cohort}", brainlsap.check_cohort(cohort).found[1], sep="\n")
-    told = r"taken (to be|for)|classes|baseline"
+    for sentence in brainlsap.data.quality.describe_values(cohort):
+        print(f"Values: {sentence}", flush=True)
+    for finding in brainlsap.data.quality.find_odd_units(cohort):
+        print(f"Warning: {finding}", flush=True)
+    told = r"taken (to be|for)|classes|baseline|several scales"
     for note in (one for one in cohort.notes if re.search(told, one)):
         print(f"Note: {note}", flush=True)
     return cohort

@@ -5,13 +5,15 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap import load_cohort
+import brainlsap
+from brainlsap import cli
 from brainlsap.cli import _in_flags, atlas, build_parser, main, nodes, predict, run
 
 READING = ("--atlas", "desikan82", "--feature", "fdg")
@@ -194,7 +196,7 @@ def test_options_are_applied_to_the_file_of_a_cohort_or_refused(
     study, tmp_path, capsys
 ):
     path = tmp_path / "cohort.h5"
-    load_cohort(study, "desikan82", ["fdg", "strength"]).save(path)
+    brainlsap.load_cohort(study, "desikan82", ["fdg", "strength"]).save(path)
     asked = ["check", path, "--feature", "strength", "--classes", "CN,AD"]
     assert main([str(word) for word in (*asked, "--atlas", "desikan82")]) == 0
     counted = capsys.readouterr().out.partition("Mapped:")[0]
@@ -453,3 +455,13 @@ def test_a_results_folder_of_the_demo_is_whole(tmp_path, monkeypatch, capsys):
     page = re.search(r"Report: (.*)", printed)[1]
     assert Path(page).is_file()
     assert "LSAP-C" in printed
+
+
+def test_the_first_lines_of_a_run_say_units(tmp_path, capsys):
+    """PET in another unit was read as SUVR, and only a folded table said so."""
+    cohort = brainlsap.make_cohort(20, atlas="desikan82")
+    replace(cohort, features=cohort.features * 5).save(tmp_path / "odd.h5")
+    cli._load(str(tmp_path / "odd.h5"), {}, {})
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("Values: fdg (ratios") for line in lines)
+    assert any(line.startswith("Warning: fdg may not be") for line in lines)

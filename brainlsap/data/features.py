@@ -153,12 +153,12 @@ def read_feature(
     --------
     >>> import tempfile
     >>> names = load_atlas("desikan82").names
-    >>> rows = "".join(f"{name}\t{i}\n" for i, name in enumerate(names))
+    >>> rows = "".join(f"{name}\t{1 + i / 100}\n" for i, name in enumerate(names))
     >>> with tempfile.TemporaryDirectory() as place:
     ...     path = Path(place) / "sub-01_trc-18FFDG_regions.tsv"
     ...     _ = path.write_text("region\tsuvr\n" + rows)
     ...     read_feature(path, "fdg", "desikan82").values[:3].tolist()
-    [0.0, 1.0, 2.0]
+    [1.0, 1.01, 1.02]
     """
     atlas, measure, path = load_atlas(atlas), get_measure(feature), Path(path)
     if path.is_dir():

@@ -24,6 +24,9 @@ SUBCORTEX = {
     "mean": "mean of the hemisphere's cortex",
     "volume": "volume in mm3",
 }
+# Share of a scan's ratios that may be below 0, as corrections for partial volume make
+# some; of z-scores half are.
+MOST_BELOW_0 = 0.25
 # Heads of columns of values that do not say of what.
 _VALUES = ("value", "mean", "mean_scalar", "label_value")
 _PET_ENDINGS = ("regions.*", "statistics.*", "tacs.*", "timeseries.*")
@@ -119,6 +122,11 @@ class Measure(NamedTuple):
     """Heads of columns of values in tables of regions, lower case, best first."""
     plausible: tuple[float, float] = (-np.inf, np.inf)
     """Regional values beyond these are measured in no brain: mm, mm2, mm3, ratios."""
+    medians: tuple[float, float] = (-np.inf, np.inf)
+    """Medians over a scan's regions beyond these are in another unit."""
+    usual_medians: tuple[float, float] = (-np.inf, np.inf)
+    """Medians beyond these are worth a sentence."""
+    unit: str = ""
     words: tuple[str, ...] = ()
     """Measures in heads of wide tables that are this one, best first."""
     files: tuple[str, ...] = ()
@@ -138,7 +146,10 @@ def _pet(name: str, low: float, high: float) -> Measure:
     entities = [word for t in TRACERS if t.feature == name for word in t.words]
     files = [f"*{e}*{end}" for e in entities or ["suvr"] for end in _PET_ENDINGS]
     files += ["gtm.stats.dat", "*_tacs.*", "*_timeseries.*"]
-    return Measure(name, ("suvr", "uptake"), (low, high), (name, "suvr"), tuple(files))
+    ratio: Any = {"medians": (0.05, 20.0), "usual_medians": (0.5, 3.0)}
+    ratio |= {"unit": "ratios to a reference region"}
+    words, columns = (name, "suvr"), ("suvr", "uptake")
+    return Measure(name, columns, (low, high), words=words, files=tuple(files), **ratio)
 
 
 _ON_SURFACE: Any = {"on_surface": True, "in_stats": True}
@@ -149,9 +160,31 @@ _MEASURES = {
         _pet("fdg", 0.1, 4.0),
         _pet("tau", 0.1, 8.0),
         _pet("suvr", 0.1, 8.0),
-        Measure("area", ("surfarea", "area_mm2"), (20.0, 15000.0), **_ON_SURFACE),
-        Measure("thickness", ("thickavg", "thickness_mm"), (0.8, 5.0), **_ON_SURFACE),
-        Measure("volume", ("grayvol", "volume_mm3"), (20.0, 60000.0), in_stats=True),
+        Measure(
+            "area",
+            ("surfarea", "area_mm2"),
+            (20.0, 15000.0),
+            usual_medians=(20.0, 15000.0),
+            unit="mm2",
+            **_ON_SURFACE,
+        ),
+        Measure(
+            "thickness",
+            ("thickavg", "thickness_mm"),
+            (0.8, 5.0),
+            medians=(0.8, 20.0),
+            usual_medians=(0.8, 5.0),
+            unit="mm",
+            **_ON_SURFACE,
+        ),
+        Measure(
+            "volume",
+            ("grayvol", "volume_mm3"),
+            (20.0, 60000.0),
+            usual_medians=(20.0, 60000.0),
+            unit="mm3",
+            in_stats=True,
+        ),
     )
 }
 KNOWN = (*_MEASURES, "strength")
@@ -207,6 +240,7 @@ def finish(
             f"{measure.name} of {atlas.names[place]} is {values[place]:g}; expected "
             f"{expected}. Write n/a where it was not measured."
         )
+    check_unit(values, measure, atlas)
     values, below, notes = values.copy(), ~atlas.cortex, list[str]()
     if measure.name == "thickness" and (values[~below] == 0).any():
         values[(values == 0) & ~below] = np.nan
@@ -231,6 +265,30 @@ def finish(
             values[below & (sides == side)] = np.nanmean(values[cortex])
     below_it = SUBCORTEX[subcortex] or "none and is not measured"
     return values, (*notes, f"{measure.name}: the subcortex has {below_it}")
+
+
+def check_unit(values: np.ndarray, measure: Measure, atlas: Atlas) -> None:
+    """Raise where one scan's values cannot be in the unit of their measure.
+
+    So are ratios and thicknesses whose median over regions no brain has, and ratios
+    below 0 in more than a few regions, as z-scores are.
+    """
+    known = values[atlas.cortex if measure.on_surface else slice(None)]
+    known = known[~np.isnan(known)]
+    if not known.size:
+        return
+    low, high = measure.medians
+    median, share_below = np.median(known), (known < 0).mean()
+    is_signed = bool(measure.unit) and share_below > MOST_BELOW_0
+    if low <= median <= high and not is_signed:
+        return
+    told = f" and {share_below:.0%} of them below 0" if share_below else ""
+    raise FileFormatError(
+        f"{measure.name} is not measured in {measure.unit}: expected values above 0 "
+        f"and a median over regions of {low:g} to {high:g}; got a median of "
+        f"{median:.4g}{told}. Convert the values, or give them a head and a name of "
+        f"their own (feature='{measure.name}_z')."
+    )
 
 
 def check_structures(places: np.ndarray, atlas: Atlas, where: str) -> None:

@@ -29,6 +29,8 @@ MOST_DEVIATION = 6.0
 # Fewer scans than this have no distribution to stand out of.
 FEWEST_SCANS = 8
 _MOST_EQUAL = 0.1
+# Share of values that may lie beyond the plausible ones.
+_MOST_IMPLAUSIBLE = 0.01
 # As `MOST_DEVIATION`, of one region.
 _FARTHEST = 20.0
 # Sums of weights differ less between scans of one unit, in powers of ten.
@@ -150,6 +152,74 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
     ]
     said = ["; ".join(filter(None, one)) for one in zip(*flags, strict=True)]
     return table.assign(flags=said)
+
+
+def describe_values(cohort: Cohort) -> list[str]:
+    """Say between what the values of known measures lie, and in which unit they are.
+
+    >>> from brainlsap.simulation import make_cohort
+    >>> describe_values(make_cohort(20, atlas="desikan82"))
+    ['fdg (ratios to a reference region): median over regions 1.11 to 1.33 in ...']
+    """
+    sentences = list[str]()
+    for name in cohort.feature_names:
+        measure, medians = get_measure(name), _scan_medians(cohort, name)
+        if measure.unit and medians.size:
+            low, high = medians.min(), medians.max()
+            range_text = f"median over regions {low:.3g} to {high:.3g} in single scans"
+            sentences.append(f"{name} ({measure.unit}): {range_text}")
+    return sentences
+
+
+def find_odd_units(cohort: Cohort) -> list[str]:
+    """Say which features may be in another unit than their names mean.
+
+    So are those whose medians over regions are unusual in any scan, or with values
+    that no brain has: ratios below 0 or above 20, or more than 1 in 100 implausible.
+    """
+    findings = list[str]()
+    for name in cohort.feature_names:
+        measure, medians = get_measure(name), _scan_medians(cohort, name)
+        if not (measure.unit and medians.size):
+            continue
+        values = _measured(cohort, name)
+        values = values[~np.isnan(values)]
+        reasons = list[str]()
+        low, high = measure.usual_medians
+        n_scans = ((medians < low) | (medians > high)).sum()
+        if n_scans:
+            told = f"the median over regions is below {low:g} or above {high:g}"
+            range_text = f"{medians.min():.3g} to {medians.max():.3g}"
+            of = f"in {n_scans} of {len(medians)} scans ({range_text})"
+            reasons.append(f"{told} {of}")
+        n_impossible = ((values < 0) | (values > measure.medians[1])).sum()
+        if n_impossible:
+            told = f"{n_impossible} of {len(values)} values are below 0"
+            highest = measure.medians[1]
+            told += f" or above {highest:g}" if np.isfinite(highest) else ""
+            reasons.append(told)
+        low, high = measure.plausible
+        share = ((values < low) | (values > high)).mean()
+        if share > _MOST_IMPLAUSIBLE and not reasons:
+            reasons.append(f"{share:.1%} of values are below {low:g} or above {high:g}")
+        if reasons:
+            findings.append(
+                f"{name} may not be measured in {measure.unit}: {'; '.join(reasons)}"
+            )
+    return findings
+
+
+def _measured(cohort: Cohort, name: str) -> np.ndarray:
+    """Return a feature's values by scan and region, of where it is measured."""
+    values = cohort.features[..., cohort.feature_names.index(name)]
+    # below the cortex its volume may stand for what is measured on the surface
+    return values[:, cohort.atlas.cortex] if get_measure(name).on_surface else values
+
+
+def _scan_medians(cohort: Cohort, name: str) -> np.ndarray:
+    """Return the median over regions of every scan that has values of a feature."""
+    values = _measured(cohort, name)
+    return np.nanmedian(values[~np.isnan(values).all(axis=1)], axis=1)
 
 
 def _distance(deviation: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ from brainlsap.data.covariates import (
     has_groups,
     kind_of,
 )
+from brainlsap.data.quality import find_odd_units
 from brainlsap.data.tables import listed
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_column
@@ -54,6 +55,10 @@ CHECKS = {
     "values on several scales": (
         "warning",
         "Keep one, or take the difference out: harmonize= (--harmonize).",
+    ),
+    "values in another unit": (
+        "warning",
+        "Convert them, or give the feature a name of its own.",
     ),
     "covariates missing": ("note", "Add them to the people's table, or as covariates."),
 }
@@ -108,6 +113,7 @@ def audit(
       (:func:`brainlsap.data.covariates.has_groups`).
     - **values on several scales**: scans of several tracers, reference regions,
       corrections for partial volume, or versions of a pipeline.
+    - **values in another unit**: ratios or sizes that no brain has.
     - **covariates missing**: there is no age, sex or site that could be tried.
 
     Parameters
@@ -134,6 +140,7 @@ def audit(
         *_duplicates(cohort, splits),
         *_label_in_features(cohort),
         *_several_scales(cohort, out),
+        *(_found("values in another unit", one) for one in find_odd_units(cohort)),
         *_label_from_columns(cohort, out, splits),
     ]
     found.sort(key=lambda row: ("error", "warning", "note").index(row[1]))

@@ -157,6 +157,7 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         interactive=turns,
         title=clean(evaluation.settings["title"]),
         headline=[clean(one) for one in texts.headline(evaluation)],
+        unit_findings=[clean(one) for one in _find_unit_findings(evaluation)],
         features=made.feature_text(evaluation.cohort),
         training=texts.training_text(evaluation),
         notes=[clean(one) for one in evaluation.cohort.notes],
@@ -208,6 +209,16 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Atlas) -> None:
     what = [made.feature_title(evaluation.cohort, *pair) for pair in pairs]
     differences.insert(2, "measure", what)
     write_tsv(differences, folder / "class_features.tsv")
+
+
+def _find_unit_findings(evaluation: Evaluation) -> list[str]:
+    """Return what the audit says of units and scales, for the top of the page."""
+    audit = evaluation.audit
+    if audit is None:
+        return []
+    checks = ("values in another unit", "values on several scales")
+    findings = audit.loc[audit["check"].isin(checks), "finding"]
+    return [f"Units and scales: {finding}." for finding in findings]
 
 
 def _saved(figure: Any, path: Path) -> dict[str, Any]:

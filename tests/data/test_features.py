@@ -622,3 +622,41 @@ def test_one_scan_s_table_may_not_be_of_another_tracer(write, tiny):
     path = path.rename(path.with_name("sub-01_trc-18FAV45_regions.tsv"))
     with pytest.raises(FileFormatError, match=r"of trc-18FAV45 .florbetapir., not of"):
         read_feature(path, "fdg", tiny)
+
+
+@pytest.mark.parametrize(
+    ("feature", "scale", "shift"),
+    [
+        ("fdg", 8000, 0),  # Bq/ml
+        ("amyloid", 30, 0),
+        ("tau", 1, -1.2),  # z-scores
+        ("suvr", 0, 0),
+        ("thickness", 0.2, 0),  # cm
+        ("thickness", 2500, 0),  # micrometres
+        ("thickness", 60, 0),  # percentiles
+        ("thickness", 0, 0),
+    ],
+)
+def test_values_in_another_unit_are_refused_but_under_a_name_of_their_own(
+    write, feature, scale, shift
+):
+    values = {name: 1 + i / 10 for i, name in enumerate(NAMES)}
+    moved = {name: value * scale + shift for name, value in values.items()}
+    path = region_table(write, moved, f"region\t{feature}")
+    with pytest.raises(
+        FileFormatError, match=f"{feature} is not measured in .*; got a"
+    ):
+        read_feature(path, feature, own_atlas := Atlas.from_names(NAMES))
+    path = region_table(write, moved, f"region\t{feature}_z")
+    found = read_feature(path, f"{feature}_z", own_atlas).values
+    np.testing.assert_allclose(found, [*moved.values()])
+
+
+def test_units_of_a_study_are_refused_scan_by_scan(study, tiny):
+    """A third were ratios, the others Bq/ml: taken for SUVR without a word."""
+    for path in sorted(study.glob("sub-0*/*/pet/*.tsv"))[:3]:
+        table = pd.read_csv(path, sep="\t")
+        table["suvr"] *= 8000
+        table.to_csv(path, sep="\t", index=False)
+    with refused("3 scans: fdg is not measured in ratios"):
+        load_cohort(study, tiny, "fdg")

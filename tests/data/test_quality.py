@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from brainlsap.data import Cohort, quality_table
+from brainlsap.data.quality import describe_values, find_odd_units
 from brainlsap.simulation import make_cohort
 
 
@@ -173,3 +174,22 @@ def test_one_value_far_from_those_of_others_is_named():
     flags = quality_table(cohort)["flags"]
     assert flags.iloc[3] == f"gmv far from other scans in {cohort.region_names[7]}"
     assert (flags.drop(flags.index[3]) == "").all()
+
+
+def test_values_are_described_and_odd_units_named(cohort):
+    about = describe_values(cohort)
+    assert [text.partition(" (")[0] for text in about] == ["fdg", "thickness"]
+    assert find_odd_units(cohort) == []
+
+    def shift(X):
+        X[:5, :, 0] *= 5  # SUV, no ratios
+        X[7, 3, 1] = -0.1
+
+    found = find_odd_units(change(cohort, features=shift))
+    assert "fdg" in found[0]
+    assert f"in 5 of {cohort.n_scans} scans" in found[0]
+    assert "thickness" in found[1]
+    n_values = cohort.n_scans * cohort.atlas.cortex.sum()
+    assert f"1 of {n_values} values are below 0" in found[1]
+    own = replace(change(cohort, features=shift), feature_names=("fdg_z", "w"))
+    assert describe_values(own) == find_odd_units(own) == []  # of one's own

@@ -332,3 +332,10 @@ def test_several_tracers_and_pipelines_are_named_and_tried(cohort, column, value
     assert tried.str.startswith(f"{column} alone").any()
     one = with_table(cohort, **{column: values[:1] * cohort.n_scans})
     assert "values on several scales" not in checks(one).index
+
+
+def test_values_in_another_unit_are_a_finding(cohort):
+    odd = replace(cohort, features=np.array(cohort.features) * 5)
+    found = checks(odd).loc["values in another unit"]
+    assert found["severity"] == "warning"
+    assert "fdg may not be measured in ratios" in found["finding"]

@@ -253,6 +253,17 @@ def test_models_of_the_same_predictions_are_drawn_once(evaluation):
     assert list(maps) == ["LSAP-C", "Exact"]
 
 
+def test_units_and_scales_stand_at_the_top(make_evaluation, tmp_path):
+    evaluation = make_evaluation()
+    row = ["values in another unit", "warning", "fdg may not be ratios", "Convert", ""]
+    columns = ["check", "severity", "finding", "what_to_do", "scans"]
+    odd = replace(evaluation, audit=pd.DataFrame([row], columns=columns))
+    write_report(odd, tmp_path / "results")
+    page = (tmp_path / "results/report/report.html").read_text("utf-8")
+    summary = page[page.index('<div class="summary">') : page.index("<nav")]
+    assert "fdg may not be ratios" in summary
+
+
 def test_short_names_are_withheld_behind_a_word():
     table = pd.DataFrame({"scan": ["1", "b"], "participant": ["0001", "b"]})
     withhold = withholder(table)
