@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from brainlsap.arrays import as_number_array
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import are_counts, as_text
 from brainlsap.data.row_order import are_numbers, find_names, row_orders
@@ -153,7 +154,11 @@ def read_connectome(
         path, axes = Path("connectome="), pd.DataFrame(source).axes
         given = [tuple(map(str, axis)) for axis in axes]
         known = [one for one in given if not are_counts(one)] or [atlas.names]
-        raw = RawMatrix(np.asarray(source), known[0], known[-1])
+        try:
+            values = as_number_array(source)
+        except (TypeError, ValueError):  # refused below, by shape and type
+            values = np.asarray(source)
+        raw = RawMatrix(values, known[0], known[-1])
     n_rows = len(raw.values)
     if raw.values.shape != (n_rows, n_rows) or raw.values.dtype.kind not in "uifb":
         raise FileFormatError(
