@@ -6,13 +6,83 @@ Features that were not measured are NaN; connectomes are finite.
 """
 
 import warnings
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from brainlsap.exceptions import ParameterError
 
 # Weights and features may be as large: their squares then fit into float32.
 LARGEST = 1e18
+
+
+def fill_masked(values: Any) -> Any:
+    """Return values without a mask: NaN, or None where they are no numbers.
+
+    Also of masked arrays, and single masked values, in lists. NumPy drops masks without
+    a word where such values are put into a plain array.
+    """
+    if values is np.ma.masked:
+        return np.nan
+    if isinstance(values, np.ma.MaskedArray):
+        if not np.ma.is_masked(values):
+            return values.data
+        if values.dtype.kind in "biu":
+            values = values.astype(np.float64)
+        if values.dtype.kind == "f":
+            return values.filled(np.nan)
+        cells = values.data.astype(object)
+        cells[np.ma.getmaskarray(values)] = None
+        return cells
+    if isinstance(values, list | tuple):
+        return [fill_masked(value) for value in values]
+    return values
+
+
+def as_number_array(values: Any) -> np.ndarray:
+    """Return numbers as a plain array, NaN where they are masked or missing.
+
+    Plain arrays of numbers are returned as they are. Of pandas, the nullable types
+    (`pd.NA`) and categories of numbers are read, too. Raises TypeError or ValueError
+    where there are others than numbers.
+    """
+    array = np.asarray(fill_masked(values))
+    if array.dtype.kind in "uifb":
+        return array
+    if array.dtype.kind in "mMc":
+        raise ValueError(f"{array.dtype} is no type of real numbers")
+    if array.dtype.kind == "O":
+        array = np.where(pd.isna(array), np.nan, array)
+    return array.astype(float)
+
+
+def plain_column(values: Any) -> pd.Series:
+    """Return a column in NumPy's types or pandas' text, missing where masked or NA."""
+    values = fill_masked(values)
+    is_extension = pd.api.types.is_extension_array_dtype(values)
+    is_typed = is_extension or isinstance(values, pd.Series)
+    column = pd.Series(values if is_typed else list(values)).reset_index(drop=True)
+    is_missing = column.isna()
+    is_nullable = getattr(column.dtype, "na_value", None) is pd.NA
+    is_category = isinstance(column.dtype, pd.CategoricalDtype)
+    has_na = column.dtype == object and any(x is pd.NA for x in column[is_missing])
+    if not (is_nullable or is_category or has_na):
+        return column
+    cells = column.astype(object).where(~is_missing, None)
+    if is_missing.any() and cells.dropna().map(type).eq(bool).all():
+        return cells.astype(float)  # truth values, some of them missing
+    return pd.Series(cells.tolist())
+
+
+def plain_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with every column as `plain_column` makes it, rows counted."""
+    columns = [plain_column(table.iloc[:, i]) for i in range(table.shape[1])]
+    if not columns:
+        return table.reset_index(drop=True)
+    plain = pd.concat(columns, axis=1)
+    plain.columns = table.columns
+    return plain
 
 
 def check_connectomes(W: np.ndarray) -> None:
@@ -62,6 +132,8 @@ def check_groups(
             UserWarning,
             stacklevel=3,
         )
+    if np.ma.is_masked(groups):
+        raise ParameterError("groups has masked entries; name the person of each scan.")
     groups = np.arange(n_scans) if groups is None else np.asarray(groups)
     if groups.shape != (n_scans,):
         raise ParameterError(
@@ -73,7 +145,11 @@ def check_groups(
 def pack(
     connectomes: np.ndarray, features: np.ndarray, rows: np.ndarray | None = None
 ) -> np.ndarray:
-    """Join connectomes and features to the packed array, float32, of some rows."""
+    """Join connectomes and features to the packed array, float32, of some rows.
+
+    What is masked becomes NaN.
+    """
+    connectomes, features = as_number_array(connectomes), as_number_array(features)
     wanted = np.arange(len(features)) if rows is None else np.asarray(rows)
     n_rois, n_features = features.shape[1:]
     X = np.empty((len(wanted), n_rois, n_rois + n_features), dtype=np.float32)

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.arrays import LARGEST, pack
+from brainlsap.arrays import (
+    LARGEST,
+    as_number_array,
+    fill_masked,
+    pack,
+    plain_column,
+    plain_table,
+)
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import read_connectome, settle_negative
@@ -33,6 +40,8 @@ from brainlsap.data.tables import (
     PEOPLE_COLUMNS,
     find_column,
     group_faults,
+    is_formula_error,
+    is_missing_word,
     listed,
 )
 from brainlsap.exceptions import CohortError, ParameterError, reading
@@ -101,7 +110,7 @@ class Cohort:
     def __post_init__(self) -> None:
         store = object.__setattr__
         for name, dtype in (("connectomes", np.float32), ("features", np.float64)):
-            array = np.asarray(getattr(self, name))
+            array = as_number_array(getattr(self, name))
             is_shared = array.ndim == 3 and len(array) > 1 and array.strides[0] == 0
             shape, array = array.shape, array[0] if is_shared else array
             is_owned = array.base is None and not array.flags.writeable
@@ -116,10 +125,11 @@ class Cohort:
         if self.classes_ordered is None:
             known = order_classes(self.classes) == (self.classes, True)
             store(self, "classes_ordered", known)
+        store(self, "table", plain_table(self.table))
         if faults := _find_faults(self):
             faults = group_faults(faults)
             raise CohortError("these parts do not make a cohort", faults)
-        table = self.table.reset_index(drop=True)
+        table = self.table
         for column in KEY_COLUMNS:
             table[column] = _as_text(table[column])
         rest = [name for name in table.columns if name not in KEY_COLUMNS]
@@ -154,9 +164,9 @@ class Cohort:
             DataFrame, or a list of them, is read by the names of rows and columns; a
             Series or dict of them names scans, as an index does.
         features : array of shape (n_scans, n_rois) or (n_scans, n_rois, n_features)
-            NaN where not measured. The columns of a DataFrame are read by name where
-            they do more than count. Of several features also `{name: (n_scans, n_rois)
-            array or DataFrame}`.
+            NaN where not measured, or masked, or `pd.NA`. The columns of a DataFrame
+            are read by name where they do more than count. Of several features also
+            `{name: (n_scans, n_rois) array or DataFrame}`.
         labels : sequence of length n_scans
             Class of every scan, read as text; None for new people, to predict.
         groups : sequence of length n_scans, optional
@@ -242,8 +252,9 @@ class Cohort:
         tables = {name: _by_region(name, one, atlas) for name, one in tables.items()}
         arrays = {k: np.asarray(_as_numbers(k, x), float) for k, x in tables.items()}
         X, *others = arrays.values()
-        labels = [UNLABELLED] * len(X) if labels is None else labels
-        facts = dict(covariates)
+        labels = [UNLABELLED] * len(X) if labels is None else fill_masked(labels)
+        groups = fill_masked(groups)
+        facts = {name: fill_masked(column) for name, column in covariates.items()}
         ids = _person_column(facts, labels, is_needed=groups is None)
         said = () if groups is None or ids is None else facts[ids]
         groups = facts.pop(ids) if groups is None and ids is not None else groups
@@ -283,6 +294,14 @@ class Cohort:
             own, _, sessions = zip(*(x.partition("_ses-") for x in scans), strict=True)
         both = labels, own if groups is None else groups
         text, people = (_as_text(one) for one in both)
+        words = [word for word in labels if isinstance(word, str)]
+        words = [word for word in words if word.lower() != "nan"]  # NumPy's, of text
+        if missing_words := list(filter(is_missing_word, words)):
+            raise ParameterError(
+                f"labels has {missing_words[0]!r} for {len(missing_words)} scans, "
+                "which counts as missing. Name a class by another word, and leave out "
+                "scans without a label."
+            )
         everybody = {*people}
         for claimed in (own, said):
             for scan, name, person in zip(scans, claimed, people, strict=False):
@@ -306,7 +325,10 @@ class Cohort:
                     "differ). Put rows in one order, or leave the column out."
                 )
         # a covariate called label is not the label
-        kept = {f"{k}_given" if k == "label" else k: list(v) for k, v in facts.items()}
+        kept = {
+            f"{name}_given" if name == "label" else name: plain_column(column)
+            for name, column in facts.items()
+        }
         table = pd.DataFrame(columns | kept)
         order, ordered = order_classes(text, classes)
         if classes is None:
@@ -521,7 +543,9 @@ def check_cohort_given(cohort: object) -> None:
 def _as_text(values: Sequence[Any] | pd.Series) -> list[str]:
     """Return words without blanks around them, empty where missing."""
     words = ["" if pd.isna(one) else str(one).strip() for one in values]
-    return ["" if one.lower() in MISSING else one for one in words]
+    return [
+        "" if one.lower() in MISSING or is_formula_error(one) else one for one in words
+    ]
 
 
 def _person_column(
@@ -556,8 +580,7 @@ def _person_column(
 def _as_numbers(name: str, values: Any) -> np.ndarray:
     """Return an array of numbers; raise where there are others in it, or none."""
     try:
-        array = np.asarray(values)
-        return array if array.dtype.kind in "uifb" else array.astype(float)
+        return as_number_array(values)
     except (TypeError, ValueError) as error:
         raise ParameterError(
             f"{name} must be an array of numbers, got {type(values).__name__}: {error}."

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from brainlsap.arrays import as_number_array
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import are_counts, as_text
 from brainlsap.data.row_order import are_numbers, find_names, row_orders
@@ -37,6 +38,8 @@ MOST_ABSENT = 8
 # Text is rounded: two triangles of one matrix may differ in the last digit written.
 _ROUNDING = 1e-5
 _NUMBERS = re.compile(r"(?:[-+.\d\s]|(?<=[\d.])e(?=[-+\d])|nan|inf)*", re.IGNORECASE)
+# Lines of a text by which a list of connections is known.
+_SAMPLE = 5
 _CORNER = frozenset(("", "region", "name", "label", "index", "node", "roi"))
 # Ends of the keys of lists of names; numbers of labels count only where no texts do.
 _NAME_KEYS = ("region_labels", "region_names", "regions", "names", "name", "labels")
@@ -153,12 +156,22 @@ def read_connectome(
         path, axes = Path("connectome="), pd.DataFrame(source).axes
         given = [tuple(map(str, axis)) for axis in axes]
         known = [one for one in given if not are_counts(one)] or [atlas.names]
-        raw = RawMatrix(np.asarray(source), known[0], known[-1])
+        try:
+            values = as_number_array(source)
+        except (TypeError, ValueError):  # refused below, by shape and type
+            values = np.asarray(source)
+        raw = RawMatrix(values, known[0], known[-1])
     n_rows = len(raw.values)
     if raw.values.shape != (n_rows, n_rows) or raw.values.dtype.kind not in "uifb":
+        hint = "The file may be cut short."
+        if _is_edge_list(raw.values):
+            hint = (
+                "It may be a list of connections, two numbers of regions and a weight "
+                "each; write a square matrix, 0 where no connection is."
+            )
         raise FileFormatError(
             f"{path}: expected a square matrix of numbers, got shape "
-            f"{raw.values.shape} of {raw.values.dtype}. The file may be cut short."
+            f"{raw.values.shape} of {raw.values.dtype}. {hint}"
         )
     own = raw.rows or ()
     names, origin = find_names(path, raw.values, atlas, row_order, labels, own)
@@ -168,6 +181,16 @@ def read_connectome(
     matrix, changed = _check_weights(values, atlas.names, path, symmetrize, negative)
     notes += [origin] if isinstance(source, str | Path) else []
     return ConnectomeFile(matrix, (*notes, *left_out, *changed))
+
+
+def _is_edge_list(values: np.ndarray) -> bool:
+    """Return whether rows look like two numbers of regions, and weights."""
+    if values.ndim != 2 or values.dtype.kind not in "uif":
+        return False
+    if not 3 <= values.shape[1] < 6 or len(values) < 3:
+        return False
+    ends = values[:, :2]
+    return bool((ends >= 0).all() and (ends == np.round(ends)).all())
 
 
 def _choose(
@@ -307,9 +330,13 @@ def _read_text(path: Path) -> list[RawMatrix]:
         raise FileFormatError(f"{path}: the file is empty; expected a matrix.")
     delimiter = sniff_delimiter(lines[0])
     if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", lines[-1]):
-        raise FileFormatError(f"{path}: numbers have decimal commas; write points.")
+        raise FileFormatError(
+            f"{path}: numbers have decimal commas; write points (and thousands without "
+            "separators)."
+        )
     if delimiter and all(line.endswith(delimiter) for line in lines):
         lines = [line[:-1] for line in lines]
+    _refuse_lists(path, [split_cells(line, delimiter) for line in lines[:_SAMPLE]])
     comments = [line.lstrip("# ") for line in whole if line[0] == "#"]
     rows, columns, lines = _take_names(comments, lines, delimiter)
     # names may have delimiters, in quotes; those of rows are read already
@@ -331,6 +358,33 @@ def _read_text(path: Path) -> list[RawMatrix]:
     known = [tuple(given) for given in (rows, columns) if given]
     known = [given for given in known if not are_counts(given)] or known
     return [RawMatrix(values, known[0], known[-1]) if known else RawMatrix(values)]
+
+
+def _refuse_lists(path: Path, rows: Sequence[Sequence[str]]) -> None:
+    """Raise where rows are a list of connections, or drawn by DSI Studio."""
+    if [cell.lower() for row in rows[:2] for cell in row[:2]] == ["data"] * 4:
+        raise FileFormatError(
+            f"{path}: is a connectogram of DSI Studio, with two rows and two columns "
+            "of heads; expected a square matrix. Give the .connectivity.mat of the "
+            "same run."
+        )
+    body = rows[1:] or rows  # the first row may name the columns
+    n_words = {_count_words(row) for row in body}
+    widths = {len(row) for row in body}
+    is_long = len(rows) > 1 or len(rows[0]) > 2
+    if n_words == {2} and len(widths) == 1 and is_long:
+        raise FileFormatError(
+            f"{path}: is a list of connections, whose lines have two regions and "
+            f"{widths.pop() - 2} number(s); expected a square matrix. Write one with "
+            "the names of its rows, and 0 where no connection is."
+        )
+
+
+def _count_words(row: Sequence[str]) -> int:
+    """Return how many cells at the start are words, -1 where others are no numbers."""
+    is_word = [_NUMBERS.fullmatch(cell) is None for cell in row]
+    n_words = is_word.index(False) if False in is_word else len(row)
+    return -1 if any(is_word[n_words:]) else n_words
 
 
 def _take_names(

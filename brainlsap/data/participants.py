@@ -25,6 +25,7 @@ from brainlsap.data.tables import (
     MISSING_WORDS,
     TableColumns,
     is_formula_error,
+    is_number_with_marks,
     read_columns,
 )
 from brainlsap.exceptions import (
@@ -418,11 +419,11 @@ def list_scans(  # noqa: C901 (one question after the other)
         known, numbers = column.dropna(), pd.to_numeric(column, errors="coerce")
         odd = known[numbers[known.index].isna()]
         # with decimal commas every number would count as a word of its own
-        is_number = known.str.fullmatch(r"-?\d+([.,]\d+)?").all()
+        is_number = odd.map(is_number_with_marks).all()
         if is_number or kind_of(head) in ("age", "education"):
             faults += [
                 f"{table['scan'][row]}: {head} must be a number with a point and no "
-                f"unit, or n/a; got {said!r}"
+                f"unit or mark of thousands, or n/a; got {said!r}"
                 for row, said in odd.items()
             ]
         # numbers where all that is there are numbers, else text in pandas' own type

@@ -26,6 +26,12 @@ from brainlsap.files import replace_when_whole
 TABLE_SUFFIXES = (".tsv", ".csv", ".txt", ".dat", ".xlsx")
 MISSING = frozenset(("", "n/a", "na", "nan", "null", "none"))
 _LONGEST = max(map(len, MISSING))
+# Numbers with separators of thousands: 4,394 and 4.394,0 and 4'394 and 4 394.
+_GROUPED = re.compile(
+    r"[-+\u2212]?\d{1,3}(?P<mark>[,.'\u2019\s])\d{3}((?P=mark)\d{3})*([.,]\d*)?"
+)
+_ONE_COMMA = re.compile(r"[-+\u2212]?\d{1,3},\d{3}")
+_DECIMAL_COMMA = re.compile(r"[-+\u2212]?\d+,(?!\d{3}$)\d+")
 # Quotation marks, which also stand for the cell above.
 QUOTES = "\"'`\u00b4\u2018\u2019\u201c\u201d\u201e\u201f\u2033\u3003"
 # What spreadsheets write for a formula that failed, in the languages of Excel.
@@ -321,10 +327,36 @@ def parse_numbers(
         f"{cells[row, column]!r} in row {row + 1}, column {heads[column]!r}"
         for row, column in np.argwhere(pd.isna(parsed) & ~pd.isna(cells))
     ]
-    hint = " Write decimals with a point." if re.match(r"'-?\d+,\d+'", wrong[0]) else ""
+    hint = _explain_numbers(cells[pd.isna(parsed) & ~pd.isna(cells)])
     raise FileFormatError(
         f"{path}: {len(wrong)} cells must be numbers or n/a: {listed(wrong, 5)}.{hint}"
     )
+
+
+def is_number_with_marks(cell: str) -> bool:
+    """Return whether a cell is a number with a decimal comma or marked thousands."""
+    return any(mark.fullmatch(cell) for mark in (_GROUPED, _DECIMAL_COMMA))
+
+
+def _explain_numbers(cells: Iterable[str]) -> str:
+    """Return a sentence on how to write cells that should be numbers, or nothing."""
+    cells = [str(cell).strip() for cell in cells]
+    if any(map(is_formula_error, cells)):
+        return " A formula failed in the spreadsheet; write n/a for what is not known."
+    grouped = [cell for cell in cells if _GROUPED.fullmatch(cell)]
+    ambiguous = [cell for cell in grouped if _ONE_COMMA.fullmatch(cell)]
+    if len(grouped) > len(ambiguous):
+        return " Write thousands without separators, and decimals with a point."
+    if any(map(_DECIMAL_COMMA.fullmatch, cells)):
+        return " Write decimals with a point."
+    if ambiguous:
+        cell = ambiguous[0]
+        both = f"{cell.replace(',', '')} or {cell.replace(',', '.')}"
+        return (
+            " Write decimals with a point, and thousands without separators: "
+            f"{cell!r} may be {both}."
+        )
+    return ""
 
 
 def letters_of(head: str) -> str:

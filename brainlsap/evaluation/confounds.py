@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from brainlsap.arrays import as_number_array
 from brainlsap.data import Cohort
 from brainlsap.data.covariates import (
     IS_CATEGORICAL,
@@ -132,7 +133,8 @@ class Deconfounder(BaseEstimator):
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "Deconfounder":
         """Learn every step from training scans, each from what the one before left."""
         self.combat_ = self.confounds_ = None
-        values = np.asarray(features, dtype=np.float64).reshape(len(features), -1)
+        values = np.asarray(as_number_array(features), dtype=np.float64)
+        values = values.reshape(len(features), -1)
         if self.harmonize:
             self.combat_ = self._learn_combat(values, table)
             values = self._harmonize(values, table)

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.metaestimators import available_if
 
-from brainlsap.arrays import check_groups, pack, unpack
+from brainlsap.arrays import as_number_array, check_groups, pack, unpack
 from brainlsap.data.covariates import (
     IS_CATEGORICAL,
     KEY_COLUMNS,
@@ -50,13 +50,13 @@ def read_features(X: np.ndarray) -> np.ndarray:
     array of shape (n_scans, n_rois * n_features)
         NaN where not measured.
     """
-    features = np.array(unpack(np.asarray(X))[1], dtype=np.float64)
+    features = np.array(unpack(as_number_array(X))[1], dtype=np.float64)
     return features.reshape(len(features), -1)
 
 
 def _read_networks(X: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return connectomes, features, and the two regions of each edge."""
-    W, features = unpack(np.asarray(X))
+    W, features = unpack(as_number_array(X))
     return W, features, *np.triu_indices(W.shape[1], 1)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from brainlsap.arrays import check_features
+from brainlsap.arrays import as_number_array, check_features
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 
@@ -94,7 +94,7 @@ class Preparation:
 
     def _edges(self, W: np.ndarray) -> np.ndarray:
         """Average both directions, clear the diagonal, threshold."""
-        W = np.asarray(W, dtype=np.float64)
+        W = np.asarray(as_number_array(W), dtype=np.float64)
         edges = (W + np.swapaxes(W, -1, -2)) / 2
         diagonal = np.arange(W.shape[-1])
         edges[..., diagonal, diagonal] = 0.0
@@ -143,6 +143,7 @@ def covariance_connectome(
     [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
     people = np.arange(len(features)) if groups is None else np.asarray(groups)
+    features = as_number_array(features)
     check_features(features)
     if len(set(people)) < 3:
         raise ParameterError(

@@ -6,10 +6,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from brainlsap.arrays import check_connectomes, check_features, unpack
+from brainlsap.arrays import (
+    as_number_array,
+    check_connectomes,
+    check_features,
+    fill_masked,
+    unpack,
+)
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import Preparation
 from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
@@ -72,7 +79,7 @@ def check_packed(
     expected_shape : (n_rois, n_features), optional
         As in the fit.
     """
-    X = np.asarray(X)
+    X = as_number_array(X)
     if X.ndim == 3 and X.dtype.kind != "f":
         X = X.astype(np.float64)
     connectomes, features = unpack(X)
@@ -104,9 +111,14 @@ def order_labels(
     head : {"ordinal", "softmax"}
         With "ordinal", more than two classes must be given an order, or be numbers.
     """
-    y = np.asarray(y)
+    y = np.asarray(fill_masked(y))
     if y.shape != (n_scans,):
         raise ParameterError(f"y must have shape ({n_scans},), got {y.shape}.")
+    if (is_missing := pd.isna(y)).any():
+        raise ParameterError(
+            f"y has no label for {is_missing.sum()} scans (NaN, None or masked); leave "
+            "them out."
+        )
     present_classes, codes = np.unique(y, return_inverse=True)
     if len(present_classes) < 2:
         class_names = ", ".join(repr(str(name)) for name in present_classes) or "none"

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from brainlsap.arrays import pack
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data import Cohort
+from brainlsap.data import Cohort, read_connectome
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 from tests.data.conftest import refused
 
@@ -517,3 +518,95 @@ def test_notebooks_show_who_is_in_it_and_nobody_s_name():
     assert "5 (&lt;i&gt;)" in shown
     assert "Doe" not in shown
     assert "<i>" not in cohort.atlas._repr_html_()
+
+
+# ---- masked arrays, and pandas' nullable types --------------------------------------
+
+SIDED = ["a_L", "b_L", "a_R", "b_R"]
+STAGE = ["CN", "AD"] * 4
+MASKED = np.zeros((8, 4), dtype=bool)
+MASKED[[1, 4, 4], [0, 2, 3]] = True
+SUVR = np.random.default_rng(0).integers(100, 200, (8, 4)) / 64
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda X, m: np.ma.array(X, mask=m),
+        lambda X, m: {"fdg": np.ma.array(X, mask=m), "tau": X + 1},
+        lambda X, m: np.ma.array(X[..., None], mask=m[..., None]),
+        lambda X, m: [np.ma.array(x, mask=k) for x, k in zip(X, m, strict=True)],
+        lambda X, m: np.ma.array(X, mask=m).tolist(),
+        lambda X, m: [list(row) for row in np.ma.array(X, mask=m)],
+        lambda X, m: pd.DataFrame(X, columns=SIDED).astype("Float64").mask(m),
+        lambda X, m: pd.DataFrame(X, columns=SIDED).astype(object).mask(m, pd.NA),
+        lambda X, m: pd.DataFrame(X, columns=SIDED).astype("string").mask(m),
+        lambda X, m: pd.DataFrame(X, columns=SIDED).mask(m).astype("category"),
+    ],
+)
+def test_what_is_masked_or_na_was_not_measured(make):
+    cohort = Cohort.from_arrays(np.ones((4, 4)), make(SUVR, MASKED), STAGE, atlas=SIDED)
+    assert np.isnan(cohort.features[..., 0]).tolist() == MASKED.tolist()
+    np.testing.assert_array_equal(
+        cohort.features[..., 0], np.where(MASKED, np.nan, SUVR)
+    )
+    counts = np.ma.array((SUVR * 64).astype(int), mask=MASKED)
+    for whole in (counts, pd.DataFrame(counts.data).astype("Int64").mask(MASKED)):
+        cohort = Cohort.from_arrays(np.ones((4, 4)), whole, STAGE, atlas=SIDED)
+        assert np.isnan(cohort.features[..., 0]).tolist() == MASKED.tolist()
+    masked = np.ma.array(cohort.features, mask=MASKED[..., None])
+    parts = cohort.connectomes, cohort.table, cohort.atlas
+    own = Cohort(parts[0], masked, *parts[1:], ("fdg",), cohort.classes)
+    assert np.isnan(own.features[..., 0]).tolist() == MASKED.tolist()
+    packed = pack(cohort.connectomes, masked)
+    assert np.isnan(packed[..., 4]).tolist() == MASKED.tolist()
+    assert not np.isnan(packed[..., :4]).any()
+
+
+def test_masked_weights_and_people_are_refused():
+    W = np.ma.masked_equal(np.ones((8, 4, 4)), 0)
+    W[3, 0, 1] = W[3, 1, 0] = np.ma.masked
+    with pytest.raises(CohortError, match=r"scan4: .* finite .*got nan between a_L"):
+        Cohort.from_arrays(W, SUVR, STAGE, atlas=SIDED)
+    with pytest.raises(FileFormatError, match=r"NaN or infinite .* a_L and b_L"):
+        read_connectome(W[3], load_atlas(SIDED))
+    masked = [False, True, *[False] * 6]
+    for argument, what in (("labels", "label"), ("groups", "participant")):
+        given = {"labels": STAGE, "groups": [f"p{i}" for i in range(8)]}
+        given[argument] = np.ma.array(given[argument], mask=masked)
+        with pytest.raises(CohortError, match=f"table has no {what} in row 1"):
+            Cohort.from_arrays(np.ones((4, 4)), SUVR, atlas=SIDED, **given)
+
+
+def test_masked_and_nullable_covariates_are_missing():
+    masked = [False, True, *[False] * 6]
+    age, sex = [70, 999, *[71] * 6], ["F", "M"] * 4
+    nullable = pd.DataFrame({"age": age, "sex": sex, "smoker": [True] * 8, "site": sex})
+    nullable = nullable.astype({"age": "Int64", "sex": "string", "smoker": "boolean"})
+    nullable = nullable.astype({"site": "category"})
+    nullable.iloc[1] = pd.NA
+    plain = {
+        "age": np.ma.array(age, mask=masked),
+        "sex": np.ma.array(sex, mask=masked),
+        "smoker": [True, np.ma.masked, *[True] * 6],
+        "site": np.ma.array(sex, mask=masked),
+    }
+    for covariates in (nullable, plain):
+        cohort = Cohort.from_arrays(
+            np.ones((4, 4)), SUVR, STAGE, atlas=SIDED, covariates=covariates
+        )
+        table = cohort.table[["age", "sex", "smoker", "site"]]
+        assert table.isna().sum(axis=1).tolist() == [0, 4, *[0] * 6]
+        assert cohort.table["age"].dtype == float
+        assert not any(x is pd.NA for x in table.to_numpy().ravel())
+    renamed = cohort.table.assign(age=nullable["age"], sex=nullable["sex"])
+    own = Cohort(
+        cohort.connectomes, cohort.features, renamed, cohort.atlas, ("x",), STAGE[:2]
+    )
+    pd.testing.assert_frame_equal(own.table, cohort.table)
+
+
+@pytest.mark.parametrize("word", ["None", "NA", "null"])
+def test_a_label_that_counts_as_missing_is_named(word):
+    with pytest.raises(ParameterError, match=f"labels has '{word}' for 4 scans"):
+        Cohort.from_arrays(np.ones((4, 4)), SUVR, [word, "AD"] * 4, atlas=SIDED)

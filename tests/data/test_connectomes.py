@@ -1,5 +1,6 @@
 """Connectomes of every tool come out by name; what could be misread is refused."""
 
+import itertools
 import json
 
 import h5py
@@ -556,3 +557,28 @@ def test_real_template_connectome(shared):
     same(whole, raw[np.ix_(order, order)])
     half = read_connectome(folder / "count_endvoxels.csv", ATLAS)
     assert "only one triangle is filled: mirrored" in half.notes
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t", " "])
+@pytest.mark.parametrize("head", [[], ["a", "b", "w"]])
+def test_a_list_of_connections_is_called_so(write, tiny, delimiter, head):
+    names = ["lh_a", "lh_b", "lh_c", "rh_a"]
+    pairs = [[a, b, k] for k, (a, b) in enumerate(itertools.combinations(names, 2))]
+    for rows in (pairs, [[*pair, 5.5] for pair in pairs], pairs[:1]):
+        heads = [[*head, "length"][: len(rows[0])]] if head else []
+        text = "".join(delimiter.join(map(str, x)) + "\n" for x in (*heads, *rows))
+        with pytest.raises(FileFormatError, match=r"e\.csv: is a list of connections"):
+            read_connectome(write("e.csv", text), tiny)
+    text = "".join(f"{i}{delimiter}{i + 1}{delimiter}0.5\n" for i in range(1, 9))
+    with pytest.raises(FileFormatError, match="may be a list of connections"):
+        read_connectome(write("e.csv", text), tiny)
+
+
+def test_a_connectogram_is_called_so(write, tiny):
+    names = tiny.names
+    rows = [["data", "data", *range(7)], ["data", "data", *names]]
+    rows += [[9, name, *range(7)] for name in names]
+    text = "".join("\t".join(map(str, row)) + "\t\n" for row in rows)
+    message = r"x\.txt: is a connectogram of DSI Studio.* Give the \.connectivity\.mat"
+    with pytest.raises(FileFormatError, match=message):
+        read_connectome(write("x.txt", text), tiny)

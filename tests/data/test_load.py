@@ -416,3 +416,16 @@ def test_a_label_in_front_that_failed_takes_no_person_away(study, tiny):
         odd.to_csv(path, sep="\t", index=False, quoting=csv.QUOTE_NONE)
         with pytest.raises(BrainlsapError, match=r'row 4 \("\)|sub-03.* is "'):
             load_cohort(study, tiny, "fdg")
+
+
+@pytest.mark.parametrize("cell", ["1,543,210", "1'543'210", "1.543.210,5", "1543210,5"])
+def test_a_covariate_with_marks_in_its_numbers_is_no_word(study, tiny, cell):
+    path = study / "participants.tsv"
+    table = pd.read_csv(path, sep="\t").assign(
+        brain=[1543211, cell, 1600000, "n/a", cell]
+    )
+    table.to_csv(path, sep="\t", index=False)
+    _, faults = faults_of(study, tiny)
+    (fault,) = faults
+    assert "brain must be a number" in fault
+    assert repr(cell) in fault

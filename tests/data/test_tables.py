@@ -227,6 +227,30 @@ def test_numbers_and_covariates(write):
         parse_numbers(path, table)
 
 
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (["4,394", "512"], "'4,394' may be 4394 or 4.394"),
+        (["-4,394"], "'-4,394' may be -4394 or -4.394"),
+        (["4,394", "1,234,567"], "thousands without separators, and decimals with"),
+        (["4.394,0"], "thousands without separators, and decimals with a point"),
+        (["4,394.5"], "thousands without separators, and decimals with a point"),
+        (["4'394"], "thousands without separators"),
+        (["4\u2019394"], "thousands without separators"),
+        (["4\u202f394", "12 345,5"], "thousands without separators"),
+        (["1.234.567"], "thousands without separators"),
+        (["4,394", "2,45"], r"\. Write decimals with a point\.$"),
+        (["2,5"], r"\. Write decimals with a point\.$"),
+        (["#DIV/0!", "2"], "formula failed in the spreadsheet; write n/a"),
+        (["12 mm"], r"column 'x'\.$"),
+    ],
+)
+def test_numbers_that_are_written_otherwise_are_told(write, cells, told):
+    path = write("t.tsv", lines_of([["id", "x"], *([f"s{c}", c] for c in cells)], "\t"))
+    with pytest.raises(FileFormatError, match=told):
+        parse_numbers(path, read_table(path)[["x"]])
+
+
 def test_what_is_written_is_read_again(tmp_path):
     table = pd.DataFrame({"label": ["=1+1", None, "a\tb"], "age": [70.5, 71, 72]})
     read = [["=1+1", "70.5"], [None, "71.0"], ["a\tb", "72.0"]]
