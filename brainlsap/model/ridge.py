@@ -742,7 +742,8 @@ def _count_contrasts(t: np.ndarray) -> int:
     An orthonormal change of the columns keeps the number, as it keeps the evidence.
     """
     values = np.linalg.eigvalsh(t.T @ t)
-    return max(1, np.count_nonzero(values > 1e-9 * values.max(initial=0.0)))
+    n_independent = int(np.sum(values > 1e-9 * values.max(initial=0.0)))
+    return max(1, n_independent)
 
 
 def _targets(codes: np.ndarray, ordered: bool) -> np.ndarray:
