@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from functools import cache
 from importlib.metadata import version
 from inspect import getsource, signature
@@ -206,7 +207,52 @@ def _named_models(
             if value is None and key.rsplit("__")[-1] == "random_state":
                 estimator.set_params(**{key: seed})
         found[name] = estimator, role
+    warn_of_divided_people([estimator for estimator, _ in found.values()], cohort)
     return found
+
+
+def warn_of_divided_people(models: Sequence[Any], cohort: Cohort) -> None:
+    """Warn once of models, or parts of them, that may divide a person's scans.
+
+    Those with a `cv` (searches, calibration, stacking ...) do so where it takes no
+    groups and some person has several scans.
+    """
+    if len(np.unique(cohort.groups)) == cohort.n_scans:
+        return
+    divided = dict[str, None]()
+    for model in models:
+        for part in (model, *model.get_params().values()):
+            has_cv = hasattr(part, "get_params") and hasattr(part, "cv")
+            if has_cv and _divides_people(part.cv, cohort):
+                divided[type(part).__name__] = None
+    if divided:
+        verb = "divides" if len(divided) == 1 else "divide"
+        warnings.warn(
+            f"{', '.join(divided)} {verb} scans, not people, in inner folds, and some "
+            "people have several scans. Give cv=GroupKFold(...), to which "
+            "cross_validate hands the people.",
+            stacklevel=4,
+        )
+
+
+def _divides_people(cv: Any, cohort: Cohort) -> bool:
+    """Return whether inner folds may divide the scans of a person."""
+    if isinstance(cv, str):  # "prefit"
+        return False
+    if cv is None or isinstance(cv, int | np.integer):
+        return True
+    if not hasattr(cv, "split"):  # rows, of which nothing is known
+        return True
+    if get_routing_for_object(cv).consumes("split", {"groups"}):
+        return False
+    if type(cv).__module__.split(".")[0] == "sklearn":
+        return True
+    people = cohort.groups
+    try:
+        splits = [*deepcopy(cv).split(np.zeros((len(people), 1)), cohort.y, people)]
+    except (TypeError, ValueError):  # not made for these rows
+        return True
+    return any(np.isin(people[test], people[train]).any() for train, test in splits)
 
 
 def split_role(model: Any) -> tuple[Any, str]:
@@ -236,13 +282,6 @@ def suit_model(model: Any, cohort: Cohort) -> Any:
         has_none = cohort.provenance.get("connectome") == "none"
         if name == "connectome" and value is None and has_none:
             told[key] = "covariance"
-    cv = getattr(model, "cv", None)  # of a search
-    if hasattr(model, "param_grid") and "Group" not in type(check_cv(cv)).__name__:
-        warnings.warn(
-            f"{type(model).__name__} divides scans, not people, where it chooses its "
-            "settings: give it cv=GroupKFold(...), and route groups to it.",
-            stacklevel=2,
-        )
     return model.set_params(**told) if told else model
 
 

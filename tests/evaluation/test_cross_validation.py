@@ -1,6 +1,7 @@
 """Every model on the same folds of whole people; finished fits are kept."""
 
 import shutil
+import warnings
 from dataclasses import replace
 from typing import ClassVar
 
@@ -9,10 +10,20 @@ import pandas as pd
 import pytest
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    RandomizedSearchCV,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -25,7 +36,7 @@ from brainlsap.evaluation import (
     make_splits,
     rank_regions,
 )
-from brainlsap.evaluation.cross_validation import suit_model
+from brainlsap.evaluation.cross_validation import suit_model, warn_of_divided_people
 from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.ranking import permute_labels
 from brainlsap.evaluation.results import CohortSummary
@@ -172,6 +183,21 @@ def test_steps_of_a_pipeline_are_fitted_inside_and_names_are_used_once(small_coh
     search = GridSearchCV(LINEAR["logistic regression"][0], {"reads": ["edges"]}, cv=2)
     with pytest.warns(UserWarning, match="GridSearchCV divides scans, not people"):
         cross_validate({"search": search}, small_cohort, 2, baselines=False)
+    # once, whatever the number of models, and of what else has inner folds
+    calibrated = make_pipeline(
+        features, SimpleImputer(), CalibratedClassifierCV(LogisticRegression(), cv=2)
+    )
+    models = {f"search {number}": search for number in range(3)}
+    models["calibrated"] = calibrated
+    with pytest.warns(UserWarning, match="divide scans") as caught:
+        cross_validate(models, small_cohort, 2, baselines=False)
+    (message,) = {str(one.message) for one in caught}
+    assert len(caught) == 1
+    assert message.startswith("GridSearchCV, CalibratedClassifierCV divide scans")
+    # where everybody has one scan, scans are people (warnings are errors here)
+    is_first = ~small_cohort.table["participant"].duplicated()
+    single = small_cohort.select(np.flatnonzero(is_first))
+    cross_validate({"search": search}, single, 2, baselines=False)
     search.set_params(cv=GroupKFold(2))
     found = cross_validate({"search": search}, small_cohort, 2, baselines=False)
     assert not found.fits["warnings"].str.contains("groups").any()
@@ -182,6 +208,46 @@ def test_steps_of_a_pipeline_are_fitted_inside_and_names_are_used_once(small_coh
         cross_validate(LogisticRegression(), small_cohort, 2)
     with pytest.raises(ParameterError, match="name of a baseline, got linear SVM"):
         cross_validate({"linear SVM": DummyClassifier()}, small_cohort, 2)
+
+
+class OwnSplitter:
+    """Folds of people, or of scans, that are no class of scikit-learn."""
+
+    def __init__(self, keeps_people):
+        self.keeps_people = keeps_people
+
+    def get_n_splits(self, *_, **__):
+        return 2
+
+    def split(self, X, y=None, groups=None):
+        if self.keeps_people:
+            return GroupKFold(2).split(X, y, groups)
+        return KFold(2, shuffle=True, random_state=0).split(X)
+
+
+@pytest.mark.parametrize(
+    ("cv", "is_warned"),
+    [
+        (None, True),
+        (StratifiedKFold(2), True),
+        (OwnSplitter(keeps_people=False), True),
+        (OwnSplitter(keeps_people=True), False),
+        (StratifiedGroupKFold(2), False),
+        (LeaveOneGroupOut(), False),
+    ],
+)
+def test_only_inner_folds_that_may_divide_people_are_warned_of(
+    small_cohort, cv, is_warned
+):
+    grid = {"C": [1.0]}
+    models = [
+        GridSearchCV(LogisticRegression(), grid, cv=cv),
+        make_pipeline(RandomizedSearchCV(LogisticRegression(), grid, cv=cv)),
+    ]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of_divided_people(models, small_cohort)
+    assert len(caught) == is_warned
 
 
 def saved_bytes(evaluation, folder):
