@@ -311,7 +311,9 @@ IMAGES  folder of LONI's images
 OUT  study to write
 --window N  days between image and visit (default: 180)
 --require NAMES  modalities of a visit: anat, dwi, fdg, amyloid, tau
---modality NAME=WORDS...  what descriptions of it say, such as fdg=Coreg,_Avg"""
+--modality NAME=WORDS...  what descriptions of it say, such as fdg=Coreg,_Avg
+--skip-faulty  leave out and list what the tables say and cannot be used, for
+    example two diagnoses of one visit or unknown words"""
 )
 def import_adni(tables: str, images: str, out: str, **how: Any) -> None:
     """Make a study of ADNI's tables and images."""
