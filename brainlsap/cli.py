@@ -20,7 +20,7 @@ from typing import Any
 
 import brainlsap
 from brainlsap.exceptions import BrainlsapError, CohortError, listed, reading
-from brainlsap.files import owner_only
+from brainlsap.files import check_outputs, owner_only
 
 Options = dict[str, Any]
 
@@ -69,6 +69,8 @@ FOLDS = """
 --leave-out COLUMN  such as site: each of its values is a test fold once"""
 CONFIG = """
 --config FILE  TOML of these and further settings; options given here come first"""
+OVERWRITE = """
+--overwrite  replace what stands there, also of another study"""
 JOBS = """
 --jobs N  processes (default: as many as cores)"""
 
@@ -250,18 +252,25 @@ def _in_flags(text: str, call: Callable[..., None]) -> str:
 --folds N  default: 5
 --seed N  default: 0
 --epochs N  at most
---starts N  of each fit{JOBS}"""
+--starts N  of each fit{JOBS}{OVERWRITE}"""
 )
 def demo(
     out: str = "demo", n_people: int = 120, random_state: int = 0, **how: Any
 ) -> None:
     """Simulate a study and go the whole way, to a report."""
     study = Path(out) / f"study_{n_people}_people_seed_{random_state}"
+    results = Path(out) / "results"
     if not study.is_dir():
+        is_used = results.is_dir() and any(results.iterdir())
+        if is_used and not how.get("overwrite"):
+            raise BrainlsapError(
+                f"{results} holds results of another study. Name another out=, or "
+                "replace them by overwrite=True."
+            )
         simulate(str(study), n_people=n_people, random_state=random_state)
-    how |= {"feature": "fdg", "models": ["LSAP-C", "Exact"], "overwrite": True}
+    how |= {"feature": "fdg", "models": ["LSAP-C", "Exact"]}
     how |= {"random_state": random_state, "title": "Demo: a simulated study"}
-    run(str(study), str(Path(out) / "results"), **how)
+    run(str(study), str(results), **how)
 
 
 @command(
@@ -430,7 +439,7 @@ evaluation:
 --splits FILE  folds of your own: scan, repeat, fold
 --permutations N  of labels, for p-values of regions (default: 200){STEPS}
 output:
---out FOLDER  results (required){JOBS}{CONFIG}"""
+--out FOLDER  results (required){OVERWRITE}{JOBS}{CONFIG}"""
 )
 def run(study: str, out: str, splits: str | None = None, **options: Any) -> None:
     """Cross-validate, rank regions, write a report.
@@ -460,19 +469,20 @@ def run(study: str, out: str, splits: str | None = None, **options: Any) -> None
 
 
 @command(
-    """
+    f"""
 RESULTS  folder that run wrote
 --out FOLDER  another folder to write (default: the same)
 --title TEXT  heading of the page
 --export FOLDER  write maps of the scales there: GIFTI or NIfTI, and TSV
 --parcellation IMAGE  also write NIfTI maps in its space
 --tables FOLDER  write numbered tables there for manuscripts: LaTeX, Markdown
---figures FOLDER  write every figure there for manuscripts: PDF"""
+--figures FOLDER  write every figure there for manuscripts: PDF{OVERWRITE}"""
 )
 def report(results: str, **how: Any) -> None:
     """Make a report anew, or export its maps, tables or figures."""
     evaluation = brainlsap.report.read_results(Path(results))
     image, out = how.pop("parcellation", None), how.pop("out", results)
+    overwrite = how.pop("overwrite", False)
     export_maps = partial(brainlsap.report.export_maps, parcellation=image)
     tables, figures = brainlsap.report.write_tables, brainlsap.report.write_figures
     place = evaluation.cohort.atlas_folder
@@ -483,10 +493,12 @@ def report(results: str, **how: Any) -> None:
     exports = {"export": export_maps, "tables": tables, "figures": figures}
     asked = {option: how.pop(option) for option in exports if option in how}
     for option, folder in asked.items():
-        names = ", ".join(path.name for path in exports[option](evaluation, folder))
+        paths = exports[option](evaluation, folder, overwrite=overwrite)
+        names = ", ".join(path.name for path in paths)
         what = option.replace("export", "maps").capitalize()
         print(f"{what}: {folder} ({names})")
     if not asked or out != results or how:
+        how["overwrite"] = overwrite
         print(f"Report: {brainlsap.write_report(evaluation, Path(out), **how)}")
 
 
@@ -496,27 +508,32 @@ data:{STUDY}{DATA}{CLASSES}
 model:{MODEL}
 --kernel NAME  chebyshev (default), exact, hermite, laguerre{STEPS}
 output:
---out FILE  the model's file (required){CONFIG}"""
+--out FILE  the model's file (required){OVERWRITE}{CONFIG}"""
 )
-def fit(study: str, out: str, **options: Any) -> None:
+def fit(study: str, out: str, overwrite: bool = False, **options: Any) -> None:
     """Fit one model on a whole study and store it."""
+    check_outputs([out], inputs=[study, options.get("config")], overwrite=overwrite)
     data, studying, settings = _configured(options)
     settings |= {"random_state": 0} | _some(studying, "preset random_state")
     model = brainlsap.LSAPClassifier(**settings)
     cohort = _load(study, data, studying)
     steps = _some(studying, "harmonize regress_out")
-    brainlsap.fit_model(cohort, out, model, **steps)
+    brainlsap.fit_model(cohort, out, model, overwrite=overwrite, **steps)
     print(f"Model: {out}")
 
 
 @command(
     f"""
 MODEL  file that fit wrote{STUDY}
---out FILE  table to write (.csv, .tsv); it names people (required)
+--out FILE  table to write (.csv, .tsv); it names people (required){OVERWRITE}
 data, by default as in the fit; where files are is said anew:{UNLABELLED}"""
 )
-def predict(model: str, study: str, out: str, **options: Any) -> None:
+def predict(
+    model: str, study: str, out: str, overwrite: bool = False, **options: Any
+) -> None:
     """Predict the classes of new people by a stored model."""
+    others = [*options.get("derivatives", ()), *options.values()]
+    check_outputs([out], inputs=[model, study, *others], overwrite=overwrite)
     fitted = brainlsap.model.load_model(model)
     cohort = brainlsap.prediction.read_people(fitted, study, verbose=True, **options)
     print(f"Study: {cohort}")

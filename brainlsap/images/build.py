@@ -3,14 +3,17 @@
 What is made stands in `derivatives/brainlsap` in the layout that
 :func:`~brainlsap.data.load_cohort` reads. Each file has a `.json` beside it, written
 last, with the parameters and the sizes and times of the inputs: what is there with the
-same ones is not made again.
+same ones is not made again. `dataset_description.json` marks the folder as built of
+this study; no other folder is written to.
 """
 
+import hashlib
 import inspect
 import json
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +27,7 @@ from brainlsap.data.tables import describe_dataset
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
+    ParameterError,
     WritingError,
     check_at_least,
 )
@@ -33,6 +37,8 @@ from brainlsap.images.suvr import extract_suvr
 from brainlsap.images.tractography import build_connectome
 
 FOLDER = Path("derivatives") / "brainlsap"
+NAME = "Connectomes and regional values"
+"""Of the data set that is built."""
 # What is looked for -> patterns of names, the first that fits anything counts.
 PATTERNS: dict[str, Sequence[str]] = {
     "tractogram": tuple(f"*{suffix}" for suffix in FORMATS),
@@ -112,7 +118,8 @@ def build_study(
     CohortError
         Where no image is found, or a folder does not exist.
     ParameterError
-        Where an argument cannot be used, or another process is building there.
+        Where an argument cannot be used, another process is building there, or `out` is
+        a data set of another program or of another study.
     WritingError
         Where the disk is full, or the folder may not be written to; what is finished
         is kept.
@@ -126,6 +133,8 @@ def build_study(
     if not folder.is_dir():
         raise CohortError(f"{folder}: no such folder")
     out = folder / FOLDER if out is None else Path(out)
+    study_key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
+    _check_owner(out, folder, study_key)
     tables = people_files(folder)
     listed = [name.participant for name in read_rows(tables[0])[0]] if tables else []
     files = StudyFiles(folder, listed, derivatives, subjects_dir)
@@ -133,9 +142,10 @@ def build_study(
     asked = {"tractogram": connectome or {}, "pet": suvr or {}}
     calls = (delayed(build_file)(task, atlas, asked) for task in tasks)
     about = {"Name": "brainlsap", "Version": version("brainlsap")}
+    about["StudyKey"] = study_key
     with lock_folder(out):
         try:
-            describe_dataset(out, "Connectomes and regional values", about)
+            describe_dataset(out, NAME, about)
             results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(calls)
             hidden = None if verbose else True
             done = sorted(tqdm(results, "building", len(tasks), disable=hidden))
@@ -149,6 +159,33 @@ def build_study(
             faults.setdefault(scan, []).append(said)
     lines = (f"{scan}: {'; '.join(said)}" for scan, said in sorted(faults.items()))
     return BuiltStudy(out, made, kept, tuple(lines))
+
+
+def _check_owner(out: Path, folder: Path, study_key: str) -> None:
+    """Raise where `out` holds something that was not built of this study."""
+    if out.is_file():
+        raise ParameterError(f"{out} is a file; name a folder by out=.")
+    entries = [path for path in out.glob("*") if not path.name.startswith(".partial-")]
+    if not entries:
+        return
+    about: Mapping[str, Any] = {}
+    description: Mapping[str, Any] = {}
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        path = out / "dataset_description.json"
+        description = json.loads(path.read_text(encoding="utf-8"))
+        about = description["GeneratedBy"][0]
+    if about.get("Name") != "brainlsap" or description.get("Name") != NAME:
+        raise ParameterError(
+            f"{out} is not empty, and no earlier build wrote it. Name another folder "
+            "by out=."
+        )
+    # what lies in the study moves with it
+    is_inside = folder.resolve() in out.resolve().parents
+    if not is_inside and about.get("StudyKey", study_key) != study_key:
+        raise ParameterError(
+            f"{out} was built of another study, or the study has moved. Name another "
+            "folder by out=, or delete it."
+        )
 
 
 def find_tasks(

@@ -12,7 +12,7 @@ from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
-from brainlsap.files import replace_when_whole
+from brainlsap.files import check_outputs, replace_when_whole
 from brainlsap.report.brain import region_maps
 
 
@@ -22,6 +22,7 @@ def export_maps(
     atlas: str | Path | Atlas | None = None,
     *,
     parcellation: str | Path | None = None,
+    overwrite: bool = False,
 ) -> list[Path]:
     """Write values by region name for other programs.
 
@@ -41,13 +42,15 @@ def export_maps(
         :func:`brainlsap.evaluation.rank_regions` has it; or one map or several by name,
         as :func:`brainlsap.report.plot_regions` takes them; a Series by its own.
     folder : str or Path
-        Made if need be; files of these names are replaced.
+        Made if need be.
     atlas : str, Path or Atlas, optional
         What :func:`brainlsap.atlas.load_atlas` takes; by default of the evaluation,
         else "destrieux160".
     parcellation : str or Path, optional
         Image of labels, such as `aparc.a2009s+aseg.mgz` in the space that is wanted;
         of other numbers with a table of `index` and `name` beside it, `<image>.tsv`.
+    overwrite : bool
+        Whether files of these names may be replaced.
 
     Returns
     -------
@@ -59,7 +62,7 @@ def export_maps(
     RegionNameError
         If a name is unknown, or a region has two values.
     ParameterError
-        If there is no value, or two maps would have one name.
+        If there is no value, two maps would have one name, or a file is there already.
     FileFormatError
         If the parcellation cannot be read.
     """
@@ -75,16 +78,20 @@ def export_maps(
             f"of {', '.join(regions)}; got {', '.join(map(repr, values))}."
         )
     images = _surfaces(values, atlas) if atlas.has_surfaces else {}
+    own_files = Path(atlas.folder).glob("*") if atlas.folder is not None else ()
     if parcellation is None and atlas.folder is not None:
         own = Path(atlas.folder, "parcellation.nii.gz")
         parcellation = own if own.is_file() else None
     if parcellation is not None:
         images |= _volumes(values, atlas, Path(parcellation))
-    write_tsv(regions.join(values, on="name"), folder / "regions.tsv")
+    paths = [folder / name for name in ("regions.tsv", *images)]
+    inputs = (parcellation, *own_files)
+    check_outputs(paths, inputs=inputs, overwrite=overwrite)
+    write_tsv(regions.join(values, on="name"), paths[0])
     for name, image in images.items():
         with replace_when_whole(folder / name) as partial:
             image.to_filename(partial)
-    return [folder / name for name in ("regions.tsv", *images)]
+    return paths
 
 
 def relative_scales(evaluation: Evaluation) -> pd.DataFrame:

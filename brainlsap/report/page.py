@@ -25,9 +25,8 @@ from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.exports import relative_scales
 from brainlsap.report.figures import MIDDLE, PAGE, own_axes
+from brainlsap.report.report import ABOUT
 
-ABOUT = ("title", "date", "versions")
-"""What a report adds to the settings of an evaluation."""
 # Of relative scales; maps that vary less look as even as they are.
 LEAST_RANGE = 0.05
 TOLD = (

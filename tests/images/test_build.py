@@ -114,6 +114,23 @@ def test_a_second_run_keeps_what_is_the_same(study):
     assert build_study(study, **other).made == (made,)
 
 
+def test_only_a_folder_that_was_built_of_the_study_is_written_to(study, tmp_path):
+    other = tmp_path / "fmriprep"
+    other.mkdir()
+    (other / "dataset_description.json").write_text('{"Name": "fMRIPrep"}')
+    for place in (other, study, study / "participants.tsv"):
+        before = contents(tmp_path)
+        with pytest.raises(ParameterError, match="out="):
+            build_study(study, **arguments(study), out=place)
+        assert contents(tmp_path) == before
+    built = build_study(study, **arguments(study), out=tmp_path / "built")
+    twin = study.rename(tmp_path / "another")
+    before = contents(built.folder)
+    with pytest.raises(ParameterError, match="another study"):
+        build_study(twin, **arguments(twin), out=built.folder)
+    assert contents(built.folder) == before
+
+
 def test_every_tracer_of_a_visit_has_its_table(study):
     labels = nibabel.load(next(study.rglob("*_dseg.nii.gz"))).get_fdata()
     place = study / "sub-03/ses-M00"

@@ -155,6 +155,21 @@ def test_what_no_report_wrote_is_not_replaced(evaluation, results, tmp_path):
     assert (results / "report" / "notes.txt").read_text() == "mine"
 
 
+def test_a_report_of_another_study_is_not_replaced(make_evaluation, results):
+    before = bytes_below(results)
+    one = make_evaluation()
+    others = [
+        replace(one, cohort=replace(one.cohort, data_hash="cd" * 32)),
+        replace(one, settings=one.settings | {"random_state": 1}),
+    ]
+    for other in others:
+        with pytest.raises(ParameterError, match="overwrite=True"):
+            write_report(other, results)
+    assert bytes_below(results) == before
+    write_report(others[0], results, overwrite=True)
+    assert read_results(results).cohort.data_hash == "cd" * 32
+
+
 def test_killed_writing_leaves_the_earlier_report(evaluation, results, monkeypatch):
     before = bytes_below(results)
 
