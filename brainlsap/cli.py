@@ -12,6 +12,7 @@ import sys
 import textwrap
 import tomllib
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -329,6 +330,10 @@ def import_adni(tables: str, images: str, out: str, **how: Any) -> None:
     how["modalities"] = dict(how.pop("modality", ()))
     found = brainlsap.adni.import_adni(tables, images, out, **how)
     print(*found.notes, f"Study: {found.folder}", sep="\n")
+    # connectomes that were downloaded in place of images are ready to be read
+    files = found.folder.glob("sub-*/ses-*/dwi/*")
+    is_ready = any(map(brainlsap.data.connectomes.is_matrix, files))
+    print(f"Next: {_command('check' if is_ready else 'build', out, {})}")
 
 
 @command(
@@ -368,8 +373,32 @@ def build(study: str, **options: Any) -> None:
         verbose=True,
     )
     print(f"Built: {built.folder} ({len(built.made)} made, {len(built.kept)} kept)")
+    for line in built.missing:
+        print(f"Missing: {line}")
+    if built.made or built.kept:
+        print(f"Next: {_command('check', study, _options_after_build(built, options))}")
     if built.faults:
-        raise CohortError(f"{len(built.faults)} faults", built.faults)
+        faults = brainlsap.data.tables.group_faults(built.faults)
+        raise CohortError(f"{len(built.faults)} scans have faults", faults)
+
+
+def _options_after_build(built: Any, options: Options) -> Options:
+    """Return the options of `check` that read what was built."""
+    after = _some(options, "atlas subjects_dir")
+    folders = [*options.get("derivatives", ())]
+    if "out" in options:
+        folders.append(options["out"])
+    if folders:
+        after["derivatives"] = folders
+    features = Counter(
+        tracer.feature
+        for path in (*built.made, *built.kept)
+        for tracer in brainlsap.data.TRACERS
+        if any(f"_trc-{entity}_" in path.name for entity in tracer.entities)
+    )
+    if features:
+        after["feature"] = features.most_common(1)[0][0]
+    return after
 
 
 @command(

@@ -10,6 +10,7 @@ from brainlsap.adni.tables import read_adni_tables
 from brainlsap.atlas import load_atlas
 from brainlsap.cli import main
 from brainlsap.data import load_cohort
+from brainlsap.data.tables import IMPORT_FILES
 from brainlsap.exceptions import CohortError
 from tests.adni import adni_files as made
 
@@ -237,12 +238,30 @@ def test_command_prints_and_writes(tables, images, out, capsys):
     printed = capsys.readouterr().out
     assert "4 people, 4 visits with images" in printed
     assert "visits lack one of dwi: left out" in printed
-    assert printed.endswith(f"Study: {out}\n")
+    assert printed.endswith(f"Study: {out}\nNext: brainlsap build {out}\n")
     reasons = read_text(out / "adni_unused_images.tsv").set_index("image")["reason"]
     assert reasons["I100"] == "the visit has a nearer image of this modality"
     assert reasons["I110"] == "no visit within 30 days"
     assert main(arguments) == 2
     assert "must be new or empty" in capsys.readouterr().err
+
+
+def test_the_way_after_import(tables, tmp_path, out, capsys):
+    """Connectomes are checked next; tables of the import are not called faulty."""
+    root = made.write_images(tmp_path / "ADNI")
+    made.replace_by_connectomes(root, load_atlas("desikan82"))
+    table = made.merge_table()
+    table.loc[1, "DX"] = "Probable AD"
+    table.to_csv(next(tables.iterdir()), index=False)
+    place = [str(one) for one in (tables, root, out)]
+    assert main(["import-adni", *place, "--require", "dwi", "--skip-faulty"]) == 0
+    assert f"Next: brainlsap check {out}" in capsys.readouterr().out
+    written = {path.name for path in out.glob("adni_*")}
+    assert written == {*IMPORT_FILES}
+    assert main(["check", str(out), "--atlas", "desikan82"]) == 2
+    printed = capsys.readouterr().out
+    assert "thickness: found nowhere" in printed
+    assert "adni_" not in printed
 
 
 def test_tables_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
