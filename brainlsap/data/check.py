@@ -235,9 +235,11 @@ def suggest_options(  # noqa: C901 (step by step)
         named = change.get("feature") or features
         reads_connectomes = "connectome" not in asked | change
         with suppress(BrainlsapError):
-            if _lack_at_later_visits(
-                *open_study(folder, **how), named, reads_connectomes
-            ):
+            labelled = {*open_study(folder, **how)[0].table["scan"]}
+            # also those without a label, but not those of other classes
+            every = how if "classes" in how else how | {"label": None}
+            study = open_study(folder, **every)
+            if _lack_at_later_visits(*study, labelled, named, reads_connectomes):
                 baseline = change | {"scans": "baseline"}
                 if check_cohort(folder, **asked | baseline).is_sound:
                     change = baseline
@@ -249,12 +251,13 @@ def suggest_options(  # noqa: C901 (step by step)
 def _lack_at_later_visits(
     listed: ScanList,
     sources: FeatureSources,
+    labelled: set[str],
     features: Sequence[str],
     reads_connectomes: bool,
 ) -> bool:
     """Return whether most visits after the first lack a label, or what is read."""
     is_later = listed.table["participant"].duplicated().to_numpy()
-    is_lacking = listed.table["label"].isna().to_numpy(copy=True)
+    is_lacking = ~listed.table["scan"].isin(labelled).to_numpy()
     for name in features:
         if name == STRENGTH:
             continue
