@@ -433,6 +433,15 @@ READING = (
     Option("reference", "", TEXT, takes="reading", stored_model="fixed"),
 )
 
+OVERWRITE = Option(
+    "overwrite",
+    "--overwrite",
+    YES_NO,
+    "replace what stands there, also of another study",
+    takes="study",
+    changes_results=False,
+)
+
 # Options of run_study.
 MERGE_CLASSES = Option(
     "merged_classes",
@@ -515,7 +524,7 @@ JOBS = Option(
 STUDYING = (
     Option("baselines", "", YES_NO, takes="study"),
     Option("title", "", TEXT, takes="study", changes_results=False),
-    Option("overwrite", "", YES_NO, takes="study", changes_results=False),
+    OVERWRITE,
 )
 
 # Options of LSAPClassifier; preset and seed are also those of run_study.
@@ -652,6 +661,7 @@ DEMO = (
     EPOCHS,
     Option("n_starts", "--starts", WHOLE_NUMBER, "of each fit", "N"),
     JOBS,
+    OVERWRITE,
 )
 SIMULATE = (
     Option("out", "OUT", FOLDER, "folder to write"),
@@ -722,6 +732,13 @@ IMPORT_ADNI = (
         "what descriptions of it say, such as fdg=Coreg,_Avg",
         "NAME=WORDS",
         is_repeatable=True,
+    ),
+    Option(
+        "skip_faulty",
+        "--skip-faulty",
+        YES_NO,
+        "leave out and list what the tables say and cannot be used, for example two "
+        "diagnoses of one visit or unknown words",
     ),
 )
 BUILD = (
@@ -814,6 +831,7 @@ REPORT = (
         "write every figure there for manuscripts: PDF",
         "FOLDER",
     ),
+    OVERWRITE,
 )
 NODES = (
     Option("dataset", "DATASET", TEXT, "such as cora"),
@@ -860,7 +878,12 @@ COMMANDS: dict[str, tuple[Group, ...]] = {
         Group("evaluation", (MODELS, *FOLDS, REPEATS, SPLITS, PERMUTATIONS, *STEPS)),
         Group(
             "output",
-            (replace(OUT_FOLDER, help="results", is_required=True), JOBS, CONFIG),
+            (
+                replace(OUT_FOLDER, help="results", is_required=True),
+                OVERWRITE,
+                JOBS,
+                CONFIG,
+            ),
         ),
     ),
     "report": (Group("options", REPORT),),
@@ -869,7 +892,11 @@ COMMANDS: dict[str, tuple[Group, ...]] = {
         Group("model", (*MODEL, KERNEL, *STEPS)),
         Group(
             "output",
-            (replace(OUT_FILE, help="the model's file", is_required=True), CONFIG),
+            (
+                replace(OUT_FILE, help="the model's file", is_required=True),
+                OVERWRITE,
+                CONFIG,
+            ),
         ),
     ),
     "predict": (
@@ -883,6 +910,7 @@ COMMANDS: dict[str, tuple[Group, ...]] = {
                     help="table to write (.csv, .tsv); it names people",
                     is_required=True,
                 ),
+                OVERWRITE,
             ),
         ),
         Group(

@@ -23,6 +23,7 @@ from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.cross_validation import suit_model
 from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import CohortError, ParameterError, check_choice, listed
+from brainlsap.files import check_outputs
 from brainlsap.graph.summary import find_unlike, learn_kind
 from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
 from brainlsap.model.storage import CLASSIFIERS
@@ -45,6 +46,7 @@ def fit_model(
     *,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
+    overwrite: bool = False,
 ) -> LSAPClassifier:
     """Fit a model on all scans of a cohort and store it.
 
@@ -56,12 +58,14 @@ def fit_model(
     cohort : Cohort
         The people to learn from.
     out : str or Path
-        The model's file (safetensors); an existing one is replaced.
+        The model's file (safetensors).
     model : LSAPClassifier, optional
         Not fitted; by default with its own settings.
     harmonize, regress_out
         As for :func:`brainlsap.run_study`. New people need the same columns, and of
         `harmonize` age and sex, too, where the cohort has them: ComBat preserves these.
+    overwrite : bool
+        Whether an existing file may be replaced; never one that the cohort came from.
 
     Returns
     -------
@@ -72,9 +76,12 @@ def fit_model(
     Raises
     ------
     BrainlsapError
-        Where the cohort or a setting cannot be used; nothing is written then.
+        Where the cohort or a setting cannot be used, or the file is there already;
+        nothing is written then.
     """
     check_cohort_given(cohort)
+    source = cohort.provenance.get("folder")
+    check_outputs([out], inputs=[source], overwrite=overwrite)
     model = LSAPClassifier(random_state=0) if model is None else model
     check_choice("model", type(model).__name__, CLASSIFIERS)
     suit_model(model, cohort)

@@ -100,7 +100,7 @@ figure.savefig(figures / "05_scales_at_quarters.png", dpi=110)
 # region names, classes and versions; people who do not fit are refused.
 
 # %%
-fit_model(cohort, "model.safetensors", LSAPClassifier(**brief))
+fit_model(cohort, "model.safetensors", LSAPClassifier(**brief), overwrite=True)
 stored = load_model("model.safetensors")
 new = make_cohort(6, atlas="desikan82", random_state=9)
 table = predict_people(stored, new)

@@ -264,6 +264,8 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
             "subcortex": subcortex,
             "brainlsap": __version__,
             "asked": json.loads(json.dumps(asked, default=str)),
+            # for reports that are passed on
+            "shareable_notes": study.shareable_notes,
         },
         truth=truth,
     )
@@ -315,14 +317,13 @@ def open_study(
         if not (s is tables[0] or s.values or s.facts.empty or s.has(label))
     )
     if files.longer:
-        whose = listed((f"{own} ({name})" for name, own in files.longer.items()), 3)
-        # a report cuts off what stands behind "files or folders of", here and below
-        what = f"FreeSurfer: longer names taken for files or folders of {whose}"
-        study.notes.append(what)
+        subjects = [f"{own} ({name})" for name, own in files.longer.items()]
+        text = "FreeSurfer: longer names taken for files or folders of"
+        study.note_names(text, subjects, 3)
     people_there = {person for person, _ in files.files} | {*files.subjects}
     if spare := sorted(people_there - {*known}):
-        note = f"not in {path.name}, left out: files or folders of {listed(spare, 5)}"
-        study.notes.append(note)
+        text = f"not in {path.name}, left out: files or folders of"
+        study.note_names(text, spare, 5)
     if spare and people_there.isdisjoint(known):
         sources.unmatched = (
             f"{path.name}: nobody in it has files; its ids are such as "
