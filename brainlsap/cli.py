@@ -52,6 +52,9 @@ DATA = """
 # of people to be predicted
 UNLABELLED = re.sub(r"(\n--label COLUMN  ).*\n.*", r"\1to write beside, if known", DATA)
 UNLABELLED = re.sub(r" \(default[^)]*\)(?<!all\))", "", UNLABELLED)
+PRIOR = """
+--class-prior SHARES  of classes, which probabilities assume: training (default),
+    balanced, or such as CN=0.8,AD=0.2"""
 CLASSES = """
 --merge-classes HOW  5-to-3, 5-to-2, cn-or-ad, early-or-late, or well=CN+SMC,ill=AD"""
 MODEL = """
@@ -98,6 +101,21 @@ def window(text: str) -> tuple[float, ...]:
     return tuple(float(part) for part in text.split(","))
 
 
+def class_shares(text: str) -> str | dict[str, float]:
+    """Parse training, balanced or CLASS=SHARE,CLASS=SHARE."""
+    if "=" not in text:
+        return text
+    shares = {}
+    for part in comma_list(text):
+        name, _, share = part.rpartition("=")
+        try:
+            shares[name.strip()] = float(share)
+        except ValueError:
+            message = f"must be training, balanced or CN=0.8,AD=0.2; got {text!r}"
+            raise argparse.ArgumentTypeError(message) from None
+    return shares
+
+
 def whole_number(text: str) -> int:
     """Parse a number that is not negative."""
     if not text.isdecimal():
@@ -111,6 +129,7 @@ READ_AS = {
     "X": float,
     "NAMES": comma_list,
     "NAME=WORDS": pair,
+    "SHARES": class_shares,
     "START,END": window,
 }
 
@@ -492,7 +511,7 @@ def report(results: str, **how: Any) -> None:
     f"""
 data:{STUDY}{DATA}{CLASSES}
 model:{MODEL}
---kernel NAME  chebyshev (default), exact, hermite, laguerre{STEPS}
+--kernel NAME  chebyshev (default), exact, hermite, laguerre{PRIOR}{STEPS}
 output:
 --out FILE  the model's file (required){CONFIG}"""
 )
@@ -500,7 +519,7 @@ def fit(study: str, out: str, **options: Any) -> None:
     """Fit one model on a whole study and store it."""
     data, studying, settings = _configured(options)
     settings |= {"random_state": 0} | _some(studying, "preset random_state")
-    model = brainlsap.LSAPClassifier(**settings)
+    model = brainlsap.LSAPClassifier().set_params(**settings)
     cohort = _load(study, data, studying)
     steps = _some(studying, "harmonize regress_out")
     brainlsap.fit_model(cohort, out, model, **steps)
@@ -511,16 +530,25 @@ def fit(study: str, out: str, **options: Any) -> None:
     f"""
 MODEL  file that fit wrote{STUDY}
 --out FILE  table to write (.csv, .tsv); it names people (required)
+probabilities, by default as in the fit:{PRIOR.replace(" (default)", "")}
 data, by default as in the fit; where files are is said anew:{UNLABELLED}"""
 )
-def predict(model: str, study: str, out: str, **options: Any) -> None:
+def predict(
+    model: str, study: str, out: str, class_prior: Any = None, **options: Any
+) -> None:
     """Predict the classes of new people by a stored model."""
     fitted = brainlsap.model.load_model(model)
     cohort = brainlsap.prediction.read_people(fitted, study, verbose=True, **options)
     print(f"Study: {cohort}")
-    table = brainlsap.predict_people(fitted, cohort)
+    table = brainlsap.predict_people(fitted, cohort, class_prior=class_prior)
     counts = table["predicted"].value_counts().items()
     print("Predicted: " + ", ".join(f"{name} {count}" for name, count in counts))
+    prior = table.attrs["class_prior"].items()
+    shares = ", ".join(f"{name} {share:.1%}" for name, share in prior)
+    print(
+        f"Probabilities (p_) assume these class shares: {shares}. The predicted class "
+        "weighs classes as the fit did, so it can differ from the largest p_."
+    )
     with owner_only():  # it names people
         print(f"Table: {brainlsap.data.write_tsv(table, out)}")
 

@@ -219,9 +219,10 @@ def bootstrap_scores(
 
     .. math:: \sum_b \frac{n_b}{n} |\mathrm{accuracy}_b - \mathrm{confidence}_b|
 
-    over ten bins of the highest probability, is biased upwards in every draw; its
-    interval is that of the draws less their mean excess over the estimate, from 0 up.
-    Proportions of 0 or 1, of which every draw is the same, have Wilson's interval.
+    over ten bins of the probability of the predicted class, is biased upwards in every
+    draw; its interval is that of the draws less their mean excess over the estimate,
+    from 0 up. Proportions of 0 or 1, of which every draw is the same, have Wilson's
+    interval.
 
     Parameters
     ----------

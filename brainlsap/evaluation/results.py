@@ -285,6 +285,28 @@ class Evaluation:
             self.cohort.classes_ordered,
         )
 
+    def class_priors(self) -> dict[str, Any]:
+        """Return what the probabilities of each model assume of class shares.
+
+        The `class_prior` of models that have one and give probabilities: "training",
+        "balanced", or shares by class. Scores of probabilities (Brier score,
+        calibration) are computed with it.
+        """
+        columns = [f"p_{name}" for name in self.cohort.classes]
+        has_probability = (
+            self.predictions.set_index("model")[columns].notna().any(axis=1)
+        )
+        has_probability = has_probability.groupby(level=0).any()
+        priors: dict[str, Any] = {}
+        for name, text in (
+            self.fits.groupby("model", sort=False)["settings"].first().items()
+        ):
+            for key, value in json.loads(text).items():
+                is_prior = key.rsplit("__")[-1] == "class_prior"
+                if is_prior and has_probability.get(name, False):
+                    priors[str(name)] = value
+        return priors
+
     def summary(self) -> pd.DataFrame:
         """Return model, role, score, mean and s.d. over folds, n_folds, n_failed.
 

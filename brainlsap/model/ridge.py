@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from brainlsap.arrays import check_groups
+from brainlsap.class_prior import TRAINING, ClassPrior
 from brainlsap.exceptions import check_at_least, check_choice
 from brainlsap.graph import EXPANSIONS, Preparation, choose_degree, normalized_laplacian
 from brainlsap.model.inputs import PackedClassifier, all_equal, check_packed
@@ -524,6 +525,9 @@ class LSAPRidgeClassifier(PackedClassifier):
         What becomes of the edges that stay.
     connectome : {"own", "covariance"}, optional
         As of :class:`LSAPClassifier`.
+    class_prior : {"training", "balanced"} or dict of class to share
+        Class shares that `predict_proba` assumes: those of the training scans,
+        equal ones, or your own. `predict` does not depend on it.
     random_state : int, optional
         Seed of the draws; None counts as 0.
 
@@ -531,6 +535,9 @@ class LSAPRidgeClassifier(PackedClassifier):
     ----------
     classes_ : array of shape (n_classes,)
         Sorted; `stages_` has them in order of stage.
+    class_prior_, training_shares_ : arrays of shape (n_classes,)
+        Class shares that `predict_proba` assumes, and those of the training scans,
+        in the order of `classes_`.
     chosen_ : {"none", "one", "regions"}
     evidence_ : dict of str to float
         Log evidence of every rung, in nats.
@@ -545,7 +552,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         form; what probabilities are calibrated on.
     fit_report_ : dict
         `chosen`, `evidence`, `common_scale`, `spread` of log scales, `ridge`,
-        `ordered`.
+        `ordered`, `class_prior`.
 
     Examples
     --------
@@ -566,6 +573,7 @@ class LSAPRidgeClassifier(PackedClassifier):
     threshold: float = 0.0
     weights: str = "weighted"
     connectome: str | None = None
+    class_prior: ClassPrior = TRAINING
     random_state: int | None = None
 
     def fit(
@@ -595,6 +603,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         check_at_least("max_scale", self.max_scale, 0.1)
         codes = self._learn_classes(y, len(X), self.classes)
         people = check_groups(groups, len(X), "the left-out scores")
+        self._learn_prior(y, is_balanced=True)
         terms, B = self._learn_terms(X, people)
         ordered = self.classes is not None
         targets = _targets(codes, ordered)
@@ -626,6 +635,7 @@ class LSAPRidgeClassifier(PackedClassifier):
                 "spread": fit.spread,
                 "ridge": fit.ridge,
                 "ordered": ordered,
+                "class_prior": self._prior_report(),
             }
             found = _regress(evidence, fit, person)
             model.left_out_scores_, model.coefficients_, model.intercept_ = found
@@ -669,7 +679,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         return scores + self.intercept_
 
     def log_odds(self, scores: np.ndarray) -> np.ndarray:
-        """Return log-probabilities of the classes, up to a constant, of scores.
+        """Return log-probabilities of equally common classes, up to a constant.
 
         `scores` (n_scans, n_targets) are of :meth:`decision_scores`, or the left-out
         ones of the training scans; the result is (n_scans, n_classes), classes in
@@ -679,9 +689,12 @@ class LSAPRidgeClassifier(PackedClassifier):
         return -np.einsum("nck,kl,ncl->nc", apart, self.precision_, apart) / 2
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return the probability of every class in `classes_`, a row a scan."""
-        found = softmax(self.log_odds(self.decision_scores(X)), axis=1)
-        return found[:, self.stages_.argsort()]
+        """Return the probability of every class in `classes_`, a row a scan.
+
+        Classes have the shares `class_prior_`.
+        """
+        balanced = softmax(self.log_odds(self.decision_scores(X)), axis=1)
+        return self._assume_prior(balanced[:, self.stages_.argsort()])
 
 
 @threadpool_limits.wrap(limits=1)

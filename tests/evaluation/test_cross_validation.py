@@ -192,7 +192,7 @@ def saved_bytes(evaluation, folder):
 
 
 def test_a_study_that_was_stopped_continues_to_the_same_bytes(small_cohort, tmp_path):
-    models = make_models("LSAP-C", n_epochs=2, n_starts=1, initial_scale=1.0)
+    models = make_models("LSAP-C", n_epochs=2, n_starts=1, start="constant")
     models["prior"] = (DummyClassifier(), "baseline")
     asked = {"cohort": small_cohort, "cv": 2, "baselines": False}
     whole = cross_validate(models, **asked)
@@ -232,7 +232,7 @@ def test_another_seed_label_model_or_covariate_is_computed_anew(small_cohort, tm
 
 
 def test_the_number_and_kind_of_workers_change_nothing(small_cohort, tmp_path):
-    models = make_models("LSAP-C", n_epochs=2, n_starts=1, initial_scale=1.0)
+    models = make_models("LSAP-C", n_epochs=2, n_starts=1, start="constant")
     one = cross_validate(models, small_cohort, 2, baselines=False)
     with parallel_config("threading", n_jobs=2):
         threads = cross_validate(models, small_cohort, 2, baselines=False)

@@ -38,7 +38,7 @@ PLANTED, UNMEASURED = 3, 5
 STAGES = ("CN", "SMC", "MCI", "AD")
 # thirty steps of at most 0.1 do not come to the largest scale
 SMALL = {
-    "initial_scale": 1.0,
+    "start": "constant",
     "max_scale": 4.5,
     "scale_step": 5.0,
     "hidden_units": 3,
@@ -257,7 +257,7 @@ def test_scale_path_leads_from_the_start_to_what_was_learned(scans):
 
 def test_scales_start_at_those_of_highest_evidence():
     scans = draw_scans(n_people=40)
-    given = {"initial_scale": None, "n_epochs": 2}
+    given = {"start": "ridge", "n_epochs": 2}
     for mode in ("region", "global", "frozen"):
         model = fit(scans, scale_mode=mode, **given)
         ridge = LSAPRidgeClassifier(
@@ -276,7 +276,7 @@ def test_scales_start_at_those_of_highest_evidence():
 
 def test_no_ridge_tells_constant_inputs_the_features():
     scans = draw_scans(n_people=40)
-    model = fit(scans, initial_scale=None, inputs="constant", n_epochs=2)
+    model = fit(scans, start=None, inputs="constant", n_epochs=2)
     W, features = unpack(scans.X)
     others = pack(W, np.random.default_rng(1).normal(size=features.shape))
     assert_array_equal(model.predict_proba(scans.X), model.predict_proba(others))
