@@ -21,7 +21,7 @@ ClassPrior = str | Mapping[Any, float]
 _TOLERANCE = 0.01
 
 
-def class_shares(y: Sequence) -> np.ndarray:
+def class_shares(y: Sequence | np.ndarray) -> np.ndarray:
     """Return the share of every class among scans, in the order of sorted classes.
 
     Examples
@@ -124,10 +124,11 @@ class ClassPriorMixin:
         Shares among the scans of the training.
     """
 
-    class_prior: Any
     classes_: Any
 
-    def _learn_prior(self, y: Sequence, is_balanced: bool) -> None:
+    def _learn_prior(
+        self, y: Sequence | np.ndarray, class_prior: ClassPrior, *, is_balanced: bool
+    ) -> None:
         """Learn class shares; `is_balanced` says that all classes weighed alike."""
         self.training_shares_ = class_shares(y)
         self.learned_prior_ = self.training_shares_
@@ -135,7 +136,7 @@ class ClassPriorMixin:
             equal = np.full(len(self.classes_), 1 / len(self.classes_))
             self.learned_prior_ = equal
         self.class_prior_ = resolve_class_prior(
-            self.class_prior, self.classes_, self.training_shares_
+            class_prior, self.classes_, self.training_shares_
         )
 
     def _assume_prior(self, probability: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.metaestimators import available_if
 
 from brainlsap.arrays import check_groups, pack, unpack
-from brainlsap.class_prior import TRAINING, ClassPrior, ClassPriorMixin
+from brainlsap.class_prior import BALANCED, TRAINING, ClassPrior, ClassPriorMixin
 from brainlsap.data.covariates import KEY_COLUMNS, has_groups
 from brainlsap.evaluation.confounds import (
     MOST_GROUPS,
@@ -112,9 +112,10 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         Regional features; log(1 + w) of the connectome's edges; or what can be told
         without looking at any region: `covariates` (but the keys and renamings of the
         label), total edge weight and density.
-    class_prior : {"training", "balanced"} or dict of class to share
+    class_prior : {"training", "balanced"} or dict of class to share, optional
         As of :class:`brainlsap.LSAPClassifier`: what probabilities assume, whichever
-        class weights were chosen.
+        class weights were chosen (:func:`make_models` sets "training"). By default
+        probabilities are those of the chosen weights.
 
     Attributes
     ----------
@@ -130,7 +131,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
     n_inner_folds: int = 3
     random_state: int = 0
     reads: str = "features"
-    class_prior: ClassPrior = TRAINING
+    class_prior: ClassPrior | None = None
 
     def fit(
         self,
@@ -171,7 +172,11 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         linear.set_params(C=C, class_weight=class_weight)
         self.model_ = make_pipeline(standardizer(reads), linear).fit(values, y)
         self.classes_ = self.model_.classes_
-        self._learn_prior(y, class_weight == "balanced")
+        is_balanced = class_weight == "balanced"
+        prior = self.class_prior
+        if prior is None:
+            prior = BALANCED if is_balanced else TRAINING
+        self._learn_prior(y, prior, is_balanced=is_balanced)
         chosen = {"C": C, "class_weight": class_weight or "none"}
         chosen |= {"covariates": [*getattr(self, "design_", ())]}
         self.fit_report_ = chosen | {"inner_balanced_accuracy": score}

@@ -293,18 +293,15 @@ class Evaluation:
         calibration) are computed with it.
         """
         columns = [f"p_{name}" for name in self.cohort.classes]
-        has_probability = (
-            self.predictions.set_index("model")[columns].notna().any(axis=1)
-        )
-        has_probability = has_probability.groupby(level=0).any()
+        is_known = self.predictions[columns].notna().all(axis=1)
+        has_probability = is_known.groupby(self.predictions["model"]).any()
         priors: dict[str, Any] = {}
-        for name, text in (
-            self.fits.groupby("model", sort=False)["settings"].first().items()
-        ):
-            for key, value in json.loads(text).items():
-                is_prior = key.rsplit("__")[-1] == "class_prior"
-                if is_prior and has_probability.get(name, False):
-                    priors[str(name)] = value
+        for model, fits in self.fits.groupby("model", sort=False):
+            settings = json.loads(fits["settings"].iloc[0])
+            for key, prior in settings.items():
+                is_prior = key.rsplit("__")[-1] == "class_prior" and prior is not None
+                if is_prior and has_probability.get(model, False):
+                    priors[str(model)] = prior
         return priors
 
     def summary(self) -> pd.DataFrame:

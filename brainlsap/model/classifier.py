@@ -39,6 +39,8 @@ _RIDGE_SHARE = 0.5
 class GraphClassifier(PackedClassifier):
     """What LSAP and the networks it is compared with share; see the subclasses."""
 
+    class_prior: ClassPrior
+
     def settings(self) -> dict[str, Any]:
         """Return every setting of a fit by name, with those of the preset.
 
@@ -82,7 +84,8 @@ class GraphClassifier(PackedClassifier):
         codes = self._learn_classes(y, len(X), classes, settings.head)
         watched = "the slice that stops training early" if settings.patience else None
         groups = check_groups(groups, len(X), watched)
-        self._learn_prior(y, settings.class_weight == "balanced")
+        is_balanced = settings.class_weight == "balanced"
+        self._learn_prior(y, self.class_prior, is_balanced=is_balanced)
         how = groups, settings.preparing(), settings.standardize
         connectomes, features = self._learn_inputs(X, *how)
         self.settings_ = settings

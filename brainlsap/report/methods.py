@@ -234,7 +234,7 @@ def training_text(evaluation: Evaluation) -> str:
         "first values: "
         f"{'; '.join(told)}. Where all began at one value, the map is what training "
         "did; elsewhere scales began as the most probable ones of a ridge in the same "
-        "fold (not means over draws, which the map of the ridge itself has), and the "
+        "fold (not posterior means, which the map of the ridge itself has), and the "
         "map is the more that of the start, the fewer were moved."
     )
 
