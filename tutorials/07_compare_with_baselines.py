@@ -44,7 +44,9 @@ print(table_text(score_table(evaluation), "markdown"))
 # not there.
 
 # %%
-print(compare_models(evaluation).round(3).to_string(index=False))
+tests = compare_models(evaluation)
+print(tests.round(3).to_string(index=False))
+assert (tests["p_holm"] >= tests["p_value"]).all()
 
 # %% [markdown]
 # Intervals over people answer another question than the s.d. over folds: how the score
