@@ -387,7 +387,12 @@ def fit(study: str, out: str, overwrite: bool = False, **options: Any) -> None:
 
 @command
 def predict(
-    model: str, study: str, out: str, overwrite: bool = False, **options: Any
+    model: str,
+    study: str,
+    out: str,
+    overwrite: bool = False,
+    class_prior: Any = None,
+    **options: Any,
 ) -> None:
     """Predict the classes of new people by a stored model."""
     others = [*options.get("derivatives", ()), *options.values()]
@@ -395,9 +400,15 @@ def predict(
     fitted = brainlsap.model.load_model(model)
     cohort = brainlsap.prediction.read_people(fitted, study, verbose=True, **options)
     print(f"Study: {cohort}")
-    table = brainlsap.predict_people(fitted, cohort)
+    table = brainlsap.predict_people(fitted, cohort, class_prior=class_prior)
     counts = table["predicted"].value_counts().items()
     print("Predicted: " + ", ".join(f"{name} {count}" for name, count in counts))
+    prior = table.attrs["class_prior"].items()
+    shares = ", ".join(f"{name} {share:.1%}" for name, share in prior)
+    print(
+        f"Probabilities (p_) assume these class shares: {shares}. The predicted class "
+        "weighs classes as the fit did, so it can differ from the largest p_."
+    )
     with owner_only():  # it names people
         print(f"Table: {brainlsap.data.write_tsv(table, out)}")
 

@@ -147,6 +147,22 @@ def _parse_pair(text: str) -> tuple[str, str]:
     return name, words
 
 
+def _convert_shares(value: Any) -> str | dict[str, float]:
+    if isinstance(value, dict):
+        return {name: _convert_number(share) for name, share in value.items()}
+    return _parse_shares(_convert_text(value))
+
+
+def _parse_shares(text: str) -> str | dict[str, float]:
+    if "=" not in text:
+        return text
+    shares = {}
+    for part in _split_names(text):
+        name, _, share = part.rpartition("=")
+        shares[name.strip()] = _parse_number(share)
+    return shares
+
+
 TEXT = Kind("text", _convert_text, str)
 FILE = Kind("the path of a file, as text", _convert_text, str)
 FOLDER = Kind("the path of a folder, as text", _convert_text, str)
@@ -175,6 +191,11 @@ MERGED_CLASSES = Kind(
     str,
 )
 PAIR = Kind("NAME=WORDS", _convert_text, _parse_pair)
+SHARES = Kind(
+    "training, balanced, or a share for each class (CN=0.8,AD=0.2)",
+    _convert_shares,
+    _parse_shares,
+)
 
 
 @dataclass(frozen=True)
@@ -581,7 +602,17 @@ KERNEL = Option(
     "NAME",
     takes="model",
 )
+CLASS_PRIOR = Option(
+    "class_prior",
+    "--class-prior",
+    SHARES,
+    "of classes, which probabilities assume: training (default), balanced, or such as "
+    "CN=0.8,AD=0.2",
+    "SHARES",
+    takes="model",
+)
 TRAINING = (
+    Option("start", "", TEXT, choices=("ridge", "constant"), takes="model"),
     Option(
         "scale_mode",
         "",
@@ -628,6 +659,7 @@ CONFIGURABLE = (
     *STUDYING,
     *MODEL,
     KERNEL,
+    CLASS_PRIOR,
     *TRAINING,
 )
 """Every option that may stand in a file of settings."""
@@ -889,7 +921,7 @@ COMMANDS: dict[str, tuple[Group, ...]] = {
     "report": (Group("options", REPORT),),
     "fit": (
         Group("data", (STUDY, *DATA, MERGE_CLASSES)),
-        Group("model", (*MODEL, KERNEL, *STEPS)),
+        Group("model", (*MODEL, KERNEL, CLASS_PRIOR, *STEPS)),
         Group(
             "output",
             (
@@ -912,6 +944,10 @@ COMMANDS: dict[str, tuple[Group, ...]] = {
                 ),
                 OVERWRITE,
             ),
+        ),
+        Group(
+            "probabilities, by default as in the fit",
+            (replace(CLASS_PRIOR, help=CLASS_PRIOR.help.replace(" (default)", "")),),
         ),
         Group(
             "data, by default as in the fit; where files are is said anew",

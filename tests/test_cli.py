@@ -34,7 +34,7 @@ def study(tmp_path_factory):
 def config(tmp_path_factory):
     """Settings that make a fit brief; only to be read."""
     path = tmp_path_factory.mktemp("config") / "study.toml"
-    text = 'n_starts = 1\n[model]\ninitial_scale = 1\n[data]\nlabel="group"\n'
+    text = 'n_starts = 1\n[model]\nstart = "constant"\n[data]\nlabel="group"\n'
     path.write_text(text + '[study]\nleave_out="site"\n')
     return path
 

@@ -27,6 +27,7 @@ from threadpoolctl import threadpool_limits
 
 import brainlsap
 from brainlsap.arrays import pack
+from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.data.cohort import Cohort, check_cohort_given
 from brainlsap.evaluation.confounds import Deconfounder, adjust_features
 from brainlsap.evaluation.leakage import audit
@@ -79,8 +80,9 @@ def cross_validate(
     ----------
     model : classifier, or mapping of str to classifier or (classifier, role)
         Scikit-learn classifiers over the packed array of :meth:`.Cohort.to_array`, or
-        what :func:`make_models` returns. The predicted class is the one of highest
-        probability, or of highest decision value.
+        what :func:`make_models` returns. Classifiers of this package predict the
+        likeliest class where classes weigh as in the fit, whatever their
+        `class_prior`; others the class of highest probability, or decision value.
     cohort : Cohort
         The scans.
     cv : int, splitter or iterable of (train, test)
@@ -429,6 +431,7 @@ def _class_answers(
     NaN where the model does not give them.
     """
     names = [str(name) for name in model.classes_]
+    inner = _inner_model(model)
     kind, unseen = "", 0.0  # what a class gets that was not among the training
     if hasattr(model, "predict_proba"):
         asked = signature(model.predict_proba).parameters
@@ -447,7 +450,11 @@ def _class_answers(
             f"{type(model).__name__} predicts NaN; expected finite probabilities of "
             f"the classes {', '.join(classes)}."
         )
-    answers = values.idxmax(axis=1).to_frame("predicted")
+    predicted = values.idxmax(axis=1)
+    if kind == "p" and isinstance(inner, ClassPriorMixin):
+        chosen = np.array(names, dtype=object)[inner.choose_classes(told)]
+        predicted = pd.Series(chosen, covariates.index)
+    answers = predicted.to_frame("predicted")
     for one in "pd":
         given = values if one == kind else values * np.nan
         answers = answers.join(given.add_prefix(f"{one}_"))

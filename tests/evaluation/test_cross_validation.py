@@ -258,7 +258,7 @@ def saved_bytes(evaluation, folder):
 
 
 def test_a_study_that_was_stopped_continues_to_the_same_bytes(small_cohort, tmp_path):
-    models = make_models("LSAP-C", n_epochs=2, n_starts=1, initial_scale=1.0)
+    models = make_models("LSAP-C", n_epochs=2, n_starts=1, start="constant")
     models["prior"] = (DummyClassifier(), "baseline")
     asked = {"cohort": small_cohort, "cv": 2, "baselines": False}
     whole = cross_validate(models, **asked)
@@ -298,7 +298,7 @@ def test_another_seed_label_model_or_covariate_is_computed_anew(small_cohort, tm
 
 
 def test_the_number_and_kind_of_workers_change_nothing(small_cohort, tmp_path):
-    models = make_models("LSAP-C", n_epochs=2, n_starts=1, initial_scale=1.0)
+    models = make_models("LSAP-C", n_epochs=2, n_starts=1, start="constant")
     one = cross_validate(models, small_cohort, 2, baselines=False)
     with parallel_config("threading", n_jobs=2):
         threads = cross_validate(models, small_cohort, 2, baselines=False)
@@ -400,3 +400,27 @@ def test_without_connectomes_networks_are_made_of_features(small_cohort):
     assert found.fits["settings"].str.contains("covariance").all()
     own = suit_model(models["LSAP-C"][0].set_params(connectome="own"), cohort)
     assert own.connectome == "own"
+
+
+def test_scores_of_probabilities_name_the_class_shares_that_they_assume(small_cohort):
+    models = make_models(["ridge without network", "majority class"])
+    even = make_models("ridge without network", class_prior="balanced")
+    models["even"] = even["ridge without network"]
+    evaluation = cross_validate(models, small_cohort, cv=2, baselines=False)
+    priors = {"ridge without network": "training", "even": "balanced"}
+    assert evaluation.class_priors() == priors
+    rows = {
+        name: part.reset_index(drop=True)
+        for name, part in evaluation.predictions.groupby("model")
+    }
+    ridge, even = rows["ridge without network"], rows["even"]
+    assert ridge["predicted"].equals(even["predicted"])
+    columns = [f"p_{name}" for name in small_cohort.classes]
+    assert (ridge[columns] - even[columns]).abs().to_numpy().max() > 0.01
+    # those with equal shares are of the predicted class
+    largest = even[columns].idxmax(axis=1).str.removeprefix("p_")
+    assert largest.equals(even["predicted"].astype(largest.dtype))
+    # the confidence is that of the predicted class, not the largest of all
+    predictions = evaluation.as_predictions(ridge)
+    expected = [row[f"p_{row['predicted']}"] for _, row in ridge.iterrows()]
+    np.testing.assert_allclose(predictions.confidence(), expected)
