@@ -47,7 +47,8 @@ DATA = """
 --derivatives FOLDER...  results of other programs; may be repeated
 --pattern PATTERN  of connectome files, such as '*_count.csv'
 --labels FILE  names of the rows of unnamed matrices
---row-order NAME  of unnamed rows: atlas, labels, mrtrix, micapipe, freesurfer
+--row-order NAME  of unnamed rows: atlas, labels, mrtrix, ukbiobank, micapipe, enigma
+    ... (a refusal lists those that fit)
 --negative refuse|drop|absolute  weights of connectomes below 0 (default: refuse)"""
 # of people to be predicted
 UNLABELLED = re.sub(r"(\n--label COLUMN  ).*\n.*", r"\1to write beside, if known", DATA)

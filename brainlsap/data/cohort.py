@@ -16,6 +16,7 @@ from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import read_connectome, settle_negative
 from brainlsap.data.covariates import CODES, KEY_COLUMNS, find_faults
 from brainlsap.data.find_files import bare_id
+from brainlsap.data.order_check import check_arrays
 from brainlsap.data.participants import (
     UNLABELLED,
     find_absent,
@@ -182,6 +183,9 @@ class Cohort:
             `covariates` differ from each other or from `groups`.
         RegionNameError
             Where names of columns are not those of all regions.
+        FileFormatError
+            Where connectomes without names fit another order of rows than that of the
+            atlas clearly better; name the rows of DataFrames then.
 
         Examples
         --------
@@ -221,6 +225,7 @@ class Cohort:
             notes = [*dict.fromkeys(note for one in read for note in one.notes)]
         else:
             W = _as_numbers("connectomes", frames)
+            check_arrays(W, atlas)
             W, notes = settle_negative(W, negative)
         names = [feature_names] if isinstance(feature_names, str) else feature_names
         tables: dict[str, Any] = {"features": features}
