@@ -610,7 +610,17 @@ def _matrices_of_scans(
     stack: np.ndarray, arrays: dict[str, np.ndarray]
 ) -> list[RawMatrix]:
     """Return the matrices of an array of three axes, with all lists beside it."""
-    if stack.shape[1] != stack.shape[2]:  # MATLAB has scans last
+    n_first, n_rows, n_last = stack.shape
+    is_last = n_rows != n_last  # MATLAB has scans last
+    if n_first == n_rows == n_last:  # as many scans as regions
+        scans_last = np.moveaxis(stack, 2, 0)
+        is_last = _are_connectomes(scans_last)
+        if is_last == _are_connectomes(stack):
+            raise FileFormatError(
+                f"an array of {n_first} x {n_rows} x {n_last} does not say which axis "
+                "is that of scans. Write one file for each scan."
+            )
+    if is_last:
         stack = np.moveaxis(stack, 2, 0)
     lists = {
         key: NameList(names, value.dtype.kind in "USO")
@@ -618,6 +628,14 @@ def _matrices_of_scans(
         if (names := _names_in(value, numbers_count=True))
     }
     return [RawMatrix(values, lists=lists) for values in stack]
+
+
+def _are_connectomes(stack: np.ndarray) -> bool:
+    """Return whether all matrices are symmetric, or have one triangle only."""
+    turned = stack.swapaxes(1, 2)
+    if np.array_equal(stack, turned):
+        return True
+    return not np.triu(stack, 1).any() or not np.tril(stack, -1).any()
 
 
 def _names_in(value: np.ndarray, numbers_count: bool) -> tuple[str, ...]:

@@ -308,8 +308,8 @@ def _find_contradiction(group: _Group, atlas: Atlas) -> str:
     if not rows.names:
         measured = {order: measure_order(values, order, atlas) for order in orders}
         best_first = sorted(orders, key=lambda order: _strength(measured[order]))[::-1]
-        figures = {order: f"; {measured[order]}".rstrip("; ") for order in best_first}
-        return describe_size(values, atlas, figures=figures)
+        texts = {order: f"; {measured[order]}".rstrip("; ") for order in best_first}
+        return describe_size(values, atlas, figures=texts)
     others = [*orders, *_shifted(rows)]
     better = [order for order in others if prefers(values, order, rows, atlas)]
     if not better:

@@ -186,3 +186,19 @@ def test_region_names_win_over_an_index(numbered, suffix, first):
     save_stack(folder / f"W{suffix}", W=stored, ids=ids, **both)
     with pytest.raises(CohortError, match="'names' and 'region_names' name the rows"):
         load(folder, f"W{suffix}")
+
+
+def test_as_many_scans_as_regions(tmp_path):
+    """The axis of scans is that along which matrices are symmetric."""
+    people = [f"sub-{i:02d}" for i in range(1, 83)]
+    rows = {"participant_id": people, "diagnosis": ["a", "b"] * 41}
+    pd.DataFrame(rows).to_csv(tmp_path / "participants.csv", index=False)
+    W = np.random.default_rng(0).poisson(5, (82, 82, 82)) + 1.0
+    W = W + W.transpose(0, 2, 1)
+    for stack in (W, np.moveaxis(W, 0, 2)):
+        np.savez(tmp_path / "W.npz", W=stack, ids=people)
+        cohort = load(tmp_path, "W.npz", row_order="atlas")
+        np.testing.assert_array_equal(cohort.connectomes, W)
+    np.savez(tmp_path / "W.npz", W=np.ones_like(W), ids=people)
+    with pytest.raises(CohortError, match="does not say which axis"):
+        load(tmp_path, "W.npz", row_order="atlas")
