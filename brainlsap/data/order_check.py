@@ -307,7 +307,9 @@ def _find_contradiction(group: _Group, atlas: Atlas) -> str:
     orders = fitting_orders(atlas, len(values))
     if not rows.names:
         measured = {order: measure_order(values, order, atlas) for order in orders}
-        best_first = sorted(orders, key=lambda order: _strength(measured[order]))[::-1]
+        best_first = sorted(
+            orders, key=lambda order: _strength(measured[order]), reverse=True
+        )
         texts = {order: f"; {measured[order]}".rstrip("; ") for order in best_first}
         return describe_size(values, atlas, figures=texts)
     others = [*orders, *_shifted(rows)]

@@ -163,7 +163,10 @@ def test_a_matrix_with_a_row_more_than_others_is_refused(tmp_path):
     np.savetxt(path, rows, "%d", ",", header=head, comments="")
     _, (fault,) = faults_of(folder, "desikan82")
     assert fault.startswith("connectomes are in different orders, read in the order")
-    assert "after a first row for label 0 (sub-0003_ses-M00); make them" in fault
+    assert (
+        "after a first row for label 0, by words of its path or first line (sub-0003_"
+        in fault
+    )
 
 
 def test_everything_wrong_is_in_one_list(study, tiny, tmp_path):
