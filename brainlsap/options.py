@@ -425,7 +425,8 @@ DATA = (
         "row_order",
         "--row-order",
         TEXT,
-        "of unnamed rows: atlas, labels, mrtrix, micapipe, freesurfer",
+        "of unnamed rows: atlas, labels, mrtrix, ukbiobank, micapipe, enigma ... (a "
+        "refusal lists those that fit)",
         "NAME",
         takes="reading",
         stored_model="default",
