@@ -4,7 +4,7 @@ Each is a `ValueError`, so that scikit-learn's habits hold; the command line tur
 any of them into one line on standard error and exit code 2.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
@@ -67,13 +67,6 @@ class CohortError(BrainlsapError):
         self.faults = tuple(faults)
         lines = "".join(f"\n  {fault}" for fault in self.faults)
         super().__init__(f"{summary}:{lines}" if lines else summary)
-
-
-def listed(items: Iterable[str], most: int = 20) -> str:
-    """Return items of a list for a message, cut where it is long."""
-    items = list(items)
-    more = f" and {len(items) - most} more" if len(items) > most else ""
-    return ", ".join(items[:most]) + more
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:

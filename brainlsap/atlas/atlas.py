@@ -29,9 +29,9 @@ from brainlsap.exceptions import (
     ParameterError,
     RegionNameError,
     check_choice,
-    listed,
     reading,
 )
+from brainlsap.text import listed
 
 COLUMNS = (
     *("name", "freesurfer_id", "hemisphere", "structure", "annot_name"),

@@ -42,10 +42,10 @@ from brainlsap.data.tables import (
     group_faults,
     is_formula_error,
     is_missing_word,
-    listed,
 )
 from brainlsap.exceptions import CohortError, ParameterError, reading
 from brainlsap.files import replace_when_whole
+from brainlsap.text import listed
 
 NOT_GIVEN = "not given: every scan is a person"
 FORMAT, FORMAT_VERSION = "brainlsap cohort", 2

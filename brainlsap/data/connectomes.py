@@ -19,7 +19,7 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import are_counts, as_text
 from brainlsap.data.row_order import are_numbers, find_names, row_orders
 from brainlsap.data.table_rows import sniff_delimiter, split_cells
-from brainlsap.data.tables import listed, read_lines
+from brainlsap.data.tables import read_lines
 from brainlsap.exceptions import (
     BrainlsapError,
     FileFormatError,
@@ -28,6 +28,7 @@ from brainlsap.exceptions import (
     check_choice,
     reading,
 )
+from brainlsap.text import listed
 
 SYMMETRIZE = ("refuse", "mean", "max")
 NEGATIVE = ("refuse", "drop", "absolute")

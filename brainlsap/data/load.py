@@ -27,7 +27,7 @@ from brainlsap.data.measures import SUBCORTEX, finish, get_measure
 from brainlsap.data.participants import ScanList, list_scans, people_files, read_people
 from brainlsap.data.region_tables import ScanTable, read_sheets
 from brainlsap.data.row_order import read_names
-from brainlsap.data.tables import ADD_IT, group_faults, listed
+from brainlsap.data.tables import ADD_IT, group_faults
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -36,6 +36,7 @@ from brainlsap.exceptions import (
     reading,
 )
 from brainlsap.options import option_names
+from brainlsap.text import listed
 
 STRENGTH = "strength"
 NO_CONNECTOME = "none"

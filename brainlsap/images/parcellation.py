@@ -14,9 +14,9 @@ from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import as_text, split_name
 from brainlsap.data.connectomes import MOST_ABSENT
 from brainlsap.data.row_order import read_labels, row_orders
-from brainlsap.data.tables import listed
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.images.volumes import read_volume
+from brainlsap.text import listed
 
 Labels = str | Path | Mapping[int, str]
 # Largest label that is accepted; larger values are colour codes, not labels.

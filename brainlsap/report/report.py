@@ -16,9 +16,10 @@ import pandas as pd
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
-from brainlsap.exceptions import ParameterError, listed
+from brainlsap.exceptions import ParameterError
 from brainlsap.files import fill_folder, lock_folder, replace_when_whole
 from brainlsap.report.tables import audit_table, feature_text, table_text
+from brainlsap.text import listed
 
 SHAREABLE, PRIVATE, STORED = "report", "private", "evaluation"
 FOLDS = "folds"

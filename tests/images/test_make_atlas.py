@@ -7,8 +7,8 @@ import pytest
 
 from brainlsap.atlas import load_atlas
 from brainlsap.cli import main
-from brainlsap.data import make_atlas
 from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.images import make_atlas
 from brainlsap.images.parcellation import recognize_labels
 
 
