@@ -187,10 +187,10 @@ def _name_labels(
     if names_and_note is not None:
         return names_and_note
     expected = {*atlas.regions["freesurfer_id"], *freesurfer_labels()}
-    unexpected = [label for label in present if label not in expected] or present
+    unknown_labels = [label for label in present if label not in expected] or present
     raise FileFormatError(
         f"{path}: the labels are not known for {atlas.name}: found "
-        f"{listed(map(str, unexpected), 8)}. Expected the atlas' own numbers, "
+        f"{listed(map(str, unknown_labels), 8)}. Expected the atlas' own numbers, "
         "FreeSurfer's (aparc+aseg), the nodes of MRtrix's labelconvert, or (an atlas "
         f"on disk) 1 to {len(atlas)} in its order. Choose the atlas of the image, or "
         "name them in a table of index and name beside it "
