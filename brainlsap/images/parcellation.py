@@ -13,7 +13,7 @@ from scipy.ndimage import find_objects
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import as_text, split_name
 from brainlsap.data.connectomes import MOST_ABSENT
-from brainlsap.data.row_order import read_labels, row_orders
+from brainlsap.data.row_order import fitting_orders, read_labels, row_orders
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.images.volumes import read_volume
 from brainlsap.text import listed
@@ -26,6 +26,12 @@ MAX_LABEL = 1_000_000
 NON_ATLAS_NODES = ("accumbens", "cerebellumcortex")
 # Labels are read as FreeSurfer's if they include at least this share of the regions.
 _MIN_REGION_SHARE = 0.5
+# Smallest share of the variance of label centres that the right order must explain, and
+# its smallest lead over another order.
+_MIN_EXPLAINED_SHARE = 0.8
+_MIN_LEAD = 0.2
+# With fewer regions than this, an affine map explains the centres by chance.
+_MIN_CENTRES = 20
 # Labels that wmparc gives to the white matter below each cortical region.
 _WHITE_MATTER_LABELS = (
     *(range(3000, 3036), range(4000, 4036)),
@@ -84,10 +90,12 @@ def read_label_image(
     values, affine = _read_labels_of_voxels(path)
     counts = np.bincount(values.ravel())
     present = np.flatnonzero(counts[1:]) + 1
-    names, note = _name_labels(path, present.tolist(), atlas, labels)
+    names, note, is_order = _name_labels(path, present.tolist(), atlas, labels)
     positions, absent_regions = _locate_regions(path, names, atlas)
     image = LabelImage(path, values, affine, names, positions, counts, (note,))
     _check_sides(image, atlas)
+    if is_order:
+        _check_order(image, atlas)
     if not absent_regions:
         return image
     absent_note = f"absent from the parcellation: {', '.join(absent_regions)}"
@@ -165,10 +173,71 @@ def _check_sides(image: LabelImage, atlas: Atlas) -> None:
         )
 
 
+def _check_order(image: LabelImage, atlas: Atlas) -> None:
+    """Raise if labels 1, 2 ... lie where another order of rows has its regions."""
+    names = [image.names[label] for label in sorted(image.names)]
+    centres = _label_centres(image)
+    explained = _explained_share(centres, names, atlas)
+    for order in fitting_orders(atlas, len(centres)):
+        other_explained = _explained_share(centres, order.names, atlas)
+        has_lead = other_explained - explained >= _MIN_LEAD
+        if other_explained >= _MIN_EXPLAINED_SHARE and has_lead:
+            raise FileFormatError(
+                f"{image.path}: labels 1 to {len(centres)} do not lie where their "
+                f"regions would be ({explained:.0%} of the variance of places "
+                f"explained), but {order.note.removeprefix('read ')} "
+                f"({other_explained:.0%}). Name the labels by labels=, or by a table "
+                "of index and name beside the image."
+            )
+
+
+def _label_centres(image: LabelImage) -> np.ndarray:
+    """Return the centre of mass of labels 1, 2 ... in mm, NaN for absent labels."""
+    voxels = np.argwhere(image.values > 0)
+    voxel_labels = image.values[tuple(voxels.T)]
+    n_voxels = np.bincount(voxel_labels)[1:, None]
+    sums = [np.bincount(voxel_labels, weights=axis)[1:] for axis in voxels.T]
+    with np.errstate(invalid="ignore"):
+        centres = np.column_stack(sums) / n_voxels
+    return centres @ image.affine[:3, :3].T + image.affine[:3, 3]
+
+
+def _explained_share(centres: np.ndarray, names: Sequence[str], atlas: Atlas) -> float:
+    """Return the share of the variance of centres that an affine map explains.
+
+    The map is from the atlas' coordinates of the regions with these names.
+    """
+    if not {*"xyz"} <= {*atlas.regions}:
+        return 0.0
+    positions = [atlas.find(name) for name in names]
+    is_region = np.array([position is not None for position in positions])
+    rows = np.array([-1 if position is None else position for position in positions])
+    coordinates = atlas.coordinates[rows]
+    is_used = is_region & np.isfinite(coordinates).all(axis=1)
+    is_used &= np.isfinite(centres).all(axis=1)
+    if is_used.sum() < _MIN_CENTRES:
+        return 0.0
+    X = np.column_stack([coordinates[is_used], np.ones(is_used.sum())])
+    y = centres[is_used]
+    residual = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
+    total_variance = np.square(y - y.mean(axis=0)).sum()
+    if total_variance == 0:
+        return 0.0
+    return float(1 - np.square(residual).sum() / total_variance)
+
+
+class LabelNames(NamedTuple):
+    """Names of labels, and where they come from."""
+
+    names: dict[int, str]
+    note: str
+    is_order: bool = False  # labels only count the regions in a known order
+
+
 def _name_labels(
     path: Path, present: list[int], atlas: Atlas, labels: Labels | None
-) -> tuple[dict[int, str], str]:
-    """Return the name of every label in the image, and a note on their source."""
+) -> LabelNames:
+    """Return the name of every label in the image."""
     stem = path.name.removesuffix(".gz").removesuffix(".nii")
     sidecar = path.with_name(f"{stem}.tsv")
     if labels is None and sidecar.is_file():
@@ -182,10 +251,10 @@ def _name_labels(
                 f"{listed(nameless, 8)}, which it holds. Add them, or make them 0."
             )
         names = {label: name_of_label[label] for label in present}
-        return names, "labels named by a table"
-    names_and_note = recognize_labels(present, atlas)
-    if names_and_note is not None:
-        return names_and_note
+        return LabelNames(names, "labels named by a table")
+    recognized = recognize_labels(present, atlas)
+    if recognized is not None:
+        return recognized
     expected = {*atlas.regions["freesurfer_id"], *freesurfer_labels()}
     unknown_labels = [label for label in present if label not in expected] or present
     raise FileFormatError(
@@ -198,10 +267,8 @@ def _name_labels(
     )
 
 
-def recognize_labels(
-    present: Sequence[int], atlas: Atlas
-) -> tuple[dict[int, str], str] | None:
-    """Return names of labels that need no table, and a note on their source."""
+def recognize_labels(present: Sequence[int], atlas: Atlas) -> LabelNames | None:
+    """Return names of labels that need no table; None if they do."""
     region_labels = atlas.regions["freesurfer_id"].tolist()
     region_names = {
         label: name
@@ -213,14 +280,14 @@ def recognize_labels(
     has_enough_regions = n_regions >= _MIN_REGION_SHARE * len(atlas)
     if all_names.keys() >= set(present) and has_enough_regions:
         names = {label: all_names[label] for label in present}
-        return names, "labels read as FreeSurfer's numbers"
+        return LabelNames(names, "labels read as FreeSurfer's numbers")
     # An atlas made from an image has that image's labels, and no others.
     if atlas.folder and (atlas.folder / "parcellation.nii.gz").is_file():
         return None
-    for tool, ordered_names, note, _ in row_orders(atlas):
-        names = dict(enumerate(ordered_names, start=1))
-        if tool in ("atlas", "mrtrix") and list(present) == list(names):
-            return names, f"labels {note}"
+    for order in row_orders(atlas):
+        names = dict(enumerate(order.names, start=1))
+        if order.tool in ("atlas", "mrtrix") and list(present) == list(names):
+            return LabelNames(names, f"labels {order.note}", is_order=True)
     return None
 
 

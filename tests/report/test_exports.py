@@ -151,6 +151,20 @@ def test_names_that_collide_are_refused_before_anything_is_written(tmp_path, nam
     assert not (tmp_path / "out").exists()
 
 
+def test_an_atlas_is_not_written_over(tmp_path):
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "regions.tsv").write_text("name\themisphere\na\tL\nb\tR\n")
+    before = (folder / "regions.tsv").read_bytes()
+    own = load_atlas(folder)
+    for overwrite in (False, True):
+        with pytest.raises(ParameterError):
+            export_maps({"a": 1.0}, folder, own, overwrite=overwrite)
+    with pytest.raises(ParameterError, match="overwrite=True"):
+        export_maps(draw_values(), folder, ATLAS)
+    assert (folder / "regions.tsv").read_bytes() == before
+
+
 def test_an_evaluation_is_exported_relative_to_the_median(make_evaluation, tmp_path):
     evaluation = make_evaluation(regions=list(ATLAS.names), atlas_name="desikan82")
     export_maps(evaluation, tmp_path)
