@@ -57,7 +57,8 @@ _SIDE_OF_WORD = HEMISPHERE_WORDS | dict.fromkeys(
 # Folder of the atlases in the package: of an installation, or else of a checkout.
 _PACKAGE = Path(__file__).resolve().parents[1]
 _BUNDLED = _PACKAGE / "_atlases"
-_BUNDLED = _BUNDLED if _BUNDLED.is_dir() else _PACKAGE.parent / "atlases"
+if not _BUNDLED.is_dir():
+    _BUNDLED = _PACKAGE.parent / "atlases"
 # Regions within this distance (mm) of x = 0 may be on the midline or on either side.
 _MIDLINE_WIDTH = 3.0
 # Bounds of region centres in MNI152, in mm.

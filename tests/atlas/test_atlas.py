@@ -82,7 +82,7 @@ def test_matching_returns_positions_in_the_order_given(atlas):
         (
             ["lh_precuneos", "lh_cuneus", "zzz"],
             r"2 of 3 names unknown to atlas desikan82: 'lh_precuneos' "
-            r"\(nearest: ctx-lh-precuneus.*'zzz' \(nearest: none\).*for example 'ctx-lh-",
+            r"\(nearest: ctx-lh-precuneus.*'zzz' \(nearest: none\).*example 'ctx-lh-",
         ),
         ([f"region{k}" for k in range(9)], r"9 of 9 .*'region4'.* and 4 more\."),
         (["insula"], r"nearest: ctx-lh-insula, ctx-rh-insula.*with its side"),
