@@ -489,6 +489,11 @@ def choose_baselines(visits: Collection[str], scanned: Collection[str]) -> list[
     return [min(named, key=visit_order)] if named else []
 
 
+def is_called_baseline(visit: str) -> bool:
+    """Return whether the name of a visit calls it the baseline."""
+    return _baseline_rank(visit) is not None
+
+
 def _baseline_rank(visit: str) -> int | None:
     """Return how plainly a visit is called baseline: 0 plainest, None not at all."""
     words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", visit)]

@@ -226,8 +226,9 @@ def test_the_headline_of_two_ridges_has_one_step_and_its_own_p(small_cohort):
     evaluation = cross_validate(two, small_cohort, cv=2, baselines=False)
     text = " ".join(headline(evaluation))
     assert f"{LADDER[2]} against {LADDER[1]}," in text
-    assert "(p " in text.partition("adds to a ridge")[2]
-    assert "Holm-corrected p" not in text.partition("adds to a ridge")[2]
+    steps = text.partition("Averaging along the connectome")[2]
+    assert "(p " in steps
+    assert "Holm-corrected p" not in steps
 
 
 def test_ridges_are_told_with_their_settings_and_what_they_chose(evaluation):
