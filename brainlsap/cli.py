@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import brainlsap
-from brainlsap.exceptions import BrainlsapError, CohortError, listed
+from brainlsap.exceptions import BrainlsapError, CohortError
 from brainlsap.files import check_outputs, owner_only
 from brainlsap.options import COMMANDS, Option, option_names, options_of, read_config
+from brainlsap.text import listed
 
 Options = dict[str, Any]
 

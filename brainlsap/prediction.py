@@ -23,12 +23,13 @@ from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.cross_validation import suit_model
 from brainlsap.evaluation.results import plain
-from brainlsap.exceptions import CohortError, ParameterError, check_choice, listed
+from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs
 from brainlsap.graph.summary import find_unlike, learn_kind
 from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
 from brainlsap.model.storage import CLASSIFIERS
 from brainlsap.options import option_names
+from brainlsap.text import listed
 
 __all__ = ["fit_model", "predict_people", "read_people"]
 

@@ -12,7 +12,8 @@ import pandas as pd
 from brainlsap.adni.tables import parse_days
 from brainlsap.data import TRACERS
 from brainlsap.data.tables import letters_of
-from brainlsap.exceptions import CohortError, listed, reading
+from brainlsap.exceptions import CohortError, reading
+from brainlsap.text import listed
 
 _PET = {
     feature: tuple(w for t in TRACERS if t.feature == feature for w in t.words)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.arrays import (
-    LARGEST,
+    MAX_ABSOLUTE,
     as_number_array,
     fill_masked,
     pack,
@@ -43,10 +43,10 @@ from brainlsap.data.tables import (
     group_faults,
     is_formula_error,
     is_missing_word,
-    listed,
 )
 from brainlsap.exceptions import CohortError, ParameterError, reading
 from brainlsap.files import replace_when_whole
+from brainlsap.text import listed
 
 NOT_GIVEN = "not given: every scan is a person"
 FORMAT, FORMAT_VERSION = "brainlsap cohort", 2
@@ -739,9 +739,9 @@ def _find_faults(cohort: Cohort) -> list[str]:
         return faults
     whose = keys["scan"] if W.strides[0] else ["all scans"]  # one for all in memory
     for where, one in zip(whose, W, strict=False):
-        if not (one.min() >= 0 and one.max() <= LARGEST):
-            expected = f"finite and not negative, and at most {LARGEST:g}"
-            wrong = ~((one >= 0) & (one <= LARGEST))
+        if not (one.min() >= 0 and one.max() <= MAX_ABSOLUTE):
+            expected = f"finite and not negative, and at most {MAX_ABSOLUTE:g}"
+            wrong = ~((one >= 0) & (one <= MAX_ABSOLUTE))
         elif W.strides[0] and not one.any() and len(W) > 1:  # one for all may be none
             faults.append(f"{where}: the connectome has no connection; leave it out")
             continue
@@ -757,9 +757,9 @@ def _find_faults(cohort: Cohort) -> list[str]:
         )
     faults += [
         f"features must be finite, or NaN where not measured, and at most "
-        f"{LARGEST:g} in size; got {X[row, region, feature]:g} for "
+        f"{MAX_ABSOLUTE:g} in size; got {X[row, region, feature]:g} for "
         f"{names[feature]} of {regions[region]} in scan {keys['scan'][row]!r}"
-        for row, region, feature in np.argwhere(np.abs(X) > LARGEST)[:1]
+        for row, region, feature in np.argwhere(np.abs(X) > MAX_ABSOLUTE)[:1]
     ]
     faults += find_value_codes(X, keys["scan"], regions, names)
     faults += find_faults(

@@ -54,7 +54,7 @@ from brainlsap.data.region_tables import (
     read_sheets,
     unknown_names,
 )
-from brainlsap.data.tables import ADD_IT, IMPORT_FILES, listed, read_lines
+from brainlsap.data.tables import ADD_IT, IMPORT_FILES, read_lines
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -62,6 +62,7 @@ from brainlsap.exceptions import (
     check_choice,
     reading,
 )
+from brainlsap.text import listed
 
 TRUTH_FILE = "truth.tsv"
 HEMISPHERES = {"lh": "L", "rh": "R"}

@@ -18,8 +18,8 @@ from brainlsap.data.tables import (
     SESSION_COLUMNS,
     find_column,
     letters_of,
-    listed,
 )
+from brainlsap.text import listed
 
 Cells = Sequence[str | None]
 

@@ -28,7 +28,7 @@ from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.participants import ScanList, list_scans, people_files, read_people
 from brainlsap.data.region_tables import ScanTable, read_sheets
 from brainlsap.data.row_order import read_names
-from brainlsap.data.tables import ADD_IT, group_faults, listed
+from brainlsap.data.tables import ADD_IT, group_faults
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -37,6 +37,7 @@ from brainlsap.exceptions import (
     reading,
 )
 from brainlsap.options import option_names
+from brainlsap.text import listed
 
 STRENGTH = "strength"
 NO_CONNECTOME = "none"

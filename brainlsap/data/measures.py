@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from brainlsap.atlas import Atlas
-from brainlsap.data.tables import listed
 from brainlsap.exceptions import FileFormatError, check_choice
+from brainlsap.text import listed
 
 # Policy -> what stands below the cortex for measures of its surface.
 SUBCORTEX = {

@@ -28,12 +28,8 @@ from brainlsap.data.tables import (
     is_number_with_marks,
     read_columns,
 )
-from brainlsap.exceptions import (
-    CohortError,
-    FileFormatError,
-    ParameterError,
-    listed,
-)
+from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
+from brainlsap.text import listed
 
 UNLABELLED = "unlabelled"
 """The class of every scan where no label is read: of people to be predicted."""

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.measures import get_measure
-from brainlsap.data.tables import listed
+from brainlsap.text import listed
 
 # Distance from the median, in MADs scaled to a standard deviation.
 MOST_DEVIATION = 6.0

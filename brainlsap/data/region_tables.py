@@ -55,7 +55,6 @@ from brainlsap.data.tables import (
     SIDE_COLUMNS,
     find_column,
     find_region_column,
-    listed,
     parse_numbers,
     read_columns,
     read_lines,
@@ -68,6 +67,7 @@ from brainlsap.exceptions import (
     RegionNameError,
     reading,
 )
+from brainlsap.text import listed
 
 # Covariates that a study adjusts for, though they are named like regions.
 _HEAD_SIZES: tuple[str, ...] = ("etiv", "icv", "tiv", "st10cv")

@@ -20,8 +20,9 @@ from brainlsap.data.table_rows import (
     read_table_text,
     read_text,
 )
-from brainlsap.exceptions import FileFormatError, listed
+from brainlsap.exceptions import FileFormatError
 from brainlsap.files import replace_when_whole
+from brainlsap.text import listed
 
 TABLE_SUFFIXES = (".tsv", ".csv", ".txt", ".dat", ".xlsx")
 MISSING = frozenset(("", "n/a", "na", "nan", "null", "none"))

@@ -22,7 +22,8 @@ from brainlsap.data.covariates import (
     kind_of,
 )
 from brainlsap.evaluation.results import plain
-from brainlsap.exceptions import ParameterError, listed
+from brainlsap.exceptions import ParameterError
+from brainlsap.text import listed
 
 _UNKNOWN = "n/a"
 

@@ -24,11 +24,11 @@ from brainlsap.data.covariates import (
     kind_of,
 )
 from brainlsap.data.quality import find_odd_units
-from brainlsap.data.tables import listed
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.session_ids import find_session_ids
 from brainlsap.evaluation.splits import Split
+from brainlsap.text import count, listed
 
 # Every check by name: how grave a finding is, and what to do about it.
 CHECKS = {
@@ -146,12 +146,6 @@ def audit(
     found.sort(key=lambda row: ("error", "warning", "note").index(row[1]))
     columns = ["check", "severity", "finding", "what_to_do", "scans"]
     return pd.DataFrame(found, columns=columns, dtype=object)
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 person", "1,234 people"."""
-    plural = {"person": "people"}.get(noun, f"{noun}s")
-    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def _found(

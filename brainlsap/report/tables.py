@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,10 +14,10 @@ from brainlsap.data.find_files import visit_order
 from brainlsap.evaluation import MAIN_SCORES, Evaluation, comparison, metrics
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_column
-from brainlsap.evaluation.leakage import count
 from brainlsap.evaluation.ranking import stands_below
 from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
+from brainlsap.text import count, with_and
 
 FEATURES = {
     "thickness": "cortical thickness",
@@ -42,12 +42,6 @@ _LATEX |= {"\N{EN DASH}": "--", "\N{MINUS SIGN}": "$-$"}
 
 _SIGN = r"(?<![\w.)\]-])-(?=\.?\d)"
 """A hyphen that is the sign of a number, unlike the hyphens of 1-2 and HRF-2."""
-
-
-def with_and(names: Iterable[Any]) -> str:
-    """Return "a, b and c"."""
-    *first, final_name = [str(name) for name in names] or ["none"]
-    return f"{', '.join(first)} and {final_name}" if first else final_name
 
 
 def feature_title(cohort: Any, name: str, region: str | None = None) -> str:
