@@ -179,7 +179,7 @@ def cross_validate(
         "random_state": random_state,
         "people_shared": bool(is_shared.any()),
         "steps": plain(
-            steps.get_params() | {"preserve": steps.preserved(cohort.table)}
+            steps.get_params() | {"preserve": steps.preserved_covariates(cohort.table)}
         ),
         "version": brainlsap.__version__,
     }

@@ -26,7 +26,7 @@ from brainlsap.data.covariates import (
 from brainlsap.data.quality import find_odd_units
 from brainlsap.data.tables import listed
 from brainlsap.evaluation.comparison import adjust_p_values
-from brainlsap.evaluation.confounds import find_column
+from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.session_ids import find_session_ids
 from brainlsap.evaluation.splits import Split
 
@@ -132,7 +132,7 @@ def audit(
         finding, what_to_do, and scans: the names of those concerned, with ", " between
         them, where there are some. Only that column names anybody.
     """
-    out = {find_column(cohort.table, name) for name in taken_out}
+    out = {find_covariate_column(cohort.table, name) for name in taken_out}
     found = [
         *_crossing(cohort, splits),
         *_people_not_told(cohort),

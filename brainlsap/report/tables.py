@@ -13,7 +13,7 @@ from brainlsap.atlas import load_atlas
 from brainlsap.data.find_files import visit_order
 from brainlsap.evaluation import MAIN_SCORES, Evaluation, comparison, metrics
 from brainlsap.evaluation import ranking as ranks
-from brainlsap.evaluation.confounds import find_column
+from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.leakage import count
 from brainlsap.evaluation.ranking import stands_below
 from brainlsap.evaluation.results import check_evaluation_given
@@ -393,7 +393,7 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
 def covariate(table: pd.DataFrame, name: str) -> pd.Series | None:
     """Return the column of age, sex or site, by any usual name of it, or None."""
     try:
-        values = table[find_column(table, name)]
+        values = table[find_covariate_column(table, name)]
     except ParameterError:
         return None
     blank = values.astype(str).str.strip().str.lower().isin(["", "n/a", "nan"])
