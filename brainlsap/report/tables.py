@@ -14,7 +14,7 @@ from brainlsap.data.find_files import visit_order
 from brainlsap.evaluation import MAIN_SCORES, Evaluation, comparison, metrics
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_covariate_column
-from brainlsap.evaluation.leakage import count
+from brainlsap.evaluation.leakage import check_title, count
 from brainlsap.evaluation.ranking import stands_below
 from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
@@ -55,7 +55,8 @@ def feature_title(cohort: Any, name: str, region: str | None = None) -> str:
 
     In the subcortex another measure may be substituted for one of the cortical surface.
     """
-    title, subcortex_substitute = FEATURES.get(name, name), stands_below(cohort, name)
+    title = FEATURES.get(name, name)
+    subcortex_substitute = stands_below(cohort, name)
     if region is None:
         subcortex_note = (
             f" (subcortex: {subcortex_substitute.partition(' in ')[0]})"
@@ -781,6 +782,7 @@ def audit_table(
     columns = ["severity", "check", "finding", "what_to_do", "scans"]
     audit = pd.DataFrame() if evaluation.audit is None else evaluation.audit
     table = audit.reindex(columns=columns, fill_value="")
+    table["check"] = table["check"].map(check_title)
     table["scans"] = _encode_scans(table["scans"], codes, "[name withheld]")
     empty_columns = ["scans"] if (table["scans"] == "").all() else []
     return table.drop(columns=empty_columns).rename(
