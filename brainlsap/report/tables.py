@@ -15,7 +15,7 @@ from brainlsap.evaluation import MAIN_SCORES, Evaluation, comparison, metrics
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.leakage import check_title, count
-from brainlsap.evaluation.ranking import stands_below
+from brainlsap.evaluation.ranking import find_subcortex_substitute
 from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
@@ -56,7 +56,7 @@ def feature_title(cohort: Any, name: str, region: str | None = None) -> str:
     In the subcortex another measure may be substituted for one of the cortical surface.
     """
     title = FEATURES.get(name, name)
-    subcortex_substitute = stands_below(cohort, name)
+    subcortex_substitute = find_subcortex_substitute(cohort, name)
     if region is None:
         subcortex_note = (
             f" (subcortex: {subcortex_substitute.partition(' in ')[0]})"
