@@ -40,9 +40,9 @@ MIN_PER_SITE = 2
 # Text with more kinds than this, and a kind for every second person, is not groups.
 MOST_GROUPS = 5
 
-# Iterations of ComBat's empirical Bayes estimates, and the change at which they stop.
+# ComBat's empirical Bayes estimates are iterated until they change by less than this.
+_MAX_CHANGE = 1e-12
 _MAX_ITERATIONS = 1000
-_TOLERANCE = 1e-12
 
 
 @dataclass(eq=False, repr=False)
@@ -176,7 +176,7 @@ class Deconfounder(BaseEstimator):
 
     def check_people(self, table: pd.DataFrame) -> None:
         """Raise if new people lack covariates, or code sex in another way."""
-        learned_design: dict[str, Any] = {}
+        learned_design: dict[str, CovariateCoding] = {}
         for step in (self.combat_, self.confounds_):
             if step:
                 learned_design |= step["design"]
@@ -192,12 +192,14 @@ class Deconfounder(BaseEstimator):
                 f"{', '.join(covariates) or 'no covariates'}. Add what is missing to "
                 "their table, or to covariates=."
             )
-        for name, shares in learned_design.items():
+        for name, coding in learned_design.items():
             values = table[find_covariate_column(table, name)]
+            if kind_of(name) != "sex" or isinstance(coding, float):
+                continue
             groups = {*_group_labels(values)} - {_UNKNOWN}
-            if kind_of(name) == "sex" and not groups <= {*shares}:
+            if not groups <= {*coding}:
                 raise ParameterError(
-                    f"{name} was {' or '.join(shares)} in training, got "
+                    f"{name} was {' or '.join(coding)} in training, got "
                     f"{', '.join(sorted(groups))}. Write it in the same way."
                 )
 
@@ -313,7 +315,9 @@ def find_covariate_column(table: pd.DataFrame, name: str) -> str:
     )
 
 
-def learn_design(names: Sequence[str], table: pd.DataFrame) -> dict[str, Any]:
+def learn_design(
+    names: Sequence[str], table: pd.DataFrame
+) -> dict[str, CovariateCoding]:
     """Return the mean, or the shares of groups, of each column as a `Design`."""
     design: dict[str, CovariateCoding] = {}
     for name in names:
@@ -511,7 +515,7 @@ def _shrink_site_effects(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         delta = (0.5 * squares + prior_rate) / (n / 2 + prior_shape - 1)
         gamma_change = np.abs(gamma - previous_gamma).max()
         delta_change = np.abs(delta - previous_delta).max()
-        if max(gamma_change, delta_change) < _TOLERANCE:
+        if max(gamma_change, delta_change) < _MAX_CHANGE:
             break
     return gamma, delta
 

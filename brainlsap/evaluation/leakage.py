@@ -182,7 +182,7 @@ N_FOLDS = 5
 # Permutations of the chi-squared test of a covariate against the label.
 N_PERMUTATIONS = 9_999
 # Bins of a numeric covariate.
-N_BINS = 8
+N_COVARIATE_BINS = 8
 # Smallest gain over chance at which a covariate is a warning.
 MIN_GAIN = 0.05
 # Significance level of a difference between classes.
@@ -666,9 +666,11 @@ def column_score(
     scans = pd.DataFrame({"value": np.asarray(values), "label": np.asarray(label)})
     people = scans.assign(person=groups).dropna().drop_duplicates("person")
     bins = people["value"]
-    is_numeric = pd.api.types.is_numeric_dtype(bins) and bins.nunique() > N_BINS
+    is_numeric = (
+        pd.api.types.is_numeric_dtype(bins) and bins.nunique() > N_COVARIATE_BINS
+    )
     if is_numeric:
-        bins = pd.qcut(bins, N_BINS, labels=False, duplicates="drop")
+        bins = pd.qcut(bins, N_COVARIATE_BINS, labels=False, duplicates="drop")
     code = pd.factorize(bins)[0]
     classes, y = np.unique(people["label"].astype(str), return_inverse=True)
     n_classes = len(classes)

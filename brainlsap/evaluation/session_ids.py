@@ -16,7 +16,7 @@ import numpy as np
 
 # A part of an id: first ids of participants that have several parts, then words and
 # numbers.
-_PARTS = re.compile(
+_ID_PART = re.compile(
     r"\d{3}_S_\d{4,5}|(?<=ADNI)\d{3}S\d{4,5}|NDAR_?INV[A-Z0-9]{8}|[^\W\d_]+|\d+"
 )
 _UNITS = (
@@ -28,7 +28,7 @@ _VISIT_WORD = re.compile(
     rf"{_UNITS}\d{{1,4}}|\d{{1,3}}{_UNITS}|bl|bsl|baseline|base|fu|followup|pre|post|"
     r"test|retest|sc|screening|init|initial|(?:19|20)\d{6}"
 )
-_DATE = re.compile(r"(?:19|20)\d\d[-_.]?[01]\d[-_.]?[0-3]\d|d(?:ay)?-?_?\d{1,5}")
+_DATE_PART = re.compile(r"(?:19|20)\d\d[-_.]?[01]\d[-_.]?[0-3]\d|d(?:ay)?-?_?\d{1,5}")
 # A word that may accompany a word for a visit.
 _ACCOMPANYING_WORD = re.compile(rf"{_UNITS}|\d{{1,3}}|mr|mri|pet|ct|fdg|t1|t1w")
 
@@ -143,7 +143,7 @@ def _split_ids(ids: Sequence[str]) -> Iterator[_IdSplit]:
 
 def _split_id(name: str) -> Iterator[tuple[_Position, str, str]]:
     """Yield position, stem and text of each part, or run of parts, of an id."""
-    spans = [match.span() for match in _PARTS.finditer(name)]
+    spans = [match.span() for match in _ID_PART.finditer(name)]
     n_parts = len(spans)
     # The whole id may be the stem of others: it is then a first visit.
     yield (n_parts, 0), f"{name}*", ""
@@ -188,7 +188,9 @@ def _visit_certainty(
     parts = [id_part for id_part in split.parts if id_part]
     are_visits = all(map(_is_visit, parts))
     # Scans of one day may be numbered: then there are many dates and few numbers.
-    are_dates = all(map(_DATE.fullmatch, parts)) and 4 * split.n_groups >= len(parts)
+    are_dates = all(map(_DATE_PART.fullmatch, parts)) and 4 * split.n_groups >= len(
+        parts
+    )
     if are_visits and (split.n_groups >= split.n_distinct_parts or are_dates):
         return _BY_NAME
     stems = [stem.replace("*", "").strip("-_. ").lower() for stem in split.stems]
@@ -219,7 +221,7 @@ def _has_mixed_sexes(split: _IdSplit, sexes: Sequence[object]) -> bool:
 
 def _is_visit(id_part: str) -> bool:
     """Return whether a part is a date or a word for a visit, maybe with other words."""
-    if _DATE.fullmatch(id_part):
+    if _DATE_PART.fullmatch(id_part):
         return True
     tokens = [token for token in re.split(r"[-_. ]+", id_part) if token]
     # also ses-01 and follow_up
