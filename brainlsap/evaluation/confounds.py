@@ -286,6 +286,7 @@ def _slopes(step: Mapping, design: np.ndarray, values: np.ndarray) -> np.ndarray
 
 
 def _covariate_columns(table: pd.DataFrame) -> list[str]:
+    """Return the columns that are neither ids nor the label."""
     return [str(column) for column in table.columns if column not in KEY_COLUMNS]
 
 

@@ -162,7 +162,7 @@ CLINICAL_SCORE = re.compile(
     re.IGNORECASE,
 )
 
-# A feature with a larger eta squared is taken to be derived from the label.
+# A feature with this eta squared, or more, is taken to be derived from the label.
 MAX_ETA_SQUARED = 0.99
 # Classes of fewer scans do not count for eta squared.
 MIN_CLASS_SCANS = 5
@@ -338,6 +338,7 @@ def _shared_values(values: pd.Series, splits: Sequence[Split]) -> list[set[Any]]
 
 
 def _find_unstated_people(cohort: Cohort) -> Iterator[AuditFinding]:
+    """Report that every scan counts as a person, as participants were not given."""
     if cohort.provenance.get("people") == NOT_GIVEN:
         yield _finding(
             Check.PEOPLE_NOT_STATED,
@@ -570,7 +571,7 @@ def _find_predictive_columns(
         is_different = p < MAX_P_VALUE
         is_predictive = is_different and accuracy >= chance + MIN_GAIN
         if column.covariate:
-            yield from _covariate_finding(
+            yield _covariate_finding(
                 cohort,
                 column,
                 finding,
@@ -614,8 +615,8 @@ def _covariate_finding(
     is_predictive: bool,
     is_removed: bool,
     splits: Sequence[Split],
-) -> Iterator[AuditFinding]:
-    """Report a covariate with whether it was missing, removed or held out."""
+) -> AuditFinding:
+    """Return a covariate's finding, with whether it is missing, removed or held out."""
     name = column.covariate
     n_unknown = column.values.isna().groupby(cohort.groups).all().sum()
     if n_unknown:
@@ -635,7 +636,7 @@ def _covariate_finding(
         advice = REMOVED_ADVICE
     else:
         advice = ""
-    yield _finding(
+    return _finding(
         Check.COVARIATE_PREDICTS_LABEL, finding, severity=severity, advice=advice
     )
 
@@ -678,6 +679,7 @@ def column_score(
     fold = _assign_people_to_folds(y, rng)
     counts = np.zeros((N_FOLDS, code.max() + 1, n_classes))
     np.add.at(counts, (fold, code, y), 1)
+    # A p-value of the cross-validated accuracy would have little power.
     if is_numeric and n_classes > 1:
         values_by_class = [x for _, x in people.groupby("label")["value"]]
         p_value = kruskal(*values_by_class).pvalue
