@@ -4,10 +4,14 @@
 
 The first folder holds, of `enigmatoolbox/datasets` (github MICA-MNI/ENIGMA, commit
 d66a7ef): `parcellations/schaefer_{100,200,400}_fsa5.csv`, and
-`matrices/hcp_connectivity`'s names `labels_ctx_schaefer_*.csv` and `labels_sctx.csv`.
+`matrices/hcp_connectivity`'s names `labels_ctx_schaefer_*.csv` and `labels_sctx.csv`
+and its connectome `sc_with_sctx_schaefer_400.csv`. The numbers of parcels among 17
+networks are those of PennLINC/AtlasPack (`Schaefer2018v0143_desc-*AllNetworks`); they
+stay as they are in `atlas.json`.
 """
 
 import argparse
+import gzip
 import json
 from pathlib import Path
 
@@ -18,6 +22,7 @@ from nilearn.datasets import load_fsaverage
 
 from brainlsap.atlas import load_atlas
 
+TEMPLATE = 400  # parcels of the atlas that has the template connectome
 N_SIDE = 10242  # vertices of one hemisphere of fsaverage5
 WALL = "Background+FreeSurfer_Defined_Medial_Wall"  # as FreeSurfer's own files have it
 NETWORKS = {
@@ -88,7 +93,7 @@ def build(source: Path, n_regions: int, folder: Path) -> None:
         "space": "MNI305",
         "annotation": annotation,
         "segmentation": f"{annotation}+aseg.mgz",
-        "unnamed_rows": True,
+        "ukbiobank": f"Schaefer7n{n_regions}p",
         "file_words": [
             *(f"schaefer{n_regions}", f"schaefer-{n_regions}"),
             f"schaefer2018_{n_regions}parcels",
@@ -110,9 +115,30 @@ def build(source: Path, n_regions: int, folder: Path) -> None:
         "remake_values": f"Make the values again with {folder.name} (stats by "
         f"mris_anatomical_stats with {annotation}), or choose the atlas that fits.",
     }
-    (folder / "atlas.json").write_text(
+    path = folder / "atlas.json"
+    if path.is_file():  # of other sources
+        known = json.loads(path.read_text(encoding="utf-8"))
+        settings["sizes"] = known["sizes"] | settings["sizes"]
+        settings |= {k: v for k, v in known.items() if k == "order_17networks"}
+    path.write_text(
         json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
     )
+    if n_regions == TEMPLATE:
+        write_template(source, regions["name"].tolist(), folder)
+
+
+def write_template(source: Path, names: list[str], folder: Path) -> None:
+    """Write the group connectome: logarithms of weights times 100, 0 where none."""
+    path = source / f"sc_with_sctx_schaefer_{TEMPLATE}.csv"
+    log_weights = np.loadtxt(path, delimiter=",")
+    hundredths = np.round(log_weights * 100).astype(int)
+    table = pd.DataFrame(hundredths, names, names)
+    text = table.to_csv(index_label="region", lineterminator="\n")
+    with (
+        (folder / "template_connectome.csv.gz").open("wb") as file,
+        gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
+    ):
+        packed.write(text.encode())
 
 
 def read_names(path: Path) -> list[str]:

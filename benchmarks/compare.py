@@ -17,7 +17,7 @@ from brainlsap.report import comparison_table, score_table, table_text
 
 SCORES = ("accuracy", "precision", "balanced_accuracy", "auc", "f1")
 
-FAST = {"n_starts": 1, "initial_scale": 1.0, "n_epochs": 200}
+FAST = {"n_starts": 1, "start": "constant", "n_epochs": 200}
 
 
 def main() -> None:

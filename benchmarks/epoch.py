@@ -100,7 +100,7 @@ def own_products(n_scans: int, n_rois: int = N_ROIS) -> Callable[[], None]:
 
 def default_epoch(n_scans: int, repeats: int) -> str:
     """Time an epoch of the default: one layer, eight units, dropout 0.3."""
-    given = {"initial_scale": 1.0}
+    given = {"start": "constant"}
     settings = settle_kernel(resolve_settings("default", given))
     _, _, epoch = prepare(settings, draw(n_scans))
     yard = own_products(n_scans)

@@ -75,12 +75,12 @@ def go_the_way(path: Path, steps: list[str]) -> None:
     from brainlsap.model import LSAPClassifier
 
     told: dict[str, list[float]] = {}
-    one = {"n_epochs": 1, "n_starts": 1, "initial_scale": 1.0, "random_state": 0}
+    one = {"n_epochs": 1, "n_starts": 1, "start": "constant", "random_state": 0}
     with measured(told, "load"):
         cohort = Cohort.load(path)
     if "train" in steps:
         with measured(told, "train"):
-            model = LSAPClassifier(n_layers=2, hidden_units=16, **one)
+            model = LSAPClassifier(n_layers=2, options={"hidden_units": 16}, **one)
             model.fit(cohort.to_array(), cohort.y, groups=cohort.groups)
     if "cross-validate" in steps:
         models = {"LSAP": LSAPClassifier(**one)} | make_models("logistic regression")

@@ -29,7 +29,11 @@ def scores(seeds: int, people: int, jobs: int) -> dict[str, list[np.ndarray]]:
         )
         models = {
             f"K = {k}": LSAPClassifier(
-                n_layers=k, initial_scale=2.0, n_starts=1, random_state=seed
+                n_layers=k,
+                start="constant",
+                initial_scale=2.0,
+                n_starts=1,
+                random_state=seed,
             )
             for k in DEPTHS
         }

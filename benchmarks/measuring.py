@@ -27,6 +27,7 @@ def open_cohort(name: str) -> Any:
             SHARED / "fcon1000_destrieux",
             label="sex",
             connectome=SHARED / template,
+            row_order="mrtrix",
             subcortex="volume",
         )
     with tempfile.TemporaryDirectory() as place:

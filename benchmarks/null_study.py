@@ -128,7 +128,7 @@ FEATURES = FunctionTransformer(read_features)
 
 def cheap_models(n_epochs: int) -> dict:
     """Return models at settings that make 100 fits of each affordable, untuned."""
-    given = {"n_epochs": n_epochs, "n_starts": 1, "initial_scale": 1.0}
+    given = {"n_epochs": n_epochs, "n_starts": 1, "start": "constant"}
     return {
         "LSAP-C": LSAPClassifier(**given, random_state=0),
         "logistic regression": make_pipeline(
@@ -150,7 +150,7 @@ def score_brief(cohort: Cohort, seed: int, n_epochs: int) -> dict[str, float]:
 
 def score_all(cohort: Cohort, seed: int, n_epochs: int) -> dict[str, float]:
     """Return balanced accuracy of all models and controls on one fold of five."""
-    given = {"n_starts": 1, "initial_scale": 1.0, "n_epochs": n_epochs}
+    given = {"n_starts": 1, "start": "constant", "n_epochs": n_epochs}
     models = make_models("all", random_state=seed, **given)
     splits = make_splits(cohort.y, cohort.groups, 5, seed)[:1]
     evaluation = cross_validate(

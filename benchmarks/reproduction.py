@@ -70,7 +70,7 @@ def main() -> None:
 def compare(cohort: Cohort, options: argparse.Namespace) -> pd.DataFrame:
     """Return a row for each model: published, by person, by scan."""
     seed, names = options.seed, [name.strip() for name in options.models.split(",")]
-    fast = {"n_starts": 1, "initial_scale": 1.0, "n_epochs": 200}
+    fast = {"n_starts": 1, "start": "constant", "n_epochs": 200}
     models = make_models(names, random_state=seed, **({} if options.full else fast))
     found = {}
     for way, groups in (

@@ -129,7 +129,8 @@ def compare(name: str, tracks: Path, folder: Path, repeats: int) -> tuple[str, .
             made, took = saved["matrix"], float(saved["seconds"])
         calls.append(took)
     peer, own = best(costs[0]), best(costs[1])
-    matrix = read_connectome(folder / "peer.csv", "destrieux160").matrix
+    path = folder / "peer.csv"
+    matrix = read_connectome(path, "destrieux160", row_order="mrtrix").matrix
     if weight == "count":
         same = f"{np.count_nonzero(made != matrix)} cells differ"
     else:

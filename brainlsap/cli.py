@@ -11,6 +11,7 @@ import signal
 import sys
 import textwrap
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,7 +20,7 @@ from typing import Any
 
 import brainlsap
 from brainlsap.exceptions import BrainlsapError, CohortError, listed
-from brainlsap.files import owner_only
+from brainlsap.files import check_outputs, owner_only
 from brainlsap.options import COMMANDS, Option, option_names, options_of, read_config
 
 Options = dict[str, Any]
@@ -170,11 +171,18 @@ def demo(
 ) -> None:
     """Simulate a study and go the whole way, to a report."""
     study = Path(out) / f"study_{n_people}_people_seed_{random_state}"
+    results = Path(out) / "results"
     if not study.is_dir():
+        is_used = results.is_dir() and any(results.iterdir())
+        if is_used and not how.get("overwrite"):
+            raise BrainlsapError(
+                f"{results} holds results of another study. Name another out=, or "
+                "replace them by overwrite=True."
+            )
         simulate(str(study), n_people=n_people, random_state=random_state)
-    how |= {"feature": "fdg", "models": ["LSAP-C", "Exact"], "overwrite": True}
+    how |= {"feature": "fdg", "models": ["LSAP-C", "Exact"]}
     how |= {"random_state": random_state, "title": "Demo: a simulated study"}
-    run(str(study), str(Path(out) / "results"), **how)
+    run(str(study), str(results), **how)
 
 
 @command
@@ -213,6 +221,10 @@ def import_adni(tables: str, images: str, out: str, **how: Any) -> None:
     how["modalities"] = dict(how.pop("modality", ()))
     found = brainlsap.adni.import_adni(tables, images, out, **how)
     print(*found.notes, f"Study: {found.folder}", sep="\n")
+    # connectomes that were downloaded in place of images are ready to be read
+    files = found.folder.glob("sub-*/ses-*/dwi/*")
+    is_ready = any(map(brainlsap.data.connectomes.is_matrix, files))
+    print(f"Next: {_command('check' if is_ready else 'build', out, {})}")
 
 
 @command
@@ -228,9 +240,32 @@ def build(study: str, **options: Any) -> None:
         verbose=True,
     )
     print(f"Built: {built.folder} ({len(built.made)} made, {len(built.kept)} kept)")
+    for line in built.missing:
+        print(f"Missing: {line}")
+    if built.made or built.kept:
+        print(f"Next: {_command('check', study, _options_after_build(built, options))}")
     if built.faults:
-        count = f"{len(built.faults)} fault{'s' * (len(built.faults) > 1)}"
-        raise CohortError(count, built.faults)
+        faults = brainlsap.data.tables.group_faults(built.faults)
+        raise CohortError(f"{len(built.faults)} scans have faults", faults)
+
+
+def _options_after_build(built: Any, options: Options) -> Options:
+    """Return the options of `check` that read what was built."""
+    after = _some(options, "atlas subjects_dir")
+    folders = [*options.get("derivatives", ())]
+    if "out" in options:
+        folders.append(options["out"])
+    if folders:
+        after["derivatives"] = folders
+    features = Counter(
+        tracer.feature
+        for path in (*built.made, *built.kept)
+        for tracer in brainlsap.data.TRACERS
+        if any(f"_trc-{entity}_" in path.name for entity in tracer.entities)
+    )
+    if features:
+        after["feature"] = features.most_common(1)[0][0]
+    return after
 
 
 @command
@@ -317,6 +352,7 @@ def report(results: str, **how: Any) -> None:
     """Make a report anew, or export its maps, tables or figures."""
     evaluation = brainlsap.report.read_results(Path(results))
     image, out = how.pop("parcellation", None), how.pop("out", results)
+    overwrite = how.pop("overwrite", False)
     export_maps = partial(brainlsap.report.export_maps, parcellation=image)
     tables, figures = brainlsap.report.write_tables, brainlsap.report.write_figures
     place = evaluation.cohort.atlas_folder
@@ -327,37 +363,54 @@ def report(results: str, **how: Any) -> None:
     exports = {"export": export_maps, "tables": tables, "figures": figures}
     asked = {option: how.pop(option) for option in exports if option in how}
     for option, folder in asked.items():
-        files: Any = exports[option](evaluation, folder)
+        files: Any = exports[option](evaluation, folder, overwrite=overwrite)
         names = ", ".join(path.name for path in files)
         what = option.replace("export", "maps").capitalize()
         print(f"{what}: {folder} ({names})")
         for note in getattr(files, "notes", ()):
             print(_in_flags(f"Note: {note}", report))
     if not asked or out != results or how:
+        how["overwrite"] = overwrite
         print(f"Report: {brainlsap.write_report(evaluation, Path(out), **how)}")
 
 
 @command
-def fit(study: str, out: str, **options: Any) -> None:
+def fit(study: str, out: str, overwrite: bool = False, **options: Any) -> None:
     """Fit one model on a whole study and store it."""
+    check_outputs([out], inputs=[study, options.get("config")], overwrite=overwrite)
     data, studying, settings = _configured(options)
     settings |= {"random_state": 0} | _some(studying, "preset random_state")
     model = brainlsap.LSAPClassifier().set_params(**settings)
     cohort = _load(study, data, studying)
     steps = _some(studying, "harmonize regress_out")
-    brainlsap.fit_model(cohort, out, model, **steps)
+    brainlsap.fit_model(cohort, out, model, overwrite=overwrite, **steps)
     print(f"Model: {out}")
 
 
 @command
-def predict(model: str, study: str, out: str, **options: Any) -> None:
+def predict(
+    model: str,
+    study: str,
+    out: str,
+    overwrite: bool = False,
+    class_prior: Any = None,
+    **options: Any,
+) -> None:
     """Predict the classes of new people by a stored model."""
+    others = [*options.get("derivatives", ()), *options.values()]
+    check_outputs([out], inputs=[model, study, *others], overwrite=overwrite)
     fitted = brainlsap.model.load_model(model)
     cohort = brainlsap.prediction.read_people(fitted, study, verbose=True, **options)
     print(f"Study: {cohort}")
-    table = brainlsap.predict_people(fitted, cohort)
+    table = brainlsap.predict_people(fitted, cohort, class_prior=class_prior)
     counts = table["predicted"].value_counts().items()
     print("Predicted: " + ", ".join(f"{name} {count}" for name, count in counts))
+    prior = table.attrs["class_prior"].items()
+    shares = ", ".join(f"{name} {share:.1%}" for name, share in prior)
+    print(
+        f"Probabilities (p_) assume these class shares: {shares}. The predicted class "
+        "weighs classes as the fit did, so it can differ from the largest p_."
+    )
     with owner_only():  # it names people
         print(f"Table: {brainlsap.data.write_tsv(table, out)}")
 

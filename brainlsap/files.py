@@ -4,15 +4,66 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from brainlsap.exceptions import ParameterError, WritingError
 
-__all__ = ["fill_folder", "lock_folder", "owner_only", "replace_when_whole"]
+__all__ = [
+    "check_outputs",
+    "fill_folder",
+    "lock_folder",
+    "owner_only",
+    "replace_when_whole",
+]
 
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+
+
+def check_outputs(
+    paths: Iterable[str | Path],
+    *,
+    inputs: Iterable[object] = (),
+    overwrite: bool = False,
+) -> None:
+    """Raise unless files may be written: they are new, or replacing them was asked for.
+
+    Parameters
+    ----------
+    paths : iterable of path
+        The files to write.
+    inputs : iterable
+        What is read for them: files, and folders whose files are read. These are never
+        replaced. What is no path, or not there, is passed over.
+    overwrite : bool
+        Whether other existing files may be replaced.
+
+    Raises
+    ------
+    ParameterError
+        Where a file is there already, is an input, or is a folder.
+    """
+    names = [Path(name) for name in inputs if isinstance(name, str | Path)]
+    sources = [name.expanduser().resolve() for name in names if os.path.lexists(name)]
+    for path in map(Path, paths):
+        if not os.path.lexists(path):
+            continue
+        target = path.resolve()
+        if path.is_dir():
+            raise ParameterError(f"{path} is a folder; name a file.")
+        for source in sources:
+            is_same = target == source or source in target.parents
+            if is_same or (path.exists() and path.samefile(source)):
+                raise ParameterError(
+                    f"{path} is among the files that are read, and would be replaced. "
+                    "Name another file."
+                )
+        if not overwrite:
+            raise ParameterError(
+                f"{path} is there already. Name another file, or replace it by "
+                "overwrite=True."
+            )
 
 
 @contextmanager
@@ -67,11 +118,13 @@ def fill_folder(folder: str | Path, *, replace: bool = False) -> Iterator[Path]:
     Raises
     ------
     ParameterError
-        Where the folder holds something and may not be replaced.
+        Where the folder holds something and may not be replaced, or is a file.
     WritingError
         Where the disk is full, or the parent may not be written to.
     """
     folder = Path(folder).expanduser().resolve()
+    if folder.is_file():
+        raise ParameterError(f"{folder} is a file; name a folder.")
     if not replace and folder.exists() and any(folder.iterdir()):
         raise ParameterError(
             f"{folder} must be new or empty; delete it or name another."

@@ -147,6 +147,22 @@ def _parse_pair(text: str) -> tuple[str, str]:
     return name, words
 
 
+def _convert_shares(value: Any) -> str | dict[str, float]:
+    if isinstance(value, dict):
+        return {name: _convert_number(share) for name, share in value.items()}
+    return _parse_shares(_convert_text(value))
+
+
+def _parse_shares(text: str) -> str | dict[str, float]:
+    if "=" not in text:
+        return text
+    shares = {}
+    for part in _split_names(text):
+        name, _, share = part.rpartition("=")
+        shares[name.strip()] = _parse_number(share)
+    return shares
+
+
 TEXT = Kind("text", _convert_text, str)
 FILE = Kind("the path of a file, as text", _convert_text, str)
 FOLDER = Kind("the path of a folder, as text", _convert_text, str)
@@ -175,6 +191,11 @@ MERGED_CLASSES = Kind(
     str,
 )
 PAIR = Kind("NAME=WORDS", _convert_text, _parse_pair)
+SHARES = Kind(
+    "training, balanced, or a share for each class (CN=0.8,AD=0.2)",
+    _convert_shares,
+    _parse_shares,
+)
 
 
 @dataclass(frozen=True)
@@ -404,7 +425,8 @@ DATA = (
         "row_order",
         "--row-order",
         TEXT,
-        "of unnamed rows: atlas, labels, mrtrix, micapipe, freesurfer",
+        "of unnamed rows: atlas, labels, mrtrix, ukbiobank, micapipe, enigma ... (a "
+        "refusal lists those that fit)",
         "NAME",
         takes="reading",
         stored_model="default",
@@ -431,6 +453,15 @@ READING = (
     ),
     Option("frames", "", WINDOW, takes="reading", stored_model="fixed"),
     Option("reference", "", TEXT, takes="reading", stored_model="fixed"),
+)
+
+OVERWRITE = Option(
+    "overwrite",
+    "--overwrite",
+    YES_NO,
+    "replace what stands there, also of another study",
+    takes="study",
+    changes_results=False,
 )
 
 # Options of run_study.
@@ -515,7 +546,7 @@ JOBS = Option(
 STUDYING = (
     Option("baselines", "", YES_NO, takes="study"),
     Option("title", "", TEXT, takes="study", changes_results=False),
-    Option("overwrite", "", YES_NO, takes="study", changes_results=False),
+    OVERWRITE,
 )
 
 # Options of LSAPClassifier; preset and seed are also those of run_study.
@@ -572,7 +603,17 @@ KERNEL = Option(
     "NAME",
     takes="model",
 )
+CLASS_PRIOR = Option(
+    "class_prior",
+    "--class-prior",
+    SHARES,
+    "of classes, which probabilities assume: training (default), balanced, or such as "
+    "CN=0.8,AD=0.2",
+    "SHARES",
+    takes="model",
+)
 TRAINING = (
+    Option("start", "", TEXT, choices=("ridge", "constant"), takes="model"),
     Option(
         "scale_mode",
         "",
@@ -619,6 +660,7 @@ CONFIGURABLE = (
     *STUDYING,
     *MODEL,
     KERNEL,
+    CLASS_PRIOR,
     *TRAINING,
 )
 """Every option that may stand in a file of settings."""
@@ -652,6 +694,7 @@ DEMO = (
     EPOCHS,
     Option("n_starts", "--starts", WHOLE_NUMBER, "of each fit", "N"),
     JOBS,
+    OVERWRITE,
 )
 SIMULATE = (
     Option("out", "OUT", FOLDER, "folder to write"),
@@ -722,6 +765,13 @@ IMPORT_ADNI = (
         "what descriptions of it say, such as fdg=Coreg,_Avg",
         "NAME=WORDS",
         is_repeatable=True,
+    ),
+    Option(
+        "skip_faulty",
+        "--skip-faulty",
+        YES_NO,
+        "leave out and list what the tables say and cannot be used, for example two "
+        "diagnoses of one visit or unknown words",
     ),
 )
 BUILD = (
@@ -814,6 +864,7 @@ REPORT = (
         "write every figure there for manuscripts: PDF",
         "FOLDER",
     ),
+    OVERWRITE,
 )
 NODES = (
     Option("dataset", "DATASET", TEXT, "such as cora"),
@@ -860,16 +911,25 @@ COMMANDS: dict[str, tuple[Group, ...]] = {
         Group("evaluation", (MODELS, *FOLDS, REPEATS, SPLITS, PERMUTATIONS, *STEPS)),
         Group(
             "output",
-            (replace(OUT_FOLDER, help="results", is_required=True), JOBS, CONFIG),
+            (
+                replace(OUT_FOLDER, help="results", is_required=True),
+                OVERWRITE,
+                JOBS,
+                CONFIG,
+            ),
         ),
     ),
     "report": (Group("options", REPORT),),
     "fit": (
         Group("data", (STUDY, *DATA, MERGE_CLASSES)),
-        Group("model", (*MODEL, KERNEL, *STEPS)),
+        Group("model", (*MODEL, KERNEL, CLASS_PRIOR, *STEPS)),
         Group(
             "output",
-            (replace(OUT_FILE, help="the model's file", is_required=True), CONFIG),
+            (
+                replace(OUT_FILE, help="the model's file", is_required=True),
+                OVERWRITE,
+                CONFIG,
+            ),
         ),
     ),
     "predict": (
@@ -883,7 +943,12 @@ COMMANDS: dict[str, tuple[Group, ...]] = {
                     help="table to write (.csv, .tsv); it names people",
                     is_required=True,
                 ),
+                OVERWRITE,
             ),
+        ),
+        Group(
+            "probabilities, by default as in the fit",
+            (replace(CLASS_PRIOR, help=CLASS_PRIOR.help.replace(" (default)", "")),),
         ),
         Group(
             "data, by default as in the fit; where files are is said anew",

@@ -11,6 +11,7 @@ import pandas as pd
 
 from brainlsap.arrays import pack
 from brainlsap.atlas import Atlas, available_atlases
+from brainlsap.class_prior import ClassPrior, change_prior, resolve_class_prior
 from brainlsap.data import Cohort, load_cohort, order_classes, read_study
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.covariates import KEY_COLUMNS, has_groups
@@ -23,6 +24,7 @@ from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.cross_validation import suit_model
 from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import CohortError, ParameterError, check_choice, listed
+from brainlsap.files import check_outputs
 from brainlsap.graph.summary import find_unlike, learn_kind
 from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
 from brainlsap.model.storage import CLASSIFIERS
@@ -45,6 +47,7 @@ def fit_model(
     *,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
+    overwrite: bool = False,
 ) -> LSAPClassifier:
     """Fit a model on all scans of a cohort and store it.
 
@@ -56,12 +59,14 @@ def fit_model(
     cohort : Cohort
         The people to learn from.
     out : str or Path
-        The model's file (safetensors); an existing one is replaced.
+        The model's file (safetensors).
     model : LSAPClassifier, optional
         Not fitted; by default with its own settings.
     harmonize, regress_out
         As for :func:`brainlsap.run_study`. New people need the same columns, and of
         `harmonize` age and sex, too, where the cohort has them: ComBat preserves these.
+    overwrite : bool
+        Whether an existing file may be replaced; never one that the cohort came from.
 
     Returns
     -------
@@ -72,9 +77,12 @@ def fit_model(
     Raises
     ------
     BrainlsapError
-        Where the cohort or a setting cannot be used; nothing is written then.
+        Where the cohort or a setting cannot be used, or the file is there already;
+        nothing is written then.
     """
     check_cohort_given(cohort)
+    source = cohort.provenance.get("folder")
+    check_outputs([out], inputs=[source], overwrite=overwrite)
     model = LSAPClassifier(random_state=0) if model is None else model
     check_choice("model", type(model).__name__, CLASSIFIERS)
     suit_model(model, cohort)
@@ -294,7 +302,12 @@ def _check_reading(wanted: Mapping[str, Any], given: Mapping[str, Any]) -> None:
             )
 
 
-def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.DataFrame:
+def predict_people(
+    model: LSAPClassifier | str | Path,
+    cohort: Cohort,
+    *,
+    class_prior: ClassPrior | None = None,
+) -> pd.DataFrame:
     """Predict the class of every scan; regions and features are matched by name.
 
     Parameters
@@ -303,15 +316,24 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
         From :func:`brainlsap.model.load_model`, or its file.
     cohort : Cohort
         The same regions and features as in the fit, in any order.
+    class_prior : {"training", "balanced"} or dict of class to share, optional
+        Which share of the new scans each class is expected to have: as among those of
+        the fit, the same for all, or shares of your own that sum to 1. Probabilities
+        assume it. By default what the model was fitted with, which is "training"
+        unless it was set.
 
     Returns
     -------
     DataFrame
         Columns scan, participant, session, predicted and `p_<class>` in order of
-        stage; label too, where the cohort has labels (None: not known). Warns of scans
-        whose features, or whose covariates that are regressed out, are far from those
-        of the fit, of scans that lack many values, and of connectomes of another kind
-        than those of the fit (unit, density, transformation, order of regions).
+        stage; label too, where the cohort has labels (None: not known).
+        `attrs["class_prior"]` has the shares that probabilities assume. `predicted`
+        does not depend on them: as in cross-validation it is the likeliest class where
+        classes weigh as in the fit, so that rare classes are predicted, too; the
+        largest probability can be that of another class. Warns of scans whose features,
+        or whose covariates that are regressed out, are far from those of the fit, of
+        scans that lack many values, and of connectomes of another kind than those of
+        the fit (unit, density, transformation, order of regions).
 
     Raises
     ------
@@ -321,12 +343,13 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
         Where regions are missing or unknown.
     ParameterError
         Where a feature or a covariate is missing, a site was not seen and the model
-        refuses that, the connectome is another than that of the fit, or people were
-        read in another way.
+        refuses that, the connectome is another than that of the fit, people were read
+        in another way, or `class_prior` does not name the classes of the model.
     """
     check_cohort_given(cohort)
     model = _read_model(model)
     origin = model.origin_
+    prior = _new_prior(model, class_prior)
     _check_reading(origin.reading, cohort.provenance.get("asked") or {})
     rows = cohort.atlas.match_all(origin.region_names)
     missing = sorted(set(origin.feature_names) - set(cohort.feature_names))
@@ -377,10 +400,11 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
         told += "over a tenth of their values lie 3 standard deviations from its means"
         warnings.warn(f"{told}; do not trust their probabilities.", stacklevel=2)
     names = [str(name) for name in model.classes_]
-    answers = model.predict_proba(pack(connectomes, features))
-    probability = pd.DataFrame(answers, columns=names)
+    own_probability = model.predict_proba(pack(connectomes, features))
+    new_probability = change_prior(own_probability, model.class_prior_, prior)
+    probability = pd.DataFrame(new_probability, columns=names)
     table = cohort.table[["scan", "participant", "session"]].copy()
-    table["predicted"] = probability.idxmax(axis=1)
+    table["predicted"] = np.array(names)[model.choose_classes(own_probability)]
     ordered = [name for name in origin.classes if name in names]
     table = table.join(probability[ordered].add_prefix("p_"))
     merged = origin.facts.get("merged_classes") or {}
@@ -388,4 +412,21 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
     label = [new_of.get(str(one), one) for one in cohort.y]
     if {*label} != {UNLABELLED}:
         table["label"] = [None if name == UNLABELLED else name for name in label]
+    shares = dict(zip(names, prior.tolist(), strict=True))
+    table.attrs["class_prior"] = {name: shares[name] for name in ordered}
     return table
+
+
+def _new_prior(model: LSAPClassifier, class_prior: ClassPrior | None) -> np.ndarray:
+    """Return the share of every class of a model that new probabilities assume."""
+    if class_prior is None:
+        return model.class_prior_
+    if isinstance(class_prior, Mapping):
+        names = [str(name) for name in model.classes_]
+        unknown = [str(name) for name in class_prior if str(name) not in names]
+        if unknown:
+            raise ParameterError(
+                f"class_prior names {', '.join(unknown)}, and the classes of the model "
+                f"are {', '.join(names)}. Give a share of each of these."
+            )
+    return resolve_class_prior(class_prior, model.classes_, model.training_shares_)

@@ -1,6 +1,5 @@
 """One study from a cohort to its report: what `brainlsap run` and `demo` do."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -29,6 +28,7 @@ from brainlsap.evaluation.results import data_hash, plain
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.report import check_results_folder, write_report
+from brainlsap.report.report import check_same_study
 
 __all__ = ["MERGED_CLASSES", "merge_classes", "run_study"]
 
@@ -169,7 +169,7 @@ def run_study(
         known = plain(split_role(model)[0].get_params())
         asked |= {f"{name}__{key}": value for key, value in known.items()}
     if not overwrite:
-        _check_earlier(results, asked, cohort)
+        check_same_study(results, {"asked": asked}, data_hash(cohort))
     folds = results / "private" / "folds"
     with lock_folder(results):
         try:
@@ -202,34 +202,13 @@ def run_study(
                 title=title,
                 atlas=cohort.atlas,
                 quality=quality_table(cohort).rename_axis("scan").reset_index(),
+                overwrite=overwrite,
             )
         finally:
             for empty in (folds, results / "private", results):
                 with suppress(OSError):  # not there, or not empty
                     empty.rmdir()
     return evaluation
-
-
-def _check_earlier(results: Path, asked: Mapping[str, Any], cohort: Cohort) -> None:
-    """Raise where the folder holds a report of other settings or data."""
-    path = results / "private" / "evaluation" / "evaluation.json"
-    if not path.is_file():
-        return
-    earlier = json.loads(path.read_text(encoding="utf-8"))
-    before = earlier["settings"].get("asked", {})
-    others = [
-        f"{name}= ({before.get(name)}, now {asked.get(name)})"
-        for name in sorted(asked.keys() | before.keys())
-        if asked.get(name) != before.get(name)
-    ]
-    if earlier["cohort"]["data_hash"] != data_hash(cohort):
-        others = others or ["data"]
-    if others:
-        told = ", ".join(others).replace("None", "not given")
-        raise ParameterError(
-            f"{results} holds a report with other {told}. Delete "
-            f"{results}, or choose another out=; overwrite=True replaces the report."
-        )
 
 
 def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -> Any:

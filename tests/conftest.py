@@ -29,7 +29,7 @@ def small_cohort():
 def example_evaluation(small_cohort):
     """LSAP-C and the baselines on two folds, drawn twice; only to be read."""
     models = make_models(
-        "default", random_state=0, n_epochs=6, n_starts=2, initial_scale=1.0
+        "default", random_state=0, n_epochs=6, n_starts=2, start="constant"
     )
     for name in ("LSAP-R", LADDER[-1]):
         models[name][0].set_params(n_draws=0)

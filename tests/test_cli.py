@@ -1,5 +1,6 @@
 """The command line, as a user types it, on simulated studies."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -33,7 +34,7 @@ def study(tmp_path_factory):
 def config(tmp_path_factory):
     """Settings that make a fit brief; only to be read."""
     path = tmp_path_factory.mktemp("config") / "study.toml"
-    text = 'n_starts = 1\n[model]\ninitial_scale = 1\n[data]\nlabel="group"\n'
+    text = 'n_starts = 1\n[model]\nstart = "constant"\n[data]\nlabel="group"\n'
     path.write_text(text + '[study]\nleave_out="site"\n')
     return path
 
@@ -118,7 +119,7 @@ def test_check_speaks_of_flags_and_shows_exchanged_hemispheres(own_study, capsys
     # fs_default.txt: cortex, cerebellum, structures of the left; then of the right
     order = np.r_[49:83, 83, 42:49, 35:42, 0:34, 34]
     np.savetxt(path, W[np.ix_(order, order)], delimiter=",")
-    assert main(["check", str(own_study), *READING]) == 0
+    assert main(["check", str(own_study), *READING, "--row-order", "mrtrix"]) == 0
     assert "left and right were exchanged" in capsys.readouterr().out
 
 
@@ -308,9 +309,9 @@ def test_bad_input_is_one_message_and_nothing_written(
         ("[model.options]\npatience = 'x'", "patience must be a whole number"),
         ("data = 5", "data must be a section, [data], got 5"),
         ("n_epoch = 3", "'n_epoch' (nearest: 'n_epochs')"),
-        ("featur = 'fdg'", "'featur' (nearest: 'feature')"),
+        ("feature_ = 'fdg'", "'feature_' (nearest: 'feature')"),
         ("fold = 3", "'fold' (nearest: 'folds')"),
-        ("[datas]\nfeature = 'fdg'", "'datas' (nearest: 'data')"),
+        ("[data_]\nfeature = 'fdg'", "'data_' (nearest: 'data')"),
         ("n_epochs = 3\nepochs = 4", "epochs is n_epochs. Keep one"),
         ("seed = 1\n[study]\nseed = 2", "seed stands in the file twice"),
     ],
@@ -351,11 +352,92 @@ def test_a_report_of_other_settings_or_people_is_not_replaced(
     same = (*READING, *BRIEF, *models, "--label", "diagnosis")
     told = refused(capsys, "run", study, *same, "--repeats", 2, "--harmonize", "site")
     assert "other --harmonize (not given, now site), --repeats (1, now 2)." in told
-    assert "choose another --out; overwrite = true (in a --config file)" in told
+    assert "Choose another --out, or replace the report by --overwrite" in told
     assert "with other STUDY (" in refused(capsys, "run", own_study, *same)
     monkeypatch.setattr("brainlsap.workflow.write_report", lambda *_, **__: None)
     assert main([str(one) for one in ("run", study, *same)]) == 0
     assert (results / "report" / "settings.json").read_bytes() == before
+
+
+def contents(folder):
+    return {one: one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+
+
+def test_results_of_another_study_are_replaced_only_where_asked(
+    results, tmp_path, capsys
+):
+    """A report into another study's folder, and a demo beside its results."""
+    other = tmp_path / "results"
+    shutil.copytree(results, other)
+    record = other / "private" / "evaluation" / "evaluation.json"
+    known = record.read_text(encoding="utf-8")
+    data_hash = re.search(r'"data_hash": "(\w+)"', known)[1]
+    record.write_text(known.replace(data_hash, "ab" * 32), encoding="utf-8")
+    before = contents(tmp_path)
+    told = refused(capsys, "report", results, "--out", other)
+    assert "--overwrite" in told
+    assert str(other) in told
+    assert "results of another" in refused(capsys, "demo", "--out", tmp_path)
+    shutil.rmtree(other / "private")  # as a report that was passed on
+    assert "--overwrite" in refused(capsys, "report", results, "--out", other)
+    shutil.copytree(results / "private", other / "private")
+    record.write_text(known.replace(data_hash, "ab" * 32), encoding="utf-8")
+    assert contents(tmp_path) == before
+    assert main(["report", str(results), "--out", str(other), "--overwrite"]) == 0
+    assert json.loads(record.read_text())["cohort"]["data_hash"] == data_hash
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [
+        ("--export", "regions.tsv"),
+        ("--tables", "scores.tex"),
+        ("--figures", "scores.pdf"),
+    ],
+)
+def test_exports_replace_nothing_unless_asked(results, tmp_path, capsys, option, name):
+    (tmp_path / name).write_text("of an atlas")
+    asked = ["report", results, option, tmp_path]
+    assert "--overwrite" in refused(capsys, *asked)
+    assert contents(tmp_path) == {tmp_path / name: b"of an atlas"}
+    assert main([*map(str, asked), "--overwrite"]) == 0
+    assert (tmp_path / name).read_bytes() != b"of an atlas"
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("more", [(), ("--overwrite",)])
+def test_files_that_are_read_are_never_written(own_study, tmp_path, capsys, more):
+    """Not the model, not a file of the study, nor another name of it."""
+    model, link = tmp_path / "model.safetensors", tmp_path / "people.tsv"
+    model.write_bytes(b"a model")
+    table = own_study / "participants.tsv"
+    link.symlink_to(table)
+    before = contents(tmp_path)
+    for out in (model, table, link):
+        refused(capsys, "predict", model, own_study, "--out", out, *more)
+    refused(capsys, "fit", own_study, *READING, "--out", table, *more)
+    refused(capsys, "fit", model, "--out", model, *more)
+    assert contents(tmp_path) == before
+
+
+def test_an_existing_model_or_table_is_replaced_only_where_asked(
+    study, tmp_path, capsys
+):
+    model, table = tmp_path / "model", tmp_path / "table.tsv"
+    model.write_bytes(b"another model")
+    asked = ["fit", study, *READING, "--epochs", 3, "--out", model]
+    assert "--overwrite" in refused(capsys, *asked)
+    assert model.read_bytes() == b"another model"
+    assert main([*map(str, asked), "--overwrite"]) == 0
+    assert model.read_bytes() != b"another model"
+    table.write_text("another table")
+    asked = ["predict", model, study, "--out", table]
+    assert "--overwrite" in refused(capsys, *asked)
+    assert table.read_text() == "another table"
+    assert main([*map(str, asked), "--overwrite"]) == 0
+    assert table.read_text() != "another table"
+    capsys.readouterr()
 
 
 @pytest.mark.parametrize(

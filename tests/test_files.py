@@ -7,7 +7,13 @@ import sys
 import pytest
 
 from brainlsap.exceptions import ParameterError, WritingError
-from brainlsap.files import fill_folder, lock_folder, owner_only, replace_when_whole
+from brainlsap.files import (
+    check_outputs,
+    fill_folder,
+    lock_folder,
+    owner_only,
+    replace_when_whole,
+)
 
 
 def test_a_file_appears_whole(tmp_path):
@@ -88,3 +94,34 @@ def test_private_files_are_for_their_owner_alone(tmp_path):
     with owner_only(), replace_when_whole(tmp_path / "secret") as partial:
         partial.touch()
     assert (tmp_path / "secret").stat().st_mode & 0o077 == 0
+
+
+def test_what_is_read_is_never_an_output(tmp_path):
+    study, other = tmp_path / "study", tmp_path / "other.tsv"
+    study.mkdir()
+    table = study / "participants.tsv"
+    table.write_text("read")
+    other.write_text("of somebody")
+    link, twin = tmp_path / "link.tsv", tmp_path / "twin.tsv"
+    link.symlink_to(table)
+    twin.hardlink_to(table)
+    for path in (table, link, study / ".." / "study" / "participants.tsv"):
+        with pytest.raises(ParameterError, match="files that are read"):
+            check_outputs([path], inputs=[study, None, 3], overwrite=True)
+    with pytest.raises(ParameterError, match="files that are read"):
+        check_outputs([twin], inputs=[table], overwrite=True)
+    with pytest.raises(ParameterError, match="is a folder"):
+        check_outputs([study], overwrite=True)
+    with pytest.raises(ParameterError, match="overwrite=True"):
+        check_outputs([tmp_path / "new", other], inputs=[study])
+    check_outputs([tmp_path / "new", study / "new"], inputs=[study])
+    check_outputs([other], inputs=[study], overwrite=True)
+
+
+def test_a_file_is_no_folder_to_fill(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for replace in (False, True):
+        with pytest.raises(ParameterError, match="is a file"):
+            with fill_folder(tmp_path / "file", replace=replace):
+                pass
+    assert (tmp_path / "file").read_text() == "mine"

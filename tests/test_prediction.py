@@ -246,3 +246,24 @@ def test_an_atlas_that_was_moved_is_asked_for(tmp_path):
     atlas.rename(tmp_path / "moved")
     with pytest.raises(ParameterError, match="mine, is no longer there; say where"):
         read_people(model, tmp_path)
+
+
+def test_new_people_may_come_from_where_the_disease_is_rarer(cohort, tmp_path):
+    ridge = LSAPRidgeClassifier("none")
+    fitted = fit_model(cohort, tmp_path / "model.safetensors", ridge)
+    loaded = load_model(tmp_path / "model.safetensors")
+    table = predict_people(loaded, cohort)
+    shares = cohort.table["label"].value_counts(normalize=True)
+    assert table.attrs["class_prior"] == pytest.approx(shares.to_dict())
+    rare = dict(zip(cohort.classes, (0.8, 0.05, 0.05, 0.05, 0.05), strict=True))
+    elsewhere = predict_people(loaded, cohort, class_prior=rare)
+    assert elsewhere.attrs["class_prior"] == pytest.approx(rare)
+    assert elsewhere["predicted"].equals(table["predicted"])
+    healthy, ill = (f"p_{cohort.classes[place]}" for place in (0, -1))
+    before, after = (one[healthy] / one[ill] for one in (table, elsewhere))
+    ratio = (0.8 / 0.05) / (shares[cohort.classes[0]] / shares[cohort.classes[-1]])
+    np.testing.assert_allclose(after, before * ratio, rtol=1e-6)
+    again = predict_people(fitted, cohort, class_prior="training")
+    assert again.equals(table)
+    with pytest.raises(ParameterError, match="class_prior names ill"):
+        predict_people(loaded, cohort, class_prior={**rare, "ill": 0.1})

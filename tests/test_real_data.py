@@ -19,6 +19,7 @@ BNU1, SCAN = "bnu1_connectomes", "sub-0025865_ses-2"
 def fcon1000(shared):
     template = shared / "tract_mni_destrieux/expected/count_radial4_sym_zerodiag.csv"
     how = {"label": "sex", "connectome": template, "subcortex": "volume"}
+    how["row_order"] = "mrtrix"
     return load_cohort(shared / "fcon1000_destrieux", **how)
 
 

@@ -1,5 +1,6 @@
 """Every tutorial runs, and ends with what it does not show."""
 
+import ast
 import re
 import runpy
 from pathlib import Path
@@ -20,6 +21,27 @@ def test_numbers_of_tutorials_count_up():
     assert numbers == list(range(1, len(numbers) + 1))
 
 
+@pytest.mark.parametrize("path", [*TUTORIALS, *NOTEBOOKS], ids=lambda path: path.stem)
+def test_tutorials_show_the_default_model_or_name_the_plain_network(path):
+    text = path.read_text(encoding="utf-8")
+    assert "initial_scale" not in text
+    if "constant" in re.findall(r"start\W+(constant|ridge)", text):
+        assert "plain network" in " ".join(text.replace("#", " ").split())
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_tutorials_assert_what_they_say(path):
+    statements = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    assert any(isinstance(one, ast.Assert) for one in statements)
+
+
+def test_the_cluster_of_the_tutorial_counts_what_reached_it():
+    (path,) = (one for one in TUTORIALS if "dask" in one.name)
+    text = path.read_text(encoding="utf-8")
+    assert "n_workers=2" in text
+    assert re.search(r"assert n_finished == \d", text)
+
+
 @pytest.mark.tutorial
 @pytest.mark.filterwarnings("ignore:.*unlike those of the fit")  # as 10 says
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
@@ -34,6 +56,7 @@ def test_tutorial_runs_and_says_what_it_does_not_show(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # of the workers of a cluster
     runpy.run_path(str(path), run_name="__main__")
     plt.close("all")
     assert "nan" not in capsys.readouterr().out.lower().split()

@@ -16,7 +16,7 @@ from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
 from brainlsap.workflow import merge_classes
 
 WRONG = {"cv": 1, "n_epochs": 0, "kernel": "exact", "n_epoch": 2}
-BRIEF = {"n_epochs": 3, "n_starts": 1, "initial_scale": 1.0}
+BRIEF = {"n_epochs": 3, "n_starts": 1, "start": "constant"}
 
 
 @pytest.fixture(scope="module")

@@ -62,6 +62,8 @@ kernel = exact_heat_kernel(L, scales)
 print("symmetric:", bool(torch.allclose(kernel, kernel.T)))
 identity = torch.eye(len(L), dtype=torch.float64)
 print("another row, of the identity:", bool(torch.allclose(kernel[0], identity[0])))
+assert not torch.allclose(kernel, kernel.T)
+assert torch.allclose(kernel[0], identity[0])
 
 # %% [markdown]
 # The row on the brain. The region itself has by far the largest weight and is left out
@@ -92,6 +94,7 @@ for name in ("exact", "chebyshev", "hermite", "laguerre"):
     error = (heat_kernel(L, scales, kernel=name) - truth).abs().max()
     degree = "-" if name == "exact" else choose_degree(name, 2.0)
     print(f"{name}: degree {degree}, largest error {error:.1e}")
+    assert error < 1e-4
 
 # %% [markdown]
 # With a fixed degree the error grows with the scale. The bound is never below the true
@@ -123,6 +126,7 @@ fig.savefig(figures / "03_error.png", dpi=110)
 # %%
 try:
     heat_kernel(L, 6.0, kernel="hermite", degree=30)
+    raise AssertionError("a kernel that cannot be trusted was returned")
 except ParameterError as error:
     print(error)
 

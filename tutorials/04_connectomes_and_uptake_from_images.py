@@ -92,6 +92,7 @@ exact = build_connectome(
     labels=label_names,
 )
 print("kept by radial search:", made.n_kept, "by end voxels:", exact.n_kept)
+assert exact.n_kept < made.n_kept
 lengths = build_connectome(
     "tracks.tck",
     "parcellation.nii.gz",
@@ -141,6 +142,7 @@ moved[0, 3] += 40
 nib.save(nib.Nifti1Image(uptake.astype(np.float32), moved), "moved.nii.gz")
 try:
     extract_suvr("moved.nii.gz", "parcellation.nii.gz", "boxes", **given)
+    raise AssertionError("an image that lies elsewhere was read")
 except FileFormatError as error:
     print(error)
 

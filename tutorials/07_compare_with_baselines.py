@@ -39,13 +39,15 @@ evaluation = cross_validate(models, cohort, cv=3, baselines=False)
 print(table_text(score_table(evaluation), "markdown"))
 
 # %% [markdown]
-# Differences are model minus reference: below 0 the reference, here the first model, has
-# the higher score. The p-values are of the corrected resampled t test, by Holm for their number:
-# folds share their training people, so the usual paired test finds differences that are
-# not there.
+# Differences are model minus reference: below 0 the reference, here the first model,
+# has the higher score. The p-values are of the corrected resampled t test, by Holm for
+# their number: folds share their training people, so the usual paired test finds
+# differences that are not there.
 
 # %%
-print(compare_models(evaluation).round(3).to_string(index=False))
+tests = compare_models(evaluation)
+print(tests.round(3).to_string(index=False))
+assert (tests["p_holm"] >= tests["p_value"]).all()
 
 # %% [markdown]
 # Intervals over people answer another question than the s.d. over folds: how the score

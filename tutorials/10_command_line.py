@@ -41,6 +41,7 @@ brainlsap("simulate study --people 16 --atlas desikan82 --seed 1")
 reading = "--atlas desikan82 --feature fdg --classes CN,EMCI"
 brainlsap(f"check study {reading}")
 brainlsap(f"check study {reading} --label stage")
+assert main(shlex.split(f"check study {reading} --label stage")) == 2
 
 # %% [markdown]
 # ## Run
@@ -52,11 +53,12 @@ brainlsap(f"check study {reading} --label stage")
 # another `--out` for other settings: a report is not replaced by one of other settings.
 
 # %%
-Path("study.toml").write_text("n_starts = 1\ninitial_scale = 1.0\n")
+Path("study.toml").write_text("n_starts = 1\n")
 brief = "--config study.toml --epochs 8"
 brainlsap(f"run study {reading} {brief} --folds 2 --out results")
 for path in sorted(Path("results").glob("*/*"))[:10]:
     print(path)
+assert Path("results/report/report.html").is_file()
 
 # %% [markdown]
 # The figures of the report are files. `report` writes the page anew, and exports the
@@ -71,7 +73,9 @@ print(*sorted(path.name for path in Path("maps").iterdir())[:6])
 # %% [markdown]
 # ## New people
 #
-# A model of the whole study, and its predictions for others. The table names people:
+# A model of the whole study, and its predictions for others. Probabilities assume that
+# classes are as frequent among them as in the study, unless `--class-prior` says
+# otherwise; `predict` prints these shares. The table names people:
 # keep it as private as the data. These others were simulated with another seed, so that
 # their regions have other means than those of the fit: `predict` warns of such people.
 
@@ -80,6 +84,7 @@ brainlsap(f"fit study {reading} {brief} --out model.safetensors")
 brainlsap("simulate others --people 6 --atlas desikan82 --seed 2")
 brainlsap("predict model.safetensors others --out predictions.tsv")
 print(Path("predictions.tsv").read_text()[:160])
+assert "p_EMCI" in Path("predictions.tsv").read_text()
 
 # %% [markdown]
 # ## What this does not show

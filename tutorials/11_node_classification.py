@@ -55,6 +55,7 @@ noise = NodeGraph("simulated", adjacency, words, shuffled)
 again = LSAPNodeClassifier(n_epochs=40, random_state=0)
 again.fit(noise, split.train, split.validation)
 print("same scales with noise as test labels:", np.allclose(model.scale_, again.scale_))
+assert np.allclose(model.scale_, again.scale_)
 
 # %% [markdown]
 # ## Several models and seeds

@@ -64,7 +64,9 @@ Path("sub-01.edges").write_text(
     "rh_cuneus lh_cuneus 12\nlh_precuneus rh_precuneus 30\nlh_cuneus lh_precuneus 7\n"
 )
 read = read_connectome("sub-01.edges", atlas)
-print(pd.DataFrame(read.matrix, names, names).to_string())
+read_matrix = pd.DataFrame(read.matrix, names, names)
+print(read_matrix.to_string())
+assert read_matrix.loc["lh_cuneus", "rh_cuneus"] == 12
 
 # %% [markdown]
 # ## A kernel
@@ -120,7 +122,9 @@ for degree in degrees:
     made = c[0] @ polynomial_values(taylor, eigenvalues, degree)
     found.append(float((made - torch.exp(-2.0 * eigenvalues)).abs().max()))
     bounds.append(np.exp(taylor.log_tail(2.0, degree)))
-print("bound holds:", all(f <= b + 1e-12 for f, b in zip(found, bounds, strict=True)))
+bound_holds = all(f <= b + 1e-12 for f, b in zip(found, bounds, strict=True))
+print("bound holds:", bound_holds)
+assert bound_holds
 
 fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
 ax.semilogy(degrees, bounds, label="bound")

@@ -52,10 +52,12 @@ print("X", X.shape, "classes", cohort.classes, "people", len(set(people)))
 
 # %%
 sklearn.set_config(enable_metadata_routing=True)
-brief = {"initial_scale": 1.0, "n_epochs": 15, "n_starts": 1, "random_state": 0}
+brief = {"n_epochs": 15, "n_starts": 1, "random_state": 0}
 model = LSAPClassifier(**brief)
 how = {"cv": StratifiedGroupKFold(3), "params": {"groups": people}}
 scores = cross_val_score(model, X, y, **how, scoring="balanced_accuracy")
+for train, test in how["cv"].split(X, y, people):
+    assert not set(people[train]) & set(people[test])
 print("LSAP-C, fold by fold:", scores.round(2))
 
 # %% [markdown]
@@ -97,15 +99,17 @@ print(table.assign(mean=table.mean(axis=1)).round(2).to_string())
 # %% [markdown]
 # ## GridSearchCV
 #
-# Settings chosen by folds of people. What the search found best on these folds is too
+# Settings chosen by folds of people: what becomes of the connectome's weights, and
+# whether networks start from a ridge or by themselves (`start="constant"`, the plain
+# network). What the search found best on these folds is too
 # good an estimate of itself: put the whole search into an outer `cross_val_score` (or
 # into `brainlsap.cross_validate`) for an honest one.
 
 # %%
-grid = {"weights": ["weighted", "log"], "initial_scale": [0.5, 2.0]}
+grid = {"weights": ["weighted", "log"], "start": ["ridge", "constant"]}
 search = GridSearchCV(model, grid, cv=how["cv"], scoring="balanced_accuracy")
 search.fit(X, y, groups=people)
-columns = ["param_weights", "param_initial_scale", "mean_test_score", "std_test_score"]
+columns = ["param_weights", "param_start", "mean_test_score", "std_test_score"]
 print(pd.DataFrame(search.cv_results_)[columns].round(2).to_string(index=False))
 print("best:", search.best_params_)
 
@@ -123,6 +127,7 @@ fig.savefig(figures / "14_scales.png", dpi=110)
 # %%
 predicted = cross_val_predict(model, X, y, **how)
 print(pd.crosstab(pd.Series(y, name="truth"), pd.Series(predicted, name="predicted")))
+assert len(predicted) == len(y)
 sklearn.set_config(enable_metadata_routing=False)
 
 # %% [markdown]

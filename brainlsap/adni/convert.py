@@ -9,6 +9,7 @@ What is written::
         ses-M000/pet/sub-ADNI002S0295_ses-M000_trc-18FAV45_pet.nii.gz
     adni_pairing.tsv              which image is which visit's, and the days between
     adni_unused_images.tsv        every other image, and why
+    adni_skipped.tsv              what was skipped of the tables, and why, if any was
     adni_labels_by_phase.tsv      people by phase, site and baseline label
     adni_notes.txt                what was left out, reckoned or lost
 """
@@ -20,11 +21,22 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from brainlsap.adni.images import MODALITIES, find_images, pair_images, tracer_of
-from brainlsap.adni.tables import STAGES, read_adni_tables
+from brainlsap.adni.images import (
+    MODALITIES,
+    UNUSED_COLUMNS,
+    find_images,
+    pair_images,
+    tracer_of,
+)
+from brainlsap.adni.tables import (
+    STAGES,
+    AdniFault,
+    gather_adni_tables,
+    refuse_faults,
+)
 from brainlsap.data import write_tsv
 from brainlsap.data.tables import describe_dataset
-from brainlsap.exceptions import CohortError, check_at_least, check_choice
+from brainlsap.exceptions import CohortError, check_at_least, check_choice, listed
 from brainlsap.files import fill_folder
 
 _PERSON = ("ptid", "rid", "sex", "education", "apoe4", "first_phase", "site")
@@ -46,6 +58,7 @@ class AdniImport(NamedTuple):
     unused: pd.DataFrame  # every other image, and why
     labels: pd.DataFrame  # people by phase, site and baseline label
     notes: tuple[str, ...]  # how much was used, left out, reckoned or lost
+    skipped: pd.DataFrame  # what was skipped of the tables: rid, viscode, column ...
 
 
 def import_adni(
@@ -56,6 +69,7 @@ def import_adni(
     window: int = 180,
     require: tuple[str, ...] = (),
     modalities: Mapping[str, str] | None = None,
+    skip_faulty: bool = False,
 ) -> AdniImport:
     r"""Make a study's folder from ADNI's tables and LONI's images.
 
@@ -81,17 +95,23 @@ def import_adni(
     modalities : mapping of str to str, optional
         Words in descriptions that mean a modality, looked for before the usual ones:
         `{"fdg": "Coreg,_Avg"}`.
+    skip_faulty : bool
+        Whether to leave out what cannot be used, in place of refusing the tables:
+        visits with a diagnosis that is not known or with two of them, days that are
+        none, a stage or an arm that is not known, images with one number. It is listed
+        in `adni_skipped.tsv` and `adni_unused_images.tsv`.
 
     Returns
     -------
     AdniImport
-        The folder, tables of pairs, unused images and labels, and notes.
+        The folder, tables of pairs, unused images and labels, notes, and what was
+        skipped.
 
     Raises
     ------
     CohortError
-        Where tables or images are missing or contradict themselves, or no image joins
-        a visit.
+        Where tables or images are missing, contradict themselves or say words and codes
+        that are not known, or no image joins a visit.
     ParameterError
         Where an argument cannot be used, or `out` holds something.
     """
@@ -100,9 +120,19 @@ def import_adni(
     for name in (*require, *modalities):
         check_choice("modality", name, MODALITIES)
     with fill_folder(out) as whole:
-        visits, listed, notes = read_adni_tables(tables)
-        found, more = find_images(images, listed, modalities)
-        notes += more
+        visits, listed_images, notes, faults = gather_adni_tables(tables)
+        if not skip_faulty:
+            refuse_faults(Path(tables), faults)
+        found, image_notes, strange = find_images(
+            images, listed_images, modalities, skip_faulty=skip_faulty
+        )
+        notes += image_notes
+        skipped = pd.DataFrame(faults, columns=AdniFault._fields)
+        if faults:
+            notes.append(
+                f"faults of tables that were skipped: {len(faults)}, of RID "
+                f"{listed(skipped['rid'].unique(), 3)} (adni_skipped.tsv)"
+            )
         # names that no table gives are those of images' folders: they end with the RID
         by_number = {str(int(n.rsplit("_", 1)[1])): n for n in found["ptid"]}
         ptid = visits["ptid"].astype(object).fillna(visits["rid"].map(by_number))
@@ -113,6 +143,8 @@ def import_adni(
             exam_date=visits["date"].dt.strftime("%Y-%m-%d"),
         )
         pairs, unused = pair_images(visits, found, window)
+        unused = pd.concat([unused, strange[UNUSED_COLUMNS]], ignore_index=True)
+        visits = visits[~visits["is_faulty"].astype(bool)]
         by_visit = pairs.groupby(_VISIT)["modality"]
         has_all = by_visit.transform(lambda m: set(require) <= set(m)).astype(bool)
         if n_left := len(pairs.loc[~has_all, _VISIT].drop_duplicates()):
@@ -143,8 +175,10 @@ def import_adni(
         write_tsv(pairs, whole / "adni_pairing.tsv")
         write_tsv(unused, whole / "adni_unused_images.tsv")
         write_tsv(labels, whole / "adni_labels_by_phase.tsv")
+        if faults:
+            write_tsv(skipped, whole / "adni_skipped.tsv")
         (whole / "adni_notes.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
-    return AdniImport(Path(out), pairs, unused, labels, lines)
+    return AdniImport(Path(out), pairs, unused, labels, lines, skipped)
 
 
 def labels_by_phase(visits: pd.DataFrame) -> pd.DataFrame:

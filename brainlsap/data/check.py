@@ -22,7 +22,7 @@ from brainlsap.data.load import (
 )
 from brainlsap.data.participants import ScanList, people_files
 from brainlsap.data.stored_cohort import read_study
-from brainlsap.data.tables import TABLE_SUFFIXES
+from brainlsap.data.tables import IMPORT_FILES, TABLE_SUFFIXES
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -146,7 +146,8 @@ def suggest_options(  # noqa: C901 (step by step)
     list of dict
         Where the study can be loaded: its other features. Where it cannot: folders,
         tables, a feature, a pattern of connectomes or an atlas with which more files
-        are found; none where people or labels are at fault, which comes first.
+        are found, or the visits at baseline where most others lack something; none
+        where people or labels are at fault, which comes first.
     """
     folder, asked = check.folder, dict(options)
     # people and labels come first, and ids that are those of files
@@ -189,7 +190,11 @@ def suggest_options(  # noqa: C901 (step by step)
     around = [*inside, *sorted(folder.resolve().parent.glob("[!.]*"))]
     # folders of people are no data sets of their own
     around = [p for p in around if p.is_dir() and p.name[:4] != "sub-"]
-    tables = [{"features_table": p.name} for p in inside if p.suffix in TABLE_SUFFIXES]
+    tables: list[Options] = [
+        {"features_table": path.name}
+        for path in inside
+        if path.suffix in TABLE_SUFFIXES and path.name not in IMPORT_FILES
+    ]
     folders: list[Options] = [{}]
     if "subjects_dir" not in asked:
         folders += [{"subjects_dir": str(p)} for p in around if any(p.glob("*/stats"))]
@@ -225,12 +230,50 @@ def suggest_options(  # noqa: C901 (step by step)
             change["connectome"] = next(files, NO_CONNECTOME)
         elif sets[0]:
             matrices = [one["pattern"] for one in sets]
-    faults = " ".join(check_cohort(folder, **asked | change).faults)
+    changed_check = check_cohort(folder, **asked | change)
+    faults = " ".join(changed_check.faults)
     if other := re.search(r"(?:those of|\(atlas) (\w+)(?:, not of|\))", faults):
         change["atlas"] = other[1]
+    elif not changed_check.is_sound and asked.get("scans", "all") == "all":
+        how = where | {k: v for k, v in change.items() if k in WHERE}
+        named = change.get("feature") or features
+        reads_connectomes = "connectome" not in asked | change
+        with suppress(BrainlsapError):
+            labelled = {*open_study(folder, **how)[0].table["scan"]}
+            # also those without a label, but not those of other classes
+            every = how if "classes" in how else how | {"label": None}
+            study = open_study(folder, **every)
+            if _lack_at_later_visits(*study, labelled, named, reads_connectomes):
+                baseline = change | {"scans": "baseline"}
+                if check_cohort(folder, **asked | baseline).is_sound:
+                    change = baseline
     # only the user can say which of several sets of matrices is meant
     either = [change | {"pattern": one} for one in matrices]
     return either or [change] if change else []
+
+
+def _lack_at_later_visits(
+    listed: ScanList,
+    sources: FeatureSources,
+    labelled: set[str],
+    features: Sequence[str],
+    reads_connectomes: bool,
+) -> bool:
+    """Return whether most visits after the first lack a label, or what is read."""
+    is_later = listed.table["participant"].duplicated().to_numpy()
+    is_lacking = ~listed.table["scan"].isin(labelled).to_numpy()
+    for name in features:
+        if name == STRENGTH:
+            continue
+        with suppress(BrainlsapError):
+            found = sources.locate(name, listed.scans)[0]
+            is_lacking = is_lacking | [isinstance(source, str) for source in found]
+    if reads_connectomes:
+        for row, scan in enumerate(listed.scans):
+            with suppress(CohortError):
+                path = sources.files.connectome(scan, sources.atlas)
+                is_lacking[row] |= path is None
+    return bool(is_later.any()) and bool(is_lacking[is_later].mean() >= 0.5)
 
 
 def _located(names: Sequence[str], named: bool = False) -> _Score:

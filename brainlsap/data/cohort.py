@@ -29,6 +29,7 @@ from brainlsap.data.id_columns import (
     find_person_columns,
     to_cells,
 )
+from brainlsap.data.order_check import check_arrays
 from brainlsap.data.participants import (
     UNLABELLED,
     find_absent,
@@ -199,6 +200,9 @@ class Cohort:
             `covariates` differ from each other or from `groups`.
         RegionNameError
             Where names of columns are not those of all regions.
+        FileFormatError
+            Where connectomes without names fit another order of rows than that of the
+            atlas clearly better; name the rows of DataFrames then.
 
         Examples
         --------
@@ -238,6 +242,7 @@ class Cohort:
             notes = [*dict.fromkeys(note for one in read for note in one.notes)]
         else:
             W = _as_numbers("connectomes", frames)
+            check_arrays(W, atlas)
             W, notes = settle_negative(W, negative)
         names = [feature_names] if isinstance(feature_names, str) else feature_names
         tables: dict[str, Any] = {"features": features}

@@ -1,12 +1,13 @@
 """Read one connectome and put its rows and columns in the order of an atlas.
 
-The order comes from names wherever there are any; from the number of rows where one
-documented tool writes such matrices (:mod:`brainlsap.data.row_order`); from nothing
-else. One triangle is mirrored. Weights are kept as they are, the diagonal included.
+The order comes from names wherever there are any, else from what says whose order the
+rows have (:mod:`brainlsap.data.row_order`), and is checked on the weights
+(:mod:`brainlsap.data.order_check`). One triangle is mirrored. Weights are kept as they
+are, the diagonal included.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +18,13 @@ import pandas as pd
 from brainlsap.arrays import as_number_array
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import are_counts, as_text
-from brainlsap.data.row_order import are_numbers, find_names, row_orders
+from brainlsap.data.order_check import OrderCheck, UnknownOrderError
+from brainlsap.data.row_order import (
+    TRUST_NAMES,
+    are_numbers,
+    find_names,
+    row_orders,
+)
 from brainlsap.data.table_rows import sniff_delimiter, split_cells
 from brainlsap.data.tables import listed, read_lines
 from brainlsap.exceptions import (
@@ -40,6 +47,8 @@ _ROUNDING = 1e-5
 _NUMBERS = re.compile(r"(?:[-+.\d\s]|(?<=[\d.])e(?=[-+\d])|nan|inf)*", re.IGNORECASE)
 # Lines of a text by which a list of connections is known.
 _SAMPLE = 5
+# Words in names of files for averages over streamlines.
+_MEANS = re.compile(r"mean_?[a-z]*|(?<![a-z])fa(?![a-z])|[a-z]*length", re.IGNORECASE)
 _CORNER = frozenset(("", "region", "name", "label", "index", "node", "roi"))
 # Ends of the keys of lists of names; numbers of labels count only where no texts do.
 _NAME_KEYS = ("region_labels", "region_names", "regions", "names", "name", "labels")
@@ -62,11 +71,19 @@ class ConnectomeFile(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+class NameList(NamedTuple):
+    """A list in a file, as texts, and whether the file has it as texts."""
+
+    names: tuple[str, ...]
+    are_texts: bool
+
+
 class RawMatrix(NamedTuple):
     """A square matrix, and what its file calls its rows, its columns and its weights.
 
-    `leaves_out`: the tool leaves out regions that a brain does not have. `scan`: of an
-    array of many scans, the id of this one, empty where the file does not say.
+    `leaves_out`: the tool leaves out regions that a brain does not have. `lists`: of an
+    array of many scans, all lists of the file by key, None elsewhere. `header`: comment
+    lines of a text.
     """
 
     values: np.ndarray
@@ -74,7 +91,8 @@ class RawMatrix(NamedTuple):
     columns: tuple[str, ...] | None = None
     measure: str = ""
     leaves_out: bool = False
-    scan: str | None = None
+    lists: Mapping[str, NameList] | None = None
+    header: str = ""
 
 
 def read_connectome(
@@ -86,6 +104,7 @@ def read_connectome(
     row_order: str | None = None,
     symmetrize: str = "refuse",
     negative: str = "refuse",
+    order_check: OrderCheck | None = None,
 ) -> ConnectomeFile:
     """Read a connectome of any tool into the order of an atlas.
 
@@ -101,17 +120,25 @@ def read_connectome(
         Which matrix to take from a file of several, such as `radius2_meanlength`.
     labels : sequence of str or path, optional
         Name of every row, or a file with one a line, for matrices without names. By
-        default a file `labels.txt`, `labels.csv`, `labels_list.txt` or
-        `<name>_labels.*` beside the matrix counts, or one of the first three above
-        it, up to the folder that holds the `sub-*` of a matrix's person.
-    row_order : {"atlas", "labels", "mrtrix", "micapipe", "freesurfer"}, optional
-        Whose order the rows of a matrix without names have, where its size does not
-        say so. "labels": that of the regions' numbers in an image.
+        default a list beside the matrix counts (`labels.txt`, `labels.csv`,
+        `labels_list.txt`, `<name>_labels.*`, brainlife's `label.json`, `centres.txt` of
+        The Virtual Brain, BIDS' `.json`), or one above it, up to the folder that holds
+        the `sub-*` of a matrix's person.
+    row_order : str, optional
+        Whose order the rows of a matrix without names have, where no word of its path
+        says so; one of `brainlsap.data.row_order.ROW_ORDERS`. "atlas": that of the
+        atlas; "labels": that of the regions' numbers in an image; "mrtrix",
+        "ukbiobank", "micapipe", "enigma": that of this tool's matrices; "names" keeps
+        names as they are, without the check on the weights. The refusal of a matrix
+        lists all that its size may have.
     symmetrize : {"refuse", "mean", "max"}
         What becomes of two directions that differ by more than rounding.
     negative : {"refuse", "drop", "absolute"}
         What becomes of negative weights, as correlations have them: set to 0, or taken
         by their size.
+    order_check : OrderCheck, optional
+        Collects the matrix for one check of the order of rows of many; by default this
+        matrix is checked alone.
 
     Returns
     -------
@@ -120,8 +147,9 @@ def read_connectome(
     Raises
     ------
     FileFormatError
-        Where the file is no connectome of this atlas: another format, a size without
-        a known order, NaN or infinite weights, or two triangles that differ.
+        Where the file is no connectome of this atlas: another format, rows that
+        nothing names or that the weights contradict, NaN or infinite weights, or two
+        triangles that differ.
     ParameterError
         Where weights are negative and `negative` does not say what becomes of them.
     RegionNameError
@@ -133,34 +161,13 @@ def read_connectome(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "connectome.csv"
     ...     np.savetxt(path, np.triu(np.ones((84, 84)), 1), "%d", ",")
-    ...     connectome = read_connectome(path, "desikan82")
+    ...     connectome = read_connectome(path, "desikan82", row_order="mrtrix")
     >>> connectome.matrix.shape, int(connectome.matrix.sum())
     ((82, 82), 6642)
     """
     check_choice("symmetrize", symmetrize, SYMMETRIZE)
-    atlas, notes = load_atlas(atlas), list[str]()
-    if isinstance(source, str | Path):
-        path = Path(source)
-        reader = FORMATS.get(path.suffix.lower())
-        if reader is None:
-            raise FileFormatError(
-                f"{path}: connectomes are read from {', '.join(sorted(FORMATS))} "
-                f"files, got {path.suffix or 'a name without suffix'}. Of a tractogram "
-                "brainlsap.images.build_connectome makes one."
-            )
-        with reading(path, f"a {path.suffix} file"):
-            raw, *others = reader(path)
-        if others or (raw.measure and measure):
-            raw, notes = _choose([raw, *others], atlas, measure, path)
-    else:
-        path, axes = Path("connectome="), pd.DataFrame(source).axes
-        given = [tuple(map(str, axis)) for axis in axes]
-        known = [one for one in given if not are_counts(one)] or [atlas.names]
-        try:
-            values = as_number_array(source)
-        except (TypeError, ValueError):  # refused below, by shape and type
-            values = np.asarray(source)
-        raw = RawMatrix(values, known[0], known[-1])
+    atlas = load_atlas(atlas)
+    path, raw, notes = _read_source(source, atlas, measure)
     n_rows = len(raw.values)
     if raw.values.shape != (n_rows, n_rows) or raw.values.dtype.kind not in "uifb":
         hint = "The file may be cut short."
@@ -173,14 +180,101 @@ def read_connectome(
             f"{path}: expected a square matrix of numbers, got shape "
             f"{raw.values.shape} of {raw.values.dtype}. {hint}"
         )
-    own = raw.rows or ()
-    names, origin = find_names(path, raw.values, atlas, row_order, labels, own)
-    if names is not raw.rows:
-        raw = raw._replace(rows=names, columns=names)
+    is_file = isinstance(source, str | Path)
+    is_bare = not is_file and raw.rows is None
+    own = atlas.names if is_bare else raw.rows or ()
+    rows = find_names(path, raw.values, atlas, row_order, labels, own, raw.header)
+    if is_bare:
+        note = f"taken in the order of {atlas.name}"
+        rows = rows._replace(note=note, source="array")
+    # names that somebody gave to a matrix in memory are taken as they are
+    is_checked = is_file or is_bare
+    is_checked &= row_order != TRUST_NAMES or not rows.names
+    check = OrderCheck(atlas) if order_check is None else order_check
+    if is_checked:
+        check.add(_align_columns(raw), rows, path)
+    if is_checked and order_check is None:
+        check.raise_refusal()
+    if not rows.names:  # the collected matrices are refused together
+        raise UnknownOrderError(f"{path}: nothing names the {n_rows} rows.")
+    if rows.names is not raw.rows:
+        raw = raw._replace(rows=rows.names, columns=rows.names)
+    if rows.adds_parts:
+        raw = _add_parts(raw, path)
     values, left_out = _in_atlas_order(raw, atlas, path)
     matrix, changed = _check_weights(values, atlas.names, path, symmetrize, negative)
-    notes += [origin] if isinstance(source, str | Path) else []
-    return ConnectomeFile(matrix, (*notes, *left_out, *changed))
+    notes += [rows.note] if is_file else []
+    agreement = check.notes() if is_file and is_checked and order_check is None else ()
+    return ConnectomeFile(matrix, (*notes, *left_out, *changed, *agreement))
+
+
+def _read_source(
+    source: str | Path | np.ndarray | pd.DataFrame, atlas: Atlas, measure: str | None
+) -> tuple[Path, RawMatrix, list[str]]:
+    """Return where a matrix is from, itself, and how it was chosen among others.
+
+    A matrix in memory without names has no `rows`.
+    """
+    notes = list[str]()
+    if not isinstance(source, str | Path):
+        axes = [tuple(map(str, axis)) for axis in pd.DataFrame(source).axes]
+        named = [names for names in axes if not are_counts(names)]
+        try:
+            values = as_number_array(source)
+        except (TypeError, ValueError):  # refused by shape and type
+            values = np.asarray(source)
+        raw = RawMatrix(values)
+        if named:
+            raw = raw._replace(rows=named[0], columns=named[-1])
+        return Path("connectome="), raw, notes
+    path = Path(source)
+    reader = FORMATS.get(path.suffix.lower())
+    if reader is None:
+        raise FileFormatError(
+            f"{path}: connectomes are read from {', '.join(sorted(FORMATS))} "
+            f"files, got {path.suffix or 'a name without suffix'}. Of a tractogram "
+            "brainlsap.images.build_connectome makes one."
+        )
+    with reading(path, f"a {path.suffix} file"):
+        raw, *others = reader(path)
+    if others or (raw.measure and measure):
+        raw, notes = _choose([raw, *others], atlas, measure, path)
+    return path, raw, notes
+
+
+def _align_columns(raw: RawMatrix) -> np.ndarray:
+    """Return the weights with columns in the order of rows, where names say both."""
+    rows, columns = raw.rows or (), raw.columns or ()
+    if rows == columns or sorted(rows) != sorted(columns) or len({*rows}) < len(rows):
+        return raw.values
+    return raw.values[:, [columns.index(name) for name in rows]]
+
+
+def _add_parts(raw: RawMatrix, path: Path) -> RawMatrix:
+    """Return a matrix in which rows of one name are one row: the sum of their weights.
+
+    Raises where weights are no counts of a kind, which cannot be added.
+    """
+    mean = _MEANS.search(path.name)
+    if mean:
+        raise FileFormatError(
+            f"{path}: a region has several rows, and {mean[0]} of parts cannot be "
+            "added. Take counts of streamlines or their weights."
+        )
+    names = tuple(dict.fromkeys(raw.rows or ()))
+    region = [names.index(name) for name in raw.rows or ()]
+    merge = np.zeros((len(names), len(region)))
+    merge[region, np.arange(len(region))] = 1
+    values = merge @ _mirror(raw.values.astype(np.float64)) @ merge.T
+    return raw._replace(values=values, rows=names, columns=names)
+
+
+def _mirror(values: np.ndarray) -> np.ndarray:
+    """Return a matrix with both triangles where only one is filled."""
+    upper, lower = np.triu(values, 1), np.tril(values, -1)
+    if upper.any() and lower.any():
+        return values
+    return values + (upper + lower).T
 
 
 def _is_edge_list(values: np.ndarray) -> bool:
@@ -357,7 +451,10 @@ def _read_text(path: Path) -> list[RawMatrix]:
     # a count says nothing beside names
     known = [tuple(given) for given in (rows, columns) if given]
     known = [given for given in known if not are_counts(given)] or known
-    return [RawMatrix(values, known[0], known[-1]) if known else RawMatrix(values)]
+    header = "\n".join(comments)
+    if not known:
+        return [RawMatrix(values, header=header)]
+    return [RawMatrix(values, known[0], known[-1], header=header)]
 
 
 def _refuse_lists(path: Path, rows: Sequence[Sequence[str]]) -> None:
@@ -567,15 +664,33 @@ def _is_stack(value: np.ndarray) -> bool:
 def _matrices_of_scans(
     stack: np.ndarray, arrays: dict[str, np.ndarray]
 ) -> list[RawMatrix]:
-    """Return the matrices of an array of three axes, with lists of ids and names."""
-    if stack.shape[1] != stack.shape[2]:  # MATLAB has scans last
+    """Return the matrices of an array of three axes, with all lists beside it."""
+    n_first, n_rows, n_last = stack.shape
+    is_last = n_rows != n_last  # MATLAB has scans last
+    if n_first == n_rows == n_last:  # as many scans as regions
+        scans_last = np.moveaxis(stack, 2, 0)
+        is_last = _are_connectomes(scans_last)
+        if is_last == _are_connectomes(stack):
+            raise FileFormatError(
+                f"an array of {n_first} x {n_rows} x {n_last} does not say which axis "
+                "is that of scans. Write one file for each scan."
+            )
+    if is_last:
         stack = np.moveaxis(stack, 2, 0)
-    n_scans, n_rows = stack.shape[:2]
-    lists = [_names_in(value, numbers_count=True) for value in arrays.values()]
-    ids = next((one for one in lists if len(one) == n_scans), ("",) * n_scans)
-    rows = next((one for one in lists if one != ids and len(one) == n_rows), None)
-    named = zip(stack, ids, strict=True)
-    return [RawMatrix(values, rows, rows, scan=name) for values, name in named]
+    lists = {
+        key: NameList(names, value.dtype.kind in "USO")
+        for key, value in arrays.items()
+        if (names := _names_in(value, numbers_count=True))
+    }
+    return [RawMatrix(values, lists=lists) for values in stack]
+
+
+def _are_connectomes(stack: np.ndarray) -> bool:
+    """Return whether all matrices are symmetric, or have one triangle only."""
+    turned = stack.swapaxes(1, 2)
+    if np.array_equal(stack, turned):
+        return True
+    return not np.triu(stack, 1).any() or not np.tril(stack, -1).any()
 
 
 def _names_in(value: np.ndarray, numbers_count: bool) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ from brainlsap.data.region_tables import (
     read_sheets,
     unknown_names,
 )
-from brainlsap.data.tables import ADD_IT, listed, read_lines
+from brainlsap.data.tables import ADD_IT, IMPORT_FILES, listed, read_lines
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -331,7 +331,8 @@ class FeatureSources:
     @cached_property
     def tables(self) -> list[ScanTable]:
         """Tables of many scans: those given, or those in the study's folders."""
-        found, paths = [], [one for one in self.files.tables if one.name != TRUTH_FILE]
+        others = (TRUTH_FILE, *IMPORT_FILES)
+        found, paths = [], [p for p in self.files.tables if p.name not in others]
         for path in paths if self.given is None else map(self.files.inside, self.given):
             try:
                 sheets, errors = read_sheets(path, self.atlas, self.chosen)

@@ -24,6 +24,7 @@ from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_fea
 from brainlsap.data.find_files import CONNECTOME_PATTERNS, StudyFiles
 from brainlsap.data.id_columns import ChosenColumns, find_chosen
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
+from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.participants import ScanList, list_scans, people_files, read_people
 from brainlsap.data.region_tables import ScanTable, read_sheets
 from brainlsap.data.row_order import read_names
@@ -137,7 +138,8 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     labels, row_order, measure, symmetrize, negative : optional
         Names or order of rows that have none, which matrix of several to take, and
         what becomes of asymmetric ones and of negative weights, as
-        :func:`.read_connectome` takes them.
+        :func:`.read_connectome` takes them. The order of rows is checked on the mean
+        of all connectomes.
     frames, reference : optional
         Window of frames and reference region of PET, as :func:`.read_feature` takes
         them.
@@ -196,7 +198,8 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         source = connectome
         if isinstance(source, str | Path) and source != NO_CONNECTOME:
             source = sources.files.inside(source)
-            stack = read_stack(source, atlas, labels, row_order)
+            keys = [scan.key for scan in study.scans]
+            stack = read_stack(source, atlas, keys, labels, row_order)
         if isinstance(source, str):
             study.notes.append("the connectome: none was read, it is made of features")
         elif source is not None and stack is None:
@@ -264,6 +267,8 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
             "subcortex": subcortex,
             "brainlsap": __version__,
             "asked": json.loads(json.dumps(asked, default=str)),
+            # for reports that are passed on
+            "shareable_notes": study.shareable_notes,
         },
         truth=truth,
     )
@@ -315,14 +320,13 @@ def open_study(
         if not (s is tables[0] or s.values or s.facts.empty or s.has(label))
     )
     if files.longer:
-        whose = listed((f"{own} ({name})" for name, own in files.longer.items()), 3)
-        # a report cuts off what stands behind "files or folders of", here and below
-        what = f"FreeSurfer: longer names taken for files or folders of {whose}"
-        study.notes.append(what)
+        subjects = [f"{own} ({name})" for name, own in files.longer.items()]
+        text = "FreeSurfer: longer names taken for files or folders of"
+        study.note_names(text, subjects, 3)
     people_there = {person for person, _ in files.files} | {*files.subjects}
     if spare := sorted(people_there - {*known}):
-        note = f"not in {path.name}, left out: files or folders of {listed(spare, 5)}"
-        study.notes.append(note)
+        text = f"not in {path.name}, left out: files or folders of"
+        study.note_names(text, spare, 5)
     if spare and people_there.isdisjoint(known):
         sources.unmatched = (
             f"{path.name}: nobody in it has files; its ids are such as "
@@ -370,6 +374,7 @@ def _read_connectomes(
         study.notes += [f"connectomes: {note}" for note in stack.notes]
     n_read, n_missing, n_before = 0, 0, len(study.faults)
     by_order: dict[str, list[str]] = {}
+    order_check = OrderCheck(atlas)
     for row, scan in enumerate(tqdm(scans, "reading connectomes", **study.bar)):
         try:
             source = (stack or files).connectome(scan, atlas)
@@ -377,7 +382,11 @@ def _read_connectomes(
                 n_missing += 1
                 told = f"{scan.name}: no connectome; expected {wanted}"
                 raise CohortError(f"{told}: {ADD_IT}")
-            W[row], notes = read_connectome(source, atlas, **how)
+            W[row], notes = read_connectome(
+                source, atlas, **how, order_check=order_check
+            )
+        except UnknownOrderError:  # all such are refused together, below
+            continue
         except BrainlsapError as error:
             study.fault(error, scan)
             continue
@@ -385,10 +394,7 @@ def _read_connectomes(
         study.counts.update(f"connectomes: {note}" for note in notes)
         for note in (one for one in notes if one.startswith("read in the order")):
             by_order.setdefault(note, []).append(scan.name)
-    if len(by_order) > 1:  # one with a row more is rather damaged than of another tool
-        orders = (f"{note} ({listed(names, 3)})" for note, names in by_order.items())
-        what = "make them alike, or name the rows in the files"
-        study.fault(f"connectomes are in different orders, {', '.join(orders)}; {what}")
+    _report_orders(study, order_check, by_order)
     study.found.append(f"connectome: {n_read} of {len(scans)} scans")
     if scans and n_missing == len(scans):
         told = (
@@ -405,6 +411,23 @@ def _read_connectomes(
             files.fits_nothing("connectome", scans) if given else told
         ]
     return W
+
+
+def _report_orders(
+    study: ScanList, order_check: OrderCheck, by_order: Mapping[str, Sequence[str]]
+) -> None:
+    """Add what the order of rows of all connectomes says, and what refuses it.
+
+    `by_order` lists the scans read in each tool's order.
+    """
+    if len(by_order) > 1:  # one with a row more is rather damaged than of another tool
+        orders = (f"{note} ({listed(names, 3)})" for note, names in by_order.items())
+        what = "make them alike, or name the rows in the files"
+        study.fault(f"connectomes are in different orders, {', '.join(orders)}; {what}")
+    for note, n_matrices in order_check.notes().items():
+        study.counts[f"connectomes: {note}"] += n_matrices
+    for refusal in order_check.refusals():
+        study.fault(refusal)
 
 
 def _read_features(

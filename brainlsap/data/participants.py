@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -248,8 +248,16 @@ class ScanList:
     found: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     """Notes on single scans, and of how many."""
+    shareable_notes: dict[str, str] = field(default_factory=dict)
+    """Notes that name people or visits, and the same without the names."""
     bar: Mapping[str, Any] = field(default_factory=dict)
     """How `tqdm` shows it."""
+
+    def note_names(self, text: str, names: Iterable[str], most: int) -> None:
+        """Add a note that ends with names, which a report is not to show."""
+        note = f"{text} {listed(names, most)}"
+        self.notes.append(note)
+        self.shareable_notes[note] = f"{text} [names withheld]"
 
     def fault(self, error: object, scan: Scan | None = None) -> None:
         """Add a fault, which names its scan or its file."""
@@ -350,10 +358,6 @@ def list_scans(  # noqa: C901 (one question after the other)
             if known and visit not in known:
                 hints[name] = f"; its visits are listed as {', '.join(known.values())}"
     notes = list[str]()
-    if unscanned:
-        # a report cuts off what stands behind "files or folders of"
-        told = f"there are no files or folders of {listed(unscanned, 3)}"
-        notes.append(f"{len(unscanned)} listed visits left out: {told}")
     if n_without_baseline:
         what = "people without a listed scan at baseline: left out"
         notes.append(f"{n_without_baseline} {what}")
@@ -361,7 +365,9 @@ def list_scans(  # noqa: C901 (one question after the other)
         told = f"scans have another {label} in {source} than in sub-*_sessions.tsv"
         notes.append(f"{n_differ} {told}: that of the visit was taken")
     if not scans:
-        what = "; ".join([f"{source} lists none", *notes])
+        n_unscanned = f"{len(unscanned)} listed visits have no files or folders"
+        absent = [n_unscanned] if unscanned else []
+        what = "; ".join([f"{source} lists none", *absent, *notes])
         raise CohortError(f"{files.folder}: no scan is left; {what}")
     covariates = pd.DataFrame(facts, columns=[*heads], dtype=object)
     covariates = covariates.where(covariates.notna(), None)
@@ -431,7 +437,13 @@ def list_scans(  # noqa: C901 (one question after the other)
         name = f"{head}_given" if head in KEY_COLUMNS else head
         table[name] = numbers if is_number else pd.Series(column.tolist())
     faults += find_faults(table, label or "", has_order=label is None or ordered)
-    return ScanList(scans, table, label, order, ordered, notes, faults)
+    study = ScanList(scans, table, label, order, ordered, [], faults)
+    if unscanned:
+        n_visits = len(unscanned)
+        text = f"{n_visits} listed visits left out: there are no files or folders of"
+        study.note_names(text, unscanned, 3)
+    study.notes += notes
+    return study
 
 
 def refuse_continuous(label: str, classes: Sequence[str]) -> None:
@@ -479,6 +491,11 @@ def choose_baselines(visits: Collection[str], scanned: Collection[str]) -> list[
     ]
     named = [visit for visit in named if visit in scanned] or named
     return [min(named, key=visit_order)] if named else []
+
+
+def is_called_baseline(visit: str) -> bool:
+    """Return whether the name of a visit calls it the baseline."""
+    return _baseline_rank(visit) is not None
 
 
 def _baseline_rank(visit: str) -> int | None:

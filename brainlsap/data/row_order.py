@@ -1,16 +1,18 @@
 """What the rows of a matrix without names are: a list beside it, or a tool's order.
 
-An order is taken without being asked for only where one documented tool writes
-matrices of that size. Everything else is refused, with all that such a size may mean.
+A number of rows decides nothing, since many tools write as many. Names in the file come
+first, then a list beside it, then words of the path that only one tool writes, then
+`row_order=`. Whatever decides is checked on the weights
+(:mod:`brainlsap.data.order_check`).
 """
 
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,14 +31,39 @@ from brainlsap.data.tables import (
 )
 from brainlsap.exceptions import FileFormatError, check_choice, reading
 
-ROW_ORDERS = ("atlas", "labels", "mrtrix", "micapipe", "freesurfer")
+# Values of `row_order=`. A value names one order at most for each number of rows.
+TRUST_NAMES = "names"
+ROW_ORDERS = (
+    *("atlas", "labels", "mrtrix", "ukbiobank", "micapipe", "freesurfer", "enigma"),
+    *("aseg", "17networks", "17networks-enigma", "right-first", "hemispheres"),
+    *("hemispheres-right-first", "interleaved", "walls", "aseg-cerebellum"),
+    *("aseg-ventraldc", "labels-cerebellum", "labels-ventraldc", TRUST_NAMES),
+)
 _STRUCTURES = "Thalamus Caudate Putamen Pallidum Hippocampus Amygdala Accumbens-area"
+# Rows of Tian's scale S1 of one side, as UK Biobank's connectomes have them.
+_TIAN_S1 = (
+    "Hippocampus Amygdala Thalamus Thalamus Accumbens-area Pallidum Putamen Caudate"
+)
 # Cerebellar rows of micapipe's full matrices, as its two versions count them, and of
 # its subcortical ones.
 _CEREBELLAR = (34, 28, 0)
-_MICAPIPE = re.compile(
-    r"(^|/)micapipe|[-_/](cor|sub|full)-(connectome|edgelengths)[^/]*$", re.IGNORECASE
-)
+# Words of paths and of files' first lines that one tool alone writes, the most special
+# tool first: others call MRtrix.
+_TOOL_WORDS = {
+    "ukbiobank": re.compile(r"(?P<cortex>[A-Za-z0-9.]+)\+(?:S:)?Tian_Subcortex_S1"),
+    "micapipe": re.compile(
+        r"(?:^|/)micapipe|[-_/](?:cor|sub|full)-(?:connectome|edgelengths)[^/]*$",
+        re.IGNORECASE | re.MULTILINE,
+    ),
+    "enigma": re.compile(r"(?:sc|fc|strucMatrix|funcMatrix)_with_sctx"),
+    "mrtrix": re.compile(
+        r"mrtrix|tck2connectome|labelconvert|fs_default\b|fs_a2009s\b"
+        r"|connectome_based_processing",
+        re.IGNORECASE,
+    ),
+}
+# Images of nodes that MRtrix's users have beside the matrix.
+_NODE_IMAGE = re.compile(r"\.mif(\.gz)?$|nodes[^/]*\.(nii(\.gz)?|mgz)$", re.IGNORECASE)
 # pandas writes whole numbers so where one is missing.
 _WHOLE = re.compile(r"^(\d+)\.0+$")
 # Fewer rows than this are never label numbers: parcellations count from 1, too.
@@ -49,59 +76,216 @@ _IN_BRACKETS = re.compile(
 # A number and a sign before the name: `1: Insula`, `1) Insula`, `1. Insula`.
 _COUNTED = re.compile(r"\s*(\d+)\s*(?:[:=)]|\.(?=\s))\s*(?=\S)")
 _WORKBENCH = re.compile(r"\s*\d+(\s+\d{1,3}){4}\s*")
-_ENDING = re.compile(r"\.[^.]+(\.gz)?$", re.IGNORECASE)
-_SIDECARS = ("labels.txt", "labels.csv", "labels.tsv", "labels_list.txt")
+# Minimum share of the rows with weights that are numbers of regions.
+_MOSTLY = 0.9
+_ENDING = re.compile(r"(\.dense)?\.[^.]+(\.gz)?$", re.IGNORECASE)
+# Most folders between a matrix and the root of its data set.
+_DEEPEST = 6
+# Lists that belong to the matrices of their folder, and must have a name for each row.
+_OWN_LISTS = (
+    *("labels.txt", "labels.csv", "labels.tsv", "labels_list.txt", "label.json"),
+    *("centres.txt", "centers.txt"),
+)
+# Lists that count if they have as many names as the matrix has rows.
+_OTHER_LISTS = tuple(
+    f"{stem}.{ending}"
+    for stem in (
+        *("label", "region_labels", "region_names", "regions", "roi_labels", "lookup"),
+        *("roi_names", "rois", "node_labels", "node_names", "nodes", "lut"),
+    )
+    for ending in ("txt", "csv", "tsv")
+)
 
 
 class RowOrder(NamedTuple):
-    """Names of the rows of a tool's matrices, and whether their number says so."""
+    """Names of the rows of a tool's matrices, and the value of `row_order=` for it."""
 
     tool: str
     names: tuple[str, ...]
     note: str
-    by_size: bool
+    adds_parts: bool = False
+    """Whether rows of one name are parts of a region, whose weights are added."""
+
+
+class RowNames(NamedTuple):
+    """Names of the rows of one matrix, and what decided them."""
+
+    names: tuple[str, ...]
+    note: str
+    source: str
+    """"names" (file or list), "words", "row_order", "settings", "numbers", or "" where
+    nothing decided; then there are no names."""
+    adds_parts: bool = False
 
 
 @lru_cache(maxsize=16)
 def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
     """Return the orders that matrices of an atlas without names may have."""
-    settings, regions = atlas.settings, atlas.regions[atlas.cortex]
-    regions = regions.sort_values("freesurfer_id")
-    cortex = [regions["name"][regions["hemisphere"] == s].tolist() for s in "LR"]
-    below = [[f"{s}-{name}" for name in _STRUCTURES.split()] for s in ("Left", "Right")]
-    known, own = settings.get("unnamed_rows", False), f"in the order of {atlas.name}"
-    orders = [RowOrder("atlas", atlas.names, f"read {own}", known)]
+    orders = [RowOrder("atlas", atlas.names, f"read in the order of {atlas.name}")]
     numbered = atlas.regions.query("freesurfer_id > 0").sort_values("freesurfer_id")
-    if not known and len(numbered) == len(atlas):
+    if len(numbered) == len(atlas):
         note = f"read in the order of the label numbers of {atlas.name}"
-        orders.append(RowOrder("labels", tuple(numbered["name"]), note, False))
-        # without MRtrix's labelconvert there is a row for every number
-        every, last = (
-            [*map(str, range(numbered["freesurfer_id"].max() + 1))],
-            "rows read",
-        )
-        for first in (1, 0) if len(every) > len(atlas) + 1 else ():
-            note = f"{last} as label numbers of {atlas.name}, from {first}"
-            orders.append(RowOrder("labels", tuple(every[first:]), note, False))
-    if "mrtrix" in settings:
-        left = (*cortex[0], "Left-Cerebellum-Cortex", *below[0])
-        names = (*left, *below[1], *cortex[1], "Right-Cerebellum-Cortex")
-        table = f"MRtrix's {settings['mrtrix']} ({len(names)} nodes)"
-        note = f"read in the order of {table}"
-        orders.append(RowOrder("mrtrix", names, note, True))
-        # as of tck2connectome -keep_unassigned
-        note += " after a first row for label 0"
-        orders.append(RowOrder("mrtrix", ("Unknown", *names), note, True))
-    if "wall" in settings:
-        for side in cortex:
-            side.insert(settings["wall"], "Medial_wall")
-        for n in _CEREBELLAR:
-            structures = (*below[0], *below[1], *("Cerebellum",) * n)
-            names = (*structures, *cortex[0], *cortex[1])
-            what = f"full matrix ({n} cerebellar rows)" if n else "subcortical matrix"
-            note = f"read in the order of micapipe's {what}"
-            orders.append(RowOrder("micapipe", names, note, n > 0))
+        orders.append(RowOrder("labels", tuple(numbered["name"]), note))
+        # Without MRtrix's labelconvert there is a row for every number.
+        every_number = [*map(str, range(numbered["freesurfer_id"].max() + 1))]
+        is_own = not atlas.settings.get("annotation")
+        for first in (1, 0) if is_own and len(every_number) > len(atlas) + 1 else ():
+            note = f"rows read as label numbers of {atlas.name}, from {first}"
+            orders.append(RowOrder("labels", tuple(every_number[first:]), note))
+    orders += _mirror_orders(atlas)
+    orders += _freesurfer_orders(atlas)
     return tuple(orders)
+
+
+def _mirror_orders(atlas: Atlas) -> list[RowOrder]:
+    """Return orders of the atlas' own regions that arrange the sides otherwise."""
+    sides = atlas.regions["hemisphere"].to_numpy()
+    names = np.array(atlas.names)
+    left, right = np.flatnonzero(sides == "L"), np.flatnonzero(sides == "R")
+    middle = np.flatnonzero(sides == "M")
+    if not len(left) or len(left) != len(right):
+        return []
+    swapped = np.arange(len(atlas))
+    swapped[left], swapped[right] = right, left
+    interleaved = np.column_stack([left, right]).ravel()
+    arrangements: dict[str, tuple[Sequence[int], str]] = {
+        "right-first": (swapped.tolist(), "right and left exchanged"),
+        "hemispheres": ([*left, *right, *middle], "all of the left, then of the right"),
+        "hemispheres-right-first": (
+            [*right, *left, *middle],
+            "all of the right, then of the left",
+        ),
+        "interleaved": ([*interleaved, *middle], "left and right by turns"),
+    }
+    return [
+        RowOrder(tool, tuple(names[[*rows]]), f"read as {atlas.name}, {arrangement}")
+        for tool, (rows, arrangement) in arrangements.items()
+    ]
+
+
+def _freesurfer_orders(atlas: Atlas) -> list[RowOrder]:
+    """Return orders of a cortex of FreeSurfer with deep structures of `aseg`."""
+    settings = atlas.settings
+    if "annotation" not in settings:
+        return []
+    cortex = atlas.regions[atlas.cortex].sort_values("freesurfer_id")
+    left, right = (cortex["name"][cortex["hemisphere"] == s].tolist() for s in "LR")
+    structures = _STRUCTURES.split()
+
+    def both(
+        parts: Iterable[str], order: Sequence[str] = ("Left", "Right")
+    ) -> list[str]:
+        parts = [*parts]
+        return [f"{side}-{part}" for side in order for part in parts]
+
+    deep, alphabetic = both(structures), both(sorted(structures))
+    known = [name for name in alphabetic if atlas.find(name) is not None]
+    cerebella = both(["Cerebellum-Cortex"])
+    first, second = cerebella
+    ventral = both([*structures, "VentralDC"])
+    half, stem = len(structures), "Brain-Stem"
+    # FreeSurfer counts the brain stem (16) between pallidum (13) and hippocampus (17).
+    with_stem = [*ventral[:4], stem, *ventral[4:]]
+    by_number = [first, *deep[:half], second, *deep[half:]]
+    tian = both(_TIAN_S1.split(), ("Right", "Left"))
+    aseg = "the cortex, then FreeSurfer's structures (thalamus, caudate, putamen ...)"
+    table = settings.get("mrtrix", "labelconvert table of this parcellation")
+    nodes = [*left, first, *deep, *right, second]
+    mrtrix = f"in the order of MRtrix's {table} ({len(nodes)} nodes)"
+    orders = [
+        ("mrtrix", nodes, mrtrix),
+        # as of tck2connectome -keep_unassigned
+        ("mrtrix", ["Unknown", *nodes], f"{mrtrix} after a first row for label 0"),
+        (
+            "ukbiobank",
+            [*left, *right, *tian],
+            "as UK Biobank's: the cortex, then Tian S1",
+        ),
+        ("aseg", [*left, *right, *deep], f"as {aseg}"),
+        (
+            "enigma",
+            [*left, *right, *alphabetic],
+            "as ENIGMA's: accumbens, amygdala ...",
+        ),
+        (
+            "aseg-cerebellum",
+            [*left, *right, *deep, *cerebella],
+            f"as {aseg}, cerebellum",
+        ),
+        ("aseg-ventraldc", [*left, *right, *ventral], f"as {aseg}, VentralDC"),
+        (
+            "aseg-ventraldc",
+            [*left, *right, *ventral, stem],
+            f"as {aseg}, VentralDC, brain stem",
+        ),
+        (
+            "labels-cerebellum",
+            [*by_number, *left, *right],
+            "in the order of FreeSurfer's numbers, with cerebellum",
+        ),
+        (
+            "labels-ventraldc",
+            [*ventral, *left, *right],
+            "in the order of FreeSurfer's numbers, with VentralDC",
+        ),
+        (
+            "labels-ventraldc",
+            [*with_stem, *left, *right],
+            "in the order of FreeSurfer's numbers, with VentralDC and brain stem",
+        ),
+    ]
+    if len(known) < len(alphabetic):
+        own = "as ENIGMA's: the cortex, then amygdala, caudate ..."
+        orders.append(("enigma", [*left, *right, *known], own))
+    if "order_17networks" in settings:
+        numbers = np.argsort(settings["order_17networks"])
+        parcels = np.array([*left, *right])[numbers].tolist()
+        networks = "in the order of Schaefer's 17 networks"
+        orders += [
+            (
+                "17networks",
+                [*parcels, *deep],
+                f"{networks}, then FreeSurfer's structures",
+            ),
+            (
+                "17networks-enigma",
+                [*parcels, *alphabetic],
+                f"{networks}, then ENIGMA's",
+            ),
+        ]
+    if "wall" in settings:
+        walled = [[*side] for side in (left, right)]
+        for side in walled:
+            side.insert(settings["wall"], "Medial_wall")
+        sides = [*walled[0], *walled[1]]
+        orders.append(
+            ("walls", [*sides, *deep], f"as {aseg}, with a wall on each side")
+        )
+        for n in _CEREBELLAR:
+            kind = f"full matrix ({n} cerebellar rows)" if n else "subcortical matrix"
+            names = [*deep, *("Cerebellum",) * n, *sides]
+            orders.append(("micapipe", names, f"in the order of micapipe's {kind}"))
+    return [
+        RowOrder(tool, tuple(names), f"read {note}", tool == "ukbiobank")
+        for tool, names, note in orders
+    ]
+
+
+@lru_cache(maxsize=64)
+def fitting_orders(atlas: Atlas, n_rows: int) -> list[RowOrder]:
+    """Return the different orders that matrices of so many rows may have."""
+    orders = [order for order in row_orders(atlas) if len(order.names) == n_rows]
+    by_rows = {region_rows(atlas, order.names): order for order in orders[::-1]}
+    return [order for order in orders if order in by_rows.values()]
+
+
+def region_rows(atlas: Atlas, names: Sequence[str]) -> tuple[int | None, ...]:
+    """Return the region of each row, None for rows that the atlas leaves out."""
+    if all(map(str.isdecimal, names)):
+        rows, _ = atlas.rows(names)
+        regions = dict(zip(rows.tolist(), range(len(rows)), strict=True))
+        return tuple(map(regions.get, range(len(names))))
+    return tuple(map(atlas.find, names))
 
 
 def find_names(
@@ -111,97 +295,310 @@ def find_names(
     row_order: str | None = None,
     labels: str | Path | Sequence[str] | None = None,
     own: Sequence[str] = (),
-) -> tuple[tuple[str, ...], str]:
-    """Return the names of the rows of a matrix, and whence they are.
+    header: str = "",
+) -> RowNames:
+    """Return the names of the rows of a matrix, and what decided them.
 
-    `labels` count before the names of the file's `own`, these before lists beside the
-    matrix (BIDS, BEP017, writes a `.json` of its name, scilpy and Connectoflow a
-    `labels_list.txt`), and last the order of a tool. Raises FileFormatError with the
-    candidates where neither a list nor the number of rows says whose order it is.
+    In this order: `labels`; the names of the file's `own`; lists beside the matrix
+    (BIDS writes a `.json` of its name, scilpy and Connectoflow a `labels_list.txt`,
+    brainlife a `label.json`, The Virtual Brain a `centres.txt`); words of one tool in
+    its path or its first lines (`header`). `row_order` says whose order the rows have
+    where there are no names, and may not contradict a list. Where nothing decides the
+    result has no names.
+
+    Raises
+    ------
+    FileFormatError
+        Where a list has another length than the matrix, or lists contradict each other
+        or `row_order`, or no order of that name has so many rows.
     """
     n = len(values)
     if row_order is not None:
         check_choice("row_order", row_order, ROW_ORDERS)
-    names: Sequence[str] | None = None
     if labels is not None:
-        origin = "rows named by labels="
         names = read_names(labels) if isinstance(labels, str | Path) else labels
-    elif own and not are_counts(own):
-        names, origin = own, "read by name"
-    elif row_order is None:
-        stem = _ENDING.sub("", path.name)
-        beside = [f"{stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
-        # of folders above, those up to the one that holds this person's; a list
-        # elsewhere may be of an atlas, or of another study
-        inside = next((p for p in path.parents if p.name.startswith("sub-")), path)
-        folder, *above = path.parents[: len(path.parts) - len(inside.parts) + 1]
-        lists = [f"{folder}/{name}" for name in (*beside, f"{stem}.json", *_SIDECARS)]
-        lists += [f"{one}/{name}" for one in above for name in _SIDECARS]
-        # few matrices have one; a Path for every place would cost more than to read it
-        for file in [Path(one) for one in lists if os.access(one, os.F_OK)]:
-            if file == path or not file.is_file():
-                continue
-            is_json = file.suffix == ".json"
-            found = _bids_nodes(file) if is_json else read_names(file)
-            # one above that has another length is of other matrices
-            if found is not None and (len(found) == n or file.parent == folder):
-                # the name of a .json differs by scan
-                what = "the .json beside the matrix" if is_json else file.name
-                names, origin = found, f"rows named by {what}"
-                break
-    if names is None:
-        return _names_by_size(path, values, atlas, row_order)
+        origin = "rows named by labels="
+        _check_length(path, n, names, origin)
+        return RowNames(tuple(names), origin, "names")
+    if own and not are_counts(own):
+        _check_length(path, n, own, "read by name")
+        return RowNames(tuple(own), "read by name", "names")
+    asked = None if row_order == TRUST_NAMES else row_order
+    chosen = None if asked is None else _choose_order(path, values, atlas, asked)
+    list_beside = _find_list(path, n, atlas)
+    if list_beside is not None:
+        names, origin = list_beside
+        if chosen and region_rows(atlas, names) != region_rows(atlas, chosen.names):
+            raise FileFormatError(
+                f"{path}: {origin} and row_order={row_order!r} name the rows "
+                "differently. Leave row_order= out to follow the list, or give the "
+                "names by labels=."
+            )
+        return RowNames(names, f"rows named by {origin}", "names")
+    if chosen is not None:
+        return RowNames(chosen.names, chosen.note, "row_order", chosen.adds_parts)
+    return _find_other_evidence(path, values, atlas, header)
+
+
+def _find_other_evidence(
+    path: Path, values: np.ndarray, atlas: Atlas, header: str
+) -> RowNames:
+    """Return the names of rows that neither a list nor the user names, if any."""
+    n = len(values)
+    tool = _find_tool(path, header, atlas)
+    for order in fitting_orders(atlas, n):
+        if order.tool == tool:
+            note = f"{order.note}, by words of its path or first line"
+            return RowNames(order.names, note, "words", order.adds_parts)
+    if _are_label_numbers(values, atlas):
+        note = "rows read as FreeSurfer's label numbers, from 0"
+        return RowNames(tuple(map(str, range(n))), note, "numbers")
+    if atlas.settings.get("unnamed_rows") and n == len(atlas):
+        note = f"read in the order of {atlas.name}"
+        return RowNames(atlas.names, note, "settings")
+    return RowNames((), "", "")
+
+
+def _check_length(path: Path, n: int, names: Sequence[str], origin: str) -> None:
+    """Raise where there is not one name for each row."""
     if len(names) != n:
         raise FileFormatError(
             f"{path}: {n} rows, but {len(names)} names ({origin}); expected one for "
             "each row. Correct them, or give others by labels=."
         )
-    return tuple(names), origin
 
 
-def _names_by_size(
-    path: Path, values: np.ndarray, atlas: Atlas, row_order: str | None
-) -> tuple[tuple[str, ...], str]:
-    """Return the names in the order of a tool that alone writes so many rows."""
-    n, hint = len(values), ""
-    fitting = [order for order in row_orders(atlas) if len(order.names) == n]
-    numbers = atlas.regions["freesurfer_id"]
-    if n >= _FEWEST_LABELS and 0 <= numbers.min() <= numbers.max() < n:
+def _are_label_numbers(values: np.ndarray, atlas: Atlas) -> bool:
+    """Return whether rows with weights are at the numbers of regions, from 0."""
+    numbers = atlas.regions["freesurfer_id"].to_numpy()
+    n = len(values)
+    if not (n >= _FEWEST_LABELS and 0 <= numbers.min() <= numbers.max() < n):
+        return False
+    others = values[1:, 1:]  # every row may have links to label 0
+    used = 1 + np.flatnonzero(np.any(others, axis=1) | np.any(others, axis=0))
+    used = used[used >= _FEWEST_LABELS]  # below are also structures without a region
+    return len(used) > 0 and np.isin(used, numbers).mean() >= _MOSTLY
+
+
+def _choose_order(
+    path: Path, values: np.ndarray, atlas: Atlas, row_order: str
+) -> RowOrder:
+    """Return the order that `row_order` names for so many rows, or raise."""
+    n = len(values)
+    for order in row_orders(atlas):
+        if order.tool == row_order and len(order.names) == n:
+            return order
+    if row_order == "freesurfer" and n >= _FEWEST_LABELS:
         note = "rows read as FreeSurfer's label numbers, from 0"
-        fitting.append(RowOrder("freesurfer", tuple(map(str, range(n))), note, True))
-    tool = row_order or ("micapipe" if _MICAPIPE.search(path.as_posix()) else None)
-    taken = [order for order in fitting if order.tool == tool][:1]
-    if not taken and row_order is None:
-        # 14 structures and the cortex with a wall or callosum on each side have as
-        # many rows as MRtrix's nodes, which have cortex at those places
-        walls = atlas.settings.get("walls", {"size": 0})
-        for rows in walls["rows"] if walls["size"] == n else ():
-            if values.any() and not (values[rows].any() or values[:, rows].any()):
-                first, second = rows
-                hint = f" Rows {first + 1} and {second + 1} are empty, as walls are."
-        taken = [order for order in fitting if order.by_size and not hint]
-    if len(taken) == 1:
-        return taken[0].names, taken[0].note
-    orders = {one.names: one for one in fitting[::-1]}
-    both = np.array([*orders]).reshape(len(orders), n)
-    row = int((both != both[:1]).any(axis=0).argmax())  # the first that differs
-    could = [
+        return RowOrder("freesurfer", tuple(map(str, range(n))), note)
+    raise FileFormatError(f"{path}: {describe_size(values, atlas, row_order)}")
+
+
+def _find_tool(path: Path, header: str, atlas: Atlas) -> str | None:
+    """Return the tool that the path or the first lines name, None where none do."""
+    text = f"{path.as_posix()}\n{header}"
+    for tool, words in _TOOL_WORDS.items():
+        match = words.search(text)
+        if match is None:
+            continue
+        if tool == "ukbiobank" and match["cortex"] != atlas.settings.get("ukbiobank"):
+            return None  # of another cortex
+        return tool
+    has_image = path.parent.is_dir() and any(
+        _NODE_IMAGE.search(file.name) for file in path.parent.iterdir()
+    )
+    return "mrtrix" if has_image else None
+
+
+def describe_size(
+    values: np.ndarray,
+    atlas: Atlas,
+    row_order: str | None = None,
+    figures: Mapping[RowOrder, str] | None = None,
+) -> str:
+    """Say that rows have no known order, with all that so many rows could be.
+
+    `figures` says what the weights tell of each order, the best first.
+    """
+    n = len(values)
+    figures = (
+        dict.fromkeys(fitting_orders(atlas, n), "") if figures is None else figures
+    )
+    orders = [*figures]
+    if orders:
+        names_by_row = zip(*(order.names for order in orders), strict=True)
+        n_different = [len({*names}) for names in names_by_row]
+        row = int(np.argmax(n_different))  # the first that tells most orders apart
+    candidates = [
         f"{order.note.removeprefix('read ')} (row_order='{order.tool}': row {row + 1} "
-        f"is {names[row]}, row {n} {names[-1]})"
-        for names, order in orders.items()
+        f"is {order.names[row]}, row {n} {order.names[-1]}{figures[order]})"
+        for order in orders
     ]
-    could += filter(None, [atlas.settings.get("sizes", {}).get(str(n))])
+    candidates += filter(None, [atlas.settings.get("sizes", {}).get(str(n))])
     if n == len(atlas) + 1:
-        could.append("the regions and one row more; name the rows, Unknown for label 0")
-    said = f" as row_order={row_order!r}" if row_order else ""
-    if could:
-        hint = f" {n} rows could be: {'; '.join(could)}.{hint}"
-    raise FileFormatError(
-        f"{path}: a matrix of {n} x {n} without names cannot be mapped to {atlas.name} "
-        f"({len(atlas)} regions){said}.{hint} Write the names of the regions into the "
+        candidates.append(
+            "the regions and one row more; name the rows, Unknown for label 0"
+        )
+    asked = f" as row_order={row_order!r}" if row_order else ""
+    hint = f" {n} rows could be: {'; '.join(candidates)}." if candidates else ""
+    # 14 structures and the cortex with a wall on each side have as many rows as
+    # MRtrix's nodes, which have cortex at those places.
+    walls = atlas.settings.get("walls", {"size": 0})
+    for rows in walls["rows"] if walls["size"] == n else ():
+        if values.any() and not (values[rows].any() or values[:, rows].any()):
+            hint += f" Rows {rows[0] + 1} and {rows[1] + 1} are empty, as walls are."
+    return (
+        f"a matrix of {n} x {n} without names cannot be mapped to {atlas.name} "
+        f"({len(atlas)} regions){asked}.{hint} Write the names of the regions into the "
         "first row and column, give them by labels=, say whose order it is by "
         "row_order=, or choose the atlas that fits."
     )
+
+
+# ---- lists of names beside a matrix -------------------------------------------------
+
+
+def _find_list(
+    path: Path, n_rows: int, atlas: Atlas
+) -> tuple[tuple[str, ...], str] | None:
+    """Return the names that a list beside a matrix gives its rows, and its name.
+
+    Looked through are the matrix's folder and those above it, up to the one that holds
+    this person's; further away a list may be of an atlas, or of another study. The
+    nearest folder with a list decides. Raises where two lists of one folder contradict
+    each other, or a list of the matrix's own has another length.
+    """
+    stem = _ENDING.sub("", path.name)
+    n_levels = _count_levels(path)
+    sidecar = _read_sidecars(path, [*path.parents[:n_levels]])
+    if sidecar is not None:
+        _check_length(
+            path, n_rows, sidecar, "rows named by the .json beside the matrix"
+        )
+        return sidecar, "the .json beside the matrix"
+    own_names = [f"{stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
+    for level, folder in enumerate(path.parents[: max(n_levels, 2)]):
+        lists = dict[str, tuple[str, ...]]()
+        is_near = level < n_levels
+        names = (*own_names, *_OWN_LISTS, *_OTHER_LISTS) if is_near else ("label.json",)
+        # few matrices have one; a Path for every place would cost more than to read it
+        for name in names:
+            place = f"{folder}/{name}"
+            if not os.access(place, os.F_OK) or Path(place) == path:
+                continue
+            regions = _read_list_file(Path(place), n_rows)
+            is_own = level == 0 and name not in _OTHER_LISTS
+            if regions is not None and is_own:
+                _check_length(path, n_rows, regions, f"rows named by {name}")
+            # one above that has another length is of other matrices
+            if regions is not None and len(regions) == n_rows:
+                lists[name] = regions
+        rows = {name: region_rows(atlas, regions) for name, regions in lists.items()}
+        if len({*rows.values()}) > 1:
+            raise FileFormatError(
+                f"{path}: {' and '.join(lists)} beside it name its rows differently. "
+                "Keep the one that is right, or give the names by labels=."
+            )
+        for name, regions in lists.items():
+            return regions, name
+    return None
+
+
+def _count_levels(path: Path) -> int:
+    """Return how many folders above a matrix belong to its data set, at least one."""
+    person = next((p for p in path.parents if p.name.startswith("sub-")), None)
+    if person is not None:
+        return len(path.parts) - len(person.parts) + 1
+    for n_levels, folder in enumerate(path.parents[:_DEEPEST], start=1):
+        if os.access(f"{folder}/dataset_description.json", os.F_OK):
+            return n_levels
+    return 1
+
+
+def _read_list_file(path: Path, n_rows: int) -> tuple[str, ...] | None:
+    """Return the names in a list beside a matrix, None where it is no list of names."""
+    if not path.is_file():
+        return None
+    if path.name == "label.json":
+        return _read_brainlife(path, n_rows)
+    if path.stem in ("centres", "centers"):
+        return _read_centres(path)
+    if path.name not in _OTHER_LISTS:
+        return read_names(path)
+    try:
+        return read_names(path)
+    except FileFormatError:  # another kind of file has such a name, too
+        return None
+
+
+def _read_brainlife(path: Path, n_rows: int) -> tuple[str, ...] | None:
+    """Return the names in brainlife's `label.json`, one entry for each region.
+
+    The first may be of the diagonal: it has no name, or says that it is a self-loop.
+    """
+    with reading(path, "brainlife's label.json"):
+        entries = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(entries, list):
+            return None
+        names = [str(entry.get("name") or "") for entry in entries]
+    if len(names) == n_rows + 1 and names[0].lower() in ("", "self-loop", "selfloop"):
+        names = names[1:]
+    return tuple(names)
+
+
+def _read_centres(path: Path) -> tuple[str, ...]:
+    """Return the names in The Virtual Brain's `centres.txt`: name, x, y, z."""
+    rows = [split_cells(line, sniff_delimiter(line)) for line in read_lines(path)]
+    if any(len(row) < 4 for row in rows):
+        raise FileFormatError(
+            f"{path}: expected the name and three coordinates of a region on each line."
+        )
+    return tuple(" ".join(row[:-3]) for row in rows)
+
+
+def _read_sidecars(path: Path, folders: Sequence[Path]) -> tuple[str, ...] | None:
+    """Return the names that BIDS sidecars of a matrix give, None where none do.
+
+    By BIDS' inheritance a `.json` counts for every file below its folder whose name
+    has its suffix and all of its entities; nearer ones replace single keys.
+    """
+    stem = path.name.partition(".")[0]
+    *entities, suffix = stem.split("_")
+    described = dict[str, Any]()
+    origin = path
+    keys = ("NodeFiles", "NodeFile", "NodeIndices")
+    for folder in folders[::-1]:
+        names = (
+            sorted(entry.name for entry in os.scandir(folder))
+            if folder.is_dir()
+            else []
+        )
+        fitting = [
+            name
+            for name in names
+            if name.endswith(".json")
+            if name.partition(".")[0].split("_")[-1] == suffix
+            if {*name.partition(".")[0].split("_")} <= {*entities, suffix}
+        ]
+        contents = [_read_json(folder / name) for name in fitting]
+        nodes = [{key: one[key] for key in keys if key in one} for one in contents]
+        nodes = [one for one in nodes if one]
+        if any(one != nodes[0] for one in nodes):
+            raise FileFormatError(
+                f"{path}: {' and '.join(fitting)} in {folder} describe its nodes "
+                "differently. Keep one of them in that folder."
+            )
+        if nodes:
+            described |= nodes[0]
+            origin = folder / fitting[0]
+    return _bids_nodes(origin, path, described) if described else None
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """Return the keys of a JSON file, none where it holds something else."""
+    with reading(path, "a BIDS sidecar"):
+        content = json.loads(path.read_text(encoding="utf-8"))
+    return content if isinstance(content, dict) else {}
 
 
 def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFrame:
@@ -427,14 +824,19 @@ def _in_counted_order(table: pd.DataFrame, path: str | Path) -> tuple[str, ...]:
     return tuple(table["name"])
 
 
-def _bids_nodes(path: Path) -> tuple[str, ...] | None:
-    """Return the names of the nodes that a BIDS sidecar gives, None where none."""
-    with reading(path, "a BIDS sidecar"):
-        described = json.loads(path.read_text(encoding="utf-8")) or {}
+def _bids_nodes(
+    origin: Path, path: Path, described: dict[str, Any]
+) -> tuple[str, ...] | None:
+    """Return the names of the nodes that the keys of BIDS sidecars give, None if none.
+
+    `origin` is the sidecar nearest to the matrix at `path`.
+    """
+    with reading(origin, "a BIDS sidecar"):
         indices = [str(index) for index in described.get("NodeIndices") or ()]
         files = described.get("NodeFiles", described.get("NodeFile")) or ()
+        files = [files] if isinstance(files, str) else files
     tables = []
-    for name in [files] if isinstance(files, str) else files:
+    for name in files:
         inside = name.removeprefix("bids:").lstrip(":/")  # from the data set's root
         found = (folder / inside for folder in path.parents[:6])
         tables.append(read_labels(next(filter(Path.is_file, found), inside)))
@@ -445,9 +847,9 @@ def _bids_nodes(path: Path) -> tuple[str, ...] | None:
     for index in indices or filter(None, known.index):
         if len(names := known.get(index, [])) != 1:
             raise FileFormatError(
-                f"{path}: the node {index} is {' and '.join(names) or 'nowhere'} in "
+                f"{origin}: the node {index} is {' and '.join(names) or 'nowhere'} in "
                 f"{files}; expected every index once. Give each node its own."
             )
     if not indices:
-        return _in_counted_order(nodes, path)
+        return _in_counted_order(nodes, origin)
     return tuple(known[index][0] for index in indices)

@@ -74,6 +74,11 @@ SIDE_COLUMNS = (
 )
 # Key of `DataFrame.attrs` under which a table has its `TableColumns.missing_words`.
 MISSING_WORDS = "missing_words"
+# Files that import_adni writes beside the study; none has values of regions.
+IMPORT_FILES = (
+    *("adni_pairing.tsv", "adni_unused_images.tsv", "adni_labels_by_phase.tsv"),
+    *("adni_skipped.tsv", "adni_notes.txt"),
+)
 # What to do about a scan that a file lacks.
 ADD_IT = "add it, or leave the scan out (its rows in tables, its folder)"
 

@@ -240,10 +240,10 @@ def bootstrap_scores(
 
     .. math:: \sum_b \frac{n_b}{n} |\mathrm{accuracy}_b - \mathrm{confidence}_b|
 
-    over ten bins of the highest probability, is biased upwards in every draw; its
-    interval is that of the draws less their mean excess over the estimate, from 0 up.
-    Where every draw is the same, as at perfect scores, accuracies have Wilson's
-    interval and other scores the exact bounds of Buehler (1957), those of
+    over ten bins of the probability of the predicted class, is biased upwards in every
+    draw; its interval is that of the draws less their mean excess over the estimate,
+    from 0 up. Where every draw is the same, as at perfect scores, accuracies have
+    Wilson's interval and other scores the exact bounds of Buehler (1957), those of
     :mod:`brainlsap.evaluation.exact_bounds`. Only a model that predicts one class for
     everybody, or gives everybody one probability, has an interval of width 0.
 

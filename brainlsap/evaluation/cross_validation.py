@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from functools import cache
 from importlib.metadata import version
 from inspect import getsource, signature
@@ -26,6 +27,7 @@ from threadpoolctl import threadpool_limits
 
 import brainlsap
 from brainlsap.arrays import pack
+from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.data.cohort import Cohort, check_cohort_given
 from brainlsap.evaluation.confounds import Deconfounder, adjust_features
 from brainlsap.evaluation.leakage import Check, audit, check_title
@@ -78,8 +80,9 @@ def cross_validate(
     ----------
     model : classifier, or mapping of str to classifier or (classifier, role)
         Scikit-learn classifiers over the packed array of :meth:`.Cohort.to_array`, or
-        what :func:`make_models` returns. The predicted class is the one of highest
-        probability, or of highest decision value.
+        what :func:`make_models` returns. Classifiers of this package predict the
+        likeliest class where classes weigh as in the fit, whatever their
+        `class_prior`; others the class of highest probability, or decision value.
     cohort : Cohort
         The scans.
     cv : int, splitter or iterable of (train, test)
@@ -206,7 +209,52 @@ def _named_models(
             if value is None and key.rsplit("__")[-1] == "random_state":
                 estimator.set_params(**{key: seed})
         found[name] = estimator, role
+    warn_of_divided_people([estimator for estimator, _ in found.values()], cohort)
     return found
+
+
+def warn_of_divided_people(models: Sequence[Any], cohort: Cohort) -> None:
+    """Warn once of models, or parts of them, that may divide a person's scans.
+
+    Those with a `cv` (searches, calibration, stacking ...) do so where it takes no
+    groups and some person has several scans.
+    """
+    if len(np.unique(cohort.groups)) == cohort.n_scans:
+        return
+    divided = dict[str, None]()
+    for model in models:
+        for part in (model, *model.get_params().values()):
+            has_cv = hasattr(part, "get_params") and hasattr(part, "cv")
+            if has_cv and _divides_people(part.cv, cohort):
+                divided[type(part).__name__] = None
+    if divided:
+        verb = "divides" if len(divided) == 1 else "divide"
+        warnings.warn(
+            f"{', '.join(divided)} {verb} scans, not people, in inner folds, and some "
+            "people have several scans. Give cv=GroupKFold(...), to which "
+            "cross_validate hands the people.",
+            stacklevel=4,
+        )
+
+
+def _divides_people(cv: Any, cohort: Cohort) -> bool:
+    """Return whether inner folds may divide the scans of a person."""
+    if isinstance(cv, str):  # "prefit"
+        return False
+    if cv is None or isinstance(cv, int | np.integer):
+        return True
+    if not hasattr(cv, "split"):  # rows, of which nothing is known
+        return True
+    if get_routing_for_object(cv).consumes("split", {"groups"}):
+        return False
+    if type(cv).__module__.split(".")[0] == "sklearn":
+        return True
+    people = cohort.groups
+    try:
+        splits = [*deepcopy(cv).split(np.zeros((len(people), 1)), cohort.y, people)]
+    except (TypeError, ValueError):  # not made for these rows
+        return True
+    return any(np.isin(people[test], people[train]).any() for train, test in splits)
 
 
 def split_role(model: Any) -> tuple[Any, str]:
@@ -236,13 +284,6 @@ def suit_model(model: Any, cohort: Cohort) -> Any:
         has_none = cohort.provenance.get("connectome") == "none"
         if name == "connectome" and value is None and has_none:
             told[key] = "covariance"
-    cv = getattr(model, "cv", None)  # of a search
-    if hasattr(model, "param_grid") and "Group" not in type(check_cv(cv)).__name__:
-        warnings.warn(
-            f"{type(model).__name__} divides scans, not people, where it chooses its "
-            "settings: give it cv=GroupKFold(...), and route groups to it.",
-            stacklevel=2,
-        )
     return model.set_params(**told) if told else model
 
 
@@ -390,6 +431,7 @@ def _class_answers(
     NaN where the model does not give them.
     """
     names = [str(name) for name in model.classes_]
+    inner = _inner_model(model)
     kind, unseen = "", 0.0  # what a class gets that was not among the training
     if hasattr(model, "predict_proba"):
         asked = signature(model.predict_proba).parameters
@@ -408,7 +450,11 @@ def _class_answers(
             f"{type(model).__name__} predicts NaN; expected finite probabilities of "
             f"the classes {', '.join(classes)}."
         )
-    answers = values.idxmax(axis=1).to_frame("predicted")
+    predicted = values.idxmax(axis=1)
+    if kind == "p" and isinstance(inner, ClassPriorMixin):
+        chosen = np.array(names, dtype=object)[inner.choose_classes(told)]
+        predicted = pd.Series(chosen, covariates.index)
+    answers = predicted.to_frame("predicted")
     for one in "pd":
         given = values if one == kind else values * np.nan
         answers = answers.join(given.add_prefix(f"{one}_"))

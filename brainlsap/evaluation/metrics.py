@@ -45,6 +45,12 @@ class Predictions(NamedTuple):
     n_classes: int
     ordered: bool
 
+    def confidence(self) -> np.ndarray:
+        """Return the probability of the predicted class, (n_rows,)."""
+        if self.probability is None:
+            raise ValueError("there are no probabilities")
+        return self.probability[np.arange(len(self.predicted)), self.predicted]
+
 
 def weighted_counts(told: Predictions, weight: np.ndarray) -> np.ndarray:
     """Return weighted confusion counts (n_draws, n_true, n_predicted)."""
@@ -72,7 +78,7 @@ def weighted_scores(told: Predictions, weight: np.ndarray) -> dict[str, np.ndarr
     if told.probability is not None:
         error = (told.probability - np.eye(told.n_classes)[told.actual]) ** 2
         scores["brier"] = weight @ error.sum(axis=1) / total
-        confidence = told.probability.max(axis=1)
+        confidence = told.confidence()
         gap = (told.predicted == told.actual) - confidence
         place = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
         gaps = weight @ (np.eye(N_BINS)[place] * gap[:, None])

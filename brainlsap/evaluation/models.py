@@ -19,6 +19,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.metaestimators import available_if
 
 from brainlsap.arrays import as_number_array, check_groups, pack, unpack
+from brainlsap.class_prior import BALANCED, TRAINING, ClassPrior, ClassPriorMixin
 from brainlsap.data.covariates import (
     IS_CATEGORICAL,
     KEY_COLUMNS,
@@ -97,7 +98,7 @@ def standardizer(reads: str = "features") -> Pipeline:
 
 
 @dataclass(eq=False, repr=False)
-class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
+class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
     """Linear classifier of standardised regional features, edges or covariates.
 
     `C` and `class_weight` (none or balanced) are tuned by balanced accuracy over
@@ -119,10 +120,15 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         Regional features; log(1 + w) of the connectome's edges; or what can be told
         without looking at any region: `covariates` (but the keys and renamings of the
         label), total edge weight and density.
+    class_prior : {"training", "balanced"} or dict of class to share, optional
+        As of :class:`brainlsap.LSAPClassifier`: what probabilities assume, whichever
+        class weights were chosen (:func:`make_models` sets "training"). By default
+        probabilities are those of the chosen weights.
 
     Attributes
     ----------
     classes_ : array of str
+    class_prior_ : array of shape (n_classes,)
     fit_report_ : dict
         C, class_weight and inner_balanced_accuracy that were chosen; covariates read.
     """
@@ -133,6 +139,7 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
     n_inner_folds: int = 3
     random_state: int = 0
     reads: str = "features"
+    class_prior: ClassPrior | None = None
 
     def fit(
         self,
@@ -173,6 +180,11 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         linear.set_params(C=C, class_weight=class_weight)
         self.model_ = make_pipeline(standardizer(reads), linear).fit(values, y)
         self.classes_ = self.model_.classes_
+        is_balanced = class_weight == "balanced"
+        prior = self.class_prior
+        if prior is None:
+            prior = BALANCED if is_balanced else TRAINING
+        self._learn_prior(y, prior, is_balanced=is_balanced)
         chosen = {"C": C, "class_weight": class_weight or "none"}
         chosen |= {"covariates": [*getattr(self, "design_", ())]}
         self.fit_report_ = chosen | {"inner_balanced_accuracy": score}
@@ -182,8 +194,9 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(
         self, X: np.ndarray, covariates: pd.DataFrame | None = None
     ) -> np.ndarray:
-        """Return probabilities (n_scans, n_classes)."""
-        return self.model_.predict_proba(self._read(X, covariates))
+        """Return probabilities (n_scans, n_classes) at the shares `class_prior_`."""
+        learned = self.model_.predict_proba(self._read(X, covariates))
+        return self._assume_prior(learned)
 
     @available_if(lambda self: self.kind == "svm")
     def decision_function(self, X: np.ndarray) -> np.ndarray:
@@ -193,7 +206,7 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
     def predict(
         self, X: np.ndarray, covariates: pd.DataFrame | None = None
     ) -> np.ndarray:
-        """Return the likeliest class of every scan."""
+        """Return the likeliest class of every scan, by the class weights of the fit."""
         return self.model_.predict(self._read(X, covariates))
 
     def _read(self, X: np.ndarray, covariates: Any = None) -> np.ndarray:
@@ -232,8 +245,10 @@ class Entry(NamedTuple):
 
 
 # What other models take of the settings of LSAP.
-_OF_RIDGES = ("threshold", "weights", "connectome", "max_scale")
-_OF_NETWORKS = ("n_epochs", "n_starts", "threshold", "weights", "connectome")
+_OF_RIDGES = ("threshold", "weights", "connectome", "max_scale", "class_prior")
+_OF_NETWORKS = (
+    *("n_epochs", "n_starts", "threshold", "weights", "connectome", "class_prior"),
+)
 
 
 def _made(
@@ -270,7 +285,11 @@ def _network(name: str) -> Callable:
 
 
 def _linear(**given: Any) -> Callable:
-    return lambda seed, *_: TunedLinearClassifier(random_state=seed, **given)
+    def make(seed: int, settings: dict[str, Any]) -> TunedLinearClassifier:
+        prior = settings.get("class_prior") or TRAINING
+        return TunedLinearClassifier(random_state=seed, class_prior=prior, **given)
+
+    return make
 
 
 def _forest(seed: int, *_: Any) -> Any:
@@ -354,12 +373,16 @@ def make_models(
         Seed of every model.
     **settings
         Further settings of LSAP; the other networks take n_epochs, n_starts and, as
-        ridges do, what prepares a connectome.
+        ridges do, what prepares a connectome; class_prior goes to all of them and to
+        linear models.
 
     Returns
     -------
     dict of str to (classifier, role)
         In the order of :data:`MODELS`; role is "model", "baseline" or "control".
+        Where several kernels start from a ridge, all get the largest scale that each
+        of them is trusted at (LSAP-H: 5), unless `max_scale` is given: so they start
+        alike, and only the kernel differs.
 
     Raises
     ------
@@ -388,11 +411,32 @@ def make_models(
         )
     wanted = {member for name in names for member in by_key[_key(name)]}
     settings = {"preset": preset, **settings}
-    return {
+    models = {
         name: (entry.make(random_state, settings), entry.role)
         for name, entry in MODELS.items()
         if name in wanted
     }
+    _share_largest_scale([model for model, _ in models.values()])
+    return models
+
+
+def _share_largest_scale(models: Sequence[Any]) -> None:
+    """Let kernels that start from a ridge start alike: set their `max_scale`.
+
+    Networks start at the scales of the ridge, at most at half of the largest scale of
+    their kernel. That differs between kernels, and so would what they learn.
+    """
+    hearts = [model[-1] if isinstance(model, Pipeline) else model for model in models]
+    networks = [model for model in hearts if hasattr(model, "scale_mode")]
+    if len({model.kernel for model in networks}) < 2:
+        return
+    resolved = [model.resolve() for model in networks]
+    if any(one.start != "ridge" for one in resolved if one.inputs != "constant"):
+        return
+    largest = [float(one.max_scale) for one in resolved]
+    if len(set(largest)) > 1:
+        for model in networks:
+            model.set_params(max_scale=min(largest))
 
 
 def _key(name: object) -> str:

@@ -286,6 +286,25 @@ class Evaluation:
             self.cohort.classes_ordered,
         )
 
+    def class_priors(self) -> dict[str, Any]:
+        """Return what the probabilities of each model assume of class shares.
+
+        The `class_prior` of models that have one and give probabilities: "training",
+        "balanced", or shares by class. Scores of probabilities (Brier score,
+        calibration) are computed with it.
+        """
+        columns = [f"p_{name}" for name in self.cohort.classes]
+        is_known = self.predictions[columns].notna().all(axis=1)
+        has_probability = is_known.groupby(self.predictions["model"]).any()
+        priors: dict[str, Any] = {}
+        for model, fits in self.fits.groupby("model", sort=False):
+            settings = json.loads(fits["settings"].iloc[0])
+            for key, prior in settings.items():
+                is_prior = key.rsplit("__")[-1] == "class_prior" and prior is not None
+                if is_prior and has_probability.get(model, False):
+                    priors[str(model)] = prior
+        return priors
+
     def summary(self) -> pd.DataFrame:
         """Return model, role, score, mean and s.d. over folds, n_folds, n_failed.
 

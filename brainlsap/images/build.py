@@ -3,14 +3,18 @@
 What is made stands in `derivatives/brainlsap` in the layout that
 :func:`~brainlsap.data.load_cohort` reads. Each file has a `.json` beside it, written
 last, with the parameters and the sizes and times of the inputs: what is there with the
-same ones is not made again.
+same ones is not made again. `dataset_description.json` marks the folder as built of
+this study; no other folder is written to.
 """
 
+import hashlib
 import inspect
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +29,7 @@ from brainlsap.data.tables import describe_dataset
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
+    ParameterError,
     WritingError,
     check_at_least,
 )
@@ -34,6 +39,8 @@ from brainlsap.images.suvr import extract_suvr
 from brainlsap.images.tractography import build_connectome
 
 FOLDER = Path("derivatives") / "brainlsap"
+NAME = "Connectomes and regional values"
+"""Of the data set that is built."""
 # What is looked for -> patterns of names, the first that fits anything counts.
 PATTERNS: dict[str, Sequence[str]] = {
     "tractogram": tuple(f"*{suffix}" for suffix in FORMATS),
@@ -41,6 +48,7 @@ PATTERNS: dict[str, Sequence[str]] = {
     "transform": ("*from-pet*_to-*_xfm.*",),
     "streamline_weights": (),
 }
+_DIFFUSION = re.compile(r"_dwi\.nii|/dwi/", re.IGNORECASE)
 _TRACER = re.compile(r"_(trc-[A-Za-z0-9]+)")
 
 
@@ -51,6 +59,7 @@ class BuiltStudy(NamedTuple):
     made: tuple[Path, ...]
     kept: tuple[Path, ...]
     faults: tuple[str, ...]
+    missing: tuple[str, ...] = ()  # what some scans lack, and how many
 
 
 class Task(NamedTuple):
@@ -59,6 +68,14 @@ class Task(NamedTuple):
     scan: str
     path: Path
     inputs: dict[str, Path]
+
+
+class TaskList(NamedTuple):
+    """What can be built of a study, and what cannot."""
+
+    tasks: list[Task]
+    faults: dict[str, list[str]]  # by name of the scan
+    missing: tuple[str, ...]
 
 
 def build_study(
@@ -110,14 +127,16 @@ def build_study(
     Returns
     -------
     BuiltStudy
-        `folder`, files `made` and `kept`, and a line of `faults` a scan that failed.
+        `folder`, files `made` and `kept`, a line of `faults` a scan that failed, and
+        what is `missing` of how many scans: tractogram, PET, parcellation.
 
     Raises
     ------
     CohortError
         Where no image is found, or a folder does not exist.
     ParameterError
-        Where an argument cannot be used, or another process is building there.
+        Where an argument cannot be used, another process is building there, or `out` is
+        a data set of another program or of another study.
     WritingError
         Where the disk is full, or the folder may not be written to; what is finished
         is kept.
@@ -131,19 +150,22 @@ def build_study(
     if not folder.is_dir():
         raise CohortError(f"{folder}: no such folder")
     out = folder / FOLDER if out is None else Path(out)
+    study_key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
+    _check_owner(out, folder, study_key)
     tables = people_files(folder)
     listed = list[str]()
     if tables:
         rows = read_rows(tables[0], chosen=ChosenColumns.of(id_column))
         listed = [name.participant for name in rows.names]
     files = StudyFiles(folder, listed, derivatives, subjects_dir)
-    tasks, faults = find_tasks(files, out, atlas, dict(patterns or {}))
+    tasks, faults, missing = find_tasks(files, out, atlas, dict(patterns or {}))
     asked = {"tractogram": connectome or {}, "pet": suvr or {}}
     calls = (delayed(build_file)(task, atlas, asked) for task in tasks)
     about = {"Name": "brainlsap", "Version": version("brainlsap")}
+    about["StudyKey"] = study_key
     with lock_folder(out):
         try:
-            describe_dataset(out, "Connectomes and regional values", about)
+            describe_dataset(out, NAME, about)
             results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(calls)
             hidden = None if verbose else True
             done = sorted(tqdm(results, "building", len(tasks), disable=hidden))
@@ -152,17 +174,63 @@ def build_study(
                 shutil.rmtree(path, ignore_errors=True)
     made = tuple(path for _, path, said in done if said == "made")
     kept = tuple(path for _, path, said in done if said == "kept")
-    for scan, _, said in done:
-        if said not in ("made", "kept"):
-            faults.setdefault(scan, []).append(said)
+    messages = {path: said for _, path, said in done if said not in ("made", "kept")}
+    messages = _unify_messages(messages, {task.path: task.inputs for task in tasks})
+    for scan, path, _ in done:
+        if path in messages:
+            faults.setdefault(scan, []).append(messages[path])
     lines = (f"{scan}: {'; '.join(said)}" for scan, said in sorted(faults.items()))
-    return BuiltStudy(out, made, kept, tuple(lines))
+    return BuiltStudy(out, made, kept, tuple(lines), missing)
+
+
+def _unify_messages(
+    messages: Mapping[Path, str], inputs: Mapping[Path, Mapping[str, Path]]
+) -> dict[Path, str]:
+    """Say "its pet" in place of a file where several scans have the same fault."""
+    general = {}
+    for path, message in messages.items():
+        for kind, file in inputs[path].items():
+            message = message.replace(str(file), f"its {kind}")  # noqa: PLW2901
+            message = message.replace(file.name, f"its {kind}")  # noqa: PLW2901
+        general[path] = message
+    counts = Counter(general.values())
+    return {
+        path: general[path] if counts[general[path]] > 1 else message
+        for path, message in messages.items()
+    }
+
+
+def _check_owner(out: Path, folder: Path, study_key: str) -> None:
+    """Raise where `out` holds something that was not built of this study."""
+    if out.is_file():
+        raise ParameterError(f"{out} is a file; name a folder by out=.")
+    entries = [path for path in out.glob("*") if not path.name.startswith(".partial-")]
+    if not entries:
+        return
+    about: Mapping[str, Any] = {}
+    description: Mapping[str, Any] = {}
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        path = out / "dataset_description.json"
+        description = json.loads(path.read_text(encoding="utf-8"))
+        about = description["GeneratedBy"][0]
+    if about.get("Name") != "brainlsap" or description.get("Name") != NAME:
+        raise ParameterError(
+            f"{out} is not empty, and no earlier build wrote it. Name another folder "
+            "by out=."
+        )
+    # what lies in the study moves with it
+    is_inside = folder.resolve() in out.resolve().parents
+    if not is_inside and about.get("StudyKey", study_key) != study_key:
+        raise ParameterError(
+            f"{out} was built of another study, or the study has moved. Name another "
+            "folder by out=, or delete it."
+        )
 
 
 def find_tasks(
     files: StudyFiles, out: Path, atlas: Atlas, patterns: Mapping[str, str]
-) -> tuple[list[Task], dict[str, list[str]]]:
-    """Return what can be built, and what keeps scans from being built, by name.
+) -> TaskList:
+    """Return what can be built, what keeps scans from being built, and what they lack.
 
     A person's files outside of visits, such as one anatomy, serve all visits. What
     lies in `out` was built before.
@@ -179,6 +247,7 @@ def find_tasks(
     word = atlas.settings.get("file_words", [atlas.name])[0]
     tasks: list[Task] = []
     faults: dict[str, list[str]] = {}
+    counts = Counter[str]()
     for person in sorted({person for person, _ in files.files}):
         visits = {visit for one, visit in (*files.files, *segmented) if one == person}
         for visit in sorted(visits - {""}, key=visit_order) or [""]:
@@ -191,9 +260,17 @@ def find_tasks(
             name, session = next(own_names, person), f"ses-{visit}" if visit else ""
             scan = f"{name}_{session}".rstrip("_")
             try:
-                chosen = _choose_images(images, brains, atlas, patterns)
+                chosen, has_labels = _choose_images(images, brains, atlas, patterns)
             except CohortError as error:
                 faults[scan] = [str(error)]
+                continue
+            counts["scan"] += 1
+            counts["parcellation"] += has_labels
+            counts["tractogram"] += "tractogram" in chosen
+            counts["PET"] += any(what != "tractogram" for what in chosen)
+            counts["diffusion image"] += any(map(_DIFFUSION.search, map(str, images)))
+            if chosen and not has_labels:
+                faults[scan] = [_describe_missing_parcellation(atlas)]
                 continue
             for what, inputs in chosen.items():
                 path = Path("dwi", f"{scan}_atlas-{word}_connectivity.csv")
@@ -201,18 +278,53 @@ def find_tasks(
                     image = f"{scan}_{what}".rstrip("_")
                     path = Path("pet", f"{image}_atlas-{word}_desc-suvr_regions.tsv")
                 tasks.append(Task(scan, out / name / session / path, inputs))
+    missing = _describe_missing(counts, has_tasks=bool(tasks))
     if not tasks and not faults:
         raise CohortError(
             f"{files.folder}: no tractogram ({', '.join(FORMATS)}) and no *_pet.nii.gz "
-            "was found below sub-* of it, of its derivatives, or of derivatives="
+            "was found below sub-* of it, of its derivatives, or of derivatives=",
+            missing,
         )
-    return tasks, faults
+    return TaskList(tasks, faults, missing)
+
+
+def _describe_missing(counts: Mapping[str, int], *, has_tasks: bool) -> tuple[str, ...]:
+    """Say once which images scans lack and how many; not what no scan is to have."""
+    n_scans = counts["scan"]
+    advice = {
+        "tractogram": f"{', '.join(FORMATS)}; MRtrix's tckgen, for example, makes it "
+        "of the diffusion image",
+        "PET": "*_pet.nii.gz",
+        "parcellation": "FreeSurfer's, or --parcellation",
+    }
+    lines = []
+    for kind, text in advice.items():
+        n_absent = n_scans - counts[kind]
+        is_expected = counts[kind] > 0 or kind == "parcellation"
+        if kind == "tractogram":
+            is_expected = is_expected or counts["diffusion image"] > 0
+        # where nothing can be built, everything that is absent is of interest
+        if n_absent and (is_expected or not has_tasks):
+            lines.append(f"no {kind}: {n_absent} of {n_scans} scans ({text})")
+    return tuple(lines)
+
+
+def _describe_missing_parcellation(atlas: Atlas) -> str:
+    expected = atlas.settings.get("segmentation", "segmentation")
+    return (
+        f"no parcellation of {atlas.name}; expected FreeSurfer's "
+        f"mri/{expected}, or parcellation=: a pattern of images of its folder, or "
+        "the path of one for everybody"
+    )
 
 
 def _choose_images(
     files: list[Path], brains: list[Path], atlas: Atlas, patterns: Mapping[str, str]
-) -> dict[str, dict[str, Path]]:
-    """Choose one file of each kind, for the tractogram and each tracer."""
+) -> tuple[dict[str, dict[str, Path]], bool]:
+    """Choose one file of each kind, for the tractogram and each tracer.
+
+    Return them, and whether there is a parcellation.
+    """
     own = atlas.settings.get("image_patterns", (f"*{atlas.name.lower()}*",))
     usual = PATTERNS | {"parcellation": own}
 
@@ -236,21 +348,16 @@ def _choose_images(
             if "transform" in patterns or "space-" not in pet["pet"].name:
                 pet |= choose("transform", sorted({*of_tracer, *by_tracer.get("", [])}))
             chosen[name] = pet
-    if not chosen:
-        return {}
     shared = Path(patterns.get("parcellation", ""))  # of all, in a template's space
     is_shared = shared.is_file()
+    if not chosen:  # nothing to build: whether there is one, not which
+        with suppress(CohortError):
+            return {}, is_shared or bool(brains or choose("parcellation", images))
+        return {}, True
     labels = {"parcellation": shared} if is_shared else choose("parcellation", images)
     if brains and not labels:
         labels = {"parcellation": brains[0]}
-    if not labels:
-        expected = atlas.settings.get("segmentation", "segmentation")
-        raise CohortError(
-            f"no parcellation of {atlas.name}; expected FreeSurfer's "
-            f"mri/{expected}, or parcellation=: a pattern of images of its folder, or "
-            "the path of one for everybody"
-        )
-    return {what: inputs | labels for what, inputs in chosen.items()}
+    return {what: inputs | labels for what, inputs in chosen.items()}, bool(labels)
 
 
 def build_file(

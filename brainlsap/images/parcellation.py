@@ -13,7 +13,7 @@ from scipy.ndimage import find_objects
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import as_text, split_name
 from brainlsap.data.connectomes import MOST_ABSENT
-from brainlsap.data.row_order import read_labels, row_orders
+from brainlsap.data.row_order import fitting_orders, read_labels, row_orders
 from brainlsap.data.tables import listed
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.images.volumes import read_volume
@@ -26,6 +26,13 @@ LARGEST_LABEL = 1_000_000
 NODES_BESIDE = ("accumbens", "cerebellumcortex")
 # Labels that are regions, as a share of the regions, to be taken for FreeSurfer's.
 _ENOUGH = 0.5
+# Smallest share of the variance of labels' places that an order must explain, and its
+# lead over another, to be told from it.
+_EXPLAINED, _LEAD = 0.8, 0.2
+# Fewer regions than this lie on an affine map by chance.
+_FEWEST_PLACES = 20
+# What notes say of labels that only count.
+_IN_ORDER = "labels read in the order of"
 # White matter below each region of the cortex, as wmparc numbers it.
 _WHITE = range(3000, 3036), range(4000, 4036), range(13100, 13176), range(14100, 14176)
 
@@ -119,8 +126,57 @@ def read_label_image(
             "right one (image flipped, or its affine lost?). Write it anew from its "
             "source, with the affine that belongs to it."
         )
+    if note.startswith(_IN_ORDER):
+        ordered = tuple(names[number] for number in sorted(names))
+        _check_places(path, _centre_labels(values, affine), ordered, atlas)
     gone = (f"absent from the parcellation: {', '.join(absent)}",) if absent else ()
     return LabelImage(path, values, affine, names, positions, counts, (note, *gone))
+
+
+def _centre_labels(values: np.ndarray, affine: np.ndarray) -> np.ndarray:
+    """Return the centre of mass of labels 1, 2 ... in mm, NaN where no voxel is."""
+    place = np.argwhere(values > 0)
+    label = values[tuple(place.T)]
+    n_voxels = np.bincount(label)[1:, None]
+    sums = [np.bincount(label, weights=place[:, axis])[1:] for axis in range(3)]
+    with np.errstate(invalid="ignore"):
+        centres = np.column_stack(sums) / n_voxels
+    return centres @ affine[:3, :3].T + affine[:3, 3]
+
+
+def _check_places(
+    path: Path, centres: np.ndarray, names: Sequence[str], atlas: Atlas
+) -> None:
+    """Raise where labels that only count lie where another order has its regions."""
+    explained = _explain_places(centres, names, atlas)
+    for order in fitting_orders(atlas, len(centres)):
+        other = _explain_places(centres, order.names, atlas)
+        if other >= _EXPLAINED and other - explained >= _LEAD:
+            raise FileFormatError(
+                f"{path}: labels 1 to {len(centres)} do not lie where their regions "
+                f"would be ({explained:.0%} of the variance of places explained), but "
+                f"{order.note.removeprefix('read ')} ({other:.0%}). Name the labels by "
+                "labels=, or by a table of index and name beside the image."
+            )
+
+
+def _explain_places(centres: np.ndarray, names: Sequence[str], atlas: Atlas) -> float:
+    """Return the share of variance of centres that an affine map explains."""
+    if not {*"xyz"} <= {*atlas.regions}:
+        return 0.0
+    regions = [atlas.find(name) for name in names]
+    is_region = np.array([region is not None for region in regions])
+    known = np.array([-1 if region is None else region for region in regions])
+    expected = atlas.coordinates[known]
+    is_used = is_region & np.isfinite(expected).all(axis=1)
+    is_used &= np.isfinite(centres).all(axis=1)
+    if is_used.sum() < _FEWEST_PLACES:
+        return 0.0
+    design = np.column_stack([expected[is_used], np.ones(is_used.sum())])
+    places = centres[is_used]
+    residual = places - design @ np.linalg.lstsq(design, places, rcond=None)[0]
+    spread = np.square(places - places.mean(axis=0)).sum()
+    return float(1 - np.square(residual).sum() / spread) if spread > 0 else 0.0
 
 
 def _name_labels(
@@ -167,7 +223,7 @@ def known_labels(
     for tool, ordered, note, _ in () if has_image else row_orders(atlas):
         names = dict(enumerate(ordered, start=1))
         if tool in ("atlas", "mrtrix") and list(present) == list(names):
-            return names, f"labels {note}"
+            return names, f"{_IN_ORDER}{note.removeprefix('read in the order of')}"
     return None
 
 

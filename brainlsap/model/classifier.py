@@ -10,6 +10,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from brainlsap.arrays import check_groups
+from brainlsap.class_prior import TRAINING, ClassPrior
 from brainlsap.exceptions import check_at_least, check_choice
 from brainlsap.graph import error_bound
 from brainlsap.model.inputs import PackedClassifier, check_packed, make_batch, threads
@@ -37,6 +38,8 @@ _RIDGE_SHARE = 0.5
 
 class GraphClassifier(PackedClassifier):
     """What LSAP and the networks it is compared with share; see the subclasses."""
+
+    class_prior: ClassPrior
 
     def settings(self) -> dict[str, Any]:
         """Return every setting of a fit by name, with those of the preset.
@@ -81,6 +84,8 @@ class GraphClassifier(PackedClassifier):
         codes = self._learn_classes(y, len(X), classes, settings.head)
         watched = "the slice that stops training early" if settings.patience else None
         groups = check_groups(groups, len(X), watched)
+        is_balanced = settings.class_weight == "balanced"
+        self._learn_prior(y, self.class_prior, is_balanced=is_balanced)
         how = groups, settings.preparing(), settings.standardize
         connectomes, features = self._learn_inputs(X, *how)
         self.settings_ = settings
@@ -105,6 +110,8 @@ class GraphClassifier(PackedClassifier):
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return the probability of every class, the mean over starts.
 
+        Classes have the shares `class_prior_`.
+
         Parameters
         ----------
         X : array of shape (n_scans, n_rois, n_rois + n_features)
@@ -127,8 +134,8 @@ class GraphClassifier(PackedClassifier):
             if self.ridge_ is not None:
                 self._put_offset(batch, self.ridge_.decision_scores(X))
             each = [network(batch).double() for network in self.networks_]
-            found = torch.stack(each).softmax(2).mean(0).cpu().numpy()
-        return found[:, self.stages_.argsort()]
+            learned = torch.stack(each).softmax(2).mean(0).cpu().numpy()
+        return self._assume_prior(learned[:, self.stages_.argsort()])
 
     def _batch(self, connectomes: np.ndarray, features: np.ndarray) -> Any:
         scaled, device = self.scaler_.apply(features), torch.device(self.device)
@@ -142,12 +149,10 @@ class GraphClassifier(PackedClassifier):
     def _first_scales(
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, settings: Settings
     ) -> np.ndarray:
-        """Return where scales start; by evidence, keep the ridge that they are of."""
+        """Return where scales start; keep the ridge that networks start from."""
         start: Any = settings.initial_scale
         self.ridge_: LSAPRidgeClassifier | None = None
-        if start == EVIDENCE and settings.inputs == "constant":
-            start = 1.0  # a ridge of the features would tell what is kept from LSAP
-        elif start == EVIDENCE:
+        if settings.start == "ridge":
             highest = float(settings.max_scale or 0.0)
             self.ridge_ = LSAPRidgeClassifier(
                 "auto" if settings.scale_mode == "region" else "one",
@@ -158,9 +163,10 @@ class GraphClassifier(PackedClassifier):
                 weights=settings.weights,
                 connectome=settings.connectome,
             ).fit(X, y, groups)
+        if self.ridge_ is not None and start == EVIDENCE:
             is_averaging = self.ridge_.chosen_ != "none"
-            # from the upper half of what is trusted, steps soon end at its limit
             start = self.ridge_.scales_ if is_averaging else _NO_NETWORK
+            # from the upper half of what is trusted, steps soon end at its limit
             start = np.minimum(start, highest / 2)
         return np.full(self.n_rois_, start, dtype=np.float64)
 
@@ -179,6 +185,7 @@ class GraphClassifier(PackedClassifier):
             "n_unhealthy": len(faults),
             "failed": None,
             "warnings": [],
+            "class_prior": self._prior_report(),
             "settings": asdict(self.settings_),
         }
         if faults:
@@ -234,20 +241,22 @@ class LSAPClassifier(GraphClassifier):
     preset : {"default", "paper"}
     scale_mode : {"region", "global", "frozen"}, optional
         A scale for each region, one for all, or the start for ever.
+    start : {"ridge", "constant"}, optional
+        What training starts from. "ridge", the default: :class:`LSAPRidgeClassifier` is
+        fitted to the same scans first, and the networks add their logits to half of
+        its logits (in training, those of a fit without the person). "constant", and
+        always with the paper's preset or constant inputs: LSAP by itself, with all
+        scales equal at first.
     initial_scale : float or "evidence", optional
-        Where scales start (paper 2): by default at those of highest evidence in
-        :class:`LSAPRidgeClassifier`, which is fitted to the same scans first; at 0.2
-        where the data are not 20 times as probable with averaging along the
-        connectome, which the ridge then goes without. The networks add their logits to
-        half of that ridge's, which are those of a fit without the person in training. A
-        number, or constant inputs (scale 1), is LSAP by itself.
+        Where scales start. By default, with the ridge, "evidence": at its most probable
+        scales, or at 0.2 where the data are not 20 times as probable with averaging
+        along the connectome, which the ridge then goes without. By default without the
+        ridge: at 1 (paper 2).
     max_scale : float, optional
         Scales are kept at or below it, and below what kernel and degree are
         trusted at (default 10; 5 for Hermite).
     n_layers : int, optional
         Heat convolutions; all share the scales (default 1, paper 2).
-    hidden_units : int, optional
-        Units of each layer.
     head : {"softmax", "ordinal"}, optional
         "ordinal" (CORN) asks of each stage whether a scan is beyond it.
     classes : sequence, optional
@@ -267,6 +276,9 @@ class LSAPClassifier(GraphClassifier):
         Each scan's own, or one network for all: how features go together over the
         training people (:func:`brainlsap.graph.covariance_connectome`). Left at None it
         is the scan's own, and inside folds the other where no connectome was read.
+    class_prior : {"training", "balanced"} or dict of class to share
+        Class shares that `predict_proba` assumes: those of the training scans,
+        equal ones, or your own. `predict` does not depend on it.
     random_state : int, optional
         Seed; None counts as 0.
     device : str
@@ -285,6 +297,7 @@ class LSAPClassifier(GraphClassifier):
         - `scale_penalty`: "none"; "barrier", the released code's near 0; or "l1", the
           paper's term read literally.
         - `penalty_weight`: its weight, the paper's alpha (1).
+        - `hidden_units`: units of each layer (8, paper 16).
         - `readout_units`: units of the perceptron (16).
         - `standardize`: "region", over people, before and after diffusion; or "scan",
           each scan once.
@@ -302,6 +315,9 @@ class LSAPClassifier(GraphClassifier):
     ----------
     classes_ : array of shape (n_classes,)
         Sorted; `stages_` has them in order of stage.
+    class_prior_, training_shares_ : arrays of shape (n_classes,)
+        Class shares that `predict_proba` assumes, and those of the training scans,
+        in the order of `classes_`.
     scales_ : array of shape (n_rois,)
         Learned scales, the mean over starts.
     scales_by_start_ : array of shape (n_starts, n_rois)
@@ -309,7 +325,7 @@ class LSAPClassifier(GraphClassifier):
     scales_start_ : array of shape (n_rois,)
         Where scales began.
     ridge_ : LSAPRidgeClassifier or None
-        Whose logits those of the networks are added to.
+        What training started from; its logits are part of every prediction.
     scale_path_ : array of shape (5, n_rois)
         Scales at 0, 1/4, 1/2, 3/4 and all of training (up to each start's chosen
         epoch), the mean over starts.
@@ -338,10 +354,10 @@ class LSAPClassifier(GraphClassifier):
     _: KW_ONLY
     preset: str = "default"
     scale_mode: str | None = None
+    start: str | None = None
     initial_scale: float | str | None = None
     max_scale: float | None = None
     n_layers: int | None = None
-    hidden_units: int | None = None
     head: str | None = None
     classes: Sequence | None = None
     class_weight: str | None = None
@@ -350,6 +366,7 @@ class LSAPClassifier(GraphClassifier):
     threshold: float | None = None
     weights: str | None = None
     connectome: str | None = None
+    class_prior: ClassPrior = TRAINING
     random_state: int | None = None
     device: str = "cpu"
     n_threads: int = 1
@@ -414,6 +431,9 @@ class NetworkClassifier(GraphClassifier):
         What becomes of the edges that stay.
     connectome : {"own", "covariance"}, optional
         As of :class:`LSAPClassifier`.
+    class_prior : {"training", "balanced"} or dict of class to share
+        Class shares that `predict_proba` assumes: those of the training scans,
+        equal ones, or your own. `predict` does not depend on it.
     random_state : int, optional
         Seed; None counts as 0.
     device : str
@@ -423,7 +443,8 @@ class NetworkClassifier(GraphClassifier):
 
     Attributes
     ----------
-    classes_, measured_, shared_connectome_, history_ : see :class:`LSAPClassifier`
+    classes_, class_prior_, training_shares_ : see :class:`LSAPClassifier`
+    measured_, shared_connectome_, history_ : see :class:`LSAPClassifier`
     fit_report_ : dict
         Epochs, losses, restarts, number of parameters, settings; `failed` is None, or
         why no start can be trusted.
@@ -456,6 +477,7 @@ class NetworkClassifier(GraphClassifier):
     threshold: float = 0.0
     weights: str = "weighted"
     connectome: str | None = None
+    class_prior: ClassPrior = TRAINING
     random_state: int | None = None
     device: str = "cpu"
     n_threads: int = 1
@@ -465,6 +487,7 @@ class NetworkClassifier(GraphClassifier):
         check_choice("network", self.network, NETWORKS)
         check_at_least("scale", self.scale, 0.0)
         given = self.get_params(deep=False) | {
+            "start": "constant",
             "initial_scale": float(self.scale),
             "readout_units": self.hidden_units,
             "readout_penalty": 0.0,

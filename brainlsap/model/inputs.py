@@ -17,6 +17,7 @@ from brainlsap.arrays import (
     fill_masked,
     unpack,
 )
+from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import Preparation
 from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
@@ -27,16 +28,21 @@ from brainlsap.model.settings import Settings
 _FARTHEST = 1e6
 
 
-class PackedClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier of packed scans; says the class of highest probability."""
+class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
+    """A classifier of packed scans."""
 
     # with metadata routing searches, pipelines and scores hand people on unasked
     __metadata_request__fit: ClassVar = {"groups": True}
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the class of highest probability, shape (n_scans,)."""
+        """Return the likeliest class where classes weigh as in the fit, (n_scans,).
+
+        With balanced weights that is the rule that balanced accuracy scores. It does
+        not depend on `class_prior`; so where a class is rare, `predict_proba` can give
+        a higher probability to another class.
+        """
         probability = self.predict_proba(X)  # first, so that an unfitted model says so
-        return self.classes_[probability.argmax(1)]
+        return self.classes_[self.choose_classes(probability)]
 
     def _learn_classes(self, y: np.ndarray, n_scans: int, *how: Any) -> np.ndarray:
         """Learn the classes of :func:`order_labels`; return the code of every scan.

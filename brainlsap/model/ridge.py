@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from brainlsap.arrays import check_groups
+from brainlsap.class_prior import TRAINING, ClassPrior
 from brainlsap.exceptions import check_at_least, check_choice
 from brainlsap.graph import Preparation
 from brainlsap.model.evidence import (
@@ -71,6 +72,9 @@ class LSAPRidgeClassifier(PackedClassifier):
         How the remaining edges are weighted.
     connectome : {"own", "covariance"}, optional
         As of :class:`LSAPClassifier`.
+    class_prior : {"training", "balanced"} or dict of class to share
+        Class shares that `predict_proba` assumes: those of the training scans,
+        equal ones, or your own. `predict` does not depend on it.
     random_state : int, optional
         Seed of the draws; None counts as 0.
 
@@ -78,6 +82,9 @@ class LSAPRidgeClassifier(PackedClassifier):
     ----------
     classes_ : array of shape (n_classes,)
         Sorted; `stages_` has them in order of stage.
+    class_prior_, training_shares_ : arrays of shape (n_classes,)
+        Class shares that `predict_proba` assumes, and those of the training scans,
+        in the order of `classes_`.
     chosen_ : {"none", "one", "regions"}
     evidence_ : dict of str to float
         Log evidence of every nested model, in nats.
@@ -92,7 +99,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         form; probabilities are calibrated on these.
     fit_report_ : dict
         `chosen`, `evidence`, `common_scale`, `spread` of log scales, `ridge`,
-        `ordered`.
+        `ordered`, `class_prior`.
 
     Examples
     --------
@@ -113,6 +120,7 @@ class LSAPRidgeClassifier(PackedClassifier):
     threshold: float = 0.0
     weights: str = "weighted"
     connectome: str | None = None
+    class_prior: ClassPrior = TRAINING
     random_state: int | None = None
 
     def fit(
@@ -141,6 +149,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         check_at_least("max_scale", self.max_scale, 0.1)
         codes = self._learn_classes(y, len(X), self.classes)
         participants = check_groups(groups, len(X), "the left-out scores")
+        self._learn_prior(y, self.class_prior, is_balanced=True)
         terms, B = self._learn_terms(X, participants)
         is_ordered = self.classes is not None
         targets = class_targets(codes, is_ordered)
@@ -183,6 +192,7 @@ class LSAPRidgeClassifier(PackedClassifier):
                 "spread": fit.spread,
                 "ridge": fit.ridge,
                 "ordered": is_ordered,
+                "class_prior": self._prior_report(),
             }
             left_out_scores, model.coefficients_, model.intercept_ = _fit_ridge(
                 evidence, fit, person_index
@@ -234,7 +244,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         return scores + self.intercept_
 
     def log_odds(self, scores: np.ndarray) -> np.ndarray:
-        """Return log-probabilities of the classes, up to a constant, of scores.
+        """Return log-probabilities of equally common classes, up to a constant.
 
         `scores` (n_scans, n_targets) are of :meth:`decision_scores`, or the left-out
         ones of the training scans; the result is (n_scans, n_classes), classes in
@@ -244,9 +254,12 @@ class LSAPRidgeClassifier(PackedClassifier):
         return -np.einsum("nck,kl,ncl->nc", deviation, self.precision_, deviation) / 2
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return the probability of every class in `classes_`, a row a scan."""
-        probabilities = softmax(self.log_odds(self.decision_scores(X)), axis=1)
-        return probabilities[:, self.stages_.argsort()]
+        """Return the probability of every class in `classes_`, a row a scan.
+
+        Classes have the shares `class_prior_`.
+        """
+        balanced = softmax(self.log_odds(self.decision_scores(X)), axis=1)
+        return self._assume_prior(balanced[:, self.stages_.argsort()])
 
 
 def _richest_model(ladder: str) -> str:

@@ -17,7 +17,10 @@ from brainlsap.graph import (
     largest_scale,
 )
 
+# An initial scale that is no number: those of the ridge.
 EVIDENCE = "evidence"
+# Where scales of networks without a ridge start.
+_CONSTANT_SCALE = 1.0
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Settings(HeatSettings):
 
     tolerance: float = 1e-4
     scale_mode: Literal["region", "global", "frozen"] = "region"
+    start: Literal["ridge", "constant"] = "ridge"
     initial_scale: float | str = EVIDENCE
     hidden_units: int = 8
     readout_units: int = 16
@@ -73,6 +77,7 @@ class Settings(HeatSettings):
 PRESETS = {
     "default": Settings(),
     "paper": Settings(
+        start="constant",
         initial_scale=2.0,
         scale_step=1.0,
         n_layers=2,
@@ -94,8 +99,8 @@ PRESETS = {
 # Settings that stand in the `options` of LSAPClassifier.
 OPTIONS = (
     *("degree", "tolerance", "scale_step", "scale_clip", "scale_penalty"),
-    *("penalty_weight", "readout_units", "standardize", "dropout", "learning_rate"),
-    *("weight_decay", "readout_penalty", "patience"),
+    *("penalty_weight", "hidden_units", "readout_units", "standardize", "dropout"),
+    *("learning_rate", "weight_decay", "readout_penalty", "patience"),
     *("validation_fraction", "batch_size", "inputs"),
 )
 
@@ -145,13 +150,37 @@ def resolve_settings(preset: str, given: dict[str, Any]) -> Settings:
     chosen = {k: v for k, v in given.items() if k in known and v is not None}
     for name, value in chosen.items():
         chosen[name] = value.item() if isinstance(value, np.generic) else value
-    settings = replace(PRESETS[preset], **chosen)
+    settings = settle_start(replace(PRESETS[preset], **chosen), chosen)
     settings.preparing()
     check_settings(settings)
     if settings.batch_size == 1:
         raise ParameterError("batch_size must be 0 (all scans) or at least 2, got 1.")
     if preset == "paper" and settings.degree is None:
         settings = replace(settings, degree=PAPER_DEGREES.get(settings.kernel))
+    return settings
+
+
+def settle_start(settings: Settings, chosen: dict[str, Any]) -> Settings:
+    """Fill in how networks start where that follows from other settings.
+
+    Constant inputs start without the ridge, which would see the features that are kept
+    from the network. Raises where `chosen` settings contradict each other.
+    """
+    if settings.inputs == "constant":
+        if chosen.get("start") == "ridge":
+            raise ParameterError(
+                "start='ridge' shows the network a ridge of the features, which "
+                "inputs='constant' keeps from it. Leave start out."
+            )
+        settings = replace(settings, start="constant")
+    if settings.start == "constant" and settings.initial_scale == EVIDENCE:
+        if "initial_scale" in chosen and settings.inputs != "constant":
+            raise ParameterError(
+                f"initial_scale={EVIDENCE!r} takes the scales of the ridge, which "
+                "start='constant' goes without. Give initial_scale a number, or "
+                "start='ridge'."
+            )
+        settings = replace(settings, initial_scale=_CONSTANT_SCALE)
     return settings
 
 

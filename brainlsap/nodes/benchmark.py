@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from joblib import hash as hash_of
 
+from brainlsap.exceptions import ParameterError, reading
 from brainlsap.files import replace_when_whole
 from brainlsap.nodes.classifier import LSAPNodeClassifier
 from brainlsap.nodes.graphs import NodeGraph, make_node_split
@@ -64,7 +65,7 @@ def run_nodes(
     Raises
     ------
     ParameterError
-        For unknown names, before anything is trained.
+        For unknown names, or a file that is no such table, before anything is trained.
     """
     classifiers = [
         LSAPNodeClassifier(
@@ -79,7 +80,13 @@ def run_nodes(
     )
     rows, keys, separator = {}, [], "\t" if str(out).endswith(".tsv") else ","
     if out is not None and Path(out).is_file():
-        table = pd.read_csv(out, sep=separator, keep_default_na=False)
+        with reading(out, "a table that run_nodes wrote"):
+            table = pd.read_csv(out, sep=separator, keep_default_na=False)
+        if not {*_ABOUT, "hash"} <= {*table}:
+            raise ParameterError(
+                f"{out} is there already, and is no table that run_nodes wrote. Name "
+                "another file by out=."
+            )
         rows = {tuple(row[k] for k in _ABOUT): row for row in table.to_dict("records")}
     matrices = [graph.adjacency, graph.features]
     data = [graph.labels, *([M.data, M.indices, M.indptr] for M in matrices)]

@@ -13,7 +13,7 @@ from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError, listed
-from brainlsap.files import replace_when_whole
+from brainlsap.files import check_outputs, replace_when_whole
 from brainlsap.images.parcellation import LabelImage, read_label_image
 from brainlsap.images.volumes import read_volume
 from brainlsap.report.brain import region_maps
@@ -43,6 +43,7 @@ def export_maps(
     atlas: str | Path | Atlas | None = None,
     *,
     parcellation: str | Path | None = None,
+    overwrite: bool = False,
 ) -> ExportedFiles:
     """Write values by region name for other programs.
 
@@ -62,13 +63,15 @@ def export_maps(
         :func:`brainlsap.evaluation.rank_regions` has it; or one map or several by name,
         as :func:`brainlsap.report.plot_regions` takes them; a Series by its own.
     folder : str or Path
-        Made if need be; files of these names are replaced.
+        Made if need be.
     atlas : str, Path or Atlas, optional
         What :func:`brainlsap.atlas.load_atlas` takes; by default of the evaluation,
         else "destrieux160".
     parcellation : str or Path, optional
         Image of labels, such as `aparc.a2009s+aseg.mgz` in the space that is wanted;
         of other numbers with a table of `index` and `name` beside it, `<image>.tsv`.
+    overwrite : bool
+        Whether files of these names may be replaced.
 
     Returns
     -------
@@ -81,7 +84,7 @@ def export_maps(
     RegionNameError
         If a name is unknown, or a region has two values.
     ParameterError
-        If there is no value, or two maps would have one name.
+        If there is no value, two maps would have one name, or a file is there already.
     FileFormatError
         If the parcellation cannot be read.
     """
@@ -102,6 +105,7 @@ def export_maps(
         vertices = [atlas.vertex_labels(side) for side in "LR"]
         on_surface = {atlas.names[i] for i in np.unique(vertices) if i >= 0}
     in_volume: set[str] = set()
+    own_files = Path(atlas.folder).glob("*") if atlas.folder is not None else ()
     if parcellation is None and atlas.folder is not None:
         own = Path(atlas.folder, "parcellation.nii.gz")
         parcellation = own if own.is_file() else None
@@ -109,7 +113,10 @@ def export_maps(
         labelled = read_label_image(parcellation, atlas)
         in_volume = {atlas.names[i] for i in labelled.positions.values()}
         images |= _volumes(values, atlas, labelled)
-    write_tsv(regions.join(values, on="name"), folder / "regions.tsv")
+    paths = [folder / name for name in ("regions.tsv", *images)]
+    inputs = (parcellation, *own_files)
+    check_outputs(paths, inputs=inputs, overwrite=overwrite)
+    write_tsv(regions.join(values, on="name"), paths[0])
     for name, image in images.items():
         with replace_when_whole(folder / name) as partial:
             image.to_filename(partial)
@@ -117,7 +124,6 @@ def export_maps(
     notes = _name_left_out(
         with_values, on_surface, in_volume, parcellation, atlas.has_surfaces
     )
-    paths = [folder / name for name in ("regions.tsv", *images)]
     return ExportedFiles(paths, notes)
 
 

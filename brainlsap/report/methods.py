@@ -14,6 +14,7 @@ from brainlsap.evaluation import Evaluation, chance_p, compare_models
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title, count
 from brainlsap.report import tables
+from brainlsap.report.privacy import SHAREABLE_NOTES, withhold_paths
 from brainlsap.report.tables import p_text, reported_values, spread_text, with_and
 
 N_NAMED, N_FIRST = 3, 10
@@ -39,7 +40,7 @@ MODEL_PHRASES = {
 _DESIGN = "cv n_folds n_repeats random_state people_shared"
 _PLACES_AND_SPEED = "folder subjects_dir derivatives out memory device n_threads n_jobs"
 _ABOUT = "version brainlsap versions date verbose title overwrite people"
-_SAID = "atlas feature label model models baselines steps asked options"
+_SAID = "atlas feature label model models baselines steps asked options class_prior"
 CONTROLS = {
     "features only": "without any connection",
     "edges only": "logistic regression on the connectome's weights",
@@ -161,7 +162,8 @@ def methods_text(evaluation: Evaluation) -> list[str]:
     ages = tables.covariate(people, "age")
     # what was found counts before what was asked: an array may be of all scans
     reading = dict(cohort.provenance)
-    reading = (reading.pop("asked", None) or {}) | reading
+    reading.pop(SHAREABLE_NOTES, None)
+    reading = withhold_paths((reading.pop("asked", None) or {}) | reading)
     if not {"thickness", "area"} & set(cohort.feature_names):
         reading.pop("subcortex", None)
     others = evaluation.fits.query("role != 'model'")["model"].unique()
@@ -193,6 +195,36 @@ def chosen_text(evaluation: Evaluation) -> str:
     return " ".join(told)
 
 
+PRIORS = {
+    "training": "the class shares of the training scans",
+    "balanced": "equal shares of all classes",
+}
+"""What probabilities assume, by `class_prior`."""
+
+
+def prior_text(evaluation: Evaluation) -> str:
+    """Return which class shares probabilities assume; empty where no model has any."""
+    models_by_prior: dict[str, list[str]] = {}
+    for model, prior in evaluation.class_priors().items():
+        if isinstance(prior, Mapping):
+            shares = (f"{share:.3g} {name}" for name, share in prior.items())
+            words = f"class shares of {with_and(shares)}"
+        else:
+            words = PRIORS[prior]
+        models_by_prior.setdefault(words, []).append(model)
+    if not models_by_prior:
+        return ""
+    parts = [f"{with_and(names)}: {words}" for words, names in models_by_prior.items()]
+    if len(parts) == 1:
+        (words,) = models_by_prior
+        parts = [words]
+    without = set(evaluation.models) - set(evaluation.class_priors())
+    forest = ""
+    if "random forest" in without:
+        forest = " Those of the random forest are shares of its trees' votes."
+    return f"Probabilities assume {'; '.join(parts)}.{forest}"
+
+
 def training_text(evaluation: Evaluation) -> str:
     """Say how far training moved the scales of networks, and where they began."""
     begun, told = evaluation.scales.query("share == 0"), []
@@ -210,7 +242,7 @@ def training_text(evaluation: Evaluation) -> str:
         "first values: "
         f"{'; '.join(told)}. Where all began at one value, the map is what training "
         "did; elsewhere scales began as the most probable ones of a ridge in the same "
-        "fold (not means over draws, which the map of the ridge itself has), and the "
+        "fold (not posterior means, which the map of the ridge itself has), and the "
         "map is the more that of the start, the fewer were moved."
     )
 
@@ -335,5 +367,6 @@ TEMPLATES.filters |= {"check_title": check_title, "count": count, "p": p_text}
 TEMPLATES.globals |= {"controls": CONTROLS}
 TEMPLATES.globals |= {"linear_controls": ("edges only", "confounds only")}
 TEMPLATES.globals |= {"chosen": chosen_text, "networks_kept": networks_kept}
+TEMPLATES.globals |= {"prior_text": prior_text}
 TEMPLATES.globals |= {"ranks": ranks, "made": tables, "n_exchanges": N_EXCHANGES}
 TEMPLATES.globals |= {"n_audited": N_PERMUTATIONS}

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
@@ -26,9 +24,9 @@ from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.exports import relative_scales
 from brainlsap.report.figures import MIDDLE, PAGE, own_axes
+from brainlsap.report.privacy import SHAREABLE_NOTES, withhold_paths, withholder
+from brainlsap.report.report import ABOUT
 
-ABOUT = ("title", "date", "versions")
-"""What a report adds to the settings of an evaluation."""
 # Of relative scales; maps that vary less look as even as they are.
 LEAST_RANGE = 0.05
 TOLD = (
@@ -161,7 +159,7 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         unit_findings=[clean(one) for one in _find_unit_findings(evaluation)],
         features=made.feature_text(evaluation.cohort),
         training=texts.training_text(evaluation),
-        notes=[clean(one) for one in evaluation.cohort.notes],
+        notes=_shareable_notes(evaluation, clean),
         tables=tables,
         figures=figures,
         methods=methods,
@@ -180,10 +178,12 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     write_tsv(predictions.iloc[order], folder / "predictions.tsv")
     models = evaluation.fits.drop_duplicates("model").set_index("model")["settings"]
     settings = evaluation.settings
+    cohort_facts = {name: getattr(evaluation.cohort, name) for name in TOLD}
+    own_settings = {k: v for k, v in settings.items() if k not in ABOUT}
     told = {
         "title": settings["title"],
-        "cohort": {name: getattr(evaluation.cohort, name) for name in TOLD},
-        "settings": {k: v for k, v in settings.items() if k not in ABOUT},
+        "cohort": cohort_facts | {"provenance": _shareable_provenance(evaluation)},
+        "settings": withhold_paths(own_settings),
         "models": models.map(json.loads).to_dict(),
     }
     paths = [one for one in folder.parent.rglob("*") if one.is_file()]
@@ -238,39 +238,17 @@ def _withheld(evaluation: Evaluation) -> tuple[dict[str, str], Callable[[str], s
     return scans.set_index("scan")["code"].to_dict(), withholder(scans)
 
 
-def withholder(table: pd.DataFrame) -> Callable[[str], str]:
-    """Return a function that takes people, scans, sessions, days and paths from text.
+def _shareable_notes(evaluation: Evaluation, clean: Callable[[str], str]) -> list[str]:
+    """Return a cohort's notes; of those that name people, what they say themselves."""
+    cohort = evaluation.cohort
+    shareable = cohort.provenance.get(SHAREABLE_NOTES) or {}
+    return [shareable.get(note) or clean(note) for note in cohort.notes]
 
-    Names shorter than four letters ("1", "b") stand in any text by chance; they are
-    taken out only behind a word such as "sub-".
-    """
-    columns = table.filter(["scan", "participant", "session"])
-    names = {str(one) for one in columns.to_numpy().ravel()}
-    names |= {re.sub("^(sub|ses)-", "", one) for one in names}
-    before = r"(?:sub|ses|scan|person|participant|subject|session|visit)[-_ ]?"
-    patterns = {
-        one.lower(): re.escape(one) if len(one) > 3 else before + re.escape(one)
-        for one in sorted(names - {""}, key=lambda one: (-len(one), one))
-    }
-    day = re.compile(
-        r"(?<![0-9A-Za-z])(?:19|20)\d{2}([-/.]?)(?:0[1-9]|1[0-2])\1"
-        r"(?:0[1-9]|[12]\d|3[01])(?![0-9A-Za-z])"
-    )
-    path = re.compile(  # of the system, also in quotes; not "m/s", "1/2", "a/b"
-        r"""(?<=['"])(?:~|[A-Za-z]:)?[/\\][^'"]+(?=['"])"""
-        r"""|(?<![\w.~/\\\]-])(?:~|[A-Za-z]:)?[/\\][\w.~-][^\s'",:;()<>\]]*"""
-    )
 
-    def withhold(text: str) -> str:
-        text = re.sub("(?<=files or folders of ).+", "[names withheld]", text)
-        text, lower = path.sub("[path withheld]", text), text.lower()
-        there = "|".join(known for name, known in patterns.items() if name in lower)
-        if there:
-            whole = rf"(?<![0-9A-Za-z])(?<!\d\.)(?:{there})(?![0-9A-Za-z])"
-            text = re.sub(whole, "[name withheld]", text, flags=re.IGNORECASE)
-        return day.sub("[day withheld]", text)
-
-    return withhold
+def _shareable_provenance(evaluation: Evaluation) -> dict[str, Any]:
+    """Return where a cohort comes from, without paths and notes."""
+    known = evaluation.cohort.provenance
+    return withhold_paths({k: v for k, v in known.items() if k != SHAREABLE_NOTES})
 
 
 def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:

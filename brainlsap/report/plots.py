@@ -246,7 +246,8 @@ def plot_calibration(
     Axes
         Points hold equally many test scans, by the probability of the predicted
         class; those on the dashed line are calibrated, below it the model is
-        overconfident.
+        overconfident. The label names the class shares that probabilities assume
+        (`class_prior`).
         Bars are 95% Wilson intervals, which take scans for independent.
 
     Raises
@@ -257,12 +258,14 @@ def plot_calibration(
     model, predictions = _predictions(evaluation, model)
     if predictions.probability is None:
         raise ParameterError(f"{model} gives no probabilities; it has no calibration.")
-    confidence, correct = (
-        predictions.probability.max(axis=1),
-        predictions.actual == predictions.predicted,
-    )
+    confidence = predictions.confidence()
+    correct = predictions.actual == predictions.predicted
     order = np.argsort(confidence, kind="stable")
-    axes = _unit_square(axes, width, "predicted probability", "accuracy")
+    prior = evaluation.class_priors().get(model)
+    label = "predicted probability"
+    if prior is not None:
+        label += f" ({prior if isinstance(prior, str) else 'given'} prior)"
+    axes = _unit_square(axes, width, label, "accuracy")
     for rows in np.array_split(order, min(N_BINS, len(order))):
         share = correct[rows].mean()
         low, high = wilson_interval(correct[rows].sum(), len(rows))

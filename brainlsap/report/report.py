@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import secrets
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
@@ -16,13 +17,21 @@ import pandas as pd
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
+from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import ParameterError, listed
-from brainlsap.files import fill_folder, lock_folder, replace_when_whole
+from brainlsap.files import (
+    check_outputs,
+    fill_folder,
+    lock_folder,
+    replace_when_whole,
+)
 from brainlsap.report.tables import audit_table, feature_text, table_text
 
 SHAREABLE, PRIVATE, STORED = "report", "private", "evaluation"
 FOLDS = "folds"
 """Folder in `private/` of a run's finished fits; it outlives the report."""
+ABOUT = ("title", "date", "versions")
+"""What a report adds to the settings of an evaluation."""
 PACKAGES = ("brainlsap", "numpy", "scipy", "pandas", "scikit-learn", "torch", "nilearn")
 
 
@@ -34,6 +43,7 @@ def write_report(
     atlas: Atlas | None = None,
     quality: pd.DataFrame | None = None,
     ranking: pd.DataFrame | None = None,
+    overwrite: bool = False,
 ) -> Path:
     """Write one results folder: a page, its tables and figures, and what is private.
 
@@ -46,7 +56,8 @@ def write_report(
     evaluation : Evaluation
         Models on the same folds.
     folder : str or Path
-        New, empty, or an earlier results folder, which is replaced.
+        New, empty, or of an earlier report of the same data and settings, which is
+        replaced.
     title : str, optional
         Heading of the page.
     atlas : Atlas, optional
@@ -57,6 +68,8 @@ def write_report(
     ranking : DataFrame, optional
         Of the regions, such as :func:`brainlsap.permutation_null` returns; by default
         that of the evaluation, else :func:`brainlsap.rank_regions`.
+    overwrite : bool
+        Whether a report of other data or settings may be replaced, too.
 
     Returns
     -------
@@ -66,7 +79,8 @@ def write_report(
     Raises
     ------
     ParameterError
-        Where the folder holds what no report wrote, or another run is in it.
+        Where the folder holds what no report wrote, or a report of another study, or
+        another run is in it.
     WritingError
         Where the disk is full, or the folder may not be written to.
     """
@@ -75,6 +89,9 @@ def write_report(
     folder = check_results_folder(folder)
     if ranking is not None:
         evaluation = replace(evaluation, ranking=ranking)
+    if not overwrite:
+        settings, data_hash = evaluation.settings, evaluation.cohort.data_hash
+        check_same_study(folder, settings, data_hash)
     evaluation = _completed(evaluation, title, quality)
     with lock_folder(folder), fill_folder(folder, replace=True) as fresh:
         _write_private(evaluation, fresh / PRIVATE)
@@ -145,6 +162,46 @@ def check_results_folder(folder: str | Path) -> Path:
     return folder
 
 
+def check_same_study(folder: Path, settings: Mapping[str, Any], data_hash: str) -> None:
+    """Raise where a results folder holds a report of other settings or other data.
+
+    Settings are compared by what was asked of :func:`brainlsap.run_study`, where
+    they say it.
+    """
+    path = folder / PRIVATE / STORED / "evaluation.json"
+    if not path.is_file():
+        if (folder / SHAREABLE).is_dir():
+            raise ParameterError(
+                f"{folder} holds a report without its private/ folder, so whose it is "
+                "cannot be told. Choose another out=, or replace it by overwrite=True."
+            )
+        return
+    earlier = json.loads(path.read_text(encoding="utf-8"))
+    before, now = _owner(earlier["settings"]), _owner(plain(settings))
+    differences = [
+        f"{name}= ({before.get(name)}, now {now.get(name)})"
+        for name in sorted(now.keys() | before.keys())
+        if now.get(name) != before.get(name)
+    ]
+    if earlier["cohort"]["data_hash"] != data_hash:
+        differences = differences or ["data"]
+    if differences:
+        text = ", ".join(differences).replace("None", "not given")
+        raise ParameterError(
+            f"{folder} holds a report with other {text}. Choose another out=, or "
+            "replace the report by overwrite=True."
+        )
+
+
+def _owner(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings by which one study is told from another."""
+    asked = settings.get("asked")
+    if asked:
+        return asked
+    beside = (*ABOUT, "version")
+    return {key: value for key, value in settings.items() if key not in beside}
+
+
 def _completed(
     evaluation: Evaluation, title: str | None = None, quality: Any = None
 ) -> Evaluation:
@@ -169,7 +226,9 @@ def _completed(
     return replace(evaluation, cohort=replace(cohort, table=table), settings=settings)
 
 
-def write_tables(evaluation: Evaluation, folder: str | Path) -> list[Path]:
+def write_tables(
+    evaluation: Evaluation, folder: str | Path, *, overwrite: bool = False
+) -> list[Path]:
     """Write the numbered tables of a report for manuscripts: LaTeX and Markdown.
 
     Parameters
@@ -177,24 +236,37 @@ def write_tables(evaluation: Evaluation, folder: str | Path) -> list[Path]:
     evaluation : Evaluation
         As of :func:`read_results`.
     folder : str or Path
-        Made if need be; files of these names are replaced. Scans go by their codes.
+        Made if need be. Scans go by their codes.
+    overwrite : bool
+        Whether files of these names may be replaced.
 
     Returns
     -------
     list of Path
+
+    Raises
+    ------
+    ParameterError
+        Where a file of such a name is there already.
     """
     from brainlsap.report.page import report_tables
 
-    folder, evaluation, written = Path(folder), _completed(evaluation), []
-    for name, frame in report_tables(evaluation).items():
-        for style, suffix in (("latex", "tex"), ("markdown", "md")):
-            written.append(folder / f"{name}.{suffix}")
-            with replace_when_whole(written[-1]) as partial:
-                partial.write_text(table_text(frame, style), "utf-8")
-    return written
+    tables = report_tables(_completed(evaluation))
+    texts = {
+        Path(folder, f"{name}.{suffix}"): table_text(frame, style)
+        for name, frame in tables.items()
+        for style, suffix in (("latex", "tex"), ("markdown", "md"))
+    }
+    check_outputs(texts, overwrite=overwrite)
+    for path, text in texts.items():
+        with replace_when_whole(path) as partial:
+            partial.write_text(text, "utf-8")
+    return [*texts]
 
 
-def write_figures(evaluation: Evaluation, folder: str | Path) -> list[Path]:
+def write_figures(
+    evaluation: Evaluation, folder: str | Path, *, overwrite: bool = False
+) -> list[Path]:
     """Write every figure of a report for manuscripts: PDF, text as text.
 
     Parameters
@@ -202,23 +274,35 @@ def write_figures(evaluation: Evaluation, folder: str | Path) -> list[Path]:
     evaluation : Evaluation
         As of :func:`read_results`.
     folder : str or Path
-        Made if need be; files of these names are replaced.
+        Made if need be.
+    overwrite : bool
+        Whether files of these names may be replaced.
 
     Returns
     -------
     list of Path
+
+    Raises
+    ------
+    ParameterError
+        Where a file of such a name is there already.
     """
     from matplotlib.pyplot import close
 
     from brainlsap.report.page import report_figures
 
-    folder, evaluation, written = Path(folder), _completed(evaluation), []
-    for name, figure in report_figures(evaluation, evaluation.cohort.atlas).items():
-        written.append(folder / f"{name}.pdf")
-        with replace_when_whole(written[-1]) as partial:
-            figure.savefig(partial)
-        close(figure)
-    return written
+    evaluation = _completed(evaluation)
+    figures = report_figures(evaluation, evaluation.cohort.atlas)
+    paths = {name: Path(folder, f"{name}.pdf") for name in figures}
+    try:
+        check_outputs(paths.values(), overwrite=overwrite)
+        for name, figure in figures.items():
+            with replace_when_whole(paths[name]) as partial:
+                figure.savefig(partial)
+    finally:
+        for figure in figures.values():
+            close(figure)
+    return [*paths.values()]
 
 
 def _write_private(evaluation: Evaluation, folder: Path) -> None:

@@ -11,9 +11,9 @@ The tree is BIDS-like, and :func:`~brainlsap.data.load_cohort` reads it::
         lh.aparc.a2009s.stats  rh.aparc.a2009s.stats  aseg.stats
 
 Connectomes are those of MRtrix's `tck2connectome` (upper triangle, no names, 164 or 84
-nodes), thickness and volumes those of FreeSurfer, uptake a table of regions. Only
-features that the cohort has are written (beside thickness without volumes, everybody
-has the same subcortical sizes).
+nodes; a first line names `labelconvert`'s table), thickness and volumes those of
+FreeSurfer, uptake a table of regions. Only features that the cohort has are written
+(beside thickness without volumes, everybody has the same subcortical sizes).
 """
 
 from pathlib import Path
@@ -112,6 +112,10 @@ def _write_scan(
     table = table.convert_dtypes()  # MRtrix writes counts as whole numbers
     is_named, word = nodes is None, atlas.settings.get("file_words", [atlas.name])[0]
     text = table.to_csv(header=is_named, index=is_named, index_label="region")
+    if nodes is not None:  # numbers alone do not say whose order they have
+        text = (
+            f"# nodes of {atlas.settings['mrtrix']} (labelconvert), simulated\n{text}"
+        )
     _write(own / "dwi" / f"{name}_atlas-{word}_connectivity.csv", text)
     values = dict(zip(cohort.feature_names, cohort.features[row].T, strict=True))
     annotation = atlas.settings.get("annotation")

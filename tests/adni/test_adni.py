@@ -10,6 +10,7 @@ from brainlsap.adni.tables import read_adni_tables
 from brainlsap.atlas import load_atlas
 from brainlsap.cli import main
 from brainlsap.data import load_cohort
+from brainlsap.data.tables import IMPORT_FILES
 from brainlsap.exceptions import CohortError
 from tests.adni import adni_files as made
 
@@ -237,12 +238,30 @@ def test_command_prints_and_writes(tables, images, out, capsys):
     printed = capsys.readouterr().out
     assert "4 people, 4 visits with images" in printed
     assert "visits lack one of dwi: left out" in printed
-    assert printed.endswith(f"Study: {out}\n")
+    assert printed.endswith(f"Study: {out}\nNext: brainlsap build {out}\n")
     reasons = read_text(out / "adni_unused_images.tsv").set_index("image")["reason"]
     assert reasons["I100"] == "the visit has a nearer image of this modality"
     assert reasons["I110"] == "no visit within 30 days"
     assert main(arguments) == 2
     assert "must be new or empty" in capsys.readouterr().err
+
+
+def test_the_way_after_import(tables, tmp_path, out, capsys):
+    """Connectomes are checked next; tables of the import are not called faulty."""
+    root = made.write_images(tmp_path / "ADNI")
+    made.replace_by_connectomes(root, load_atlas("desikan82"))
+    table = made.merge_table()
+    table.loc[1, "DX"] = "Probable AD"
+    table.to_csv(next(tables.iterdir()), index=False)
+    place = [str(one) for one in (tables, root, out)]
+    assert main(["import-adni", *place, "--require", "dwi", "--skip-faulty"]) == 0
+    assert f"Next: brainlsap check {out}" in capsys.readouterr().out
+    written = {path.name for path in out.glob("adni_*")}
+    assert written == {*IMPORT_FILES}
+    assert main(["check", str(out), "--atlas", "desikan82"]) == 2
+    printed = capsys.readouterr().out
+    assert "thickness: found nowhere" in printed
+    assert "adni_" not in printed
 
 
 def test_tables_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
@@ -315,3 +334,127 @@ def test_two_diagnoses_of_one_month_are_refused_whatever_the_codes(tmp_path):
     rows = "21,sc,ADNI1,2,2006-01-01,\n21,bl,ADNI1,1,2006-01-05,\n"
     (visit,) = read_texts(tmp_path, dx=DX + rows)
     assert visit["diagnosis"] == "CN"
+
+
+@pytest.mark.parametrize(
+    ("column", "word"),
+    [
+        ("DX", "Probable AD"),
+        ("DX", "4"),  # a code of a change, not of a state
+        ("DX", "-9"),
+        ("DX_bl", "10"),  # a code of an arm
+        ("DX_bl", "MCI due to AD"),
+    ],
+)
+def test_unknown_words_are_refused_with_counts(tables, images, out, column, word):
+    table = made.merge_table()
+    n_rows = len(table) - (column == "DX")  # one visit has no diagnosis
+    table[column] = table[column].mask(table[column] != "", word)
+    table.to_csv(next(tables.iterdir()), index=False)
+    with pytest.raises(CohortError) as refusal:
+        import_adni(tables, images, out)
+    (fault,) = refusal.value.faults
+    assert fault.startswith(f"{column} says {word!r} {n_rows} times")
+    assert "skip_faulty" in str(refusal.value)
+
+
+@pytest.mark.parametrize("arm", ["12", "None"])
+def test_an_unknown_arm_is_refused(tmp_path, arm):
+    made.dxsum_table().to_csv(tmp_path / "DXSUM.csv", index=False)
+    made.arm_table().assign(ARM=f"x{arm}").to_csv(tmp_path / "ARM.csv", index=False)
+    with pytest.raises(CohortError, match=rf"ARM says 'x{arm}' 4 times"):
+        read_adni_tables(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("word", "state"),
+    [
+        ("DEM", "AD"),
+        ("  Cognitively  normal ", "CN"),
+        ("Conversion: NL to MCI", "MCI"),
+        ("Stable: Dementia", "AD"),
+        (" 2.0", "MCI"),
+    ],
+)
+def test_words_and_codes_of_other_tables_are_read(tables, word, state):
+    path = next(tables.iterdir())
+    made.merge_table().assign(DX=word).to_csv(path, index=False)
+    visits, _, _ = read_adni_tables(tables)
+    assert set(visits["diagnosis"]) == {state}
+
+
+def test_other_words_that_are_not_understood_are_counted(tables):
+    table = made.merge_table().assign(COLPROT="ADNI9", PTGENDER="Divers", AGE="old")
+    table.to_csv(next(tables.iterdir()), index=False)
+    (tables / "MMSE.csv").write_text("RID,SCORE\n1,2\n")
+    _, _, notes = read_adni_tables(tables)
+    said = "\n".join(notes)
+    for fact in (f"ADNI9 ({len(table)})", "Divers (11)", "old (11)", "MMSE.csv"):
+        assert fact in said
+
+
+def test_codes_of_phases_that_tell_no_stage_are_counted(tmp_path):
+    made.dxsum_table().to_csv(tmp_path / "DXSUM.csv", index=False)
+    made.arm_table().to_csv(tmp_path / "ARM.csv", index=False)
+    _, _, notes = read_adni_tables(tmp_path)
+    assert any("not used: ADNI3 (2)" in note for note in notes)
+
+
+def test_faulty_visits_are_skipped_and_listed_where_asked(tables, images, out, capsys):
+    table = made.merge_table()
+    table.loc[1, "DX"] = "Probable AD"
+    table.loc[4, "EXAMDATE"] = "soon"
+    again = table.iloc[5:6].assign(DX="Dementia")
+    pd.concat([table, again]).to_csv(next(tables.iterdir()), index=False)
+    made.write_image(images, "005_S_4010", "Axial_DTI", "2012-02-03_09_00_00.0", "I100")
+    place = [str(one) for one in (tables, images, out)]
+    assert main(["import-adni", *place]) == 2
+    assert "--skip-faulty" in capsys.readouterr().err
+    assert main(["import-adni", *place, "--skip-faulty"]) == 0
+    assert "skipped: 3, of RID " in capsys.readouterr().out
+    skipped = read_text(out / "adni_skipped.tsv").set_index("rid")
+    assert skipped["kind"].to_dict() == {
+        "295": "unknown word",
+        "4010": "no day",
+        "4020": "two diagnoses",
+    }
+    # the visit is left out, and no other visit takes its images
+    assert sessions_of(out, "sub-ADNI002S0295").index.tolist() == [
+        "ses-M000",
+        "ses-M012",
+    ]
+    reasons = read_text(out / "adni_unused_images.tsv").set_index("image")["reason"]
+    assert "skipped" in reasons["I102"]
+    assert "stands in" in reasons["I100"].iloc[0]
+
+
+def test_folders_of_series_are_read(tables, out, tmp_path):
+    root, day = tmp_path / "ADNI", "2006-04-20_08_20_30.0"
+    name = "ADNI_002_S_0295_MR_Axial_DTI_Br_2006_S12_{}.nii"
+    place = "002_S_0295", "Axial_DTI", day, "S12"
+    made.write_image(root, *place, name=name.format("I40657"))
+    day = "2012-02-01_09_00_00.0"
+    made.write_image(root, "005_S_4010", "Axial_DTI", day, "S13")
+    made.write_image(root, "005_s_4020", "Axial_DTI", "2014-06-01", "S14/I77")
+    for image in ("I1", "I2"):
+        folder = root / "011_S_6030" / "Axial_DTI" / "2018-09-01" / "S15"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"a_{image}.nii").touch()
+    made.write_image(root, "011_S_6040", "Axial_DTI", "2018-10-09", "raw")
+    found = import_adni(tables, root, out)
+    assert found.pairs["image"].tolist() == ["I40657", "S13", "I77"]
+    reasons = found.unused.set_index("ptid")["reason"]
+    assert "several images" in reasons["011_S_6030"]
+    assert "neither I nor S" in reasons["011_S_6040"]
+
+
+@pytest.mark.parametrize("number", ["I130", "130"])
+def test_the_newer_list_of_images_is_read(tables, images, out, number):
+    facts = {"subject_id": "011_S_6030", "image_id": number, "image_date": "2018-09-01"}
+    facts |= {"manufacturer": "SIEMENS", "mfg_model": "Prisma", "field_strength": "3"}
+    rows = [facts, facts | {"image_id": "999"}]
+    pd.DataFrame(rows).to_csv(tables / "images.csv", index=False)
+    found = import_adni(tables, images, out)
+    scanner = sessions_of(out, "sub-ADNI011S6030")["scanner"]["ses-M000"]
+    assert scanner == "SIEMENS Prisma 3"
+    assert "images of LONI's list that are not there: 1" in found.notes

@@ -147,6 +147,28 @@ def test_a_refused_study_is_read_as_suggested(study, tiny, arrange, name, value)
     assert not found
 
 
+def test_baseline_is_suggested_where_later_visits_have_the_faults(study, tiny):
+    options = {"atlas": tiny, "feature": "fdg"}
+    for path in study.glob("sub-*/ses-M12/pet/*"):
+        path.unlink()
+    check = check_cohort(study, **options)
+    assert suggest_options(check, options) == [{"scans": "baseline"}]
+    assert check_cohort(study, **options, scans="baseline").is_sound
+    # nor have later visits a label that is one of baseline
+    for person in ("sub-01", "sub-02"):
+        text = "session_id\tstage\nses-M00\tCN\nses-M12\tn/a\n"
+        (study / person / f"{person}_sessions.tsv").write_text(text)
+    people = study / "participants.tsv"
+    people.write_text(people.read_text().replace("diagnosis", "stage"))
+    staged = options | {"feature": "strength", "label": "stage"}
+    check = check_cohort(study, **staged)
+    assert suggest_options(check, staged) == [{"scans": "baseline"}]
+    people.write_text(people.read_text().replace("stage", "diagnosis"))
+    # of a fault at baseline it is no remedy
+    next(study.glob("sub-01/ses-M00/pet/*")).unlink()
+    assert suggest_options(check_cohort(study, **options), options) == []
+
+
 def test_every_set_of_matrices_is_suggested(study, tiny):
     two_connectomes(study)
     options = {"atlas": tiny, "feature": "fdg"}

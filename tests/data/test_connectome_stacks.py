@@ -1,5 +1,6 @@
 """One file with all connectomes: whose they are, names of rows, what is refused."""
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,3 +86,119 @@ def test_without_ids_or_names_it_is_said_what_to_write(study):
     (study / "W_ids.txt").unlink()
     with pytest.raises(CohortError, match=r"but 0 ids .*lines of W_ids.txt beside"):
         load(study, "W.npy", row_order="atlas")
+
+
+# ---- which list is which ------------------------------------------------------------
+
+
+def save_stack(path, **arrays):
+    """Write arrays in this order, as the format of the path keeps it."""
+    if path.suffix == ".npz":
+        np.savez(path, **arrays)
+    elif path.suffix == ".mat":
+        texts = {k: v.astype(object) for k, v in arrays.items() if v.dtype.kind == "U"}
+        savemat(path, arrays | texts)
+    else:
+        with h5py.File(path, "w") as file:
+            for key, values in arrays.items():
+                is_text = values.dtype.kind == "U"
+                file[key] = [*map(str, values)] if is_text else values
+
+
+@pytest.fixture
+def numbered(tmp_path):
+    """Twelve people called 1 to 12, whose matrices are in another order."""
+    people = [str(i) for i in range(1, 13)]
+    rows = {"participant_id": people, "diagnosis": ["a", "b"] * 6}
+    pd.DataFrame(rows).to_csv(tmp_path / "participants.csv", index=False)
+    order = np.random.default_rng(0).permutation(12)
+    W = np.random.default_rng(1).poisson(5, (12, 82, 82)) + 1.0
+    W = W + W.transpose(0, 2, 1)
+    return tmp_path, W, W[order], np.array(people)[order]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".mat", ".h5"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"index": np.arange(1, 13)},
+        {"a_row": np.arange(1, 13), "zz": np.arange(12), "age": np.arange(60, 72)},
+        {"scan_number": np.arange(12, 0, -1)},
+        {
+            "sex": np.array(["F", "M"] * 6),
+            "site": np.array([f"x{i}" for i in range(12)]),
+        },
+    ],
+)
+def test_texts_that_are_the_study_s_ids_win_over_numbers(numbered, suffix, more):
+    folder, W, stored, ids = numbered
+    for arrays in (more | {"whose": ids}, {"whose": ids} | more):
+        save_stack(folder / f"W{suffix}", **{"W": stored} | arrays)
+        cohort = load(folder, f"W{suffix}", row_order="atlas")
+        np.testing.assert_array_equal(cohort.connectomes, W)
+
+
+@pytest.mark.parametrize(
+    ("lists", "message"),
+    [
+        ({"a": [*"123456789", "10", "11", "12"]}, "'a' and 'whose' could both be"),
+        (
+            {"whose": [2, 1, *range(3, 13)], "ids": range(12, 0, -1)},
+            "could both be the",
+        ),
+        ({"whose": ["x"] * 12, "sex": ["F"] * 12}, "none of its lists 'sex', 'whose'"),
+        ({"whose": ["x"], "row": range(1, 13)}, "12 connectomes, but 0 ids"),
+    ],
+)
+def test_lists_that_leave_whose_it_is_open_are_refused(numbered, lists, message):
+    folder, _, stored, ids = numbered
+    arrays = {"whose": ids} | {key: np.array(one) for key, one in lists.items()}
+    save_stack(folder / "W.h5", W=stored, **arrays)
+    with pytest.raises(CohortError, match=message):
+        load(folder, "W.h5", row_order="atlas")
+
+
+def test_a_list_beside_the_file_may_not_contradict_one_in_it(numbered):
+    folder, W, stored, ids = numbered
+    save_stack(folder / "W.npz", W=stored, subjects=ids)
+    (folder / "W_ids.txt").write_text("\n".join(ids))
+    cohort = load(folder, "W.npz", row_order="atlas")
+    np.testing.assert_array_equal(cohort.connectomes, W)
+    (folder / "W_ids.txt").write_text("\n".join(sorted(ids)))
+    with pytest.raises(CohortError, match=r"'subjects' and 'W_ids\.txt' could both"):
+        load(folder, "W.npz", row_order="atlas")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".mat", ".h5"])
+@pytest.mark.parametrize("first", [0, 1, 100])
+def test_region_names_win_over_an_index(numbered, suffix, first):
+    folder, W, stored, ids = numbered
+    order = np.random.default_rng(2).permutation(82)
+    names = np.array(ATLAS.names)[order]
+    stored = stored[:, order][:, :, order]
+    index = {"a_index": np.arange(first, first + 82)}
+    for lists in (index | {"region_names": names}, {"region_names": names} | index):
+        save_stack(folder / f"W{suffix}", W=stored, ids=ids, **lists)
+        cohort = load(folder, f"W{suffix}")
+        np.testing.assert_array_equal(cohort.connectomes, W)
+    both = {"names": np.array(ATLAS.names), "region_names": names}
+    save_stack(folder / f"W{suffix}", W=stored, ids=ids, **both)
+    with pytest.raises(CohortError, match="'names' and 'region_names' name the rows"):
+        load(folder, f"W{suffix}")
+
+
+def test_as_many_scans_as_regions(tmp_path):
+    """The axis of scans is that along which matrices are symmetric."""
+    people = [f"sub-{i:02d}" for i in range(1, 83)]
+    rows = {"participant_id": people, "diagnosis": ["a", "b"] * 41}
+    pd.DataFrame(rows).to_csv(tmp_path / "participants.csv", index=False)
+    W = np.random.default_rng(0).poisson(5, (82, 82, 82)) + 1.0
+    W = W + W.transpose(0, 2, 1)
+    for stack in (W, np.moveaxis(W, 0, 2)):
+        np.savez(tmp_path / "W.npz", W=stack, ids=people)
+        cohort = load(tmp_path, "W.npz", row_order="atlas")
+        np.testing.assert_array_equal(cohort.connectomes, W)
+    np.savez(tmp_path / "W.npz", W=np.ones_like(W), ids=people)
+    with pytest.raises(CohortError, match="does not say which axis"):
+        load(tmp_path, "W.npz", row_order="atlas")

@@ -1,5 +1,6 @@
 """Connectomes of every tool come out by name; what could be misread is refused."""
 
+import gzip
 import itertools
 import json
 
@@ -497,7 +498,10 @@ def test_sidecars(tmp_path):
     # a list above a folder that is no person's may be of anything
     (tmp_path / "flat").mkdir()
     np.savetxt(tmp_path / "flat" / "01.csv", EXPECTED, "%d", ",")
-    same(read_connectome(tmp_path / "flat" / "01.csv", ATLAS), EXPECTED)
+    flat = tmp_path / "flat" / "01.csv"
+    with pytest.raises(FileFormatError, match="160 x 160 without names"):
+        read_connectome(flat, ATLAS)
+    same(read_connectome(flat, ATLAS, row_order="atlas"), EXPECTED)
     # names for another matrix lie above: passed over; beside it: refused
     (tmp_path / "sub-01" / "labels.txt").write_text("lh_a\nlh_b\n")
     same(read_connectome(path, ATLAS), EXPECTED)
@@ -543,19 +547,54 @@ def test_bids_nodes_go_by_their_index(tmp_path):
         read_connectome(path, ATLAS)
     for text in ('{"Description": "counts"}', "[]"):  # without nodes
         path.with_suffix(".json").write_text(text)
-        found = read_connectome(path, ATLAS)
-        assert found.notes == ("read in the order of destrieux160",)
+        with pytest.raises(FileFormatError, match="160 x 160 without names"):
+            read_connectome(path, ATLAS)
+        found = read_connectome(path, ATLAS, row_order="atlas")
+        assert found.notes[0] == "read in the order of destrieux160"
+
+
+@pytest.mark.parametrize("ending", ["tsv", "dense.tsv", "tsv.gz"])
+@pytest.mark.parametrize("above", ["relmat", "meas-count_relmat", "seg-x_relmat"])
+def test_one_sidecar_at_the_root_is_of_all_matrices(tmp_path, above, ending):
+    """BIDS: a file counts for all below that have its suffix and its entities."""
+    place = tmp_path / "sub-01" / "ses-1" / "dwi"
+    place.mkdir(parents=True)
+    written = formats.write_relmat(place, EXPECTED[::-1, ::-1], NAMES[::-1])
+    nodes = place / "seg-destrieux_nodes.tsv"
+    nodes.rename(tmp_path / nodes.name)
+    written.with_suffix(".json").rename(tmp_path / f"{above}.json")
+    name = f"sub-01_ses-1_seg-x_meas-count_relmat.{ending}"
+    text = written.read_bytes()
+    path = place / name
+    path.write_bytes(gzip.compress(text) if ending.endswith("gz") else text)
+    notes = same(read_connectome(path, ATLAS), EXPECTED)
+    assert notes == ("rows named by the .json beside the matrix",)
+    # of another measure it says nothing; a nearer one replaces single keys
+    other = place / name.replace("seg-x_meas-count", "seg-y_meas-length")
+    path.rename(other)
+    if above != "relmat":
+        with pytest.raises(FileFormatError, match="160 x 160 without names"):
+            read_connectome(other, ATLAS)
+        return
+    nearer = {"NodeIndices": [*range(160, 0, -1)]}
+    (tmp_path / "sub-01" / "sub-01_relmat.json").write_text(json.dumps(nearer))
+    same(read_connectome(other, ATLAS), EXPECTED[::-1, ::-1])
+    # two of one folder may not differ
+    (tmp_path / "seg-y_relmat.json").write_text(json.dumps({"NodeIndices": [1]}))
+    with pytest.raises(FileFormatError, match="describe its nodes differently"):
+        read_connectome(other, ATLAS)
 
 
 def test_real_template_connectome(shared):
     folder = shared / "tract_mni_destrieux" / "expected"
-    whole = read_connectome(folder / "count_radial4_sym_zerodiag.csv", "destrieux160")
+    path = folder / "count_radial4_sym_zerodiag.csv"
+    whole = read_connectome(path, "destrieux160", row_order="mrtrix")
     raw = np.loadtxt(folder / "count_radial4_sym_zerodiag.csv", delimiter=",")
     # fs_a2009s.txt: 74 left, cerebellum, 7 + 7 structures, 74 right, cerebellum
     cortex = [*range(74), *range(89, 163)]
     order = [*cortex, *range(75, 81), *range(82, 88)]
     same(whole, raw[np.ix_(order, order)])
-    half = read_connectome(folder / "count_endvoxels.csv", ATLAS)
+    half = read_connectome(folder / "count_endvoxels.csv", ATLAS, row_order="mrtrix")
     assert "only one triangle is filled: mirrored" in half.notes
 
 

@@ -15,7 +15,6 @@ from brainlsap.exceptions import (
     FileFormatError,
     ParameterError,
 )
-from brainlsap.report.page import withholder
 from brainlsap.simulation import make_cohort, write_study_folder
 from tests.data.conftest import refused
 
@@ -92,8 +91,9 @@ def test_visits_have_their_own_labels(study, tiny, write):
     told = "1 listed visits left out: there are no files or folders of "
     (note,) = (one for one in cohort.notes if one.startswith(told))
     assert note == f"{told}sub-01_ses-M06"
-    nobody = cohort.table[:0]  # a report names nobody who is not in the cohort either
-    assert withholder(nobody)(note) == f"{told}[names withheld]"
+    # a report names nobody who is not in the cohort either
+    shareable = cohort.provenance["shareable_notes"][note]
+    assert shareable == f"{told}[names withheld]"
 
 
 def test_one_connectome_for_everybody(study, tiny, matrix, tmp_path):
@@ -129,7 +129,10 @@ def test_people_who_are_not_listed_are_left_out(study, tiny, write):
         longer,
     ):
         assert note in cohort.notes
-        assert withholder(cohort.table[:0])(note).endswith("of [names withheld]")
+        shareable = cohort.provenance["shareable_notes"][note]
+        assert shareable.endswith("of [names withheld]")
+        for name in ("01", "98", "99"):
+            assert name not in shareable
 
 
 def test_faults_of_the_list_are_told_together(study, tiny):
@@ -164,11 +167,15 @@ def test_a_matrix_with_a_row_more_than_others_is_refused(tmp_path):
     cohort = make_cohort(5, atlas="desikan82", visits=[1])
     folder = write_study_folder(cohort, tmp_path / "study")
     path = next((folder / "sub-0003").rglob("*_connectivity.csv"))
+    head, *_ = path.read_text().splitlines()
     rows = np.pad(np.loadtxt(path, delimiter=","), (1, 0))
-    np.savetxt(path, rows, "%d", ",")
+    np.savetxt(path, rows, "%d", ",", header=head, comments="")
     _, (fault,) = faults_of(folder, "desikan82")
     assert fault.startswith("connectomes are in different orders, read in the order")
-    assert "after a first row for label 0 (sub-0003_ses-M00); make them" in fault
+    assert (
+        "after a first row for label 0, by words of its path or first line (sub-0003_"
+        in fault
+    )
 
 
 def test_everything_wrong_is_in_one_list(study, tiny, tmp_path):
@@ -254,7 +261,7 @@ def test_a_pattern_that_finds_nothing_is_a_fault(study, tiny, pattern):
 def test_real_table_of_1078_people(shared):
     folder = shared / "fcon1000_destrieux"
     template = shared / "tract_mni_destrieux/expected/count_radial4_sym_zerodiag.csv"
-    options = {"label": "sex", "connectome": template}
+    options = {"label": "sex", "connectome": template, "row_order": "mrtrix"}
     cohort = load_cohort(folder, **options)
     assert (cohort.n_scans, cohort.n_rois, cohort.classes) == (1078, 160, ("0", "1"))
     assert (cohort.y == "0").sum() == 589

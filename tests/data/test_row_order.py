@@ -107,8 +107,9 @@ def test_rows_that_are_label_numbers(tmp_path):
         ("destrieux160", 166, "two medial walls"),
         ("destrieux160", 84, "atlas desikan82"),
         ("desikan82", 68, "cortex only"),
-        ("desikan82", 82, r"row_order='atlas': row 1 is ctx-lh-bankssts, .*ENIGMA"),
-        ("desikan82", 82, "row_order='labels': row 1 is Left-Thalamus, row 82 ctx-rh"),
+        ("desikan82", 82, r"row_order='atlas': row 70 is Left-Caudate, "),
+        ("desikan82", 82, "row_order='labels': row 70 is ctx-rh-post.*, row 82 ctx-rh"),
+        ("desikan82", 82, "ENIGMA"),
         ("desikan82", 83, "Lausanne"),
         ("desikan82", 164, "atlas destrieux160"),
     ],
@@ -128,7 +129,7 @@ def test_orders_are_told_apart_where_they_differ(tmp_path):
     regions |= {"freesurfer_id": [11, 13, 12, 14]}
     atlas = Atlas("mine", complete_regions(pd.DataFrame(regions), "mine"))
     np.save(tmp_path / "c.npy", np.ones((4, 4)))
-    told = "'labels': row 2 is a_R, row 4 b_R.*'atlas': row 2 is b_L, row 4 b_R"
+    told = "'atlas': row 2 is b_L, row 4 b_R.*'labels': row 2 is a_R, row 4 b_R"
     with pytest.raises(FileFormatError, match=told):
         read_connectome(tmp_path / "c.npy", atlas)
 
@@ -153,13 +154,15 @@ def test_whose_order_can_be_said(tmp_path):
         read_connectome(path, DESIKAN, labels=["lh_a", "lh_b"])
     np.save(path, np.ones((7, 7)))
     with pytest.raises(ParameterError, match="row_order must be one of"):
-        read_connectome(path, DESIKAN, row_order="enigma")
+        read_connectome(path, DESIKAN, row_order="lausanne")
 
 
-def test_the_paper_s_160_stays_and_own_atlases_say_theirs(tmp_path, tiny, matrix):
+def test_the_paper_s_160_is_asked_for_and_so_are_own_atlases(tmp_path, tiny, matrix):
     np.save(tmp_path / "c.npy", formats.telling_matrix(160))
-    found = read_connectome(tmp_path / "c.npy", ATLAS)
-    assert found.notes == ("read in the order of destrieux160",)
+    with pytest.raises(FileFormatError, match=r"row_order='atlas'.*Dosenbach"):
+        read_connectome(tmp_path / "c.npy", ATLAS)
+    found = read_connectome(tmp_path / "c.npy", ATLAS, row_order="atlas")
+    assert found.notes[0] == "read in the order of destrieux160"
     np.save(tmp_path / "c.npy", matrix)
     own = Atlas("own", tiny.regions)
     with pytest.raises(FileFormatError, match=r"in the order of own \(row_order='atl"):

@@ -1,6 +1,7 @@
 """Every model on the same folds of whole people; finished fits are kept."""
 
 import shutil
+import warnings
 from dataclasses import replace
 from typing import ClassVar
 
@@ -9,10 +10,20 @@ import pandas as pd
 import pytest
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    RandomizedSearchCV,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -25,7 +36,7 @@ from brainlsap.evaluation import (
     make_splits,
     rank_regions,
 )
-from brainlsap.evaluation.cross_validation import suit_model
+from brainlsap.evaluation.cross_validation import suit_model, warn_of_divided_people
 from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.ranking import permute_labels
 from brainlsap.evaluation.results import CohortSummary
@@ -172,6 +183,21 @@ def test_steps_of_a_pipeline_are_fitted_inside_and_names_are_used_once(small_coh
     search = GridSearchCV(LINEAR["logistic regression"][0], {"reads": ["edges"]}, cv=2)
     with pytest.warns(UserWarning, match="GridSearchCV divides scans, not people"):
         cross_validate({"search": search}, small_cohort, 2, baselines=False)
+    # once, whatever the number of models, and of what else has inner folds
+    calibrated = make_pipeline(
+        features, SimpleImputer(), CalibratedClassifierCV(LogisticRegression(), cv=2)
+    )
+    models = {f"search {number}": search for number in range(3)}
+    models["calibrated"] = calibrated
+    with pytest.warns(UserWarning, match="divide scans") as caught:
+        cross_validate(models, small_cohort, 2, baselines=False)
+    (message,) = {str(one.message) for one in caught}
+    assert len(caught) == 1
+    assert message.startswith("GridSearchCV, CalibratedClassifierCV divide scans")
+    # where everybody has one scan, scans are people (warnings are errors here)
+    is_first = ~small_cohort.table["participant"].duplicated()
+    single = small_cohort.select(np.flatnonzero(is_first))
+    cross_validate({"search": search}, single, 2, baselines=False)
     search.set_params(cv=GroupKFold(2))
     found = cross_validate({"search": search}, small_cohort, 2, baselines=False)
     assert not found.fits["warnings"].str.contains("groups").any()
@@ -184,6 +210,46 @@ def test_steps_of_a_pipeline_are_fitted_inside_and_names_are_used_once(small_coh
         cross_validate({"linear SVM": DummyClassifier()}, small_cohort, 2)
 
 
+class OwnSplitter:
+    """Folds of people, or of scans, that are no class of scikit-learn."""
+
+    def __init__(self, keeps_people):
+        self.keeps_people = keeps_people
+
+    def get_n_splits(self, *_, **__):
+        return 2
+
+    def split(self, X, y=None, groups=None):
+        if self.keeps_people:
+            return GroupKFold(2).split(X, y, groups)
+        return KFold(2, shuffle=True, random_state=0).split(X)
+
+
+@pytest.mark.parametrize(
+    ("cv", "is_warned"),
+    [
+        (None, True),
+        (StratifiedKFold(2), True),
+        (OwnSplitter(keeps_people=False), True),
+        (OwnSplitter(keeps_people=True), False),
+        (StratifiedGroupKFold(2), False),
+        (LeaveOneGroupOut(), False),
+    ],
+)
+def test_only_inner_folds_that_may_divide_people_are_warned_of(
+    small_cohort, cv, is_warned
+):
+    grid = {"C": [1.0]}
+    models = [
+        GridSearchCV(LogisticRegression(), grid, cv=cv),
+        make_pipeline(RandomizedSearchCV(LogisticRegression(), grid, cv=cv)),
+    ]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of_divided_people(models, small_cohort)
+    assert len(caught) == is_warned
+
+
 def saved_bytes(evaluation, folder):
     """Return every file but what a clock says, as text."""
     timed = replace(evaluation, fits=evaluation.fits.filter(regex="^(?!seconds)"))
@@ -192,7 +258,7 @@ def saved_bytes(evaluation, folder):
 
 
 def test_a_study_that_was_stopped_continues_to_the_same_bytes(small_cohort, tmp_path):
-    models = make_models("LSAP-C", n_epochs=2, n_starts=1, initial_scale=1.0)
+    models = make_models("LSAP-C", n_epochs=2, n_starts=1, start="constant")
     models["prior"] = (DummyClassifier(), "baseline")
     asked = {"cohort": small_cohort, "cv": 2, "baselines": False}
     whole = cross_validate(models, **asked)
@@ -232,7 +298,7 @@ def test_another_seed_label_model_or_covariate_is_computed_anew(small_cohort, tm
 
 
 def test_the_number_and_kind_of_workers_change_nothing(small_cohort, tmp_path):
-    models = make_models("LSAP-C", n_epochs=2, n_starts=1, initial_scale=1.0)
+    models = make_models("LSAP-C", n_epochs=2, n_starts=1, start="constant")
     one = cross_validate(models, small_cohort, 2, baselines=False)
     with parallel_config("threading", n_jobs=2):
         threads = cross_validate(models, small_cohort, 2, baselines=False)
@@ -334,3 +400,27 @@ def test_without_connectomes_networks_are_made_of_features(small_cohort):
     assert found.fits["settings"].str.contains("covariance").all()
     own = suit_model(models["LSAP-C"][0].set_params(connectome="own"), cohort)
     assert own.connectome == "own"
+
+
+def test_scores_of_probabilities_name_the_class_shares_that_they_assume(small_cohort):
+    models = make_models(["ridge without network", "majority class"])
+    even = make_models("ridge without network", class_prior="balanced")
+    models["even"] = even["ridge without network"]
+    evaluation = cross_validate(models, small_cohort, cv=2, baselines=False)
+    priors = {"ridge without network": "training", "even": "balanced"}
+    assert evaluation.class_priors() == priors
+    rows = {
+        name: part.reset_index(drop=True)
+        for name, part in evaluation.predictions.groupby("model")
+    }
+    ridge, even = rows["ridge without network"], rows["even"]
+    assert ridge["predicted"].equals(even["predicted"])
+    columns = [f"p_{name}" for name in small_cohort.classes]
+    assert (ridge[columns] - even[columns]).abs().to_numpy().max() > 0.01
+    # those with equal shares are of the predicted class
+    largest = even[columns].idxmax(axis=1).str.removeprefix("p_")
+    assert largest.equals(even["predicted"].astype(largest.dtype))
+    # the confidence is that of the predicted class, not the largest of all
+    predictions = evaluation.as_predictions(ridge)
+    expected = [row[f"p_{row['predicted']}"] for _, row in ridge.iterrows()]
+    np.testing.assert_allclose(predictions.confidence(), expected)

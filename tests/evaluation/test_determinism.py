@@ -24,7 +24,7 @@ runs = ((["exact", "LSAP-R", "ridge with a scale per region"], 1),
         (["logistic regression", "edges only"], int(sys.argv[1])))
 texts = {}
 for names, n_jobs in runs:
-    models = make_models(names, n_epochs=3, n_starts=1, initial_scale=1.0)
+    models = make_models(names, n_epochs=3, n_starts=1, start="constant")
     found = cross_validate(
         models, cohort, 2, baselines=False, n_jobs=n_jobs,
         harmonize="site", regress_out=["age"])

@@ -169,3 +169,39 @@ def test_shuffled_edges_keep_weights_and_features_and_stay_the_same():
     np.testing.assert_array_equal(moved, moved.transpose(0, 2, 1))
     np.testing.assert_array_equal(found[..., 6:], X[..., 6:])
     np.testing.assert_array_equal(shuffle_edges(X[4:5], 3)[0], found[4])
+
+
+def test_kernels_that_run_together_start_alike():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["CN", "AD"], 20)
+    # every region carries the same trace of the class: to average all is best
+    features = rng.normal(size=(40, 12, 1)) + 0.9 * (y == "AD")[:, None, None]
+    W = np.broadcast_to(1 - np.eye(12), (40, 12, 12))
+    X = pack(W, features)
+    names = ["LSAP-C", "LSAP-H", "LSAP-L", "Exact"]
+    models = make_models(names, n_epochs=2, n_starts=1)
+    starts = {
+        name: model.fit(X, y, groups=np.arange(40)).scales_start_
+        for name, (model, _) in models.items()
+    }
+    assert starts["Exact"].max() == 2.5
+    for scales in starts.values():
+        np.testing.assert_allclose(scales, starts["Exact"])
+    assert {model.max_scale for model, _ in models.values()} == {5.0}
+    assert make_models("LSAP-C")["LSAP-C"][0].max_scale is None
+    mine = make_models(names, max_scale=4.0)
+    assert {model.max_scale for model, _ in mine.values()} == {4.0}
+
+
+def test_logistic_regression_assumes_the_shares_of_training_at_any_class_weight():
+    X, y, people = draw(n=90)
+    rare = (y == "CN") | (np.arange(len(y)) % 5 == 0)
+    X, y, people = X[rare], y[rare], people[rare]
+    share = np.mean(y == "AD")
+    for weight in ("balanced", None):
+        model = make_models("logistic regression")["logistic regression"][0]
+        model.fit(X, y, groups=people)
+        model.model_.set_params(logisticregression__class_weight=weight)
+        model.model_.fit(model._read(X), y)
+        model._learn_prior(y, model.class_prior, is_balanced=weight == "balanced")
+        assert abs(model.predict_proba(X)[:, 0].mean() - share) < 0.06

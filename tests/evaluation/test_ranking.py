@@ -45,7 +45,7 @@ def with_scales(evaluation, scales, starts=()):
 @pytest.mark.parametrize("name", ["LSAP-C", "ridge with a scale per region"])
 def test_planted_regions_are_recovered_whatever_the_starts(name):
     cohort = make_cohort(80, atlas="desikan82", random_state=2)
-    models = make_models(name, initial_scale=1.0, n_starts=1, n_epochs=60)
+    models = make_models(name, start="constant", n_starts=1, n_epochs=60)
     evaluation = cross_validate(models, cohort, 3, baselines=False)
     ranking = rank_regions(evaluation)
     assert ranking_auc(ranking) > 0.99

@@ -114,6 +114,23 @@ def test_a_second_run_keeps_what_is_the_same(study):
     assert build_study(study, **other).made == (made,)
 
 
+def test_only_a_folder_that_was_built_of_the_study_is_written_to(study, tmp_path):
+    other = tmp_path / "fmriprep"
+    other.mkdir()
+    (other / "dataset_description.json").write_text('{"Name": "fMRIPrep"}')
+    for place in (other, study, study / "participants.tsv"):
+        before = contents(tmp_path)
+        with pytest.raises(ParameterError, match="out="):
+            build_study(study, **arguments(study), out=place)
+        assert contents(tmp_path) == before
+    built = build_study(study, **arguments(study), out=tmp_path / "built")
+    twin = study.rename(tmp_path / "another")
+    before = contents(built.folder)
+    with pytest.raises(ParameterError, match="another study"):
+        build_study(twin, **arguments(twin), out=built.folder)
+    assert contents(built.folder) == before
+
+
 def test_every_tracer_of_a_visit_has_its_table(study):
     labels = nibabel.load(next(study.rglob("*_dseg.nii.gz"))).get_fdata()
     place = study / "sub-03/ses-M00"
@@ -160,6 +177,53 @@ def test_one_line_for_each_scan_that_fails(study, capsys):
     assert not any("partial" in n or "sub-02_ses-M12_atlas" in n for n in names)
     assert main(command(study, "--tractogram", "*_tractography.tck")) == 2
     assert "sub-01" not in capsys.readouterr().err
+
+
+def test_what_is_missing_is_said_once_and_counted(study, capsys):
+    for path in study.rglob("*_dseg.nii.gz"):
+        path.unlink()
+    next((study / "sub-01/ses-M00").rglob("*.tck")).unlink()
+    for person in ("sub-01", "sub-02"):
+        next((study / person / "ses-M12").rglob("*_pet.nii.gz")).unlink()
+    assert main(command(study)) == 2
+    printed = capsys.readouterr()
+    lines = [x for x in printed.out.splitlines() if x.startswith("Missing: ")]
+    for line, fact in zip(
+        lines,
+        ("tractogram: 1 of 5", "PET: 2 of 5", "parcellation: 5 of 5"),
+        strict=True,
+    ):
+        assert fact in line
+    assert printed.err.count("no parcellation of five") == 1
+    for path in [*study.rglob("*.tck"), *study.rglob("*_pet.nii.gz")]:
+        path.unlink()
+    image = study / "sub-02/ses-M00/dwi/sub-02_ses-M00_dwi.nii.gz"
+    image.write_bytes(b"")
+    with pytest.raises(CohortError) as refusal:
+        build_study(study, **arguments(study))
+    assert [one.split(" scans")[0] for one in refusal.value.faults] == [
+        "no tractogram: 5 of 5",
+        "no PET: 5 of 5",
+        "no parcellation: 5 of 5",
+    ]
+
+
+def test_one_fault_of_many_scans_is_said_once_and_the_next_command_is(study, capsys):
+    for pet in [*study.rglob("*_pet.nii.gz")]:
+        pet.rename(pet.with_name(pet.name.replace("_space-T1w", "")))
+    out = study.parent / "built"
+    assert main(command(study, "--out", str(out))) == 2
+    assert capsys.readouterr().err.count("nothing says that it is in the space") == 1
+    assert main(command(study, "--out", str(out), "--same-space")) == 0
+    (line,) = (
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("Next: brainlsap check ")
+    )
+    for option in ("--atlas ", f"--derivatives {out}", "--feature fdg"):
+        assert option in line
+    main(line.removeprefix("Next: brainlsap ").split())  # too few people for folds
+    assert "No faults: the cohort can be loaded." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

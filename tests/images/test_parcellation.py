@@ -49,6 +49,45 @@ def test_nodes_of_labelconvert_and_order_of_the_atlas(tmp_path):
     assert [own.positions[k] for k in range(1, 83)] == list(range(82))
 
 
+@pytest.mark.parametrize("turn", [0, 0.2])
+def test_labels_that_only_count_must_lie_where_their_regions_are(tmp_path, turn):
+    """UK Biobank's labels are 1 to 84, too: cortex, then Tian's structures."""
+    atlas = load_atlas("desikan82")
+    regions = atlas.regions
+    left, right = (
+        np.flatnonzero(atlas.cortex & (regions["hemisphere"] == s)) for s in "LR"
+    )
+    deep = {
+        side: dict(zip("TCUPHAN", range(first, first + 7), strict=True))
+        for side, first in (("L", 68), ("R", 75))
+    }
+    tian = [deep[side][letter] for side in "RL" for letter in "HATTNPUC"]
+    below = [*range(68, 82)]
+    mrtrix = [*left, None, *below, *right, None]
+    turned = np.array(
+        [[np.cos(turn), -np.sin(turn), 0], [np.sin(turn), np.cos(turn), 0], [0, 0, 1]]
+    )
+    for rows, is_right in ((mrtrix, True), ([*left, *right, *tian], False)):
+        values = np.zeros((110, 130, 110), dtype=np.int32)
+        for label, region in enumerate(rows, start=1):
+            mm = [0, -70, -40] if region is None else atlas.coordinates[region]
+            x, y, z = np.round(
+                turned @ mm / 2 + [55, 68, 50] + [label % 2, 0, 0]
+            ).astype(int)
+            values[x, y, z] = label
+        affine = np.diag([2.0, 2.0, 2.0, 1.0])
+        affine[:3, 3] = -110, -136, -100
+        path = tmp_path / "nodes.nii"
+        nibabel.save(nibabel.Nifti1Image(values, affine), path)
+        if is_right:
+            assert "fs_default.txt" in read_label_image(path, atlas).notes[0]
+        else:
+            with pytest.raises(
+                FileFormatError, match=r"UK Biobank's.*Name the labels by"
+            ):
+                read_label_image(path, atlas)
+
+
 def test_a_table_names_labels(tmp_path, tiny):
     order = [4, 0, 2, 6, 1, 5, 3]
     given = dict(enumerate((tiny.names[i] for i in order), start=1))

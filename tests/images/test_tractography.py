@@ -144,12 +144,14 @@ def test_committed_matrices_of_mrtrix_are_met(shared):
     atlas, folder = load_atlas("destrieux160"), shared / "tract_mni_destrieux"
     lines, expected = folder / "stroke.trk.gz", folder / "expected"
     ends = build_connectome(lines, folder / "nodes164.nii.gz", atlas, "end_voxels")
-    known = read_connectome(expected / "count_endvoxels.csv", atlas).matrix
+    path = expected / "count_endvoxels.csv"
+    known = read_connectome(path, atlas, row_order="mrtrix").matrix
     np.testing.assert_array_equal(ends.matrix, known)
     # the nodes are also made from FreeSurfer's own labels
     labels = shared / "fs_cvs_avg35_inMNI152/aparc.a2009s+aseg.mgz"
     radial = build_connectome(lines, labels, atlas)
-    known = read_connectome(expected / "count_radial4_sym_zerodiag.csv", atlas).matrix
+    path = expected / "count_radial4_sym_zerodiag.csv"
+    known = read_connectome(path, atlas, row_order="mrtrix").matrix
     np.fill_diagonal(radial.matrix, 0)
     np.testing.assert_array_equal(radial.matrix, known)
     assert radial.n_streamlines == 36763

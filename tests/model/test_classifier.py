@@ -38,7 +38,7 @@ PLANTED, UNMEASURED = 3, 5
 STAGES = ("CN", "SMC", "MCI", "AD")
 # thirty steps of at most 0.1 do not come to the largest scale
 SMALL = {
-    "initial_scale": 1.0,
+    "start": "constant",
     "max_scale": 4.5,
     "scale_step": 5.0,
     "hidden_units": 3,
@@ -257,7 +257,7 @@ def test_scale_path_leads_from_the_start_to_what_was_learned(scans):
 
 def test_scales_start_at_those_of_highest_evidence():
     scans = draw_scans(n_people=40)
-    given = {"initial_scale": None, "n_epochs": 2}
+    given = {"start": "ridge", "n_epochs": 2}
     for mode in ("region", "global", "frozen"):
         model = fit(scans, scale_mode=mode, **given)
         ridge = LSAPRidgeClassifier(
@@ -276,7 +276,7 @@ def test_scales_start_at_those_of_highest_evidence():
 
 def test_no_ridge_tells_constant_inputs_the_features():
     scans = draw_scans(n_people=40)
-    model = fit(scans, initial_scale=None, inputs="constant", n_epochs=2)
+    model = fit(scans, start=None, inputs="constant", n_epochs=2)
     W, features = unpack(scans.X)
     others = pack(W, np.random.default_rng(1).normal(size=features.shape))
     assert_array_equal(model.predict_proba(scans.X), model.predict_proba(others))
@@ -441,3 +441,59 @@ def test_a_network_that_cannot_learn_is_a_failed_fit(scans):
     assert model.fit_report_["n_restarts"] == 6
     assert "every start failed" in model.fit_report_["failed"]
     assert "chance 0.50" in model.fit_report_["failed"]
+
+
+# --- what training starts from --------------------------------------------------
+
+
+def test_start_says_whether_there_is_a_ridge_and_initial_scale_where_scales_begin():
+    scans = draw_scans(n_people=24)
+    brief = {"n_epochs": 2, "n_starts": 1, "random_state": 0}
+
+    def fit_brief(**given):
+        model = LSAPClassifier(**brief, **given)
+        return model.fit(scans.X, scans.y, groups=scans.people)
+
+    plain = fit_brief(start="constant")
+    assert plain.ridge_ is None
+    assert set(plain.scales_start_) == {1.0}
+    assert set(fit_brief(start="constant", initial_scale=2.0).scales_start_) == {2.0}
+    both = fit_brief(initial_scale=2.0)
+    assert set(both.scales_start_) == {2.0}
+    assert both.ridge_ is not None
+    assert fit_brief().ridge_ is not None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"start": "nothing"},
+        {"start": "constant", "initial_scale": "evidence"},
+        {"start": "ridge", "options": {"inputs": "constant"}},
+    ],
+)
+def test_starts_that_contradict_themselves_are_refused(given):
+    with pytest.raises(ParameterError, match="start"):
+        LSAPClassifier(**given).settings()
+
+
+def test_networks_assume_the_class_shares_that_are_named():
+    rng = np.random.default_rng(0)
+    is_ill = np.arange(120) % 6 == 0
+    features = rng.normal(size=(120, 5, 1))
+    features[is_ill, 0] += 1.5
+    X = pack(np.broadcast_to(1 - np.eye(5), (120, 5, 5)), features)
+    y = np.where(is_ill, "AD", "CN")
+    for kind, given in (
+        (LSAPClassifier, {"start": "constant"}),
+        (LSAPClassifier, {"start": "constant", "class_weight": "none"}),
+        (NetworkClassifier, {}),
+    ):
+        model = kind(n_epochs=40, n_starts=1, random_state=0, **given)
+        model.fit(X, y, groups=np.arange(120))
+        mean = model.predict_proba(X)[:, 0].mean()
+        assert abs(mean - 1 / 6) < 0.05
+        balanced = clone(model).set_params(class_prior="balanced")
+        balanced.fit(X, y, groups=np.arange(120))
+        assert balanced.predict_proba(X)[:, 0].mean() > mean + 0.1
+        assert_array_equal(balanced.predict(X), model.predict(X))

@@ -235,3 +235,74 @@ def test_few_people_are_not_overtrusted(rng):
         model.fit(X[:30], stage[:30], groups=np.arange(30))
         told = model.predict_proba(X[30:])[np.arange(200), stage[30:]]
         assert -np.log(told).mean() < 0.9  # 1.1 for saying nothing
+
+
+def draw_rare(n_scans, rng, share=0.1, n_rois=8):
+    """People of whom few have AD, which one region tells imperfectly."""
+    y = (rng.random(n_scans) < share).astype(int)
+    features = rng.normal(size=(n_scans, n_rois, 1))
+    features[:, 0, 0] += 1.5 * y
+    W = np.broadcast_to(1 - np.eye(n_rois), (n_scans, n_rois, n_rois))
+    return pack(W, features), np.array(["CN", "AD"])[y]
+
+
+def p_of_ad(model, X):
+    return model.predict_proba(X)[:, list(model.classes_).index("AD")]
+
+
+def test_of_a_rare_class_as_many_are_right_as_probabilities_say():
+    probability, is_ad = [], []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = draw_rare(400, rng)
+        new_X, new_y = draw_rare(2000, rng)
+        model = LSAPRidgeClassifier("none", classes=["CN", "AD"])
+        model.fit(X, y, groups=np.arange(len(y)))
+        probability.append(p_of_ad(model, new_X))
+        is_ad.append(new_y == "AD")
+    probability, is_ad = np.concatenate(probability), np.concatenate(is_ad)
+    assert abs(probability.mean() - is_ad.mean()) < 0.01
+    for low, high in ((0.0, 0.1), (0.1, 0.3), (0.3, 0.6), (0.6, 1.0)):
+        rows = (low <= probability) & (probability <= high)
+        assert rows.sum() > 100
+        assert abs(probability[rows].mean() - is_ad[rows].mean()) < 0.08
+
+
+def test_a_class_prior_changes_probabilities_and_no_decision():
+    X, y = draw_rare(200, np.random.default_rng(0))
+    people = np.arange(len(y))
+    shares = {"CN": 0.7, "AD": 0.3}
+    balanced, training, own = (
+        LSAPRidgeClassifier("none", class_prior=prior).fit(X, y, groups=people)
+        for prior in ("balanced", "training", shares)
+    )
+    assert training.class_prior_.tolist() == [np.mean(y == "AD"), np.mean(y == "CN")]
+    assert balanced.class_prior_.tolist() == [0.5, 0.5]
+    assert own.fit_report_["class_prior"] == pytest.approx(shares)
+    odds = {name: p_of_ad(one, X) for name, one in (("own", own), ("even", balanced))}
+    odds = {name: p / (1 - p) for name, p in odds.items()}
+    np.testing.assert_allclose(odds["own"], odds["even"] * 0.3 / 0.7)
+    for model in (training, own):
+        assert (model.predict(X) == balanced.predict(X)).all()
+    # balanced: the most probable class, of which many are rare
+    most_probable = balanced.predict_proba(X).argmax(axis=1)
+    assert (balanced.predict(X) == balanced.classes_[most_probable]).all()
+    assert np.mean(training.predict(X) == "AD") > 1.5 * np.mean(y == "AD")
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        ("uniform", "class_prior must be 'training', 'balanced'.*got 'uniform'"),
+        ({"CN": 0.9}, "no share of AD"),
+        ({"CN": 0.9, "AD": 0.9}, "sum to 1; got CN=0.9, AD=0.9"),
+        ({"CN": 1.0, "AD": 0.0}, "above 0"),
+        ({"CN": 90, "AD": 10}, "sum to 1"),
+        (None, "class_prior must be .* got None"),
+    ],
+)
+def test_a_class_prior_that_is_none_is_refused(prior, message):
+    X, y = draw_rare(60, np.random.default_rng(0))
+    model = LSAPRidgeClassifier("none", class_prior=prior)
+    with pytest.raises(ParameterError, match=message):
+        model.fit(X, y, groups=np.arange(len(y)))

@@ -31,7 +31,7 @@ SHORT = {"n_epochs": 4, "n_starts": 2}
 def fitted():
     scans = draw_scans(classes=("CN", "LMCI", "AD"))
     options = {"readout_units": 5}
-    model = LSAPClassifier(n_layers=2, initial_scale=1.0, options=options, **SHORT)
+    model = LSAPClassifier(n_layers=2, start="constant", options=options, **SHORT)
     return model.fit(scans.X, scans.y, groups=scans.people), scans.X
 
 

@@ -95,6 +95,14 @@ def test_scores_on_cora_are_those_of_the_first_version(shared):
     assert runs["validation"].tolist() == [75.8, 75.8, 42.0]
 
 
+def test_a_table_of_something_else_is_not_replaced(graph, tmp_path):
+    out = tmp_path / "people.csv"
+    out.write_text("participant_id,age\nsub-01,70\n")
+    with pytest.raises(ParameterError, match="no table that run_nodes wrote"):
+        run_nodes(graph, ["mlp"], n_seeds=1, n_epochs=1, out=out)
+    assert out.read_text().startswith("participant_id")
+
+
 def test_the_command_prints_scores_and_keeps_finished_seeds(
     graph, tmp_path, capsys, monkeypatch
 ):

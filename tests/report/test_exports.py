@@ -73,6 +73,7 @@ def test_regions_that_images_leave_out_are_named_and_can_be_had(exported, tmp_pa
     number = ATLAS.regions["freesurfer_id"][ATLAS.find("Left-Amygdala")]
     labels[labels == number] = 0
     nibabel.Nifti1Image(labels, image.affine).to_filename(tmp_path / "labels.nii.gz")
+    how["overwrite"] = True
     (note,) = export_maps(draw_values(), tmp_path / "maps", ATLAS, **how).notes
     assert "leave out 1 of 81 regions" in note
     assert "Left-Amygdala" in note
@@ -149,6 +150,20 @@ def test_names_that_collide_are_refused_before_anything_is_written(tmp_path, nam
     with pytest.raises(ParameterError, match="differ"):
         export_maps(maps, tmp_path / "out", ATLAS)
     assert not (tmp_path / "out").exists()
+
+
+def test_an_atlas_is_not_written_over(tmp_path):
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "regions.tsv").write_text("name\themisphere\na\tL\nb\tR\n")
+    before = (folder / "regions.tsv").read_bytes()
+    own = load_atlas(folder)
+    for overwrite in (False, True):
+        with pytest.raises(ParameterError):
+            export_maps({"a": 1.0}, folder, own, overwrite=overwrite)
+    with pytest.raises(ParameterError, match="overwrite=True"):
+        export_maps(draw_values(), folder, ATLAS)
+    assert (folder / "regions.tsv").read_bytes() == before
 
 
 def test_an_evaluation_is_exported_relative_to_the_median(make_evaluation, tmp_path):

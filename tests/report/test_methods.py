@@ -226,8 +226,9 @@ def test_the_headline_of_two_ridges_has_one_step_and_its_own_p(small_cohort):
     evaluation = cross_validate(two, small_cohort, cv=2, baselines=False)
     text = " ".join(headline(evaluation))
     assert f"{LADDER[2]} against {LADDER[1]}," in text
-    assert "(p " in text.partition("adds to a ridge")[2]
-    assert "Holm-corrected p" not in text.partition("adds to a ridge")[2]
+    steps = text.partition("Averaging along the connectome")[2]
+    assert "(p " in steps
+    assert "Holm-corrected p" not in steps
 
 
 def test_ridges_are_told_with_their_settings_and_what_they_chose(evaluation):
@@ -268,3 +269,19 @@ def test_a_training_cut_short_hardly_begun_or_without_validation_is_told(
     assert sum(kind in text for kind in kinds) == bool(told)
     said = "there was none, and all epochs were run" in " ".join(methods_text(one))
     assert said == (loss is None)
+
+
+def test_scales_of_draws_are_told_as_posterior_means(evaluation):
+    def ridge_text(n_draws):
+        fits = evaluation.fits.copy()
+        settings = {"ladder": "regions", "n_draws": n_draws, "class_prior": "training"}
+        fits["settings"] = json.dumps(settings)
+        fits["report"] = "{}"
+        return text_of(evaluation, fits=fits)
+
+    drawn, most_probable = ridge_text(30), ridge_text(0)
+    assert "posterior means" in drawn
+    assert "posterior means" not in most_probable
+    for text in (drawn, most_probable):
+        assert "highest marginal likelihood" not in text
+        assert "class shares of the training scans" in text

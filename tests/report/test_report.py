@@ -155,6 +155,21 @@ def test_what_no_report_wrote_is_not_replaced(evaluation, results, tmp_path):
     assert (results / "report" / "notes.txt").read_text() == "mine"
 
 
+def test_a_report_of_another_study_is_not_replaced(make_evaluation, results):
+    before = bytes_below(results)
+    one = make_evaluation()
+    others = [
+        replace(one, cohort=replace(one.cohort, data_hash="cd" * 32)),
+        replace(one, settings=one.settings | {"random_state": 1}),
+    ]
+    for other in others:
+        with pytest.raises(ParameterError, match="overwrite=True"):
+            write_report(other, results)
+    assert bytes_below(results) == before
+    write_report(others[0], results, overwrite=True)
+    assert read_results(results).cohort.data_hash == "cd" * 32
+
+
 def test_killed_writing_leaves_the_earlier_report(evaluation, results, monkeypatch):
     before = bytes_below(results)
 
@@ -269,5 +284,110 @@ def test_short_names_are_withheld_behind_a_word():
     withhold = withholder(table)
     assert withhold("sub-1, subject b: 0.0001 of 1 at 2021-03-04, /home/x y") == (
         "[name withheld], [name withheld]: 0.0001 of 1 at [day withheld], "
-        "[path withheld] y"
+        "[path withheld]"
     )
+
+
+PATHS = (
+    "/Users/berta/OneDrive - Berta Hospital/Berta, Max/study",
+    r"C:\Users\Berta Clara\ADNI\study",
+    "d:/Berta Clara/ADNI",
+    r"\\server\Berta Lab\study",
+    "//server/Berta Lab/study",
+    "file:///home/berta/my study",
+    "smb://server/Berta Lab/x",
+    "~/My Study/berta",
+    "~berta/study",
+    "../Dr. Berta/study one",
+    "$HOME/Berta Lab",
+    r"%USERPROFILE%\Berta Lab",
+)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_paths_in_text_are_withheld_to_their_end(path):
+    clean = withholder(pd.DataFrame({"scan": ["a"]}))
+    assert clean(f"odd: {path}") == "odd: [path withheld]"
+    assert clean(f"'{path}' is odd") == "'[path withheld]' is odd"
+
+
+def test_paths_in_settings_are_withheld_by_field(make_evaluation, tmp_path):
+    one = make_evaluation()
+    asked = {
+        "folder": "Berta Lab/study",
+        "features_table": ["data of Berta/fdg.csv", PATHS[0]],
+        "subjects_dir": "berta",
+        "derivatives": [PATHS[1]],
+        "connectome": "berta.csv",
+        "reference": "berta.nii.gz",
+        "atlas": PATHS[3],
+        "pattern": {"connectome": "Berta Lab/{participant}.csv"},
+        "another_option": {"of": ["data of Berta/x y", 3]},
+    }
+    cohort = replace(one.cohort, provenance={"folder": PATHS[3], "asked": asked})
+    settings = one.settings | {"asked": asked, "title": f"A study, {PATHS[0]}"}
+    write_report(replace(one, cohort=cohort, settings=settings), tmp_path / "out")
+    for name, text in texts_below(tmp_path / "out" / "report").items():
+        assert not re.search("berta|clara|hospital", text, re.IGNORECASE), name
+    known = json.loads((tmp_path / "out/report/settings.json").read_text("utf-8"))
+    assert known["settings"]["asked"]["features_table"] == "[path withheld]"
+    assert known["settings"]["random_state"] == 0
+
+
+def test_words_of_tables_are_no_paths():
+    from brainlsap.report.privacy import withhold_paths
+
+    known = {"classes": ["MCI/AD", "CN"], "connectome": "none", "atlas": "desikan82"}
+    known |= {"merged_classes": {"a/b": ["a", "b"]}, "reference": "Brain-Stem"}
+    known |= {"n_repeats": 3, "frames": (0.0, 1.5), "scans": "all"}
+    assert withhold_paths(known) == known | {"frames": [0.0, 1.5]}
+    clean = withholder(pd.DataFrame({"scan": ["anna1"]}))
+    for text in (
+        "1/2 of m/s, and/or 0.5, ~5/6",
+        "see https://brainlsap.org/x",
+        "12.5.1 CN, 2 decimals, 95 %",
+        "3 may differ, 20 of 24",
+    ):
+        assert clean(text) == text
+
+
+@pytest.mark.parametrize(
+    "day",
+    [
+        *("2021-03-12", "20210312", "2021/3/12", "2021-03-12T10:15:00Z"),
+        *("12.03.2021", "03/12/2021", "12-3-2021", "12.03.21", "12-Mar-2021"),
+        *("12. März 2021", "12 mars 2021", "March 12, 2021", "12Mar21"),
+    ],
+)
+def test_days_are_withheld_in_every_form(day):
+    clean = withholder(pd.DataFrame({"scan": ["a"]}))
+    assert clean(f"scanned {day}, 3 of 12") == "scanned [day withheld], 3 of 12"
+
+
+def test_names_go_with_what_is_appended_to_them():
+    table = pd.DataFrame({"participant": ["Berta1", "Anna", "20745", "René_2"]})
+    clean = withholder(table)
+    for name in (
+        "Berta1b",
+        "berta1_V2",
+        "Anna-2",
+        "20745_m06",
+        "20745a",
+        "Rene\u0301_2",
+    ):
+        assert clean(f"in {name}: odd") == "in [name withheld]: odd"
+    text = "annals of 207451 values"
+    assert clean(text) == text
+
+
+def test_notes_say_what_may_be_shared_of_them(make_evaluation, tmp_path):
+    one = make_evaluation()
+    note, shared = "left out: files of 7, berta", "left out: files of [names withheld]"
+    provenance = one.cohort.provenance | {"shareable_notes": {note: shared}}
+    cohort = replace(one.cohort, notes=(note,), provenance=provenance)
+    write_report(replace(one, cohort=cohort), tmp_path / "out")
+    texts = texts_below(tmp_path / "out" / "report")
+    assert shared in texts["report.html"]
+    for text in texts.values():
+        assert "berta" not in text
+    assert read_results(tmp_path / "out").cohort.notes == (note,)

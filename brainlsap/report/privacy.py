@@ -1,0 +1,142 @@
+"""Withhold people, scans, days and paths from what a report shows.
+
+Settings are withheld by field: a value that is a path goes as a whole. Notes that
+name people say themselves what may be shared of them. Only free text that others
+write (warnings, findings, titles) is searched for names, days and paths.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from unicodedata import normalize
+
+import pandas as pd
+
+from brainlsap.atlas import available_atlases
+
+PATH, NAME, DAY = "[path withheld]", "[name withheld]", "[day withheld]"
+SHAREABLE_NOTES = "shareable_notes"
+"""Key of a cohort's provenance: note -> the same without names."""
+# Settings that are paths, or patterns of paths, whatever they say.
+_PATH_FIELDS = frozenset(
+    (
+        *("folder", "subjects_dir", "derivatives", "features_table", "labels"),
+        *("pattern", "splits", "config", "out", "study"),
+    )
+)
+# Settings that are words of the user's tables, which may hold a slash.
+_WORD_FIELDS = frozenset(
+    (
+        *("label", "label_name", "classes", "feature", "feature_names", "measure"),
+        *("merged_classes", "harmonize", "regress_out", "leave_out", "models"),
+    )
+)
+# What the one connectome of a study may be, beside a file.
+_CONNECTOMES = frozenset(("one per scan", "none", "array"))
+_SEPARATOR = re.compile(r"[/\\]|^~|^file:", re.IGNORECASE)
+_SUFFIX = re.compile(r"\.[A-Za-z]\w{1,4}$")
+
+
+def withhold_paths(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings in which every value that is a path is withheld as a whole."""
+    return {key: _withhold_value(str(key), value) for key, value in settings.items()}
+
+
+def _withhold_value(field: str, value: Any) -> Any:
+    """Return the value of a setting, or that it is withheld."""
+    if field in _PATH_FIELDS and value:
+        return PATH
+    if isinstance(value, Mapping):
+        if field in _WORD_FIELDS:
+            return dict(value)
+        return withhold_paths(value)
+    if field in _WORD_FIELDS:
+        return value
+    if isinstance(value, list | tuple):
+        return [_withhold_value(field, item) for item in value]
+    if not isinstance(value, str):
+        return value
+    if field == "connectome":
+        is_path = value not in _CONNECTOMES
+    elif field == "atlas":
+        is_path = value not in available_atlases() and bool(_SEPARATOR.search(value))
+    elif field == "reference":  # a region, or an image
+        is_path = bool(_SEPARATOR.search(value) or _SUFFIX.search(value))
+    else:
+        is_path = bool(_SEPARATOR.search(value))
+    return PATH if is_path else value
+
+
+_MONTH = (
+    r"(?:jan(?:uary?|v|vier)?|feb(?:ruary?)?|févr?(?:ier)?|mar(?:ch|s)?|märz?|"
+    r"apr(?:il)?|avr(?:il)?|may|mai|jun[ei]?|juin|jul[iy]?|juil(?:let)?|"
+    r"aug(?:ust)?|août|sept?(?:emb(?:er|re))?|o[ck]t(?:ob(?:er|re))?|"
+    r"nov(?:emb(?:er|re))?|de[cz](?:ember)?|déc(?:embre)?)\.?"
+)
+_DAY = re.compile(
+    r"(?<![0-9A-Za-z])(?:"
+    # 2021-03-12, 20210312, 2021/3/12
+    r"(?:19|20)\d{2}([-/.])\d{1,2}\1\d{1,2}"
+    r"|(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
+    # 12.03.2021, 3/12/2021, 12-3-21
+    r"|\d{1,2}([-/.])\d{1,2}\2(?:19|20)\d{2}"
+    r"|\d{2}([-/.])\d{2}\3\d{2}"
+    # 12-Mar-2021, 12. März 2021, March 12, 2021
+    rf"|\d{{1,2}}[-/. ]*{_MONTH}[-/., ]*(?:19|20)\d{{2}}"
+    rf"|\d{{1,2}}([-/.]?){_MONTH}\4\d{{2}}"
+    rf"|{_MONTH}[-/. ]*\d{{1,2}}(?:st|nd|rd|th)?[-/., ]+(?:19|20)\d{{2}}"
+    r")(?:T[\d:.]+Z?)?(?![0-9A-Za-z])",
+    re.IGNORECASE,
+)
+# Where a path begins. Without quotes nobody can tell where it ends, so that the rest
+# of the text goes with it; not "m/s", "1/2", "a/b".
+_PATH_START = (
+    r"(?:file:|(?!https?:)[A-Za-z][A-Za-z0-9+.-]+://"
+    r"|[A-Za-z]:[/\\]|\\\\|~(?:[A-Za-z_][\w.-]*)?[/\\]|\.{1,2}[/\\]|\$\{?\w+\}?[/\\]|%\w+%[/\\]"
+    r"|(?<!:)//(?=\w)|[/\\](?=[\w.~-]))"
+)
+_QUOTED_PATH = re.compile(rf"(?P<quote>['\"]){_PATH_START}.*?(?P=quote)", re.DOTALL)
+_OPEN_PATH = re.compile(rf"(?<![\w.~/\\\]%$-]){_PATH_START}.*", re.DOTALL)
+_ID_PREFIX = r"(?:sub|ses|scan|person|participant|subject|session|visit)[-_ ]?"
+
+
+def withholder(table: pd.DataFrame) -> Callable[[str], str]:
+    """Return a function that takes people, scans, sessions, days and paths from text.
+
+    A name goes with what is appended to it ("Anna1_V2" of Anna1). Names shorter than
+    four letters ("1", "b") stand in any text by chance; they are taken out only behind
+    a word such as "sub-".
+    """
+    columns = table.filter(["scan", "participant", "session"])
+    names = {normalize("NFC", str(name)) for name in columns.to_numpy().ravel()}
+    names |= {re.sub("^(sub|ses)-", "", name) for name in names}
+    patterns = {
+        name.lower(): _name_pattern(name)
+        for name in sorted(names - {""}, key=lambda name: (-len(name), name))
+    }
+
+    def withhold(text: str) -> str:
+        text = normalize("NFC", text)
+        text = _QUOTED_PATH.sub(lambda match: f"{match[1]}{PATH}{match[1]}", text)
+        text = _OPEN_PATH.sub(PATH, text)
+        lower = text.lower()
+        present = "|".join(known for name, known in patterns.items() if name in lower)
+        if present:
+            whole = rf"(?<![0-9A-Za-z])(?<!\d\.)(?:{present})(?![0-9A-Za-z])"
+            text = re.sub(whole, NAME, text, flags=re.IGNORECASE)
+        return _DAY.sub(DAY, text)
+
+    return withhold
+
+
+def _name_pattern(name: str) -> str:
+    """Return the pattern of a name in text, with what is appended to it."""
+    if len(name) <= 3:
+        return _ID_PREFIX + re.escape(name)
+    if name.isdigit():
+        suffix = r"(?:[A-Za-z_-][\w-]*)?"
+    elif name[-1].isdigit():
+        suffix = r"[\w-]*"
+    else:  # "anna" is not the beginning of "annals"
+        suffix = r"(?:[\d_-][\w-]*)?"
+    return re.escape(name) + suffix
