@@ -20,7 +20,7 @@ from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.stored_cohort import is_cohort_file, label_column
 from brainlsap.data.tables import group_faults
 from brainlsap.evaluation import Deconfounder
-from brainlsap.evaluation.confounds import find_column
+from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.cross_validation import suit_model
 from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
@@ -176,7 +176,7 @@ def _check_connectomes(
 
 def _range(cohort: Cohort, name: str) -> tuple[float, float]:
     """Return the ends of a covariate; NaN of one that has no numbers."""
-    values = cohort.table[find_column(cohort.table, name)]
+    values = cohort.table[find_covariate_column(cohort.table, name)]
     numbers = np.array([]) if has_groups(name, values) else values.astype(float)
     return tuple(pd.Series(numbers, dtype=float).agg(["min", "max"]).tolist())
 
@@ -387,7 +387,8 @@ def predict_people(
             if ends[0] < 1.5 * low - high / 2 or ends[1] > 1.5 * high - low / 2:
                 told = f"{name} is {ends[0]:g} to {ends[1]:g}, in the fit {low:g} to"
                 warnings.warn(f"{told} {high:g}: is it another unit?", stacklevel=2)
-            if n := cohort.table[find_column(cohort.table, name)].isna().sum():
+            column = find_covariate_column(cohort.table, name)
+            if n := cohort.table[column].isna().sum():
                 told = f"{n} of {len(features)} scans have no {name}"
                 warnings.warn(
                     f"{told}: the mean of the fit stands for it.", stacklevel=2

@@ -21,7 +21,7 @@ from brainlsap.evaluation import (
     rank_regions,
     region_properties,
 )
-from brainlsap.evaluation.confounds import find_column
+from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.cross_validation import split_role
 from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.results import data_hash, plain
@@ -217,7 +217,7 @@ def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -
         return 5 if cv is None else cv
     if cv is not None:
         raise ParameterError("leave_out= goes without cv= and other folds (--splits).")
-    site = cohort.table[find_column(cohort.table, leave_out)]
+    site = cohort.table[find_covariate_column(cohort.table, leave_out)]
     return leave_one_out_splits(site, cohort.groups)
 
 

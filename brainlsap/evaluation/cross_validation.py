@@ -30,7 +30,7 @@ from brainlsap.arrays import pack
 from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.data.cohort import Cohort, check_cohort_given
 from brainlsap.evaluation.confounds import Deconfounder, adjust_features
-from brainlsap.evaluation.leakage import audit
+from brainlsap.evaluation.leakage import Check, audit, check_title
 from brainlsap.evaluation.models import make_models
 from brainlsap.evaluation.results import CohortSummary, Evaluation, plain
 from brainlsap.evaluation.splits import Split, check_splits, count_repeats, make_splits
@@ -148,10 +148,10 @@ def cross_validate(
     steps.check(cohort.table, splits)
     taken_out = [*filter(None, [steps.harmonize]), *steps.regress_out]
     findings = audit(cohort, splits, taken_out)
-    is_shared = findings["check"] == "person in two folds"  # which was allowed
+    is_shared = findings["check"] == Check.PERSON_IN_TWO_FOLDS  # which was allowed
     is_leak = (findings["severity"] == "error") & ~is_shared
-    for told in findings["check"][is_leak].unique():
-        text = f"the audit found a leak: {told} (see evaluation.audit)"
+    for check in findings["check"][is_leak].unique():
+        text = f"the audit found a leak: {check_title(check)} (see evaluation.audit)"
         warnings.warn(text, UserWarning, stacklevel=2)
     summary = CohortSummary.of(cohort, *adjust_features(cohort, steps))
     fits = list(product(models, range(len(splits))))
@@ -182,7 +182,7 @@ def cross_validate(
         "random_state": random_state,
         "people_shared": bool(is_shared.any()),
         "steps": plain(
-            steps.get_params() | {"preserve": steps.preserved(cohort.table)}
+            steps.get_params() | {"preserve": steps.preserved_covariates(cohort.table)}
         ),
         "version": brainlsap.__version__,
     }

@@ -13,8 +13,9 @@ from brainlsap.atlas import load_atlas
 from brainlsap.data.find_files import visit_order
 from brainlsap.evaluation import MAIN_SCORES, Evaluation, comparison, metrics
 from brainlsap.evaluation import ranking as ranks
-from brainlsap.evaluation.confounds import find_column
-from brainlsap.evaluation.ranking import stands_below
+from brainlsap.evaluation.confounds import find_covariate_column
+from brainlsap.evaluation.leakage import check_title
+from brainlsap.evaluation.ranking import find_subcortex_substitute
 from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.text import count, with_and
@@ -49,7 +50,8 @@ def feature_title(cohort: Any, name: str, region: str | None = None) -> str:
 
     In the subcortex another measure may be substituted for one of the cortical surface.
     """
-    title, subcortex_substitute = FEATURES.get(name, name), stands_below(cohort, name)
+    title = FEATURES.get(name, name)
+    subcortex_substitute = find_subcortex_substitute(cohort, name)
     if region is None:
         subcortex_note = (
             f" (subcortex: {subcortex_substitute.partition(' in ')[0]})"
@@ -387,7 +389,7 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
 def covariate(table: pd.DataFrame, name: str) -> pd.Series | None:
     """Return the column of age, sex or site, by any usual name of it, or None."""
     try:
-        values = table[find_column(table, name)]
+        values = table[find_covariate_column(table, name)]
     except ParameterError:
         return None
     blank = values.astype(str).str.strip().str.lower().isin(["", "n/a", "nan"])
@@ -775,6 +777,7 @@ def audit_table(
     columns = ["severity", "check", "finding", "what_to_do", "scans"]
     audit = pd.DataFrame() if evaluation.audit is None else evaluation.audit
     table = audit.reindex(columns=columns, fill_value="")
+    table["check"] = table["check"].map(check_title)
     table["scans"] = _encode_scans(table["scans"], codes, "[name withheld]")
     empty_columns = ["scans"] if (table["scans"] == "").all() else []
     return table.drop(columns=empty_columns).rename(
