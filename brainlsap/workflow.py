@@ -23,7 +23,7 @@ from brainlsap.evaluation import (
 )
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.cross_validation import split_role
-from brainlsap.evaluation.models import LADDER
+from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.results import data_hash, plain
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
@@ -80,7 +80,7 @@ def run_study(
         compared with (named ones stand in the order of MODELS). Regions are ranked by
         the ridge with a scale per region; without baselines, by the first with scales.
     baselines : bool
-        Whether majority class, logistic regression, linear SVM and the ladder of
+        Whether majority class, logistic regression, linear SVM and nested
         ridges (no network, one scale, a scale per region, the choice among them as
         "LSAP-R") run through the same folds.
     cv : int, splitter, or iterable of (train, test)
@@ -188,7 +188,7 @@ def run_study(
             if not evaluation.scales.empty:
                 ranking = rank_regions(evaluation)
                 if n_permutations:
-                    model, _ = made.get(LADDER[-1], (None, ""))
+                    model, _ = made.get(NESTED_RIDGES[-1], (None, ""))
                     given = {"model": model, "random_state": random_state}
                     ranking = permutation_null(ranking, cohort, n_permutations, **given)
                 facts = region_properties(cohort)

@@ -16,7 +16,7 @@ from brainlsap.data.measures import SUBCORTEX, get_measure
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import suit_model
-from brainlsap.evaluation.models import LADDER, make_models
+from brainlsap.evaluation.models import NESTED_RIDGES, make_models
 from brainlsap.evaluation.results import Evaluation, check_evaluation_given, data_hash
 from brainlsap.evaluation.splits import person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least
@@ -75,7 +75,7 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
     names = list(evaluation.scales["model"].unique())
     if model is None:
         first = next(iter(names), evaluation.models[0])
-        model = LADDER[-1] if LADDER[-1] in names else first
+        model = NESTED_RIDGES[-1] if NESTED_RIDGES[-1] in names else first
     if model not in names:
         raise ParameterError(
             f"model {model!r} has no scales to rank regions by; those that have: "
@@ -225,7 +225,7 @@ def permutation_null(
         )
     places = cohort.atlas.match(ranking["region"])  # whatever was sorted or left out
     steps = Deconfounder(asked["harmonize"], asked["regress_out"])
-    model = model or make_models(LADDER[-1])[LADDER[-1]][0]
+    model = model or make_models(NESTED_RIDGES[-1])[NESTED_RIDGES[-1]][0]
     model = suit_model(clone(model), cohort)
     rng = np.random.default_rng(random_state)
     y, groups = pd.Index(cohort.classes).get_indexer(cohort.y), cohort.groups

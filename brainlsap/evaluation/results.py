@@ -15,7 +15,13 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort
-from brainlsap.evaluation.metrics import SCORES, Predictions, weighted_scores
+from brainlsap.evaluation.metrics import Predictions
+from brainlsap.evaluation.scores import (
+    SCORES,
+    fold_scores,
+    main_scores,
+    weighted_scores,
+)
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
 
@@ -25,8 +31,6 @@ SAME = 1e-4
 COHORT_TABLES = ("truth", "class_features", "regions")
 MISSING = "n/a"
 TSV: dict[str, Any] = {"sep": "\t", "lineterminator": "\n"}
-MAIN_SCORES = ("balanced_accuracy", "accuracy", "f1", "auc")
-"""Scores in views that are short; the rest is in files."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -264,9 +268,9 @@ class Evaluation:
         keys, found = ["model", "repeat", "fold"], []
         for key, rows in self.predictions.groupby(keys):
             each = weighted_scores(self.as_predictions(rows), np.ones((1, len(rows))))
-            found.append((*key, *(each[name].item() for name in SCORES)))
-        scores = pd.DataFrame(found, columns=[*keys, *SCORES])
-        scores = scores.astype(dict.fromkeys(SCORES, float))
+            found.append((*key, *(each[name].item() for name in fold_scores())))
+        scores = pd.DataFrame(found, columns=[*keys, *fold_scores()])
+        scores = scores.astype(dict.fromkeys(fold_scores(), float))
         return self.fits[[*keys, "n_test"]].merge(scores, "left", keys)
 
     def as_predictions(self, rows: pd.DataFrame) -> Predictions:
@@ -312,7 +316,7 @@ class Evaluation:
         chosen folds.
         """
         table = self._scores.melt(
-            ["model"], list(SCORES), var_name="score", value_name="value"
+            ["model"], fold_scores(), var_name="score", value_name="value"
         )
         each = table.groupby(["model", "score"], sort=False)["value"]
         summary = each.agg(mean="mean", sd="std", n_folds="size")
@@ -327,7 +331,8 @@ class Evaluation:
         """Return a line of what was evaluated, and mean and s.d. of the main scores."""
         rows = self.summary().set_index(["model", "score"])[["mean", "sd"]]
         text = rows.apply(lambda one: "{:.3f} ± {:.3f}".format(*one), axis=1).unstack()
-        table = text.reindex(self.models)[list(MAIN_SCORES)].rename(columns=SCORES)
+        table = text.reindex(self.models)[main_scores()]
+        table = table.rename(columns={name: SCORES[name].title for name in table})
         table = table.rename_axis(index=None, columns=None)
         n_folds, n_repeats = (self.settings[f"n_{one}"] for one in ("folds", "repeats"))
         times = f", {n_repeats} times" if n_repeats > 1 else ""

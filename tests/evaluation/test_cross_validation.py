@@ -37,7 +37,7 @@ from brainlsap.evaluation import (
     rank_regions,
 )
 from brainlsap.evaluation.cross_validation import suit_model, warn_of_divided_people
-from brainlsap.evaluation.models import LADDER
+from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.ranking import permute_labels
 from brainlsap.evaluation.results import CohortSummary
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
@@ -351,7 +351,7 @@ def test_an_evaluation_shows_its_scores_and_nobody(example_evaluation):
         assert "2 folds, 2 times" in shown
         assert not any(one in shown for one in example_evaluation.cohort.table["scan"])
     ranked = replace(example_evaluation, ranking=rank_regions(example_evaluation))
-    assert f"2 times; regions ranked by {LADDER[-1]}\n" in repr(ranked)
+    assert f"2 times; regions ranked by {NESTED_RIDGES[-1]}\n" in repr(ranked)
     odd = example_evaluation.fits.replace({"model": {"LSAP-C": "<b>"}})
     assert "<b>" not in replace(example_evaluation, fits=odd)._repr_html_()
 
