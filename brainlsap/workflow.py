@@ -24,7 +24,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.cross_validation import split_role
 from brainlsap.evaluation.models import NESTED_RIDGES
-from brainlsap.evaluation.results import data_hash, plain
+from brainlsap.evaluation.results import data_hash, to_jsonable
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.report import check_results_folder, write_report
@@ -155,18 +155,18 @@ def run_study(
         "regress_out": regress_out,
     }
     cv = cv if isinstance(cv, int) or hasattr(cv, "split") else list(cv)
-    asked = plain((cohort.provenance.get("asked") or {}) | how | how_made)
+    asked = to_jsonable((cohort.provenance.get("asked") or {}) | how | how_made)
     asked |= {
         "models": list(made),
         "cv": cv if isinstance(cv, int) else hash_of(cv),
         "n_repeats": n_repeats,
         "leave_out": leave_out,
         "n_permutations": n_permutations,
-        "merged_classes": plain(cohort.provenance.get("merged_classes")),
+        "merged_classes": to_jsonable(cohort.provenance.get("merged_classes")),
         "feature": list(cohort.feature_names),
     }
     for name, model in own.items():
-        known = plain(split_role(model)[0].get_params())
+        known = to_jsonable(split_role(model)[0].get_params())
         asked |= {f"{name}__{key}": value for key, value in known.items()}
     if not overwrite:
         check_same_study(results, {"asked": asked}, data_hash(cohort))

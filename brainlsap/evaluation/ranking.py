@@ -15,7 +15,7 @@ from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.measures import SUBCORTEX, get_measure
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
-from brainlsap.evaluation.cross_validation import suit_model
+from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.models import NESTED_RIDGES, make_models
 from brainlsap.evaluation.results import Evaluation, check_evaluation_given, data_hash
 from brainlsap.evaluation.splits import person_blocks
@@ -226,7 +226,7 @@ def permutation_null(
     places = cohort.atlas.match(ranking["region"])  # whatever was sorted or left out
     steps = Deconfounder(asked["harmonize"], asked["regress_out"])
     model = model or make_models(NESTED_RIDGES[-1])[NESTED_RIDGES[-1]][0]
-    model = suit_model(clone(model), cohort)
+    model = configure_for_cohort(clone(model), cohort)
     rng = np.random.default_rng(random_state)
     y, groups = pd.Index(cohort.classes).get_indexer(cohort.y), cohort.groups
     permuted = [permute_labels(y, groups, rng) for _ in range(n_permutations)]

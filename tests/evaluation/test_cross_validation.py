@@ -36,7 +36,10 @@ from brainlsap.evaluation import (
     make_splits,
     rank_regions,
 )
-from brainlsap.evaluation.cross_validation import suit_model, warn_of_divided_people
+from brainlsap.evaluation.cross_validation import (
+    configure_for_cohort,
+    warn_of_divided_people,
+)
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.ranking import permute_labels
 from brainlsap.evaluation.results import CohortSummary
@@ -398,7 +401,7 @@ def test_without_connectomes_networks_are_made_of_features(small_cohort):
     found = cross_validate(models, cohort, 2, baselines=False)
     assert not found.same_as
     assert found.fits["settings"].str.contains("covariance").all()
-    own = suit_model(models["LSAP-C"][0].set_params(connectome="own"), cohort)
+    own = configure_for_cohort(models["LSAP-C"][0].set_params(connectome="own"), cohort)
     assert own.connectome == "own"
 
 
