@@ -1,4 +1,4 @@
-"""Models against each other, and intervals of scores, both over people."""
+"""Comparisons of models, and intervals of their scores over people."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -53,16 +53,15 @@ def corrected_t_test(
     Parameters
     ----------
     differences : sequence of length n_folds
-        Score of one model less that of the other.
+        Score of one model minus that of the other.
     n_train, n_test : float
         Mean number of people on each side of a fold.
 
     Returns
     -------
     TTest
-        NaN where there are fewer than two folds, or none to judge the spread by: of
-        the same difference in every fold there is no interval, and no p-value but 1
-        where all are 0.
+        NaN where there are fewer than two folds, or where the difference is the same
+        in every fold, which leaves no spread; but p is 1 where all differences are 0.
     """
     from scipy.stats import t as student
 
@@ -99,9 +98,9 @@ def compare_models(
     """Compare all other models with one, the reference, on the same folds.
 
     Differences over folds are model minus reference. The test is the corrected
-    resampled t test of :func:`corrected_t_test`, with the people that each fold was
-    really trained and tested on. Holm's correction is for the number of comparisons:
-    models that predicted the very same in every fold are one.
+    resampled t test of :func:`corrected_t_test`, with the numbers of people that each
+    fold was trained and tested on. Holm's correction is for the number of comparisons;
+    models with the same predictions in every fold count once.
 
     Parameters
     ----------
@@ -133,14 +132,14 @@ def compare_models(
     check_choice("reference", reference, models)
     scores = _pivot_scores(evaluation, score)
     n_train, n_test = _count_fold_people(evaluation)
-    others = [name for name in models if name != reference]
+    compared_models = [name for name in models if name != reference]
     tests = [
         corrected_t_test(scores[name] - scores[reference], n_train, n_test)
-        for name in others
+        for name in compared_models
     ]
     table = pd.DataFrame(tests, columns=TTest._fields)
     roles = evaluation.fits.groupby("model")["role"].first()
-    table.insert(0, "model", others)
+    table.insert(0, "model", compared_models)
     table.insert(1, "role", table["model"].map(roles))
     table.insert(2, "reference", reference)
     lowest, highest = get_score(score).limits(len(cohort.classes))
@@ -148,7 +147,8 @@ def compare_models(
     bounds = ["low", "high"]
     table[bounds] = table[bounds].clip(-largest_difference, largest_difference)
     # Models with the very same predictions share one comparison.
-    distinct_model = pd.Series([reference, *others]).replace(evaluation.same_as)
+    all_models = pd.Series([reference, *compared_models])
+    distinct_model = all_models.replace(evaluation.same_as)
     is_repeated = distinct_model.duplicated()[1:].to_numpy()
     is_compared = ~is_repeated & table["p_value"].notna()
     table["p_holm"] = adjust_p_values(table["p_value"].where(is_compared))
@@ -189,8 +189,8 @@ def nested_model_table(
     """Test averaging along the connectome: each ridge against one with fewer scales.
 
     A gain is one of averaging, not of these connections: where classes differ in many
-    regions, averages over any dense graph tell them better than single regions do, also
-    over connectomes drawn at random.
+    regions, averages over any dense graph separate them better than single regions,
+    also averages over random connectomes.
 
     Balanced accuracy over all out-of-fold predictions. The null exchanges the two
     models' predictions of a person, of all visits and repeats together, with Holm's
@@ -214,10 +214,10 @@ def nested_model_table(
     -------
     DataFrame
         One row a step: below, above (models), score_below, score_above, difference
-        (above less below), low, high (95%, not corrected), p_value, p_holm, and adds:
-        what is gained, of :data:`GAINS`, where the model above is better and p_holm <
-        0.05, "no" where it is worse and p_holm < 0.05, else "unclear". Empty where the
-        models are not there, or failed.
+        (above minus below), low, high (95%, not corrected), p_value, p_holm, and adds:
+        the gain of :data:`GAINS` where the model above is better and p_holm < 0.05,
+        "no" where it is worse and p_holm < 0.05, else "unclear". Empty where the models
+        were not run, or failed.
     """
     from scipy.stats import t as student
 
@@ -343,9 +343,9 @@ def chance_p(
 ) -> float:
     """Return how often chance gives a balanced accuracy as high as a model's.
 
-    Labels are exchanged between people with as many scans, all visits together; the
-    out-of-fold predictions stay, and no model is fitted anew. The observed labels count
-    as one of the draws.
+    Labels are exchanged between people with equally many scans, all visits together.
+    The out-of-fold predictions stay, and no model is fitted again. The observed labels
+    count as one of the draws.
 
     Parameters
     ----------

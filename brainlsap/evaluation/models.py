@@ -65,8 +65,8 @@ def _read_networks(X: np.ndarray) -> tuple[np.ndarray, ...]:
 def read_edges(X: np.ndarray) -> np.ndarray:
     """Return log(1 + w) of all edges of the packed array."""
     W, _, row, column = _read_networks(X)
-    doubled = [A[row, column].astype(float) + A[column, row] for A in W]
-    return np.log1p(np.array(doubled) / 2)
+    edge_sums = [A[row, column].astype(float) + A[column, row] for A in W]
+    return np.log1p(np.array(edge_sums) / 2)
 
 
 def learn_covariates(covariates: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
@@ -205,7 +205,9 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
                     fold_scores.setdefault((C, class_weight), []).append(score)
         if not fold_scores:
             return float("nan"), 0.01, "balanced"
-        choices = [(float(np.mean(each)), *key) for key, each in fold_scores.items()]
+        choices = [
+            (float(np.mean(scores)), *key) for key, scores in fold_scores.items()
+        ]
 
         def preference(choice: tuple[float, float, str | None]) -> tuple:
             mean_score, C, class_weight = choice
@@ -300,7 +302,7 @@ def _factory(
     Of the settings only those in `setting_names` are used, or all where it is None.
     """
 
-    def make(seed: int, settings: dict[str, Any]) -> Any:
+    def make_model(seed: int, settings: dict[str, Any]) -> Any:
         import brainlsap.model
 
         if setting_names is not None:
@@ -317,7 +319,7 @@ def _factory(
         except ValueError as error:  # scikit-learn's, of an unknown parameter
             raise ParameterError(f"{error} Models are named by models=.") from error
 
-    return make
+    return make_model
 
 
 def _lsap(kernel: str = "chebyshev", **fixed_settings: Any) -> Factory:
@@ -329,16 +331,16 @@ def _ridge(ladder: str) -> Factory:
 
 
 def _network(name: str) -> Factory:
-    make = _factory("NetworkClassifier", name, _NETWORK_SETTINGS)
-    return lambda seed, settings: make(seed, {"n_starts": 4} | settings)
+    make_network = _factory("NetworkClassifier", name, _NETWORK_SETTINGS)
+    return lambda seed, settings: make_network(seed, {"n_starts": 4} | settings)
 
 
 def _linear(**parameters: Any) -> Factory:
-    def make(seed: int, settings: dict[str, Any]) -> TunedLinearClassifier:
+    def make_model(seed: int, settings: dict[str, Any]) -> TunedLinearClassifier:
         prior = settings.get("class_prior") or TRAINING
         return TunedLinearClassifier(random_state=seed, class_prior=prior, **parameters)
 
-    return make
+    return make_model
 
 
 def _forest(seed: int, _: dict[str, Any]) -> Pipeline:
@@ -349,12 +351,12 @@ def _forest(seed: int, _: dict[str, Any]) -> Pipeline:
 def _lsap_on_edited_edges(edit: Callable[..., np.ndarray]) -> Factory:
     """Return what makes LSAP-C of connectomes that a function edits."""
 
-    def make(seed: int, settings: dict[str, Any]) -> Pipeline:
+    def make_model(seed: int, settings: dict[str, Any]) -> Pipeline:
         step = FunctionTransformer(edit, kw_args={"random_state": seed})
         # "own": without connectomes, none may be made of the features.
         return make_pipeline(step, _lsap(connectome="own")(seed, settings))
 
-    return make
+    return make_model
 
 
 class ModelTable(MutableMapping[str, Entry]):

@@ -289,12 +289,34 @@ def get_score(name: str) -> Score:
 
 
 def fold_scores() -> list[str]:
-    """Return the names of the scores that are computed in every fold."""
+    """Return the names of the scores that are computed in every fold.
+
+    Returns
+    -------
+    list of str
+        Keys of :data:`SCORES`, in its order.
+
+    Examples
+    --------
+    >>> "auc" in fold_scores(), "ece" in fold_scores()
+    (True, False)
+    """
     return [name for name, score in SCORES.items() if score.is_by_fold]
 
 
 def main_scores() -> list[str]:
-    """Return the names of the scores in short tables; files have all."""
+    """Return the names of the scores in short tables; files have all.
+
+    Returns
+    -------
+    list of str
+        Keys of :data:`SCORES`, in its order.
+
+    Examples
+    --------
+    >>> main_scores()
+    ['balanced_accuracy', 'accuracy', 'f1', 'auc']
+    """
     return [name for name, score in SCORES.items() if score.is_main]
 
 

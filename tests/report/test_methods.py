@@ -13,6 +13,7 @@ from jinja2 import nodes
 from brainlsap import LSAPClassifier, load_cohort, make_cohort, run_study, workflow
 from brainlsap.evaluation import cross_validate, make_models, rank_regions
 from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.graph import EXPANSIONS
 from brainlsap.report import headline, methods, methods_text, tables
 from brainlsap.report.methods import TEMPLATES, UNSAID
 
@@ -153,6 +154,14 @@ def test_words_for_paper(evaluation):
     assert "Otherwise Exact was as LSAP-C." in model
     assert "majority and linear SVM were run on the very same folds" in design
     assert "LSAP-C reached a balanced accuracy of" in results
+
+
+def test_a_registered_kernel_is_called_by_its_title(evaluation, monkeypatch):
+    expansion = replace(EXPANSIONS["chebyshev"], title="Taylor")
+    assert "the heat kernel taylor" in with_model(evaluation, kernel="taylor")
+    monkeypatch.setitem(EXPANSIONS, "taylor", expansion)
+    text = with_model(evaluation, kernel="taylor")
+    assert "a Taylor expansion of the heat kernel" in text
 
 
 def test_settings_chosen_in_folds_are_told_so(evaluation):
