@@ -81,11 +81,12 @@ def test_a_registered_network_is_a_baseline_of_studies(monkeypatch):
 
 
 def test_two_models_of_one_name_are_refused(monkeypatch):
+    entry = MODELS["LSAP-C"]
+    with pytest.raises(ParameterError, match="role must be one of"):
+        MODELS["new"] = entry._replace(role="rival")
     monkeypatch.setitem(NETWORKS, "toy", NetworkKind("Linear SVM"))
     with pytest.raises(ParameterError, match="linear SVM and Linear SVM"):
         make_models()
-    with pytest.raises(ParameterError, match="role must be one of"):
-        MODELS["new"] = MODELS["LSAP-C"]._replace(role="rival")
 
 
 @pytest.mark.parametrize("kind", ["logistic", "svm"])
@@ -242,6 +243,6 @@ def test_logistic_regression_assumes_the_shares_of_training_at_any_class_weight(
         model = make_models("logistic regression")["logistic regression"][0]
         model.fit(X, y, groups=people)
         model.model_.set_params(logisticregression__class_weight=weight)
-        model.model_.fit(model._read(X), y)
+        model.model_.fit(model._read_inputs(X), y)
         model._learn_prior(y, model.class_prior, is_balanced=weight == "balanced")
         assert abs(model.predict_proba(X)[:, 0].mean() - share) < 0.06

@@ -87,7 +87,8 @@ def test_slopes_are_derivatives_of_the_coefficients(kernel):
 @pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
 def test_expansion_is_within_its_bound_of_the_exponential(kernel):
     for s, degree in itertools.product([0.0, 0.2, 1.0, 2.5], [0, 3, 10, 25]):
-        c, _ = EXPANSIONS[kernel].coefficients(torch.tensor([s]).double(), degree)
+        scale = torch.tensor([s], dtype=torch.float64)
+        c, _ = EXPANSIONS[kernel].coefficients(scale, degree)
         values = (c @ polynomial_values(EXPANSIONS[kernel], POINTS, degree))[0]
         error = float((values - torch.exp(-s * POINTS)).abs().max())
         assert error <= error_bound(kernel, s, degree, dtype=torch.float64), (s, degree)
