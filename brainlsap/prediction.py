@@ -21,8 +21,8 @@ from brainlsap.data.stored_cohort import is_cohort_file, label_column
 from brainlsap.data.tables import group_faults
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.confounds import find_covariate_column
-from brainlsap.evaluation.cross_validation import suit_model
-from brainlsap.evaluation.results import plain
+from brainlsap.evaluation.cross_validation import configure_for_cohort
+from brainlsap.evaluation.results import to_jsonable
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs
 from brainlsap.graph.summary import find_unlike, learn_kind
@@ -86,7 +86,7 @@ def fit_model(
     check_outputs([out], inputs=[source], overwrite=overwrite)
     model = LSAPClassifier(random_state=0) if model is None else model
     check_choice("model", type(model).__name__, CLASSIFIERS)
-    suit_model(model, cohort)
+    configure_for_cohort(model, cohort)
     steps = Deconfounder(harmonize, regress_out)
     steps.check(cohort.table)
     steps.fit(cohort.features, cohort.table)
@@ -296,7 +296,10 @@ def _read_model(model: LSAPClassifier | str | Path) -> LSAPClassifier:
 def _check_reading(wanted: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Raise where people were read in another way than those of the fit."""
     for name in wanted.keys() & given.keys() & {*MEANING}:
-        if plain(given[name]) not in (wanted[name], "refuse"):  # it was not needed
+        if to_jsonable(given[name]) not in (
+            wanted[name],
+            "refuse",
+        ):  # it was not needed
             raise ParameterError(
                 f"{name} must be {wanted[name]!r}, as in the fit of the model; got "
                 f"{given[name]!r}. Leave {name}= out: read_people takes the model's."

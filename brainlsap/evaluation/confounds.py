@@ -21,7 +21,7 @@ from brainlsap.data.covariates import (
     has_groups,
     kind_of,
 )
-from brainlsap.evaluation.results import plain
+from brainlsap.evaluation.results import to_jsonable
 from brainlsap.exceptions import ParameterError
 from brainlsap.text import listed
 
@@ -206,7 +206,7 @@ class Deconfounder(BaseEstimator):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted steps as JSON takes them; they hold no scan."""
-        return plain(vars(self))
+        return to_jsonable(vars(self))
 
     @classmethod
     def from_dict(cls, attributes: Mapping[str, Any]) -> "Deconfounder":

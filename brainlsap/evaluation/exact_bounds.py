@@ -16,11 +16,8 @@ studies. One class with all of n people correct gives Clopper and Pearson's
 
 import numpy as np
 
-from brainlsap.evaluation.metrics import (
-    Predictions,
-    score_counts,
-    weighted_counts,
-)
+from brainlsap.evaluation.metrics import Predictions, weighted_counts
+from brainlsap.evaluation.scores import score_counts
 
 TAIL = 0.025
 """Probability of the observed result at either end of a 95% interval."""
@@ -68,11 +65,11 @@ def bound_count_scores(
         table[:, present, predicted] = (1 - error_rates) * class_sizes
         table[:, present, targets] = error_rates * class_sizes
         tables.append(table)
-    scores = score_counts(np.concatenate(tables), ordered=predictions.ordered)
     probability = predictions.probability
-    if probability is not None and np.isin(probability, (0, 1)).all():
-        scores["brier"] = 2 * (1 - scores["accuracy"])
-        scores["ece"] = 1 - scores["accuracy"]
+    is_certain = probability is not None and bool(np.isin(probability, (0, 1)).all())
+    scores = score_counts(
+        np.concatenate(tables), ordered=predictions.ordered, is_certain=is_certain
+    )
     return {
         name: (float(np.nanmin(values)), float(np.nanmax(values)))
         for name, values in scores.items()

@@ -15,8 +15,8 @@ from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.measures import SUBCORTEX, get_measure
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
-from brainlsap.evaluation.cross_validation import suit_model
-from brainlsap.evaluation.models import LADDER, make_models
+from brainlsap.evaluation.cross_validation import configure_for_cohort
+from brainlsap.evaluation.models import NESTED_RIDGES, make_models
 from brainlsap.evaluation.results import Evaluation, check_evaluation_given, data_hash
 from brainlsap.evaluation.splits import person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least
@@ -127,8 +127,8 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
 def _choose_model_with_scales(evaluation: Evaluation, model: str | None) -> str:
     """Return the model whose scales are ranked; raise if it has none."""
     names = list(evaluation.scales["model"].unique())
-    if model is None and LADDER[-1] in names:
-        model = LADDER[-1]
+    if model is None and NESTED_RIDGES[-1] in names:
+        model = NESTED_RIDGES[-1]
     elif model is None:
         model = next(iter(names), evaluation.models[0])
     if model not in names:
@@ -252,8 +252,8 @@ def permutation_null(
     steps = _steps_of_ranking(ranking, cohort)
     region_index = cohort.atlas.match(ranking["region"])
     if model is None:
-        model = make_models(LADDER[-1])[LADDER[-1]][0]
-    model = suit_model(clone(model), cohort)
+        model = make_models(NESTED_RIDGES[-1])[NESTED_RIDGES[-1]][0]
+    model = configure_for_cohort(clone(model), cohort)
     y = pd.Index(cohort.classes).get_indexer(cohort.y)
     groups = cohort.groups
     rng = np.random.default_rng(random_state)

@@ -50,7 +50,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, Any]:
     scores = scores.astype(object).fillna("")
     tables = {
         "scores": scores.loc[:, (scores != "").any()],
-        "ladder": made.ladder_text(evaluation),
+        "ladder": made.nested_model_text(evaluation),
         "intervals": made.interval_table(evaluation),
         "classes": made.class_rate_table(evaluation, models[0]) if models else None,
         "demographics": made.demographics_table(cohort.table, cohort.classes),
