@@ -38,12 +38,12 @@ from brainlsap.data.id_columns import (
     find_exchanged_ids,
 )
 from brainlsap.data.measures import (
-    KNOWN,
+    KNOWN_MEASURES,
     PET_FEATURES,
     Measure,
+    apply_subcortex_policy,
     check_structures,
     find_tracers,
-    finish,
     get_measure,
     wrong_tracer,
 )
@@ -168,7 +168,7 @@ def read_feature(
             path, atlas, measure, frames=frames, reference=reference
         )
         check_structures(places, atlas, str(path))
-    values, more = finish(values, measure, atlas, subcortex)
+    values, more = apply_subcortex_policy(values, measure, atlas, subcortex)
     return FeatureFile(values, (*notes, *more))
 
 
@@ -416,7 +416,7 @@ class FeatureSources:
             except CohortError as error:
                 found.append(f"{scan.name}: {error}")
         if any(found):
-            wanted = self.files.patterns.get(feature, measure.wanted)
+            wanted = self.files.patterns.get(feature, measure.expected_files)
             missing = f"no table of regions for {feature}; expected a file {wanted}: "
             missing += ADD_IT
             for row in [row for row, source in enumerate(found) if not source]:
@@ -447,8 +447,8 @@ class FeatureSources:
         where = f"a column per region in tables with a row per scan, in {places}"
         if self.given is None:
             stats = "FreeSurfer subjects there or in subjects_dir=, " * measure.in_stats
-            where = f"files {measure.wanted} beside the scans, {stats}{where}"
-        near = get_close_matches(lower, {*held, *KNOWN} - {feature}, 1)
+            where = f"files {measure.expected_files} beside the scans, {stats}{where}"
+        near = get_close_matches(lower, {*held, *KNOWN_MEASURES} - {feature}, 1)
         where += "".join(f"; did you mean {name!r}?" for name in near)
         where += f"; tables there: {listed(held, 8)}" if held else ""
         unknown = [table.holds(self.atlas) for table in self.tables]
@@ -563,7 +563,7 @@ class FeatureSources:
         table that names regions of the atlas alone before one that names more. Raises
         a CohortError where two tables are left.
         """
-        words = below = (*map(str.lower, measure.words), "")
+        words = below = (*map(str.lower, measure.head_measures), "")
         if measure.on_surface:
             below = ("volume", "") if self.subcortex == "volume" else ()
         found: dict[int, list[tuple[tuple[Any, ...], ScanTable, str]]] = {}

@@ -23,7 +23,7 @@ from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
 from brainlsap.data.find_files import CONNECTOME_PATTERNS, StudyFiles
 from brainlsap.data.id_columns import ChosenColumns, find_chosen
-from brainlsap.data.measures import SUBCORTEX, finish, get_measure
+from brainlsap.data.measures import SUBCORTEX, apply_subcortex_policy, get_measure
 from brainlsap.data.participants import ScanList, list_scans, people_files, read_people
 from brainlsap.data.region_tables import ScanTable, read_sheets
 from brainlsap.data.row_order import read_names
@@ -446,7 +446,7 @@ def _read_features(
                 values[row], of_scan = (
                     read_feature(source, name, atlas, subcortex=subcortex, **pet)
                     if isinstance(source, Path)
-                    else finish(source, measure, atlas, subcortex)
+                    else apply_subcortex_policy(source, measure, atlas, subcortex)
                 )
             except BrainlsapError as error:
                 study.fault(error, scan)

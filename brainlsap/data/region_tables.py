@@ -38,9 +38,9 @@ from brainlsap.data.covariates import kind_of
 from brainlsap.data.find_files import SIDE_IN_NAME, ScanName, other_side, read_rows
 from brainlsap.data.id_columns import NO_CHOICE, ChosenColumns
 from brainlsap.data.measures import (
+    MEASURE_OF_WORD,
     PET_FEATURES,
     TRACERS,
-    WORDS,
     Measure,
     Tracer,
     find_tracers,
@@ -74,8 +74,8 @@ _HEAD_SIZES: tuple[str, ...] = ("etiv", "icv", "tiv", "st10cv")
 _HEAD_SIZES += ("estimatedtotalintracranialvol", "intracranialvol")
 _SCAN_COLUMNS = (*PEOPLE_COLUMNS, "scan_id", *SESSION_COLUMNS)
 # What names of files and heads say -> measure; a tracer says it, too.
-_WORDS = {word: t.feature for t in TRACERS for word in t.words}
-_WORDS |= WORDS
+_WORDS = {word: t.feature for t in TRACERS for word in t.lower_entities}
+_WORDS |= MEASURE_OF_WORD
 _ANY_WORD = f"({'|'.join(map(re.escape, _WORDS))})"
 _SUFFIX = re.compile(f"(.+?)[-_. ]{_ANY_WORD}", re.IGNORECASE)
 _IN_FILE_NAME = re.compile(f"(?<![a-z0-9]){_ANY_WORD}(?![a-z0-9])")
@@ -194,7 +194,7 @@ def read_scan_table(
         said = of_cells.pop() if len(of_cells) == 1 else said
     if found := FREESURFER_HEAD.fullmatch(id_column):
         side = found[1].upper() if found[1] else None
-        said = WORDS.get(found[2].lower(), "other")
+        said = MEASURE_OF_WORD.get(found[2].lower(), "other")
     sorted_table = _sort_columns(path, names, table, atlas, side, said)
     return sorted_table._replace(id_column=id_column, session_column=session_column)
 
@@ -361,7 +361,7 @@ def _read_plain(
         row = _sort_columns(path, [], pd.DataFrame(table, dtype=object), atlas, side)
         best: dict[str, str | float | None] = dict.fromkeys(row.strangers)
         # the measure's own columns count most
-        for word in ("", *map(str.lower, measure.words[::-1])):
+        for word in ("", *map(str.lower, measure.head_measures[::-1])):
             known = {i: v[0] for (said, i), v in row.values.items() if said == word}
             best |= {atlas.names[i]: value for i, value in known.items()}
         return list(best), list(best.values())
