@@ -21,7 +21,7 @@ from brainlsap.arrays import (
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import read_connectome, settle_negative
-from brainlsap.data.covariates import CODES, KEY_COLUMNS, find_faults
+from brainlsap.data.covariates import KEY_COLUMNS, MISSING_CODES, find_faults
 from brainlsap.data.find_files import bare_id
 from brainlsap.data.id_columns import (
     are_yes_no,
@@ -672,7 +672,7 @@ def find_value_codes(
     """Say which features hold a code for what is missing, such as 9999."""
     faults = list[str]()
     for name, values in zip(names, np.moveaxis(X, -1, 0), strict=True):
-        is_code, known = np.isin(values, CODES), ~np.isnan(values)
+        is_code, known = np.isin(values, MISSING_CODES), ~np.isnan(values)
         if is_code.any() and (known & ~is_code).any():
             # a few scans in another unit may not hide a code
             low, high = np.nanpercentile(values[~is_code], (5, 95))

@@ -25,7 +25,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.connectomes import is_matrix
-from brainlsap.data.covariates import COVARIATES, SCALES, kind_of
+from brainlsap.data.covariates import COVARIATES, SCALE_KINDS, kind_of
 from brainlsap.data.find_files import (
     Scan,
     ScanName,
@@ -649,7 +649,7 @@ class FeatureSources:
             words = {word for its_table, word in chosen.values() if its_table is table}
             is_unnamed = not words.isdisjoint({"", "suvr"} - {name})
             self._check_tracers(measure, table, in_cohort, is_unnamed)
-            heads = [head for head in table.facts if kind_of(head) in SCALES]
+            heads = [head for head in table.facts if kind_of(head) in SCALE_KINDS]
             for head in dict.fromkeys([*heads, *find_tracer_columns(table.facts)]):
                 column = table.facts[head].to_numpy()
                 known_values = [column[known[0]] if known else None for known in rows]

@@ -17,7 +17,7 @@ from brainlsap.data.cohort import NOT_GIVEN
 from brainlsap.data.covariates import (
     COVARIATES,
     KEY_COLUMNS,
-    SCALES,
+    SCALE_KINDS,
     acquisition_kind,
     group_names,
     has_groups,
@@ -64,7 +64,7 @@ CHECKS = {
 }
 
 # What is asked how well it tells the label alone; without the first three it is said.
-ALONE = ("age", "sex", "site", "scanner", "phase", "head size", "motion", *SCALES)
+ALONE = ("age", "sex", "site", "scanner", "phase", "head size", "motion", *SCALE_KINDS)
 LITTLE = "Classes differ in it, but it tells them by less than 0.05 above chance."
 TAKEN = "What classes differ in alongside went with it: compare with a run without."
 HELD = "What it tells alone cannot be used here: its values were held out."
@@ -284,7 +284,7 @@ def _several_scales(cohort: Cohort, taken_out: set[str]) -> Iterator[tuple[str, 
     """Name columns by whose values features may be on several scales."""
     for column, kind in _covariates(cohort).items():
         values = cohort.table[column].dropna().astype(str)
-        if kind not in SCALES or values.nunique() < 2:
+        if kind not in SCALE_KINDS or values.nunique() < 2:
             continue
         counts = values.value_counts().items()
         told = listed((f"{value} ({count(n, 'scan')})" for value, n in counts), 5)
