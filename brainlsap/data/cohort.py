@@ -36,9 +36,9 @@ from brainlsap.data.participants import (
     refuse_continuous,
 )
 from brainlsap.data.tables import (
-    MISSING,
+    MISSING_CELLS,
     PEOPLE_COLUMNS,
-    find_column,
+    find_head,
     group_faults,
     is_formula_error,
     is_missing_word,
@@ -315,7 +315,7 @@ class Cohort:
             raise ParameterError(f"groups= must be people, as {person}; got {scan}.")
         keys = (scans, people, sessions, text)
         columns = dict(zip(KEY_COLUMNS, keys, strict=True))
-        if head := find_column(facts, [label_name]):
+        if head := find_head(facts, [label_name]):
             same = _as_text(facts[head])
             rows = [i for i in range(n_scans) if same[i] != text[i]]
             if rows and {*same} & {*text}:
@@ -544,7 +544,8 @@ def _as_text(values: Sequence[Any] | pd.Series) -> list[str]:
     """Return words without blanks around them, empty where missing."""
     words = ["" if pd.isna(one) else str(one).strip() for one in values]
     return [
-        "" if one.lower() in MISSING or is_formula_error(one) else one for one in words
+        "" if one.lower() in MISSING_CELLS or is_formula_error(one) else one
+        for one in words
     ]
 
 
@@ -556,7 +557,7 @@ def _person_column(
     Raise, where it is needed, if it is not clear which that is, or whether one is.
     """
     if any(np.shape(values) != (len(labels),) for values in facts.values()):
-        return find_column(facts, PEOPLE_COLUMNS)  # refused by its length
+        return find_head(facts, PEOPLE_COLUMNS)  # refused by its length
     heads = {str(head): head for head in facts}
     columns = {head: to_cells(facts[heads[head]]) for head in heads}
     choice = choose_person_column(columns)

@@ -12,7 +12,7 @@ from brainlsap.atlas import Atlas
 from brainlsap.data.connectomes import FORMATS
 from brainlsap.data.find_files import Scan, parse_scan_name
 from brainlsap.data.row_order import find_names
-from brainlsap.data.tables import ID_COLUMNS, find_column, read_lines
+from brainlsap.data.tables import ID_COLUMNS, find_head, read_lines
 from brainlsap.exceptions import CohortError, FileFormatError, reading
 
 # Names of lists of ids, one a line; a table of people may have such a name, too.
@@ -62,7 +62,7 @@ def read_stack(
         lines = [line.strip() for line in read_lines(file)] if file.is_file() else []
         if lines and not re.search(r"[\t,;]", lines[0]):
             ids, origin = lines, file.name
-            ids = ids if find_column(ids[:1], ID_COLUMNS) is None else ids[1:]
+            ids = ids if find_head(ids[:1], ID_COLUMNS) is None else ids[1:]
             break
     if len(ids) != len(found) or not all(ids):
         raise FileFormatError(

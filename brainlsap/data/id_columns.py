@@ -13,10 +13,10 @@ from typing import NamedTuple
 from brainlsap.data.covariates import COVARIATES, kind_of
 from brainlsap.data.tables import (
     FREESURFER_HEAD,
-    MISSING,
+    MISSING_CELLS,
     PEOPLE_COLUMNS,
     SESSION_COLUMNS,
-    find_column,
+    find_head,
     letters_of,
     listed,
 )
@@ -103,13 +103,13 @@ def find_chosen(heads: Iterable[str], chosen: Sequence[str]) -> str | None:
     """Return the first chosen head: as it is written, else by its letters."""
     heads = list(heads)
     exact = next((head for head in chosen if head in heads), None)
-    return exact if exact is not None else find_column(heads, chosen)
+    return exact if exact is not None else find_head(heads, chosen)
 
 
 def find_session_column(heads: Iterable[str]) -> str | None:
     """Return the head of the visits, None where there is none."""
     heads = list(heads)
-    known = find_column(heads, SESSION_COLUMNS)
+    known = find_head(heads, SESSION_COLUMNS)
     return known or next((one for one in heads if _is_of(one, _VISIT_WORDS)), None)
 
 
@@ -379,7 +379,9 @@ def find_exchanged_ids(
 def to_cells(values: Iterable[object]) -> list[str | None]:
     """Return values of any kind as the cells of a table, None where missing."""
     texts = [str(value).strip() for value in values]
-    return [None if text.lower() in MISSING | {"<na>"} else text for text in texts]
+    return [
+        None if text.lower() in MISSING_CELLS | {"<na>"} else text for text in texts
+    ]
 
 
 def _words(head: str) -> list[str]:
@@ -405,8 +407,8 @@ def _is_unknown(head: str, columns: Mapping[str, Cells]) -> bool:
     """Return whether a column could hold ids under a head that is not known."""
     is_known = bool({*_words(head)} & {*_OTHER_WORDS}) or kind_of(head) in COVARIATES
     is_known |= is_index_head(head) or _is_of(head, (*_PERSON_WORDS, *_VISIT_WORDS))
-    is_known |= find_column([head], (*PEOPLE_COLUMNS, *_SCAN_HEADS)) is not None
-    is_known |= find_column([head], SESSION_COLUMNS) is not None
+    is_known |= find_head([head], (*PEOPLE_COLUMNS, *_SCAN_HEADS)) is not None
+    is_known |= find_head([head], SESSION_COLUMNS) is not None
     if is_known or not look_like_ids(columns[head]):
         return False
     # people have one sex

@@ -53,7 +53,7 @@ from brainlsap.data.tables import (
     PEOPLE_COLUMNS,
     SESSION_COLUMNS,
     SIDE_COLUMNS,
-    find_column,
+    find_head,
     find_region_column,
     listed,
     parse_numbers,
@@ -143,7 +143,7 @@ class ScanTable(NamedTuple):
 
     def has(self, label: str | None) -> bool:
         """Return whether a column of facts is a label, in any case."""
-        return label is None or find_column(self.facts, [label.lower()]) is not None
+        return label is None or find_head(self.facts, [label.lower()]) is not None
 
 
 def read_sheets(
@@ -324,7 +324,7 @@ def read_region_values(
     if path.name.endswith("gtm.stats.dat"):
         names, cells = read_gtm_stats(path, reference)
         notes = (divided if reference else "PET: values as mri_gtmpvc scaled them",)
-    elif all(find_column(table := read_columns(path), edge) for edge in _EDGES):
+    elif all(find_head(table := read_columns(path), edge) for edge in _EDGES):
         names, cells = average_frames(path, pd.DataFrame(table), frames, reference)
         names = [_split_head(head, atlas)[1] for head in names]
         notes = (divided,)
@@ -365,12 +365,12 @@ def _read_plain(
             known = {i: v[0] for (said, i), v in row.values.items() if said == word}
             best |= {atlas.names[i]: value for i, value in known.items()}
         return list(best), list(best.values())
-    column = find_column(table, measure.columns)
+    column = find_head(table, measure.columns)
     if name_column is None or column is None:
         wanted = NAME_COLUMNS if name_column is None else measure.columns
         told = f"{', '.join(wanted)}; found {', '.join(table)}"
         raise FileFormatError(f"{path}: no column headed {told}.")
-    for head in [one for one in table if find_column([one], _SCAN_COLUMNS)]:
+    for head in [one for one in table if find_head([one], _SCAN_COLUMNS)]:
         said = [*dict.fromkeys(cell for cell in table[head] if cell)]
         if len(said) > 1:  # a second visit could pass for the other side
             raise FileFormatError(
@@ -404,7 +404,7 @@ def _add_sides(
         row for row, name in enumerate(names) if is_bare[row] and counts[name] == 2
     ]
     found = {h: [find_side(cell or "") for cell in columns[h]] for h in columns}
-    known = [head for head in columns if find_column([head], SIDE_COLUMNS)]
+    known = [head for head in columns if find_head([head], SIDE_COLUMNS)]
     for head in known:
         unread = [
             repr(cell)
@@ -635,7 +635,7 @@ def _mean_of_frames(
     path: Path, table: pd.DataFrame, frames: tuple[float, float] | None
 ) -> tuple[list[str], np.ndarray]:
     """Return the regions of a time series, and their means over a window."""
-    edges = [find_column(table, words) for words in _EDGES]
+    edges = [find_head(table, words) for words in _EDGES]
     if None in edges:
         raise FileFormatError(f"{path}: no columns of starts and ends of frames.")
     # a head may be empty: such a column counts the rows
