@@ -211,7 +211,7 @@ def test_files_refused(tmp_path):
         read_table(tmp_path)
     (tmp_path / "latin.csv").write_bytes(b"name\nK\xf6ln\n")
     with pytest.raises(
-        FileFormatError, match=r"is no text in UTF-8 .* Save a table as that"
+        FileFormatError, match=r"is not text in UTF-8 .* Save a table as that"
     ):
         read_table(tmp_path / "latin.csv")
 
