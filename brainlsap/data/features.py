@@ -451,7 +451,7 @@ class FeatureSources:
         near = get_close_matches(lower, {*held, *KNOWN_MEASURES} - {feature}, 1)
         where += "".join(f"; did you mean {name!r}?" for name in near)
         where += f"; tables there: {listed(held, 8)}" if held else ""
-        unknown = [table.holds(self.atlas) for table in self.tables]
+        unknown = [table.describe_mismatch(self.atlas) for table in self.tables]
         if measure.in_stats and self.files.subjects:
             whose = listed(self.files.subjects, 3), listed((s.name for s in scans), 3)
             told = "FreeSurfer subjects {}, as scans are {}: write the ids alike"
@@ -660,7 +660,9 @@ class FeatureSources:
                     values[:, place] = table.values[word, place][first]
             notes += [f"{table.path.name}: {note}" for note in table.notes]
             known_heads = {*self.known, *self.origins}
-            out = [h for h in (*table.facts, *table.outside) if h not in known_heads]
+            out = [
+                h for h in (*table.facts, *table.excluded_heads) if h not in known_heads
+            ]
             if out:
                 what = f"left out, no regions of {atlas.name}"
                 notes.append(f"{table.path.name}: {what}: {listed(out, 5)}")
@@ -676,7 +678,9 @@ class FeatureSources:
                 "FreeSurfer runs; they are never mixed. Keep one kind"
             )
         paths = ", ".join(str(table.path) for table in tables)
-        unknown = unknown_names([n for one in tables for n in one.strangers], atlas)
+        unknown = unknown_names(
+            [n for one in tables for n in one.unmatched_names], atlas
+        )
         try:
             check_structures(places, atlas, paths)
             if unknown and not atlas.cortex[places].any():
