@@ -297,13 +297,13 @@ def open_study(
     if not tables:
         # tables of features need not be where people are
         is_there = any(one.has(label) for one in sources.tables)
-        every = sources if is_there else replace(sources, given=None)
+        every = sources if is_there else replace(sources, table_paths=None)
         sheets, tables = every.tables, [every.people_table(label)]
         sources.files = StudyFiles(folder, tables[0].names, **places)
     sources.people = tables[0]
     _check_chosen(sources)
     (path, names, facts, *_), files = tables[0], sources.files
-    sources.known = {*facts}
+    sources.people_heads = {*facts}
     known, doubled = read_people(path, names, facts)
     study = list_scans(known, sources, label, path.name, classes, scans)
     study.faults[:0] = doubled
