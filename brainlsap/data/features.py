@@ -490,27 +490,26 @@ class FeatureSources:
         A scan without a table has a fault instead.
         """
         feature = measure.name
-        paths = list[Source | None]()
+        sources_or_none = list[Source | None]()
         for scan in scans:
             try:
-                paths.append(self.files.regions(scan, feature, self.atlas))
+                sources_or_none.append(self.files.regions(scan, feature, self.atlas))
             except CohortError as error:
-                paths.append(f"{scan.name}: {error}")
-        if not any(paths):
+                sources_or_none.append(f"{scan.name}: {error}")
+        if not any(sources_or_none):
             return [], []
         expected = self.files.patterns.get(feature, measure.expected_files)
         sources = list[Source]()
-        for scan, path in zip(scans, paths, strict=True):
-            if path:
-                sources.append(path)
+        for scan, source in zip(scans, sources_or_none, strict=True):
+            if source:
+                sources.append(source)
                 continue
             fault = (
                 f"{scan.name}: no table of regions for {feature}; expected a file "
                 f"{expected}: {ADD_IT}"
             )
-            sources.append(
-                "; not used: ".join([fault, *_other_tracers(feature, [scan])])
-            )
+            other_tracers = _other_tracers(feature, [scan])
+            sources.append("; not used: ".join([fault, *other_tracers]))
         notes = [f"{feature}: read from a table of regions for every scan"]
         for head, entity in _SCALE_ENTITIES.items():
             pattern = re.compile(f"(?:^|[_/]){entity}-([^_./]+)")
@@ -774,9 +773,8 @@ class FeatureSources:
             self.atlas.names[i] for i in columns if np.isnan(values[:, i]).all()
         ]
         if unmeasured_regions:
-            notes.append(
-                f"{measure.name}: not measured in any scan: {listed(unmeasured_regions, 5)}"
-            )
+            region_list = listed(unmeasured_regions, 5)
+            notes.append(f"{measure.name}: not measured in any scan: {region_list}")
         _check_one_kind_of_run(tables, table_names)
         self._check_regions(columns, tables)
         notes += self._check_unnamed(columns, measure, values, table_names)

@@ -308,7 +308,9 @@ def _sort_columns(
     numbers = parse_numbers(path, table[region_heads]).T
     columns = dict(zip(region_heads, numbers, strict=True))
     values: dict[tuple[str, int], np.ndarray] = {}
-    conflicts, spare_heads, zero_regions = list[str](), list[str](), list[str]()
+    conflicts = list[str]()
+    spare_heads = list[str]()
+    zero_regions = list[str]()
     for (measure, region_index), heads in sorted_heads.by_region.items():
         region = atlas.names[region_index]
         # Numbered copies that are 0 everywhere do not count.
