@@ -10,7 +10,7 @@ from joblib import hash as hash_of
 
 from brainlsap.data import Cohort, quality_table
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.covariates import STAGES
+from brainlsap.data.covariates import STAGE_OF_WORD
 from brainlsap.data.participants import find_absent
 from brainlsap.evaluation import (
     Evaluation,
@@ -230,8 +230,10 @@ def _merged_stages(
     """
     found = {}
     for new, old in merged.items():
-        stages = {STAGES[one.lower()] for one in old}
-        found[new] = [one for one in classes if STAGES.get(one.lower()) in stages]
+        stages = {STAGE_OF_WORD[one.lower()] for one in old}
+        found[new] = [
+            one for one in classes if STAGE_OF_WORD.get(one.lower()) in stages
+        ]
     return {new: some for new, some in found.items() if some} or merged
 
 

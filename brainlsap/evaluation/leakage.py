@@ -18,7 +18,7 @@ from brainlsap.data.cohort import NOT_GIVEN
 from brainlsap.data.covariates import (
     COVARIATES,
     KEY_COLUMNS,
-    SCALES,
+    SCALE_KINDS,
     acquisition_kind,
     group_names,
     has_groups,
@@ -152,7 +152,7 @@ EXPECTED_COVARIATES = ("age", "sex", "site")
 TESTED_COVARIATES = (
     *EXPECTED_COVARIATES,
     *("scanner", "phase", "head size", "motion"),
-    *SCALES,
+    *SCALE_KINDS,
 )
 
 # Names of scores by which dementia is staged, and of the label itself.
@@ -511,7 +511,7 @@ def _find_several_scales(
     for column, kind in _kinds_of_covariates(cohort).items():
         values = cohort.table[column].dropna().astype(str)
         n_values = values.nunique()
-        if kind not in SCALES or n_values < 2:
+        if kind not in SCALE_KINDS or n_values < 2:
             continue
         value_texts = (
             f"{value} ({count(n_scans, 'scan')})"
