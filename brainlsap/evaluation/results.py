@@ -39,7 +39,7 @@ TSV: dict[str, Any] = {"sep": "\t", "lineterminator": "\n"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CohortSummary:
-    """What an evaluation keeps of a cohort: everything but the arrays.
+    """Everything that an evaluation stores of a cohort, without its arrays.
 
     Parameters
     ----------
@@ -48,17 +48,15 @@ class CohortSummary:
     classes : tuple of str
         The labels.
     classes_ordered : bool
-        Whether their order is one of stages.
+        Whether they are stages in this order.
     label_name, atlas_name : str
-        What was predicted; which regions.
+        Name of the label, and of the atlas.
     region_names : tuple of str
         Of length n_rois.
     measured : bool array of shape (n_rois,)
         Whether any scan has any feature of a region.
-    feature_names, notes : tuple of str
-        As of the cohort.
-    provenance : dict
-        As of the cohort.
+    feature_names, notes, provenance
+        Those of the cohort.
     truth : DataFrame or None
         Planted regions of a simulated cohort.
     data_hash : str
@@ -70,9 +68,9 @@ class CohortSummary:
         adjustment raises the variance of the mean, and of its difference from the
         first class.
     regions : DataFrame or None
-        As of the atlas: what figures know of regions that no atlas on disk has.
+        Those of the atlas, for figures of an atlas that is not on this disk.
     atlas_folder : str or None
-        Where the surfaces of the atlas were.
+        Folder of the atlas, with its surfaces.
     """
 
     table: pd.DataFrame
@@ -195,9 +193,9 @@ class Evaluation:
     ----------
     predictions : DataFrame
         Every out-of-fold prediction: model, repeat, fold (both from 1), scan,
-        participant, truth, predicted; then `p_` and the name of each class, NaN for
-        models that give no probabilities, and `d_` with the decision values of those
-        that give these. A fit that failed has no rows.
+        participant, truth, predicted; then columns `p_<class>` with probabilities and
+        `d_<class>` with decision values, NaN for models that do not give them. A failed
+        fit has no rows.
     scales : DataFrame
         model, repeat, fold, start ("mean", "1", "2" ...; "low" and "high": the 95%
         interval), share (of the training: 1 is the end; 0, 0.25, 0.5 and 0.75 for
@@ -205,17 +203,17 @@ class Evaluation:
     fits : DataFrame
         model, role ("model", "baseline", "control"), repeat, fold, n_train, n_test
         (scans), n_train_people, seconds_fit (nested ridges share theirs),
-        seconds_predict, epochs, failed (why, "" where it did not), settings, warnings
-        and report (JSON).
+        seconds_predict, epochs, failed (the reason, or ""), settings, warnings and
+        report (JSON).
     cohort : CohortSummary
-        Whom it is about.
+        The scans, people and regions.
     settings : dict
-        Everything that changes a number, as JSON takes it.
+        Everything that changes a number, in types of JSON.
     audit : DataFrame, optional
         Of :func:`audit`.
     ranking : DataFrame, optional
-        Of :func:`rank_regions`, of the one model that its column `model` names: the
-        ridge with a scale per region where it was run, whatever models come first.
+        Of :func:`rank_regions`, by the model in its column `model`: the ridge with a
+        scale per region where it was run, else the first model with scales.
         `rank_regions(evaluation, name)` ranks by another.
 
     Examples
@@ -294,7 +292,7 @@ class Evaluation:
         return self.fits[[*keys, "n_test"]].merge(scores, "left", keys)
 
     def as_predictions(self, rows: pd.DataFrame) -> Predictions:
-        """Return rows of the table of predictions as arrays."""
+        """Return rows of the table of predictions as arrays, classes as codes."""
         classes = pd.Index(self.cohort.classes)
         probability = _columns_or_none(rows, [f"p_{name}" for name in classes])
         decision = _columns_or_none(rows, [f"d_{name}" for name in classes])
@@ -376,7 +374,7 @@ class Evaluation:
         Parameters
         ----------
         folder : str or Path
-            New, empty, or holding an evaluation, which is replaced. Names people.
+            New, empty, or with an evaluation, which is replaced. The files name people.
 
         Returns
         -------
@@ -413,7 +411,7 @@ class Evaluation:
         Parameters
         ----------
         folder : str or Path
-            Of the evaluation.
+            Folder that :meth:`save` wrote.
 
         Returns
         -------
@@ -422,7 +420,7 @@ class Evaluation:
         Raises
         ------
         FileFormatError
-            Where a file is missing or holds something else.
+            Where a file is missing or unreadable.
         """
         folder = Path(folder)
         try:
