@@ -26,8 +26,8 @@ from brainlsap.data.id_columns import ChosenColumns, find_chosen
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.participants import ScanList, list_scans, people_files, read_people
+from brainlsap.data.region_lists import read_names
 from brainlsap.data.region_tables import ScanTable, read_sheets
-from brainlsap.data.row_order import read_names
 from brainlsap.data.tables import ADD_IT, group_faults, listed
 from brainlsap.exceptions import (
     BrainlsapError,

@@ -12,8 +12,9 @@ from scipy.ndimage import find_objects
 
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import as_text, split_name
-from brainlsap.data.connectomes import MOST_ABSENT
-from brainlsap.data.row_order import fitting_orders, read_labels, row_orders
+from brainlsap.data.connectomes import MAX_ABSENT_REGIONS
+from brainlsap.data.region_lists import read_labels
+from brainlsap.data.row_order import fitting_orders, row_orders
 from brainlsap.data.tables import listed
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.images.volumes import read_volume
@@ -108,7 +109,7 @@ def read_label_image(
     except RegionNameError as error:
         raise RegionNameError(f"{path}: {error}") from error
     absent = [atlas.names[i] for i in np.flatnonzero(rows < 0)]
-    if len(absent) > MOST_ABSENT:
+    if len(absent) > MAX_ABSENT_REGIONS:
         raise RegionNameError(
             f"{path}: {len(absent)} of the {len(atlas)} regions of {atlas.name} have "
             f"no voxel: {listed(absent, 5)}. Choose another atlas, or give labels=."
@@ -220,10 +221,10 @@ def known_labels(
         return {n: known[n] for n in present}, "labels read as FreeSurfer's numbers"
     # an atlas of an image has the numbers of that, and no others
     has_image = atlas.folder and (atlas.folder / "parcellation.nii.gz").is_file()
-    for tool, ordered, note, _ in () if has_image else row_orders(atlas):
+    for tool, ordered, description, _ in () if has_image else row_orders(atlas):
         names = dict(enumerate(ordered, start=1))
         if tool in ("atlas", "mrtrix") and list(present) == list(names):
-            return names, f"{_IN_ORDER}{note.removeprefix('read in the order of')}"
+            return names, f"{_IN_ORDER}{description.removeprefix('in the order of')}"
     return None
 
 
