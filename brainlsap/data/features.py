@@ -30,7 +30,7 @@ from brainlsap.data.find_files import (
     Scan,
     ScanName,
     StudyFiles,
-    choose_one,
+    ambiguity_message,
 )
 from brainlsap.data.id_columns import (
     NO_CHOICE,
@@ -333,7 +333,9 @@ class FeatureSources:
         """Tables of many scans: those given, or those in the study's folders."""
         others = (TRUTH_FILE, *IMPORT_FILES)
         found, paths = [], [p for p in self.files.tables if p.name not in others]
-        for path in paths if self.given is None else map(self.files.inside, self.given):
+        for path in (
+            paths if self.given is None else map(self.files.resolve_path, self.given)
+        ):
             try:
                 sheets, errors = read_sheets(path, self.atlas, self.chosen)
                 found += sheets
@@ -434,7 +436,7 @@ class FeatureSources:
             return found, notes
         if self.given is None:
             if feature in self.files.patterns:
-                raise CohortError(self.files.fits_nothing(feature, scans))
+                raise CohortError(self.files.unmatched_pattern_message(feature, scans))
             subjects = [scan.entries(self.files.subjects) for scan in scans]
             if measure.in_stats and any(subjects):
                 return self._runs(scans, subjects)
@@ -491,7 +493,7 @@ class FeatureSources:
             fault += f"{there}: {ADD_IT}"
             if own:
                 told = f"{len(own)} FreeSurfer subjects could be it"
-                fault = choose_one(told, "freesurfer", own)
+                fault = ambiguity_message(told, "freesurfer", own)
             chosen.append(f"{scan.name}: {fault}")
         return chosen, [f"FreeSurfer: stats of {kind} runs"]
 

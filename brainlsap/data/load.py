@@ -189,7 +189,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
 
     # the arrays, scan by scan
     if isinstance(labels, str | Path):
-        labels = read_names(sources.files.inside(labels))
+        labels = read_names(sources.files.resolve_path(labels))
     how: dict[str, Any] = {"row_order": row_order, "measure": measure}
     how |= {"labels": labels, "symmetrize": symmetrize, "negative": negative}
     n_rois, stack = len(atlas.names), None
@@ -197,7 +197,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     try:
         source = connectome
         if isinstance(source, str | Path) and source != NO_CONNECTOME:
-            source = sources.files.inside(source)
+            source = sources.files.resolve_path(source)
             keys = [scan.key for scan in study.scans]
             stack = read_stack(source, atlas, keys, labels, row_order)
         if isinstance(source, str):
@@ -319,8 +319,8 @@ def open_study(
         for s in sheets
         if not (s is tables[0] or s.values or s.facts.empty or s.has(label))
     )
-    if files.longer:
-        subjects = [f"{own} ({name})" for name, own in files.longer.items()]
+    if files.subject_aliases:
+        subjects = [f"{own} ({name})" for name, own in files.subject_aliases.items()]
         text = "FreeSurfer: longer names taken for files or folders of"
         study.note_names(text, subjects, 3)
     people_there = {person for person, _ in files.files} | {*files.subjects}
@@ -408,7 +408,7 @@ def _read_connectomes(
         )
         told += "training people"
         study.faults[n_before:] = [
-            files.fits_nothing("connectome", scans) if given else told
+            files.unmatched_pattern_message("connectome", scans) if given else told
         ]
     return W
 
