@@ -18,8 +18,8 @@ import pandas as pd
 from measuring import SHARED
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.order_check import OrderCheck, _is_mirror_image
-from brainlsap.data.row_order import RowNames, RowOrder, fitting_orders, region_rows
+from brainlsap.data.order_check import OrderCheck, is_mirror_image
+from brainlsap.data.row_order import RowNames, RowOrder, fitting_orders, regions_of_rows
 
 BNU1 = "bnu1_connectomes/BNU_1_track_proba_csd_aparc68+subcort.npz"
 CALLOSA = (3, 38)
@@ -63,7 +63,7 @@ def read_matrices() -> dict[str, np.ndarray]:
 
 def write_in_order(matrix: np.ndarray, order: RowOrder, atlas: Atlas) -> np.ndarray:
     """Return a matrix of the atlas as a tool with this order would write it."""
-    regions = region_rows(atlas, order.names)
+    regions = regions_of_rows(atlas, order.names)
     n_parts = pd.Series(regions).value_counts()
     spread = np.zeros((len(regions), len(atlas)))
     for row, region in enumerate(regions):
@@ -85,7 +85,7 @@ def count_verdicts(matrices: np.ndarray, atlas: Atlas, n_rows: int) -> pd.DataFr
                 check.add(write_in_order(matrix, true, atlas), rows, Path("matrix"))
                 n_refused += bool(check.refusals())
             mark = "*" if true == taken else ""
-            mirror = true != taken and _is_mirror_image(taken, as_names(true), atlas)
+            mirror = true != taken and is_mirror_image(taken, as_names(true), atlas)
             table.loc[true.tool, taken.tool] = f"{n_refused}{mark or '=' * mirror}"
     return table
 

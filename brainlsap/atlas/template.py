@@ -1,9 +1,10 @@
 """A template connectome for any atlas with surfaces: one published group average.
 
-The ENIGMA Toolbox's structural connectome of young adults (Human Connectome Project) on
-Schaefer's 400 parcels and 14 structures lies beside that atlas. For another atlas its
-weights are moved from parcel to region by the share of vertices that they have in
-common. It says which regions are usually connected, and nothing about anybody.
+The template is the ENIGMA Toolbox's structural connectome of young adults (Human
+Connectome Project) on Schaefer's 400 parcels and 14 structures, stored with that atlas.
+For another atlas, the weights of each parcel are distributed over the regions by the
+share of its vertices in each region. The template shows which regions are usually
+connected; it holds no data of single participants.
 """
 
 from functools import lru_cache
@@ -14,8 +15,8 @@ import pandas as pd
 from brainlsap.atlas.atlas import Atlas, load_atlas
 from brainlsap.exceptions import BrainlsapError
 
-_SOURCE = "schaefer400"
-_FILE = "template_connectome.csv.gz"
+_TEMPLATE_ATLAS = "schaefer400"
+_TEMPLATE_FILE = "template_connectome.csv.gz"
 
 
 @lru_cache(maxsize=16)
@@ -25,47 +26,52 @@ def template_connectome(atlas: Atlas) -> np.ndarray | None:
     Parameters
     ----------
     atlas : Atlas
-        With surfaces (fsaverage5), or only deep structures are known.
+        Atlas with surfaces on fsaverage5.
 
     Returns
     -------
     array of shape (n_rois, n_rois) or None
-        Arbitrary unit; NaN for regions that the template does not have. None for an
+        In arbitrary units; NaN for regions that the template does not have. None for an
         atlas without surfaces.
     """
-    source = load_atlas(_SOURCE)
-    overlap = _share_parcels(source, atlas)
-    if overlap is None or source.folder is None:
+    template_atlas = load_atlas(_TEMPLATE_ATLAS)
+    parcel_shares = _share_parcels(template_atlas, atlas)
+    if parcel_shares is None or template_atlas.folder is None:
         return None
-    table = pd.read_csv(source.folder / _FILE, index_col=0)
-    log_weights = table.to_numpy() / 100  # written as whole hundredths
+    table = pd.read_csv(template_atlas.folder / _TEMPLATE_FILE, index_col=0)
+    log_weights = table.to_numpy() / 100  # stored in hundredths
     weights = np.where(log_weights != 0, np.exp(log_weights), 0)
-    template = overlap @ weights @ overlap.T
-    is_absent = ~overlap.any(axis=1)
+    template = parcel_shares @ weights @ parcel_shares.T
+    is_absent = ~parcel_shares.any(axis=1)
     template[is_absent] = np.nan
     template[:, is_absent] = np.nan
     template.flags.writeable = False
     return template
 
 
-def _share_parcels(source: Atlas, atlas: Atlas) -> np.ndarray | None:
-    """Return the share of each source parcel (columns) that lies in each region."""
+def _share_parcels(template_atlas: Atlas, atlas: Atlas) -> np.ndarray | None:
+    """Return the share of each template parcel that lies in each region.
+
+    An array of shape (n_rois, n_parcels), or None for an atlas without surfaces on
+    fsaverage5. Deep structures are matched by name.
+    """
     if not atlas.has_surfaces:
         return None
-    overlap = np.zeros((len(atlas), len(source)))
+    parcel_shares = np.zeros((len(atlas), len(template_atlas)))
     for hemisphere in "LR":
         try:
-            region = atlas.vertex_labels(hemisphere)
-        except BrainlsapError:  # of another mesh, or names that do not fit
+            region_of_vertex = atlas.vertex_labels(hemisphere)
+        except BrainlsapError:  # another surface, or names that are not of the atlas
             return None
-        parcel = source.vertex_labels(hemisphere)
-        if region.shape != parcel.shape:
+        parcel_of_vertex = template_atlas.vertex_labels(hemisphere)
+        if region_of_vertex.shape != parcel_of_vertex.shape:
             return None
-        is_labelled = (region >= 0) & (parcel >= 0)
-        np.add.at(overlap, (region[is_labelled], parcel[is_labelled]), 1)
-    overlap /= np.maximum(overlap.sum(axis=0), 1)
-    for row in np.flatnonzero(~atlas.cortex):
-        structure = source.find(atlas.names[row])
-        if structure is not None and not source.cortex[structure]:
-            overlap[row, structure] = 1
-    return overlap
+        is_labelled = (region_of_vertex >= 0) & (parcel_of_vertex >= 0)
+        vertices = region_of_vertex[is_labelled], parcel_of_vertex[is_labelled]
+        np.add.at(parcel_shares, vertices, 1)
+    parcel_shares /= np.maximum(parcel_shares.sum(axis=0), 1)
+    for region in np.flatnonzero(~atlas.cortex):
+        structure = template_atlas.find(atlas.names[region])
+        if structure is not None and not template_atlas.cortex[structure]:
+            parcel_shares[region, structure] = 1
+    return parcel_shares

@@ -20,7 +20,7 @@ from brainlsap.arrays import (
 )
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_counts
-from brainlsap.data.connectomes import read_connectome, settle_negative
+from brainlsap.data.connectomes import read_connectome, treat_negative_weights
 from brainlsap.data.covariates import KEY_COLUMNS, MISSING_CODES, find_faults
 from brainlsap.data.find_files import bare_id
 from brainlsap.data.id_columns import (
@@ -243,7 +243,7 @@ class Cohort:
         else:
             W = _as_numbers("connectomes", frames)
             check_arrays(W, atlas)
-            W, notes = settle_negative(W, negative)
+            W, notes = treat_negative_weights(W, negative)
         names = [feature_names] if isinstance(feature_names, str) else feature_names
         tables: dict[str, Any] = {"features": features}
         if isinstance(features, Mapping):

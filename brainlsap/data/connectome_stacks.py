@@ -1,4 +1,4 @@
-"""One file with the connectomes of many scans, found by person and visit."""
+"""Read one file with the connectomes of many scans, found by participant and visit."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,44 +13,47 @@ from brainlsap.atlas.region_names import are_counts, is_outside
 from brainlsap.data.connectomes import FORMATS, NameList
 from brainlsap.data.find_files import Scan, parse_scan_name
 from brainlsap.data.order_check import OrderCheck
-from brainlsap.data.row_order import (
-    TRUST_NAMES,
-    are_numbers,
-    find_names,
-    region_rows,
-)
+from brainlsap.data.region_lists import are_numbers
+from brainlsap.data.row_order import UNCHECKED_NAMES, name_rows, regions_of_rows
 from brainlsap.data.tables import ID_COLUMNS, find_head, read_lines
 from brainlsap.exceptions import CohortError, FileFormatError, reading
 
-# Names of lists of ids, one a line; a table of people may have such a name, too.
-_LISTS = ("ids.txt", "subjects.txt", "subject_ids.txt", "subject_list.txt")
-# Keys of lists whose numbers are ids although they only count.
-_SAYS_ID = re.compile(
+# Names of lists of ids, one a line. A table of participants may have such a name, too.
+_ID_LISTS = ("ids.txt", "subjects.txt", "subject_ids.txt", "subject_list.txt")
+# Keys by which a list holds ids even if its numbers only count.
+_ID_KEY = re.compile(
     r"(^|[-_. ])(ids?|subj(ects?)?|participants?|subjects?_?ids?|pat(ients?)?|eids?)"
     r"($|[-_. ])",
     re.IGNORECASE,
 )
-# Smallest share of ids that are the study's, or of its people that are among them.
-_MOSTLY = 0.5
+# Minimum share of the ids that are of the study, or of its participants with an id.
+_MIN_ID_SHARE = 0.5
+# Minimum share of the names in a list that are regions.
+_MIN_REGION_SHARE = 0.5
+
+MatrixIndex = dict[str, dict[str, list[np.ndarray]]]
+"""Matrices by participant and visit."""
 
 
 class ConnectomeStack(NamedTuple):
-    """Matrices of many scans by person and visit, and the names of their rows."""
+    """Matrices of many scans by participant and visit, and the names of their rows."""
 
     path: Path
-    matrices: dict[str, dict[str, list[np.ndarray]]]
+    matrices: MatrixIndex
     names: tuple[str, ...]
     notes: tuple[str, ...]
 
     def connectome(self, scan: Scan, _: Atlas) -> pd.DataFrame | None:
         """Return the matrix of a scan with its names, None where there is none."""
-        found = scan.entries(self.matrices)
-        if len(found) > 1:
+        matrices = scan.entries(self.matrices)
+        if not matrices:
+            return None
+        if len(matrices) > 1:
             raise CohortError(
-                f"{self.path.name} has {len(found)} connectomes of it; expected one, "
-                "under an id with its visit, such as sub-01_ses-M00"
+                f"{self.path.name} has {len(matrices)} connectomes of it; expected "
+                "one, under an id with its visit, for example sub-01_ses-M00"
             )
-        return pd.DataFrame(found[0], self.names, self.names) if found else None
+        return pd.DataFrame(matrices[0], self.names, self.names)
 
 
 def read_stack(
@@ -65,12 +68,13 @@ def read_stack(
     Parameters
     ----------
     path : Path
-        The file. Its ids are a list in it with an entry for each matrix, or lines of
-        `<name>_ids.txt` or another list of `_LISTS` beside it.
+        The file. Its ids are a list in it with an entry for each matrix, or the lines
+        of `<name>_ids.txt` or of another list of `_ID_LISTS` beside it.
     atlas : Atlas
         Names the regions.
     scans : sequence of (str, str)
-        Person and visit of the study's scans, by which the list of ids is recognised.
+        Participant and visit of the study's scans, by which the list of ids is
+        recognised.
     labels, row_order
         As :func:`.read_connectome` takes them.
 
@@ -78,24 +82,24 @@ def read_stack(
     ------
     FileFormatError
         Where there are no ids, or not as many as matrices, or several lists that could
-        be them; or where the rows cannot be named.
+        be the ids; or where the rows cannot be named.
     """
     if path.suffix.lower() not in (".npy", ".npz", ".mat", ".h5", ".hdf5"):
         return None
     with reading(path, f"a {path.suffix} file"):
-        matrices_read = FORMATS[path.suffix.lower()](path)
-    lists = matrices_read[0].lists
+        raw_matrices = FORMATS[path.suffix.lower()](path)
+    lists = raw_matrices[0].lists
     if lists is None:
         return None
-    n_scans, n_rows = len(matrices_read), len(matrices_read[0].values)
-    origin, ids = _choose_ids(path, lists, n_scans, scans)
-    rest = {key: entry for key, entry in lists.items() if entry.names != ids}
-    own = _choose_row_names(path, rest, n_rows, atlas)
-    values = np.array([matrix.values for matrix in matrices_read])
+    origin, ids = _choose_ids(path, lists, len(raw_matrices), scans)
+    other_lists = {key: entry for key, entry in lists.items() if entry.names != ids}
+    n_rows = len(raw_matrices[0].values)
+    file_names = _choose_row_names(path, other_lists, n_rows, atlas)
+    values = np.array([raw.values for raw in raw_matrices])
     mean = values.mean(axis=0)
-    rows = find_names(path, mean, atlas, row_order, labels, own)
+    rows = name_rows(path, mean, atlas, row_order, labels, file_names)
     check = OrderCheck(atlas)
-    if row_order != TRUST_NAMES or not rows.names:
+    if row_order != UNCHECKED_NAMES or not rows.names:
         check.add(mean, rows, path)
     check.raise_refusal()
     if rows.adds_parts:
@@ -103,9 +107,9 @@ def read_stack(
             f"{path}: some regions have several rows ({rows.note}). Add these rows "
             "and columns first, and name the rows."
         )
-    matrices: dict[str, dict[str, list[np.ndarray]]] = {}
-    for name, matrix in zip(ids, values, strict=True):
-        person, visit = parse_scan_name(name).key
+    matrices: MatrixIndex = {}
+    for scan_id, matrix in zip(ids, values, strict=True):
+        person, visit = parse_scan_name(scan_id).key
         matrices.setdefault(person, {}).setdefault(visit, []).append(matrix)
     notes = (f"taken from {path.name} by ids ({origin})", rows.note, *check.notes())
     return ConnectomeStack(path, matrices, rows.names, notes)
@@ -117,54 +121,71 @@ def _choose_ids(
     n_scans: int,
     scans: Sequence[tuple[str, str]],
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the list of ids of the matrices, and where it stands.
+    """Return the list of ids of the matrices, and where it is from.
 
-    Texts that are the study's ids come before numbers; a list that only counts names
-    nobody unless its name says that it does. Raises where two lists that are the
-    study's ids differ, or where there is none.
+    Texts that are the study's ids precede numbers. A list that only counts holds no
+    ids, unless its key says so. Raises where two lists of the study's ids differ, or
+    where there is none.
     """
-    places = [path.with_name(name) for name in (f"{path.stem}_ids.txt", *_LISTS)]
-    beside = {
-        file.name: NameList(ids, are_texts=True)
-        for file in places
-        if file.is_file() and (ids := _read_ids(file))
-    }
+    default_list = f"{path.stem}_ids.txt"
+    lists_beside = _read_id_lists(path, [default_list, *_ID_LISTS])
     candidates = {
         key: entry
-        for key, entry in {**lists, **beside}.items()
+        for key, entry in {**lists, **lists_beside}.items()
         if len(entry.names) == n_scans and all(entry.names)
     }
     texts = {key: entry.names for key, entry in candidates.items() if entry.are_texts}
     numbers = {
         key: entry.names
         for key, entry in candidates.items()
-        if key not in texts and (_SAYS_ID.search(key) or not are_counts(entry.names))
+        if not entry.are_texts and (_ID_KEY.search(key) or not are_counts(entry.names))
     }
-    own = places[0].name
-    for group in (texts, numbers):
-        matching = {key: ids for key, ids in group.items() if _are_ids(ids, scans)}
-        if len({*matching.values()}) > 1:
+
+    def origin_of(key: str) -> str:
+        return key if key in lists_beside else "in the file"
+
+    for id_lists in (texts, numbers):
+        study_lists = {
+            key: ids for key, ids in id_lists.items() if _are_ids(ids, scans)
+        }
+        if len({*study_lists.values()}) > 1:
             raise FileFormatError(
-                f"{path}: the lists {' and '.join(map(repr, matching))} could both be "
-                "the ids of its matrices, and they differ. Keep the one that is right."
+                f"{path}: the lists {' and '.join(map(repr, study_lists))} could both "
+                "be the ids of its matrices, and they differ. Keep the one that is "
+                "right."
             )
-        for key, ids in matching.items():
-            return key if key in beside else "in the file", ids
-    unmatched = texts | numbers
-    if len(unmatched) > 1:
+        for key, ids in study_lists.items():
+            return origin_of(key), ids
+    other_lists = texts | numbers
+    if len(other_lists) > 1:
         raise FileFormatError(
-            f"{path}: none of its lists {', '.join(map(repr, unmatched))} holds the "
+            f"{path}: none of its lists {', '.join(map(repr, other_lists))} holds the "
             "ids of this study. Write them as texts into the file, or as lines of "
-            f"{own} beside it."
+            f"{default_list} beside it."
         )
-    for key, ids in unmatched.items():  # scans without a matrix are named one by one
-        return key if key in beside else "in the file", ids
-    counts = [(len(entry.names), name) for name, entry in beside.items()]
-    n_ids, origin = counts[0] if counts else (0, "in the file")
+    # ids of others are refused later, with the scans that have no matrix
+    for key, ids in other_lists.items():
+        return origin_of(key), ids
+    n_ids = 0
+    origin = "in the file"
+    if lists_beside:
+        origin, entry = next(iter(lists_beside.items()))
+        n_ids = len(entry.names)
     raise FileFormatError(
         f"{path}: {n_scans} connectomes, but {n_ids} ids ({origin}); expected one for "
-        f"each, as texts in the file or as lines of {own} beside it."
+        f"each, as texts in the file or as lines of {default_list} beside it."
     )
+
+
+def _read_id_lists(path: Path, file_names: Sequence[str]) -> dict[str, NameList]:
+    """Return the lists of ids beside a file, by name."""
+    lists = dict[str, NameList]()
+    for file_name in file_names:
+        list_path = path.with_name(file_name)
+        ids = _read_ids(list_path) if list_path.is_file() else ()
+        if ids:
+            lists[file_name] = NameList(ids, are_texts=True)
+    return lists
 
 
 def _read_ids(path: Path) -> tuple[str, ...]:
@@ -172,17 +193,20 @@ def _read_ids(path: Path) -> tuple[str, ...]:
     lines = [line.strip() for line in read_lines(path)]
     if not lines or re.search(r"[\t,;]", lines[0]):
         return ()
-    is_headed = find_head(lines[:1], ID_COLUMNS) is not None
-    return tuple(lines[1:] if is_headed else lines)
+    has_header = find_head(lines[:1], ID_COLUMNS) is not None
+    return tuple(lines[1:] if has_header else lines)
 
 
 def _are_ids(ids: Sequence[str], scans: Sequence[tuple[str, str]]) -> bool:
-    """Return whether ids name most people of the study, or most are of the study."""
-    people = {person for person, _ in scans}
-    named = [parse_scan_name(name).key[0] for name in ids]
-    n_known = sum(name in people for name in named)
-    n_named = len(people.intersection(named))
-    return n_known >= _MOSTLY * len(ids) or n_named >= _MOSTLY * len(people) > 0
+    """Return whether most ids are of the study, or most participants have one."""
+    participants = {participant for participant, _ in scans}
+    id_participants = [parse_scan_name(scan_id).key[0] for scan_id in ids]
+    n_study_ids = sum(name in participants for name in id_participants)
+    n_with_id = len(participants.intersection(id_participants))
+    return (
+        n_study_ids >= _MIN_ID_SHARE * len(ids)
+        or n_with_id >= _MIN_ID_SHARE * len(participants) > 0
+    )
 
 
 def _choose_row_names(
@@ -190,34 +214,37 @@ def _choose_row_names(
 ) -> tuple[str, ...]:
     """Return the list that names the rows, none where no list does.
 
-    Names of regions come before numbers of labels; a list that only counts is neither.
-    Raises where two lists of regions name the rows differently.
+    Names of regions precede other texts, and these precede label numbers. A list that
+    only counts is none of them. Raises where two lists of regions name the rows
+    differently.
     """
-    fitting = {
-        key: entry
+    names_by_key = {
+        key: entry.names
         for key, entry in lists.items()
         if len(entry.names) == n_rows == len({*entry.names})
         if not are_counts(entry.names)
     }
-    labels = {*atlas.regions["freesurfer_id"].astype(str)}
-    texts = [key for key, entry in fitting.items() if not are_numbers(entry.names)]
-    regions = {
-        key: region_rows(atlas, fitting[key].names)
-        for key in texts
-        if sum(atlas.find(n) is not None or is_outside(n) for n in fitting[key].names)
-        >= _MOSTLY * n_rows
-    }
-    if len({*regions.values()}) > 1:
+    texts = [key for key, names in names_by_key.items() if not are_numbers(names)]
+    region_lists = [key for key in texts if _are_regions(names_by_key[key], atlas)]
+    rows_by_list = {regions_of_rows(atlas, names_by_key[key]) for key in region_lists}
+    if len(rows_by_list) > 1:
         raise FileFormatError(
-            f"{path}: the lists {' and '.join(map(repr, regions))} name the rows "
+            f"{path}: the lists {' and '.join(map(repr, region_lists))} name the rows "
             "differently. Keep the one that is right."
         )
-    numbered = [
+    labels = {*atlas.regions["freesurfer_id"].astype(str)}
+    label_lists = [
         key
-        for key, entry in fitting.items()
-        if key not in texts and len(labels.intersection(entry.names)) >= len(atlas) / 2
+        for key, names in names_by_key.items()
+        if key not in texts and len(labels.intersection(names)) >= len(atlas) / 2
     ]
-    # names that are not known are refused with the nearest, where they are read
-    for key in (*regions, *texts, *numbered):
-        return fitting[key].names
+    # names that are no regions are refused later, with the nearest known names
+    for key in (*region_lists, *texts, *label_lists):
+        return names_by_key[key]
     return ()
+
+
+def _are_regions(names: Sequence[str], atlas: Atlas) -> bool:
+    """Return whether most names are regions, or are left out of atlases on purpose."""
+    n_known = sum(atlas.find(name) is not None or is_outside(name) for name in names)
+    return n_known >= _MIN_REGION_SHARE * len(names)

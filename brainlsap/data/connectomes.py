@@ -1,16 +1,16 @@
 """Read one connectome and put its rows and columns in the order of an atlas.
 
-The order comes from names wherever there are any, else from what says whose order the
-rows have (:mod:`brainlsap.data.row_order`), and is checked on the weights
-(:mod:`brainlsap.data.order_check`). One triangle is mirrored. Weights are kept as they
-are, the diagonal included.
+Rows are matched by name wherever they have names. The order of other rows is that of a
+known tool (:mod:`brainlsap.data.row_order`), and is checked on the weights
+(:mod:`brainlsap.data.order_check`). A single triangle is mirrored. Weights are not
+changed, the diagonal included.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,12 +19,8 @@ from brainlsap.arrays import as_number_array
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import are_counts, as_text
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
-from brainlsap.data.row_order import (
-    TRUST_NAMES,
-    are_numbers,
-    find_names,
-    row_orders,
-)
+from brainlsap.data.region_lists import are_numbers
+from brainlsap.data.row_order import UNCHECKED_NAMES, RowNames, name_rows, row_orders
 from brainlsap.data.table_rows import sniff_delimiter, split_cells
 from brainlsap.data.tables import read_lines
 from brainlsap.exceptions import (
@@ -39,33 +35,36 @@ from brainlsap.text import listed
 
 SYMMETRIZE = ("refuse", "mean", "max")
 NEGATIVE = ("refuse", "drop", "absolute")
-# Of several measures in one file, these are taken unless another is asked for.
-USUAL_MEASURES = ("sift_radius2_count", "radius2_count", "count")
-# Regions that a tool leaves out where a brain lacks them; more is another atlas.
-MOST_ABSENT = 8
-# Text is rounded: two triangles of one matrix may differ in the last digit written.
+# The first of these that a file of several measures has is read by default.
+DEFAULT_MEASURES = ("sift_radius2_count", "radius2_count", "count")
+# Maximum number of regions that a tool leaves out because a brain lacks them. A matrix
+# without more regions is of another atlas.
+MAX_ABSENT_REGIONS = 8
+# Maximum difference of the two triangles by rounding, relative to the largest weight.
 _ROUNDING = 1e-5
 _NUMBERS = re.compile(r"(?:[-+.\d\s]|(?<=[\d.])e(?=[-+\d])|nan|inf)*", re.IGNORECASE)
-# Lines of a text by which a list of connections is known.
-_SAMPLE = 5
-# Words in names of files for averages over streamlines.
-_MEANS = re.compile(r"mean_?[a-z]*|(?<![a-z])fa(?![a-z])|[a-z]*length", re.IGNORECASE)
-_CORNER = frozenset(("", "region", "name", "label", "index", "node", "roi"))
-# Ends of the keys of lists of names; numbers of labels count only where no texts do.
+# Number of lines of a text by which a list of connections is recognised.
+_N_SAMPLE_LINES = 5
+# Words in names of files for means over streamlines, which cannot be added.
+_MEAN_WORDS = re.compile(
+    r"mean_?[a-z]*|(?<![a-z])fa(?![a-z])|[a-z]*length", re.IGNORECASE
+)
+# First cells of a header with a cell above the names of rows.
+_CORNER_CELLS = frozenset(("", "region", "name", "label", "index", "node", "roi"))
+# Ends of the keys of lists of names. Lists of label numbers count where no texts do.
 _NAME_KEYS = ("region_labels", "region_names", "regions", "names", "name", "labels")
 _NUMBER_KEYS = (*_NAME_KEYS, "ids", "id")
 
 
 class ConnectomeFile(NamedTuple):
-    """A connectome in the order of an atlas, and what was done to get there.
+    """A connectome in the order of an atlas, and how it was read.
 
     Parameters
     ----------
     matrix : float32 array of shape (n_rois, n_rois)
         Symmetric, finite, not negative.
     notes : tuple of str
-        What was mapped, mirrored or left out; the same words for every file that
-        needed the same.
+        What was mapped, mirrored or left out, in words that do not depend on the file.
     """
 
     matrix: np.ndarray
@@ -73,25 +72,36 @@ class ConnectomeFile(NamedTuple):
 
 
 class NameList(NamedTuple):
-    """A list in a file, as texts, and whether the file has it as texts."""
+    """A list in a file, as texts, and whether the file stores texts (not numbers)."""
 
     names: tuple[str, ...]
     are_texts: bool
 
 
 class RawMatrix(NamedTuple):
-    """A square matrix, and what its file calls its rows, its columns and its weights.
+    """A square matrix as it stands in a file.
 
-    `leaves_out`: the tool leaves out regions that a brain does not have. `lists`: of an
-    array of many scans, all lists of the file by key, None elsewhere. `header`: comment
-    lines of a text.
+    Parameters
+    ----------
+    values : array of shape (n_rows, n_rows)
+        Weights in the order of the file.
+    rows, columns : tuple of str, optional
+        Names in the file.
+    measure : str
+        What the weights are, as the file calls it.
+    omits_absent_regions : bool
+        Whether the tool leaves out regions that a brain does not have.
+    lists : mapping of str to NameList, optional
+        For an array of many scans: all lists of the file, by key.
+    header : str
+        Comment lines of a text.
     """
 
     values: np.ndarray
     rows: tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None
     measure: str = ""
-    leaves_out: bool = False
+    omits_absent_regions: bool = False
     lists: Mapping[str, NameList] | None = None
     header: str = ""
 
@@ -118,28 +128,29 @@ def read_connectome(
     atlas : Atlas or str
         Names the regions and gives their order.
     measure : str, optional
-        Which matrix to take from a file of several, such as `radius2_meanlength`.
+        The measure to read from a file with several, for example
+        `radius2_meanlength`.
     labels : sequence of str or path, optional
-        Name of every row, or a file with one a line, for matrices without names. By
-        default a list beside the matrix counts (`labels.txt`, `labels.csv`,
+        Name of every row, or a file with one name a line, for matrices without names.
+        By default a list beside the matrix counts (`labels.txt`, `labels.csv`,
         `labels_list.txt`, `<name>_labels.*`, brainlife's `label.json`, `centres.txt` of
         The Virtual Brain, BIDS' `.json`), or one above it, up to the folder that holds
-        the `sub-*` of a matrix's person.
+        the `sub-*` of the participant.
     row_order : str, optional
-        Whose order the rows of a matrix without names have, where no word of its path
-        says so; one of `brainlsap.data.row_order.ROW_ORDERS`. "atlas": that of the
-        atlas; "labels": that of the regions' numbers in an image; "mrtrix",
-        "ukbiobank", "micapipe", "enigma": that of this tool's matrices; "names" keeps
-        names as they are, without the check on the weights. The refusal of a matrix
-        lists all that its size may have.
+        The order of the rows of a matrix without names; one of
+        `brainlsap.data.row_order.ROW_ORDERS`. By default words of the path decide.
+        "atlas": the order of the atlas; "labels": the order of the regions' numbers in
+        an image; "mrtrix", "ukbiobank", "micapipe", "enigma": the order of this tool's
+        matrices; "names": names are used without the check on the weights. A matrix
+        whose order is unknown is refused with a list of all orders of its size.
     symmetrize : {"refuse", "mean", "max"}
-        What becomes of two directions that differ by more than rounding.
+        How to treat two directions that differ by more than rounding.
     negative : {"refuse", "drop", "absolute"}
-        What becomes of negative weights, as correlations have them: set to 0, or taken
-        by their size.
+        How to treat negative weights, for example of correlations: refuse them, set
+        them to 0, or take their absolute values.
     order_check : OrderCheck, optional
-        Collects the matrix for one check of the order of rows of many; by default this
-        matrix is checked alone.
+        Collects matrices, so that the order of their rows is checked once on their
+        mean. By default this matrix is checked alone.
 
     Returns
     -------
@@ -148,13 +159,13 @@ def read_connectome(
     Raises
     ------
     FileFormatError
-        Where the file is no connectome of this atlas: another format, rows that
-        nothing names or that the weights contradict, NaN or infinite weights, or two
-        triangles that differ.
+        Where the file is no connectome of this atlas: another format, rows of unknown
+        order or of an order that the weights contradict, NaN or infinite weights, or
+        two triangles that differ.
     ParameterError
-        Where weights are negative and `negative` does not say what becomes of them.
+        Where weights are negative and `negative` is "refuse".
     RegionNameError
-        Where a name is unknown or stands twice, or a region is missing.
+        Where a name is unknown or occurs twice, or a region is missing.
 
     Examples
     --------
@@ -168,84 +179,112 @@ def read_connectome(
     """
     check_choice("symmetrize", symmetrize, SYMMETRIZE)
     atlas = load_atlas(atlas)
-    path, raw, notes = _read_source(source, atlas, measure)
-    n_rows = len(raw.values)
-    if raw.values.shape != (n_rows, n_rows) or raw.values.dtype.kind not in "uifb":
-        hint = "The file may be cut short."
-        if _is_edge_list(raw.values):
-            hint = (
-                "It may be a list of connections, two numbers of regions and a weight "
-                "each; write a square matrix, 0 where no connection is."
-            )
-        raise FileFormatError(
-            f"{path}: expected a square matrix of numbers, got shape "
-            f"{raw.values.shape} of {raw.values.dtype}. {hint}"
-        )
+    path, raw, source_notes = _read_source(source, atlas, measure)
+    _check_shape(raw, path)
     is_file = isinstance(source, str | Path)
-    is_bare = not is_file and raw.rows is None
-    own = atlas.names if is_bare else raw.rows or ()
-    rows = find_names(path, raw.values, atlas, row_order, labels, own, raw.header)
-    if is_bare:
+    has_unnamed_rows = not is_file and raw.rows is None
+    if has_unnamed_rows:
+        raw = raw._replace(rows=atlas.names, columns=atlas.names)
+    rows = name_rows(
+        path, raw.values, atlas, row_order, labels, raw.rows or (), raw.header
+    )
+    if has_unnamed_rows:
         note = f"taken in the order of {atlas.name}"
         rows = rows._replace(note=note, source="array")
-    # names that somebody gave to a matrix in memory are taken as they are
-    is_checked = is_file or is_bare
-    is_checked &= row_order != TRUST_NAMES or not rows.names
+    # names that the caller gave to a matrix in memory are not checked
+    is_checked = is_file or has_unnamed_rows
+    if row_order == UNCHECKED_NAMES and rows.names:
+        is_checked = False
+    is_checked_alone = is_checked and order_check is None
     check = OrderCheck(atlas) if order_check is None else order_check
     if is_checked:
         check.add(_align_columns(raw), rows, path)
-    if is_checked and order_check is None:
+    if is_checked_alone:
         check.raise_refusal()
     if not rows.names:  # the collected matrices are refused together
-        raise UnknownOrderError(f"{path}: nothing names the {n_rows} rows.")
-    if rows.names is not raw.rows:
-        raw = raw._replace(rows=rows.names, columns=rows.names)
-    if rows.adds_parts:
-        raw = _add_parts(raw, path)
-    values, left_out = _in_atlas_order(raw, atlas, path)
-    matrix, changed = _check_weights(values, atlas.names, path, symmetrize, negative)
-    notes += [rows.note] if is_file else []
-    agreement = check.notes() if is_file and is_checked and order_check is None else ()
-    return ConnectomeFile(matrix, (*notes, *left_out, *changed, *agreement))
+        raise UnknownOrderError(f"{path}: nothing names the {len(raw.values)} rows.")
+    raw = _apply_row_names(raw, rows, path)
+    values, order_notes = _in_atlas_order(raw, atlas, path)
+    matrix, weight_notes = _check_weights(
+        values, atlas.names, path, symmetrize, negative
+    )
+    notes = [*source_notes]
+    if is_file:
+        notes.append(rows.note)
+    notes += [*order_notes, *weight_notes]
+    if is_file and is_checked_alone:
+        notes += check.notes()
+    return ConnectomeFile(matrix, tuple(notes))
 
 
 def _read_source(
     source: str | Path | np.ndarray | pd.DataFrame, atlas: Atlas, measure: str | None
 ) -> tuple[Path, RawMatrix, list[str]]:
-    """Return where a matrix is from, itself, and how it was chosen among others.
+    """Return the path of a matrix, the matrix, and how it was chosen among others.
 
-    A matrix in memory without names has no `rows`.
+    The path of a matrix in memory is the name of the argument.
     """
-    notes = list[str]()
     if not isinstance(source, str | Path):
-        axes = [tuple(map(str, axis)) for axis in pd.DataFrame(source).axes]
-        named = [names for names in axes if not are_counts(names)]
-        try:
-            values = as_number_array(source)
-        except (TypeError, ValueError):  # refused by shape and type
-            values = np.asarray(source)
-        raw = RawMatrix(values)
-        if named:
-            raw = raw._replace(rows=named[0], columns=named[-1])
-        return Path("connectome="), raw, notes
+        return Path("connectome="), _take_array(source), []
     path = Path(source)
     reader = FORMATS.get(path.suffix.lower())
     if reader is None:
         raise FileFormatError(
-            f"{path}: connectomes are read from {', '.join(sorted(FORMATS))} "
-            f"files, got {path.suffix or 'a name without suffix'}. Of a tractogram "
-            "brainlsap.images.build_connectome makes one."
+            f"{path}: connectomes are read from {', '.join(sorted(FORMATS))} files, "
+            f"got {path.suffix or 'a name without suffix'}. A tractogram becomes a "
+            "connectome by brainlsap.images.build_connectome."
         )
     with reading(path, f"a {path.suffix} file"):
-        raw, *others = reader(path)
-    if others or (raw.measure and measure):
-        raw, notes = _choose([raw, *others], atlas, measure, path)
-    return path, raw, notes
+        matrix, *further_matrices = reader(path)
+    if further_matrices or (matrix.measure and measure):
+        matrices = [matrix, *further_matrices]
+        matrix, notes = _choose_matrix(matrices, atlas, measure, path)
+        return path, matrix, notes
+    return path, matrix, []
+
+
+def _take_array(source: np.ndarray | pd.DataFrame) -> RawMatrix:
+    """Return a matrix in memory, with names where a data frame has them."""
+    axes = [tuple(map(str, axis)) for axis in pd.DataFrame(source).axes]
+    name_axes = [names for names in axes if not are_counts(names)]
+    try:
+        values = as_number_array(source)
+    except (TypeError, ValueError):  # refused by shape and type
+        values = np.asarray(source)
+    if not name_axes:
+        return RawMatrix(values)
+    return RawMatrix(values, rows=name_axes[0], columns=name_axes[-1])
+
+
+def _check_shape(raw: RawMatrix, path: Path) -> None:
+    """Raise where values are no square matrix of numbers."""
+    values = raw.values
+    n_rows = len(values)
+    if values.shape == (n_rows, n_rows) and values.dtype.kind in "uifb":
+        return
+    hint = "The file may be cut short."
+    if _is_edge_list(values):
+        hint = (
+            "It may be a list of connections, two numbers of regions and a weight "
+            "each; write a square matrix, 0 where no connection is."
+        )
+    raise FileFormatError(
+        f"{path}: expected a square matrix of numbers, got shape "
+        f"{values.shape} of {values.dtype}. {hint}"
+    )
+
+
+def _apply_row_names(raw: RawMatrix, rows: RowNames, path: Path) -> RawMatrix:
+    """Return a matrix with the names that its rows were given, parts added."""
+    if rows.names is not raw.rows:
+        raw = raw._replace(rows=rows.names, columns=rows.names)
+    return _add_parts(raw, path) if rows.adds_parts else raw
 
 
 def _align_columns(raw: RawMatrix) -> np.ndarray:
     """Return the weights with columns in the order of rows, where names say both."""
-    rows, columns = raw.rows or (), raw.columns or ()
+    rows = raw.rows or ()
+    columns = raw.columns or ()
     if rows == columns or sorted(rows) != sorted(columns) or len({*rows}) < len(rows):
         return raw.values
     return raw.values[:, [columns.index(name) for name in rows]]
@@ -254,25 +293,26 @@ def _align_columns(raw: RawMatrix) -> np.ndarray:
 def _add_parts(raw: RawMatrix, path: Path) -> RawMatrix:
     """Return a matrix in which rows of one name are one row: the sum of their weights.
 
-    Raises where weights are no counts of a kind, which cannot be added.
+    Raises where the weights are means, which cannot be added.
     """
-    mean = _MEANS.search(path.name)
-    if mean:
+    mean_word = _MEAN_WORDS.search(path.name)
+    if mean_word:
         raise FileFormatError(
-            f"{path}: a region has several rows, and {mean[0]} of parts cannot be "
-            "added. Take counts of streamlines or their weights."
+            f"{path}: a region has several rows, and {mean_word[0]} of parts cannot be "
+            "added. Give a matrix of counts of streamlines, or of their weights."
         )
     names = tuple(dict.fromkeys(raw.rows or ()))
-    region = [names.index(name) for name in raw.rows or ()]
-    merge = np.zeros((len(names), len(region)))
-    merge[region, np.arange(len(region))] = 1
+    region_of_row = [names.index(name) for name in raw.rows or ()]
+    merge = np.zeros((len(names), len(region_of_row)))
+    merge[region_of_row, np.arange(len(region_of_row))] = 1
     values = merge @ _mirror(raw.values.astype(np.float64)) @ merge.T
     return raw._replace(values=values, rows=names, columns=names)
 
 
 def _mirror(values: np.ndarray) -> np.ndarray:
     """Return a matrix with both triangles where only one is filled."""
-    upper, lower = np.triu(values, 1), np.tril(values, -1)
+    upper = np.triu(values, 1)
+    lower = np.tril(values, -1)
     if upper.any() and lower.any():
         return values
     return values + (upper + lower).T
@@ -284,50 +324,64 @@ def _is_edge_list(values: np.ndarray) -> bool:
         return False
     if not 3 <= values.shape[1] < 6 or len(values) < 3:
         return False
-    ends = values[:, :2]
-    return bool((ends >= 0).all() and (ends == np.round(ends)).all())
+    region_numbers = values[:, :2]
+    are_integers = (region_numbers == np.round(region_numbers)).all()
+    return bool((region_numbers >= 0).all() and are_integers)
 
 
-def _choose(
-    found: Sequence[RawMatrix], atlas: Atlas, measure: str | None, path: Path
+def _choose_matrix(
+    matrices: Sequence[RawMatrix], atlas: Atlas, measure: str | None, path: Path
 ) -> tuple[RawMatrix, list[str]]:
-    """Return the one matrix of a file that was asked for, or that is usual."""
-    measures = ", ".join(sorted({raw.measure for raw in found if raw.measure}))
+    """Return the matrix of a measure, or else of a usual one, and notes on the choice.
+
+    Raises where there is no such measure, or several matrices are left.
+    """
+    measures = ", ".join(sorted({raw.measure for raw in matrices if raw.measure}))
     if measure is not None and measures:
-        found = [raw for raw in found if raw.measure.lower() == measure.lower()]
-        if not found:
+        matrices = [raw for raw in matrices if raw.measure.lower() == measure.lower()]
+        if not matrices:
             raise FileFormatError(f"{path}: no measure {measure!r}; found {measures}.")
-    sizes = {len(order.names) for order in row_orders(atlas)}
+    candidates = [raw for raw in matrices if _may_fit(raw, atlas)] or matrices
+    if len(candidates) == 1:
+        return candidates[0], []
+    for default_measure in DEFAULT_MEASURES:
+        defaults = [raw for raw in candidates if raw.measure == default_measure]
+        if len(defaults) == 1:
+            other_measures = {raw.measure for raw in candidates} - {default_measure}
+            note = (
+                f"took {default_measure}; measure= takes another of "
+                f"{', '.join(sorted(other_measures))}"
+            )
+            return defaults[0], [note]
+    raise FileFormatError(
+        f"{path}: {len(candidates)} matrices could be the connectome. Choose by "
+        f"measure= one of {measures or 'them, and give each a name'}."
+    )
 
-    def fits(raw: RawMatrix) -> bool:
-        if raw.rows is None or all(map(str.isdecimal, raw.rows)):
-            return len(raw.values) in sizes
-        return sum(atlas.find(name) is not None for name in raw.rows) >= len(atlas) / 2
 
-    fitting = list(filter(fits, found)) or found
-    for usual in USUAL_MEASURES if len(fitting) > 1 else ():
-        chosen = [raw for raw in fitting if raw.measure == usual]
-        if len(chosen) == 1:
-            rest = ", ".join(sorted({raw.measure for raw in fitting} - {usual}))
-            return chosen[0], [f"took {usual}; measure= takes another of {rest}"]
-    if len(fitting) > 1:
-        raise FileFormatError(
-            f"{path}: {len(fitting)} matrices could be the connectome; choose by "
-            f"measure= one of {measures or 'them, and give each a name'}."
-        )
-    return fitting[0], []
+def _may_fit(raw: RawMatrix, atlas: Atlas) -> bool:
+    """Return whether names, or else the size, of a matrix may be those of an atlas."""
+    if raw.rows is None or all(map(str.isdecimal, raw.rows)):
+        return len(raw.values) in {len(order.names) for order in row_orders(atlas)}
+    n_known = sum(atlas.find(name) is not None for name in raw.rows)
+    return n_known >= len(atlas) / 2
 
 
 def _in_atlas_order(
     raw: RawMatrix, atlas: Atlas, path: Path
 ) -> tuple[np.ndarray, list[str]]:
-    """Put the rows and columns of a matrix in the order of an atlas; say what went."""
-    notes, rows = list[str](), raw.rows or ()
+    """Return a matrix in the order of an atlas, and notes on what was left out.
+
+    Raises where regions are missing, unless the tool omits those that a brain lacks.
+    """
+    notes = list[str]()
+    rows = raw.rows or ()
+    max_missing = MAX_ABSENT_REGIONS if raw.omits_absent_regions else 0
     try:
-        to_row, dropped = atlas.rows(rows)
-        to_column, _ = atlas.rows(raw.columns or ())
-        missing = np.flatnonzero((to_row < 0) | (to_column < 0))
-        if len(missing) > (MOST_ABSENT if raw.leaves_out else 0):
+        row_of_region, dropped_names = atlas.rows(rows)
+        column_of_region, _ = atlas.rows(raw.columns or ())
+        missing = np.flatnonzero((row_of_region < 0) | (column_of_region < 0))
+        if len(missing) > max_missing:
             raise RegionNameError(
                 f"{len(missing)} of the {len(atlas)} regions of {atlas.name} are "
                 f"missing: {listed((atlas.names[i] for i in missing), 5)}. Write a row "
@@ -337,38 +391,42 @@ def _in_atlas_order(
         hint = atlas.settings.get("remake_connectome", "")
         hint = f" {hint}" if hint and atlas.other_atlas(rows) else ""
         raise RegionNameError(f"{path}: {error}{hint}") from error
-    if dropped:
-        few = listed(dict.fromkeys(dropped), 8)
-        notes.append(f"left out, not in {atlas.name}: {few}")
-    values = raw.values.take(to_row, 0).take(to_column, 1).astype(np.float64)
-    if raw.leaves_out:
-        values[missing], values[:, missing] = np.nan, np.nan
-        empty = np.isnan(values)
-        absent = np.minimum(empty.sum(0), empty.sum(1)) >= len(empty) - 1
-        if 0 < absent.sum() <= MOST_ABSENT:
-            values[absent], values[:, absent] = 0, 0
-            names = ", ".join(np.array(atlas.names)[absent])
+    if dropped_names:
+        names = listed(dict.fromkeys(dropped_names), 8)
+        notes.append(f"left out, not in {atlas.name}: {names}")
+    values = raw.values.take(row_of_region, 0).take(column_of_region, 1)
+    values = values.astype(np.float64)
+    if raw.omits_absent_regions:
+        values[missing] = np.nan
+        values[:, missing] = np.nan
+        is_empty = np.isnan(values)
+        n_empty = np.minimum(is_empty.sum(0), is_empty.sum(1))
+        is_absent = n_empty >= len(values) - 1
+        if 0 < is_absent.sum() <= MAX_ABSENT_REGIONS:
+            values[is_absent] = 0
+            values[:, is_absent] = 0
+            names = ", ".join(np.array(atlas.names)[is_absent])
             notes.append(f"absent from the file, without connections: {names}")
     return values, notes
 
 
-def settle_negative(
-    W: np.ndarray, how: str, where: str | Path = "connectomes="
+def treat_negative_weights(
+    W: np.ndarray, negative: str, source: str | Path = "connectomes="
 ) -> tuple[np.ndarray, list[str]]:
-    """Return weights without negative ones and what was done; raise unless `how` says.
+    """Return weights without negative ones, and notes on what was done. NaN stays.
 
-    NaN stays.
+    `negative` is one of `NEGATIVE`. Raises ParameterError where it is "refuse".
     """
-    check_choice("negative", how, NEGATIVE)
+    check_choice("negative", negative, NEGATIVE)
     if not (W < 0).any():
         return W, []
-    if how == "refuse":
+    if negative == "refuse":
         raise ParameterError(
-            f"{where}: weights are negative. Of correlations, negative='drop' sets "
-            "them to 0, negative='absolute' takes their size; got "
+            f"{source}: weights are negative. Of correlations, negative='drop' sets "
+            "them to 0, negative='absolute' takes their absolute values; got "
             f"{int((W < 0).sum())}, down to {np.nanmin(W):.3g}."
         )
-    if how == "drop":
+    if negative == "drop":
         return np.maximum(W, 0), ["negative weights were set to 0"]
     return np.abs(W), ["negative weights were taken by their size"]
 
@@ -376,42 +434,56 @@ def settle_negative(
 def _check_weights(
     values: np.ndarray, names: Sequence[str], path: Path, symmetrize: str, negative: str
 ) -> tuple[np.ndarray, list[str]]:
-    """Return a matrix with both triangles, and what was done; the only place for it.
+    """Return a symmetric matrix of weights that can be used, and notes.
 
     Raises where weights are not finite, negative, all 0, or differ both ways.
     """
-    values, notes = settle_negative(values, negative, path)
-    if (bad := ~np.isfinite(values)).any():
-        i, j = np.argwhere(bad)[0]
+    values, notes = treat_negative_weights(values, negative, path)
+    is_bad = ~np.isfinite(values)
+    if is_bad.any():
+        i, j = np.argwhere(is_bad)[0]
         hint = "on the diagonal: set it to 0" if i == j else "(write 0 where none is)"
         raise FileFormatError(
-            f"{path}: weights are NaN or infinite {hint}; got {bad.sum()} such, first "
-            f"{values[i, j]} between {names[i]} and {names[j]}."
+            f"{path}: weights are NaN or infinite {hint}; got {is_bad.sum()} such, "
+            f"first {values[i, j]} between {names[i]} and {names[j]}."
         )
-    larger, own = np.maximum(values, values.T), np.count_nonzero(values.diagonal())
-    if np.count_nonzero(larger) == own:
-        told = "every weight between two regions is 0; expected connections"
-        raise FileFormatError(f"{path}: {told}.")
-    if not np.array_equal(values, larger):
-        smaller = np.minimum(values, values.T)
-        if np.count_nonzero(smaller) == own:
-            # one triangle, which rows in another order than the file's may scatter
-            values, how = larger, "only one triangle is filled: mirrored"
-        elif (gap := larger - smaller).max() <= _ROUNDING * larger.max():
-            values = (larger + smaller) / 2
-            how = "the two triangles differ by rounding: averaged"
-        elif symmetrize == "refuse":
-            i, j = np.unravel_index(gap.argmax(), gap.shape)
-            raise FileFormatError(
-                f"{path}: weights are not symmetric, nor is a triangle 0. Take their "
-                "mean, (W + W.T) / 2; of files symmetrize='mean' or 'max' does it. Got "
-                f"{values[i, j]} from {names[i]} to {names[j]} but {values[j, i]} back."
-            )
-        else:
-            how = f"the two triangles differ: symmetrized by their {symmetrize}"
-            values = larger if symmetrize == "max" else (larger + smaller) / 2
-        notes = [*notes, how]
-    return values.astype(np.float32), notes
+    n_loops = np.count_nonzero(values.diagonal())
+    if np.count_nonzero(np.maximum(values, values.T)) == n_loops:
+        raise FileFormatError(
+            f"{path}: every weight between two regions is 0; expected connections."
+        )
+    values, symmetry_notes = _symmetrize(values, names, path, symmetrize)
+    return values.astype(np.float32), [*notes, *symmetry_notes]
+
+
+def _symmetrize(
+    values: np.ndarray, names: Sequence[str], path: Path, symmetrize: str
+) -> tuple[np.ndarray, list[str]]:
+    """Return a matrix with two equal triangles, and notes on what was done.
+
+    Raises where they differ by more than rounding and `symmetrize` is "refuse".
+    """
+    larger = np.maximum(values, values.T)
+    if np.array_equal(values, larger):
+        return values, []
+    smaller = np.minimum(values, values.T)
+    if np.count_nonzero(smaller) == np.count_nonzero(values.diagonal()):
+        # the order of the atlas may scatter one triangle over both
+        return larger, ["only one triangle is filled: mirrored"]
+    difference = larger - smaller
+    mean = (larger + smaller) / 2
+    if difference.max() <= _ROUNDING * larger.max():
+        return mean, ["the two triangles differ by rounding: averaged"]
+    if symmetrize == "refuse":
+        i, j = np.unravel_index(difference.argmax(), difference.shape)
+        raise FileFormatError(
+            f"{path}: weights are not symmetric, nor is a triangle 0; got "
+            f"{values[i, j]} from {names[i]} to {names[j]} but {values[j, i]} back. "
+            "Take their mean, (W + W.T) / 2; for files symmetrize='mean' or 'max' "
+            "does so."
+        )
+    note = f"the two triangles differ: symmetrized by their {symmetrize}"
+    return (larger if symmetrize == "max" else mean), [note]
 
 
 # ---- one function for each format --------------------------------------------------
@@ -419,47 +491,65 @@ def _check_weights(
 
 def _read_text(path: Path) -> list[RawMatrix]:
     """Read a matrix from text, with or without names in its first row and column."""
-    whole = [line.strip(" ") for line in read_lines(path, comments=True)]
-    lines = [line for line in whole if line[0] != "#"]
+    all_lines = [line.strip(" ") for line in read_lines(path, comments=True)]
+    lines = [line for line in all_lines if line[0] != "#"]
     if not lines:
         raise FileFormatError(f"{path}: the file is empty; expected a matrix.")
     delimiter = sniff_delimiter(lines[0])
     if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", lines[-1]):
         raise FileFormatError(
-            f"{path}: numbers have decimal commas; write points (and thousands without "
+            f"{path}: numbers have decimal commas. Write points (and thousands without "
             "separators)."
         )
     if delimiter and all(line.endswith(delimiter) for line in lines):
         lines = [line[:-1] for line in lines]
-    _refuse_lists(path, [split_cells(line, delimiter) for line in lines[:_SAMPLE]])
-    comments = [line.lstrip("# ") for line in whole if line[0] == "#"]
+    sample = [split_cells(line, delimiter) for line in lines[:_N_SAMPLE_LINES]]
+    _refuse_other_layouts(path, sample)
+    comments = [line.lstrip("# ") for line in all_lines if line[0] == "#"]
     rows, columns, lines = _take_names(comments, lines, delimiter)
-    # names may have delimiters, in quotes; those of rows are read already
-    how: dict[str, Any] = {"delimiter": delimiter, "quotechar": '"', "comments": None}
-    if rows:
-        how["converters"] = {0: lambda _: 0.0}
-    try:
-        values = np.loadtxt(lines, ndmin=2, **how) if lines else np.empty((0, 0))
-    except ValueError as error:  # without NumPy's advice
-        raise ValueError(str(error).partition("; use")[0]) from error
-    values = values[:, 1:] if rows else values
-    for side, given in (("rows", rows), ("columns", columns)):
-        if given and len(given) != len(values):
+    values = _parse_weights(lines, delimiter, has_row_names=bool(rows))
+    for axis, axis_names in (("rows", rows), ("columns", columns)):
+        if axis_names and len(axis_names) != len(values):
             raise FileFormatError(
-                f"{path}: {len(given)} names for {len(values)} {side}; expected one "
-                "name for each."
+                f"{path}: {len(axis_names)} names for {len(values)} {axis}; expected "
+                "one name for each."
             )
-    # a count says nothing beside names
-    known = [tuple(given) for given in (rows, columns) if given]
-    known = [given for given in known if not are_counts(given)] or known
     header = "\n".join(comments)
-    if not known:
+    name_axes = [tuple(axis_names) for axis_names in (rows, columns) if axis_names]
+    # of counts and names, only the names say which regions the rows are
+    name_axes = [names for names in name_axes if not are_counts(names)] or name_axes
+    if not name_axes:
         return [RawMatrix(values, header=header)]
-    return [RawMatrix(values, known[0], known[-1], header=header)]
+    return [RawMatrix(values, name_axes[0], name_axes[-1], header=header)]
 
 
-def _refuse_lists(path: Path, rows: Sequence[Sequence[str]]) -> None:
-    """Raise where rows are a list of connections, or drawn by DSI Studio."""
+def _parse_weights(
+    lines: Sequence[str], delimiter: str | None, has_row_names: bool
+) -> np.ndarray:
+    """Return the numbers in lines; the first column is left out where it has names."""
+    if not lines:
+        return np.empty((0, 0))
+    # names may be quoted and contain delimiters; those of rows are read already
+    converters: dict[int | str, Callable[[str], float]] | None = None
+    if has_row_names:
+        converters = {0: lambda _: 0.0}
+    try:
+        values = np.loadtxt(
+            lines,
+            delimiter=delimiter,
+            quotechar='"',
+            comments=None,
+            converters=converters,
+            ndmin=2,
+        )
+    except ValueError as error:
+        # cut off NumPy's advice, which is about its own arguments
+        raise ValueError(str(error).partition("; use")[0]) from error
+    return values[:, 1:] if has_row_names else values
+
+
+def _refuse_other_layouts(path: Path, rows: Sequence[Sequence[str]]) -> None:
+    """Raise where rows are a list of connections, or a connectogram of DSI Studio."""
     if [cell.lower() for row in rows[:2] for cell in row[:2]] == ["data"] * 4:
         raise FileFormatError(
             f"{path}: is a connectogram of DSI Studio, with two rows and two columns "
@@ -488,44 +578,55 @@ def _count_words(row: Sequence[str]) -> int:
 def _take_names(
     comments: Sequence[str], lines: list[str], delimiter: str | None
 ) -> tuple[list[str], list[str], list[str]]:
-    """Return the names of rows and of columns, and the lines below these."""
-
-    def are_weights(cells: Sequence[str]) -> bool:
-        return _NUMBERS.fullmatch(" ".join(cells)) is not None
-
-    rows, columns, first = list[str](), list[str](), split_cells(lines[0], delimiter)
-    # a head of its own, or a word that makes the first line one of names
-    is_word = len(lines) == len(first) and not are_weights(first[:1])
-    has_corner = first[0].lower() in _CORNER or is_word
-    n_named = len(first) - has_corner
-    if has_corner or not are_weights(first[1:]):
-        columns, lines = first, lines[1:]
-    # columns may be named in a comment, as by NumPy's savetxt(header=...)
-    for text in comments if not columns else ():
-        cells = split_cells(text, sniff_delimiter(text)) or [""]
-        if cells[0].lower() in _CORNER and len(cells) == len(first) + 1:
-            cells = cells[1:]
-        is_named = not are_weights(cells) or all(map(str.isdecimal, cells))
-        if len(cells) == len(first) and is_named:
-            columns = cells
-            break
-    first = split_cells(lines[0], delimiter) if lines else [""]
-    # a header with a corner, or of a cell less, promises names in the first column
-    if len(first) == n_named + 1 or not are_weights(first[:1]):
+    """Return the names of rows and of columns, and the lines without the header."""
+    rows = list[str]()
+    columns = list[str]()
+    first_cells = split_cells(lines[0], delimiter)
+    # the header has a corner, or begins with a name where there are as many columns
+    is_square = len(lines) == len(first_cells)
+    starts_with_name = is_square and not _are_weights(first_cells[:1])
+    has_corner = first_cells[0].lower() in _CORNER_CELLS or starts_with_name
+    n_columns = len(first_cells) - has_corner
+    if has_corner or not _are_weights(first_cells[1:]):
+        columns, lines = first_cells, lines[1:]
+    else:
+        columns = _find_names_in_comments(comments, len(first_cells))
+    first_cells = split_cells(lines[0], delimiter) if lines else [""]
+    # below a header with a corner, or with a cell less, the first column has names
+    if len(first_cells) == n_columns + 1 or not _are_weights(first_cells[:1]):
         rows = [split_cells(line, delimiter)[0] for line in lines]
         columns = columns[1:] if len(columns) == len(lines) + 1 else columns
     return rows, columns, lines
 
 
+def _are_weights(cells: Sequence[str]) -> bool:
+    """Return whether all cells are numbers."""
+    return _NUMBERS.fullmatch(" ".join(cells)) is not None
+
+
+def _find_names_in_comments(comments: Sequence[str], n_columns: int) -> list[str]:
+    """Return the names of columns in a comment, as of NumPy's `savetxt(header=...)`."""
+    for text in comments:
+        cells = split_cells(text, sniff_delimiter(text)) or [""]
+        if cells[0].lower() in _CORNER_CELLS and len(cells) == n_columns + 1:
+            cells = cells[1:]
+        are_names = not _are_weights(cells) or all(map(str.isdecimal, cells))
+        if len(cells) == n_columns and are_names:
+            return cells
+    return []
+
+
 def _read_npy(path: Path) -> list[RawMatrix]:
-    # a matrix of label numbers is large and mostly empty; only its regions are read
+    """Read an array of NumPy, of one matrix or of many."""
+    # mapped, since a matrix of label numbers is large and few of its rows are read
     array = np.load(path, mmap_mode="r", allow_pickle=False)
-    return _matrices_of_scans(array, {}) if _is_stack(array) else [RawMatrix(array)]
+    return _split_stack(array, {}) if _is_stack(array) else [RawMatrix(array)]
 
 
 def _read_npz(path: Path) -> list[RawMatrix]:
+    """Read the matrices of an archive of NumPy."""
     with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        return _matrices_of(path, dict(arrays))
+        return _find_matrices(path, dict(arrays))
 
 
 def _read_mat(path: Path) -> list[RawMatrix]:
@@ -535,9 +636,9 @@ def _read_mat(path: Path) -> list[RawMatrix]:
     with path.open("rb") as file:
         if b"MATLAB 7.3" in file.read(128):
             return _read_hdf(path)
-    arrays = loadmat(path, squeeze_me=True)
-    own = {k: np.asarray(v) for k, v in arrays.items() if k[:2] != "__"}
-    return _matrices_of(path, own)
+    variables = loadmat(path, squeeze_me=True)
+    arrays = {k: np.asarray(v) for k, v in variables.items() if k[:2] != "__"}
+    return _find_matrices(path, arrays)
 
 
 def _read_hdf(path: Path) -> list[RawMatrix]:
@@ -546,7 +647,7 @@ def _read_hdf(path: Path) -> list[RawMatrix]:
 
     arrays: dict[str, np.ndarray] = {}
 
-    def take(key: str, item: Any) -> None:
+    def read_item(key: str, item: h5py.Group | h5py.Dataset) -> None:
         if not isinstance(item, h5py.Dataset) or key.startswith("#refs#"):
             return
         if h5py.check_string_dtype(item.dtype) is not None:
@@ -560,8 +661,8 @@ def _read_hdf(path: Path) -> list[RawMatrix]:
             arrays[key] = item[()]
 
     with h5py.File(path, "r") as file:
-        file.visititems(take)
-    return _matrices_of(path, arrays)
+        file.visititems(read_item)
+    return _find_matrices(path, arrays)
 
 
 def _read_gii(path: Path) -> list[RawMatrix]:
@@ -594,14 +695,31 @@ def is_matrix(path: Path) -> bool:
 # ---- which arrays of a file are matrices, and which name their rows -----------------
 
 
-def _matrices_of(path: Path, arrays: dict[str, np.ndarray]) -> list[RawMatrix]:
+class _NamedList(NamedTuple):
+    """A list of a file that may name rows.
+
+    `prefix` is the start of its key, by which it belongs to the matrices whose keys
+    start alike; "" for all matrices.
+    """
+
+    key: str
+    prefix: str
+    names: tuple[str, ...]
+
+
+def _find_matrices(path: Path, arrays: dict[str, np.ndarray]) -> list[RawMatrix]:
     """Return the square matrices of a file, each with its names and its measure.
 
     Known by their keys are QSIRecon and QSIPrep (`atlas_<A>_<measure>_connectivity`,
     with or without `atlas_`, beside `<A>_region_labels`) and DSI Studio
-    (`connectivity` or `<measure> r2r`, beside `name`); any other file may hold square
-    matrices and one list of as many different names. Raises where several lists could
-    name a matrix, or one that says it does has the length of none.
+    (`connectivity` or `<measure> r2r`, beside `name`). Any other file may hold square
+    matrices and one list of as many different names.
+
+    Raises
+    ------
+    FileFormatError
+        Where there is no matrix, or several lists could name one, or a list whose key
+        says that it names rows has the length of no matrix.
     """
     squares = {
         key: value
@@ -612,47 +730,72 @@ def _matrices_of(path: Path, arrays: dict[str, np.ndarray]) -> list[RawMatrix]:
     }
     stacks = [value for value in arrays.values() if _is_stack(value)]
     if len(stacks) == 1 and not squares:
-        return _matrices_of_scans(stacks[0], arrays)
+        return _split_stack(stacks[0], arrays)
     if not squares:
         shapes = listed((f"{key} {value.shape}" for key, value in arrays.items()), 8)
         raise FileFormatError(
             f"{path}: expected a square matrix of numbers, found {shapes or 'nothing'}."
         )
+    lists = _find_name_lists(arrays)
     sizes = {len(values) for values in squares.values()}
-    lists = list[tuple[str, str, tuple[str, ...]]]()  # key, its start, names
-    for key, value in arrays.items():
-        end = next((end for end in _NUMBER_KEYS if key.lower().endswith(end)), "")
-        if names := _names_in(value, numbers_count=end != ""):
-            lists.append((key, key[: -len(end)] if end else "", names))
-    found = []
+    matrices = list[RawMatrix]()
     for key, values in squares.items():
-        n = len(values)
-        # a list is of the matrices that its key begins like, else of all
-        mine = {
-            name: names
-            for name, start, names in lists
-            if key.startswith(start) or not any(k.startswith(start) for k in squares)
+        own_lists = {
+            name_list.key: name_list.names
+            for name_list in lists
+            if key.startswith(name_list.prefix)
+            or not any(k.startswith(name_list.prefix) for k in squares)
         }
-        fitting = {v for v in mine.values() if len(v) == n == len(set(v))}
-        fitting = {v for v in fitting if not are_numbers(v)} or fitting
-        is_odd = any(
-            name.lower().endswith(_NAME_KEYS) and len(v) not in (1, *sizes)
-            for name, v in mine.items()
-            if not are_numbers(v)
-        )
-        if len(fitting) > 1 or (is_odd and not fitting):
-            told = ", ".join(f"{name!r} ({len(v)})" for name, v in mine.items())
-            raise FileFormatError(
-                f"{path}: {n} rows of {key!r}, but lists of names are {told}; expected "
-                f"one of {n}. Keep one, under the key {_NAME_KEYS[0]!r}."
-            )
-        rows = next(iter(fitting), None)
-        starts = [start for _, start, _ in lists if key.startswith(start)]
-        measure = key.removeprefix(max(starts, key=len, default=""))
+        rows = _choose_row_list(path, key, len(values), own_lists, sizes)
+        prefixes = [x.prefix for x in lists if key.startswith(x.prefix)]
+        measure = key.removeprefix(max(prefixes, key=len, default=""))
         measure = measure.removesuffix("_connectivity").removesuffix(" r2r")
-        leaves_out = key.endswith(("connectivity", " r2r"))
-        found.append(RawMatrix(values, rows, rows, measure, leaves_out))
-    return found
+        omits_absent_regions = key.endswith(("connectivity", " r2r"))
+        matrices.append(RawMatrix(values, rows, rows, measure, omits_absent_regions))
+    return matrices
+
+
+def _find_name_lists(arrays: Mapping[str, np.ndarray]) -> list[_NamedList]:
+    """Return the arrays of a file that are lists of names, or of label numbers."""
+    lists = list[_NamedList]()
+    for key, value in arrays.items():
+        endings = (end for end in _NUMBER_KEYS if key.lower().endswith(end))
+        ending = next(endings, "")
+        names = _names_in(value, numbers_count=ending != "")
+        if names:
+            prefix = key[: -len(ending)] if ending else ""
+            lists.append(_NamedList(key, prefix, names))
+    return lists
+
+
+def _choose_row_list(
+    path: Path,
+    key: str,
+    n_rows: int,
+    own_lists: Mapping[str, tuple[str, ...]],
+    sizes: Collection[int],
+) -> tuple[str, ...] | None:
+    """Return the one list of as many different names as a matrix has rows, if any.
+
+    Raises where there are several, or where a list of names has the length of no
+    matrix.
+    """
+    candidates = {
+        names for names in own_lists.values() if len(names) == n_rows == len(set(names))
+    }
+    candidates = {names for names in candidates if not are_numbers(names)} or candidates
+    has_odd_length = any(
+        list_key.lower().endswith(_NAME_KEYS) and len(names) not in (1, *sizes)
+        for list_key, names in own_lists.items()
+        if not are_numbers(names)
+    )
+    if len(candidates) > 1 or (has_odd_length and not candidates):
+        lengths = ", ".join(f"{k!r} ({len(names)})" for k, names in own_lists.items())
+        raise FileFormatError(
+            f"{path}: {n_rows} rows of {key!r}, but lists of names are {lengths}; "
+            f"expected one of {n_rows}. Keep one, under the key {_NAME_KEYS[0]!r}."
+        )
+    return next(iter(candidates), None)
 
 
 def _is_stack(value: np.ndarray) -> bool:
@@ -662,49 +805,47 @@ def _is_stack(value: np.ndarray) -> bool:
     return is_square and value.dtype.kind in "uifb"
 
 
-def _matrices_of_scans(
-    stack: np.ndarray, arrays: dict[str, np.ndarray]
-) -> list[RawMatrix]:
+def _split_stack(stack: np.ndarray, arrays: dict[str, np.ndarray]) -> list[RawMatrix]:
     """Return the matrices of an array of three axes, with all lists beside it."""
     n_first, n_rows, n_last = stack.shape
-    is_last = n_rows != n_last  # MATLAB has scans last
+    is_scan_last = n_rows != n_last  # as of MATLAB
     if n_first == n_rows == n_last:  # as many scans as regions
-        scans_last = np.moveaxis(stack, 2, 0)
-        is_last = _are_connectomes(scans_last)
-        if is_last == _are_connectomes(stack):
+        is_scan_last = _are_connectomes(np.moveaxis(stack, 2, 0))
+        if is_scan_last == _are_connectomes(stack):
             raise FileFormatError(
                 f"an array of {n_first} x {n_rows} x {n_last} does not say which axis "
                 "is that of scans. Write one file for each scan."
             )
-    if is_last:
+    if is_scan_last:
         stack = np.moveaxis(stack, 2, 0)
-    lists = {
-        key: NameList(names, value.dtype.kind in "USO")
-        for key, value in arrays.items()
-        if (names := _names_in(value, numbers_count=True))
-    }
+    lists = dict[str, NameList]()
+    for key, value in arrays.items():
+        names = _names_in(value, numbers_count=True)
+        if names:
+            lists[key] = NameList(names, are_texts=value.dtype.kind in "USO")
     return [RawMatrix(values, lists=lists) for values in stack]
 
 
 def _are_connectomes(stack: np.ndarray) -> bool:
     """Return whether all matrices are symmetric, or have one triangle only."""
-    turned = stack.swapaxes(1, 2)
-    if np.array_equal(stack, turned):
+    if np.array_equal(stack, stack.swapaxes(1, 2)):
         return True
     return not np.triu(stack, 1).any() or not np.tril(stack, -1).any()
 
 
 def _names_in(value: np.ndarray, numbers_count: bool) -> tuple[str, ...]:
-    """Return the names in text, in cells of text, or in bytes of lines (DSI Studio).
+    """Return the names in an array: text, cells of text, or bytes of lines.
 
-    Where `numbers_count`, whole numbers of a list are such, too.
+    DSI Studio writes bytes. With `numbers_count`, integers in a list are names, too.
     """
-    if value.dtype == np.uint8 and 10 in value and value.size == max(value.shape):
+    is_list = value.size == max(value.shape, default=0)
+    if value.dtype == np.uint8 and 10 in value and is_list:
         text = value.tobytes().decode("utf-8", "replace")
         return tuple(text.strip("\n\0").split("\n"))
     if value.dtype.kind in "USO":
         cells = list(map(as_text, value.ravel().tolist()))
         return tuple(cells[0].split("\n") if len(cells) == 1 else cells)
-    is_list = value.dtype.kind in "uif" and value.size == max(value.shape, default=0)
-    numbers = [f"{n:.15g}" for n in value.ravel()] if is_list and numbers_count else []
+    if not numbers_count or not is_list or value.dtype.kind not in "uif":
+        return ()
+    numbers = [f"{number:.15g}" for number in value.ravel()]
     return tuple(numbers) if are_numbers(numbers) else ()

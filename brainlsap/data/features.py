@@ -29,7 +29,7 @@ from brainlsap.data.find_files import (
     Scan,
     ScanName,
     StudyFiles,
-    choose_one,
+    ambiguity_message,
 )
 from brainlsap.data.id_columns import (
     NO_CHOICE,
@@ -377,7 +377,7 @@ class FeatureSources:
             other_files = (TRUTH_FILE, *IMPORT_FILES)
             paths = (path for path in self.files.tables if path.name not in other_files)
         else:
-            paths = map(self.files.inside, self.table_paths)
+            paths = map(self.files.resolve_path, self.table_paths)
         tables = list[ScanTable]()
         for path in paths:
             try:
@@ -474,7 +474,7 @@ class FeatureSources:
             if sources:
                 return sources, notes
             if feature in self.files.patterns:
-                raise CohortError(self.files.fits_nothing(feature, scans))
+                raise CohortError(self.files.unmatched_pattern_message(feature, scans))
             subjects = [scan.entries(self.files.subjects) for scan in scans]
             if measure.in_stats and any(subjects):
                 return self._choose_freesurfer_runs(scans, subjects)
@@ -586,7 +586,7 @@ class FeatureSources:
                 continue
             if paths:
                 problem = f"{len(paths)} FreeSurfer subjects could be it"
-                fault = choose_one(problem, "freesurfer", paths)
+                fault = ambiguity_message(problem, "freesurfer", paths)
             else:
                 fault = f"no {kind} FreeSurfer run"
                 if runs:

@@ -26,8 +26,8 @@ from brainlsap.data.id_columns import ChosenColumns, find_chosen
 from brainlsap.data.measures import SUBCORTEX, apply_subcortex_policy, get_measure
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.participants import ScanList, list_scans, people_files, read_people
+from brainlsap.data.region_lists import read_names
 from brainlsap.data.region_tables import ScanTable, read_sheets
-from brainlsap.data.row_order import read_names
 from brainlsap.data.tables import ADD_IT, group_faults
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -190,7 +190,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
 
     # the arrays, scan by scan
     if isinstance(labels, str | Path):
-        labels = read_names(sources.files.inside(labels))
+        labels = read_names(sources.files.resolve_path(labels))
     how: dict[str, Any] = {"row_order": row_order, "measure": measure}
     how |= {"labels": labels, "symmetrize": symmetrize, "negative": negative}
     n_rois, stack = len(atlas.names), None
@@ -198,7 +198,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     try:
         source = connectome
         if isinstance(source, str | Path) and source != NO_CONNECTOME:
-            source = sources.files.inside(source)
+            source = sources.files.resolve_path(source)
             keys = [scan.key for scan in study.scans]
             stack = read_stack(source, atlas, keys, labels, row_order)
         if isinstance(source, str):
@@ -320,8 +320,8 @@ def open_study(
         for s in sheets
         if not (s is tables[0] or s.values or s.facts.empty or s.has(label))
     )
-    if files.longer:
-        subjects = [f"{own} ({name})" for name, own in files.longer.items()]
+    if files.subject_aliases:
+        subjects = [f"{own} ({name})" for name, own in files.subject_aliases.items()]
         text = "FreeSurfer: longer names taken for files or folders of"
         study.note_names(text, subjects, 3)
     people_there = {person for person, _ in files.files} | {*files.subjects}
@@ -409,7 +409,7 @@ def _read_connectomes(
         )
         told += "training people"
         study.faults[n_before:] = [
-            files.fits_nothing("connectome", scans) if given else told
+            files.unmatched_pattern_message("connectome", scans) if given else told
         ]
     return W
 

@@ -1,18 +1,20 @@
 """Check on the weights that the rows of connectomes are the regions they are taken for.
 
 Three figures are computed under each known order of so many rows: the rank correlation
-with a template connectome, region by region
-(:func:`brainlsap.atlas.template.template_connectome`), that of the weights within the
-left hemisphere with those within the right, and the mean rank of the links between
-homotopic regions among all links of these to the other side (0 to 1; by chance .5). Two
-orders are compared on the regions for which they differ. An order is preferred clearly
-if its correlation is at least `LEAST` and exceeds the other's by `LEAD`; that of the
-hemispheres counts only where the template does not decide, and where homotopic links
-stand out (`HOMOTOPIC`). The exchange of whole hemispheres changes none of them: only
-names say which side is left.
+of the weights with a template connectome
+(:func:`brainlsap.atlas.template.template_connectome`), the rank correlation of the
+weights within the left hemisphere with those within the right, and the mean rank of the
+links between homotopic regions among all links of these regions to the other side (0 to
+1; 0.5 by chance).
+
+Two orders are compared on the regions for which they differ. The weights clearly prefer
+an order if its correlation is at least `MIN_CORRELATION` and exceeds that of the other
+order by `MIN_LEAD`. The correlation of the hemispheres counts only where the template
+does not decide and homotopic links stand out (`MIN_HOMOTOPIC_RANK`). The exchange of
+whole hemispheres changes none of the figures: only names say which side is left.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -26,28 +28,33 @@ from brainlsap.atlas.template import template_connectome
 from brainlsap.data.row_order import (
     RowNames,
     RowOrder,
-    describe_size,
     fitting_orders,
-    region_rows,
+    format_candidate,
+    list_candidates,
+    regions_of_rows,
+    unknown_order_message,
 )
 from brainlsap.exceptions import FileFormatError
 from brainlsap.text import listed
 
 # Smallest correlation that is evidence for an order, and its lead over another order
 # (benchmarks/row_orders.py measures how often this rule errs).
-LEAST, LEAD = 0.25, 0.15
+MIN_CORRELATION = 0.25
+MIN_LEAD = 0.15
 # Smallest mean rank of homotopic links that stand out.
-HOMOTOPIC = 0.6
+MIN_HOMOTOPIC_RANK = 0.6
 # Fewer pairs of regions than this correlate by chance.
-_FEWEST_PAIRS = 150
+_MIN_PAIRS = 150
+# Maximum number of better orders that a message lists.
+_MAX_CANDIDATES = 4
 
 
 class UnknownOrderError(FileFormatError):
     """Nothing says which regions the rows of a matrix are."""
 
 
-class Figures(NamedTuple):
-    """What weights say of one order; NaN where there is nothing to compare."""
+class OrderFit(NamedTuple):
+    """How well weights fit an order of rows; NaN where there is nothing to compare."""
 
     template: float
     hemispheres: float
@@ -59,18 +66,23 @@ class Figures(NamedTuple):
 
 
 @dataclass
-class _Group:
-    """Matrices whose rows were named alike: their mean, and what named them."""
+class _MatrixGroup:
+    """Matrices with the same names of rows: the sum of their weights, and one path."""
 
     rows: RowNames
     path: Path
-    total: np.ndarray
+    weight_sum: np.ndarray
     n_matrices: int = 1
+
+    def __str__(self) -> str:
+        if self.n_matrices == 1:
+            return str(self.path)
+        return f"{self.path} and {self.n_matrices - 1} other matrices"
 
 
 @dataclass
 class OrderCheck:
-    """Collect matrices by the order of their rows, then check the mean of each group.
+    """Collect matrices by the names of their rows, then check the mean of each group.
 
     Parameters
     ----------
@@ -79,33 +91,34 @@ class OrderCheck:
     """
 
     atlas: Atlas
-    groups: dict[RowNames, _Group] = field(default_factory=dict)
+    groups: dict[RowNames, _MatrixGroup] = field(default_factory=dict)
 
     def add(self, values: np.ndarray, rows: RowNames, path: Path) -> None:
         """Add one matrix in the order of its file; `rows` may have no names."""
         if rows.source == "numbers":
-            return  # that weights stand at numbers of regions has been checked
-        weights = _whole_matrix(values)
+            return  # these were recognised by their weights
+        weights = _complete_matrix(values)
         total = weights.sum()
         weights = weights / total if total > 0 else weights
         group = self.groups.get(rows)
-        if group is None or group.total.shape != weights.shape:
-            self.groups[rows] = _Group(rows, path, weights)
+        if group is None or group.weight_sum.shape != weights.shape:
+            self.groups[rows] = _MatrixGroup(rows, path, weights)
             return
-        group.total += weights
+        group.weight_sum += weights
         group.n_matrices += 1
 
     def refusals(self) -> list[FileFormatError]:
         """Return an error for each group that is unknown, or of another order."""
         errors = list[FileFormatError]()
         for group in self.groups.values():
-            message = _find_contradiction(group, self.atlas)
-            where = f"{group.path}: "
-            if group.n_matrices > 1:
-                where = f"{group.path} and {group.n_matrices - 1} other matrices: "
-            if message:
-                kind = FileFormatError if group.rows.names else UnknownOrderError
-                errors.append(kind(where + message))
+            if not group.rows.names:
+                message = _unknown_order_message(group, self.atlas)
+                errors.append(UnknownOrderError(f"{group}: {message}"))
+                continue
+            better_orders = _find_better_orders(group, self.atlas)
+            if better_orders:
+                message = _other_order_message(group, better_orders, self.atlas)
+                errors.append(FileFormatError(f"{group}: {message}"))
         return errors
 
     def raise_refusal(self) -> None:
@@ -114,25 +127,20 @@ class OrderCheck:
             raise error
 
     def notes(self) -> dict[str, int]:
-        """Return what the weights say about orders without names, and of how many."""
+        """Return what the weights say of each order of unnamed rows, and of how many.
+
+        The keys are sentences, the values numbers of matrices.
+        """
         counts = dict[str, int]()
         for group in self.groups.values():
-            if group.rows.source not in ("words", "row_order"):
-                continue
-            figures = measure_order(group.total, group.rows, self.atlas)
-            n_orders, alike = _find_rivals(group, self.atlas)
-            text = f"this order of rows fits the weights best ({figures})"
-            if len(alike) == n_orders:
-                text = "the weights do not tell whether this order of rows is right"
-            elif alike:
-                text = f"the weights fit this order of rows ({figures}), and "
-                text += f"{listed(alike, 3)} as well"
-            counts[text] = counts.get(text, 0) + group.n_matrices
+            if group.rows.source in ("words", "row_order"):
+                note = _describe_evidence(group, self.atlas)
+                counts[note] = counts.get(note, 0) + group.n_matrices
         return counts
 
 
 def check_arrays(W: np.ndarray, atlas: Atlas) -> None:
-    """Raise where connectomes in memory fit another order than the atlas' clearly.
+    """Raise where connectomes in memory clearly fit another order than the atlas'.
 
     Parameters
     ----------
@@ -144,24 +152,27 @@ def check_arrays(W: np.ndarray, atlas: Atlas) -> None:
     Raises
     ------
     FileFormatError
-        With the orders that so many rows may have, and what the weights say of each.
+        With the orders that so many rows may have, and how well the weights fit each.
     """
     if W.ndim not in (2, 3) or W.shape[-2:] != (len(atlas), len(atlas)):
-        return  # said where shapes are checked
-    mean = W if W.ndim == 2 else W[0] if W.strides[0] == 0 else W.mean(axis=0)
+        return  # shapes are checked elsewhere
+    mean = W
+    if W.ndim == 3:
+        is_repeated = W.strides[0] == 0  # one connectome for all scans
+        mean = W[0] if is_repeated else W.mean(axis=0)
     check = OrderCheck(atlas)
     rows = RowNames(atlas.names, f"taken in the order of {atlas.name}", "array")
     check.add(mean, rows, Path("connectomes="))
     check.raise_refusal()
 
 
-def measure_order(
+def measure_fit(
     values: np.ndarray,
     order: RowOrder | RowNames,
     atlas: Atlas,
     regions: np.ndarray | None = None,
-) -> Figures:
-    """Return the figures of a matrix under an order, on pairs of some regions.
+) -> OrderFit:
+    """Return how well a matrix fits an order of its rows.
 
     Parameters
     ----------
@@ -172,82 +183,122 @@ def measure_order(
     atlas : Atlas
         Whose regions they are.
     regions : bool array of shape (n_rois,), optional
-        Pairs count that hold one of these regions; by default all.
+        Only pairs with at least one of these regions count; by default all.
     """
     W = _to_regions(values, order, atlas)
     is_counted = np.ones(len(atlas), dtype=bool) if regions is None else regions
-    touches = is_counted[:, None] | is_counted
-    upper = np.triu(np.ones(W.shape, dtype=bool), 1)
-    template = template_connectome(atlas)
-    with_template = np.nan
-    if template is not None:
-        pairs = upper & touches & np.isfinite(template) & np.isfinite(W)
-        with_template = _rank_correlation(W[pairs], template[pairs])
+    pair_counts = is_counted[:, None] | is_counted
     left = np.flatnonzero(atlas.regions["hemisphere"] == "L")
     left = left[atlas.homotopic[left] != left]
     right = atlas.homotopic[left]
-    within_left, within_right = W[np.ix_(left, left)], W[np.ix_(right, right)]
-    pairs = touches[np.ix_(left, left)] | touches[np.ix_(right, right)]
-    pairs &= np.triu(np.ones(pairs.shape, dtype=bool), 1)
-    pairs &= np.isfinite(within_left) & np.isfinite(within_right)
-    across = _rank_correlation(within_left[pairs], within_right[pairs])
-    return Figures(with_template, across, _rank_homotopic(W[np.ix_(left, right)]))
+    return OrderFit(
+        _correlate_with_template(W, template_connectome(atlas), pair_counts),
+        _correlate_hemispheres(W, left, right, pair_counts),
+        _rank_homotopic(W[np.ix_(left, right)]),
+    )
 
 
-def prefers(
+def fits_clearly_better(
     values: np.ndarray,
     order: RowOrder | RowNames,
-    other: RowOrder | RowNames,
+    other_order: RowOrder | RowNames,
     atlas: Atlas,
 ) -> bool:
-    """Return whether weights fit `order` clearly better than `other`.
+    """Return whether weights fit `order` clearly better than `other_order`.
 
     The template decides where it is clear, else the agreement of the hemispheres.
     """
-    differs = _rows_of_regions(order, atlas) != _rows_of_regions(other, atlas)
+    differs = _first_rows(order, atlas) != _first_rows(other_order, atlas)
     if not differs.any():
         return False
-    own = measure_order(values, order, atlas, differs)
-    others = measure_order(values, other, atlas, differs)
-    if _is_clear(own.template, others.template):
+    fit = measure_fit(values, order, atlas, differs)
+    other_fit = measure_fit(values, other_order, atlas, differs)
+    if _is_clearly_higher(fit.template, other_fit.template):
         return True
-    if _is_clear(others.template, own.template):
+    if _is_clearly_higher(other_fit.template, fit.template):
         return False
-    stands_out = own.homotopic >= HOMOTOPIC
-    return stands_out and _is_clear(own.hemispheres, others.hemispheres)
+    stands_out = fit.homotopic >= MIN_HOMOTOPIC_RANK
+    return stands_out and _is_clearly_higher(fit.hemispheres, other_fit.hemispheres)
 
 
-def _is_clear(correlation: float, other: float) -> bool:
-    """Return whether one correlation is evidence against the order of the other."""
-    return correlation >= LEAST and not correlation - other < LEAD
+def is_mirror_image(order: RowOrder, rows: RowNames, atlas: Atlas) -> bool:
+    """Return whether two orders are the same, or the same with the sides exchanged."""
+    first_rows = _first_rows(rows, atlas)
+    other_rows = _first_rows(order, atlas)
+    return np.array_equal(first_rows, other_rows) or np.array_equal(
+        first_rows, other_rows[atlas.homotopic]
+    )
+
+
+# ---- figures ------------------------------------------------------------------------
+
+
+def _correlate_with_template(
+    W: np.ndarray, template: np.ndarray | None, pair_counts: np.ndarray
+) -> float:
+    """Return the rank correlation with a template; NaN where there is none."""
+    if template is None:
+        return np.nan
+    pairs = np.triu(np.ones(W.shape, dtype=bool), 1) & pair_counts
+    pairs &= np.isfinite(template) & np.isfinite(W)
+    return _rank_correlation(W[pairs], template[pairs])
+
+
+def _correlate_hemispheres(
+    W: np.ndarray, left: np.ndarray, right: np.ndarray, pair_counts: np.ndarray
+) -> float:
+    """Return the rank correlation of the weights within the two hemispheres.
+
+    `left` and `right` hold homotopic regions.
+    """
+    within_left = W[np.ix_(left, left)]
+    within_right = W[np.ix_(right, right)]
+    pairs = pair_counts[np.ix_(left, left)] | pair_counts[np.ix_(right, right)]
+    pairs &= np.triu(np.ones(pairs.shape, dtype=bool), 1)
+    pairs &= np.isfinite(within_left) & np.isfinite(within_right)
+    return _rank_correlation(within_left[pairs], within_right[pairs])
+
+
+def _rank_homotopic(weights_across: np.ndarray) -> float:
+    """Return the mean rank, 0 to 1, of the diagonal in its row and its column.
+
+    `weights_across` holds the weights of left regions with their partners on the right.
+    """
+    n_pairs = len(weights_across)
+    if n_pairs * n_pairs < _MIN_PAIRS:
+        return np.nan
+    by_row = pd.DataFrame(weights_across).rank(axis=1).to_numpy().diagonal()
+    by_column = pd.DataFrame(weights_across).rank(axis=0).to_numpy().diagonal()
+    ranks = np.concatenate([by_row, by_column])
+    ranks = ranks[np.isfinite(ranks)]
+    return float((ranks.mean() - 1) / (n_pairs - 1)) if len(ranks) else np.nan
 
 
 def _rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
     """Return Spearman's correlation; NaN of few pairs, 0 where one is constant."""
-    if len(x) < _FEWEST_PAIRS:
+    if len(x) < _MIN_PAIRS:
         return np.nan
-    x, y = pd.Series(x).rank().to_numpy(), pd.Series(y).rank().to_numpy()
-    x, y = x - x.mean(), y - y.mean()
-    norm = np.sqrt((x @ x) * (y @ y))
-    return float(x @ y / norm) if norm > 0 else 0.0
+    x_ranks = pd.Series(x).rank().to_numpy()
+    y_ranks = pd.Series(y).rank().to_numpy()
+    x_ranks = x_ranks - x_ranks.mean()
+    y_ranks = y_ranks - y_ranks.mean()
+    norm = np.sqrt((x_ranks @ x_ranks) * (y_ranks @ y_ranks))
+    return float(x_ranks @ y_ranks / norm) if norm > 0 else 0.0
 
 
-def _rank_homotopic(between: np.ndarray) -> float:
-    """Return the mean rank, 0 to 1, of the diagonal in its row and its column.
+def _is_clearly_higher(correlation: float, other_correlation: float) -> bool:
+    """Return whether one correlation is evidence against the order of the other.
 
-    `between` holds the weights of left regions with their partners on the right.
+    Where the other is NaN, the size of the correlation alone decides.
     """
-    n = len(between)
-    if n * n < _FEWEST_PAIRS:
-        return np.nan
-    by_row = pd.DataFrame(between).rank(axis=1).to_numpy().diagonal()
-    by_column = pd.DataFrame(between).rank(axis=0).to_numpy().diagonal()
-    ranks = np.concatenate([by_row, by_column])
-    is_known = np.isfinite(ranks)
-    return float((ranks[is_known].mean() - 1) / (n - 1)) if is_known.any() else np.nan
+    lead = correlation - other_correlation
+    return correlation >= MIN_CORRELATION and not lead < MIN_LEAD
 
 
-def _whole_matrix(values: np.ndarray) -> np.ndarray:
+# ---- from rows to regions -----------------------------------------------------------
+
+
+def _complete_matrix(values: np.ndarray) -> np.ndarray:
     """Return finite weights with both triangles, without the diagonal."""
     weights = np.nan_to_num(np.array(values, dtype=float), posinf=0, neginf=0)
     larger = np.where(np.abs(weights) >= np.abs(weights.T), weights, weights.T)
@@ -255,105 +306,135 @@ def _whole_matrix(values: np.ndarray) -> np.ndarray:
     return larger
 
 
-def _rows_of_regions(order: RowOrder | RowNames, atlas: Atlas) -> np.ndarray:
+def _first_rows(order: RowOrder | RowNames, atlas: Atlas) -> np.ndarray:
     """Return the first row of each region, -1 where the order does not have it."""
-    return _find_parts(tuple(order.names), atlas)[0]
+    return _find_rows(tuple(order.names), atlas)[0]
 
 
 @lru_cache(maxsize=256)
-def _find_parts(
+def _find_rows(
     names: tuple[str, ...], atlas: Atlas
 ) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
     """Return the first row of each region, and (region, row) of its further parts."""
-    rows = np.full(len(atlas), -1)
-    parts = list[tuple[int, int]]()
-    for row, region in enumerate(region_rows(atlas, names)):
+    first_rows = np.full(len(atlas), -1)
+    further_parts = list[tuple[int, int]]()
+    for row, region in enumerate(regions_of_rows(atlas, names)):
         if region is None:
             continue
-        if rows[region] >= 0:
-            parts.append((region, row))
+        if first_rows[region] >= 0:
+            further_parts.append((region, row))
         else:
-            rows[region] = row
-    return rows, tuple(parts)
+            first_rows[region] = row
+    return first_rows, tuple(further_parts)
 
 
 def _to_regions(
     values: np.ndarray, order: RowOrder | RowNames, atlas: Atlas
 ) -> np.ndarray:
-    """Return weights between the regions of an atlas; NaN for those without a row."""
-    rows, parts = _find_parts(tuple(order.names), atlas)
-    W = values[np.ix_(rows, rows)].astype(float)
-    if parts:
+    """Return weights between the regions of an atlas; NaN for those without a row.
+
+    The weights of several rows of one region are added.
+    """
+    first_rows, further_parts = _find_rows(tuple(order.names), atlas)
+    W = values[np.ix_(first_rows, first_rows)].astype(float)
+    if further_parts:
         merge = np.zeros((len(atlas), len(values)))
-        merge[np.arange(len(atlas)), rows] = 1
-        for region, row in parts:
+        merge[np.arange(len(atlas)), first_rows] = 1
+        for region, row in further_parts:
             merge[region, row] = 1
         W = merge @ values @ merge.T
-    W[rows < 0] = np.nan
-    W[:, rows < 0] = np.nan
+    is_absent = first_rows < 0
+    W[is_absent] = np.nan
+    W[:, is_absent] = np.nan
     return W
 
 
-def _shifted(order: RowNames) -> Iterable[RowOrder]:
-    """Return the orders in which names stand a row too early or too late."""
-    names = order.names
-    late, early = ("Unknown", *names[:-1]), (*names[1:], "Unknown")
-    yield RowOrder("labels=", late, "these names, each one row further down")
-    yield RowOrder("labels=", early, "these names, each one row further up")
+# ---- verdicts -----------------------------------------------------------------------
 
 
-def _find_contradiction(group: _Group, atlas: Atlas) -> str:
-    """Return why a group is refused, empty where it is not."""
-    values, rows = group.total, group.rows
-    orders = fitting_orders(atlas, len(values))
-    if not rows.names:
-        measured = {order: measure_order(values, order, atlas) for order in orders}
-        best_first = sorted(
-            orders, key=lambda order: _strength(measured[order]), reverse=True
-        )
-        texts = {order: f"; {measured[order]}".rstrip("; ") for order in best_first}
-        return describe_size(values, atlas, figures=texts)
-    others = [*orders, *_shifted(rows)]
-    better = [order for order in others if prefers(values, order, rows, atlas)]
-    if not better:
-        return ""
-    better.sort(key=lambda order: _strength(measure_order(values, order, atlas)))
-    own_figures = measure_order(values, rows, atlas)
-    shown = list[str]()
-    for order in better[::-1][:4]:
-        flag = "" if order.tool == "labels=" else f"row_order={order.tool!r}; "
-        figures = measure_order(values, order, atlas)
-        shown.append(f"{order.note.removeprefix('read ')} ({flag}{figures})")
+def _find_better_orders(group: _MatrixGroup, atlas: Atlas) -> list[RowOrder]:
+    """Return the orders that fit clearly better than the names of rows, best first."""
+    weights = group.weight_sum
+    orders = [*fitting_orders(atlas, len(weights)), *_shift_names(group.rows)]
+    better_orders = [
+        order
+        for order in orders
+        if fits_clearly_better(weights, order, group.rows, atlas)
+    ]
+    # reversed, so that of equals the last one comes first
+    better_orders.sort(key=lambda order: _sort_key(measure_fit(weights, order, atlas)))
+    return better_orders[::-1]
+
+
+def _shift_names(rows: RowNames) -> Iterator[RowOrder]:
+    """Yield the orders in which names are one row too early or too late."""
+    one_down = ("Unknown", *rows.names[:-1])
+    one_up = (*rows.names[1:], "Unknown")
+    yield RowOrder("labels=", one_down, "these names, each one row further down")
+    yield RowOrder("labels=", one_up, "these names, each one row further up")
+
+
+def _sort_key(fit: OrderFit) -> tuple[float, ...]:
+    """Return what orders are sorted by: the template first."""
+    return tuple(np.nan_to_num(fit, nan=-1).tolist())
+
+
+def _unknown_order_message(group: _MatrixGroup, atlas: Atlas) -> str:
+    """Return the message for matrices whose rows nothing names."""
+    weights = group.weight_sum
+    orders = fitting_orders(atlas, len(weights))
+    fits = {order: measure_fit(weights, order, atlas) for order in orders}
+    best_first = sorted(orders, key=lambda order: _sort_key(fits[order]), reverse=True)
+    figures = {order: str(fits[order]) for order in best_first}
+    return unknown_order_message(weights, atlas, figures=figures)
+
+
+def _other_order_message(
+    group: _MatrixGroup, better_orders: list[RowOrder], atlas: Atlas
+) -> str:
+    """Return the message for matrices that fit other orders clearly better."""
+    candidates = list[str]()
+    for order in better_orders[:_MAX_CANDIDATES]:
+        figures = str(measure_fit(group.weight_sum, order, atlas))
+        if order.tool == "labels=":
+            candidates.append(f"{order.description}: {figures}")
+        else:
+            candidates.append(format_candidate(order, figures))
+    own_figures = measure_fit(group.weight_sum, group.rows, atlas)
     return (
-        "the weights fit another order of rows than this: "
-        f"{rows.note} ({own_figures}). Better fit: {'; '.join(shown)}; figures are the "
-        "correlation with a template connectome and of the hemispheres, and the rank "
-        "of homotopic links. Say whose order it is by row_order=, give the names by "
-        "labels=, or keep the names unchecked by row_order='names'."
+        f"the weights fit another order of rows than this: {group.rows.note} "
+        f"({own_figures}). Better fit:{list_candidates(candidates)}"
+        "The figures are the correlation with a template connectome, that of the two "
+        "hemispheres, and the rank of homotopic links. Choose an order by row_order=, "
+        "name the rows by labels=, or keep the names unchecked by row_order='names'."
     )
 
 
-def _strength(figures: Figures) -> tuple[float, ...]:
-    """Return what orders are sorted by: the template first."""
-    return tuple(np.nan_to_num(figures, nan=-1).tolist())
+def _describe_evidence(group: _MatrixGroup, atlas: Atlas) -> str:
+    """Return the note of whether the weights support the order of a group's rows."""
+    fit = measure_fit(group.weight_sum, group.rows, atlas)
+    n_orders, rivals = _find_rivals(group, atlas)
+    if len(rivals) == n_orders:
+        return "the weights do not tell whether this order of rows is right"
+    if rivals:
+        rival_tools = listed((order.tool for order in rivals), 3)
+        return f"the weights fit this order of rows ({fit}), and {rival_tools} as well"
+    return f"this order of rows fits the weights best ({fit})"
 
 
-def _find_rivals(group: _Group, atlas: Atlas) -> tuple[int, list[str]]:
+def _find_rivals(group: _MatrixGroup, atlas: Atlas) -> tuple[int, list[RowOrder]]:
     """Return how many other orders there are, and those that do not fit clearly worse.
 
-    Mirror images are not counted, which no weights can tell apart.
+    Mirror images do not count, since weights cannot distinguish them.
     """
-    rows = group.rows
-    others = [
+    other_orders = [
         order
-        for order in fitting_orders(atlas, len(group.total))
-        if not _is_mirror_image(order, rows, atlas)
+        for order in fitting_orders(atlas, len(group.weight_sum))
+        if not is_mirror_image(order, group.rows, atlas)
     ]
-    alike = [o.tool for o in others if not prefers(group.total, rows, o, atlas)]
-    return len(others), alike
-
-
-def _is_mirror_image(order: RowOrder, rows: RowNames, atlas: Atlas) -> bool:
-    """Return whether orders are the same but for the sides, if at all."""
-    own, other = _rows_of_regions(rows, atlas), _rows_of_regions(order, atlas)
-    return np.array_equal(own, other) or np.array_equal(own, other[atlas.homotopic])
+    rivals = [
+        order
+        for order in other_orders
+        if not fits_clearly_better(group.weight_sum, group.rows, order, atlas)
+    ]
+    return len(other_orders), rivals

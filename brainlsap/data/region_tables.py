@@ -45,7 +45,7 @@ from brainlsap.data.measures import (
     find_tracers,
     wrong_tracer,
 )
-from brainlsap.data.row_order import are_numbers
+from brainlsap.data.region_lists import are_numbers
 from brainlsap.data.tables import (
     FREESURFER_HEAD,
     NAME_COLUMNS,

@@ -22,7 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.find_files import ScanName, StudyFiles, pick, read_rows, visit_order
+from brainlsap.data.find_files import (
+    ScanName,
+    StudyFiles,
+    choose_file,
+    read_rows,
+    visit_order,
+)
 from brainlsap.data.id_columns import ChosenColumns
 from brainlsap.data.participants import people_files
 from brainlsap.data.tables import describe_dataset
@@ -330,7 +336,9 @@ def _choose_images(
 
     def choose(what: str, among: Sequence[Path]) -> dict[str, Path]:
         flag = f"--{what.replace('_', '-')}"
-        found = pick(among, usual[what], what, patterns.get(what, ""), atlas, flag)
+        found = choose_file(
+            among, usual[what], what, patterns.get(what, ""), atlas, flag
+        )
         return {} if found is None else {what: found}
 
     images = [p for p in files if p.name.lower().endswith((".nii", ".nii.gz", ".mgz"))]

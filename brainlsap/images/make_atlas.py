@@ -14,7 +14,7 @@ from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import complete_regions, find_sides
 from brainlsap.atlas.region_names import find_side, is_outside, split_name
 from brainlsap.atlas.surfaces import fsaverage5, read_annotation
-from brainlsap.data.row_order import read_labels
+from brainlsap.data.region_lists import read_labels
 from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, write_tsv
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder

@@ -12,8 +12,9 @@ from scipy.ndimage import find_objects
 
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import as_text, split_name
-from brainlsap.data.connectomes import MOST_ABSENT
-from brainlsap.data.row_order import fitting_orders, read_labels, row_orders
+from brainlsap.data.connectomes import MAX_ABSENT_REGIONS
+from brainlsap.data.region_lists import read_labels
+from brainlsap.data.row_order import fitting_orders, row_orders
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.images.volumes import read_volume
 from brainlsap.text import listed
@@ -141,7 +142,7 @@ def _locate_regions(
     except RegionNameError as error:
         raise RegionNameError(f"{path}: {error}") from error
     absent_regions = [atlas.names[i] for i in np.flatnonzero(rows < 0)]
-    if len(absent_regions) > MOST_ABSENT:
+    if len(absent_regions) > MAX_ABSENT_REGIONS:
         raise RegionNameError(
             f"{path}: {len(absent_regions)} of the {len(atlas)} regions of "
             f"{atlas.name} have no voxel: {listed(absent_regions, 5)}. Choose another "

@@ -147,7 +147,7 @@ def test_spellings_numbers_and_names_to_leave_out(read, tiny, matrix):
         ("1,2,3\n4,5,6\n", r"expected a square matrix of numbers, got shape \(2, 3\)"),
         ("7\n", "a matrix of 1 x 1 without names"),
         ("1,2\n3\n", r"columns changed from 2 to 1 at row 2\. The file"),
-        ("1,5;2\n3,5;4\n", "decimal commas; write points"),
+        ("1,5;2\n3,5;4\n", "decimal commas. Write points"),
         ("1 2\n3 x\n", "could not convert string 'x'"),
         ("a,b\n1,2\n3,\n", "could not convert string ''"),
         ("a,b,c\n1,2\n3,4\n", "3 names for 2 columns"),
@@ -522,7 +522,7 @@ def test_sidecars(tmp_path):
             {"NodeFiles": ["seg-destrieux_nodes.tsv"], "NodeIndices": [999]},
             "the node 999 is nowhere in .*seg-destrieux_nodes.tsv",
         ),
-        ({"NodeFiles": ["bad.tsv"]}, r"no column of names among 'x', 'y'; understood"),
+        ({"NodeFiles": ["bad.tsv"]}, r"no column of names among 'x', 'y'; expected"),
     ],
 )
 def test_bids_sidecars_refused(tmp_path, described, message):

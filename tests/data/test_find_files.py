@@ -225,7 +225,7 @@ def test_subjects_may_be_named_by_an_id_and_more(write, tmp_path):
     for name in ("P1_T1w", "P2", "P2_T1w", "P1_2", "P3_T1w"):
         write(f"freesurfer/{name}/stats/aseg.stats", "")
     files = StudyFiles(tmp_path, ["P1", "P2"], subjects_dir=tmp_path / "freesurfer")
-    assert files.longer == {"P1_T1w": "P1", "P2_T1w": "P2"}
+    assert files.subject_aliases == {"P1_T1w": "P1", "P2_T1w": "P2"}
     found = {person: len(visits[""]) for person, visits in files.subjects.items()}
     assert found == {"P1": 1, "P2": 2, "P1_2": 1, "P3_T1w": 1}  # two are refused
 
@@ -258,7 +258,7 @@ def test_visits_of_the_table_take_joined_names_apart(write, tmp_path):
     assert found["P1"] == ["V1", "V2"]
     assert [len(files.subjects["P1"][visit]) for visit in ("V1", "V2")] == [2, 1]
     assert found["P3"] == [""]
-    assert files.longer == {"P3_T1w": "P3", "P1_V1_old": "P1"}
+    assert files.subject_aliases == {"P3_T1w": "P3", "P1_V1_old": "P1"}
 
 
 def test_a_matrix_without_a_visit_of_people_with_several_is_told(flat, tiny):

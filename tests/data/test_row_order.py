@@ -1,4 +1,4 @@
-"""Matrices without names: read where one tool writes that size, else refused."""
+"""Matrices without names: read in the order of a known tool, else refused."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,6 @@ import pytest
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.atlas import complete_regions
 from brainlsap.data.connectomes import read_connectome
-from brainlsap.data.row_order import read_labels, read_names
 from brainlsap.exceptions import FileFormatError, ParameterError
 from tests.data import formats
 
@@ -75,7 +74,7 @@ def test_micapipe_subcortical_has_the_size_of_mrtrix(tmp_path):
     full[walls], full[:, walls] = 0, 0
     path = tmp_path / "c.txt"
     np.savetxt(path, np.triu(full), "%d")
-    with pytest.raises(FileFormatError, match=r"164 rows .* 56 and 131 are empty"):
+    with pytest.raises(FileFormatError, match=r"(?s)164 x 164 .* 56 and 131 are empty"):
         read_connectome(path, ATLAS)
     found = read_connectome(path, ATLAS, row_order="micapipe")
     np.testing.assert_array_equal(found.matrix, expected)
@@ -92,7 +91,7 @@ def test_rows_that_are_label_numbers(tmp_path):
     found = read_connectome(tmp_path / "l.npy", DESIKAN)
     np.testing.assert_array_equal(found.matrix, small)
     assert found.notes == (
-        "rows read as FreeSurfer's label numbers, from 0",
+        "read as FreeSurfer's label numbers, from 0",
         "left out, not in desikan82: 0, 1, 2, 3, 4, 5, 6, 7 and 1946 more",
     )
 
@@ -107,8 +106,8 @@ def test_rows_that_are_label_numbers(tmp_path):
         ("destrieux160", 166, "two medial walls"),
         ("destrieux160", 84, "atlas desikan82"),
         ("desikan82", 68, "cortex only"),
-        ("desikan82", 82, r"row_order='atlas': row 70 is Left-Caudate, "),
-        ("desikan82", 82, "row_order='labels': row 70 is ctx-rh-post.*, row 82 ctx-rh"),
+        ("desikan82", 82, r"row_order='atlas' [^:]*: row 70 is Left-Caudate, "),
+        ("desikan82", 82, "'labels' [^:]*: row 70 is ctx-rh-post.*, row 82 ctx-rh"),
         ("desikan82", 82, "ENIGMA"),
         ("desikan82", 83, "Lausanne"),
         ("desikan82", 164, "atlas destrieux160"),
@@ -119,7 +118,7 @@ def test_sizes_that_say_no_order_are_refused_with_candidates(
 ):
     """J6: 83 rows were read as desikan82 behind a label 0, 82 as its own order."""
     np.save(tmp_path / "c.npy", np.ones((size, size)))
-    message = rf"a matrix of {size} x {size} without names .* could be: .*{could}"
+    message = rf"(?s)a matrix of {size} x {size} without .* could be:.*{could}"
     with pytest.raises(FileFormatError, match=message):
         read_connectome(tmp_path / "c.npy", load_atlas(atlas))
 
@@ -129,8 +128,8 @@ def test_orders_are_told_apart_where_they_differ(tmp_path):
     regions |= {"freesurfer_id": [11, 13, 12, 14]}
     atlas = Atlas("mine", complete_regions(pd.DataFrame(regions), "mine"))
     np.save(tmp_path / "c.npy", np.ones((4, 4)))
-    told = "'atlas': row 2 is b_L, row 4 b_R.*'labels': row 2 is a_R, row 4 b_R"
-    with pytest.raises(FileFormatError, match=told):
+    message = r"(?s)'atlas' .*: row 2 is b_L, row 4 b_R.*'labels' .*: row 2 is a_R, row"
+    with pytest.raises(FileFormatError, match=message):
         read_connectome(tmp_path / "c.npy", atlas)
 
 
@@ -159,13 +158,13 @@ def test_whose_order_can_be_said(tmp_path):
 
 def test_the_paper_s_160_is_asked_for_and_so_are_own_atlases(tmp_path, tiny, matrix):
     np.save(tmp_path / "c.npy", formats.telling_matrix(160))
-    with pytest.raises(FileFormatError, match=r"row_order='atlas'.*Dosenbach"):
+    with pytest.raises(FileFormatError, match=r"(?s)row_order='atlas'.*Dosenbach"):
         read_connectome(tmp_path / "c.npy", ATLAS)
     found = read_connectome(tmp_path / "c.npy", ATLAS, row_order="atlas")
     assert found.notes[0] == "read in the order of destrieux160"
     np.save(tmp_path / "c.npy", matrix)
     own = Atlas("own", tiny.regions)
-    with pytest.raises(FileFormatError, match=r"in the order of own \(row_order='atl"):
+    with pytest.raises(FileFormatError, match=r"'atlas' \(in the order of own\)"):
         read_connectome(tmp_path / "c.npy", own)
     assert read_connectome(tmp_path / "c.npy", own, row_order="atlas").notes
 
@@ -174,75 +173,5 @@ def test_84_rows_with_empty_callosa_are_not_mrtrix(tmp_path):
     values = np.ones((84, 84))
     values[[3, 38]] = values[:, [3, 38]] = 0
     np.save(tmp_path / "c.npy", values)
-    with pytest.raises(FileFormatError, match=r"84 rows .* Rows 4 and 39 are empty"):
+    with pytest.raises(FileFormatError, match="Rows 4 and 39 are empty"):
         read_connectome(tmp_path / "c.npy", DESIKAN)
-
-
-# ---- lists of names -----------------------------------------------------------------
-
-
-def test_names_of_a_label_file(write):
-    assert read_names(write("l.txt", "lh_a\nlh_b\n")) == ("lh_a", "lh_b")
-    assert read_names(write("l.txt", "1 lh_a\n2 lh_b\n")) == ("lh_a", "lh_b")
-    text = "Region_ID,Struct-Name,lobe\n1.0,lh_a,x\n2.0,lh_b,y\n"
-    assert read_names(write("l.csv", text)) == ("lh_a", "lh_b")
-    with pytest.raises(FileFormatError, match="the file is empty; expected names"):
-        read_names(write("l.txt", ""))
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_numbers_that_count_names_decide_their_order(write, first):
-    lines = [f"{first + 1},lh_b", f"{first + 2},lh_c", f"{first},lh_a"]
-    wanted = ("lh_a", "lh_b", "lh_c")
-    text = "\n".join(lines)
-    assert read_names(write("l.csv", text)) == wanted
-    assert read_names(write("l.txt", text.replace(",", " "))) == wanted
-    for head in ("index,name", "id,region", "label,region", "No.,label", "ROI_ID,node"):
-        assert read_names(write("l.csv", f"\ufeff{head}\n{text}")) == wanted
-    # other numbers are no order, but may not say another than the lines
-    kept = ("lh_b", "lh_a")
-    one = "no,region,hemi,roi\n1,Pole,L,P_L\n2,Pole,R,P_R\n"
-    assert read_names(write("l.csv", one)) == ("P_L", "P_R")  # which tells them apart
-    assert read_names(write("l.txt", "10 lh_b\n17 lh_a\n")) == kept
-    with pytest.raises(FileFormatError, match="its numbers do not rise from line to"):
-        read_names(write("l.txt", "17 lh_b\n10 lh_a\n"))
-    assert read_names(write("l.csv", "name,lobe\nlh_b,2\nlh_a,9\n")) == kept
-    assert read_names(write("l.csv", "index,name\n")) == ()
-
-
-NAMES = ("Brodmann area 44 L", "Brodmann area 44 R")
-LISTS = {
-    "plain": "{}\n{}\n",
-    "index before": "1 {}\n2 {}\n",
-    "index and a sign": "1: {}\n2: {}\n",
-    "index, colours": "1 {} 25 5 25 0\n2 {} 25 60 25 0\n",
-    "colours as fractions (FSL)": "1 0.5 0.0 0.25 {}\n2 0.5 1.0 0.25 {}\n",
-    "ITK-SNAP": '1 25 5 25 0.5 1 1 "{}"\n2 25 60 25 1 1 1 "{}"\n',
-    "Connectome Workbench": "{}\n1 25 5 25 255\n{}\n2 25 60 25 255\n",
-    "place behind": "{} -50.5 10 20\n{} 51 12 20\n",
-    "index, place in brackets": "1 {} (-50.5, 10, 20)\n2 {} (51, 12, 20)\n",
-    "place before": "-50.5 10 20 {}\n51 12 20 {}\n",
-    "index and place, with commas": "1,{},-50.5,10,20\n2,{},51,12,20\n",
-}
-
-
-@pytest.mark.parametrize("kind", LISTS)
-def test_numbers_beside_names_are_no_part_of_them(write, kind):
-    """ "Brodmann area 44 L" became "Brodmann area L"; places became parts of names."""
-    table = read_labels(write("l.txt", LISTS[kind].format(*NAMES)))
-    assert tuple(table["name"]) == NAMES
-    assert table["index"].tolist() == (["1", "2"] if kind[0] in "icIC" else ["", ""])
-    if "place" in kind:
-        places = table[[*"xyz"]].astype(float).to_numpy().tolist()
-        assert places == [[-50.5, 10, 20], [51, 12, 20]]
-    else:
-        assert "x" not in table
-
-
-def test_numbers_that_may_be_names_or_anything_are_refused(write):
-    assert read_names(write("l.txt", "LH Vis 1\nLH Vis 2\nRH Vis 1\n"))[1] == "LH Vis 2"
-    assert read_names(write("l.txt", "44 L\n44 R\n45 L\n45 R\n"))[2] == "45 L"
-    with pytest.raises(FileFormatError, match=r"no heads.*index, name, x, y, z"):
-        read_names(write("l.txt", "a_L -50 10 20 3.5\na_R 51 12 20 3.4\n"))
-    with pytest.raises(FileFormatError, match="1 of 2 lines begin with a number"):
-        read_names(write("l.txt", "44 L\nHippocampus L\n"))
