@@ -1,9 +1,10 @@
-"""A template connectome for any atlas with surfaces: one published group average.
+"""A template connectome for any atlas with surfaces: a published group average.
 
-The ENIGMA Toolbox's structural connectome of young adults (Human Connectome Project) on
-Schaefer's 400 parcels and 14 structures lies beside that atlas. For another atlas its
-weights are moved from parcel to region by the share of vertices that they have in
-common. It says which regions are usually connected, and nothing about anybody.
+The source is the ENIGMA Toolbox's structural connectome of young adults (Human
+Connectome Project) on Schaefer's 400 parcels and 14 subcortical structures, stored with
+that atlas. For another atlas, weights are transferred from parcels to regions by the
+share of vertices in common. The template shows which regions are usually connected; it
+has no information about individuals.
 """
 
 from functools import lru_cache
@@ -14,31 +15,32 @@ import pandas as pd
 from brainlsap.atlas.atlas import Atlas, load_atlas
 from brainlsap.exceptions import BrainlsapError
 
-_SOURCE = "schaefer400"
-_FILE = "template_connectome.csv.gz"
+# Atlas of the published connectome, and its file in the atlas' folder.
+_SOURCE_ATLAS = "schaefer400"
+_SOURCE_FILE = "template_connectome.csv.gz"
 
 
 @lru_cache(maxsize=16)
 def template_connectome(atlas: Atlas) -> np.ndarray | None:
-    """Return the weights between regions that a healthy group has on average.
+    """Return the mean weights between regions in a healthy group.
 
     Parameters
     ----------
     atlas : Atlas
-        With surfaces (fsaverage5), or only deep structures are known.
+        An atlas with surfaces on fsaverage5.
 
     Returns
     -------
     array of shape (n_rois, n_rois) or None
-        Arbitrary unit; NaN for regions that the template does not have. None for an
-        atlas without surfaces.
+        Weights in an arbitrary unit; NaN for regions without a counterpart in the
+        template. None for an atlas without surfaces.
     """
-    source = load_atlas(_SOURCE)
+    source = load_atlas(_SOURCE_ATLAS)
     overlap = _share_parcels(source, atlas)
     if overlap is None or source.folder is None:
         return None
-    table = pd.read_csv(source.folder / _FILE, index_col=0)
-    log_weights = table.to_numpy() / 100  # written as whole hundredths
+    table = pd.read_csv(source.folder / _SOURCE_FILE, index_col=0)
+    log_weights = table.to_numpy() / 100  # the file has whole hundredths
     weights = np.where(log_weights != 0, np.exp(log_weights), 0)
     template = overlap @ weights @ overlap.T
     is_absent = ~overlap.any(axis=1)
@@ -49,20 +51,22 @@ def template_connectome(atlas: Atlas) -> np.ndarray | None:
 
 
 def _share_parcels(source: Atlas, atlas: Atlas) -> np.ndarray | None:
-    """Return the share of each source parcel (columns) that lies in each region."""
+    """Return the share of each source parcel (columns) in each region (rows)."""
     if not atlas.has_surfaces:
         return None
     overlap = np.zeros((len(atlas), len(source)))
     for hemisphere in "LR":
         try:
-            region = atlas.vertex_labels(hemisphere)
-        except BrainlsapError:  # of another mesh, or names that do not fit
+            region_of_vertex = atlas.vertex_labels(hemisphere)
+        except BrainlsapError:  # another mesh, or names that do not match
             return None
-        parcel = source.vertex_labels(hemisphere)
-        if region.shape != parcel.shape:
+        parcel_of_vertex = source.vertex_labels(hemisphere)
+        if region_of_vertex.shape != parcel_of_vertex.shape:
             return None
-        is_labelled = (region >= 0) & (parcel >= 0)
-        np.add.at(overlap, (region[is_labelled], parcel[is_labelled]), 1)
+        is_labelled = (region_of_vertex >= 0) & (parcel_of_vertex >= 0)
+        regions = region_of_vertex[is_labelled]
+        parcels = parcel_of_vertex[is_labelled]
+        np.add.at(overlap, (regions, parcels), 1)
     overlap /= np.maximum(overlap.sum(axis=0), 1)
     for row in np.flatnonzero(~atlas.cortex):
         structure = source.find(atlas.names[row])
