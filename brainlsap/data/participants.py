@@ -14,7 +14,7 @@ import pandas as pd
 from brainlsap.data.covariates import (
     COVARIATES,
     KEY_COLUMNS,
-    STAGES,
+    STAGE_OF_WORD,
     find_faults,
     find_spellings,
     kind_of,
@@ -124,15 +124,15 @@ def order_classes(
             raise ParameterError(f"classes names {doubled[0]!r} more than once.")
         return names, True
     found = sorted({str(label) for label in labels})
-    stages = [STAGES.get(name.lower(), -1) for name in found]
+    stages = [STAGE_OF_WORD.get(name.lower(), -1) for name in found]
     if -1 not in stages and len(set(stages)) == len(stages):
-        return tuple(sorted(found, key=lambda name: STAGES[name.lower()])), True
+        return tuple(sorted(found, key=lambda name: STAGE_OF_WORD[name.lower()])), True
     try:
         return tuple(sorted(found, key=lambda name: (float(name), name))), True
     except ValueError:
         # the first class is the reference that others differ from
         return tuple(
-            sorted(found, key=lambda name: STAGES.get(name.lower()) != 0)
+            sorted(found, key=lambda name: STAGE_OF_WORD.get(name.lower()) != 0)
         ), False
 
 

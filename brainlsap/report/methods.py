@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import Evaluation, chance_p, compare_models
 from brainlsap.evaluation import ranking as ranks
-from brainlsap.evaluation.leakage import N_PERMUTATIONS
+from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
 from brainlsap.report import tables
 from brainlsap.report.privacy import SHAREABLE_NOTES, withhold_paths
 from brainlsap.report.tables import p_text, reported_values, spread_text
@@ -53,11 +53,6 @@ CONTROLS = {
     "the connectome",
 }
 """What controls are: LSAP-C but for this, or another model."""
-UNUSED = {
-    "graphheat": {"n_layers"},
-    "mlp": {"n_layers", "scale", "threshold", "weights", "connectome"},
-}
-"""Settings of other networks than LSAP's that these do not use; else scale, too."""
 UNSAID = frozenset(f"{_DESIGN} {_PLACES_AND_SPEED} {_ABOUT} {_SAID}".split())
 
 
@@ -278,6 +273,9 @@ def _network_settings(evaluation: Evaluation) -> list[tuple[str, Settings, str]]
 
     The first of LSAP, or of other networks.
     """
+    from brainlsap.graph import kernel_title
+    from brainlsap.model import NETWORKS
+
     found: list[tuple[str, Settings, str]] = []
     firsts: dict[bool, tuple[str, dict[str, Any]]] = {}
     own = evaluation.fits[evaluation.fits["role"] != "control"]
@@ -288,9 +286,11 @@ def _network_settings(evaluation: Evaluation) -> list[tuple[str, Settings, str]]
         network = settings.get("network", "heat")
         if network != "heat":  # what it was not asked for is of heat kernels
             asked = {*_flat(json.loads(fits["settings"].iloc[0])), "head"}
-            asked -= UNUSED.get(network, {"n_layers", "scale"})
+            asked -= {"n_layers"} | NETWORKS[network].unused_settings
             kept = {k: v for k, v in settings.items() if k in asked}
             settings = {"layers": settings["n_layers"], **kept}
+        if "kernel" in settings:
+            settings["kernel"] = kernel_title(settings["kernel"])
         like, first = firsts.get(network == "heat", ("", {}))
         told = {k: v for k, v in settings.items() if first.get(k) != v}
         found.append((str(name), Settings(told), like))
@@ -364,7 +364,7 @@ TEMPLATES = Environment(
     undefined=StrictUndefined,
 )
 """The page, and the texts on it."""
-TEMPLATES.filters |= {"count": count, "p": p_text}
+TEMPLATES.filters |= {"check_title": check_title, "count": count, "p": p_text}
 TEMPLATES.globals |= {"controls": CONTROLS}
 TEMPLATES.globals |= {"linear_controls": ("edges only", "confounds only")}
 TEMPLATES.globals |= {"chosen": chosen_text, "networks_kept": networks_kept}
