@@ -240,10 +240,11 @@ def build(study: str, **options: Any) -> None:
         suvr=some("reference labels same_space accept_low_coverage"),
         verbose=True,
     )
-    print(f"Built: {built.folder} ({len(built.made)} made, {len(built.kept)} kept)")
+    n_new = len(built.new_files)
+    print(f"Built: {built.folder} ({n_new} made, {len(built.current_files)} kept)")
     for line in built.missing:
         print(f"Missing: {line}")
-    if built.made or built.kept:
+    if built.new_files or built.current_files:
         print(f"Next: {_command('check', study, _options_after_build(built, options))}")
     if built.faults:
         faults = brainlsap.data.tables.group_faults(built.faults)
@@ -260,7 +261,7 @@ def _options_after_build(built: Any, options: Options) -> Options:
         after["derivatives"] = folders
     features = Counter(
         tracer.feature
-        for path in (*built.made, *built.kept)
+        for path in (*built.new_files, *built.current_files)
         for tracer in brainlsap.data.TRACERS
         if any(f"_trc-{entity}_" in path.name for entity in tracer.entities)
     )

@@ -72,8 +72,8 @@ class CohortError(BrainlsapError):
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     """Raise unless `value` is one of `choices`; the message lists them."""
     if value not in choices:
-        allowed = ", ".join(repr(choice) for choice in sorted(choices))
-        raise ParameterError(f"{name} must be one of {allowed}; got {value!r}.")
+        choices_text = ", ".join(repr(choice) for choice in sorted(choices))
+        raise ParameterError(f"{name} must be one of {choices_text}; got {value!r}.")
 
 
 def check_at_least(name: str, value: object, lowest: float) -> None:

@@ -1,4 +1,4 @@
-"""Files and folders appear whole or not at all; a folder has one run at a time."""
+"""Write files and folders completely or not at all; lock folders against other runs."""
 
 import errno
 import os
@@ -18,6 +18,7 @@ __all__ = [
     "replace_when_whole",
 ]
 
+# Error numbers of a full disk or a place without permission to write.
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
@@ -27,25 +28,28 @@ def check_outputs(
     inputs: Iterable[object] = (),
     overwrite: bool = False,
 ) -> None:
-    """Raise unless files may be written: they are new, or replacing them was asked for.
+    """Raise unless files are new, or may be overwritten and are not inputs.
 
     Parameters
     ----------
     paths : iterable of path
-        The files to write.
+        Files to write.
     inputs : iterable
-        What is read for them: files, and folders whose files are read. These are never
-        replaced. What is no path, or not there, is passed over.
+        Files that are read, and folders with files that are read. They are never
+        replaced. Other values, and paths that do not exist, are ignored.
     overwrite : bool
-        Whether other existing files may be replaced.
+        Whether existing files other than inputs may be replaced.
 
     Raises
     ------
     ParameterError
-        Where a file is there already, is an input, or is a folder.
+        If a file exists, is an input, or is a folder.
     """
-    names = [Path(name) for name in inputs if isinstance(name, str | Path)]
-    sources = [name.expanduser().resolve() for name in names if os.path.lexists(name)]
+    sources = [
+        Path(name).expanduser().resolve()
+        for name in inputs
+        if isinstance(name, str | Path) and os.path.lexists(name)
+    ]
     for path in map(Path, paths):
         if not os.path.lexists(path):
             continue
@@ -53,8 +57,8 @@ def check_outputs(
         if path.is_dir():
             raise ParameterError(f"{path} is a folder; name a file.")
         for source in sources:
-            is_same = target == source or source in target.parents
-            if is_same or (path.exists() and path.samefile(source)):
+            is_input = target == source or source in target.parents
+            if is_input or (path.exists() and path.samefile(source)):
                 raise ParameterError(
                     f"{path} is among the files that are read, and would be replaced. "
                     "Name another file."
@@ -73,42 +77,42 @@ def replace_when_whole(path: str | Path) -> Iterator[Path]:
     Parameters
     ----------
     path : str or Path
-        Where the file shall stand; its folder is made if need be.
+        The file; its folder is made if it does not exist.
 
     Yields
     ------
     Path
-        Of the same name, in a folder beside (so that the rename never crosses a file
-        system).
+        A file of the same name in a temporary folder beside it, so that the rename
+        never crosses a file system.
 
     Raises
     ------
     WritingError
-        Where the disk is full, or the folder may not be written to.
+        If the disk is full, or the folder is not writable.
     """
     path = Path(path)
-    with _naming(path):
+    with _name_unwritable(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         prefix = f".partial-{path.name}-"
-        with tempfile.TemporaryDirectory(prefix=prefix, dir=path.parent) as beside:
-            partial = Path(beside) / path.name
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=path.parent) as temporary:
+            partial = Path(temporary) / path.name
             yield partial
             partial.replace(path)
 
 
 @contextmanager
 def fill_folder(folder: str | Path, *, replace: bool = False) -> Iterator[Path]:
-    """Yield an empty folder beside `folder`; it takes that place on success.
+    """Yield an empty folder beside `folder`; rename it to `folder` on success.
 
-    What a killed run left half-filled there is removed. Hold :func:`lock_folder`
-    around it where another run may write to the same place.
+    Incomplete folders that a killed run left behind are removed. Hold
+    :func:`lock_folder` around it if another run may write to the same place.
 
     Parameters
     ----------
     folder : str or Path
-        New or empty, unless `replace`; its parent is made.
+        New or empty folder, unless `replace`; its parent is made.
     replace : bool
-        Whether an existing folder gives way, at the very end.
+        Whether an existing folder is replaced, at the end.
 
     Yields
     ------
@@ -118,9 +122,9 @@ def fill_folder(folder: str | Path, *, replace: bool = False) -> Iterator[Path]:
     Raises
     ------
     ParameterError
-        Where the folder holds something and may not be replaced, or is a file.
+        If the folder is not empty and may not be replaced, or is a file.
     WritingError
-        Where the disk is full, or the parent may not be written to.
+        If the disk is full, or the parent folder is not writable.
     """
     folder = Path(folder).expanduser().resolve()
     if folder.is_file():
@@ -142,33 +146,33 @@ def fill_folder(folder: str | Path, *, replace: bool = False) -> Iterator[Path]:
 def lock_folder(folder: str | Path) -> Iterator[Path]:
     """Hold a folder for this process until the end of the block.
 
-    The lock is a hidden file beside the folder, given up by the system when the
-    process ends, however that comes about.
+    The lock is a hidden file beside the folder. The operating system releases it when
+    the process ends for any reason.
 
     Parameters
     ----------
     folder : str or Path
-        Need not exist; its parent is made.
+        Folder, which need not exist; its parent is made.
 
     Yields
     ------
     Path
-        The folder, absolute.
+        The folder as an absolute path.
 
     Raises
     ------
     ParameterError
-        Where another run holds it.
+        If another run holds it.
     WritingError
-        Where no lock can be written beside it.
+        If no lock can be written beside it.
     """
     from filelock import FileLock, Timeout
 
     folder = Path(folder).expanduser().resolve()
     path = folder.parent / f".{folder.name}.lock"
-    with _naming(path):
+    with _name_unwritable(path):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # one a path: a function may hold what its caller holds already
+        # A singleton per path: a function may hold the same lock as its caller.
         lock = FileLock(path, timeout=0, is_singleton=True)
         try:
             lock.acquire()
@@ -187,17 +191,17 @@ def lock_folder(folder: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def owner_only() -> Iterator[None]:
-    """Let new files of this process, and of those it starts, be read by nobody else."""
-    before = os.umask(0o077)
+    """Make new files of this process and its children readable by their owner only."""
+    previous_mask = os.umask(0o077)
     try:
         yield
     finally:
-        os.umask(before)
+        os.umask(previous_mask)
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Name the path, and what to do, where the disk is full or the folder closed."""
+def _name_unwritable(path: Path) -> Iterator[None]:
+    """Turn errors of a full disk or a missing permission into WritingError."""
     try:
         yield
     except WritingError:

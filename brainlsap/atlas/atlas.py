@@ -575,8 +575,8 @@ def _find_rows(
     rows = np.full(len(atlas.names), -1)
     rows[atlas.match([region_names[i] for i in file_rows], hemisphere)] = file_rows
     rows.flags.writeable = False
-    dropped = tuple(text for i, text in enumerate(texts) if i not in file_rows)
-    return rows, dropped
+    dropped_names = [text for i, text in enumerate(texts) if i not in file_rows]
+    return rows, tuple(dropped_names)
 
 
 @lru_cache(maxsize=1)

@@ -1,10 +1,10 @@
 """Connectomes and SUVR tables of a whole study, from its images.
 
-What is made stands in `derivatives/brainlsap` in the layout that
-:func:`~brainlsap.data.load_cohort` reads. Each file has a `.json` beside it, written
-last, with the parameters and the sizes and times of the inputs: what is there with the
-same ones is not made again. `dataset_description.json` marks the folder as built of
-this study; no other folder is written to.
+Files are written to `derivatives/brainlsap` in the layout that
+:func:`~brainlsap.data.load_cohort` reads. Each has a `.json` sidecar, written last,
+with the parameters and the sizes and times of the input files. A file is up to date,
+and not built again, if its sidecar has the same ones. `dataset_description.json` marks
+the folder as built from this study; no other folder is written to.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -44,11 +44,11 @@ from brainlsap.images.streamlines import FORMATS
 from brainlsap.images.suvr import extract_suvr
 from brainlsap.images.tractography import build_connectome
 
-FOLDER = Path("derivatives") / "brainlsap"
-NAME = "Connectomes and regional values"
-"""Of the data set that is built."""
-# What is looked for -> patterns of names, the first that fits anything counts.
-PATTERNS: dict[str, Sequence[str]] = {
+OUTPUT_FOLDER = Path("derivatives") / "brainlsap"
+# Name of the data set in dataset_description.json.
+DATASET_NAME = "Connectomes and regional values"
+# Kind of image -> patterns of file names; the first that matches any file is used.
+IMAGE_PATTERNS: dict[str, Sequence[str]] = {
     "tractogram": tuple(f"*{suffix}" for suffix in FORMATS),
     "pet": ("*space-t1w*_pet.nii*", "*_pet.nii*", "*_pet.mgz"),
     "transform": ("*from-pet*_to-*_xfm.*",),
@@ -59,17 +59,45 @@ _TRACER = re.compile(r"_(trc-[A-Za-z0-9]+)")
 
 
 class BuiltStudy(NamedTuple):
-    """What was built of a study, where, and a line for each scan that failed."""
+    """The files of a built study, and the scans that could not be built.
+
+    Attributes
+    ----------
+    folder
+        The output folder.
+    new_files
+        Files that were built.
+    current_files
+        Files that were up to date.
+    faults
+        One line per scan that failed.
+    missing
+        One line per kind of image that scans lack, with the number of scans.
+    """
 
     folder: Path
-    made: tuple[Path, ...]
-    kept: tuple[Path, ...]
+    new_files: tuple[Path, ...]
+    current_files: tuple[Path, ...]
     faults: tuple[str, ...]
-    missing: tuple[str, ...] = ()  # what some scans lack, and how many
+    missing: tuple[str, ...] = ()
 
 
-class Task(NamedTuple):
-    """One file to build, of which scan, and of which images by their parameter."""
+class ScanImages(NamedTuple):
+    """The images of one scan that a study holds."""
+
+    participant: str
+    session: str  # "ses-M00", or "" for a study without sessions
+    images: list[Path]
+    segmentations: list[Path]  # by FreeSurfer
+
+    @property
+    def scan(self) -> str:
+        """Return the name of the scan."""
+        return f"{self.participant}_{self.session}".rstrip("_")
+
+
+class BuildTask(NamedTuple):
+    """One file to build, and its input images by parameter."""
 
     scan: str
     path: Path
@@ -79,9 +107,18 @@ class Task(NamedTuple):
 class TaskList(NamedTuple):
     """What can be built of a study, and what cannot."""
 
-    tasks: list[Task]
+    tasks: list[BuildTask]
     faults: dict[str, list[str]]  # by name of the scan
     missing: tuple[str, ...]
+
+
+class BuildResult(NamedTuple):
+    """What became of one file: new, up to date, or failed with a fault."""
+
+    scan: str
+    path: Path
+    is_new: bool = False
+    fault: str = ""
 
 
 def build_study(
@@ -98,107 +135,111 @@ def build_study(
     n_jobs: int = 1,
     verbose: bool = False,
 ) -> BuiltStudy:
-    """Build what is missing of a study's connectomes and SUVR tables.
+    """Build the connectomes and SUVR tables that a study lacks.
 
     Parameters
     ----------
     folder : str or Path
-        With `sub-*` folders or `derivatives/*/sub-*`; tractograms (`.tck`, `.trk`,
-        `.trx`) and `*_pet.nii.gz` of a scan, one for each tracer (`trc-`), are looked
-        for there, the parcellation also in FreeSurfer's `mri`.
+        Study with `sub-*` folders or `derivatives/*/sub-*`, which are searched for
+        tractograms (`.tck`, `.trk`, `.trx`) and `*_pet.nii.gz` of every scan, one for
+        each tracer (`trc-`). Parcellations are also searched in FreeSurfer's `mri`.
     atlas : str, Path or Atlas
-        As :func:`.load_atlas` takes it.
+        Anything that :func:`.load_atlas` accepts.
     out : path, optional
-        By default `derivatives/brainlsap` in the folder.
+        Output folder; by default `derivatives/brainlsap` in `folder`.
     derivatives : sequence of path
-        Further data sets to look through.
+        Further data sets to search.
     subjects_dir : path, optional
-        Where FreeSurfer's subjects are, if not below the folder.
+        FreeSurfer's subjects, if they are not in `folder`.
     patterns : mapping of str to str, optional
-        Patterns of the names of files, by `tractogram`, `parcellation`, `pet`,
-        `transform` (registration of PET to parcellation) and `streamline_weights`. The
-        parcellation may also be the path of one image for everybody.
+        Patterns of file names, by `tractogram`, `parcellation`, `pet`, `transform`
+        (registration of PET to parcellation) and `streamline_weights`. The parcellation
+        may also be the path of one image for everybody.
     connectome, suvr : mapping, optional
-        Arguments of :func:`.build_connectome` and of :func:`.extract_suvr`; among both
-        `same_space`, without which PET must say that it was resampled to the
-        parcellation's space (`space-T1w`), or have a transform, and a tractogram may
-        not say another space.
+        Arguments of :func:`.build_connectome` and of :func:`.extract_suvr`. Without
+        `same_space` in them, the name of a PET image must state the parcellation's
+        space (`space-T1w`) or the image have a transform, and the name of a tractogram
+        must not state another space.
     id_column : str or sequence of str, optional
-        Head of the column that names people, as in :func:`brainlsap.load_cohort`.
+        Header of the column of participants, as in :func:`brainlsap.load_cohort`.
     n_jobs : int
-        Scans at once, by joblib.
+        Number of processes (joblib).
     verbose : bool
-        Whether to show a bar on standard error.
+        Whether to show a progress bar on standard error.
 
     Returns
     -------
     BuiltStudy
-        `folder`, files `made` and `kept`, a line of `faults` a scan that failed, and
-        what is `missing` of how many scans: tractogram, PET, parcellation.
+        The output folder, its new and up-to-date files, one line per scan that failed,
+        and one line per kind of image that scans lack.
 
     Raises
     ------
     CohortError
-        Where no image is found, or a folder does not exist.
+        If no image is found, or a folder does not exist.
     ParameterError
-        Where an argument cannot be used, another process is building there, or `out` is
-        a data set of another program or of another study.
+        If an argument is invalid, another process is building there, or `out` is a data
+        set of another program or of another study.
     WritingError
-        Where the disk is full, or the folder may not be written to; what is finished
-        is kept.
+        If the disk is full, or the folder is not writable; finished files remain.
     """
     from joblib import Parallel, delayed
     from tqdm.auto import tqdm
 
-    folder, atlas = Path(folder), load_atlas(atlas)
+    folder = Path(folder)
+    atlas = load_atlas(atlas)
     if n_jobs != -1:
         check_at_least("n_jobs", n_jobs, 1)
     if not folder.is_dir():
         raise CohortError(f"{folder}: no such folder")
-    out = folder / FOLDER if out is None else Path(out)
+    out = folder / OUTPUT_FOLDER if out is None else Path(out)
     study_key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
     _check_owner(out, folder, study_key)
     tables = people_files(folder)
-    listed = list[str]()
+    participants = list[str]()
     if tables:
         rows = read_rows(tables[0], chosen=ChosenColumns.of(id_column))
-        listed = [name.participant for name in rows.names]
-    files = StudyFiles(folder, listed, derivatives, subjects_dir)
+        participants = [name.participant for name in rows.names]
+    files = StudyFiles(folder, participants, derivatives, subjects_dir)
     tasks, faults, missing = find_tasks(files, out, atlas, dict(patterns or {}))
-    asked = {"tractogram": connectome or {}, "pet": suvr or {}}
-    calls = (delayed(build_file)(task, atlas, asked) for task in tasks)
-    about = {"Name": "brainlsap", "Version": version("brainlsap")}
-    about["StudyKey"] = study_key
+    arguments = {"tractogram": connectome or {}, "pet": suvr or {}}
+    calls = (delayed(build_file)(task, atlas, arguments) for task in tasks)
+    generator = {"Name": "brainlsap", "Version": version("brainlsap")}
+    generator["StudyKey"] = study_key
     with lock_folder(out):
         try:
-            describe_dataset(out, NAME, about)
-            results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(calls)
-            hidden = None if verbose else True
-            done = sorted(tqdm(results, "building", len(tasks), disable=hidden))
-        finally:  # also of processes that were ended with this one
+            describe_dataset(out, DATASET_NAME, generator)
+            parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+            progress = tqdm(
+                parallel(calls), "building", len(tasks), disable=not verbose or None
+            )
+            results = sorted(progress)
+        finally:  # also remove files of processes that were ended with this one
             for path in [*out.rglob(".partial-*")]:
                 shutil.rmtree(path, ignore_errors=True)
-    made = tuple(path for _, path, said in done if said == "made")
-    kept = tuple(path for _, path, said in done if said == "kept")
-    messages = {path: said for _, path, said in done if said not in ("made", "kept")}
+    messages = {result.path: result.fault for result in results if result.fault}
     messages = _unify_messages(messages, {task.path: task.inputs for task in tasks})
-    for scan, path, _ in done:
-        if path in messages:
-            faults.setdefault(scan, []).append(messages[path])
-    lines = (f"{scan}: {'; '.join(said)}" for scan, said in sorted(faults.items()))
-    return BuiltStudy(out, made, kept, tuple(lines), missing)
+    for result in results:
+        if result.fault:
+            faults.setdefault(result.scan, []).append(messages[result.path])
+    finished = [result for result in results if not result.fault]
+    return BuiltStudy(
+        folder=out,
+        new_files=tuple(result.path for result in finished if result.is_new),
+        current_files=tuple(result.path for result in finished if not result.is_new),
+        faults=tuple(f"{scan}: {'; '.join(faults[scan])}" for scan in sorted(faults)),
+        missing=missing,
+    )
 
 
 def _unify_messages(
     messages: Mapping[Path, str], inputs: Mapping[Path, Mapping[str, Path]]
 ) -> dict[Path, str]:
-    """Say "its pet" in place of a file where several scans have the same fault."""
-    general = {}
-    for path, message in messages.items():
-        for kind, file in inputs[path].items():
-            message = message.replace(str(file), f"its {kind}")  # noqa: PLW2901
-            message = message.replace(file.name, f"its {kind}")  # noqa: PLW2901
-        general[path] = message
+    """Replace file names by "its pet" if several scans have the same fault."""
+    general = {
+        path: _generalize_message(message, inputs[path])
+        for path, message in messages.items()
+    }
     counts = Counter(general.values())
     return {
         path: general[path] if counts[general[path]] > 1 else message
@@ -206,27 +247,35 @@ def _unify_messages(
     }
 
 
+def _generalize_message(message: str, inputs: Mapping[str, Path]) -> str:
+    for kind, file in inputs.items():
+        without_path = message.replace(str(file), f"its {kind}")
+        message = without_path.replace(file.name, f"its {kind}")
+    return message
+
+
 def _check_owner(out: Path, folder: Path, study_key: str) -> None:
-    """Raise where `out` holds something that was not built of this study."""
+    """Raise if `out` has files that were not built from this study."""
     if out.is_file():
         raise ParameterError(f"{out} is a file; name a folder by out=.")
     entries = [path for path in out.glob("*") if not path.name.startswith(".partial-")]
     if not entries:
         return
-    about: Mapping[str, Any] = {}
+    generator: Mapping[str, Any] = {}
     description: Mapping[str, Any] = {}
     with suppress(OSError, ValueError, LookupError, TypeError):
         path = out / "dataset_description.json"
         description = json.loads(path.read_text(encoding="utf-8"))
-        about = description["GeneratedBy"][0]
-    if about.get("Name") != "brainlsap" or description.get("Name") != NAME:
+        generator = description["GeneratedBy"][0]
+    is_ours = description.get("Name") == DATASET_NAME
+    if generator.get("Name") != "brainlsap" or not is_ours:
         raise ParameterError(
             f"{out} is not empty, and no earlier build wrote it. Name another folder "
             "by out=."
         )
-    # what lies in the study moves with it
+    # A folder in the study moves with the study.
     is_inside = folder.resolve() in out.resolve().parents
-    if not is_inside and about.get("StudyKey", study_key) != study_key:
+    if not is_inside and generator.get("StudyKey", study_key) != study_key:
         raise ParameterError(
             f"{out} was built of another study, or the study has moved. Name another "
             "folder by out=, or delete it."
@@ -236,54 +285,32 @@ def _check_owner(out: Path, folder: Path, study_key: str) -> None:
 def find_tasks(
     files: StudyFiles, out: Path, atlas: Atlas, patterns: Mapping[str, str]
 ) -> TaskList:
-    """Return what can be built, what keeps scans from being built, and what they lack.
+    """Return what can be built, what prevents scans from being built, and gaps.
 
-    A person's files outside of visits, such as one anatomy, serve all visits. What
-    lies in `out` was built before.
+    Files in `out` are results of earlier builds and not inputs.
     """
-    segmentation = atlas.settings.get("segmentation", "none")
-    segmented = {
-        (person, visit): folder / "mri" / segmentation
-        for person, visits in files.subjects.items()
-        for visit, subjects in visits.items()
-        for name, folder in subjects
-        # the longitudinal stream has spaces of its own
-        if not name.base and (folder / "mri" / segmentation).is_file()
-    }
-    word = atlas.settings.get("file_words", [atlas.name])[0]
-    tasks: list[Task] = []
+    tasks: list[BuildTask] = []
     faults: dict[str, list[str]] = {}
     counts = Counter[str]()
-    for person in sorted({person for person, _ in files.files}):
-        visits = {visit for one, visit in (*files.files, *segmented) if one == person}
-        for visit in sorted(visits - {""}, key=visit_order) or [""]:
-            keys = ((person, visit), (person, ""))
-            own = {path for key in keys for path in files.files.get(key, [])}
-            images = sorted(path for path in own if out not in path.parents)
-            brains = [segmented[key] for key in keys if key in segmented]
-            parts = (part for path in images for part in path.parts)
-            own_names = (part for part in parts if ScanName(part).key[0] == person)
-            name, session = next(own_names, person), f"ses-{visit}" if visit else ""
-            scan = f"{name}_{session}".rstrip("_")
-            try:
-                chosen, has_labels = _choose_images(images, brains, atlas, patterns)
-            except CohortError as error:
-                faults[scan] = [str(error)]
-                continue
-            counts["scan"] += 1
-            counts["parcellation"] += has_labels
-            counts["tractogram"] += "tractogram" in chosen
-            counts["PET"] += any(what != "tractogram" for what in chosen)
-            counts["diffusion image"] += any(map(_DIFFUSION.search, map(str, images)))
-            if chosen and not has_labels:
-                faults[scan] = [_describe_missing_parcellation(atlas)]
-                continue
-            for what, inputs in chosen.items():
-                path = Path("dwi", f"{scan}_atlas-{word}_connectivity.csv")
-                if what != "tractogram":
-                    image = f"{scan}_{what}".rstrip("_")
-                    path = Path("pet", f"{image}_atlas-{word}_desc-suvr_regions.tsv")
-                tasks.append(Task(scan, out / name / session / path, inputs))
+    for scan_images in _list_scan_images(files, out, atlas):
+        scan = scan_images.scan
+        try:
+            inputs_of_kind, has_labels = _choose_images(scan_images, atlas, patterns)
+        except CohortError as error:
+            faults[scan] = [str(error)]
+            continue
+        image_names = map(str, scan_images.images)
+        counts["scan"] += 1
+        counts["parcellation"] += has_labels
+        counts["tractogram"] += "tractogram" in inputs_of_kind
+        counts["PET"] += any(kind != "tractogram" for kind in inputs_of_kind)
+        counts["diffusion image"] += any(map(_DIFFUSION.search, image_names))
+        if inputs_of_kind and not has_labels:
+            faults[scan] = [_describe_missing_parcellation(atlas)]
+            continue
+        for kind, inputs in inputs_of_kind.items():
+            path = out / _output_path(scan_images, kind, atlas)
+            tasks.append(BuildTask(scan, path, inputs))
     missing = _describe_missing(counts, has_tasks=bool(tasks))
     if not tasks and not faults:
         raise CohortError(
@@ -294,8 +321,69 @@ def find_tasks(
     return TaskList(tasks, faults, missing)
 
 
+def _output_path(scan_images: ScanImages, kind: str, atlas: Atlas) -> Path:
+    """Return the path of a connectome ("tractogram") or of a tracer's SUVR table."""
+    folder = Path(scan_images.participant, scan_images.session)
+    atlas_word = atlas.settings.get("file_words", [atlas.name])[0]
+    if kind == "tractogram":
+        name = f"{scan_images.scan}_atlas-{atlas_word}_connectivity.csv"
+        return folder / "dwi" / name
+    image_name = f"{scan_images.scan}_{kind}".rstrip("_")
+    return folder / "pet" / f"{image_name}_atlas-{atlas_word}_desc-suvr_regions.tsv"
+
+
+def _list_scan_images(
+    files: StudyFiles, out: Path, atlas: Atlas
+) -> Iterator[ScanImages]:
+    """Yield the images of every scan, sorted by participant and visit.
+
+    A participant's files outside of visits, for example one anatomy, serve all visits.
+    """
+    segmentations = _find_segmentations(files, atlas)
+    visits_of_person: dict[str, set[str]] = {}
+    for person, visit in (*files.files, *segmentations):
+        visits_of_person.setdefault(person, set()).add(visit)
+    for person in sorted({person for person, _ in files.files}):
+        visits = visits_of_person[person] - {""}
+        for visit in sorted(visits, key=visit_order) or [""]:
+            keys = ((person, visit), (person, ""))
+            paths = {path for key in keys for path in files.files.get(key, [])}
+            images = sorted(path for path in paths if out not in path.parents)
+            yield ScanImages(
+                participant=_participant_name(person, images),
+                session=f"ses-{visit}" if visit else "",
+                images=images,
+                segmentations=[
+                    segmentations[key] for key in keys if key in segmentations
+                ],
+            )
+
+
+def _participant_name(person: str, images: Sequence[Path]) -> str:
+    """Return the name of a participant's folder, for example "sub-01" for "01"."""
+    for path in images:
+        for name in path.parts:
+            if ScanName(name).key[0] == person:
+                return name
+    return person
+
+
+def _find_segmentations(files: StudyFiles, atlas: Atlas) -> dict[tuple[str, str], Path]:
+    """Return FreeSurfer's segmentations for the atlas, by person and visit."""
+    file_name = atlas.settings.get("segmentation", "none")
+    segmentations = {}
+    for person, subjects_of_visit in files.subjects.items():
+        for visit, subjects in subjects_of_visit.items():
+            for name, folder in subjects:
+                path = folder / "mri" / file_name
+                # Images of the longitudinal stream are in a space of their own.
+                if not name.base and path.is_file():
+                    segmentations[person, visit] = path
+    return segmentations
+
+
 def _describe_missing(counts: Mapping[str, int], *, has_tasks: bool) -> tuple[str, ...]:
-    """Say once which images scans lack and how many; not what no scan is to have."""
+    """Return one line per kind of image that scans lack, but no kind that none has."""
     n_scans = counts["scan"]
     advice = {
         "tractogram": f"{', '.join(FORMATS)}; MRtrix's tckgen, for example, makes it "
@@ -309,7 +397,7 @@ def _describe_missing(counts: Mapping[str, int], *, has_tasks: bool) -> tuple[st
         is_expected = counts[kind] > 0 or kind == "parcellation"
         if kind == "tractogram":
             is_expected = is_expected or counts["diffusion image"] > 0
-        # where nothing can be built, everything that is absent is of interest
+        # If nothing can be built, report everything that is absent.
         if n_absent and (is_expected or not has_tasks):
             lines.append(f"no {kind}: {n_absent} of {n_scans} scans ({text})")
     return tuple(lines)
@@ -325,93 +413,142 @@ def _describe_missing_parcellation(atlas: Atlas) -> str:
 
 
 def _choose_images(
-    files: list[Path], brains: list[Path], atlas: Atlas, patterns: Mapping[str, str]
+    scan_images: ScanImages, atlas: Atlas, patterns: Mapping[str, str]
 ) -> tuple[dict[str, dict[str, Path]], bool]:
-    """Choose one file of each kind, for the tractogram and each tracer.
+    """Choose one file of each kind for the tractogram and for each tracer.
 
-    Return them, and whether there is a parcellation.
+    Return the input files by "tractogram" or tracer, and whether there is a
+    parcellation.
     """
-    own = atlas.settings.get("image_patterns", (f"*{atlas.name.lower()}*",))
-    usual = PATTERNS | {"parcellation": own}
-
-    def choose(what: str, among: Sequence[Path]) -> dict[str, Path]:
-        flag = f"--{what.replace('_', '-')}"
-        found = choose_file(
-            among, usual[what], what, patterns.get(what, ""), atlas, flag
-        )
-        return {} if found is None else {what: found}
-
-    images = [p for p in files if p.name.lower().endswith((".nii", ".nii.gz", ".mgz"))]
-    files = [path for path in files if path.suffix != ".json"]
-    chosen = {}
-    if lines := choose("tractogram", files):
-        chosen["tractogram"] = lines | choose("streamline_weights", files)
-    by_tracer: dict[str, list[Path]] = {}
-    for path in files:
-        tracer = _TRACER.search(path.name)
-        by_tracer.setdefault(tracer[1] if tracer else "", []).append(path)
-    for name, of_tracer in by_tracer.items():
-        if pet := choose("pet", of_tracer):
-            # it has been applied where the PET's name says a space
-            if "transform" in patterns or "space-" not in pet["pet"].name:
-                pet |= choose("transform", sorted({*of_tracer, *by_tracer.get("", [])}))
-            chosen[name] = pet
-    shared = Path(patterns.get("parcellation", ""))  # of all, in a template's space
-    is_shared = shared.is_file()
-    if not chosen:  # nothing to build: whether there is one, not which
+    files = [path for path in scan_images.images if path.suffix != ".json"]
+    inputs_of_kind = {}
+    tractogram = _choose_file("tractogram", files, atlas, patterns)
+    if tractogram:
+        weights = _choose_file("streamline_weights", files, atlas, patterns)
+        inputs_of_kind["tractogram"] = tractogram | weights
+    inputs_of_kind |= _choose_pet(files, atlas, patterns)
+    common_labels = Path(patterns.get("parcellation", ""))  # one image for everybody
+    has_common_labels = common_labels.is_file()
+    has_segmentation = bool(scan_images.segmentations)
+    if not inputs_of_kind:  # nothing to build: only tell whether there is one
         with suppress(CohortError):
-            return {}, is_shared or bool(brains or choose("parcellation", images))
+            has_labels = has_common_labels or has_segmentation
+            return {}, has_labels or bool(
+                _choose_labels(scan_images.images, atlas, patterns)
+            )
         return {}, True
-    labels = {"parcellation": shared} if is_shared else choose("parcellation", images)
-    if brains and not labels:
-        labels = {"parcellation": brains[0]}
-    return {what: inputs | labels for what, inputs in chosen.items()}, bool(labels)
+    if has_common_labels:
+        labels = {"parcellation": common_labels}
+    else:
+        labels = _choose_labels(scan_images.images, atlas, patterns)
+    if has_segmentation and not labels:
+        labels = {"parcellation": scan_images.segmentations[0]}
+    all_inputs = {kind: inputs | labels for kind, inputs in inputs_of_kind.items()}
+    return all_inputs, bool(labels)
+
+
+def _choose_labels(
+    files: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
+) -> dict[str, Path]:
+    """Return the parcellation among files, by the name of its parameter."""
+    suffixes = (".nii", ".nii.gz", ".mgz")
+    images = [path for path in files if path.name.lower().endswith(suffixes)]
+    return _choose_file("parcellation", images, atlas, patterns)
+
+
+def _choose_pet(
+    files: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
+) -> dict[str, dict[str, Path]]:
+    """Return the PET image of each tracer, and its transform if it needs one."""
+    files_of_tracer: dict[str, list[Path]] = {}
+    for path in files:
+        match = _TRACER.search(path.name)
+        files_of_tracer.setdefault(match[1] if match else "", []).append(path)
+    inputs_of_tracer = {}
+    for tracer, tracer_files in files_of_tracer.items():
+        inputs = _choose_file("pet", tracer_files, atlas, patterns)
+        if not inputs:
+            continue
+        # If the name of the image states a space, the transform has been applied.
+        if "transform" in patterns or "space-" not in inputs["pet"].name:
+            candidates = sorted({*tracer_files, *files_of_tracer.get("", [])})
+            inputs |= _choose_file("transform", candidates, atlas, patterns)
+        inputs_of_tracer[tracer] = inputs
+    return inputs_of_tracer
+
+
+def _choose_file(
+    kind: str, files: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
+) -> dict[str, Path]:
+    """Return the one file of a kind by the name of its parameter; empty if none."""
+    default_patterns = IMAGE_PATTERNS.get(kind)
+    if default_patterns is None:
+        name_pattern = f"*{atlas.name.lower()}*"
+        default_patterns = atlas.settings.get("image_patterns", (name_pattern,))
+    flag = f"--{kind.replace('_', '-')}"
+    path = choose_file(
+        files, default_patterns, kind, patterns.get(kind, ""), atlas, flag
+    )
+    return {} if path is None else {kind: path}
 
 
 def build_file(
-    task: Task, atlas: Atlas, asked: Mapping[str, Mapping[str, Any]]
-) -> tuple[str, Path, str]:
-    """Build one file if it is missing; return its scan, and "made", "kept" or why not.
+    task: BuildTask, atlas: Atlas, arguments: Mapping[str, Mapping[str, Any]]
+) -> BuildResult:
+    """Build one file unless it is up to date.
 
-    A fault is returned, not raised: others go on.
+    `arguments` are those of :func:`.build_connectome` ("tractogram") and of
+    :func:`.extract_suvr` ("pet"). A fault is returned and not raised, so that other
+    scans are built.
     """
-    path, is_pet = task.path, "pet" in task.inputs
-    sidecar = path.with_suffix(".json")
+    is_pet = "pet" in task.inputs
     build: Callable[..., Any] = extract_suvr if is_pet else build_connectome
-    settings = asked["pet" if is_pet else "tractogram"]
-    call = inspect.signature(build).bind(atlas=atlas, **task.inputs, **settings)
+    call = inspect.signature(build).bind(
+        atlas=atlas, **task.inputs, **arguments["pet" if is_pet else "tractogram"]
+    )
     call.apply_defaults()
-    given = {k: v for k, v in call.arguments.items() if k not in task.inputs}
-    stats = {name: (file.name, file.stat()) for name, file in task.inputs.items()}
-    record = {  # what must be the same for a file not to be made again
-        "Inputs": {n: [f, s.st_size, s.st_mtime_ns] for n, (f, s) in stats.items()},
-        "Parameters": given | {"atlas": atlas.name},
-    }
-    record = json.loads(json.dumps(record, default=str))
+    record = _record_call(task, atlas, call.arguments)
+    sidecar = task.path.with_suffix(".json")
     try:
-        if path.is_file() and sidecar.is_file():
-            said = json.loads(sidecar.read_text(encoding="utf-8"))
-            if record.items() <= said.items():
-                return task.scan, path, "kept"
+        if task.path.is_file() and sidecar.is_file():
+            earlier_record = json.loads(sidecar.read_text(encoding="utf-8"))
+            if record.items() <= earlier_record.items():
+                return BuildResult(task.scan, task.path)
         built = build(*call.args, **call.kwargs)
         if is_pet:
-            frame = built.table.drop(columns="mean")
+            table = built.table.drop(columns="mean")
         else:  # counts as whole numbers
-            frame = built.to_frame().convert_dtypes()
+            table = built.to_frame().convert_dtypes()
         sidecar.unlink(missing_ok=True)
-        with replace_when_whole(path) as partial:
-            sep = "\t" if is_pet else ","
-            frame.to_csv(partial, sep=sep, na_rep="n/a", index_label="region")
+        with replace_when_whole(task.path) as partial:
+            separator = "\t" if is_pet else ","
+            table.to_csv(partial, sep=separator, na_rep="n/a", index_label="region")
         numbers = {
             name: value
             for name, value in vars(built).items()
             if isinstance(value, int | float) and np.isfinite(value)
         }
-        said = {"Notes": built.notes, **numbers, **record}
+        content = json.dumps({"Notes": built.notes, **numbers, **record}, indent=2)
         with replace_when_whole(sidecar) as partial:
-            partial.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
-        return task.scan, path, "made"
-    except WritingError:  # it would be the same for every other scan
+            partial.write_text(content + "\n", encoding="utf-8")
+        return BuildResult(task.scan, task.path, is_new=True)
+    except WritingError:  # every other scan would fail in the same way
         raise
     except (BrainlsapError, OSError, MemoryError) as error:
-        return task.scan, path, " ".join(str(error).split())
+        message = " ".join(str(error).split()) or type(error).__name__
+        return BuildResult(task.scan, task.path, fault=message)
+
+
+def _record_call(
+    task: BuildTask, atlas: Atlas, arguments: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return inputs and parameters as JSON values; if they change, rebuild the file."""
+    inputs = {}
+    for name, path in task.inputs.items():
+        stat = path.stat()
+        inputs[name] = [path.name, stat.st_size, stat.st_mtime_ns]
+    parameters = {
+        name: value for name, value in arguments.items() if name not in task.inputs
+    }
+    record = {"Inputs": inputs, "Parameters": parameters | {"atlas": atlas.name}}
+    return json.loads(json.dumps(record, default=str))

@@ -178,16 +178,16 @@ def _check_order(image: LabelImage, atlas: Atlas) -> None:
     """Raise if labels 1, 2 ... lie where another order of rows has its regions."""
     names = [image.names[label] for label in sorted(image.names)]
     centres = _label_centres(image)
-    explained = _explained_share(centres, names, atlas)
+    own_share = _explained_share(centres, names, atlas)
     for order in fitting_orders(atlas, len(centres)):
-        other_explained = _explained_share(centres, order.names, atlas)
-        has_lead = other_explained - explained >= _MIN_LEAD
-        if other_explained >= _MIN_EXPLAINED_SHARE and has_lead:
+        other_share = _explained_share(centres, order.names, atlas)
+        has_lead = other_share - own_share >= _MIN_LEAD
+        if other_share >= _MIN_EXPLAINED_SHARE and has_lead:
             raise FileFormatError(
                 f"{image.path}: labels 1 to {len(centres)} do not lie where their "
-                f"regions would be ({explained:.0%} of the variance of places "
+                f"regions would be ({own_share:.0%} of the variance of places "
                 f"explained), but {order.note.removeprefix('read ')} "
-                f"({other_explained:.0%}). Name the labels by labels=, or by a table "
+                f"({other_share:.0%}). Name the labels by labels=, or by a table "
                 "of index and name beside the image."
             )
 
@@ -253,9 +253,9 @@ def _name_labels(
             )
         names = {label: name_of_label[label] for label in present}
         return LabelNames(names, "labels named by a table")
-    recognized = recognize_labels(present, atlas)
-    if recognized is not None:
-        return recognized
+    label_names = recognize_labels(present, atlas)
+    if label_names is not None:
+        return label_names
     expected = {*atlas.regions["freesurfer_id"], *freesurfer_labels()}
     unknown_labels = [label for label in present if label not in expected] or present
     raise FileFormatError(

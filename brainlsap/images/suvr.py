@@ -1,4 +1,4 @@
-"""From a PET image and a parcellation to one value for every region."""
+"""Regional SUVR from a PET image and a parcellation."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,19 +16,25 @@ from brainlsap.images import volumes
 from brainlsap.images.parcellation import LabelImage, Labels, read_label_image
 from brainlsap.images.space import MIN_BRAIN_SPAN, named_space
 
-# Smaller coverage of the regions, or the reference, means a wrong affine or a cut
-# image.
-MIN_OVERLAP, MIN_REFERENCE_COVERAGE = 0.9, 0.8
-# Alignment, in mm: spacing of the grid, steps of the search, and the shift that is
-# rejected; and the layers of the grid around the brain.
-_GRID, _STEPS, MAX_SHIFT = 4.0, (8.0, 4.0, 2.0), 8.0
-_MARGIN = 5
+# Smallest covered share of the voxels of all regions, and of the reference. Smaller
+# shares are due to a wrong affine or a cropped image.
+MIN_OVERLAP = 0.9
+MIN_REFERENCE_COVERAGE = 0.8
+# Shift in mm from which an image is rejected.
+MAX_SHIFT = 8.0
+# Spacing of the grid on which the shift is measured, in mm, and its margin in voxels.
+_GRID_SPACING = 4.0
+_GRID_MARGIN = 5
+# Step lengths of the search for the best shift, in mm.
+_STEPS = (8.0, 4.0, 2.0)
+# Largest shift that the search reaches, in mm, by steps of one length.
+_SEARCH_RANGE = 40
 # A shift is reported only if labels explain this much more of the image there.
 _MIN_FIT_GAIN = 1.15
 
 
 class Grid(NamedTuple):
-    """Values of voxels, and from voxel to mm in the space of the labels."""
+    """Values of voxels, and the affine from voxel to mm in the space of the labels."""
 
     values: np.ndarray
     affine: np.ndarray
@@ -36,24 +42,25 @@ class Grid(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RegionalUptake:
-    """Uptake of every region, and how well the image covers it.
+    """Uptake and coverage of every region.
 
     Attributes
     ----------
     table
-        A row for each region: `suvr`, its mean over that of the reference (NaN: not
-        measured); `mean` in the unit of the image; `n_voxels` that were averaged;
-        `coverage`, the share of its voxels that the image covers.
+        A row for each region: `suvr`, its mean divided by that of the reference (NaN if
+        not measured); `mean` in the unit of the image; `n_voxels`, the number of
+        averaged voxels; `coverage`, the share of its voxels that the image covers.
     notes
-        What the labels were taken for, and what is not measured.
+        How the labels were read, and which regions are not measured.
     reference_mean
-        Of the reference region, in the unit of the image.
+        Mean of the reference region, in the unit of the image.
     reference_coverage
         Share of the reference's voxels that the image covers.
     overlap
         Share of the voxels of all regions that the image covers.
     shift_mm
-        How far the image would have to be moved to fit the labels best; NaN: no brain
+        Length of the translation with which the image fits the labels best; NaN if the
+        labels do not cover a whole brain.
     """
 
     table: pd.DataFrame
@@ -75,74 +82,74 @@ def extract_suvr(
     same_space: bool = False,
     accept_low_coverage: bool = False,
 ) -> RegionalUptake:
-    r"""Extract the standardised uptake value ratio of every region, by name.
+    r"""Extract the standardised uptake value ratio of every region.
 
-    Labels go to the grid of the PET by nearest neighbour. A voxel that is 0, NaN or
-    infinite in the image is not covered: it is in no mean, and lowers the coverage of
-    its region.
+    Labels are resampled to the grid of the PET image by nearest neighbour. A voxel that
+    is 0, NaN or infinite in the image is not covered: it enters no mean, and lowers the
+    coverage of its region.
 
     Parameters
     ----------
     pet : str or Path
-        NIfTI or MGZ on any grid; scaling factors and affine of the header count. In
-        the parcellation's space, which its name says (`space-T1w`, or the `space-` of
-        the parcellation's name), or `same_space`, or else with a `transform` to it.
+        NIfTI or MGZ on any grid; scaling factors and affine of the header are applied.
+        The image is in the parcellation's space if its name states that space
+        (`space-T1w`, or the `space-` of the parcellation's name) or with `same_space`;
+        otherwise it needs a `transform`.
     parcellation : str or Path
-        NIfTI or MGZ of labels on any grid, as :func:`.build_connectome` takes it.
+        NIfTI or MGZ of labels on any grid, as in :func:`.build_connectome`.
     atlas : str, Path or Atlas
-        As :func:`.load_atlas` takes it.
+        Anything that :func:`.load_atlas` accepts.
     reference : str or path
-        Region whose mean is 1: "cerebellar cortex", "cerebellar white matter", "whole
-        cerebellum", "pons" or "brain stem", labels of the parcellation; or an image in
-        its space, of which voxels above 0 count.
+        Region with mean 1: "cerebellar cortex", "cerebellar white matter", "whole
+        cerebellum", "pons" or "brain stem", which are labels of the parcellation; or a
+        mask in its space (voxels above 0).
     labels : path, or mapping of int to str, optional
-        Names of the labels, as :func:`.build_connectome` takes them.
+        Names of the labels, as in :func:`.build_connectome`.
     transform : path or array of shape (4, 4), optional
         Registration of the PET to the parcellation's image (`.lta`, ITK, FSL), or the
         matrix from RAS of the PET to RAS of the parcellation.
     same_space : bool
-        Your word that both images are in one space, where no name says so.
+        State that both images are in one space, although no name says so.
     accept_low_coverage : bool
-        Whether to go on where less than 90 % of the regions or 80 % of the reference
-        is covered, or where the image seems to lie 8 mm or more beside the labels;
-        a note says so.
+        Accept an image that covers less than 90 % of the regions or 80 % of the
+        reference, or that fits the labels better after a shift of 8 mm or more. A note
+        is added.
 
     Returns
     -------
     RegionalUptake
-        `values` in atlas order, the coverage of every region, and `shift_mm`: the
-        translation after which classes of labels (outside, cortex, subcortex,
+        Values in atlas order, the coverage of every region, and `shift_mm`: the length
+        of the translation after which classes of labels (outside, cortex, subcortex,
         cerebellum, other) explain most of the image's variance (the correlation ratio
-        of Roche et al. 1998, MICCAI). Of a PET that is in place it is some mm.
+        of Roche et al. 1998, MICCAI). For an image in register it is a few mm.
 
     Raises
     ------
     FileFormatError
-        Where a file cannot be read, or the image does not cover the regions, or lies
-        beside them.
+        If a file cannot be read, or the image does not cover the regions or is not in
+        register with them.
     RegionNameError
-        Where labels have names that are no regions, or regions are missing.
+        If labels have names that are not regions of the atlas, or regions are missing.
     ParameterError
-        Where an argument cannot be used, or nothing says that the images share their
-        space.
+        If an argument is invalid, or nothing states that the images are in one space.
     """
     atlas = load_atlas(atlas)
     if transform is None and not same_space:
         check_same_space(pet, parcellation)
     image = read_label_image(parcellation, atlas, labels)
-    codes = image.recode({n: i + 1 for n, i in image.positions.items()})
+    code_of_label = {label: row + 1 for label, row in image.positions.items()}
+    codes = image.recode(code_of_label)
     mask, reference_name = _find_reference(reference, image)
     pet_to_parcellation = volumes.read_transform(transform, pet, parcellation)
     voxels, affine, _ = volumes.read_volume(pet)
     values = voxels.astype(np.float64)
     values[(values == 0) | ~np.isfinite(values)] = np.nan
     pet_grid = Grid(values, pet_to_parcellation @ affine)
-    table = _measure(pet_grid, Grid(codes, image.affine), len(atlas))
-    n_covered, n_labelled = table["n_covered"].sum(), table["n_labelled"].sum()
-    overlap = float(n_covered / max(n_labelled, 1))
-    reference_mean, reference_coverage = (
-        _measure(pet_grid, mask, 1)[["mean", "coverage"]].iloc[0].tolist()
-    )
+    table = _average_regions(pet_grid, Grid(codes, image.affine), len(atlas))
+    overlap = float(table["n_covered"].sum() / max(table["n_labelled"].sum(), 1))
+    reference_row = _average_regions(pet_grid, mask, 1).iloc[0]
+    reference_mean = float(reference_row["mean"])
+    reference_coverage = float(reference_row["coverage"])
     shift_mm = measure_shift(pet_grid, image, atlas)
     faults = []
     if overlap < MIN_OVERLAP:
@@ -157,7 +164,7 @@ def extract_suvr(
         raise FileFormatError(
             f"{pet}: the image {' and '.join(faults)}; expected {MIN_OVERLAP:.0%} of "
             f"the regions and {MIN_REFERENCE_COVERAGE:.0%} of the reference. Are both "
-            "in one space, or is a transform= missing? accept_low_coverage= goes on."
+            "in one space, or is a transform= missing? accept_low_coverage= accepts it."
         )
     if not 0 < reference_mean < np.inf:
         raise FileFormatError(
@@ -171,22 +178,27 @@ def extract_suvr(
         notes.append(f"not measured, no covered voxel: {', '.join(unmeasured_regions)}")
     table = table[["suvr", "mean", "n_voxels", "coverage"]]
     return RegionalUptake(
-        table, tuple(notes), reference_mean, reference_coverage, overlap, shift_mm
+        table=table,
+        notes=tuple(notes),
+        reference_mean=reference_mean,
+        reference_coverage=reference_coverage,
+        overlap=overlap,
+        shift_mm=shift_mm,
     )
 
 
 def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
-    """Raise unless the names of PET and parcellation say one space."""
+    """Raise unless the names of PET and parcellation state the same space."""
     if named_space(pet) != (named_space(parcellation) or "t1w"):
         raise ParameterError(
             f"{pet}: nothing says that it is in the space of {Path(parcellation).name}."
             " Give an image whose name says so (*_space-T1w_*_pet.nii.gz), transform= "
-            "with its registration, or your word by same_space=True (--same-space)."
+            "with its registration, or same_space=True (--same-space)."
         )
 
 
 def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str]:
-    """Return the mask of the reference (1 inside, else 0), and what it is."""
+    """Return the mask of the reference (1 inside, else 0), and its name or path."""
     reference_name = str(reference).lower().replace("_", " ").replace("-", " ")
     if reference_name in REFERENCES:
         label_groups = [
@@ -213,15 +225,15 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str
     return Grid(is_inside.astype(np.int32), affine), str(path)
 
 
-def _measure(scan: Grid, labels: Grid, n_regions: int) -> pd.DataFrame:
-    """Average a scan (NaN where not covered) over the regions 1 to n.
+def _average_regions(scan: Grid, labels: Grid, n_regions: int) -> pd.DataFrame:
+    """Average a scan (NaN if not covered) over the regions 1 to n.
 
     The coverage is the share of a region's voxels that the scan covers.
     """
     label_voxels = np.nonzero(labels.values)
     regions = labels.values[label_voxels]
-    steps = np.linalg.inv(scan.affine) @ labels.affine
-    coordinates = volumes.transform_points(steps, label_voxels)
+    label_to_scan = np.linalg.inv(scan.affine) @ labels.affine
+    coordinates = volumes.transform_points(label_to_scan, label_voxels)
     is_covered = volumes.sample_nearest(~np.isnan(scan.values), coordinates)
     codes = volumes.resample_nearest(*labels, scan.values.shape, scan.affine)
     is_used = (codes > 0) & ~np.isnan(scan.values)
@@ -238,34 +250,37 @@ def _measure(scan: Grid, labels: Grid, n_regions: int) -> pd.DataFrame:
 
 
 def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
-    """Return the length of the translation of the image that fits the labels best.
+    """Return the length (mm) of the translation with which an image fits labels best.
 
-    In mm; NaN where labels span no whole brain. The fit is the correlation ratio: the
-    share of the image's variance that the class of the label explains, over a coarse
-    grid in and around the brain.
+    NaN if the labels do not cover a whole brain. The fit is the correlation ratio: the
+    share of the image's variance that the class of the label explains, on a coarse grid
+    in and around the brain.
     """
     sizes = voxel_sizes(image.affine)
     if (sizes * image.values.shape).min() < MIN_BRAIN_SPAN:
         return np.nan
+    # Classes: 0 outside, 1 unlabelled, 2 cortex, 3 subcortex, 4 cerebellum, 5 other.
     tissue_of_label = dict.fromkeys(image.names, 5)
-    tissue_of_label |= {n: 3 - int(atlas.cortex[i]) for n, i in image.positions.items()}
-    tissue_of_label |= dict.fromkeys(
-        image.find_labels(REFERENCES["cerebellar cortex"]), 4
-    )
-    voxel_step = np.maximum(np.rint(_GRID / sizes), 1).astype(int)
+    for label, row in image.positions.items():
+        tissue_of_label[label] = 2 if atlas.cortex[row] else 3
+    cerebellar_labels = image.find_labels(REFERENCES["cerebellar cortex"])
+    tissue_of_label |= dict.fromkeys(cerebellar_labels, 4)
+    voxel_step = np.maximum(np.rint(_GRID_SPACING / sizes), 1).astype(int)
     tissue = image.recode(tissue_of_label)[
         tuple(slice(None, None, step) for step in voxel_step)
     ]
-    tissue = np.pad(tissue, _MARGIN)
-    # white matter and fluid may have no label: inside the brain, a class of their own
+    tissue = np.pad(tissue, _GRID_MARGIN)
+    # White matter and fluid may have no label; inside the brain they are one class.
     is_inside = ndimage.binary_closing(tissue > 0, iterations=3)
     is_inside = ndimage.binary_fill_holes(is_inside)
     tissue = np.where((tissue == 0) & is_inside, 1, tissue)
-    is_near = ndimage.binary_dilation(is_inside, iterations=_MARGIN)
-    coarse = image.affine @ from_matvec(np.diag(voxel_step), -_MARGIN * voxel_step)
-    points, classes = apply_affine(coarse, np.argwhere(is_near)), tissue[is_near]
+    is_near = ndimage.binary_dilation(is_inside, iterations=_GRID_MARGIN)
+    grid_to_image = from_matvec(np.diag(voxel_step), -_GRID_MARGIN * voxel_step)
+    points = apply_affine(image.affine @ grid_to_image, np.argwhere(is_near))
+    classes = tissue[is_near]
     n_points = np.maximum(np.bincount(classes), 1)
-    values, mm_to_voxel = np.nan_to_num(scan.values), np.linalg.inv(scan.affine)
+    values = np.nan_to_num(scan.values)
+    mm_to_voxel = np.linalg.inv(scan.affine)
 
     def explained_variance(shift: np.ndarray) -> float:
         coordinates = volumes.transform_points(mm_to_voxel, (points + shift).T)
@@ -275,17 +290,18 @@ def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
         total = ((voxel_values - voxel_values.mean()) ** 2).sum()
         return 1.0 - float(residual / total) if total > 0 else 0.0
 
-    position = np.zeros(3)
-    best_fit = fit_without_shift = explained_variance(position)
+    directions = np.vstack([np.eye(3), -np.eye(3)])
+    best_shift = np.zeros(3)
+    fit_without_shift = explained_variance(best_shift)
+    best_fit = fit_without_shift
     for step in _STEPS:
-        for _ in range(int(40 / step)):
-            moves = [
-                position + shift for shift in step * np.vstack([np.eye(3), -np.eye(3)])
-            ]
-            fits = [explained_variance(shift) for shift in moves]
+        for _ in range(int(_SEARCH_RANGE / step)):
+            shifts = best_shift + step * directions
+            fits = [explained_variance(shift) for shift in shifts]
             if max(fits) <= best_fit:
                 break
-            best_fit, position = max(fits), moves[int(np.argmax(fits))]
+            best_fit = max(fits)
+            best_shift = shifts[int(np.argmax(fits))]
     if best_fit <= _MIN_FIT_GAIN * fit_without_shift:
         return 0.0
-    return float(np.linalg.norm(position))
+    return float(np.linalg.norm(best_shift))
