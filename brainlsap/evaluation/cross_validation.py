@@ -278,7 +278,7 @@ def suit_model(model: Any, cohort: Cohort) -> Any:
     for key, value in known.items():
         prefix = key[: key.rfind("__") + 2] if "__" in key else ""
         name, classes = key.removeprefix(prefix), f"{prefix}classes"
-        has_order = name in ("ladder", "initial_scale") or str(value) == "ordinal"
+        has_order = name in ("scales", "initial_scale") or str(value) == "ordinal"
         if cohort.classes_ordered and has_order and known.get(classes, "") is None:
             told[classes] = cohort.classes
         has_none = cohort.provenance.get("connectome") == "none"
@@ -323,10 +323,10 @@ def _run_fits(
     # one matrix for everybody travels to the workers once, not once a scan
     n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
     scans = (cohort.connectomes[:n_matrices], cohort.features, cohort.table, names)
-    at_once: dict[Any, list[str]] = {}  # ridges that differ in the rung of their ladder
+    at_once: dict[Any, list[str]] = {}  # ridges that differ in `scales` only
     for name, (model, split) in tasks.items():
         settings = model.get_params()
-        alike = str(settings | {"ladder": None}) if "ladder" in settings else name
+        alike = str(settings | {"scales": None}) if "scales" in settings else name
         if name not in results:
             at_once.setdefault((alike, id(split)), []).append(name)
     calls = [
@@ -361,8 +361,8 @@ def _fit_fold(
 ) -> dict[str, Any]:
     """Learn steps and models from the training scans, predict the test scans.
 
-    Several models are ridges of one ladder, which is climbed once. Returns the rows of
-    every table by model, as columns that JSON can hold.
+    Several models are ridges that differ in `scales` only and are fitted together.
+    Returns the rows of every table by model, as columns that JSON can hold.
     """
     connectomes, features, table, (classes, regions, _) = scans
     fitted = {name: clone(model) for name, model in models.items()}

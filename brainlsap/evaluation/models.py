@@ -275,8 +275,8 @@ def _lsap(kernel: str = "chebyshev", **fixed: Any) -> Callable:
     return _made("LSAPClassifier", kernel, **fixed)
 
 
-def _ridge(ladder: str) -> Callable:
-    return _made("LSAPRidgeClassifier", ladder, _OF_RIDGES)
+def _ridge(scales: str) -> Callable:
+    return _made("LSAPRidgeClassifier", scales, _OF_RIDGES)
 
 
 def _network(name: str) -> Callable:

@@ -183,9 +183,9 @@ class Evaluation:
         "mean" only), region, scale.
     fits : DataFrame
         model, role ("model", "baseline", "control"), repeat, fold, n_train, n_test
-        (scans), n_train_people, seconds_fit (ridges of one ladder share theirs),
-        seconds_predict, epochs, failed (why, "" where it did not), settings, warnings
-        and report (JSON).
+        (scans), n_train_people, seconds_fit (shared by ridges that differ in `scales`
+        only), seconds_predict, epochs, failed (why, "" where it did not), settings,
+        warnings and report (JSON).
     cohort : CohortSummary
         Whom it is about.
     settings : dict
