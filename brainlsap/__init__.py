@@ -54,7 +54,7 @@ _NAMES = {
     "report": "export_maps plot_regions region_table score_table write_interactive "
     "write_report",
     "workflow": "merge_classes run_study",
-    "prediction": "fit_model predict_people read_people",
+    "prediction": "fit_model predict_people read_new_people",
 }
 __all__, __getattr__, __dir__ = load_lazily(__name__, _NAMES)
 

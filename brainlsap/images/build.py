@@ -56,8 +56,8 @@ class BuiltStudy(NamedTuple):
     """What was built of a study, where, and a line for each scan that failed."""
 
     folder: Path
-    made: tuple[Path, ...]
-    kept: tuple[Path, ...]
+    new_files: tuple[Path, ...]
+    existing_files: tuple[Path, ...]
     faults: tuple[str, ...]
     missing: tuple[str, ...] = ()  # what some scans lack, and how many
 
@@ -127,8 +127,8 @@ def build_study(
     Returns
     -------
     BuiltStudy
-        `folder`, files `made` and `kept`, a line of `faults` a scan that failed, and
-        what is `missing` of how many scans: tractogram, PET, parcellation.
+        The output folder, its new and existing files, a line for each scan with an
+        error, and how many scans lack a tractogram, PET or parcellation.
 
     Raises
     ------

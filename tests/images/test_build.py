@@ -75,12 +75,16 @@ def contents(folder):
 def test_what_is_built_is_loaded_by_name(study):
     built = build_study(study, **arguments(study))
     assert built.folder == study / "derivatives/brainlsap"
-    assert (len(built.made), built.kept, built.faults) == (2 * N_SCANS, (), ())
+    assert (len(built.new_files), built.existing_files, built.faults) == (
+        2 * N_SCANS,
+        (),
+        (),
+    )
     cohort = load_cohort(study, study.parent / "five", ["fdg", "strength"])
     assert cohort.n_scans == N_SCANS
     assert cohort.region_names == tuple(f"lh_{r}" for r in REGIONS)
     assert np.isfinite(cohort.features).all()
-    said = json.loads(built.made[0].with_suffix(".json").read_text())
+    said = json.loads(built.new_files[0].with_suffix(".json").read_text())
     assert said["n_streamlines"] == 10
     kept = said["n_kept"]
     assert np.triu(cohort.connectomes[0]).sum() == kept > 0
@@ -95,7 +99,7 @@ def test_a_second_run_keeps_what_is_the_same(study):
     (first.folder / "sub-01" / ".partial-abcd").mkdir()
     (first.folder / "sub-01" / ".partial-abcd" / "half.csv").write_text("half")
     again = build_study(study, **arguments(study))
-    assert (again.made, len(again.kept)) == ((), 2 * N_SCANS)
+    assert (again.new_files, len(again.existing_files)) == ((), 2 * N_SCANS)
     assert contents(first.folder) == before
     # nor does the number of processes matter
     two = build_study(study, **arguments(study), out=study.parent / "two", n_jobs=2)
@@ -104,14 +108,14 @@ def test_a_second_run_keeps_what_is_the_same(study):
     # other parameters, another input, and a file without its sidecar
     other = arguments(study)
     other["connectome"]["weight"] = "mean_length"
-    assert len(build_study(study, **other).made) == N_SCANS
+    assert len(build_study(study, **other).new_files) == N_SCANS
     pet = next((study / "sub-03").rglob("*_pet.nii.gz"))
     image = nibabel.load(pet)
     nibabel.save(nibabel.Nifti1Image(image.get_fdata() * 2, image.affine), pet)
-    (made,) = build_study(study, **other).made
+    (made,) = build_study(study, **other).new_files
     assert "sub-03" in made.name
     made.with_suffix(".json").unlink()
-    assert build_study(study, **other).made == (made,)
+    assert build_study(study, **other).new_files == (made,)
 
 
 def test_only_a_folder_that_was_built_of_the_study_is_written_to(study, tmp_path):
@@ -136,7 +140,9 @@ def test_every_tracer_of_a_visit_has_its_table(study):
     place = study / "sub-03/ses-M00"
     write_images(place, "sub-03_ses-M00", 4, labels.astype("i2"), ["18FAV45", "11CPIB"])
     built = build_study(study, **arguments(study))
-    tables = [p.name for p in built.made if "sub-03" in p.name and p.suffix == ".tsv"]
+    tables = [
+        p.name for p in built.new_files if "sub-03" in p.name and p.suffix == ".tsv"
+    ]
     assert tables == [
         f"sub-03_ses-M00_trc-{tracer}_atlas-five_desc-suvr_regions.tsv"
         for tracer in ("11CPIB", "18FAV45", "18FFDG")
@@ -172,7 +178,7 @@ def test_one_line_for_each_scan_that_fails(study, capsys):
         strict=True,
     ):
         assert part in line
-    assert "(5 made, 0 kept)" in printed.out
+    assert "(5 new files, 0 existing)" in printed.out
     names = [p.name for p in (study / "derivatives").rglob("*") if p.is_file()]
     assert not any("partial" in n or "sub-02_ses-M12_atlas" in n for n in names)
     assert main(command(study, "--tractogram", "*_tractography.tck")) == 2
@@ -245,7 +251,7 @@ def test_parcellations_of_freesurfer_subjects(
     nibabel.save(image, folder / "mri/aparc+aseg.mgz")
     given = ["--subjects-dir", str(folder.parent), "--atlas", "desikan82"]
     assert main(["build", str(study), *given]) == 0
-    assert "(2 made, 0 kept)" in capsys.readouterr().out
+    assert "(2 new files, 0 existing)" in capsys.readouterr().out
     cohort = load_cohort(study, "desikan82", "fdg", "dx")
     assert cohort.features.shape == (1, 82, 1)
     assert cohort.connectomes.sum() > 0
