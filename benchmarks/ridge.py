@@ -2,7 +2,7 @@
 
 `coverage`: networks, features and scales are drawn, targets from the model itself; the
 share of true log scales within their 95 % intervals, 1,000 scales of 20 cohorts.
-`null`: labels permuted between people; how often a rung of the ladder is claimed.
+`null`: labels permuted between people; how often a richer model is accepted.
 `bnu1`: 49 people with two scans each, sex from strength: AUC over 20 repeats of 5 folds
 by person, beside logistic regression.
 `time`: one fit at 1,323 scans (terms given), 5 folds with everything, 20,000 scans, and
@@ -94,8 +94,8 @@ def null(_: argparse.Namespace) -> tuple[str, str]:
             shuffled = np.random.default_rng(seed).permutation(cohort.y[first])
             model = LSAPRidgeClassifier(classes=order, n_draws=0)
             model.fit(X, shuffled[inverse], groups=cohort.groups)
-            for rung in claims:
-                claims[rung] += model.chosen_ == rung
+            for scales in claims:
+                claims[scales] += model.chosen_ == scales
         averaging = claims["one"] + claims["regions"]
         rows.append(
             [name, len(people), share(averaging, 100), share(claims["regions"], 100)]
@@ -113,8 +113,8 @@ def bnu1(_: argparse.Namespace) -> tuple[str, str]:
             ["logistic regression"], random_state=seed
         ).values()
         models = {"logistic regression": linear} | {
-            f"ridge, {rung}": LSAPRidgeClassifier(rung, random_state=seed)
-            for rung in ("none", "one", "regions", "auto")
+            f"ridge, {scales}": LSAPRidgeClassifier(scales, random_state=seed)
+            for scales in ("none", "one", "regions", "auto")
         }
         for train, test in make_splits(y, groups, 5, seed):
             for name, model in models.items():
@@ -146,7 +146,7 @@ def times(options: argparse.Namespace) -> tuple[str, str]:
         wall, used = time.perf_counter() - wall, time.process_time() - used
         rows.append([name, f"{wall:.1f}", f"{used:.1f}"])
 
-    def ladder(n_draws: int) -> None:
+    def fit_scales(n_draws: int) -> None:
         evidence = Evidence(terms, codes, np.ones(len(y)), 1, term_basis(MAX_SCALE))
         fit = fit_nested_models(evidence, "regions", MAX_SCALE)["regions"]
         if n_draws:
@@ -157,8 +157,10 @@ def times(options: argparse.Namespace) -> tuple[str, str]:
             model.fit(X[train], y[train], groups=groups[train])
             model.predict_proba(X[test])
 
-    clock(f"the ladder by evidence, {len(y)} scans, terms given", lambda: ladder(0))
-    clock("the same and 30 draws of all scales", lambda: ladder(30))
+    clock(
+        f"nested models by evidence, {len(y)} scans, terms given", lambda: fit_scales(0)
+    )
+    clock("the same and 30 draws of all scales", lambda: fit_scales(30))
     clock("LSAP-R, 5 folds", lambda: folds(LSAPRidgeClassifier(classes=cohort.classes)))
     clock("LSAP-C, 5 folds", lambda: folds(LSAPClassifier()))
     again = np.resize(np.arange(400), options.large)

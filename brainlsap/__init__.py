@@ -1,16 +1,19 @@
 """Learnable heat-kernel graph convolution for brain networks.
 
-From files to a report, in two lines of packages that meet in `evaluation` (who imports
-whom is held by contracts in `pyproject.toml`):
+- :mod:`~brainlsap.atlas` names and matches regions; :mod:`~brainlsap.data` reads the
+  files of a study into a :class:`Cohort`.
+- :mod:`~brainlsap.images` builds connectomes and regional PET values from images;
+  :mod:`~brainlsap.adni` imports ADNI; :mod:`~brainlsap.simulation` simulates studies.
+- :mod:`~brainlsap.graph` computes Laplacians and heat kernels.
+- :mod:`~brainlsap.model` holds the classifiers: LSAP, its ridge regression, and other
+  graph networks; :mod:`~brainlsap.nodes` classifies the nodes of one graph.
+- :mod:`~brainlsap.evaluation` cross-validates models, tests them and ranks regions.
+- :mod:`~brainlsap.report` writes tables, figures and a report from an
+  :class:`Evaluation`.
+- :mod:`~brainlsap.workflow` runs a whole study; :mod:`~brainlsap.prediction` applies a
+  fitted model to new participants; :mod:`~brainlsap.cli` is the command line.
 
-- :mod:`brainlsap.atlas`: regions by name. :mod:`brainlsap.data`: a study's files become
-  a :class:`Cohort` (also from images, ADNI, or simulation: :mod:`~brainlsap.images`,
-  :mod:`~brainlsap.adni`, :mod:`~brainlsap.simulation`).
-- :mod:`brainlsap.graph`: Laplacians and heat kernels. :mod:`brainlsap.model`: LSAP and
-  baselines behind scikit-learn's face. :mod:`brainlsap.nodes`: citation graphs.
-- :mod:`brainlsap.evaluation`: folds by person, scores, ranking: an :class:`Evaluation`.
-- :mod:`brainlsap.report`: tables, figures, one page. :mod:`brainlsap.workflow` and
-  :mod:`brainlsap.prediction`: what one command does.
+Contracts in `pyproject.toml` say which package may import which.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,26 +25,30 @@ from typing import Any
 def load_lazily(
     package: str, names: Mapping[str, str]
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__all__`, `__getattr__` and `__dir__` of a package of heavy modules.
+    """Return `__all__`, `__getattr__` and `__dir__` of a package with slow imports.
 
-    A module is imported when it, or a public name of it, is first used; `names` are
-    those of every module.
+    `names` lists the public names of every module. A module is imported when it, or one
+    of its public names, is first used.
     """
-    module_of = {
-        name: module for module, some in names.items() for name in some.split()
-    }
+    module_of_name: dict[str, str] = {}
+    for module, public_names in names.items():
+        for name in public_names.split():
+            module_of_name[name] = module
 
-    def load(name: str) -> Any:
+    def load_attribute(name: str) -> Any:
         if name in names:
             return import_module(f"{package}.{name}")
-        if name not in module_of:
+        if name not in module_of_name:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{module_of[name]}"), name)
+        return getattr(import_module(f"{package}.{module_of_name[name]}"), name)
 
-    return sorted(module_of), load, lambda: sorted([*module_of, *names])
+    def list_attributes() -> list[str]:
+        return sorted([*module_of_name, *names])
+
+    return sorted(module_of_name), load_attribute, list_attributes
 
 
-_NAMES = {
+_PUBLIC_NAMES = {
     "adni": "",
     "atlas": "Atlas available_atlases load_atlas",
     "data": "Cohort check_cohort load_cohort",
@@ -54,11 +61,11 @@ _NAMES = {
     "report": "export_maps plot_regions region_table score_table write_interactive "
     "write_report",
     "workflow": "merge_classes run_study",
-    "prediction": "fit_model predict_people read_people",
+    "prediction": "fit_model predict_people read_new_people",
 }
-__all__, __getattr__, __dir__ = load_lazily(__name__, _NAMES)
+__all__, __getattr__, __dir__ = load_lazily(__name__, _PUBLIC_NAMES)
 
 try:
     __version__ = version("brainlsap")
-except PackageNotFoundError:  # a checkout that was never installed
+except PackageNotFoundError:  # The checkout has not been installed.
     __version__ = "0+unknown"

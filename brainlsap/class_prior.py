@@ -1,8 +1,8 @@
-"""Which class shares the probabilities of a classifier assume.
+"""Class priors: the class shares that the probabilities of a classifier assume.
 
-By Bayes' rule a probability holds for people among whom each class has a certain
-share, the prior. A fit in which all classes weigh alike learns probabilities for equal
-shares; :func:`change_prior` turns them into those for any other shares.
+By Bayes' rule, the probability of a class depends on the share of this class in the
+population, the prior. A fit with balanced class weights learns probabilities for equal
+shares. :func:`change_prior` converts them to any other shares.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,17 +12,18 @@ import numpy as np
 
 from brainlsap.exceptions import ParameterError
 
-TRAINING, BALANCED = "training", "balanced"
+TRAINING = "training"
+BALANCED = "balanced"
 
 ClassPrior = str | Mapping[Any, float]
 """`TRAINING`, `BALANCED`, or the share of every class by name."""
 
-# Shares that were rounded to two digits still sum to 1.
-_TOLERANCE = 0.01
+# Largest deviation of the sum of shares from 1; shares may be rounded to two digits.
+_SUM_TOLERANCE = 0.01
 
 
 def class_shares(y: Sequence | np.ndarray) -> np.ndarray:
-    """Return the share of every class among scans, in the order of sorted classes.
+    """Return the share of each class among scans, classes in sorted order.
 
     Examples
     --------
@@ -36,22 +37,22 @@ def class_shares(y: Sequence | np.ndarray) -> np.ndarray:
 def resolve_class_prior(
     class_prior: ClassPrior, classes: Sequence, training_shares: np.ndarray
 ) -> np.ndarray:
-    """Return the share of every class that `class_prior` names, in order of `classes`.
+    """Return the share that `class_prior` gives to each class, in order of `classes`.
 
     Parameters
     ----------
     class_prior : {"training", "balanced"} or mapping of class to share
-        A mapping may name further classes, as where a fold has no scan of one; the
-        shares of those that are in `classes` are then scaled to sum to 1.
+        A mapping may have more classes, because a fold may have no scan of one. The
+        shares of `classes` are then scaled to sum to 1.
     classes : sequence
     training_shares : array of shape (n_classes,)
-        Of :func:`class_shares`.
+        Share of each class among the training scans, from :func:`class_shares`.
 
     Raises
     ------
     ParameterError
-        For another word, or shares that miss a class, are not positive or do not sum
-        to 1.
+        If `class_prior` is another text, or its shares lack a class, are not positive,
+        or do not sum to 1.
     """
     names = [str(name) for name in classes]
     if isinstance(class_prior, Mapping):
@@ -67,10 +68,13 @@ def resolve_class_prior(
             values = np.array([float(share) for share in shares.values()])
         except (TypeError, ValueError):
             values = np.array([np.nan])
-        if not (values > 0).all() or abs(values.sum() - 1) > _TOLERANCE:
-            told = ", ".join(f"{name}={share}" for name, share in shares.items())
+        if not (values > 0).all() or abs(values.sum() - 1) > _SUM_TOLERANCE:
+            given_shares = ", ".join(
+                f"{name}={share}" for name, share in shares.items()
+            )
             raise ParameterError(
-                f"class_prior must have shares above 0 that sum to 1; got {told}."
+                "class_prior must have shares above 0 that sum to 1; got "
+                f"{given_shares}."
             )
         prior = np.array([float(shares[name]) for name in names])
         return prior / prior.sum()
@@ -85,43 +89,43 @@ def resolve_class_prior(
 
 
 def change_prior(
-    probability: np.ndarray, before: np.ndarray, after: np.ndarray
+    probability: np.ndarray, old_prior: np.ndarray, new_prior: np.ndarray
 ) -> np.ndarray:
-    """Return probabilities for other class shares, by Bayes' rule.
+    """Convert probabilities to other class shares by Bayes' rule.
 
     Parameters
     ----------
     probability : array of shape (n_scans, n_classes)
-        Where classes have the shares `before`.
-    before, after : arrays of shape (n_classes,)
+        Probabilities that assume the class shares `old_prior`.
+    old_prior, new_prior : arrays of shape (n_classes,)
 
     Examples
     --------
     >>> change_prior(np.array([[0.5, 0.5]]), np.array([0.5, 0.5]), np.array([0.9, 0.1]))
     array([[0.9, 0.1]])
     """
-    if np.array_equal(before, after):
+    if np.array_equal(old_prior, new_prior):
         return probability
-    joint = probability * (after / before)
+    joint = probability * (new_prior / old_prior)
     return joint / joint.sum(axis=1, keepdims=True)
 
 
 class ClassPriorMixin:
-    """What classifiers share of which the probabilities assume named class shares.
+    """Class priors of a classifier.
 
-    The predicted class does not depend on these shares: it is the class of highest
-    probability where classes weigh as they did in the fit, which for balanced weights
-    is the rule that balanced accuracy scores. Under a prior that favours large classes
-    rare ones would hardly ever be predicted.
+    The probabilities of a classifier assume `class_prior_`. The predicted class does
+    not: it is the most probable class under the class weights of the fit, and with
+    balanced weights this rule maximises balanced accuracy. Under a prior that favours
+    large classes, rare ones would hardly ever be predicted.
 
     Attributes
     ----------
     class_prior_ : array of shape (n_classes,)
         Shares that `predict_proba` assumes, in the order of `classes_`.
     learned_prior_ : array of shape (n_classes,)
-        Shares for which the fit learned probabilities.
+        Shares that the probabilities of the fit assume.
     training_shares_ : array of shape (n_classes,)
-        Shares among the scans of the training.
+        Shares among the training scans.
     """
 
     classes_: Any
@@ -129,31 +133,32 @@ class ClassPriorMixin:
     def _learn_prior(
         self, y: Sequence | np.ndarray, class_prior: ClassPrior, *, is_balanced: bool
     ) -> None:
-        """Learn class shares; `is_balanced` says that all classes weighed alike."""
+        """Learn class shares; `is_balanced` if all classes had the same weight."""
         self.training_shares_ = class_shares(y)
         self.learned_prior_ = self.training_shares_
         if is_balanced:
-            equal = np.full(len(self.classes_), 1 / len(self.classes_))
-            self.learned_prior_ = equal
+            n_classes = len(self.classes_)
+            self.learned_prior_ = np.full(n_classes, 1 / n_classes)
         self.class_prior_ = resolve_class_prior(
             class_prior, self.classes_, self.training_shares_
         )
 
     def _assume_prior(self, probability: np.ndarray) -> np.ndarray:
-        """Return learned probabilities for the class shares that are assumed."""
+        """Convert probabilities of the fit to the assumed class shares."""
         return change_prior(probability, self.learned_prior_, self.class_prior_)
 
     def _prior_report(self) -> dict[str, float]:
-        """Return the shares that probabilities assume, by class."""
-        names = (str(name) for name in self.classes_)
+        """Return the class shares that probabilities assume, by class."""
+        names = [str(name) for name in self.classes_]
         return dict(zip(names, self.class_prior_.tolist(), strict=True))
 
     def choose_classes(self, probability: np.ndarray) -> np.ndarray:
-        """Return the index in `classes_` of the class that each row speaks for.
+        """Return the index in `classes_` of the class to predict for each row.
 
         Parameters
         ----------
         probability : array of shape (n_scans, n_classes)
-            Of `predict_proba`.
+            Probabilities from `predict_proba`.
         """
-        return (probability * (self.learned_prior_ / self.class_prior_)).argmax(axis=1)
+        fit_probability = probability * (self.learned_prior_ / self.class_prior_)
+        return fit_probability.argmax(axis=1)

@@ -1,6 +1,6 @@
-"""The command line: parse, call one function of the package, print what it returned.
+"""Parse a command, call one function of the package and print what it returned.
 
-The options of every command are declared in :mod:`brainlsap.options`.
+:mod:`brainlsap.options` declares the options of every command.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import brainlsap
 from brainlsap.exceptions import BrainlsapError, CohortError
@@ -24,38 +24,47 @@ from brainlsap.files import check_outputs, owner_only
 from brainlsap.options import COMMANDS, Option, option_names, options_of, read_config
 from brainlsap.text import listed
 
-Options = dict[str, Any]
+if TYPE_CHECKING:  # Importing these takes seconds.
+    import pandas as pd
 
-EXIT_CODES = """exit codes: 0 done; 1 a fault of brainlsap itself, please report it;
-2 bad input, a leak that check finds, or a file that cannot be written;
-130 stopped, to be continued"""
+    from brainlsap.class_prior import ClassPrior
+    from brainlsap.data import Cohort
+    from brainlsap.data.check import CohortCheck
+    from brainlsap.images.build import BuiltStudy
 
-Help = partial(argparse.RawDescriptionHelpFormatter, max_help_position=25)
+OptionValues = dict[str, Any]
 
-# The function of each command; its options stand in COMMANDS, by its name.
+EXIT_CODES = """exit codes: 0 finished; 1 internal error of brainlsap, please report it;
+2 invalid input, data leakage found by check, or output that cannot be written;
+130 interrupted"""
+
+HelpFormatter = partial(argparse.RawDescriptionHelpFormatter, max_help_position=25)
+
+# The functions of all commands. COMMANDS lists the options of each by its name.
 FUNCTIONS: list[Callable[..., None]] = []
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of a function."""
+    """Register a function as a command."""
     FUNCTIONS.append(function)
     return function
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands; `call` is the function of the one given."""
+    """Return the parser of all commands; it stores the function to run as `call`."""
     parser = argparse.ArgumentParser(
         prog="brainlsap",
-        description="Learnable heat-kernel graph convolution for brain networks: "
-        "cross-validated stages, ranked regions, brain figures, a report.",
+        description="Predict disease stages from connectomes and regional measures "
+        "with learned diffusion scales: cross-validation, ranking of regions, brain "
+        "figures and a report.",
         epilog=EXIT_CODES,
-        formatter_class=Help,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=brainlsap.__version__)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for function in FUNCTIONS:
         name = function.__name__.replace("_", "-")
-        what, _, examples = (inspect.getdoc(function) or "").partition("\n\n")
+        summary, _, examples = (inspect.getdoc(function) or "").partition("\n\n")
         usage = ["brainlsap", name]
         for option in options_of(function.__name__):
             if option.is_positional:
@@ -64,44 +73,50 @@ def build_parser() -> argparse.ArgumentParser:
                 usage.append(f"{option.flag} {option.metavar}")
         subparser = commands.add_parser(
             name,
-            help=what[0].lower() + what[1:].rstrip("."),
-            description=what,
+            help=summary[0].lower() + summary[1:].rstrip("."),
+            description=summary,
             epilog=examples,
             usage=" ".join([*usage, "[options]"]),
-            argument_default=argparse.SUPPRESS,  # the function has the defaults
-            formatter_class=Help,
+            argument_default=argparse.SUPPRESS,  # The functions hold the defaults.
+            formatter_class=HelpFormatter,
             add_help=False,
-            allow_abbrev=False,  # --features is not --features-table
+            allow_abbrev=False,  # Do not read --features as --features-table.
         )
         subparser.set_defaults(call=function)
         subparser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
         for group in COMMANDS[function.__name__]:
-            arguments = subparser.add_argument_group(group.title)
+            argument_group = subparser.add_argument_group(group.title)
             for option in group.options:
-                _add_option(arguments, option)
+                _add_option(argument_group, option)
     return parser
 
 
-def _add_option(group: Any, option: Option) -> None:
+def _add_option(argument_group: argparse._ArgumentGroup, option: Option) -> None:
     """Add one option to a group of a parser."""
     if option.is_positional:
-        group.add_argument(option.name, metavar=option.flag, help=option.help)
+        argument_group.add_argument(option.name, metavar=option.flag, help=option.help)
         return
-    about = option.help + " (required)" * option.is_required
-    how: Options = {"dest": option.name, "help": about, "required": option.is_required}
+    arguments: dict[str, Any] = {
+        "dest": option.name,
+        "help": option.help,
+        "required": option.is_required,
+    }
+    if option.is_required:
+        arguments["help"] += " (required)"
     if option.choices:
-        how["choices"] = option.choices
+        arguments["choices"] = option.choices
     elif option.metavar:
-        how |= {"metavar": option.metavar, "type": partial(_parse, option)}
+        arguments["metavar"] = option.metavar
+        arguments["type"] = partial(_parse_value, option)
     else:
-        how["action"] = "store_true"
+        arguments["action"] = "store_true"
     if option.is_repeatable:
-        how["action"] = "append"
-    group.add_argument(option.flag, **how)
+        arguments["action"] = "append"
+    argument_group.add_argument(option.flag, **arguments)
 
 
-def _parse(option: Option, text: str) -> Any:
-    """Return the value of an option's text, as argparse wants to be told of errors."""
+def _parse_value(option: Option, text: str) -> Any:
+    """Convert text to the option's value; raise the error that argparse expects."""
     try:
         return option.parse(text)
     except ValueError as error:
@@ -119,210 +134,289 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0 done, 2 bad input or a leak that `check` finds, 130 stopped.
+        Exit code: 0 finished, 2 invalid input or data leakage found by `check`, 130
+        interrupted.
     """
     options = vars(build_parser().parse_args(arguments))
     call: Callable[..., None] = options.pop("call")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     warnings.formatwarning = lambda text, *_, **__: f"Warning: {text}\n"
     try:
-        given = options.get("study", options.get("results", "."))
-        if not Path(given).exists():  # before heavy imports
-            raise BrainlsapError(f"{given}: no such file or folder")
+        input_path = options.get("study", options.get("results", "."))
+        if not Path(input_path).exists():  # Fail before the slow imports.
+            raise BrainlsapError(f"{input_path}: no such file or folder")
         call(**options)
-    except BrokenPipeError:  # nobody reads on, as behind `| head`
+    except BrokenPipeError:  # The reader has closed the pipe, for example `| head`.
         return 141
     except (BrainlsapError, OSError) as error:
         print(f"brainlsap: error: {_in_flags(str(error), call)}", file=sys.stderr)
         if isinstance(error, CohortError) and call in (fit, run):
-            print("`brainlsap check` looks for what would read it.", file=sys.stderr)
+            print(
+                "Run `brainlsap check` on the study: it suggests options that read it.",
+                file=sys.stderr,
+            )
         return 2
     except KeyboardInterrupt:
-        told = "nothing half-written is left; the same command continues"
-        print(f"brainlsap: stopped; {told}.", file=sys.stderr)
+        print(
+            "brainlsap: interrupted; no incomplete files are left. Run the same "
+            "command again to continue.",
+            file=sys.stderr,
+        )
         return 130
     return 0
 
 
+# A Python argument in a message, "label=" or "label='Dx'", but not part of a path.
+_ARGUMENT = re.compile(r"(?<![\w/.=-])(\w+)=(?:'([\w-]+)'|(True))?(?=[\s.,;:)]|$)")
+# A flag that is repeated in brackets: "--label (--label COLUMN)".
+_REPEATED_FLAG = re.compile(r"(--[a-z-]+) \((\1[^)]*)\)")
+
+
 def _in_flags(text: str, call: Callable[..., None]) -> str:
-    """Say --label where a message for a command says "label=" (but not in a path)."""
-    names = {"folder": "STUDY"}
-    names |= {
-        option.name: option.flag
-        for option in options_of(call.__name__)
-        if not option.is_positional
-    }
+    """Replace Python arguments in a message by the flags of a command.
 
-    def say(found: re.Match[str]) -> str:
-        flag, value = names.get(found[1]), found[2]
-        if flag or "config" not in names:
-            return f"{flag} {value or ''}".rstrip() if flag else found[0]
-        line = f' = "{value}"' if value else " = true" * found[0].endswith("True")
-        return f"{found[1]}{line} (in a --config file)"
+    An argument without a flag, such as "symmetrize='mean'", becomes a line of a
+    settings file if the command reads one.
+    """
+    flags = {"folder": "STUDY"}
+    for option in options_of(call.__name__):
+        if not option.is_positional:
+            flags[option.name] = option.flag
 
-    text = re.sub(rf"^({'|'.join(names)})(?= must be )", r"\1=", text)
-    text = re.sub(r"(?<![\w/.=-])(\w+)=(?:'([\w-]+)'|True)?(?=[\s.,;:)]|$)", say, text)
-    # "label= (--label)" says both: one is enough here
-    return re.sub(r"(--[a-z-]+) \((\1[^)]*)\)", r"\2", text)
+    def replace_argument(match: re.Match[str]) -> str:
+        name, value, is_true = match.groups()
+        if name in flags:
+            return f"{flags[name]} {value}" if value else flags[name]
+        if "config" not in flags:
+            return match[0]
+        setting = name
+        if value:
+            setting = f'{name} = "{value}"'
+        elif is_true:
+            setting = f"{name} = true"
+        return f"{setting} (in a --config file)"
+
+    text = re.sub(rf"^({'|'.join(flags)})(?= must be )", r"\1=", text)
+    text = _ARGUMENT.sub(replace_argument, text)
+    return _REPEATED_FLAG.sub(r"\2", text)
 
 
 @command
 def demo(
-    out: str = "demo", n_people: int = 120, random_state: int = 0, **how: Any
+    out: str = "demo", n_people: int = 120, random_state: int = 0, **options: Any
 ) -> None:
-    """Simulate a study and go the whole way, to a report."""
+    """Run the complete workflow on simulated data."""
     study = Path(out) / f"study_{n_people}_people_seed_{random_state}"
     results = Path(out) / "results"
     if not study.is_dir():
-        is_used = results.is_dir() and any(results.iterdir())
-        if is_used and not how.get("overwrite"):
+        has_results = results.is_dir() and any(results.iterdir())
+        if has_results and not options.get("overwrite"):
             raise BrainlsapError(
-                f"{results} holds results of another study. Name another out=, or "
-                "replace them by overwrite=True."
+                f"{results} holds results of another study. Choose another out=, or "
+                "replace the results by overwrite=True."
             )
         simulate(str(study), n_people=n_people, random_state=random_state)
-    how |= {"feature": "fdg", "models": ["LSAP-C", "Exact"]}
-    how |= {"random_state": random_state, "title": "Demo: a simulated study"}
-    run(str(study), str(results), **how)
+    run(
+        str(study),
+        str(results),
+        feature="fdg",
+        models=["LSAP-C", "Exact"],
+        random_state=random_state,
+        title="Demo: a simulated study",
+        **options,
+    )
 
 
 @command
-def simulate(out: str, style: str = "", **how: Any) -> None:
-    """Write a simulated study with a planted answer."""
-    cohort = brainlsap.make_cohort(**how)
+def simulate(out: str, style: str = "", **options: Any) -> None:
+    """Write a simulated study in which the affected regions are known."""
+    cohort = brainlsap.make_cohort(**options)
     brainlsap.simulation.write_study_folder(cohort, out, style=style, verbose=True)
-    print(f"Simulated: {Path(out)}: {cohort}")
+    print(f"Simulated study: {Path(out)}: {cohort}")
 
 
 @command
-def atlas(folder: str, **of_what: Any) -> None:
-    """Make an atlas of your own, for --atlas FOLDER."""
-    made = brainlsap.make_atlas(folder, **of_what)
-    left, right, middle = (sum(made.regions["hemisphere"] == one) for one in "LRM")
-    print(f"Atlas: {Path(folder)} ({len(made)} regions: {made.count_structures()})")
-    full = "" if made.full_names == made.names else f"; in reports {made.full_names[0]}"
-    print(f"Names: {listed(made.names, 3)}{full}")
-    print(f"Sides: {left} left, {right} right, {middle} in the middle")
-    print(f"Subcortex: {', '.join(made.regions['name'][~made.cortex]) or 'none'}")
-    if unknown := listed(made.regions["name"][made.is_unknown], 8):
-        print(f"Not known to be cortex, but counted with it: {unknown}")
-        print("A column structure (cortex, subcortex) in the table of labels says it.")
-    is_sided = (made.regions["hemisphere"] != "M") | made.regions["x"].notna()
-    if sideless := listed(made.regions["name"][made.cortex & ~is_sided], 8):
-        print(f"No side in name, column or place, so taken for the middle: {sideless}")
-    if made.regions["x"].isna().all():
-        print("Coordinates: none, so figures show dots in place of the brain")
-    print("".join(f"{note}\n" for note in made.settings.get("notes", ())), end="")
-    print(f"Next: {_command('check', 'STUDY', {'atlas': folder})}")
+def atlas(folder: str, **sources: Any) -> None:
+    """Create an atlas of your own for --atlas FOLDER."""
+    new_atlas = brainlsap.make_atlas(folder, **sources)
+    regions = new_atlas.regions
+    structures = new_atlas.count_structures()
+    print(f"Atlas: {Path(folder)} ({len(new_atlas)} regions: {structures})")
+    names_line = f"Names: {listed(new_atlas.names, 3)}"
+    if new_atlas.full_names != new_atlas.names:
+        names_line += f"; in reports {new_atlas.full_names[0]}"
+    print(names_line)
+    n_regions = Counter(regions["hemisphere"])
+    print(
+        f"Hemispheres: {n_regions['L']} left, {n_regions['R']} right, "
+        f"{n_regions['M']} midline"
+    )
+    print(f"Subcortex: {', '.join(regions['name'][~new_atlas.cortex]) or 'none'}")
+    if unknown_names := listed(regions["name"][new_atlas.is_unknown], 8):
+        print(f"Treated as cortex, because the structure is unknown: {unknown_names}")
+        print(
+            "To set it, add a column structure (cortex, subcortex) to the label table."
+        )
+    is_sided = (regions["hemisphere"] != "M") | regions["x"].notna()
+    if unsided_names := listed(regions["name"][new_atlas.cortex & ~is_sided], 8):
+        print(f"Treated as midline, because the hemisphere is unknown: {unsided_names}")
+    if regions["x"].isna().all():
+        print("Coordinates: none; figures show markers instead of the brain.")
+    for note in new_atlas.settings.get("notes", ()):
+        print(note)
+    print(f"Next: {_command_line('check', 'STUDY', {'atlas': folder})}")
 
 
 @command
-def import_adni(tables: str, images: str, out: str, **how: Any) -> None:
-    """Make a study of ADNI's tables and images."""
-    how["modalities"] = dict(how.pop("modality", ()))
-    found = brainlsap.adni.import_adni(tables, images, out, **how)
-    print(*found.notes, f"Study: {found.folder}", sep="\n")
-    # connectomes that were downloaded in place of images are ready to be read
-    files = found.folder.glob("sub-*/ses-*/dwi/*")
-    is_ready = any(map(brainlsap.data.connectomes.is_matrix, files))
-    print(f"Next: {_command('check' if is_ready else 'build', out, {})}")
+def import_adni(
+    tables: str,
+    images: str,
+    out: str,
+    modality: Sequence[tuple[str, str]] = (),
+    **options: Any,
+) -> None:
+    """Create a study folder from ADNI tables and images."""
+    imported = brainlsap.adni.import_adni(
+        tables, images, out, modalities=dict(modality), **options
+    )
+    print(*imported.notes, f"Study: {imported.folder}", sep="\n")
+    # Downloaded connectomes can be read at once; images must be processed first.
+    paths = imported.folder.glob("sub-*/ses-*/dwi/*")
+    has_connectomes = any(map(brainlsap.data.connectomes.is_matrix, paths))
+    print(f"Next: {_command_line('check' if has_connectomes else 'build', out, {})}")
 
 
 @command
 def build(study: str, **options: Any) -> None:
-    """Make connectomes and SUVR from a study's images."""
-    some = partial(_some, options)
+    """Compute connectomes and regional PET values (SUVR) from a study's images."""
+    select = partial(_select, options)
     built = brainlsap.images.build_study(
         study,
-        **some("atlas out derivatives subjects_dir n_jobs id_column"),
-        patterns=some("tractogram parcellation pet transform streamline_weights"),
-        connectome=some("assignment radius weight labels same_space"),
-        suvr=some("reference labels same_space accept_low_coverage"),
+        **select("atlas out derivatives subjects_dir n_jobs id_column"),
+        patterns=select("tractogram parcellation pet transform streamline_weights"),
+        connectome=select("assignment radius weight labels same_space"),
+        suvr=select("reference labels same_space accept_low_coverage"),
         verbose=True,
     )
-    n_new = len(built.new_files)
-    print(f"Built: {built.folder} ({n_new} made, {len(built.current_files)} kept)")
+    print(
+        f"Built: {built.folder} ({len(built.new_files)} new files, "
+        f"{len(built.existing_files)} existing)"
+    )
     for line in built.missing:
         print(f"Missing: {line}")
-    if built.new_files or built.current_files:
-        print(f"Next: {_command('check', study, _options_after_build(built, options))}")
+    if built.new_files or built.existing_files:
+        check_options = _options_after_build(built, options)
+        print(f"Next: {_command_line('check', study, check_options)}")
     if built.faults:
         faults = brainlsap.data.tables.group_faults(built.faults)
-        raise CohortError(f"{len(built.faults)} scans have faults", faults)
+        raise CohortError(f"{len(built.faults)} scans have errors", faults)
 
 
-def _options_after_build(built: Any, options: Options) -> Options:
-    """Return the options of `check` that read what was built."""
-    after = _some(options, "atlas subjects_dir")
-    folders = [*options.get("derivatives", ())]
+def _options_after_build(built: "BuiltStudy", options: OptionValues) -> OptionValues:
+    """Return the options of `check` that read the built files."""
+    check_options = _select(options, "atlas subjects_dir")
+    derivatives = [*options.get("derivatives", ())]
     if "out" in options:
-        folders.append(options["out"])
-    if folders:
-        after["derivatives"] = folders
-    features = Counter(
-        tracer.feature
-        for path in (*built.new_files, *built.current_files)
-        for tracer in brainlsap.data.TRACERS
-        if any(f"_trc-{entity}_" in path.name for entity in tracer.entities)
-    )
-    if features:
-        after["feature"] = features.most_common(1)[0][0]
-    return after
+        derivatives.append(options["out"])
+    if derivatives:
+        check_options["derivatives"] = derivatives
+    n_files = Counter[str]()
+    for path in (*built.new_files, *built.existing_files):
+        for tracer in brainlsap.data.TRACERS:
+            if any(f"_trc-{entity}_" in path.name for entity in tracer.entities):
+                n_files[tracer.feature] += 1
+    if n_files:
+        check_options["feature"] = n_files.most_common(1)[0][0]
+    return check_options
 
 
 @command
 def check(study: str, **options: Any) -> None:
-    """Say what a study holds, what is mapped or dropped; its faults and leaks."""
-    print(f"Looking at {study} ...", flush=True)  # imports take seconds
-    data, studying, _ = _configured(options)
-    found = brainlsap.check_cohort(study, **data, verbose=True)
-    cohort, merged = found.cohort, studying.get("merged_classes")
-    if cohort is not None and merged is not None:
-        cohort = brainlsap.workflow.merge_classes(cohort, merged)
-        found = replace(brainlsap.check_cohort(cohort), folder=found.folder)
-    print(_in_flags(found.text(), check), end="")
-    others = (
-        [] if Path(study).is_file() else brainlsap.data.suggest_options(found, data)
-    )
-    if others:
-        lines = [_command("check", study, options | one) for one in others]
-        which = ", one of:" if len(lines) > 1 else ":"
-        print(f"\nMore can be read by{which}", *lines, sep="\n  ")
+    """Check a study: data, matched and dropped regions, errors and data leakage."""
+    print(f"Checking {study} ...", flush=True)  # The imports take seconds.
+    reading_options, study_options, _ = _options_by_recipient(options)
+    cohort_check = brainlsap.check_cohort(study, **reading_options, verbose=True)
+    cohort = cohort_check.cohort
+    merged_classes = study_options.get("merged_classes")
+    if cohort is not None and merged_classes is not None:
+        cohort = brainlsap.workflow.merge_classes(cohort, merged_classes)
+        cohort_check = replace(
+            brainlsap.check_cohort(cohort), folder=cohort_check.folder
+        )
+    print(_in_flags(cohort_check.text(), check), end="")
+    if not Path(study).is_file():
+        _print_suggestions(study, cohort_check, options, reading_options)
     if cohort is None:
-        raise BrainlsapError(f"{study} cannot be read; its faults are listed above")
-    n_people = cohort.table.groupby("label")["participant"].nunique()
-    how, why = _some(studying, "cv leave_out"), ""
-    if not how and n_people.min() < 5:
-        how["cv"] = max(2, int(n_people.min()))
-        why = f"\n  (5 folds are too many: {n_people.idxmin()} has {how['cv']} people)"
-    folds = brainlsap.workflow.choose_folds(cohort, **how)
+        raise BrainlsapError(f"{study} cannot be read; see the errors listed above")
+    fold_options = _select(study_options, "cv leave_out")
+    n_participants = cohort.table.groupby("label")["participant"].nunique()
+    reason = ""
+    if not fold_options and n_participants.min() < 5:
+        fold_options["cv"] = max(2, int(n_participants.min()))
+        reason = (
+            f"\n  (5 folds are too many: {n_participants.idxmin()} has "
+            f"{fold_options['cv']} participants)"
+        )
+    folds = brainlsap.workflow.choose_folds(cohort, **fold_options)
     if isinstance(folds, int):
         folds = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, folds)
     quality = brainlsap.data.quality_table(cohort)
-    unusual = quality.loc[quality["flags"] != "", "flags"]
-    lines = [f"{scan}: {flags}" for scan, flags in unusual.items()] or ["none"]
+    flags = quality["flags"]
+    lines = [f"{scan}: {text}" for scan, text in flags[flags != ""].items()] or ["none"]
     lines += [f"({note})" for note in quality.attrs["notes"]]
     print("\nUnusual scans:", *lines, sep="\n  ")
     leakage = brainlsap.evaluation.leakage
-    leaks = leakage.audit(cohort, folds)
-    is_copy = leaks["check"] == leakage.Check.DUPLICATE_SCANS
-    has_names = is_copy & (leaks["scans"] != "")
-    who = (": " + leaks["scans"]).where(has_names, "") + ". "
-    told = leaks["severity"] + ": " + leaks["finding"] + who + leaks["what_to_do"]
-    fill = partial(textwrap.fill, width=96, subsequent_indent="  ")
-    lines = [fill(_in_flags(one, run)) for one in told] or ["none found"]
-    print("\nLeaks and other explanations of a score:", *lines, sep="\n  ")
-    # other folds than these would have the two on both sides
-    is_leak = (leaks["severity"] == "error") | is_copy
+    findings = leakage.audit(cohort, folds)
+    _print_findings(findings)
+    # Duplicate scans count even if these folds keep them together: others may not.
+    is_copy = findings["check"] == leakage.Check.DUPLICATE_SCANS
+    is_leak = (findings["severity"] == "error") | is_copy
     if is_leak.any():
-        titles = leaks.loc[is_leak, "check"].map(leakage.check_title)
-        raise BrainlsapError(f"{study} has leaks: {', '.join(sorted(set(titles)))}")
-    print(f"\nNext: {_command('run', study, options | how)} --out results{why}")
+        titles = findings.loc[is_leak, "check"].map(leakage.check_title)
+        checks = ", ".join(sorted(set(titles)))
+        raise BrainlsapError(f"{study} has data leakage: {checks}")
+    next_command = _command_line("run", study, options | fold_options)
+    print(f"\nNext: {next_command} --out results{reason}")
+
+
+def _print_suggestions(
+    study: str,
+    cohort_check: "CohortCheck",
+    options: OptionValues,
+    reading_options: OptionValues,
+) -> None:
+    """Print the commands that read more of a study than these options do."""
+    suggestions = brainlsap.data.suggest_options(cohort_check, reading_options)
+    if not suggestions:
+        return
+    lines = [_command_line("check", study, options | more) for more in suggestions]
+    command_text = "one of these commands" if len(lines) > 1 else "this command"
+    print(f"\nMore data can be read with {command_text}:", *lines, sep="\n  ")
+
+
+def _print_findings(findings: "pd.DataFrame") -> None:
+    """Print what the audit of a cohort found, with the scans that duplicate others."""
+    duplicate_key = brainlsap.evaluation.leakage.Check.DUPLICATE_SCANS
+    has_scans = (findings["check"] == duplicate_key) & (findings["scans"] != "")
+    scans = (": " + findings["scans"]).where(has_scans, "") + ". "
+    texts = (
+        findings["severity"]
+        + ": "
+        + findings["finding"]
+        + scans
+        + findings["what_to_do"]
+    )
+    lines = [
+        textwrap.fill(_in_flags(text, run), width=96, subsequent_indent="  ")
+        for text in texts
+    ]
+    title = "\nData leakage and other explanations of a score:"
+    print(title, *(lines or ["none found"]), sep="\n  ")
 
 
 @command
 def run(study: str, out: str, **options: Any) -> None:
-    """Cross-validate, rank regions, write a report.
+    """Cross-validate models, rank regions and write a report.
 
     for example:
       brainlsap run study --feature fdg --out results
@@ -330,62 +424,81 @@ def run(study: str, out: str, **options: Any) -> None:
       brainlsap run study --config study.toml --jobs 2 --out results
     """
     brainlsap.report.check_results_folder(out)
-    data, studying, model = _configured(options)
-    splits = studying.pop("splits", None)
-    cohort = _load(study, data, studying)
-    if splits is not None:
-        if "cv" in studying:
-            raise BrainlsapError("--splits goes without --folds")
-        studying["cv"] = brainlsap.evaluation.read_splits(splits, cohort.table["scan"])
-    how: Options = {"n_jobs": -1} | studying | model
-    evaluation = brainlsap.run_study(cohort, out, verbose=True, **how)
-    table = brainlsap.score_table(evaluation)
-    print(table.drop(columns="remark", errors="ignore").to_string(index=False))
+    reading_options, study_options, model_options = _options_by_recipient(options)
+    split_table = study_options.pop("splits", None)
+    cohort = _load_cohort(study, reading_options, study_options)
+    if split_table is not None:
+        if "cv" in study_options:
+            raise BrainlsapError("--splits cannot be combined with --folds")
+        scans = cohort.table["scan"]
+        study_options["cv"] = brainlsap.evaluation.read_splits(split_table, scans)
+    study_options.setdefault("n_jobs", -1)
+    evaluation = brainlsap.run_study(
+        cohort, out, verbose=True, **study_options, **model_options
+    )
+    scores = brainlsap.score_table(evaluation)
+    print(scores.drop(columns="remark", errors="ignore").to_string(index=False))
     for name, remark in brainlsap.report.tables.model_remarks(evaluation).items():
         print(f"{name}: {remark}")
-    leaks: Any = evaluation.audit
-    for leak in leaks.query("severity == 'error'")["finding"].unique():
-        print(f"A leak, see the report: {leak}")
+    is_error = evaluation.audit["severity"] == "error"
+    for finding in evaluation.audit.loc[is_error, "finding"].unique():
+        print(f"Data leakage (see the report): {finding}")
     print(f"Report: {Path(out) / 'report' / 'report.html'}")
 
 
 @command
-def report(results: str, **how: Any) -> None:
-    """Make a report anew, or export its maps, tables or figures."""
+def report(
+    results: str,
+    out: str | None = None,
+    title: str | None = None,
+    parcellation: str | None = None,
+    overwrite: bool = False,
+    **export_folders: str,
+) -> None:
+    """Write a report again, or export its maps, tables or figures."""
     evaluation = brainlsap.report.read_results(Path(results))
-    image, out = how.pop("parcellation", None), how.pop("out", results)
-    overwrite = how.pop("overwrite", False)
-    export_maps = partial(brainlsap.report.export_maps, parcellation=image)
-    tables, figures = brainlsap.report.write_tables, brainlsap.report.write_figures
-    place = evaluation.cohort.atlas_folder
-    if place and not Path(place).is_dir():
+    atlas_folder = evaluation.cohort.atlas_folder
+    if atlas_folder and not Path(atlas_folder).is_dir():
         print(
-            f"Note: the atlas {place} is no longer there; its regions are known alone."
+            f"Note: the atlas {atlas_folder} no longer exists; only the names of its "
+            "regions are known."
         )
-    exports = {"export": export_maps, "tables": tables, "figures": figures}
-    asked = {option: how.pop(option) for option in exports if option in how}
-    for option, folder in asked.items():
-        files: Any = exports[option](evaluation, folder, overwrite=overwrite)
-        names = ", ".join(path.name for path in files)
-        what = option.replace("export", "maps").capitalize()
-        print(f"{what}: {folder} ({names})")
-        for note in getattr(files, "notes", ()):
+    exports: dict[str, Callable[..., Sequence[Path]]] = {
+        "export": partial(brainlsap.report.export_maps, parcellation=parcellation),
+        "tables": brainlsap.report.write_tables,
+        "figures": brainlsap.report.write_figures,
+    }
+    for option, export in exports.items():
+        if option not in export_folders:
+            continue
+        folder = export_folders[option]
+        paths = export(evaluation, folder, overwrite=overwrite)
+        file_names = ", ".join(path.name for path in paths)
+        content = "Maps" if option == "export" else option.capitalize()
+        print(f"{content}: {folder} ({file_names})")
+        for note in getattr(paths, "notes", ()):
             print(_in_flags(f"Note: {note}", report))
-    if not asked or out != results or how:
-        how["overwrite"] = overwrite
-        print(f"Report: {brainlsap.write_report(evaluation, Path(out), **how)}")
+    is_other_folder = out is not None and out != results
+    if not export_folders or is_other_folder or title is not None:
+        page = brainlsap.write_report(
+            evaluation,
+            Path(results if out is None else out),
+            title=title,
+            overwrite=overwrite,
+        )
+        print(f"Report: {page}")
 
 
 @command
 def fit(study: str, out: str, overwrite: bool = False, **options: Any) -> None:
-    """Fit one model on a whole study and store it."""
+    """Fit one model to a whole study and save it."""
     check_outputs([out], inputs=[study, options.get("config")], overwrite=overwrite)
-    data, studying, settings = _configured(options)
-    settings |= {"random_state": 0} | _some(studying, "preset random_state")
-    model = brainlsap.LSAPClassifier().set_params(**settings)
-    cohort = _load(study, data, studying)
-    steps = _some(studying, "harmonize regress_out")
-    brainlsap.fit_model(cohort, out, model, overwrite=overwrite, **steps)
+    reading_options, study_options, model_options = _options_by_recipient(options)
+    model = brainlsap.LSAPClassifier(random_state=0)
+    model.set_params(**model_options, **_select(study_options, "preset random_state"))
+    cohort = _load_cohort(study, reading_options, study_options)
+    step_options = _select(study_options, "harmonize regress_out")
+    brainlsap.fit_model(cohort, out, model, overwrite=overwrite, **step_options)
     print(f"Model: {out}")
 
 
@@ -395,84 +508,107 @@ def predict(
     study: str,
     out: str,
     overwrite: bool = False,
-    class_prior: Any = None,
+    class_prior: "ClassPrior | None" = None,
     **options: Any,
 ) -> None:
-    """Predict the classes of new people by a stored model."""
-    others = [*options.get("derivatives", ()), *options.values()]
-    check_outputs([out], inputs=[model, study, *others], overwrite=overwrite)
-    fitted = brainlsap.model.load_model(model)
-    cohort = brainlsap.prediction.read_people(fitted, study, verbose=True, **options)
+    """Predict the classes of new participants with a saved model."""
+    option_paths = [*options.get("derivatives", ()), *options.values()]
+    check_outputs([out], inputs=[model, study, *option_paths], overwrite=overwrite)
+    classifier = brainlsap.model.load_model(model)
+    cohort = brainlsap.prediction.read_new_people(
+        classifier, study, verbose=True, **options
+    )
     print(f"Study: {cohort}")
-    table = brainlsap.predict_people(fitted, cohort, class_prior=class_prior)
-    counts = table["predicted"].value_counts().items()
+    predictions = brainlsap.predict_people(classifier, cohort, class_prior=class_prior)
+    counts = predictions["predicted"].value_counts().items()
     print("Predicted: " + ", ".join(f"{name} {count}" for name, count in counts))
-    prior = table.attrs["class_prior"].items()
+    prior = predictions.attrs["class_prior"].items()
     shares = ", ".join(f"{name} {share:.1%}" for name, share in prior)
     print(
-        f"Probabilities (p_) assume these class shares: {shares}. The predicted class "
-        "weighs classes as the fit did, so it can differ from the largest p_."
+        f"The probabilities (columns p_) assume these class shares: {shares}. The "
+        "predicted class uses the class weights of the fit, so it can differ from the "
+        "class with the largest probability."
     )
-    with owner_only():  # it names people
-        print(f"Table: {brainlsap.data.write_tsv(table, out)}")
+    with owner_only():  # The table contains participant IDs.
+        print(f"Table: {brainlsap.data.write_tsv(predictions, out)}")
 
 
 @command
-def nodes(dataset: str, models: Sequence[str] = ("lsap-c", "gcn"), **how: Any) -> None:
-    """Classify the nodes of a citation or co-purchase graph, many seeds."""
-    where = how.pop("data", None), how.pop("download", False)
-    graph = brainlsap.load_nodes(dataset, where[0], download=where[1])
+def nodes(
+    dataset: str,
+    models: Sequence[str] = ("lsap-c", "gcn"),
+    data: str | None = None,
+    download: bool = False,
+    **options: Any,
+) -> None:
+    """Classify the nodes of a citation or co-purchase graph, with several seeds."""
+    graph = brainlsap.load_nodes(dataset, data, download=download)
     print(
         f"{graph.name}: {graph.n_nodes} nodes, {graph.n_edges} edges, "
         f"{graph.n_classes} classes, {graph.features.shape[1]} features",
         flush=True,
     )
     names = list(brainlsap.nodes.NODE_MODELS) if models == ["all"] else models
-    runs = brainlsap.nodes.run_nodes(graph, names, verbose=True, **how)
+    runs = brainlsap.nodes.run_nodes(graph, names, verbose=True, **options)
     print(brainlsap.nodes.summarize_nodes(runs).round(2).to_string(index=False))
 
 
-def _load(study: str, data: Options, studying: Options) -> Any:
-    """Return the cohort that is analysed, and say who is in it."""
-    cohort = brainlsap.data.read_study(study, verbose=True, **data)
-    merged = studying.pop("merged_classes", None)
-    cohort = brainlsap.workflow.merge_classes(cohort, merged)
+def _load_cohort(
+    study: str, reading_options: OptionValues, study_options: OptionValues
+) -> "Cohort":
+    """Return the cohort to analyse and print a summary.
+
+    Classes are merged here, and `merged_classes` is removed from `study_options`.
+    """
+    cohort = brainlsap.data.read_study(study, verbose=True, **reading_options)
+    merged_classes = study_options.pop("merged_classes", None)
+    cohort = brainlsap.workflow.merge_classes(cohort, merged_classes)
     print(f"Study: {cohort}", brainlsap.check_cohort(cohort).found[1], sep="\n")
     for sentence in brainlsap.data.quality.describe_values(cohort):
         print(f"Values: {sentence}", flush=True)
-    for finding in brainlsap.data.quality.find_odd_units(cohort):
-        print(f"Warning: {finding}", flush=True)
-    told = r"taken (to be|for)|classes|baseline|several scales"
-    for note in (one for one in cohort.notes if re.search(told, one)):
-        print(f"Note: {note}", flush=True)
+    for message in brainlsap.data.quality.find_odd_units(cohort):
+        print(f"Warning: {message}", flush=True)
+    notable = r"taken (to be|for)|classes|baseline|several scales"
+    for note in cohort.notes:
+        if re.search(notable, note):
+            print(f"Note: {note}", flush=True)
     return cohort
 
 
-def _command(name: str, study: str, options: Options) -> str:
-    """Return a command as it is typed."""
-    words = ["brainlsap", name, study]
+def _command_line(name: str, study: str, options: OptionValues) -> str:
+    """Return a command as a user types it."""
+    arguments = ["brainlsap", name, study]
     flags = {option.name: option.flag for option in options_of(name)}
-    for option, value in options.items():
-        for one in value if option == "derivatives" else [value]:
-            text = ",".join(one) if isinstance(one, list | tuple) else str(one)
-            words += [flags.get(option, f"--{option.replace('_', '-')}"), text]
-    return shlex.join(words)
+    for option_name, value in options.items():
+        flag = flags.get(option_name, f"--{option_name.replace('_', '-')}")
+        for entry in value if option_name == "derivatives" else [value]:
+            text = str(entry)
+            if isinstance(entry, list | tuple):
+                text = ",".join(entry)
+            arguments += [flag, text]
+    return shlex.join(arguments)
 
 
-def _configured(options: Options) -> list[Options]:
-    """Return what load_cohort, run_study and LSAPClassifier get of file and flags."""
-    flagged = dict(options)
-    config = flagged.pop("config", None)
+def _options_by_recipient(options: OptionValues) -> list[OptionValues]:
+    """Return the options of load_cohort, run_study and LSAPClassifier.
+
+    Flags take precedence over the settings file.
+    """
+    flags = dict(options)
+    config = flags.pop("config", None)
     settings = {} if config is None else read_config(config)
-    if {"cv", "leave_out", "splits"} & {*flagged}:  # they rule out those of the file
-        for name in ("cv", "leave_out", "splits"):
+    fold_options = ("cv", "leave_out", "splits")
+    if any(name in flags for name in fold_options):
+        # These options exclude each other: a flag replaces all three of the file.
+        for name in fold_options:
             settings.pop(name, None)
-    settings |= flagged
+    settings |= flags
     return [
-        {name: settings[name] for name in option_names(takes) if name in settings}
-        for takes in ("reading", "study", "model")
+        {name: settings[name] for name in option_names(recipient) if name in settings}
+        for recipient in ("reading", "study", "model")
     ]
 
 
-def _some(options: Options, names: str) -> Options:
+def _select(options: OptionValues, names: str) -> OptionValues:
+    """Return the options with these names, of those that were given."""
     return {name: options[name] for name in names.split() if name in options}

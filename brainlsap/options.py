@@ -1,12 +1,12 @@
-"""Every option of the commands and of `--config`, declared once.
+"""Declare every option of the commands and of `--config` once.
 
-An :class:`Option` is one record: what it is called in Python, as a flag and in a file
-of settings, how its value is written, its help, which function takes it, and whether it
-changes results. The command line (:mod:`brainlsap.cli`), files of settings
-(:func:`read_config`), the reader of studies and stored models read this table.
+An :class:`Option` holds the Python name of an option, its flag, the kind of its value,
+its help text, the function that it is passed to, and whether it changes results. The
+command line (:mod:`brainlsap.cli`), settings files (:func:`read_config`), the reader of
+studies and stored models use this table.
 
-To add an option to several commands, add a record to one of the tuples below; to a
-single command, to its entry of :data:`COMMANDS`.
+To add an option to several commands, add a record to one of the tuples below; to add an
+option to a single command, add it to the entry of this command in :data:`COMMANDS`.
 """
 
 import difflib
@@ -22,18 +22,18 @@ from brainlsap.exceptions import BrainlsapError, reading
 
 @dataclass(frozen=True)
 class Kind:
-    """How the value of an option is written.
+    """The type of an option's value.
 
     Attributes
     ----------
     expected
-        What a value must be, for messages: "<option> must be <expected>".
+        Description of a valid value, for messages: "<option> must be <expected>".
     convert
-        Check a value of a TOML file and return it as Python takes it; raise ValueError
-        where it has another type.
+        Function that checks a value of a settings file (TOML) and returns it as a
+        Python value. It raises ValueError for a value of another type.
     parse
-        Return the value that a text of the command line stands for; raise ValueError
-        where it stands for none.
+        Function that converts text from the command line to a Python value. It raises
+        ValueError for invalid text.
     """
 
     expected: str
@@ -48,11 +48,11 @@ def _convert_text(value: Any) -> str:
 
 
 def _split_names(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _convert_names(value: Any) -> list[str]:
-    if isinstance(value, str):  # as on the command line
+    if isinstance(value, str):  # Accept the syntax of the command line: "CN,AD".
         return _split_names(value)
     return _convert_texts(value)
 
@@ -127,7 +127,7 @@ def _convert_window(value: Any) -> tuple[float, float]:
 
 
 def _parse_window(text: str) -> tuple[float, float]:
-    return _convert_window([float(part) for part in text.split(",")])
+    return _convert_window([float(number) for number in text.split(",")])
 
 
 def _convert_patterns(value: Any) -> str | dict[str, str]:
@@ -143,8 +143,8 @@ def _convert_merged_classes(value: Any) -> str | dict[str, list[str]]:
 
 
 def _parse_pair(text: str) -> tuple[str, str]:
-    name, words = text.split("=", 1)
-    return name, words
+    name, pair_text = text.split("=", 1)
+    return name, pair_text
 
 
 def _convert_shares(value: Any) -> str | dict[str, float]:
@@ -157,18 +157,18 @@ def _parse_shares(text: str) -> str | dict[str, float]:
     if "=" not in text:
         return text
     shares = {}
-    for part in _split_names(text):
-        name, _, share = part.rpartition("=")
-        shares[name.strip()] = _parse_number(share)
+    for assignment in _split_names(text):
+        class_name, _, share = assignment.rpartition("=")
+        shares[class_name.strip()] = _parse_number(share)
     return shares
 
 
 TEXT = Kind("text", _convert_text, str)
-FILE = Kind("the path of a file, as text", _convert_text, str)
-FOLDER = Kind("the path of a folder, as text", _convert_text, str)
-FOLDERS = Kind("the path of a folder, or a list of them", _convert_texts, str)
-FILES = Kind("the path of a file, or a list of them", _convert_texts, str)
-FILE_OR_NAMES = Kind("a path, or a list of names", _convert_text_or_texts, str)
+FILE_PATH = Kind("the path of a file, as text", _convert_text, str)
+FOLDER_PATH = Kind("the path of a folder, as text", _convert_text, str)
+FOLDER_PATHS = Kind("the path of a folder, or a list of them", _convert_texts, str)
+FILE_PATHS = Kind("the path of a file, or a list of them", _convert_texts, str)
+FILE_PATH_OR_NAMES = Kind("a path, or a list of names", _convert_text_or_texts, str)
 NAMES = Kind("a name, or a list of names", _convert_names, _split_names)
 WHOLE_NUMBER = Kind(
     "a whole number of at least 0", _convert_whole_number, _parse_whole_number
@@ -177,21 +177,21 @@ N_JOBS = Kind(
     "a whole number of at least 0, or -1 for all cores", _convert_n_jobs, _parse_n_jobs
 )
 NUMBER = Kind("a number", _convert_number, _parse_number)
-SCALE = Kind('a number, or "evidence"', _convert_scale, _parse_scale)
-YES_NO = Kind("true or false", _convert_bool, _parse_bool)
-WINDOW = Kind("two numbers, [start, end]", _convert_window, _parse_window)
-PATTERNS = Kind(
+NUMBER_OR_EVIDENCE = Kind('a number, or "evidence"', _convert_scale, _parse_scale)
+SWITCH = Kind("true or false", _convert_bool, _parse_bool)
+TIME_WINDOW = Kind("two numbers, [start, end]", _convert_window, _parse_window)
+FILE_PATTERNS = Kind(
     "text, or a table of text by connectome, feature or freesurfer",
     _convert_patterns,
     str,
 )
-MERGED_CLASSES = Kind(
+CLASS_GROUPS = Kind(
     "text, or a table with a list of classes for each new class",
     _convert_merged_classes,
     str,
 )
-PAIR = Kind("NAME=WORDS", _convert_text, _parse_pair)
-SHARES = Kind(
+NAME_AND_TEXT = Kind("NAME=WORDS", _convert_text, _parse_pair)
+CLASS_SHARES = Kind(
     "training, balanced, or a share for each class (CN=0.8,AD=0.2)",
     _convert_shares,
     _parse_shares,
@@ -200,38 +200,40 @@ SHARES = Kind(
 
 @dataclass(frozen=True)
 class Option:
-    """One option.
+    """One option of a command or of a settings file.
 
     Attributes
     ----------
     name
-        Parameter in Python, and key of a file of settings.
+        Name of the Python parameter, and key in a settings file.
     flag
-        `--flag` on the command line, where its name without dashes is a second key of
-        files; in capitals an argument without a flag; "" in files of settings only.
+        `--flag` on the command line; its spelling without dashes is a second key in
+        settings files. A name in capitals is an argument without a flag. "" is an
+        option that only settings files can set.
     kind
-        How its value is written.
+        Type of its value.
     help
-        What the command line says about it; required where it has a flag.
+        Help text on the command line; required for every option with a flag.
     metavar
-        What stands for the value in the help; "" for a flag without a value.
+        Placeholder of the value in the help text; "" for a flag without a value.
     choices
-        All values, where these are a few words.
-    takes
-        The function that takes it: "reading" for :func:`brainlsap.load_cohort`,
+        All valid values, for options that have only a few.
+    recipient
+        The function that it is passed to: "reading" for :func:`brainlsap.load_cohort`,
         "study" for :func:`brainlsap.run_study`, "model" for
-        :class:`brainlsap.LSAPClassifier`, "command" for that command alone. All but
-        those of "command" may stand in a file of settings.
+        :class:`brainlsap.LSAPClassifier`, "command" for options of a single command.
+        Settings files may set all options except those of a single command.
     changes_results
-        Whether another value may change a number of the results (beyond rounding).
+        Whether another value may change a number in the results (beyond rounding).
     selects_files
-        Whether it decides who is in a study and which files are read: these are the
-        parameters of :func:`brainlsap.data.load.open_study`.
+        Whether it selects the participants of a study or the files that are read. These
+        options are parameters of :func:`brainlsap.data.load.open_study`.
     stored_model
-        What a stored model does with it: "default" reads new people with the value of
-        the fit unless told otherwise; "fixed" refuses another value; "" forgets it.
+        How a stored model uses the value of the fit for new participants: "default"
+        uses it unless another value is given, "fixed" rejects another value, ""
+        ignores it.
     is_required, is_repeatable
-        On the command line.
+        Whether the command line requires it, and accepts it more than once.
     """
 
     name: str
@@ -240,7 +242,7 @@ class Option:
     help: str = ""
     metavar: str = ""
     choices: tuple[str, ...] = ()
-    takes: Literal["reading", "study", "model", "command"] = "command"
+    recipient: Literal["reading", "study", "model", "command"] = "command"
     changes_results: bool = True
     selects_files: bool = False
     stored_model: Literal["", "default", "fixed"] = ""
@@ -254,64 +256,68 @@ class Option:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the keys of a file of settings, the Python name first."""
+        """Return its keys in a settings file, the Python name first."""
         spelling = self.flag.removeprefix("--").replace("-", "_")
         return tuple(dict.fromkeys(key for key in (self.name, spelling) if key))
 
     def parse(self, text: str) -> Any:
-        """Return the value of a text of the command line."""
+        """Convert text from the command line to a Python value."""
         try:
             return self.kind.parse(text)
         except ValueError as error:
             raise ValueError(f"must be {self.kind.expected}, got {text!r}") from error
 
     def convert(self, value: Any) -> Any:
-        """Return the value of a file of settings as Python takes it."""
-        shown = str(value).lower() if isinstance(value, bool) else repr(value)
+        """Check a value of a settings file and return it as a Python value."""
+        value_text = repr(value)
+        if isinstance(value, bool):  # TOML writes true, Python writes True.
+            value_text = value_text.lower()
         if self.choices and (not isinstance(value, str) or value not in self.choices):
             choices = ", ".join(map(repr, self.choices))
-            raise ValueError(f"must be one of {choices}, got {shown}")
+            raise ValueError(f"must be one of {choices}, got {value_text}")
         try:
             return self.kind.convert(value)
         except ValueError as error:
-            raise ValueError(f"must be {self.kind.expected}, got {shown}") from error
+            raise ValueError(
+                f"must be {self.kind.expected}, got {value_text}"
+            ) from error
 
 
 @dataclass(frozen=True)
 class Group:
-    """Options of a command that stand below one title in its help."""
+    """Options of a command that its help text lists under one title."""
 
     title: str
     options: tuple[Option, ...]
 
 
-# Options of load_cohort. New ones that people see go to DATA, rare ones to READING.
-STUDY = Option("study", "STUDY", FOLDER, "folder of a study, or a cohort's file (.h5)")
+# Options of load_cohort: with flags, then those that only settings files can set.
+STUDY = Option("study", "STUDY", FOLDER_PATH, "study folder, or a saved cohort (.h5)")
 ATLAS = Option(
     "atlas",
     "--atlas",
     TEXT,
-    "name, folder or regions.tsv (default: destrieux160)",
+    "parcellation: a name, folder or regions.tsv (default: destrieux160)",
     "NAME",
-    takes="reading",
+    recipient="reading",
     stored_model="default",
 )
 SUBJECTS_DIR = Option(
     "subjects_dir",
     "--subjects-dir",
-    FOLDER,
-    "FreeSurfer's subjects",
+    FOLDER_PATH,
+    "folder of FreeSurfer subjects",
     "FOLDER",
-    takes="reading",
+    recipient="reading",
     selects_files=True,
 )
 DERIVATIVES = Option(
     "derivatives",
     "--derivatives",
-    FOLDERS,
-    "results of other programs; may be repeated",
+    FOLDER_PATHS,
+    "folder with results of another program; may be repeated",
     "FOLDER",
-    takes="reading",
+    recipient="reading",
     selects_files=True,
     is_repeatable=True,
 )
@@ -319,66 +325,67 @@ ID_COLUMN = Option(
     "id_column",
     "--id",
     NAMES,
-    "of tables, that name people, such as eid",
+    "table column with the participant ID, for example eid",
     "COLUMNS",
-    takes="reading",
+    recipient="reading",
     selects_files=True,
     stored_model="default",
 )
-DATA = (
+DATA_OPTIONS = (
     ATLAS,
     Option(
         "feature",
         "--feature",
         NAMES,
-        "thickness (default), volume, area, fdg, amyloid, tau, strength, or columns "
-        "of your tables",
+        "regional measures: thickness (default), volume, area, fdg, amyloid, tau, "
+        "strength, or columns of your tables",
         "NAMES",
-        takes="reading",
+        recipient="reading",
         stored_model="default",
     ),
     Option(
         "label",
         "--label",
         TEXT,
-        "to predict (default: diagnosis)",
+        "table column to predict (default: diagnosis)",
         "COLUMN",
-        takes="reading",
+        recipient="reading",
         selects_files=True,
     ),
     Option(
         "classes",
         "--classes",
         NAMES,
-        "labels in order of stage; others are left out",
+        "classes in order of disease stage; scans of other classes are left out",
         "NAMES",
-        takes="reading",
+        recipient="reading",
         selects_files=True,
     ),
     Option(
         "connectome",
         "--connectome",
-        FILE,
-        "one for everybody; none: made of the features",
+        FILE_PATH,
+        "one connectome for all participants; none: estimate it from the features",
         "FILE",
-        takes="reading",
+        recipient="reading",
     ),
     Option(
         "scans",
         "--scans",
         TEXT,
-        "which visits (default: all)",
+        "visits to analyse (default: all)",
         choices=("all", "baseline"),
-        takes="reading",
+        recipient="reading",
         selects_files=True,
     ),
     Option(
         "subcortex",
         "--subcortex",
         TEXT,
-        "for its thickness and area (default: absent)",
+        "values of subcortical regions for thickness and area, which only cortex has "
+        "(default: absent)",
         choices=("absent", "mean", "volume"),
-        takes="reading",
+        recipient="reading",
         selects_files=True,
         stored_model="fixed",
     ),
@@ -386,10 +393,10 @@ DATA = (
     Option(
         "features_table",
         "--features-table",
-        FILES,
-        "the only table in which features are looked for",
+        FILE_PATHS,
+        "read features from this table only",
         "FILE",
-        takes="reading",
+        recipient="reading",
         selects_files=True,
     ),
     ID_COLUMN,
@@ -397,9 +404,9 @@ DATA = (
         "session_column",
         "--session",
         NAMES,
-        "of tables, that name visits",
+        "table column with the visit, for example wave",
         "COLUMNS",
-        takes="reading",
+        recipient="reading",
         selects_files=True,
         stored_model="default",
     ),
@@ -407,60 +414,60 @@ DATA = (
     Option(
         "pattern",
         "--pattern",
-        PATTERNS,
-        "of connectome files, such as '*_count.csv'",
+        FILE_PATTERNS,
+        "file-name pattern of connectomes, for example '*_count.csv'",
         "PATTERN",
-        takes="reading",
+        recipient="reading",
         selects_files=True,
     ),
     Option(
         "labels",
         "--labels",
-        FILE_OR_NAMES,
-        "names of the rows of unnamed matrices",
+        FILE_PATH_OR_NAMES,
+        "region names for the rows of connectomes without names",
         "FILE",
-        takes="reading",
+        recipient="reading",
     ),
     Option(
         "row_order",
         "--row-order",
         TEXT,
-        "of unnamed rows: atlas, labels, mrtrix, ukbiobank, micapipe, enigma ... (a "
-        "refusal lists those that fit)",
+        "row order of connectomes without region names: atlas, labels, mrtrix, "
+        "ukbiobank, micapipe, enigma ... (the error message lists orders that fit)",
         "NAME",
-        takes="reading",
+        recipient="reading",
         stored_model="default",
     ),
     Option(
         "negative",
         "--negative",
         TEXT,
-        "weights of connectomes below 0 (default: refuse)",
+        "treatment of negative connectome weights (default: refuse)",
         choices=("refuse", "drop", "absolute"),
-        takes="reading",
+        recipient="reading",
         stored_model="fixed",
     ),
 )
-READING = (
-    Option("measure", "", TEXT, takes="reading", stored_model="fixed"),
+RARE_DATA_OPTIONS = (
+    Option("measure", "", TEXT, recipient="reading", stored_model="fixed"),
     Option(
         "symmetrize",
         "",
         TEXT,
         choices=("refuse", "mean", "max"),
-        takes="reading",
+        recipient="reading",
         stored_model="fixed",
     ),
-    Option("frames", "", WINDOW, takes="reading", stored_model="fixed"),
-    Option("reference", "", TEXT, takes="reading", stored_model="fixed"),
+    Option("frames", "", TIME_WINDOW, recipient="reading", stored_model="fixed"),
+    Option("reference", "", TEXT, recipient="reading", stored_model="fixed"),
 )
 
 OVERWRITE = Option(
     "overwrite",
     "--overwrite",
-    YES_NO,
-    "replace what stands there, also of another study",
-    takes="study",
+    SWITCH,
+    "replace existing output, also that of another study",
+    recipient="study",
     changes_results=False,
 )
 
@@ -468,465 +475,554 @@ OVERWRITE = Option(
 MERGE_CLASSES = Option(
     "merged_classes",
     "--merge-classes",
-    MERGED_CLASSES,
-    "5-to-3, 5-to-2, cn-or-ad, early-or-late, or well=CN+SMC,ill=AD",
+    CLASS_GROUPS,
+    "merge classes: 5-to-3, 5-to-2, cn-or-ad, early-or-late, or your own, for "
+    "example healthy=CN+SMC,ill=AD",
     "HOW",
-    takes="study",
+    recipient="study",
 )
-STEPS = (
+STEP_OPTIONS = (
     Option(
         "harmonize",
         "--harmonize",
         TEXT,
-        "such as site: taken out by ComBat inside the folds",
+        "remove effects of this column, for example site, by ComBat fitted "
+        "to the training scans",
         "COLUMN",
-        takes="study",
+        recipient="study",
     ),
     Option(
         "regress_out",
         "--regress-out",
         NAMES,
-        "such as age,sex: regressed out inside the folds",
+        "regress these covariates, for example age,sex, out of the features, as "
+        "fitted to the training scans; this also removes group differences that are "
+        "correlated with them",
         "NAMES",
-        takes="study",
+        recipient="study",
     ),
 )
-FOLDS = (
-    Option("cv", "--folds", WHOLE_NUMBER, "by person (default: 5)", "N", takes="study"),
+FOLD_OPTIONS = (
+    Option(
+        "cv",
+        "--folds",
+        WHOLE_NUMBER,
+        "number of folds, split by participant (default: 5)",
+        "N",
+        recipient="study",
+    ),
     Option(
         "leave_out",
         "--leave-out",
         TEXT,
-        "such as site: each of its values is a test fold once",
+        "use each value of this column, for example site, as a test fold once",
         "COLUMN",
-        takes="study",
+        recipient="study",
     ),
 )
-MODELS = Option(
+MODEL_NAMES = Option(
     "models",
     "--models",
     NAMES,
-    "LSAP-C (default), LSAP-H, LSAP-L, Exact, MLP, GCN ...; or all, models, controls",
+    "models to compare: LSAP-C (default), LSAP-H, LSAP-L, Exact, MLP, GCN ...; or "
+    "all, models, controls",
     "NAMES",
-    takes="study",
+    recipient="study",
 )
 REPEATS = Option(
     "n_repeats",
     "--repeats",
     WHOLE_NUMBER,
-    "how often folds are drawn anew (default: 1)",
+    "number of cross-validations, each with new folds (default: 1)",
     "N",
-    takes="study",
+    recipient="study",
 )
 SPLITS = Option(
     "splits",
     "--splits",
-    FILE,
-    "folds of your own: scan, repeat, fold",
+    FILE_PATH,
+    "table of your own folds with columns scan, repeat, fold",
     "FILE",
-    takes="study",
+    recipient="study",
 )
 PERMUTATIONS = Option(
     "n_permutations",
     "--permutations",
     WHOLE_NUMBER,
-    "of labels, for p-values of regions (default: 200)",
+    "label permutations for the p-values of regions (default: 200)",
     "N",
-    takes="study",
+    recipient="study",
 )
 JOBS = Option(
     "n_jobs",
     "--jobs",
     N_JOBS,
-    "processes (default: as many as cores)",
+    "number of parallel processes (default: all cores)",
     "N",
-    takes="study",
+    recipient="study",
     changes_results=False,
 )
-STUDYING = (
-    Option("baselines", "", YES_NO, takes="study"),
-    Option("title", "", TEXT, takes="study", changes_results=False),
+RARE_STUDY_OPTIONS = (
+    Option("baselines", "", SWITCH, recipient="study"),
+    Option("title", "", TEXT, recipient="study", changes_results=False),
     OVERWRITE,
 )
 
-# Options of LSAPClassifier; preset and seed are also those of run_study.
-EPOCHS = Option("n_epochs", "--epochs", WHOLE_NUMBER, "at most", "N", takes="model")
+# Options of LSAPClassifier; run_study takes preset and seed, too.
+EPOCHS = Option(
+    "n_epochs",
+    "--epochs",
+    WHOLE_NUMBER,
+    "maximum number of training epochs",
+    "N",
+    recipient="model",
+)
+DEVICE = Option(
+    "device",
+    "--device",
+    TEXT,
+    "device for training: cpu (default) or cuda",
+    "NAME",
+    recipient="model",
+    changes_results=False,
+)
 SEED = Option(
     "random_state",
     "--seed",
     WHOLE_NUMBER,
-    "of all chance (default: 0)",
+    "seed of all random numbers (default: 0)",
     "N",
-    takes="study",
+    recipient="study",
 )
-MODEL = (
+MODEL_OPTIONS = (
     Option(
         "preset",
         "--preset",
         TEXT,
-        "training as we do it, or as published",
+        "model settings: default, or those of Sim et al. 2024 (paper)",
         choices=("default", "paper"),
-        takes="study",
+        recipient="study",
     ),
     Option(
         "threshold",
         "--threshold",
         NUMBER,
-        "drop weaker links (paper: 10 streamlines)",
+        "drop edges with a smaller weight (paper: 10 streamlines)",
         "X",
-        takes="model",
+        recipient="model",
     ),
     Option(
         "weights",
         "--weights",
         TEXT,
-        "of links (default: weighted; paper: binary)",
+        "edge weights (default: weighted; paper: binary)",
         choices=("weighted", "log", "binary"),
-        takes="model",
+        recipient="model",
     ),
     Option(
         "head",
         "--head",
         TEXT,
-        "ordinal: classes in order, CORN",
+        "output layer (default: softmax); ordinal uses the order of classes (CORN)",
         choices=("softmax", "ordinal"),
-        takes="model",
+        recipient="model",
     ),
     EPOCHS,
     SEED,
+    DEVICE,
 )
 KERNEL = Option(
     "kernel",
     "--kernel",
     TEXT,
-    "chebyshev (default), exact, hermite, laguerre",
+    "approximation of the heat kernel: chebyshev (default), exact, hermite, laguerre",
     "NAME",
-    takes="model",
+    recipient="model",
 )
 CLASS_PRIOR = Option(
     "class_prior",
     "--class-prior",
-    SHARES,
-    "of classes, which probabilities assume: training (default), balanced, or such as "
-    "CN=0.8,AD=0.2",
+    CLASS_SHARES,
+    "class shares that probabilities assume: training (default), balanced, or your "
+    "own, for example CN=0.8,AD=0.2",
     "SHARES",
-    takes="model",
+    recipient="model",
 )
-TRAINING = (
-    Option("start", "", TEXT, choices=("ridge", "constant"), takes="model"),
+RARE_MODEL_OPTIONS = (
+    Option("start", "", TEXT, choices=("ridge", "constant"), recipient="model"),
     Option(
         "scale_mode",
         "",
         TEXT,
         choices=("region", "global", "frozen"),
-        takes="model",
+        recipient="model",
     ),
-    Option("initial_scale", "", SCALE, takes="model"),
-    Option("max_scale", "", NUMBER, takes="model"),
-    Option("n_layers", "", WHOLE_NUMBER, takes="model"),
-    Option("hidden_units", "", WHOLE_NUMBER, takes="model"),
-    Option("class_weight", "", TEXT, choices=("balanced", "none"), takes="model"),
-    Option("n_starts", "", WHOLE_NUMBER, takes="model"),
-    Option("device", "", TEXT, takes="model", changes_results=False),
-    Option("n_threads", "", WHOLE_NUMBER, takes="model", changes_results=False),
-    Option("degree", "", WHOLE_NUMBER, takes="model"),
-    Option("tolerance", "", NUMBER, takes="model"),
-    Option("scale_step", "", NUMBER, takes="model"),
-    Option("scale_clip", "", NUMBER, takes="model"),
-    Option("scale_penalty", "", TEXT, choices=("none", "barrier", "l1"), takes="model"),
-    Option("penalty_weight", "", NUMBER, takes="model"),
-    Option("readout_units", "", WHOLE_NUMBER, takes="model"),
-    Option("standardize", "", TEXT, choices=("region", "scan"), takes="model"),
-    Option("dropout", "", NUMBER, takes="model"),
-    Option("learning_rate", "", NUMBER, takes="model"),
-    Option("weight_decay", "", NUMBER, takes="model"),
-    Option("readout_penalty", "", NUMBER, takes="model"),
-    Option("patience", "", WHOLE_NUMBER, takes="model"),
-    Option("validation_fraction", "", NUMBER, takes="model"),
-    Option("batch_size", "", WHOLE_NUMBER, takes="model"),
-    Option("inputs", "", TEXT, choices=("constant", "features"), takes="model"),
+    Option("initial_scale", "", NUMBER_OR_EVIDENCE, recipient="model"),
+    Option("max_scale", "", NUMBER, recipient="model"),
+    Option("n_layers", "", WHOLE_NUMBER, recipient="model"),
+    Option("hidden_units", "", WHOLE_NUMBER, recipient="model"),
+    Option("class_weight", "", TEXT, choices=("balanced", "none"), recipient="model"),
+    Option("n_starts", "", WHOLE_NUMBER, recipient="model"),
+    Option("n_threads", "", WHOLE_NUMBER, recipient="model", changes_results=False),
+    Option("degree", "", WHOLE_NUMBER, recipient="model"),
+    Option("tolerance", "", NUMBER, recipient="model"),
+    Option("scale_step", "", NUMBER, recipient="model"),
+    Option("scale_clip", "", NUMBER, recipient="model"),
+    Option(
+        "scale_penalty", "", TEXT, choices=("none", "barrier", "l1"), recipient="model"
+    ),
+    Option("penalty_weight", "", NUMBER, recipient="model"),
+    Option("readout_units", "", WHOLE_NUMBER, recipient="model"),
+    Option("standardize", "", TEXT, choices=("region", "scan"), recipient="model"),
+    Option("dropout", "", NUMBER, recipient="model"),
+    Option("learning_rate", "", NUMBER, recipient="model"),
+    Option("weight_decay", "", NUMBER, recipient="model"),
+    Option("readout_penalty", "", NUMBER, recipient="model"),
+    Option("patience", "", WHOLE_NUMBER, recipient="model"),
+    Option("validation_fraction", "", NUMBER, recipient="model"),
+    Option("batch_size", "", WHOLE_NUMBER, recipient="model"),
+    Option("inputs", "", TEXT, choices=("constant", "features"), recipient="model"),
 )
 CONFIGURABLE = (
-    *DATA,
-    *READING,
+    *DATA_OPTIONS,
+    *RARE_DATA_OPTIONS,
     MERGE_CLASSES,
-    *STEPS,
-    *FOLDS,
-    MODELS,
+    *STEP_OPTIONS,
+    *FOLD_OPTIONS,
+    MODEL_NAMES,
     REPEATS,
     SPLITS,
     PERMUTATIONS,
     JOBS,
-    *STUDYING,
-    *MODEL,
+    *RARE_STUDY_OPTIONS,
+    *MODEL_OPTIONS,
     KERNEL,
     CLASS_PRIOR,
-    *TRAINING,
+    *RARE_MODEL_OPTIONS,
 )
-"""Every option that may stand in a file of settings."""
+"""Every option that a settings file may set."""
 
 
-def _for_new_people(option: Option) -> Option:
-    """Return an option of `predict`, whose default is the value of the fit."""
+def _for_prediction(option: Option) -> Option:
+    """Return an option as `predict` describes it: its default is that of the fit."""
     if option.name == "label":
-        return replace(option, help="to write beside, if known")
+        return replace(option, help="table column with known labels, if any, to copy")
     if option.name == "scans":
         return option
-    text, _, rest = option.help.partition(" (default")
-    return replace(option, help=text + rest.partition(")")[2])
+    before, _, after = option.help.partition(" (default")
+    return replace(option, help=before + after.partition(")")[2])
 
 
 CONFIG = Option(
     "config",
     "--config",
-    FILE,
-    "TOML of these and further settings; options given here come first",
+    FILE_PATH,
+    "settings file (TOML) with these and further settings; options given here take "
+    "precedence",
     "FILE",
 )
-OUT_FOLDER = Option("out", "--out", FOLDER, metavar="FOLDER", changes_results=False)
-OUT_FILE = Option("out", "--out", FILE, metavar="FILE", changes_results=False)
+OUT_FOLDER = Option(
+    "out", "--out", FOLDER_PATH, metavar="FOLDER", changes_results=False
+)
+OUT_FILE = Option("out", "--out", FILE_PATH, metavar="FILE", changes_results=False)
 
-DEMO = (
-    replace(OUT_FOLDER, help="to write (default: demo)"),
-    Option("n_people", "--people", WHOLE_NUMBER, "simulated (default: 120)", "N"),
-    replace(FOLDS[0], help="default: 5"),
-    replace(SEED, help="default: 0"),
+DEMO_OPTIONS = (
+    replace(OUT_FOLDER, help="output folder (default: demo)"),
+    Option(
+        "n_people",
+        "--people",
+        WHOLE_NUMBER,
+        "simulated participants (default: 120)",
+        "N",
+    ),
+    FOLD_OPTIONS[0],
+    SEED,
     EPOCHS,
-    Option("n_starts", "--starts", WHOLE_NUMBER, "of each fit", "N"),
+    Option(
+        "n_starts",
+        "--starts",
+        WHOLE_NUMBER,
+        "networks trained and averaged in each fit",
+        "N",
+    ),
     JOBS,
     OVERWRITE,
 )
-SIMULATE = (
-    Option("out", "OUT", FOLDER, "folder to write"),
-    Option("n_people", "--people", WHOLE_NUMBER, "default: 120", "N"),
-    replace(ATLAS, help="default: destrieux160"),
+SIMULATE_OPTIONS = (
+    Option("out", "OUT", FOLDER_PATH, "output folder"),
+    Option("n_people", "--people", WHOLE_NUMBER, "participants (default: 120)", "N"),
+    ATLAS,
     Option(
         "feature",
         "--feature",
         NAMES,
-        "of fdg, thickness, volume (default: fdg)",
+        "one or more of fdg, thickness, volume (default: fdg)",
         "NAMES",
     ),
     Option(
         "style",
         "--style",
         TEXT,
-        "of connectomes (default: mrtrix, numbers, where it knows them)",
+        "file format of connectomes (default: mrtrix where it numbers the regions)",
         choices=("mrtrix", "named"),
     ),
     Option(
         "seeds",
         "--seed-regions",
         NAMES,
-        "where disease starts (default: medial temporal lobe)",
+        "regions in which the disease starts (default: medial temporal lobe)",
         "NAMES",
     ),
-    replace(SEED, help="default: 0"),
+    SEED,
 )
-MAKE_ATLAS = (
+ATLAS_OPTIONS = (
     Option(
         "annot",
         "--annot",
-        FILE,
-        "lh.NAME.annot on fsaverage; rh.NAME.annot lies beside it",
+        FILE_PATH,
+        "lh.NAME.annot on fsaverage; rh.NAME.annot must be in the same folder",
         "FILE",
     ),
     Option(
         "labels",
         "--labels",
-        FILE,
-        "names of the regions: a table, list or FreeSurfer's lookup table",
+        FILE_PATH,
+        "region names: a table, a list or a FreeSurfer lookup table",
         "FILE",
     ),
-    Option("image", "--image", FILE, "NIfTI of their numbers, in MNI152", "FILE"),
+    Option("image", "--image", FILE_PATH, "NIfTI label image in MNI152 space", "FILE"),
 )
-IMPORT_ADNI = (
-    Option("tables", "TABLES", FOLDER, "folder of ADNI's tables"),
-    Option("images", "IMAGES", FOLDER, "folder of LONI's images"),
-    Option("out", "OUT", FOLDER, "study to write"),
+IMPORT_OPTIONS = (
+    Option("tables", "TABLES", FOLDER_PATH, "folder of ADNI tables"),
+    Option("images", "IMAGES", FOLDER_PATH, "folder of images downloaded from LONI"),
+    Option("out", "OUT", FOLDER_PATH, "study folder to write"),
     Option(
         "window",
         "--window",
         WHOLE_NUMBER,
-        "days between image and visit (default: 180)",
+        "maximum number of days between image and visit (default: 180)",
         "N",
     ),
     Option(
         "require",
         "--require",
         NAMES,
-        "modalities of a visit: anat, dwi, fdg, amyloid, tau",
+        "modalities that a visit must have: anat, dwi, fdg, amyloid, tau",
         "NAMES",
     ),
     Option(
         "modality",
         "--modality",
-        PAIR,
-        "what descriptions of it say, such as fdg=Coreg,_Avg",
-        "NAME=WORDS",
+        NAME_AND_TEXT,
+        "text in the image description that identifies a modality, for example "
+        "fdg=Coreg,_Avg; may be repeated",
+        "NAME=TEXT",
         is_repeatable=True,
     ),
     Option(
         "skip_faulty",
         "--skip-faulty",
-        YES_NO,
-        "leave out and list what the tables say and cannot be used, for example two "
-        "diagnoses of one visit or unknown words",
+        SWITCH,
+        "leave out and list entries that cannot be used, for example two diagnoses of "
+        "one visit or unknown codes",
     ),
 )
-BUILD = (
-    replace(STUDY, help="folder of a study"),
-    replace(OUT_FOLDER, help="default: derivatives/brainlsap in the study"),
+BUILD_OPTIONS = (
+    replace(STUDY, help="study folder"),
+    replace(
+        OUT_FOLDER, help="output folder (default: derivatives/brainlsap in the study)"
+    ),
     ATLAS,
     DERIVATIVES,
     SUBJECTS_DIR,
-    replace(ID_COLUMN, help="of the table of people, that name them, such as eid"),
-    replace(JOBS, help="scans at once (default: 1)"),
-    Option("labels", "--labels", FILE, "numbers and names of the labels", "FILE"),
+    ID_COLUMN,
+    replace(JOBS, help="number of scans processed in parallel (default: 1)"),
+    Option("labels", "--labels", FILE_PATH, "table of label numbers and names", "FILE"),
 )
-BUILD_PATTERNS = tuple(
-    Option(name.replace("-", "_"), f"--{name}", TEXT, metavar="PATTERN")
-    for name in (
-        "tractogram",
+PATTERN_OPTIONS = (
+    Option(
+        "tractogram", "--tractogram", TEXT, "name pattern of tractograms", "PATTERN"
+    ),
+    Option(
         "parcellation",
-        "pet",
+        "--parcellation",
+        TEXT,
+        "name pattern of parcellations, or the path of one image for all participants",
+        "PATTERN",
+    ),
+    Option("pet", "--pet", TEXT, "name pattern of PET images", "PATTERN"),
+    Option(
         "transform",
-        "streamline-weights",
-    )
+        "--transform",
+        TEXT,
+        "name pattern of transforms from PET to parcellation",
+        "PATTERN",
+    ),
+    Option(
+        "streamline_weights",
+        "--streamline-weights",
+        TEXT,
+        "name pattern of files with a weight for each streamline",
+        "PATTERN",
+    ),
 )
-BUILD_CONNECTOMES = (
+CONNECTOME_OPTIONS = (
     Option(
         "assignment",
         "--assignment",
         TEXT,
-        "of ends to regions (default: radial)",
+        "method that assigns streamline ends to regions (default: radial)",
         choices=("end_voxels", "radial"),
     ),
-    Option("radius", "--radius", NUMBER, "in mm (default: 4)", "X"),
+    Option("radius", "--radius", NUMBER, "search radius in mm (default: 4)", "X"),
     Option(
         "weight",
         "--weight",
         TEXT,
-        "what a streamline adds (default: count)",
+        "contribution of a streamline to the edge weight (default: count)",
         choices=("count", "inverse_length", "inverse_node_volume", "mean_length"),
     ),
 )
-BUILD_SUVR = (
+SUVR_OPTIONS = (
     Option(
         "reference",
         "--reference",
         TEXT,
-        "region or mask (default: cerebellar cortex)",
+        "reference region or mask (default: cerebellar cortex)",
         "NAME",
     ),
     Option(
         "same_space",
         "--same-space",
-        YES_NO,
-        "PET and tractogram lie in the parcellation's space, whatever their names",
+        SWITCH,
+        "PET and tractogram are in the space of the parcellation, whatever their file "
+        "names say",
     ),
     Option(
         "accept_low_coverage",
         "--accept-low-coverage",
-        YES_NO,
-        "go on where the PET covers too few regions",
+        SWITCH,
+        "accept PET images that cover too few regions",
     ),
 )
-REPORT = (
-    Option("results", "RESULTS", FOLDER, "folder that run wrote"),
-    replace(OUT_FOLDER, help="another folder to write (default: the same)"),
-    Option("title", "--title", TEXT, "heading of the page", "TEXT"),
+REPORT_OPTIONS = (
+    Option("results", "RESULTS", FOLDER_PATH, "results folder of run"),
+    replace(OUT_FOLDER, help="output folder (default: RESULTS)"),
+    Option("title", "--title", TEXT, "title of the report", "TEXT"),
     Option(
         "export",
         "--export",
-        FOLDER,
-        "write maps of the scales there: GIFTI or NIfTI, and TSV",
+        FOLDER_PATH,
+        "write maps of the scales to this folder: GIFTI or NIfTI, and TSV",
         "FOLDER",
     ),
     Option(
         "parcellation",
         "--parcellation",
-        FILE,
-        "also write NIfTI maps in its space",
+        FILE_PATH,
+        "parcellation image; also write NIfTI maps in its space",
         "IMAGE",
     ),
     Option(
         "tables",
         "--tables",
-        FOLDER,
-        "write numbered tables there for manuscripts: LaTeX, Markdown",
+        FOLDER_PATH,
+        "write tables for a manuscript to this folder: LaTeX, Markdown",
         "FOLDER",
     ),
     Option(
         "figures",
         "--figures",
-        FOLDER,
-        "write every figure there for manuscripts: PDF",
+        FOLDER_PATH,
+        "write figures for a manuscript to this folder: PDF",
         "FOLDER",
     ),
     OVERWRITE,
 )
-NODES = (
-    Option("dataset", "DATASET", TEXT, "such as cora"),
-    Option("data", "--data", FOLDER, "of its files (default: in ~/.cache)", "FOLDER"),
-    Option("download", "--download", YES_NO, "fetch missing files"),
-    Option("models", "--models", NAMES, "or all (default: lsap-c,gcn)", "NAMES"),
-    Option("n_seeds", "--seeds", WHOLE_NUMBER, "how many (default: 10)", "N"),
-    Option("split", "--split", TEXT, "public (default), per-class or 60-20-20", "NAME"),
+NODE_OPTIONS = (
+    Option("dataset", "DATASET", TEXT, "name of the graph, for example cora"),
+    Option(
+        "data",
+        "--data",
+        FOLDER_PATH,
+        "folder of its files (default: in ~/.cache)",
+        "FOLDER",
+    ),
+    Option("download", "--download", SWITCH, "download missing files"),
+    Option(
+        "models",
+        "--models",
+        NAMES,
+        "models to compare, or all (default: lsap-c,gcn)",
+        "NAMES",
+    ),
+    Option("n_seeds", "--seeds", WHOLE_NUMBER, "number of seeds (default: 10)", "N"),
+    Option(
+        "split",
+        "--split",
+        TEXT,
+        "node split: public (default), per-class or 60-20-20",
+        "NAME",
+    ),
     Option(
         "variant",
         "--variant",
         TEXT,
-        "how scales are learned (default: chosen)",
+        "how scales are learned (default: chosen for the data set)",
         "NAME",
     ),
     EPOCHS,
-    Option("device", "--device", TEXT, "where to train (default: cpu)", "NAME"),
+    DEVICE,
     replace(
         OUT_FILE,
-        help="table (.csv, .tsv) of one row a run; finished seeds are kept",
+        help="table (.csv, .tsv) with one row for each run; existing rows are kept",
     ),
 )
 COMMANDS: dict[str, tuple[Group, ...]] = {
-    "demo": (Group("options", DEMO),),
-    "simulate": (Group("options", SIMULATE),),
+    "demo": (Group("options", DEMO_OPTIONS),),
+    "simulate": (Group("options", SIMULATE_OPTIONS),),
     "atlas": (
-        Group("options", (Option("folder", "FOLDER", FOLDER, "to make"),)),
-        Group("of what", MAKE_ATLAS),
+        Group("options", (Option("folder", "FOLDER", FOLDER_PATH, "output folder"),)),
+        Group("source of the regions", ATLAS_OPTIONS),
     ),
-    "import_adni": (Group("options", IMPORT_ADNI),),
+    "import_adni": (Group("options", IMPORT_OPTIONS),),
     "build": (
-        Group("options", BUILD),
-        Group("names of files", BUILD_PATTERNS),
-        Group("connectomes", BUILD_CONNECTOMES),
-        Group("SUVR", BUILD_SUVR),
+        Group("options", BUILD_OPTIONS),
+        Group("file-name patterns", PATTERN_OPTIONS),
+        Group("connectomes", CONNECTOME_OPTIONS),
+        Group("SUVR", SUVR_OPTIONS),
     ),
     "check": (
-        Group("data", (replace(STUDY, help="folder of a study"), *DATA, MERGE_CLASSES)),
-        Group("options", (*FOLDS, CONFIG)),
+        Group(
+            "data", (replace(STUDY, help="study folder"), *DATA_OPTIONS, MERGE_CLASSES)
+        ),
+        Group("options", (*FOLD_OPTIONS, CONFIG)),
     ),
     "run": (
-        Group("data", (STUDY, *DATA, MERGE_CLASSES)),
-        Group("model", MODEL),
-        Group("evaluation", (MODELS, *FOLDS, REPEATS, SPLITS, PERMUTATIONS, *STEPS)),
+        Group("data", (STUDY, *DATA_OPTIONS, MERGE_CLASSES)),
+        Group("model", MODEL_OPTIONS),
+        Group(
+            "evaluation",
+            (MODEL_NAMES, *FOLD_OPTIONS, REPEATS, SPLITS, PERMUTATIONS, *STEP_OPTIONS),
+        ),
         Group(
             "output",
             (
-                replace(OUT_FOLDER, help="results", is_required=True),
+                replace(OUT_FOLDER, help="results folder", is_required=True),
                 OVERWRITE,
                 JOBS,
                 CONFIG,
             ),
         ),
     ),
-    "report": (Group("options", REPORT),),
+    "report": (Group("options", REPORT_OPTIONS),),
     "fit": (
-        Group("data", (STUDY, *DATA, MERGE_CLASSES)),
-        Group("model", (*MODEL, KERNEL, CLASS_PRIOR, *STEPS)),
+        Group("data", (STUDY, *DATA_OPTIONS, MERGE_CLASSES)),
+        Group("model", (*MODEL_OPTIONS, KERNEL, CLASS_PRIOR, *STEP_OPTIONS)),
         Group(
             "output",
             (
-                replace(OUT_FILE, help="the model's file", is_required=True),
+                replace(OUT_FILE, help="model file", is_required=True),
                 OVERWRITE,
                 CONFIG,
             ),
@@ -936,26 +1032,30 @@ COMMANDS: dict[str, tuple[Group, ...]] = {
         Group(
             "options",
             (
-                Option("model", "MODEL", FILE, "file that fit wrote"),
+                Option("model", "MODEL", FILE_PATH, "model file of fit"),
                 STUDY,
                 replace(
                     OUT_FILE,
-                    help="table to write (.csv, .tsv); it names people",
+                    help="output table (.csv, .tsv); it contains participant IDs",
                     is_required=True,
                 ),
                 OVERWRITE,
             ),
         ),
         Group(
-            "probabilities, by default as in the fit",
+            "probabilities (default: as in the fit)",
             (replace(CLASS_PRIOR, help=CLASS_PRIOR.help.replace(" (default)", "")),),
         ),
         Group(
-            "data, by default as in the fit; where files are is said anew",
-            tuple(_for_new_people(o) for o in DATA if o.name != "classes"),
+            "data (default: as in the fit; give options that locate files again)",
+            tuple(
+                _for_prediction(option)
+                for option in DATA_OPTIONS
+                if option.name != "classes"
+            ),
         ),
     ),
-    "nodes": (Group("options", NODES),),
+    "nodes": (Group("options", NODE_OPTIONS),),
 }
 """The options of every command, by the name of its function."""
 
@@ -966,91 +1066,96 @@ def options_of(command: str) -> tuple[Option, ...]:
 
 
 def option_names(
-    takes: str = "",
+    recipient: str = "",
     *,
     selects_files: bool = False,
     stored_model: Iterable[str] = (),
 ) -> tuple[str, ...]:
-    """Return the Python names of options of files of settings that fulfil all of this.
+    """Return the Python names of options of settings files that meet all conditions.
 
     Parameters
     ----------
-    takes : str
-        As :attr:`Option.takes`; "" for any.
+    recipient : str
+        As :attr:`Option.recipient`; "" for any.
     selects_files : bool
-        Only those that decide which files are read.
+        Only options that select files or participants.
     stored_model : iterable of str
-        Only those of which a stored model makes one of these uses; none for any.
+        Only options with one of these values of :attr:`Option.stored_model`; none for
+        any.
     """
-    uses = tuple(stored_model)
-    return tuple(
-        option.name
-        for option in CONFIGURABLE
-        if takes in ("", option.takes)
-        and (option.selects_files or not selects_files)
-        and (not uses or option.stored_model in uses)
-    )
+    model_uses = tuple(stored_model)
+    options: tuple[Option, ...] = CONFIGURABLE
+    if recipient:
+        options = tuple(o for o in options if o.recipient == recipient)
+    if selects_files:
+        options = tuple(o for o in options if o.selects_files)
+    if model_uses:
+        options = tuple(o for o in options if o.stored_model in model_uses)
+    return tuple(option.name for option in options)
 
 
-# Tables of a file of settings: they are for the reader of the file only.
+# Section headings that a settings file may use; they have no effect.
 SECTIONS = ("data", "study", "model", "options")
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
-    """Read a file of settings; return values by Python name.
+    """Read a settings file; return its values by Python name.
 
     Raises
     ------
     FileFormatError
-        Where the file is no TOML.
+        If the file is not valid TOML.
     BrainlsapError
-        Where a key is unknown or stands twice, or a value has another type than its
-        option declares.
+        If a key is unknown or set twice, or a value has the wrong type.
     """
     with reading(path, "a TOML file"):
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    by_key = {key: option for option in CONFIGURABLE for key in option.keys}
+    option_by_key = {key: option for option in CONFIGURABLE for key in option.keys}
     settings: dict[str, Any] = {}
     first_keys: dict[str, str] = {}
-    unknown: list[str] = []
-    for key, value in _entries(path, content):
-        option = by_key.get(key.replace("-", "_"))
+    unknown_keys: list[str] = []
+    for key, value in _iter_entries(path, content):
+        option = option_by_key.get(key.replace("-", "_"))
         if option is None:
-            unknown.append(f"{key!r} (nearest: {_nearest(key, by_key)!r})")
+            nearest = _nearest_key(key, option_by_key)
+            unknown_keys.append(f"{key!r} (nearest: {nearest!r})")
             continue
         if option.name in settings:
-            first = first_keys[option.name]
-            twice = "" if first == key else f" {key} is {first}."
+            first_key = first_keys[option.name]
+            alias_note = "" if first_key == key else f" {key} is {first_key}."
             raise BrainlsapError(
-                f"{path}: {key} stands in the file twice.{twice} Keep one."
+                f"{path}: {key} is set twice in the file.{alias_note} Keep one."
             )
         try:
             settings[option.name] = option.convert(value)
         except ValueError as error:
             raise BrainlsapError(f"{path}: {key} {error}.") from error
         first_keys[option.name] = key
-    if unknown:
+    if unknown_keys:
         raise BrainlsapError(
-            f"{path}: unknown settings: {', '.join(unknown)}. Keys are flags without "
-            "--, and parameters of load_cohort, run_study and LSAPClassifier."
+            f"{path}: unknown settings: {', '.join(unknown_keys)}. Use the names of "
+            "flags without --, or of parameters of load_cohort, run_study and "
+            "LSAPClassifier."
         )
     return settings
 
 
-def _entries(path: str | Path, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the keys and values of a file, those of sections too."""
+def _iter_entries(
+    path: str | Path, content: Mapping[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    """Yield the keys and values of a settings file, including those in sections."""
     for key, value in content.items():
         if key not in SECTIONS:
             yield key, value
         elif isinstance(value, dict):
-            yield from _entries(path, value)
+            yield from _iter_entries(path, value)
         else:
             raise BrainlsapError(
                 f"{path}: {key} must be a section, [{key}], got {value!r}."
             )
 
 
-def _nearest(key: str, known: Iterable[str]) -> str:
-    """Return the known key whose spelling is most like this one."""
-    names = [*known, *SECTIONS]
+def _nearest_key(key: str, keys: Iterable[str]) -> str:
+    """Return the valid key or section with the most similar spelling."""
+    names = [*keys, *SECTIONS]
     return difflib.get_close_matches(key.replace("-", "_"), names, n=1, cutoff=0.0)[0]

@@ -1,4 +1,4 @@
-"""A model for new people: fitted on one cohort, asked about another."""
+"""Fit a model to one cohort and predict the classes of new participants."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -31,14 +31,20 @@ from brainlsap.model.storage import CLASSIFIERS
 from brainlsap.options import option_names
 from brainlsap.text import listed
 
-__all__ = ["fit_model", "predict_people", "read_people"]
+__all__ = ["fit_model", "predict_people", "read_new_people"]
 
-# Options of `load_cohort` that decide what the numbers mean; kept with a model.
-MEANING = option_names("reading", stored_model=["fixed"])
-KEPT = option_names("reading", stored_model=["default", "fixed"])
-# Share of the values of the fit that a scan may lack, and share beyond those that
-# scans of the fit lacked of which is warned.
-MOST_MISSING, MANY_MISSING = 0.5, 0.1
+# Options of `load_cohort` that are stored with a model. New participants must be read
+# with the same value of the first ones.
+FIXED_OPTIONS = option_names("reading", stored_model=["fixed"])
+STORED_OPTIONS = option_names("reading", stored_model=["default", "fixed"])
+# Largest share of the values used in the fit that a new scan may lack.
+MAX_MISSING_SHARE = 0.5
+# Warn if a new scan lacks a share that is larger by this than in any scan of the fit.
+MISSING_SHARE_MARGIN = 0.1
+# Warn if more than this share of a scan's values lie more than 3 standard deviations
+# from the mean of the fit. About 1 in 100 scans from the population of the fit does
+# (cortical thickness, half of FCON1000).
+MAX_OUTLIER_SHARE = 0.1
 
 
 def fit_model(
@@ -52,34 +58,36 @@ def fit_model(
 ) -> LSAPClassifier:
     """Fit a model on all scans of a cohort and store it.
 
-    What takes out sites and covariates is fitted with it and stored in its file, and
-    so is a connectome that served everybody; :func:`predict_people` applies them.
+    The file also holds the fitted adjustment for sites and covariates, and the
+    connectome if all scans shared one; :func:`predict_people` applies them.
 
     Parameters
     ----------
     cohort : Cohort
-        The people to learn from.
+        Training data.
     out : str or Path
-        The model's file (safetensors).
+        Model file to write (safetensors).
     model : LSAPClassifier, optional
-        Not fitted; by default with its own settings.
+        Unfitted model; by default one with default settings.
     harmonize, regress_out
-        As for :func:`brainlsap.run_study`. New people need the same columns, and of
-        `harmonize` age and sex, too, where the cohort has them: ComBat preserves these.
+        As in :func:`brainlsap.run_study`. New participants need the same columns. With
+        `harmonize` they also need age and sex if the cohort has them, because ComBat
+        preserves their effects.
     overwrite : bool
-        Whether an existing file may be replaced; never one that the cohort came from.
+        Whether to replace an existing file. A file that the cohort was read from is
+        never replaced.
 
     Returns
     -------
     LSAPClassifier
-        Fitted; `origin_` says on what. Its own `predict` knows nothing of `harmonize`
-        and `regress_out`: new people go through :func:`predict_people`.
+        The fitted model; `origin_` describes the training data. Its own `predict`
+        does not apply `harmonize` and `regress_out`: use :func:`predict_people`.
 
     Raises
     ------
     BrainlsapError
-        Where the cohort or a setting cannot be used, or the file is there already;
-        nothing is written then.
+        If the cohort or a setting cannot be used, or the file exists. Nothing is
+        written.
     """
     check_cohort_given(cohort)
     source = cohort.provenance.get("folder")
@@ -92,20 +100,26 @@ def fit_model(
     steps.fit(cohort.features, cohort.table)
     features = steps.transform(cohort.features, cohort.table)
     model.fit(pack(cohort.connectomes, features), cohort.y, groups=cohort.groups)
-    asked: dict[str, Any] = {"feature": [*cohort.feature_names]}
-    asked |= cohort.provenance.get("asked") or {}
-    if cohort.atlas.name in available_atlases():  # others have no name to read by
-        asked.setdefault("atlas", cohort.atlas.name)
+    reading_options: dict[str, Any] = {"feature": [*cohort.feature_names]}
+    reading_options |= cohort.provenance.get("asked") or {}
+    if cohort.atlas.name in available_atlases():  # Others cannot be read by name.
+        reading_options.setdefault("atlas", cohort.atlas.name)
     model.origin_ = ModelOrigin(
         region_names=cohort.region_names,
         feature_names=cohort.feature_names,
         classes=cohort.classes,
         label_name=cohort.label_name,
         atlas_name=cohort.atlas.name,
-        reading={k: v for k, v in asked.items() if k in KEPT},
+        reading={
+            name: value
+            for name, value in reading_options.items()
+            if name in STORED_OPTIONS
+        },
         facts={
             "steps": steps.to_dict(),
-            "ranges": {name: _range(cohort, name) for name in steps.regress_out},
+            "ranges": {
+                name: _covariate_range(cohort, name) for name in steps.regress_out
+            },
             "merged_classes": cohort.provenance.get("merged_classes"),
             "connectomes": _learn_connectomes(model, cohort),
             "most_missing": float(_missing_share(model, cohort.features).max()),
@@ -116,42 +130,45 @@ def fit_model(
 
 
 def _learn_connectomes(model: LSAPClassifier, cohort: Cohort) -> dict[str, Any] | None:
-    """Return the kind of connectomes of the fit; None if the model has its own."""
+    """Return the properties of the connectomes, or None if the model stores one."""
     if model.shared_connectome_ is not None or model.preparation_.network is not None:
         return None
     return learn_kind(cohort.connectomes)
 
 
 def _missing_share(model: LSAPClassifier, features: np.ndarray) -> np.ndarray:
-    """Return the share of the values that the fit had which each scan lacks."""
+    """Return the share of the values used in the fit that each scan lacks."""
     is_missing = np.isnan(features[:, model.measured_])
     return is_missing.mean(axis=(1, 2))
 
 
-def _check_measured(
+def _check_missing_values(
     model: LSAPClassifier, features: np.ndarray, scans: pd.Series
 ) -> None:
-    """Refuse scans that lack most values of the fit; warn of those that lack many."""
-    missing = _missing_share(model, features)
-    is_refused = missing > MOST_MISSING
+    """Raise for scans that lack most values of the fit; warn if many are missing."""
+    missing_share = _missing_share(model, features)
+    is_refused = missing_share > MAX_MISSING_SHARE
     if is_refused.any():
         faults = [
-            f"{scan}: {share:.0%} of the values of the fit are missing"
-            for scan, share in zip(scans[is_refused], missing[is_refused], strict=True)
+            f"{scan}: {share:.0%} of the values used in the fit are missing"
+            for scan, share in zip(
+                scans[is_refused], missing_share[is_refused], strict=True
+            )
         ]
         raise CohortError(
             f"{is_refused.sum()} of {len(scans)} scans lack more than "
-            f"{MOST_MISSING:.0%} of the values and cannot be predicted; leave these "
-            "scans out, or read the missing regions",
+            f"{MAX_MISSING_SHARE:.0%} of the values and cannot be predicted; leave "
+            "these scans out, or read the missing regions",
             group_faults(faults),
         )
-    usual = model.origin_.facts.get("most_missing", 1.0)
-    is_sparse = missing > usual + MANY_MISSING
+    max_share_in_fit = model.origin_.facts.get("most_missing", 1.0)
+    is_sparse = missing_share > max_share_in_fit + MISSING_SHARE_MARGIN
     if is_sparse.any():
         message = (
             f"{is_sparse.sum()} of {len(scans)} scans ({listed(scans[is_sparse], 5)}) "
-            f"lack up to {missing.max():.0%} of the values of the fit, which lacked "
-            f"{usual:.0%} at most: the means of the fit stand for them."
+            f"lack up to {missing_share.max():.0%} of the values used in the fit; "
+            f"scans of the fit lacked at most {max_share_in_fit:.0%}. Missing values "
+            "are replaced by the means of the fit."
         )
         warnings.warn(message, stacklevel=3)
 
@@ -159,45 +176,49 @@ def _check_measured(
 def _check_connectomes(
     model: LSAPClassifier, connectomes: np.ndarray, scans: pd.Series
 ) -> None:
-    """Warn of connectomes of another kind than those of the fit."""
-    kind = model.origin_.facts.get("connectomes")
-    if kind is None:
+    """Warn if connectomes differ in kind from those of the fit."""
+    kind_in_fit = model.origin_.facts.get("connectomes")
+    if kind_in_fit is None:
         return
-    reasons = find_unlike(connectomes, kind)
-    if reasons:
-        is_unlike = np.any([*reasons.values()], axis=0)
+    differences = find_unlike(connectomes, kind_in_fit)
+    if differences:
+        is_unlike = np.any([*differences.values()], axis=0)
         message = (
             f"{is_unlike.sum()} of {len(scans)} scans ({listed(scans[is_unlike], 5)}) "
-            f"have connectomes unlike those of the fit: {'; '.join(reasons)}. Make "
-            "them as those of the fit were made, or do not trust the predictions."
+            f"have connectomes unlike those of the fit: {'; '.join(differences)}. "
+            "Compute them as those of the fit; otherwise the predictions are "
+            "unreliable."
         )
         warnings.warn(message, stacklevel=3)
 
 
-def _range(cohort: Cohort, name: str) -> tuple[float, float]:
-    """Return the ends of a covariate; NaN of one that has no numbers."""
+def _covariate_range(cohort: Cohort, name: str) -> tuple[float, float]:
+    """Return the smallest and largest value of a covariate; NaN for categories."""
     values = cohort.table[find_covariate_column(cohort.table, name)]
-    numbers = np.array([]) if has_groups(name, values) else values.astype(float)
-    return tuple(pd.Series(numbers, dtype=float).agg(["min", "max"]).tolist())
+    if has_groups(name, values):
+        return np.nan, np.nan
+    numbers = values.astype(float)
+    return float(numbers.min()), float(numbers.max())
 
 
-def read_people(
+def read_new_people(
     model: LSAPClassifier | str | Path, folder: str | Path | None = None, **options: Any
 ) -> Cohort:
-    """Read people to predict, in the way in which those of the fit were read.
+    """Read new participants in the way in which those of the fit were read.
 
     Parameters
     ----------
     model : LSAPClassifier, str or Path
         From :func:`brainlsap.model.load_model`, or its file.
     folder : str or Path, optional
-        Of the study, or a cohort's file (.h5). No label is needed. None for arrays.
+        Study folder, or a cohort's file (.h5); None for arrays. No label is needed.
     **options
-        Of :func:`brainlsap.load_cohort`; those of the fit where not given. `label` is
-        a column to write beside the predictions; it may lack entries. A model that was
-        fitted with one connectome for everybody brings it along. For arrays
-        those of :meth:`.Cohort.from_arrays`: `connectomes=` and `features=` in the
-        order of the model's regions, and `covariates=` that the fit took out.
+        Options of :func:`brainlsap.load_cohort`; by default those of the fit. `label`
+        names a column that is copied to the predictions; it may have missing values.
+        A model that was fitted with one connectome for all participants provides it.
+        For arrays, options of :meth:`.Cohort.from_arrays`: `connectomes=` and
+        `features=` in the order of the model's regions, and `covariates=` for which
+        the fit was adjusted.
 
     Returns
     -------
@@ -206,73 +227,84 @@ def read_people(
     Raises
     ------
     ParameterError
-        Where an option says another thing than the model was fitted on.
+        If an option contradicts the fit of the model.
     CohortError
-        Where the folder cannot be read.
+        If the folder cannot be read.
     """
-    model = _read_model(model)
-    origin, shared = model.origin_, model.shared_connectome_
-    wanted = dict(origin.reading)
-    _check_reading(wanted, options)
+    model = _load_fitted_model(model)
+    stored_options = model.origin_.reading
+    _check_reading_options(stored_options, options)
     if folder is not None and is_cohort_file(folder):
+        # The options of the fit are left out: `predict_people` compares them with
+        # those stored in the cohort.
         label = options.pop("label", None)
-        # predict_people knows how it was read
-        return _with_label(read_study(folder, **options), label, folder)
-    place = Path(str(wanted.get("atlas", "")))
-    is_bundled = str(place) in available_atlases()
-    if not (is_bundled or "atlas" in options or place.exists()):
+        return _add_labels(read_study(folder, **options), label, folder)
+    atlas = str(stored_options.get("atlas", ""))
+    is_bundled = str(Path(atlas)) in available_atlases()
+    if not (is_bundled or "atlas" in options or Path(atlas).exists()):
         raise ParameterError(
-            f"the atlas of the fit, {place}, is no longer there; say where by atlas= "
-            "(--atlas)."
+            f"the atlas of the fit, {Path(atlas)}, no longer exists; give its new "
+            "location by atlas= (--atlas)."
         )
     if folder is None:
-        own = Atlas.from_names(origin.region_names, name=origin.atlas_name)
-        arrays = {
-            "labels": None,
-            "label_name": origin.label_name,
-            "atlas": wanted.get("atlas", own),
-            "negative": wanted.get("negative", "refuse"),
-        }
-        if shared is not None:
-            arrays["connectomes"] = shared
-        arrays |= options
-        if absent := sorted({"connectomes", "features"} - {*arrays}):
+        return _cohort_from_arrays(model, options)
+    reading_options = dict(stored_options)
+    shared = model.shared_connectome_
+    if shared is not None:
+        names = list(model.origin_.region_names)
+        reading_options["connectome"] = NO_CONNECTOME
+        if shared.any():
+            reading_options["connectome"] = pd.DataFrame(shared, names, names)
+    label = options.pop("label", None)
+    reading_options |= {"label": None} | options
+    cohort = load_cohort(folder, **reading_options)
+    return _add_labels(cohort, label, folder)
+
+
+def _cohort_from_arrays(model: LSAPClassifier, options: Mapping[str, Any]) -> Cohort:
+    """Return a cohort of arrays with the regions and features of a model."""
+    origin = model.origin_
+    atlas = Atlas.from_names(origin.region_names, name=origin.atlas_name)
+    arguments = {
+        "labels": None,
+        "label_name": origin.label_name,
+        "atlas": origin.reading.get("atlas", atlas),
+        "negative": origin.reading.get("negative", "refuse"),
+    }
+    if model.shared_connectome_ is not None:
+        arguments["connectomes"] = model.shared_connectome_
+    arguments |= options
+    for name in ("connectomes", "features"):
+        if name not in arguments:
             raise ParameterError(
-                f"read_people needs the folder of a study, or arrays: {absent[0]}= is "
+                f"read_new_people needs the folder of a study, or arrays: {name}= is "
                 f"missing ({len(origin.region_names)} regions in the model's order)."
             )
-        is_named = isinstance(arrays["features"], Mapping) or "feature_names" in arrays
-        if len(origin.feature_names) > 1 and not is_named:
-            raise ParameterError(
-                f"features= must say which is which: {{name: array}} of "
-                f"{', '.join(origin.feature_names)}."
-            )
-        arrays.setdefault("feature_names", origin.feature_names)
-        return Cohort.from_arrays(**arrays)
-    if shared is not None:
-        names = list(origin.region_names)
-        wanted["connectome"] = NO_CONNECTOME
-        if shared.any():
-            wanted["connectome"] = pd.DataFrame(shared, names, names)
-    label = options.pop("label", None)
-    people = load_cohort(folder, **(wanted | {"label": None} | options))
-    return _with_label(people, label, folder)
+    is_named = isinstance(arguments["features"], Mapping)
+    is_named = is_named or "feature_names" in arguments
+    if len(origin.feature_names) > 1 and not is_named:
+        raise ParameterError(
+            "features= must name each feature, as {name: array} of "
+            f"{', '.join(origin.feature_names)}."
+        )
+    arguments.setdefault("feature_names", origin.feature_names)
+    return Cohort.from_arrays(**arguments)
 
 
-def _with_label(cohort: Cohort, column: str | None, folder: str | Path) -> Cohort:
-    """Return people with the labels of a column, where these are known."""
+def _add_labels(cohort: Cohort, column: str | None, folder: str | Path) -> Cohort:
+    """Return the cohort with the labels of a column, if one is given."""
     if column is None:
         return cohort
     labels = label_column(cohort, column)
     if labels is None:
-        heads = cohort.table.columns[len(KEY_COLUMNS) :]
+        covariates = ", ".join(map(str, cohort.table.columns[len(KEY_COLUMNS) :]))
         raise ParameterError(
-            f"{folder}: the label {column!r} is no column of the table of people; "
-            f"found {', '.join(map(str, heads)) or 'none besides the id'}. Name the "
-            "column by label=, or leave label= out."
+            f"{folder}: the label {column!r} is no column of the participants table; "
+            f"found {covariates or 'none besides the id'}. Name the column by label=, "
+            "or leave label= out."
         )
     labels = labels.fillna(UNLABELLED)
-    # all labels are only written beside: none has a place in an order
+    # The labels are only copied to the predictions; their order does not matter.
     return replace(
         cohort,
         table=cohort.table.assign(label=labels),
@@ -282,8 +314,8 @@ def _with_label(cohort: Cohort, column: str | None, folder: str | Path) -> Cohor
     )
 
 
-def _read_model(model: LSAPClassifier | str | Path) -> LSAPClassifier:
-    """Return a model that knows what it was fitted on, from its file or as it is."""
+def _load_fitted_model(model: LSAPClassifier | str | Path) -> LSAPClassifier:
+    """Return a model, from its file if a path is given; check that it has an origin."""
     model = load_model(model) if isinstance(model, str | Path) else model
     if not hasattr(model, "origin_"):
         raise ParameterError(
@@ -293,16 +325,20 @@ def _read_model(model: LSAPClassifier | str | Path) -> LSAPClassifier:
     return model
 
 
-def _check_reading(wanted: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Raise where people were read in another way than those of the fit."""
-    for name in wanted.keys() & given.keys() & {*MEANING}:
-        if to_jsonable(given[name]) not in (
-            wanted[name],
-            "refuse",
-        ):  # it was not needed
+def _check_reading_options(
+    stored_options: Mapping[str, Any], options: Mapping[str, Any]
+) -> None:
+    """Raise if options contradict those with which the data of the fit were read."""
+    for name in FIXED_OPTIONS:
+        if name not in stored_options or name not in options:
+            continue
+        value = to_jsonable(options[name])
+        # "refuse" changes nothing: data that need another value are not read.
+        if value not in (stored_options[name], "refuse"):
             raise ParameterError(
-                f"{name} must be {wanted[name]!r}, as in the fit of the model; got "
-                f"{given[name]!r}. Leave {name}= out: read_people takes the model's."
+                f"{name} must be {stored_options[name]!r}, as in the fit of the model; "
+                f"got {options[name]!r}. Leave {name}= out: read_new_people takes the "
+                "model's."
             )
 
 
@@ -319,51 +355,100 @@ def predict_people(
     model : LSAPClassifier, str or Path
         From :func:`brainlsap.model.load_model`, or its file.
     cohort : Cohort
-        The same regions and features as in the fit, in any order.
+        New participants with the regions and features of the fit, in any order.
     class_prior : {"training", "balanced"} or dict of class to share, optional
-        Which share of the new scans each class is expected to have: as among those of
-        the fit, the same for all, or shares of your own that sum to 1. Probabilities
-        assume it. By default what the model was fitted with, which is "training"
-        unless it was set.
+        Class shares that the probabilities assume: those of the training scans, equal
+        shares, or your own, which sum to 1. By default those of the model, which are
+        "training" unless it was fitted with others.
 
     Returns
     -------
     DataFrame
         Columns scan, participant, session, predicted and `p_<class>` in order of
-        stage; label too, where the cohort has labels (None: not known).
-        `attrs["class_prior"]` has the shares that probabilities assume. `predicted`
-        does not depend on them: as in cross-validation it is the likeliest class where
-        classes weigh as in the fit, so that rare classes are predicted, too; the
-        largest probability can be that of another class. Warns of scans whose features,
-        or whose covariates that are regressed out, are far from those of the fit, of
-        scans that lack many values, and of connectomes of another kind than those of
-        the fit (unit, density, transformation, order of regions).
+        stage; label too, if the cohort has labels (None: not known).
+        `attrs["class_prior"]` holds the class shares that the probabilities assume.
+        `predicted` does not depend on them. As in cross-validation it is the likeliest
+        class under the class weights of the fit, so that rare classes are predicted,
+        too; another class can have the largest probability.
 
     Raises
     ------
     CohortError
-        Where scans lack more than half of the values of the fit.
+        If scans lack more than half of the values used in the fit.
     RegionNameError
-        Where regions are missing or unknown.
+        If regions are missing or unknown.
     ParameterError
-        Where a feature or a covariate is missing, a site was not seen and the model
-        refuses that, the connectome is another than that of the fit, people were read
-        in another way, or `class_prior` does not name the classes of the model.
+        If a feature or a covariate is missing, a site was not in the training data and
+        the model does not accept new sites, the shared connectome or the reading
+        options differ from those of the fit, or `class_prior` does not have the classes
+        of the model.
+
+    Warns
+    -----
+    UserWarning
+        For scans with features or covariates far from those of the fit, scans with
+        many missing values, and connectomes of another kind (unit, density,
+        transformation, order of regions).
     """
     check_cohort_given(cohort)
-    model = _read_model(model)
+    model = _load_fitted_model(model)
     origin = model.origin_
-    prior = _new_prior(model, class_prior)
-    _check_reading(origin.reading, cohort.provenance.get("asked") or {})
-    rows = cohort.atlas.match_all(origin.region_names)
-    missing = sorted(set(origin.feature_names) - set(cohort.feature_names))
-    if missing:
+    prior = _resolve_prior(model, class_prior)
+    _check_reading_options(origin.reading, cohort.provenance.get("asked") or {})
+    connectomes, features = _match_regions_and_features(model, cohort)
+    scans = cohort.table["scan"]
+    _check_missing_values(model, features, scans)
+    _check_connectomes(model, connectomes, scans)
+    if origin.facts.get("steps"):
+        steps = Deconfounder.from_dict(origin.facts["steps"])
+        steps.check_people(cohort.table)
+        features = steps.transform(features, cohort.table)
+        for name in steps.regress_out:
+            _check_covariate(cohort, name, origin.facts["ranges"][name])
+    z_scores = model.scaler_.apply(features)
+    is_outlier = (np.abs(z_scores) > 3).mean(axis=(1, 2)) > MAX_OUTLIER_SHARE
+    if is_outlier.any():
+        warnings.warn(
+            f"{is_outlier.sum()} of {len(scans)} scans are unlike those of the fit "
+            f"({listed(scans[is_outlier], 5)}): more than a tenth of their values lie "
+            "over 3 standard deviations from the means of the fit. Their probabilities "
+            "are unreliable.",
+            stacklevel=2,
+        )
+    model_probability = model.predict_proba(pack(connectomes, features))
+    probability = change_prior(model_probability, model.class_prior_, prior)
+    class_names = [str(name) for name in model.classes_]
+    predicted = np.array(class_names)[model.choose_classes(model_probability)]
+    ordered_names = [name for name in origin.classes if name in class_names]
+    columns = pd.DataFrame(probability, columns=class_names)[ordered_names]
+    table = cohort.table[["scan", "participant", "session"]].copy()
+    table["predicted"] = predicted
+    table = table.join(columns.add_prefix("p_"))
+    labels = _merged_labels(cohort, origin.facts.get("merged_classes") or {})
+    if any(label != UNLABELLED for label in labels):
+        table["label"] = [None if label == UNLABELLED else label for label in labels]
+    shares = dict(zip(class_names, prior.tolist(), strict=True))
+    table.attrs["class_prior"] = {name: shares[name] for name in ordered_names}
+    return table
+
+
+def _match_regions_and_features(
+    model: LSAPClassifier, cohort: Cohort
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return connectomes and features in the order of the model; raise if they differ.
+
+    Regions and features are matched by name.
+    """
+    origin = model.origin_
+    region_index = cohort.atlas.match_all(origin.region_names)
+    missing_features = sorted(set(origin.feature_names) - set(cohort.feature_names))
+    if missing_features:
         raise ParameterError(
-            f"the model needs the feature {missing[0]!r}, and the cohort has "
+            f"the model needs the feature {missing_features[0]!r}, and the cohort has "
             f"{', '.join(cohort.feature_names)}. Name it by feature= or feature_names="
         )
-    columns = [cohort.feature_names.index(name) for name in origin.feature_names]
-    connectomes = cohort.connectomes[:, rows][:, :, rows]
+    feature_index = [cohort.feature_names.index(name) for name in origin.feature_names]
+    connectomes = cohort.connectomes[:, region_index][:, :, region_index]
     shared = model.shared_connectome_
     if shared is not None and not np.array_equal(
         connectomes, np.broadcast_to(shared, connectomes.shape)
@@ -372,65 +457,58 @@ def predict_people(
             "the model was fitted with one connectome for everybody, and the cohort "
             "has others. Leave connectome= out: the model brings its own."
         )
-    has_own = shared is None and model.preparation_.network is None
-    if has_own and cohort.shares_connectome:
+    uses_own_connectomes = shared is None and model.preparation_.network is None
+    if uses_own_connectomes and cohort.shares_connectome:
         raise ParameterError(
             "the model was fitted with a connectome for every scan, and the cohort has "
             "one for everybody. Give each scan its own."
         )
-    features = cohort.features[:, rows][:, :, columns]
-    _check_measured(model, features, cohort.table["scan"])
-    _check_connectomes(model, connectomes, cohort.table["scan"])
-    if origin.facts.get("steps"):
-        steps = Deconfounder.from_dict(origin.facts["steps"])
-        steps.check_people(cohort.table)
-        features = steps.transform(features, cohort.table)
-        for name in steps.regress_out:
-            ends, (low, high) = _range(cohort, name), origin.facts["ranges"][name]
-            if ends[0] < 1.5 * low - high / 2 or ends[1] > 1.5 * high - low / 2:
-                told = f"{name} is {ends[0]:g} to {ends[1]:g}, in the fit {low:g} to"
-                warnings.warn(f"{told} {high:g}: is it another unit?", stacklevel=2)
-            column = find_covariate_column(cohort.table, name)
-            if n := cohort.table[column].isna().sum():
-                told = f"{n} of {len(features)} scans have no {name}"
-                warnings.warn(
-                    f"{told}: the mean of the fit stands for it.", stacklevel=2
-                )
-    # of people like those of the fit about 1 in 100 (thickness, half of FCON1000)
-    far = (np.abs(model.scaler_.apply(features)) > 3).mean(axis=(1, 2)) > 0.1
-    if far.any():
-        who = listed(cohort.table["scan"][far], 5)
-        told = f"{far.sum()} of {len(far)} scans are unlike those of the fit ({who}): "
-        told += "over a tenth of their values lie 3 standard deviations from its means"
-        warnings.warn(f"{told}; do not trust their probabilities.", stacklevel=2)
-    names = [str(name) for name in model.classes_]
-    own_probability = model.predict_proba(pack(connectomes, features))
-    new_probability = change_prior(own_probability, model.class_prior_, prior)
-    probability = pd.DataFrame(new_probability, columns=names)
-    table = cohort.table[["scan", "participant", "session"]].copy()
-    table["predicted"] = np.array(names)[model.choose_classes(own_probability)]
-    ordered = [name for name in origin.classes if name in names]
-    table = table.join(probability[ordered].add_prefix("p_"))
-    merged = origin.facts.get("merged_classes") or {}
-    new_of = {str(old): new for new, some in merged.items() for old in some}
-    label = [new_of.get(str(one), one) for one in cohort.y]
-    if {*label} != {UNLABELLED}:
-        table["label"] = [None if name == UNLABELLED else name for name in label]
-    shares = dict(zip(names, prior.tolist(), strict=True))
-    table.attrs["class_prior"] = {name: shares[name] for name in ordered}
-    return table
+    features = cohort.features[:, region_index][:, :, feature_index]
+    return connectomes, features
 
 
-def _new_prior(model: LSAPClassifier, class_prior: ClassPrior | None) -> np.ndarray:
-    """Return the share of every class of a model that new probabilities assume."""
+def _check_covariate(cohort: Cohort, name: str, fit_range: tuple[float, float]) -> None:
+    """Warn if values of a covariate are missing or far outside the range of the fit."""
+    smallest, largest = _covariate_range(cohort, name)
+    low, high = fit_range
+    # Half of the range of the fit is tolerated below and above it.
+    if smallest < 1.5 * low - high / 2 or largest > 1.5 * high - low / 2:
+        warnings.warn(
+            f"{name} is {smallest:g} to {largest:g}, in the fit {low:g} to {high:g}: "
+            "is it in another unit?",
+            stacklevel=3,
+        )
+    values = cohort.table[find_covariate_column(cohort.table, name)]
+    if n_missing := values.isna().sum():
+        warnings.warn(
+            f"{n_missing} of {len(values)} scans have no {name}: it is replaced by the "
+            "mean of the fit.",
+            stacklevel=3,
+        )
+
+
+def _merged_labels(
+    cohort: Cohort, merged_classes: Mapping[str, Sequence[str]]
+) -> list[Any]:
+    """Return the labels of scans after the merging of classes in the fit."""
+    merged_class = {
+        str(original): merged
+        for merged, originals in merged_classes.items()
+        for original in originals
+    }
+    return [merged_class.get(str(label), label) for label in cohort.y]
+
+
+def _resolve_prior(model: LSAPClassifier, class_prior: ClassPrior | None) -> np.ndarray:
+    """Return the class shares that the probabilities of new scans assume."""
     if class_prior is None:
         return model.class_prior_
     if isinstance(class_prior, Mapping):
-        names = [str(name) for name in model.classes_]
-        unknown = [str(name) for name in class_prior if str(name) not in names]
-        if unknown:
+        class_names = [str(name) for name in model.classes_]
+        unknown_names = [n for n in map(str, class_prior) if n not in class_names]
+        if unknown_names:
             raise ParameterError(
-                f"class_prior names {', '.join(unknown)}, and the classes of the model "
-                f"are {', '.join(names)}. Give a share of each of these."
+                f"class_prior names {', '.join(unknown_names)}, and the classes of the "
+                f"model are {', '.join(class_names)}. Give a share of each of these."
             )
     return resolve_class_prior(class_prior, model.classes_, model.training_shares_)

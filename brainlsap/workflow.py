@@ -1,4 +1,4 @@
-"""One study from a cohort to its report: what `brainlsap run` and `demo` do."""
+"""Run a whole study, from a cohort to its report, as `brainlsap run` does."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -10,7 +10,6 @@ from joblib import hash as hash_of
 
 from brainlsap.data import Cohort, quality_table
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.covariates import STAGE_OF_WORD
 from brainlsap.data.participants import find_absent
 from brainlsap.evaluation import (
     Evaluation,
@@ -38,7 +37,7 @@ MERGED_CLASSES: dict[str, dict[str, tuple[str, ...]]] = {
     "cn-or-ad": {"CN": ("CN",), "AD": ("AD",)},
     "early-or-late": {"early": ("CN", "SMC", "EMCI"), "late": ("LMCI", "AD")},
 }
-"""Fewer classes out of five stages: each new class in order, and what it merges."""
+"""Named ways to merge five stages: each new class, in order, and its stages."""
 
 
 def run_study(
@@ -62,10 +61,10 @@ def run_study(
     overwrite: bool = False,
     **settings: Any,
 ) -> Evaluation:
-    """Cross-validate models and controls, rank regions, and write the report.
+    """Cross-validate models and baselines, rank regions, and write a report.
 
-    Every fit of the study, those to permuted labels included, goes through the same
-    steps on the same folds. A study that was stopped continues where it stopped.
+    All fits, including those to permuted labels, use the same preprocessing and folds.
+    An interrupted study continues where it stopped.
 
     Parameters
     ----------
@@ -73,91 +72,95 @@ def run_study(
         From :func:`brainlsap.load_cohort` or :func:`brainlsap.make_cohort`.
     out : str or Path
         Results folder: new, empty, or of an earlier study of the same data and
-        settings, which is replaced when the new one is whole.
+        settings, which is replaced once the new one is complete.
     models : str, sequence of str, or mapping of str to classifier
         Names of :data:`brainlsap.evaluation.MODELS`, or "all", "models", "controls";
-        or classifiers of your own by name. The first is the one that the others are
-        compared with (named ones stand in the order of MODELS). Regions are ranked by
-        the ridge with a scale per region; without baselines, by the first with scales.
+        or your own classifiers by name. The others are compared with the first; named
+        models are in the order of MODELS. Regions are ranked by the ridge regression
+        with a scale for each region; without baselines, by the first model with scales.
     baselines : bool
-        Whether majority class, logistic regression, linear SVM and nested
-        ridges (no network, one scale, a scale per region, the choice among them as
-        "LSAP-R") run through the same folds.
+        Whether to run baselines on the same folds: majority class, logistic
+        regression, linear SVM, and ridge regressions without diffusion, with one
+        scale, with a scale for each region, and with the choice among these
+        ("LSAP-R").
     cv : int, splitter, or iterable of (train, test)
-        As in :func:`brainlsap.cross_validate`, by default 5; folds never share a
-        person.
+        As in :func:`brainlsap.cross_validate`, by default 5; a person is never in two
+        folds.
     n_repeats : int
-        How often folds are drawn anew.
+        Number of cross-validations, each with new folds.
     leave_out : str, optional
-        Column such as `site`: each of its values is the test fold once. It goes
-        without `cv`.
+        Column, for example `site`: each of its values is the test fold once. It cannot
+        be combined with `cv`.
     random_state : int
         Seed of folds and models.
     merged_classes : str or mapping, optional
-        As :func:`merge_classes` takes it.
+        Classes to merge, as in :func:`merge_classes`.
     harmonize : str, optional
-        Column of the site or scanner, taken out of the features by ComBat that is
-        fitted on the training scans of each fold; scans of a site without training
-        scans are left as they are, with a warning.
+        Column of the site or scanner. ComBat, fitted to the training scans of each
+        fold, removes its effects from the features. Scans of a site without training
+        scans are not changed, with a warning.
     regress_out : str or sequence of str
-        Columns, such as age and sex, regressed out of the features inside the folds.
+        Columns, for example age and sex, to regress out of the features inside folds.
     n_permutations : int
-        Fits of the ridge to permuted labels, for the p-values of the ranking; 0 for
-        none.
+        Number of ridge regressions fitted to permuted labels, for the p-values of
+        regions; 0 for no p-values.
     preset : {"default", "paper"}
         Settings of the LSAP models.
     n_jobs : int, optional
-        Processes, as in :func:`brainlsap.cross_validate`; the result does not depend
-        on it.
+        Number of processes, as in :func:`brainlsap.cross_validate`; results do not
+        depend on it.
     verbose : bool
         Whether to show progress on standard error.
     title : str, optional
-        Heading of the report.
+        Title of the report.
     overwrite : bool
-        Whether a report of other data or settings may be replaced, too.
+        Whether to replace a report of other data or settings, too.
     **settings
         Further settings of :class:`brainlsap.LSAPClassifier`.
 
     Returns
     -------
     Evaluation
-        What the report was made of; the page is `out/report/report.html`.
+        The content of the report; the page is `out/report/report.html`.
 
     Raises
     ------
     BrainlsapError
-        For input that cannot be used, or a report that would be lost; nothing is
-        written then.
+        If the input cannot be used, or a report would be lost. Nothing is written.
 
     Examples
     --------
     >>> import tempfile
     >>> from brainlsap import make_cohort
     >>> cohort = make_cohort(30, atlas="desikan82")
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     found = run_study(cohort, f"{place}/results", cv=2, n_epochs=4)
-    >>> found.models[0]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     evaluation = run_study(cohort, f"{folder}/results", cv=2, n_epochs=4)
+    >>> evaluation.models[0]
     'LSAP-C'
     """
     check_cohort_given(cohort)
-    models = {type(models).__name__: models} if hasattr(models, "fit") else models
+    if hasattr(models, "fit"):
+        models = {type(models).__name__: models}
     results = check_results_folder(out)
     cohort = merge_classes(cohort, merged_classes)
-    own = models if isinstance(models, Mapping) else {}
-    names = ({models} if isinstance(models, str) else {*models}) - {*own}
-    names |= {"baselines"} if baselines else set()
-    how_made = {"preset": preset, "random_state": random_state, **settings}
-    made = {**own, **make_models([*names], **how_made)}
+    own_models = models if isinstance(models, Mapping) else {}
+    model_settings = {"preset": preset, "random_state": random_state, **settings}
+    names = ({models} if isinstance(models, str) else {*models}) - {*own_models}
+    if baselines:
+        names.add("baselines")
+    estimators = {**own_models, **make_models([*names], **model_settings)}
     cv = choose_folds(cohort, cv, leave_out)
-    how: dict[str, Any] = {
-        "random_state": random_state,
-        "harmonize": harmonize,
-        "regress_out": regress_out,
-    }
-    cv = cv if isinstance(cv, int) or hasattr(cv, "split") else list(cv)
-    asked = to_jsonable((cohort.provenance.get("asked") or {}) | how | how_made)
-    asked |= {
-        "models": list(made),
+    if not isinstance(cv, int) and not hasattr(cv, "split"):
+        cv = list(cv)
+    step_options = {"harmonize": harmonize, "regress_out": regress_out}
+    study_options = to_jsonable(
+        (cohort.provenance.get("asked") or {})
+        | {"random_state": random_state}
+        | step_options
+        | model_settings
+    )
+    study_options |= {
+        "models": list(estimators),
         "cv": cv if isinstance(cv, int) else hash_of(cv),
         "n_repeats": n_repeats,
         "leave_out": leave_out,
@@ -165,37 +168,43 @@ def run_study(
         "merged_classes": to_jsonable(cohort.provenance.get("merged_classes")),
         "feature": list(cohort.feature_names),
     }
-    for name, model in own.items():
-        known = to_jsonable(split_role(model)[0].get_params())
-        asked |= {f"{name}__{key}": value for key, value in known.items()}
+    for name, model in own_models.items():
+        params = to_jsonable(split_role(model)[0].get_params())
+        study_options |= {f"{name}__{key}": value for key, value in params.items()}
     if not overwrite:
-        check_same_study(results, {"asked": asked}, data_hash(cohort))
-    folds = results / "private" / "folds"
+        check_same_study(results, {"asked": study_options}, data_hash(cohort))
+    finished_fits = results / "private" / "folds"
     with lock_folder(results):
         try:
-            # the baselines are among the models already
             evaluation = cross_validate(
-                made,
+                estimators,
                 cohort,
                 cv,
-                baselines=False,
+                baselines=False,  # They are among the estimators.
                 n_repeats=n_repeats,
+                random_state=random_state,
+                harmonize=harmonize,
+                regress_out=regress_out,
                 n_jobs=n_jobs,
                 verbose=verbose,
-                memory=folds,
-                **how,
+                memory=finished_fits,
             )
             if not evaluation.scales.empty:
                 ranking = rank_regions(evaluation)
                 if n_permutations:
-                    model, _ = made.get(NESTED_RIDGES[-1], (None, ""))
-                    given = {"model": model, "random_state": random_state}
-                    ranking = permutation_null(ranking, cohort, n_permutations, **given)
-                facts = region_properties(cohort)
-                ranking = ranking.merge(facts, on="region", how="left")
+                    ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
+                    ranking = permutation_null(
+                        ranking,
+                        cohort,
+                        n_permutations,
+                        model=ridge,
+                        random_state=random_state,
+                    )
+                properties = region_properties(cohort)
+                ranking = ranking.merge(properties, on="region", how="left")
                 evaluation = replace(evaluation, ranking=ranking)
-            told = {"asked": asked, "leave_out": leave_out}
-            evaluation = replace(evaluation, settings=evaluation.settings | told)
+            recorded = {"asked": study_options, "leave_out": leave_out}
+            evaluation = replace(evaluation, settings=evaluation.settings | recorded)
             write_report(
                 evaluation,
                 results,
@@ -205,63 +214,50 @@ def run_study(
                 overwrite=overwrite,
             )
         finally:
-            for empty in (folds, results / "private", results):
-                with suppress(OSError):  # not there, or not empty
-                    empty.rmdir()
+            # Remove folders that were made for this run and hold nothing.
+            for folder in (finished_fits, results / "private", results):
+                with suppress(OSError):  # It does not exist, or is not empty.
+                    folder.rmdir()
     return evaluation
 
 
 def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -> Any:
-    """Return the folds of a study, or their number: 5 where nothing was asked for."""
+    """Return the folds of a study, or their number, which is 5 by default."""
     if leave_out is None:
         return 5 if cv is None else cv
     if cv is not None:
-        raise ParameterError("leave_out= goes without cv= and other folds (--splits).")
-    site = cohort.table[find_covariate_column(cohort.table, leave_out)]
-    return leave_one_out_splits(site, cohort.groups)
-
-
-def _merged_stages(
-    classes: Sequence[str], merged: Mapping[str, Sequence[str]]
-) -> Mapping[str, Sequence[str]]:
-    """Return what stages merge, by the words that a cohort has for them.
-
-    It may lack some stages; unchanged where it has none of them.
-    """
-    found = {}
-    for new, old in merged.items():
-        stages = {STAGE_OF_WORD[one.lower()] for one in old}
-        found[new] = [
-            one for one in classes if STAGE_OF_WORD.get(one.lower()) in stages
-        ]
-    return {new: some for new, some in found.items() if some} or merged
+        raise ParameterError(
+            "leave_out= cannot be combined with cv= or other folds (--splits)."
+        )
+    values = cohort.table[find_covariate_column(cohort.table, leave_out)]
+    return leave_one_out_splits(values, cohort.groups)
 
 
 def merge_classes(
     cohort: Cohort, merged: str | Mapping[str, Sequence[str]] | None
 ) -> Cohort:
-    """Return the cohort with its classes merged to fewer.
+    """Return the cohort with some of its classes merged.
 
     Parameters
     ----------
     cohort : Cohort
-        With the finer classes.
+        Cohort with the original classes.
     merged : str, mapping of str to sequence of str, or None
-        A name of :data:`MERGED_CLASSES`, or each new class in order and what it
-        merges, also as text: "healthy=CN+SMC,ill=AD". Scans of classes that are in none
+        A name of :data:`MERGED_CLASSES`, or each new class, in order, with the classes
+        that it merges, also as text: "healthy=CN+SMC,ill=AD". Scans of other classes
         are left out. None merges nothing.
 
     Returns
     -------
     Cohort
-        With a note of what was merged and how many scans were left out.
+        With a note on the merged classes and the number of scans left out.
 
     Raises
     ------
     ParameterError
-        Where the name is unknown, or a class is in two new ones.
+        If the name is unknown, or a class is in two new ones.
     CohortError
-        Where the cohort has no such class.
+        If the cohort does not have one of the classes.
 
     Examples
     --------
@@ -271,42 +267,74 @@ def merge_classes(
     """
     if merged is None:
         return cohort
-    if isinstance(merged, str) and "=" in merged:
-        said = (part.partition("=") for part in merged.split(","))
-        merged = {n.strip(): [*map(str.strip, old.split("+"))] for n, _, old in said}
-    elif isinstance(merged, str):
-        if merged not in MERGED_CLASSES:
-            raise ParameterError(
-                f"merged_classes must be {', '.join(MERGED_CLASSES)}, or such as "
-                f"'healthy=CN+SMC,ill=AD'; got {merged!r}."
-            )
-        merged = _merged_stages(cohort.classes, MERGED_CLASSES[merged])
-    parts = {name: list(old) for name, old in merged.items()}
-    new_of = {one: name for name, old in parts.items() for one in old}
-    listed = [one for old in parts.values() for one in old]
-    if doubled := [one for one in listed if listed.count(one) > 1]:
-        raise ParameterError(f"merged_classes has {doubled[0]!r} in two classes.")
-    label = cohort.table["label"].map(new_of)
-    kept = label.notna().to_numpy()
-    found = cohort.table["label"].value_counts().reindex(cohort.classes)
-    absent = find_absent(cohort.label_name, listed, found)
-    if absent:
-        raise CohortError("merged_classes= cannot be made", absent)
-    told = ", ".join(f"{' + '.join(old)} = {name}" for name, old in parts.items())
-    if label.nunique() < 2:
-        scans = f"{told} of scans of {', '.join(cohort.classes)}"
-        raise CohortError(f"merged_classes= must leave two classes, got {scans}.")
-    note = f"classes merged: {told}"
-    if not kept.all():
-        others = cohort.table["label"][~kept].value_counts()
-        counted = ", ".join(f"{name} ({n})" for name, n in others.items())
-        note += f"; scans of other classes left out: {counted}"
-    chosen = cohort.select(kept)
-    return replace(
-        chosen,
-        table=chosen.table.assign(label=label[kept].to_numpy()),
-        classes=tuple(parts),
-        classes_ordered=True,  # they stand in the order given
-        notes=(*cohort.notes, note),
-        provenance=cohort.provenance | {"merged_classes": parts},
+    if isinstance(merged, str):
+        merged = _parse_merged_classes(merged, cohort.classes)
+    originals = {new_class: list(names) for new_class, names in merged.items()}
+    all_originals = [name for names in originals.values() for name in names]
+    for name in all_originals:
+        if all_originals.count(name) > 1:
+            raise ParameterError(f"merged_classes has {name!r} in two classes.")
+    n_scans = cohort.table["label"].value_counts().reindex(cohort.classes)
+    absent_classes = find_absent(cohort.label_name, all_originals, n_scans)
+    if absent_classes:
+        raise CohortError("merged_classes= cannot be made", absent_classes)
+    class_of = {name: new for new, names in originals.items() for name in names}
+    new_label = cohort.table["label"].map(class_of)
+    description = ", ".join(
+        f"{' + '.join(names)} = {new_class}" for new_class, names in originals.items()
     )
+    if new_label.nunique() < 2:
+        raise CohortError(
+            f"merged_classes= must leave two classes, got {description} of scans of "
+            f"{', '.join(cohort.classes)}."
+        )
+    is_selected = new_label.notna().to_numpy()
+    note = f"classes merged: {description}"
+    if not is_selected.all():
+        n_left_out = cohort.table["label"][~is_selected].value_counts()
+        counts = ", ".join(f"{name} ({n})" for name, n in n_left_out.items())
+        note += f"; scans of other classes left out: {counts}"
+    selection = cohort.select(is_selected)
+    return replace(
+        selection,
+        table=selection.table.assign(label=new_label[is_selected].to_numpy()),
+        classes=tuple(originals),
+        classes_ordered=True,  # They are in the order of `merged`.
+        notes=(*cohort.notes, note),
+        provenance=cohort.provenance | {"merged_classes": originals},
+    )
+
+
+def _parse_merged_classes(
+    text: str, classes: Sequence[str]
+) -> Mapping[str, Sequence[str]]:
+    """Return each new class of a text and the classes that it merges."""
+    if "=" in text:
+        originals: dict[str, Sequence[str]] = {}
+        for assignment in text.split(","):
+            new_class, _, names = assignment.partition("=")
+            originals[new_class.strip()] = [name.strip() for name in names.split("+")]
+        return originals
+    if text not in MERGED_CLASSES:
+        raise ParameterError(
+            f"merged_classes must be {', '.join(MERGED_CLASSES)}, or text such as "
+            f"'healthy=CN+SMC,ill=AD'; got {text!r}."
+        )
+    return _match_stages(classes, MERGED_CLASSES[text])
+
+
+def _match_stages(
+    classes: Sequence[str], merged_stages: Mapping[str, Sequence[str]]
+) -> Mapping[str, Sequence[str]]:
+    """Return the classes of a cohort that each new class merges, for named stages.
+
+    New classes of stages that the cohort does not have are left out. If it has none of
+    them, the stages are returned unchanged.
+    """
+    originals: dict[str, Sequence[str]] = {}
+    for new_class, stage_names in merged_stages.items():
+        stages = {STAGE_OF_WORD[name.lower()] for name in stage_names}
+        names = [name for name in classes if STAGE_OF_WORD.get(name.lower()) in stages]
+        if names:
+            originals[new_class] = names
+    return originals or merged_stages

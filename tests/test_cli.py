@@ -104,7 +104,7 @@ def test_check_says_what_a_study_holds(study, capsys):
         _, _, command = printed.partition("\nNext: brainlsap run ")
         asked = " ".join([str(study), *READING, *more])
         assert command.startswith(f"{asked}{folds} --out results\n")
-        assert ("5 folds are too many: AD has 2 people" in command) == bool(folds)
+        assert ("5 folds are too many: AD has 2 participants" in command) == bool(folds)
 
 
 def test_check_speaks_of_flags_and_shows_exchanged_hemispheres(own_study, capsys):
@@ -153,7 +153,7 @@ def test_check_ends_with_2_where_somebody_is_there_twice(own_study, capsys):
     # printed before the refusal
     assert main(["check", str(own_study), *READING]) == 2
     printed = capsys.readouterr()
-    assert "leaks: duplicate scans" in printed.err
+    assert "leakage: duplicate scans" in printed.err
     assert f"{first}_ses-M00, sub-again_ses-M00" in " ".join(printed.out.split())
 
 
@@ -266,8 +266,14 @@ def test_labels_that_are_not_known_are_written_as_missing(own_study, tmp_path):
         (("--merge-classes", "well=CN"), "leave two classes, got CN = well of"),
         (("--merge-classes", "well=CN,ill=Ad"), "'Ad' of classes; found CN ("),
         (("--splits", "nowhere.tsv"), "nowhere.tsv"),
-        (("--splits", "nowhere.tsv", "--folds", "2"), "--splits goes without --folds"),
-        (("--leave-out", "site", "--folds", "2"), "--leave-out goes without --folds"),
+        (
+            ("--splits", "nowhere.tsv", "--folds", "2"),
+            "--splits cannot be combined with --folds",
+        ),
+        (
+            ("--leave-out", "site", "--folds", "2"),
+            "--leave-out cannot be combined with --folds",
+        ),
         (("--leave-out", "planet"), "planet"),
         (("--leave-out", "participant"), "no column 'participant'"),
         (("--connectome", "nowhere.csv"), "nowhere.csv"),
@@ -313,7 +319,7 @@ def test_bad_input_is_one_message_and_nothing_written(
         ("fold = 3", "'fold' (nearest: 'folds')"),
         ("[data_]\nfeature = 'fdg'", "'data_' (nearest: 'data')"),
         ("n_epochs = 3\nepochs = 4", "epochs is n_epochs. Keep one"),
-        ("seed = 1\n[study]\nseed = 2", "seed stands in the file twice"),
+        ("seed = 1\n[study]\nseed = 2", "seed is set twice in the file"),
     ],
 )
 @pytest.mark.parametrize("command", ["check", "fit"])
@@ -477,7 +483,7 @@ def test_ctrl_c_says_how_to_continue_and_the_run_continues(
 
     monkeypatch.setattr(workflow, "write_report", stop)
     assert main(asked) == 130
-    assert "the same command continues" in capsys.readouterr().err
+    assert "Run the same command again" in capsys.readouterr().err
     kept = {one: one.stat().st_mtime_ns for one in out.rglob("*.json")}
     assert len(kept) == 16  # LSAP-C and seven baselines on two folds
     monkeypatch.setattr(workflow, "write_report", lambda *_, **__: None)
@@ -543,7 +549,7 @@ def test_the_first_lines_of_a_run_say_units(tmp_path, capsys):
     """PET in another unit was read as SUVR, and only a folded table said so."""
     cohort = brainlsap.make_cohort(20, atlas="desikan82")
     replace(cohort, features=cohort.features * 5).save(tmp_path / "odd.h5")
-    cli._load(str(tmp_path / "odd.h5"), {}, {})
+    cli._load_cohort(str(tmp_path / "odd.h5"), {}, {})
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("Values: fdg (ratios") for line in lines)
     assert any(line.startswith("Warning: fdg may not be") for line in lines)

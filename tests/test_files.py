@@ -84,7 +84,7 @@ def test_two_runs_in_one_folder_are_refused(tmp_path):
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS])
 def test_a_place_that_cannot_be_written_is_named(tmp_path, number):
-    with pytest.raises(WritingError, match=r"a\.tsv cannot be written: .*name a"):
+    with pytest.raises(WritingError, match=r"a\.tsv cannot be written: .*choose a"):
         with replace_when_whole(tmp_path / "a.tsv"):
             raise OSError(number, "as the system says")
     assert not list(tmp_path.iterdir())
@@ -106,9 +106,9 @@ def test_what_is_read_is_never_an_output(tmp_path):
     link.symlink_to(table)
     twin.hardlink_to(table)
     for path in (table, link, study / ".." / "study" / "participants.tsv"):
-        with pytest.raises(ParameterError, match="files that are read"):
+        with pytest.raises(ParameterError, match="one of the input files"):
             check_outputs([path], inputs=[study, None, 3], overwrite=True)
-    with pytest.raises(ParameterError, match="files that are read"):
+    with pytest.raises(ParameterError, match="one of the input files"):
         check_outputs([twin], inputs=[table], overwrite=True)
     with pytest.raises(ParameterError, match="is a folder"):
         check_outputs([study], overwrite=True)

@@ -11,7 +11,7 @@ from brainlsap.data import Cohort
 from brainlsap.data.covariates import KEY_COLUMNS
 from brainlsap.exceptions import CohortError, ParameterError, RegionNameError
 from brainlsap.model import LSAPRidgeClassifier, load_model
-from brainlsap.prediction import fit_model, predict_people, read_people
+from brainlsap.prediction import fit_model, predict_people, read_new_people
 from brainlsap.simulation import write_study_folder
 from brainlsap.workflow import merge_classes
 
@@ -79,9 +79,12 @@ def test_what_is_no_cohort_is_refused(cohort, stored, tmp_path):
             call()
     fitted, file = brief_model().fit(*arrays, cohort.groups), tmp_path / "model"
     for call, told in (
-        (lambda: read_people(stored[0]), "arrays: connectomes= is missing"),
-        (lambda: read_people(stored[1], connectomes=1), "arrays: features= is missing"),
-        (lambda: read_people(cohort), "got Cohort, which does not say"),
+        (lambda: read_new_people(stored[0]), "arrays: connectomes= is missing"),
+        (
+            lambda: read_new_people(stored[1], connectomes=1),
+            "arrays: features= is missing",
+        ),
+        (lambda: read_new_people(cohort), "got Cohort, which does not say"),
         (lambda: predict_people(fitted, cohort), "one that fit_model .* its file; got"),
         (lambda: fit_model(cohort, file, "LSAP-C"), "model must be .* got 'str'"),
         (lambda: run_study(cohort, file, [model]), "are a dict by name"),
@@ -100,7 +103,7 @@ def test_covariates_are_taken_out_of_new_people_as_in_the_fit(cohort, stored):
         told = predict_people(fitted, replace(cohort, table=older))
     assert not told.equals(predict_people(fitted, cohort))
     missing = cohort.table.assign(age=cohort.table["age"].where(cohort.y != "AD"))
-    with pytest.warns(UserWarning, match="scans have no age: the mean of the fit"):
+    with pytest.warns(UserWarning, match="scans have no age: it is replaced by"):
         predict_people(fitted, replace(cohort, table=missing))
     coded = cohort.table.assign(sex=cohort.table["sex"].replace({"F": "w", "M": "m"}))
     with pytest.raises(ParameterError, match="sex was F or M in training, got m, w"):
@@ -121,7 +124,7 @@ def test_a_shared_connectome_comes_with_the_model(cohort, tmp_path):
     folder = write_study_folder(cohort, tmp_path / "study")
     for path in folder.rglob("*_connectivity.csv"):
         path.unlink()
-    people = read_people(model, folder)
+    people = read_new_people(model, folder)
     assert people.shares_connectome
     told, expected = (predict_people(model, one)["p_CN"] for one in (people, alike))
     np.testing.assert_allclose(told, expected, rtol=1e-5, atol=1e-9)
@@ -139,7 +142,7 @@ def test_another_way_of_reading_is_refused(stored, tmp_path):
     fitted, _ = stored
     fitted.origin_.reading["negative"] = "drop"
     with pytest.raises(ParameterError, match="negative must be 'drop'"):
-        read_people(fitted, tmp_path, negative="absolute")
+        read_new_people(fitted, tmp_path, negative="absolute")
 
 
 def test_people_of_arrays_are_read_as_those_of_the_fit(cohort, tmp_path):
@@ -148,16 +151,16 @@ def test_people_of_arrays_are_read_as_those_of_the_fit(cohort, tmp_path):
     learnt = Cohort.from_arrays(labels=cohort.y, **arrays, **kw, negative="drop")
     fit_model(learnt, tmp_path / "model", brief_model())
     model = load_model(tmp_path / "model")
-    people = read_people(model, **arrays)
+    people = read_new_people(model, **arrays)
     np.testing.assert_array_equal(people.connectomes, learnt.connectomes)
     told = predict_people(model, learnt).drop(columns="label")
     assert predict_people(model, people).equals(told)
     names = [f"p{row}" for row in range(cohort.n_scans)]
     table = pd.DataFrame(cohort.features[..., 0], names, cohort.region_names)
-    people = read_people(model, **arrays | {"features": table})
+    people = read_new_people(model, **arrays | {"features": table})
     assert predict_people(model, people)["participant"].tolist() == names
     with pytest.raises(ParameterError, match="features has tau; expected fdg"):
-        read_people(model, **arrays | {"features": {"tau": table}})
+        read_new_people(model, **arrays | {"features": {"tau": table}})
     other = Cohort.from_arrays(labels=None, **arrays, **kw, negative="absolute")
     with pytest.raises(ParameterError, match=r"negative must be 'drop'.*'absolute'"):
         predict_people(model, other)
@@ -167,10 +170,12 @@ def test_several_features_of_arrays_are_named(tmp_path):
     cohort = make_cohort(24, atlas="desikan82", feature=["fdg", "volume"])
     model = fit_model(cohort, tmp_path / "model", brief_model())
     arrays = {"connectomes": cohort.connectomes, "features": cohort.features}
-    with pytest.raises(ParameterError, match=r"say which is which: .* of fdg, volume"):
-        read_people(model, **arrays)
+    with pytest.raises(
+        ParameterError, match=r"must name each feature, as .* of fdg, volume"
+    ):
+        read_new_people(model, **arrays)
     both = {name: cohort.features[..., k] for k, name in enumerate(["fdg", "volume"])}
-    people = read_people(model, **arrays | {"features": both})
+    people = read_new_people(model, **arrays | {"features": both})
     np.testing.assert_array_equal(people.features, cohort.features)
 
 
@@ -242,10 +247,12 @@ def test_an_atlas_that_was_moved_is_asked_for(tmp_path):
     asked = made.provenance["asked"] | {"atlas": str(atlas)}
     made = replace(made, provenance=made.provenance | {"asked": asked})
     model = fit_model(made, tmp_path / "m.safetensors", LSAPRidgeClassifier())
-    assert read_people(model, connectomes=made.connectomes, features=F).n_scans == 16
+    assert (
+        read_new_people(model, connectomes=made.connectomes, features=F).n_scans == 16
+    )
     atlas.rename(tmp_path / "moved")
-    with pytest.raises(ParameterError, match="mine, is no longer there; say where"):
-        read_people(model, tmp_path)
+    with pytest.raises(ParameterError, match="mine, no longer exists; give its"):
+        read_new_people(model, tmp_path)
 
 
 def test_new_people_may_come_from_where_the_disease_is_rarer(cohort, tmp_path):

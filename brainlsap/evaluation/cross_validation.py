@@ -301,7 +301,7 @@ def configure_for_cohort(model: Any, cohort: Cohort) -> Any:
     for key, value in parameters.items():
         prefix = key[: key.rfind("__") + 2] if "__" in key else ""
         name = key.removeprefix(prefix)
-        uses_order = name in ("ladder", "initial_scale") or str(value) == "ordinal"
+        uses_order = name in ("scales", "initial_scale") or str(value) == "ordinal"
         classes_key = f"{prefix}classes"
         has_no_order = parameters.get(classes_key, "") is None
         if cohort.classes_ordered and uses_order and has_no_order:
@@ -406,8 +406,8 @@ def _batch_tasks(
             continue
         settings = model.get_params()
         batch_key = name
-        if "ladder" in settings:
-            batch_key = str(settings | {"ladder": None})
+        if "scales" in settings:
+            batch_key = str(settings | {"scales": None})
         batches.setdefault((batch_key, id(split)), []).append(name)
     return list(batches.values())
 
@@ -417,8 +417,8 @@ def _fit_fold(
 ) -> dict[str, Any]:
     """Learn steps and models from the training scans, predict the test scans.
 
-    Several models are nested ridges, which are fitted at once. Returns the rows of
-    every table by model, as columns that JSON can hold.
+    Several models are ridges that differ in `scales` only and are fitted together.
+    Returns the rows of every table by model, as columns that JSON can hold.
     """
     connectomes, features, table, (classes, regions, _) = scans
     models = {name: clone(model) for name, model in models.items()}

@@ -326,8 +326,8 @@ def _lsap(kernel: str = "chebyshev", **fixed_settings: Any) -> Factory:
     return _factory("LSAPClassifier", kernel, **fixed_settings)
 
 
-def _ridge(ladder: str) -> Factory:
-    return _factory("LSAPRidgeClassifier", ladder, _RIDGE_SETTINGS)
+def _ridge(scales: str) -> Factory:
+    return _factory("LSAPRidgeClassifier", scales, _RIDGE_SETTINGS)
 
 
 def _network(name: str) -> Factory:

@@ -202,9 +202,9 @@ class Evaluation:
         "mean" only), region, scale.
     fits : DataFrame
         model, role ("model", "baseline", "control"), repeat, fold, n_train, n_test
-        (scans), n_train_people, seconds_fit (nested ridges share theirs),
-        seconds_predict, epochs, failed (the reason, or ""), settings, warnings and
-        report (JSON).
+        (scans), n_train_people, seconds_fit (shared by ridges that differ in `scales`
+        only), seconds_predict, epochs, failed (why, "" where it did not), settings,
+        warnings and report (JSON).
     cohort : CohortSummary
         The scans, people and regions.
     settings : dict

@@ -67,7 +67,7 @@ class BuiltStudy(NamedTuple):
         The output folder.
     new_files
         Files that were built.
-    current_files
+    existing_files
         Files that were up to date.
     faults
         One line per scan that failed.
@@ -77,7 +77,7 @@ class BuiltStudy(NamedTuple):
 
     folder: Path
     new_files: tuple[Path, ...]
-    current_files: tuple[Path, ...]
+    existing_files: tuple[Path, ...]
     faults: tuple[str, ...]
     missing: tuple[str, ...] = ()
 
@@ -170,8 +170,8 @@ def build_study(
     Returns
     -------
     BuiltStudy
-        The output folder, its new and up-to-date files, one line per scan that failed,
-        and one line per kind of image that scans lack.
+        The output folder, its new and existing files, a line for each scan with an
+        error, and how many scans lack a tractogram, PET or parcellation.
 
     Raises
     ------
@@ -226,7 +226,7 @@ def build_study(
     return BuiltStudy(
         folder=out,
         new_files=tuple(result.path for result in finished if result.is_new),
-        current_files=tuple(result.path for result in finished if not result.is_new),
+        existing_files=tuple(result.path for result in finished if not result.is_new),
         faults=tuple(f"{scan}: {'; '.join(faults[scan])}" for scan in sorted(faults)),
         missing=missing,
     )

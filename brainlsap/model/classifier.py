@@ -1,4 +1,4 @@
-"""LSAP, and the networks it is compared with, as scikit-learn classifiers."""
+"""LSAP and the baseline networks as scikit-learn classifiers."""
 
 import warnings
 from collections.abc import Sequence
@@ -20,41 +20,44 @@ from brainlsap.model.settings import (
     EVIDENCE,
     OPTIONS,
     Settings,
+    resolve_kernel,
     resolve_settings,
-    settle_kernel,
 )
 from brainlsap.model.training import Run, inner_splits, train_starts, usable_runs
 
-# Of the way from chance to 1, on the training scans: with five classes, 0.36.
-_LEAST_LEARNED = 0.2
-_QUARTERS = np.linspace(0, 1, 5)
-# Where scales start if the evidence does not ask for the network: from larger ones
-# they cannot come down in time.
-_NO_NETWORK = 0.2
-# Of the ridge's log-odds, what the networks add to: on the whole they stop after a few
-# epochs, and have learned hardly anything of their own.
-_RIDGE_SHARE = 0.5
+# Minimum training balanced accuracy, as a fraction of the way from chance to 1 (0.36
+# for five classes).
+_MIN_LEARNED_SHARE = 0.2
+# Fractions of the training at which scales are reported.
+_PATH_FRACTIONS = np.linspace(0, 1, 5)
+# Initial scale if the evidence does not favour the connectome. Training is too short to
+# reduce larger scales.
+_SCALE_WITHOUT_CONNECTOME = 0.2
+# Weight of the ridge's log-odds in the offset of the network's logits. With weight 1,
+# early stopping ends training before the network learns anything.
+_RIDGE_WEIGHT = 0.5
 
 
 class GraphClassifier(PackedClassifier):
-    """What LSAP and the networks it is compared with share; see the subclasses."""
+    """Base class of LSAP and the baseline networks; see the subclasses."""
 
     class_prior: ClassPrior
+    ridge_: LSAPRidgeClassifier | None
 
     def settings(self) -> dict[str, Any]:
-        """Return every setting of a fit by name, with those of the preset.
+        """Return every setting of a fit by name, including those of the preset.
 
         Raises
         ------
         ParameterError
-            For a setting that cannot be used.
+            If a setting cannot be used.
         """
         return asdict(self.resolve())
 
     def fit(
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None
     ) -> "GraphClassifier":
-        """Train every start.
+        """Train the networks.
 
         Parameters
         ----------
@@ -64,8 +67,8 @@ class GraphClassifier(PackedClassifier):
         y : array of shape (n_scans,)
             Class of every scan.
         groups : array of shape (n_scans,), optional
-            Participant of every scan, so that the slice that stops training early
-            shares nobody with the rest.
+            Participant of every scan, so that the early-stopping set shares no
+            participant with the training set.
 
         Returns
         -------
@@ -75,47 +78,51 @@ class GraphClassifier(PackedClassifier):
         Raises
         ------
         ParameterError
-            For settings or arrays that cannot be used, a single class, an ordinal
-            head without an order of classes, or if every start diverged.
+            If settings or arrays cannot be used, there is a single class, an ordinal
+            head has no order of classes, or every network diverged.
         """
         settings = self.resolve()
         check_at_least("n_threads", self.n_threads, 1)
         classes = getattr(self, "classes", None)
         codes = self._learn_classes(y, len(X), classes, settings.head)
-        watched = "the slice that stops training early" if settings.patience else None
-        groups = check_groups(groups, len(X), watched)
+        held_out_name = "the early-stopping set" if settings.patience else None
+        groups = check_groups(groups, len(X), held_out_name)
         is_balanced = settings.class_weight == "balanced"
         self._learn_prior(y, self.class_prior, is_balanced=is_balanced)
-        how = groups, settings.preparing(), settings.standardize
-        connectomes, features = self._learn_inputs(X, *how)
+        connectomes, features = self._learn_inputs(
+            X, groups, settings.preparation(), settings.standardize
+        )
         self.settings_ = settings
         with threads(self.n_threads):
-            batch, seed = self._batch(connectomes, features), self.random_state or 0
-            scales = self._first_scales(X, y, groups, settings)
-            if self.ridge_ is not None:
-                self._put_offset(batch, self.ridge_.left_out_scores_)
+            batch = self._make_batch(connectomes, features)
+            seed = self.random_state or 0
+            self.ridge_ = None
+            if settings.start == "ridge":
+                self.ridge_ = self._fit_ridge(X, y, groups, settings)
+                self._set_offset(batch, self.ridge_.left_out_scores_)
+            scales = self._initial_scales(settings)
             splits = inner_splits(codes, groups, settings, seed)
             runs = train_starts(
                 batch, codes, splits, self.measured_, scales, settings, seed
             )
             self.networks_ = [run.network for run in usable_runs(runs)]
             self.history_ = [run.history for run in runs]
-            self.fit_report_ = self._report(runs)
+            self.fit_report_ = self._make_report(runs)
             if settings.network == "heat":
-                self._keep_scales(runs, scales)
+                self._store_scales(runs, scales)
         for sentence in self.fit_report_["warnings"]:
             warnings.warn(sentence, UserWarning, stacklevel=2)
         return self
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return the probability of every class, the mean over starts.
+        """Return the probability of every class, averaged over networks.
 
         Classes have the shares `class_prior_`.
 
         Parameters
         ----------
         X : array of shape (n_scans, n_rois, n_rois + n_features)
-            With the regions and features of the fit.
+            Scans with the regions and features of the fit.
 
         Returns
         -------
@@ -125,61 +132,69 @@ class GraphClassifier(PackedClassifier):
         Raises
         ------
         ParameterError
-            If regions or features are not as many as the model was fitted on.
+            If the number of regions or features differs from the fit.
         """
         check_is_fitted(self, "networks_")
         connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
         with threads(self.n_threads), torch.no_grad():
-            batch = self._batch(connectomes, features)
+            batch = self._make_batch(connectomes, features)
             if self.ridge_ is not None:
-                self._put_offset(batch, self.ridge_.decision_scores(X))
-            each = [network(batch).double() for network in self.networks_]
-            learned = torch.stack(each).softmax(2).mean(0).cpu().numpy()
-        return self._assume_prior(learned[:, self.stages_.argsort()])
+                self._set_offset(batch, self.ridge_.decision_scores(X))
+            logits = [network(batch).double() for network in self.networks_]
+            probability = torch.stack(logits).softmax(2).mean(0).cpu().numpy()
+        return self._assume_prior(probability[:, self.stages_.argsort()])
 
-    def _batch(self, connectomes: np.ndarray, features: np.ndarray) -> Any:
-        scaled, device = self.scaler_.apply(features), torch.device(self.device)
-        how = self.settings_, self.preparation_, device
-        return make_batch(connectomes, scaled, *how)
+    def _make_batch(self, connectomes: np.ndarray, features: np.ndarray) -> Any:
+        return make_batch(
+            connectomes,
+            self.scaler_.apply(features),
+            self.settings_,
+            self.preparation_,
+            torch.device(self.device),
+        )
 
-    def _put_offset(self, batch: Any, scores: np.ndarray) -> None:
-        logits = _RIDGE_SHARE * self.ridge_.log_odds(scores)  # type: ignore[union-attr]
-        batch.offset = torch.from_numpy(logits).to(batch.signal)
+    def _set_offset(self, batch: Any, scores: np.ndarray) -> None:
+        """Add the weighted log-odds of the ridge to the logits of the networks."""
+        if self.ridge_ is not None:
+            logits = _RIDGE_WEIGHT * self.ridge_.log_odds(scores)
+            batch.offset = torch.from_numpy(logits).to(batch.signal)
 
-    def _first_scales(
+    def _fit_ridge(
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, settings: Settings
-    ) -> np.ndarray:
-        """Return where scales start; keep the ridge that networks start from."""
-        start: Any = settings.initial_scale
-        self.ridge_: LSAPRidgeClassifier | None = None
-        if settings.start == "ridge":
-            highest = float(settings.max_scale or 0.0)
-            self.ridge_ = LSAPRidgeClassifier(
-                "auto" if settings.scale_mode == "region" else "one",
-                classes=getattr(self, "classes", None),
-                max_scale=highest,
-                n_draws=0,
-                threshold=settings.threshold,
-                weights=settings.weights,
-                connectome=settings.connectome,
-            ).fit(X, y, groups)
-        if self.ridge_ is not None and start == EVIDENCE:
-            is_averaging = self.ridge_.chosen_ != "none"
-            start = self.ridge_.scales_ if is_averaging else _NO_NETWORK
-            # from the upper half of what is trusted, steps soon end at its limit
-            start = np.minimum(start, highest / 2)
-        return np.full(self.n_rois_, start, dtype=np.float64)
+    ) -> LSAPRidgeClassifier:
+        """Fit the ridge regression that the networks start from."""
+        ridge = LSAPRidgeClassifier(
+            "auto" if settings.scale_mode == "region" else "one",
+            classes=getattr(self, "classes", None),
+            max_scale=float(settings.max_scale or 0.0),
+            n_draws=0,
+            threshold=settings.threshold,
+            weights=settings.weights,
+            connectome=settings.connectome,
+        )
+        return ridge.fit(X, y, groups)
 
-    def _report(self, runs: list[Run]) -> dict[str, Any]:
-        """Return how the fit went, so that it can be written as JSON."""
-        best = min(runs, key=lambda run: run.best_loss).history
+    def _initial_scales(self, settings: Settings) -> np.ndarray:
+        """Return the initial scale of every region."""
+        scales: Any = settings.initial_scale
+        if self.ridge_ is not None and scales == EVIDENCE:
+            scales = self.ridge_.scales_
+            if self.ridge_.chosen_ == "none":
+                scales = _SCALE_WITHOUT_CONNECTOME
+            # Leave room below the largest scale, at which training cuts off its steps.
+            scales = np.minimum(scales, float(settings.max_scale or 0.0) / 2)
+        return np.full(self.n_rois_, scales, dtype=np.float64)
+
+    def _make_report(self, runs: list[Run]) -> dict[str, Any]:
+        """Return a summary of the fit that can be written as JSON."""
+        best_history = min(runs, key=lambda run: run.best_loss).history
         faults = [run.fault for run in runs if run.fault]
         report = {
             "epochs": [run.best_epoch for run in runs],
             "losses": {
-                "epoch": best.epoch,
-                "training": np.round(best.train_loss, 5).tolist(),
-                "validation": np.round(best.validation_loss, 5).tolist(),
+                "epoch": best_history.epoch,
+                "training": np.round(best_history.train_loss, 5).tolist(),
+                "validation": np.round(best_history.validation_loss, 5).tolist(),
             },
             "n_restarts": sum(run.n_restarts for run in runs),
             "n_unhealthy": len(faults),
@@ -198,19 +213,31 @@ class GraphClassifier(PackedClassifier):
             report["failed"] = f"every start failed, also with other seeds: {faults[0]}"
         return report
 
-    def _keep_scales(self, runs: list[Run], start: np.ndarray) -> None:
-        settings, used = self.settings_, usable_runs(runs)
-        heats: list[Any] = [run.network.heat for run in used]
-        each = [heat().detach().cpu().numpy() for heat in heats]
-        self.scales_by_start_ = np.array(each, dtype=np.float64)
-        self.scales_start_, self.scales_ = start, self.scales_by_start_.mean(0)
-        paths = [run.history.scales_at(_QUARTERS, run.best_epoch) for run in used]
+    def _store_scales(self, runs: list[Run], initial_scales: np.ndarray) -> None:
+        """Store learned scales, their path during training, and the kernel's error."""
+        settings = self.settings_
+        averaged_runs = usable_runs(runs)
+        heat_layers: list[Any] = [run.network.heat for run in averaged_runs]
+        self.scales_by_start_ = np.array(
+            [heat().detach().cpu().numpy() for heat in heat_layers], dtype=np.float64
+        )
+        self.scales_start_ = initial_scales
+        self.scales_ = self.scales_by_start_.mean(0)
+        paths = [
+            run.history.scales_at(_PATH_FRACTIONS, run.best_epoch)
+            for run in averaged_runs
+        ]
         self.scale_path_ = np.mean(paths, axis=0)
-        self.scale_path_[0], self.scale_path_[-1] = start, self.scales_
-        highest, wide = float(self.scales_by_start_.max()), torch.float64
-        bound = error_bound(settings.kernel, highest, settings.degree, dtype=wide)
-        n_projected = int(sum(heat.n_projected for heat in heats))
-        self.fit_report_ |= {"error_bound": bound, "n_projected": n_projected}
+        self.scale_path_[0] = initial_scales
+        self.scale_path_[-1] = self.scales_
+        self.fit_report_["error_bound"] = error_bound(
+            settings.kernel,
+            float(self.scales_by_start_.max()),
+            settings.degree,
+            dtype=torch.float64,
+        )
+        n_projected = int(sum(heat.n_projected for heat in heat_layers))
+        self.fit_report_["n_projected"] = n_projected
         if n_projected:
             self.fit_report_["warnings"].append(
                 f"scales came to {settings.max_scale:.3g}, the largest at which the "
@@ -373,20 +400,20 @@ class LSAPClassifier(GraphClassifier):
     options: dict[str, Any] | None = None
 
     def set_params(self, **params: Any) -> "LSAPClassifier":
-        """Set parameters, and by their own names settings that stand in `options`."""
-        rare = {name: params.pop(name) for name in OPTIONS if name in params}
+        """Set parameters, and settings in `options` by their own names."""
+        rare_settings = {name: params.pop(name) for name in OPTIONS if name in params}
         super().set_params(**params)
-        if rare:
-            self.options = {**(self.options or {}), **rare}
+        if rare_settings:
+            self.options = {**(self.options or {}), **rare_settings}
         return self
 
     def resolve(self) -> Settings:
-        """Return every setting of a fit, checked."""
+        """Check the parameters and return every setting of a fit."""
         options = self.options or {}
         for name in options:
             check_choice("option", name, OPTIONS)
-        given = self.get_params(deep=False) | options
-        return settle_kernel(resolve_settings(self.preset, given))
+        values = self.get_params(deep=False) | options
+        return resolve_kernel(resolve_settings(self.preset, values))
 
 
 @dataclass(eq=False, repr=False)
@@ -483,14 +510,14 @@ class NetworkClassifier(GraphClassifier):
     n_threads: int = 1
 
     def resolve(self) -> Settings:
-        """Return every setting of a fit, checked."""
+        """Check the parameters and return every setting of a fit."""
         check_choice("network", self.network, NETWORKS)
         check_at_least("scale", self.scale, 0.0)
-        given = self.get_params(deep=False) | {
+        values = self.get_params(deep=False) | {
             "start": "constant",
             "initial_scale": float(self.scale),
             "readout_units": self.hidden_units,
             "readout_penalty": 0.0,
-            "least_learned": _LEAST_LEARNED,
+            "least_learned": _MIN_LEARNED_SHARE,
         }
-        return resolve_settings("default", given)
+        return resolve_settings("default", values)

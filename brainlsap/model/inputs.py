@@ -1,9 +1,9 @@
-"""From packed scans to what a network takes; everything learned on training scans."""
+"""Turn packed scans into inputs of a network; learn the scaling on training scans."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -24,51 +24,60 @@ from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
 from brainlsap.model.propagation import AT_ONCE, NETWORKS, SPECTRA, DenseGraphs
 from brainlsap.model.settings import Settings
 
-# Standardised features end here; what is beyond would end the range of float32.
-_FARTHEST = 1e6
+# Clip standardised features here: their squares must fit in float32.
+_MAX_Z_SCORE = 1e6
 
 
 class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
-    """A classifier of packed scans."""
+    """Base class of classifiers of packed scans."""
 
-    # with metadata routing searches, pipelines and scores hand people on unasked
+    # With metadata routing, searches, pipelines and scores pass groups to `fit`.
     __metadata_request__fit: ClassVar = {"groups": True}
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the likeliest class where classes weigh as in the fit, (n_scans,).
+        """Return the most probable class of scans under the class weights of the fit.
 
-        With balanced weights that is the rule that balanced accuracy scores. It does
-        not depend on `class_prior`; so where a class is rare, `predict_proba` can give
-        a higher probability to another class.
+        With balanced weights, this rule maximises balanced accuracy. It does not
+        depend on `class_prior`, so for a rare class `predict_proba` can give a higher
+        probability to another class.
         """
-        probability = self.predict_proba(X)  # first, so that an unfitted model says so
+        # Compute this first: it raises NotFittedError if the model is not fitted.
+        probability = self.predict_proba(X)
         return self.classes_[self.choose_classes(probability)]
 
-    def _learn_classes(self, y: np.ndarray, n_scans: int, *how: Any) -> np.ndarray:
+    def _learn_classes(
+        self,
+        y: np.ndarray,
+        n_scans: int,
+        classes: Sequence | None,
+        head: str = "softmax",
+    ) -> np.ndarray:
         """Learn the classes of :func:`order_labels`; return the code of every scan.
 
-        scikit-learn's scores take the columns of probabilities for sorted classes.
+        `classes_` is sorted, because scores of scikit-learn expect the columns of
+        probabilities in this order.
         """
-        self.stages_, codes = order_labels(y, n_scans, *how)
+        self.stages_, codes = order_labels(y, n_scans, classes, head)
         self.classes_ = np.sort(self.stages_)
         return codes
 
     def _learn_inputs(
         self, X: np.ndarray, groups: np.ndarray, preparation: Preparation, scaling: str
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Learn what prepares scans; return their connectomes and features."""
+        """Learn how to prepare scans; return their connectomes and features."""
         connectomes, features = check_packed(X)
         self.n_rois_, self.n_features_ = features.shape[1:]
         self.scaler_ = InputScaler.learn(features, scaling)
         self.measured_ = self.scaler_.measured
-        shared = np.array(connectomes[0]) if all_equal(connectomes) else None
-        self.shared_connectome_ = shared
-        lowest = preparation.threshold
-        largest = np.triu(connectomes, 1).max() if lowest else 0
-        if preparation.connectome == "own" and 0 < largest < lowest:
+        self.shared_connectome_ = None
+        if all_equal(connectomes):
+            self.shared_connectome_ = np.array(connectomes[0])
+        threshold = preparation.threshold
+        max_weight = np.triu(connectomes, 1).max() if threshold else 0
+        if preparation.connectome == "own" and 0 < max_weight < threshold:
             raise ParameterError(
-                f"threshold={lowest:g} leaves no connection; the largest weight is "
-                f"{largest:g}."
+                f"threshold={threshold:g} leaves no connection; the largest weight is "
+                f"{max_weight:g}."
             )
         self.preparation_ = preparation.learn(features, groups)
         return connectomes, features
@@ -198,7 +207,7 @@ class InputScaler:
         """Return scaled features of the same shape, without NaN."""
         if self.mode == "region":
             z_scores = np.nan_to_num((features - self.mean) / self.deviation, nan=0.0)
-            return np.clip(z_scores, -_FARTHEST, _FARTHEST, out=z_scores)
+            return np.clip(z_scores, -_MAX_Z_SCORE, _MAX_Z_SCORE, out=z_scores)
         is_measured = ~np.isnan(features)
         count = np.maximum(is_measured.sum(1, keepdims=True), 1)
         mean = np.where(is_measured, features, 0.0).sum(1, keepdims=True) / count
@@ -257,7 +266,7 @@ def make_batch(
         kind.graphs(preparation.apply(graphs[start : start + AT_ONCE]), scale)
         for start in range(0, len(graphs), AT_ONCE)
     ]
-    matrices = (torch.cat(part) for part in zip(*batches, strict=True))
+    matrices = (torch.cat(blocks) for blocks in zip(*batches, strict=True))
     return DenseGraphs(X, tuple(matrix.to(device, dtype) for matrix in matrices))
 
 

@@ -54,8 +54,9 @@ class LSAPRidgeClassifier(PackedClassifier):
 
     Parameters
     ----------
-    ladder : {"auto", "none", "one", "regions"}
-        Which nested model: the richest that the evidence accepts, or a given one.
+    scales : {"auto", "none", "one", "regions"}
+        How many scales are learned: none (no diffusion), one, or one for each region;
+        "auto" takes the richest of these nested models that the evidence accepts.
     classes : sequence, optional
         All classes in order of stage: the target is then the number of the stage.
         Without it every class is a target, also where labels are numbers: those of
@@ -112,7 +113,7 @@ class LSAPRidgeClassifier(PackedClassifier):
     (['CN', 'AD'], 'none')
     """
 
-    ladder: str = "auto"
+    scales: str = "auto"
     _: KW_ONLY
     classes: Sequence | None = None
     max_scale: float = 10.0
@@ -141,10 +142,10 @@ class LSAPRidgeClassifier(PackedClassifier):
         y: np.ndarray,
         groups: np.ndarray | None = None,
     ) -> "LSAPRidgeClassifier":
-        """Fit this and others that differ in `ladder` only; nested models fit once."""
+        """Fit this and others that differ in `scales` only; nested models fit once."""
         models = (self, *others)
         for model in models:
-            check_choice("ladder", model.ladder, ("auto", *NESTED_MODELS))
+            check_choice("scales", model.scales, ("auto", *NESTED_MODELS))
         check_at_least("n_draws", self.n_draws, 0)
         check_at_least("max_scale", self.max_scale, 0.1)
         codes = self._learn_classes(y, len(X), self.classes)
@@ -164,18 +165,18 @@ class LSAPRidgeClassifier(PackedClassifier):
         weights *= len(n_visits) / weights.sum()
         evidence = Evidence(terms, targets, weights, self.n_features_, B)
         richest = max(
-            NESTED_MODELS.index(_richest_model(model.ladder)) for model in models
+            NESTED_MODELS.index(_richest_model(model.scales)) for model in models
         )
         fits = fit_nested_models(evidence, NESTED_MODELS[richest], self.max_scale)
         learned_inputs, is_sampled = vars(self).copy(), False
         for model in models:
-            model.__dict__.update(learned_inputs | {"ladder": model.ladder})
-            n_models = NESTED_MODELS.index(_richest_model(model.ladder)) + 1
+            model.__dict__.update(learned_inputs | {"scales": model.scales})
+            n_models = NESTED_MODELS.index(_richest_model(model.scales)) + 1
             model.evidence_ = {
                 name: fits[name].log_evidence for name in NESTED_MODELS[:n_models]
             }
-            model.chosen_ = model.ladder
-            if model.ladder == "auto":
+            model.chosen_ = model.scales
+            if model.scales == "auto":
                 model.chosen_ = _choose_model(model.evidence_)
             if model.chosen_ == "regions" and self.n_draws and not is_sampled:
                 rng = np.random.default_rng(self.random_state or 0)
@@ -262,9 +263,9 @@ class LSAPRidgeClassifier(PackedClassifier):
         return self._assume_prior(balanced[:, self.stages_.argsort()])
 
 
-def _richest_model(ladder: str) -> str:
+def _richest_model(scales: str) -> str:
     """Return the richest nested model that a choice of models needs."""
-    return NESTED_MODELS[-1] if ladder == "auto" else ladder
+    return NESTED_MODELS[-1] if scales == "auto" else scales
 
 
 def _choose_model(log_evidence: dict[str, float]) -> str:

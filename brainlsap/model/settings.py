@@ -1,4 +1,4 @@
-"""Every option of a fit, the presets, and the paper's hyperparameters."""
+"""Settings of a fit, the presets, and the hyperparameters of the paper."""
 
 from dataclasses import dataclass, fields, replace
 from numbers import Real
@@ -17,17 +17,17 @@ from brainlsap.graph import (
     largest_scale,
 )
 
-# An initial scale that is no number: those of the ridge.
+# Value of `initial_scale` that takes the scales of the ridge regression.
 EVIDENCE = "evidence"
-# Where scales of networks without a ridge start.
+# Initial scale of networks without a ridge regression.
 _CONSTANT_SCALE = 1.0
 
 
 @dataclass(frozen=True)
 class HeatSettings:
-    """Settings that fits of scans and fits of nodes have in common."""
+    """Settings of fits to scans and fits to the nodes of a graph."""
 
-    # what carries signals along the graph: heat, or the name of another network
+    # "heat" for LSAP, or the name of a baseline network.
     network: str = "heat"
     kernel: str = "chebyshev"
     degree: int | None = None
@@ -42,7 +42,7 @@ class HeatSettings:
 
 @dataclass(frozen=True)
 class Settings(HeatSettings):
-    """Every setting of one fit; see `LSAPClassifier` for what each means."""
+    """Every setting of one fit; `LSAPClassifier` explains them."""
 
     tolerance: float = 1e-4
     scale_mode: Literal["region", "global", "frozen"] = "region"
@@ -65,12 +65,12 @@ class Settings(HeatSettings):
     connectome: str = "own"
     inputs: Literal["constant", "features"] = "features"
     head: Literal["ordinal", "softmax"] = "softmax"
-    # a run whose training accuracy comes no farther from chance than this share of
-    # the way to 1 is started again; 0 asks only that its output varies
+    # Minimum training accuracy, as a fraction of the way from chance to 1; training is
+    # restarted below it. With 0, the output must only vary between scans.
     least_learned: float = 0.0
 
-    def preparing(self) -> Preparation:
-        """Return how connectomes are made ready."""
+    def preparation(self) -> Preparation:
+        """Return the preparation of connectomes."""
         return Preparation(self.threshold, self.weights, self.connectome)
 
 
@@ -96,7 +96,7 @@ PRESETS = {
     ),
 }
 
-# Settings that stand in the `options` of LSAPClassifier.
+# Settings that LSAPClassifier takes in its parameter `options`.
 OPTIONS = (
     *("degree", "tolerance", "scale_step", "scale_clip", "scale_penalty"),
     *("penalty_weight", "hidden_units", "readout_units", "standardize", "dropout"),
@@ -104,19 +104,19 @@ OPTIONS = (
     *("validation_fraction", "batch_size", "inputs"),
 )
 
-# The degrees of the paper's supplement; the error they bring at the start is kept.
+# Degrees from the supplement of the paper. Their kernel error is accepted.
 PAPER_DEGREES = {"chebyshev": 20, "hermite": 30, "laguerre": 20}
 
-# What its own reader checks.
+# Settings validated elsewhere: kernel above, weights and connectome by `Preparation`.
 _CHECKED_ELSEWHERE = ("kernel", "network", "weights", "connectome")
 
-# A start that is wrong by more is refused.
-UNTRUSTED_ERROR = 1e-2
+# Largest kernel error accepted at the initial scale.
+MAX_INITIAL_ERROR = 1e-2
 
 _LARGE = 1e18
-# The smallest and the largest value of numbers that may not be 0, or not be large.
+# Smallest and largest valid value of settings; the others are from 0 to _LARGE.
 LIMITS: dict[str, tuple[float, float]] = {
-    "tolerance": (1e-15, UNTRUSTED_ERROR),
+    "tolerance": (1e-15, MAX_INITIAL_ERROR),
     "temperature": (1e-6, _LARGE),
     "validation_fraction": (0.01, 0.99),
     **dict.fromkeys(("dropout", "input_dropout", "node_dropout"), (0, 0.95)),
@@ -126,7 +126,7 @@ LIMITS: dict[str, tuple[float, float]] = {
 
 
 def check_settings(settings: HeatSettings) -> None:
-    """Raise for the first setting that cannot be used."""
+    """Raise ParameterError for the first invalid setting."""
     check_choice("kernel", settings.kernel, KERNELS)
     for field in fields(settings):
         name, value = field.name, getattr(settings, field.name)
@@ -140,18 +140,21 @@ def check_settings(settings: HeatSettings) -> None:
                 )
 
 
-def resolve_settings(preset: str, given: dict[str, Any]) -> Settings:
-    """Return a preset with the settings that were given (not None) for its own.
+def resolve_settings(preset: str, values: dict[str, Any]) -> Settings:
+    """Return the settings of a preset, replaced by `values` that are not None.
 
-    Raises for the first that cannot be used.
+    Other parameters of the model among `values` are ignored. Raises ParameterError for
+    the first invalid setting.
     """
     check_choice("preset", preset, PRESETS)
-    known = {field.name for field in fields(Settings)}
-    chosen = {k: v for k, v in given.items() if k in known and v is not None}
-    for name, value in chosen.items():
-        chosen[name] = value.item() if isinstance(value, np.generic) else value
-    settings = settle_start(replace(PRESETS[preset], **chosen), chosen)
-    settings.preparing()
+    changes: dict[str, Any] = {}
+    for field in fields(Settings):
+        value = values.get(field.name)
+        if value is not None:
+            is_numpy = isinstance(value, np.generic)
+            changes[field.name] = value.item() if is_numpy else value
+    settings = resolve_start(replace(PRESETS[preset], **changes), changes)
+    settings.preparation()
     check_settings(settings)
     if settings.batch_size == 1:
         raise ParameterError("batch_size must be 0 (all scans) or at least 2, got 1.")
@@ -160,21 +163,22 @@ def resolve_settings(preset: str, given: dict[str, Any]) -> Settings:
     return settings
 
 
-def settle_start(settings: Settings, chosen: dict[str, Any]) -> Settings:
-    """Fill in how networks start where that follows from other settings.
+def resolve_start(settings: Settings, changes: dict[str, Any]) -> Settings:
+    """Return settings with the start of training that follows from other settings.
 
-    Constant inputs start without the ridge, which would see the features that are kept
-    from the network. Raises where `chosen` settings contradict each other.
+    With constant inputs, training starts without the ridge regression, which would show
+    the features to the network. Raises ParameterError if `changes`, the settings that
+    differ from the preset, contradict each other.
     """
     if settings.inputs == "constant":
-        if chosen.get("start") == "ridge":
+        if changes.get("start") == "ridge":
             raise ParameterError(
                 "start='ridge' shows the network a ridge of the features, which "
                 "inputs='constant' keeps from it. Leave start out."
             )
         settings = replace(settings, start="constant")
     if settings.start == "constant" and settings.initial_scale == EVIDENCE:
-        if "initial_scale" in chosen and settings.inputs != "constant":
+        if "initial_scale" in changes and settings.inputs != "constant":
             raise ParameterError(
                 f"initial_scale={EVIDENCE!r} takes the scales of the ridge, which "
                 "start='constant' goes without. Give initial_scale a number, or "
@@ -184,34 +188,43 @@ def settle_start(settings: Settings, chosen: dict[str, Any]) -> Settings:
     return settings
 
 
-def settle_kernel(settings: Settings) -> Settings:
-    """Fill in degree and largest scale, so that each is known and trusted.
+def resolve_kernel(settings: Settings) -> Settings:
+    """Return settings with a degree and a largest scale; the kernel is accurate there.
 
-    Without a degree, the lowest is taken that keeps the tolerance up to `max_scale`.
-    With one, scales may go as far as that degree keeps the tolerance, or its error
-    at the start if that is larger (the paper's Laguerre-20: 2e-4 at scale 2). Raises
-    where the start cannot be trusted, or lies above `max_scale`.
+    If the degree is None, take the lowest that keeps the tolerance up to `max_scale`.
+    If it is given, lower `max_scale` to the largest scale at which this degree keeps
+    the tolerance, or its error at the initial scale if that is larger (2e-4 at scale 2
+    for the paper's Laguerre-20). Raises ParameterError if the error at the initial
+    scale is too large, or the initial scale is above `max_scale`.
     """
-    kernel, degree, largest = settings.kernel, settings.degree, settings.max_scale
-    given = settings.initial_scale != EVIDENCE  # which is kept where it is trusted
-    start = float(settings.initial_scale) if given else 0.0
-    if largest is None:  # the exact kernel is a series of Chebyshev's
-        largest = EXPANSIONS["chebyshev" if kernel == "exact" else kernel].max_scale
-    if largest < start:
+    kernel = settings.kernel
+    degree = settings.degree
+    max_scale = settings.max_scale
+    # Scales from the evidence are limited to `max_scale` when they are set.
+    initial_scale = 0.0
+    if settings.initial_scale != EVIDENCE:
+        initial_scale = float(settings.initial_scale)
+    if max_scale is None:
+        # The exact kernel is a Chebyshev series, too.
+        max_scale = EXPANSIONS["chebyshev" if kernel == "exact" else kernel].max_scale
+    if max_scale < initial_scale:
         raise ParameterError(
-            f"initial_scale {start:g} lies above max_scale {largest:g}; raise that."
+            f"initial_scale {initial_scale:g} lies above max_scale {max_scale:g}; "
+            "raise max_scale."
         )
     if kernel == "exact":
         degree = None
     elif degree is None:
-        degree = choose_degree(kernel, largest, settings.tolerance)
+        degree = choose_degree(kernel, max_scale, settings.tolerance)
     else:
-        at_start = error_bound(kernel, start, degree, dtype=torch.float64)
-        if at_start > UNTRUSTED_ERROR:
+        initial_error = error_bound(kernel, initial_scale, degree, dtype=torch.float64)
+        if initial_error > MAX_INITIAL_ERROR:
             raise ParameterError(
-                f"the {kernel} kernel of degree {degree} can be wrong by {at_start:.2g}"
-                f" at initial_scale {start:g}. Leave degree at None, or start lower."
+                f"the {kernel} kernel of degree {degree} can be wrong by "
+                f"{initial_error:.2g} at initial_scale {initial_scale:g}. Leave degree "
+                "at None, or lower initial_scale."
             )
-        trusted = largest_scale(kernel, degree, max(settings.tolerance, at_start))
-        largest = min(largest, max(trusted, start))
-    return replace(settings, degree=degree, max_scale=largest)
+        tolerance = max(settings.tolerance, initial_error)
+        accurate_scale = largest_scale(kernel, degree, tolerance)
+        max_scale = min(max_scale, max(accurate_scale, initial_scale))
+    return replace(settings, degree=degree, max_scale=max_scale)

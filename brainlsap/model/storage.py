@@ -1,8 +1,8 @@
-"""A fitted model in one file: safetensors with a JSON header; nothing is pickled.
+"""Store a fitted model in one file: safetensors with a JSON header, no pickle.
 
-Arrays are tensors of the file; everything else is JSON in its header, under the key
-`brainlsap`: `about`, and `sha256` of that and of the arrays, so that two region names
-exchanged, or one byte of a weight, are noticed.
+Arrays are tensors of the file. Everything else is JSON in its header, under the key
+`brainlsap`: `about`, and `sha256`, a checksum of `about` and of the arrays that detects
+any change of the file.
 """
 
 import hashlib
@@ -26,18 +26,22 @@ from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import Settings
 from brainlsap.model.training import History
 
-FORMAT_VERSION = 10
+FORMAT_VERSION = 11
 HEADER = "brainlsap"
 
-_KINDS = (LSAPClassifier, LSAPRidgeClassifier, NetworkClassifier)
-_PARTS = (History, InputScaler, Preparation, Settings)
-CLASSIFIERS = {one.__name__: one for one in _KINDS}
-_RECORDS: dict[str, Any] = CLASSIFIERS | {one.__name__: one for one in _PARTS}
+CLASSIFIERS = {
+    classifier.__name__: classifier
+    for classifier in (LSAPClassifier, LSAPRidgeClassifier, NetworkClassifier)
+}
+# Classes whose objects are stored by their attributes.
+_RECORDS: dict[str, Any] = CLASSIFIERS | {
+    record.__name__: record for record in (History, InputScaler, Preparation, Settings)
+}
 
 
 @dataclass(frozen=True)
 class ModelOrigin:
-    """What a model was fitted on, by name.
+    """Description of the training data of a model.
 
     Parameters
     ----------
@@ -48,12 +52,12 @@ class ModelOrigin:
     classes : sequence of str
         All classes, in order of stage.
     label_name, atlas_name : str
-        What is predicted, and the region set.
+        Name of the predicted label, and of the atlas.
     reading : dict
-        How the cohort was read: options of :func:`brainlsap.data.load_cohort` that
-        a cohort to be predicted must be read with too. Expressible as JSON.
+        Options of :func:`brainlsap.data.load_cohort` with which new participants must
+        be read, too, as JSON allows.
     facts : dict
-        Further facts, such as how many people there were. Expressible as JSON.
+        Further properties of the training data, as JSON allows.
     """
 
     region_names: Sequence[str]
@@ -65,22 +69,23 @@ class ModelOrigin:
     facts: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def check(self, model: Any) -> None:
-        """Raise unless regions and features are named, once each."""
-        for name, given, count in (
+        """Raise unless every region and feature has a name of its own."""
+        for parameter, names, n_expected in (
             ("region_names", self.region_names, model.n_rois_),
             ("feature_names", self.feature_names, model.n_features_),
         ):
-            if not len(given) == len(set(given)) == count:
+            n_different = len(set(names))
+            if not len(names) == n_different == n_expected:
                 raise ParameterError(
-                    f"{name} must be {count} different names, as in the fit; got "
-                    f"{len(given)}, {len(set(given))} of them different."
+                    f"{parameter} must be {n_expected} different names, as in the fit; "
+                    f"got {len(names)}, {n_different} of them different."
                 )
 
 
 def save_model(model: Any, path: str | Path, origin: ModelOrigin | None = None) -> Path:
-    """Write a fitted model to one file, whole or not at all.
+    """Write a fitted model to one file, completely or not at all.
 
-    A connectome that all its training scans shared goes with it.
+    The file includes the connectome if all training scans shared one.
 
     Parameters
     ----------
@@ -116,12 +121,12 @@ def save_model(model: Any, path: str | Path, origin: ModelOrigin | None = None) 
     arrays: dict[str, np.ndarray] = {}
 
     def encode(value: Any) -> Any:
-        """Return as JSON what it does not know; arrays of numbers become tensors."""
+        """Convert what JSON cannot store; arrays of numbers become tensors."""
         if isinstance(value, np.generic):
             return value.item()
         if isinstance(value, GraphNetwork):
             weights = value.state_dict()
-            return {name: one.cpu().numpy() for name, one in weights.items()}
+            return {name: tensor.cpu().numpy() for name, tensor in weights.items()}
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
             name = f"array.{len(arrays)}"
             arrays[name] = np.ascontiguousarray(value)
@@ -129,22 +134,23 @@ def save_model(model: Any, path: str | Path, origin: ModelOrigin | None = None) 
         if isinstance(value, np.ndarray):  # of text or objects
             return {"__texts__": value.tolist(), "dtype": value.dtype.str}
         if type(value).__name__ in _RECORDS:
-            # not what it was fitted on, nor what scikit-learn adds
-            kept = {k: v for k, v in vars(value).items() if k[0] != "_"}
-            kept.pop("origin_", None)
-            return {"__record__": type(value).__name__} | kept
+            # Leave out the origin, which has a key of its own, and private attributes,
+            # which scikit-learn adds.
+            attributes = {k: v for k, v in vars(value).items() if k[0] != "_"}
+            attributes.pop("origin_", None)
+            return {"__record__": type(value).__name__} | attributes
         raise ParameterError(
             f"a {type(value).__name__} cannot be stored in a model file: {value!r}"
         )
 
-    about = {
+    description = {
         "format_version": FORMAT_VERSION,
         "version": brainlsap.__version__,
         "origin": vars(origin),
         "model": model,
     }
-    text = json.dumps(about, default=encode)
-    # under one key: several would come in any order
+    text = json.dumps(description, default=encode)
+    # Use one key: the order of several is not fixed.
     header = json.dumps({"about": text, "sha256": _digest(text, arrays)})
     with replace_when_whole(path) as partial:
         partial.write_bytes(save(arrays, metadata={HEADER: header}))
@@ -198,20 +204,24 @@ def load_model(path: str | Path) -> Any:
                 f"{path}: changed after it was written: names, settings or weights do "
                 "not fit their checksum. Get the file again, or fit the model again."
             )
-        about = json.loads(header["about"])
-        theirs, ours = str(about["version"]), brainlsap.__version__
-        # what a number means may change with the second part, before 1.0 too
-        alike = theirs.split(".")[:2] == ours.split(".")[:2]
-        if not alike or about["format_version"] != FORMAT_VERSION:
+        description = json.loads(header["about"])
+        file_version = str(description["version"])
+        file_format = description["format_version"]
+        version = brainlsap.__version__
+        # The meaning of numbers may change with the minor version.
+        is_same_minor = file_version.split(".")[:2] == version.split(".")[:2]
+        if not is_same_minor or file_format != FORMAT_VERSION:
             raise FileFormatError(
-                f"{path}: fitted by brainlsap {theirs}, and this is {ours} (format "
-                f"{about['format_version']}, and {FORMAT_VERSION} is read): predictions"
-                f" may differ. Install brainlsap {theirs}, or fit the model again."
+                f"{path}: fitted by brainlsap {file_version}, and this is {version} "
+                f"(format {file_format}, and {FORMAT_VERSION} is read): predictions "
+                f"may differ. Install brainlsap {file_version}, or fit the model again."
             )
         return _restore(header["about"], arrays)
 
 
 def _restore(text: str, arrays: dict[str, np.ndarray]) -> Any:
+    """Return the model that `save_model` wrote as JSON text and arrays."""
+
     def decode(value: dict[str, Any]) -> Any:
         if "__array__" in value:
             return arrays[value["__array__"]]
@@ -223,27 +233,38 @@ def _restore(text: str, arrays: dict[str, np.ndarray]) -> Any:
         record.__dict__.update(value)
         return record
 
-    about = json.loads(text, object_hook=decode)
-    model = about["model"]
-    model.origin_ = ModelOrigin(**about["origin"])
+    description = json.loads(text, object_hook=decode)
+    model = description["model"]
+    model.origin_ = ModelOrigin(**description["origin"])
     model.origin_.check(model)
     if isinstance(model, LSAPRidgeClassifier):
         return model
     model.device = "cpu"
-    sizes = model.n_rois_, model.n_features_, len(model.classes_)
-    measured = torch.from_numpy(np.array(model.measured_))
-    weights, model.networks_ = model.networks_, []
-    for each in weights:
-        # no weights are drawn (a generator would move); the file's come in their place
+    is_measured = torch.from_numpy(np.array(model.measured_))
+    stored_weights = model.networks_
+    model.networks_ = []
+    for arrays_by_name in stored_weights:
+        # The meta device draws no initial weights, so no random generator advances.
         with torch.device("meta"):
-            network = GraphNetwork(*sizes, model.settings_, measured, 0.0)
-        state = {name: torch.from_numpy(np.array(one)) for name, one in each.items()}
-        network.load_state_dict(state, assign=True)
+            network = GraphNetwork(
+                model.n_rois_,
+                model.n_features_,
+                len(model.classes_),
+                model.settings_,
+                is_measured,
+                0.0,
+            )
+        weights = {
+            name: torch.from_numpy(np.array(array))
+            for name, array in arrays_by_name.items()
+        }
+        network.load_state_dict(weights, assign=True)
         model.networks_.append(network.eval())
     return model
 
 
 def _digest(text: str, arrays: dict[str, np.ndarray]) -> str:
+    """Return the checksum of a stored model."""
     digest = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         head = f"{name} {arrays[name].dtype.str} {arrays[name].shape}"

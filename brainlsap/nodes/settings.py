@@ -24,7 +24,7 @@ from brainlsap.model.settings import (
     PAPER_DEGREES,
     HeatSettings,
     check_settings,
-    settle_kernel,
+    resolve_kernel,
 )
 
 
@@ -121,4 +121,4 @@ def _settle_scales(settings: Any) -> Any:
     start = min(4.0, limit) if start is None else start
     if settings.scale_mode == "frozen" and max_scale is None:
         limit = min(limit, max(start, 1e-3))
-    return settle_kernel(replace(settings, initial_scale=start, max_scale=limit))
+    return resolve_kernel(replace(settings, initial_scale=start, max_scale=limit))

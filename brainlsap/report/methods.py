@@ -185,7 +185,7 @@ def chosen_text(evaluation: Evaluation) -> str:
         chosen = (
             pd.Series(reported_values(fits, "chosen")).map(MODEL_PHRASES).value_counts()
         )
-        if json.loads(fits["settings"].iloc[0]).get("ladder") == "auto":
+        if json.loads(fits["settings"].iloc[0]).get("scales") == "auto":
             folds = [f"{one} in {count(n, 'fold')}" for one, n in chosen.items()]
             told.append(f"{name} chose {with_and(folds)}.")
     return " ".join(told)
@@ -303,8 +303,8 @@ def _ridges(evaluation: Evaluation) -> tuple[dict[str, str], bool, Settings]:
     names, settings, ordered = dict[str, str](), dict[str, Any](), False
     for name, fits in evaluation.fits.groupby("model", sort=False):
         own = _model_settings(fits)
-        if "ladder" in own:
-            names[own.pop("ladder")] = str(name)
+        if "scales" in own:
+            names[own.pop("scales")] = str(name)
             ordered = any(reported_values(fits, "ordered"))
             settings |= own
     settings.pop("classes", None)

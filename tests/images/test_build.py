@@ -75,7 +75,7 @@ def contents(folder):
 def test_what_is_built_is_loaded_by_name(study):
     built = build_study(study, **arguments(study))
     assert built.folder == study / "derivatives/brainlsap"
-    assert (len(built.new_files), built.current_files, built.faults) == (
+    assert (len(built.new_files), built.existing_files, built.faults) == (
         2 * N_SCANS,
         (),
         (),
@@ -99,7 +99,7 @@ def test_a_second_run_keeps_what_is_the_same(study):
     (first.folder / "sub-01" / ".partial-abcd").mkdir()
     (first.folder / "sub-01" / ".partial-abcd" / "half.csv").write_text("half")
     again = build_study(study, **arguments(study))
-    assert (again.new_files, len(again.current_files)) == ((), 2 * N_SCANS)
+    assert (again.new_files, len(again.existing_files)) == ((), 2 * N_SCANS)
     assert contents(first.folder) == before
     # nor does the number of processes matter
     two = build_study(study, **arguments(study), out=study.parent / "two", n_jobs=2)
@@ -178,7 +178,7 @@ def test_one_line_for_each_scan_that_fails(study, capsys):
         strict=True,
     ):
         assert part in line
-    assert "(5 made, 0 kept)" in printed.out
+    assert "(5 new files, 0 existing)" in printed.out
     names = [p.name for p in (study / "derivatives").rglob("*") if p.is_file()]
     assert not any("partial" in n or "sub-02_ses-M12_atlas" in n for n in names)
     assert main(command(study, "--tractogram", "*_tractography.tck")) == 2
@@ -251,7 +251,7 @@ def test_parcellations_of_freesurfer_subjects(
     nibabel.save(image, folder / "mri/aparc+aseg.mgz")
     given = ["--subjects-dir", str(folder.parent), "--atlas", "desikan82"]
     assert main(["build", str(study), *given]) == 0
-    assert "(2 made, 0 kept)" in capsys.readouterr().out
+    assert "(2 new files, 0 existing)" in capsys.readouterr().out
     cohort = load_cohort(study, "desikan82", "fdg", "dx")
     assert cohort.features.shape == (1, 82, 1)
     assert cohort.connectomes.sum() > 0

@@ -10,7 +10,7 @@ from brainlsap.arrays import pack
 from brainlsap.graph import decompose, exact_heat_kernel, normalized_laplacian
 from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
 from brainlsap.model.network import GraphNetwork
-from brainlsap.model.settings import Settings, settle_kernel
+from brainlsap.model.settings import Settings, resolve_kernel
 
 PLANTED, UNMEASURED = 3, 5
 
@@ -65,7 +65,7 @@ def settle(**given):
         "n_epochs": 12,
         "patience": 6,
     }
-    return settle_kernel(Settings(**(small | given)))
+    return resolve_kernel(Settings(**(small | given)))
 
 
 def draw_network(settings, n_rois=6, n_channels=2, n_classes=3, seed=0):

@@ -16,7 +16,7 @@ from tests.model.conftest import settle
 
 def batch_of(W, scaled, settings, dtype=torch.float64):
     where = torch.device("cpu"), dtype
-    return make_batch(W, scaled, settings, settings.preparing(), *where)
+    return make_batch(W, scaled, settings, settings.preparation(), *where)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

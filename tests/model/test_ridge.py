@@ -206,11 +206,13 @@ def test_classes_without_order_are_targets_of_their_own(rng):
     assert model.decision_scores(X).shape == (180, 3)
     assert not model.fit_report_["ordered"]
     assert list(model.classes_) == ["AD", "CN", "MCI"]
-    # the same again, also where all rungs of a ladder are fitted at once
-    rungs = [LSAPRidgeClassifier(n, n_draws=6, random_state=3) for n in NESTED_MODELS]
-    LSAPRidgeClassifier(n_draws=6, random_state=3).fit_with(rungs, X, y, people)
+    # the same again, also if all nested models are fitted at once
+    nested_models = [
+        LSAPRidgeClassifier(n, n_draws=6, random_state=3) for n in NESTED_MODELS
+    ]
+    LSAPRidgeClassifier(n_draws=6, random_state=3).fit_with(nested_models, X, y, people)
     alone = LSAPRidgeClassifier("one", n_draws=6, random_state=3).fit(X, y, people)
-    for one, again in ((model, rungs[2]), (alone, rungs[1])):
+    for one, again in ((model, nested_models[2]), (alone, nested_models[1])):
         assert (one.predict_proba(X) == again.predict_proba(X)).all()
         assert one.fit_report_ == again.fit_report_
 
@@ -221,7 +223,7 @@ def test_a_region_without_values_has_no_say(rng):
     model = LSAPRidgeClassifier("one", classes=["CN", "MCI", "AD"])
     assert not model.fit(X, y, groups=people).measured_[5]
     assert np.isfinite(model.predict_proba(X)).all()
-    with pytest.raises(ParameterError, match="ladder must be"):
+    with pytest.raises(ParameterError, match="scales must be"):
         LSAPRidgeClassifier("two").fit(X, y, groups=people)
 
 

@@ -25,7 +25,7 @@ class Task:
         scaler = InputScaler.learn(scans.features, settings.standardize)
         self.measured = torch.from_numpy(scaler.measured)
         self.scaled = scaler.apply(scans.features)
-        how = settings, settings.preparing(), torch.device("cpu")
+        how = settings, settings.preparation(), torch.device("cpu")
         whole = make_batch(scans.connectomes, self.scaled, *how)
         codes = torch.from_numpy(np.unique(scans.y, return_inverse=True)[1])
         self.n_classes = int(codes.max()) + 1
@@ -198,7 +198,7 @@ def test_few_people_are_not_divided():
 
 def starts_of(scans, settings):
     task = Task(scans, settings)
-    how = settings, settings.preparing(), torch.device("cpu")
+    how = settings, settings.preparation(), torch.device("cpu")
     batch = make_batch(scans.connectomes, task.scaled, *how)
     codes = np.unique(scans.y, return_inverse=True)[1]
     splits = inner_splits(codes, scans.people, settings, 5)

@@ -243,7 +243,7 @@ def test_the_headline_of_two_ridges_has_one_step_and_its_own_p(small_cohort):
 def test_ridges_are_told_with_their_settings_and_what_they_chose(evaluation):
     fits = evaluation.fits.copy()
     mine = fits["model"] == "majority"
-    fits.loc[mine, "settings"] = json.dumps({"ladder": "auto", "max_scale": 7.0})
+    fits.loc[mine, "settings"] = json.dumps({"scales": "auto", "max_scale": 7.0})
     told = [{"chosen": one, "ordered": True} for one in ("one", "none", "one")]
     fits.loc[mine, "report"] = [json.dumps(one) for one in told]
     text = text_of(evaluation, fits=fits)
@@ -283,7 +283,7 @@ def test_a_training_cut_short_hardly_begun_or_without_validation_is_told(
 def test_scales_of_draws_are_told_as_posterior_means(evaluation):
     def ridge_text(n_draws):
         fits = evaluation.fits.copy()
-        settings = {"ladder": "regions", "n_draws": n_draws, "class_prior": "training"}
+        settings = {"scales": "regions", "n_draws": n_draws, "class_prior": "training"}
         fits["settings"] = json.dumps(settings)
         fits["report"] = "{}"
         return text_of(evaluation, fits=fits)
