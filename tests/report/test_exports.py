@@ -73,7 +73,7 @@ def test_regions_that_images_leave_out_are_named_and_can_be_had(exported, tmp_pa
     number = ATLAS.regions["freesurfer_id"][ATLAS.find("Left-Amygdala")]
     labels[labels == number] = 0
     nibabel.Nifti1Image(labels, image.affine).to_filename(tmp_path / "labels.nii.gz")
-    (note,) = export_maps(draw_values(), tmp_path / "maps", ATLAS, **how).notes
+    (note,) = export_maps(draw_values(), tmp_path / "incomplete", ATLAS, **how).notes
     assert "leave out 1 of 81 regions" in note
     assert "Left-Amygdala" in note
     # where all values are drawn there is nothing to say
@@ -124,7 +124,7 @@ def test_numbers_of_an_image_are_not_taken_for_the_order_of_names(tmp_path):
     path = tmp_path / "image.nii.gz"
     nibabel.Nifti1Image(data, np.eye(4)).to_filename(path)
     own, values = Atlas.from_names(names), pd.Series([1.0, 2.0, 3.0], names)
-    with pytest.raises(ParameterError, match="which number is whose is not said"):
+    with pytest.raises(ParameterError, match="the region of each label is unknown"):
         export_maps(values, tmp_path / "maps", own, parcellation=path)
     rows = "index\tname\n1\tStem\n2\tInsula_L\n3\tInsula_R\n"
     (tmp_path / "image.tsv").write_text(rows)
