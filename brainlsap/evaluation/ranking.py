@@ -159,7 +159,7 @@ def ranking_auc(ranking: pd.DataFrame) -> float:
 
 
 def ranking_verdict(ranking: pd.DataFrame) -> str:
-    """Return in words what the null model allows to be said of a ranking.
+    """Return which conclusions the permutation test allows on a ranking.
 
     Parameters
     ----------
@@ -172,8 +172,8 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     """
     if "p" not in ranking:
         return (
-            "The ranking was not compared with permuted labels: it shows how the "
-            "models weigh regions, not that the order differs from chance."
+            "The ranking was not compared with permuted labels. It shows how the "
+            "models weigh regions, but not that the order differs from chance."
         )
     n_permutations = int(ranking["n_permutations"].iloc[0])
     smallest_possible_p = 1 / (n_permutations + 1)
@@ -186,18 +186,18 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     if smallest_p >= ALPHA:
         return (
             "No region was shown to stand out from permuted labels (smallest "
-            f"family-wise p = {smallest_p:.2f}, {n_permutations} permutations): the "
-            "order may be due to chance. Do not interpret it; whether classes differ "
+            f"family-wise p = {smallest_p:.2f}, {n_permutations} permutations). The "
+            "order may be due to chance: do not interpret it. Whether classes differ "
             "in a region is another question (Cohen's d)."
         )
     n_significant = (ranking["p"] < ALPHA).sum()
     return (
-        f"In {n_significant} of {ranking['measured'].sum()} regions the labels favour "
-        "a smaller scale than in the other regions, more strongly than permuted "
-        f"labels do (family-wise p < {ALPHA}, {n_permutations} permutations; smallest "
-        f"possible p = {smallest_possible_p:.2g}). The p-value belongs to this test "
-        "and does not support the order of regions. It controls errors if no region "
-        "matters; if some do, others can be significant by mistake."
+        f"In {n_significant} of {ranking['measured'].sum()} regions, the data favour a "
+        "scale below those of the other regions more strongly than permuted labels do "
+        f"(family-wise p < {ALPHA}, {n_permutations} permutations; smallest possible p "
+        f"= {smallest_possible_p:.2g}). The test does not concern the rank order. It "
+        "controls the family-wise error only if no region is informative; if some are, "
+        "others among these may be false positives."
     )
 
 

@@ -1,8 +1,8 @@
-"""Numbers become tables, figures and one page; the only package that draws."""
+"""Tables, figures and the page of a report; the only package that draws."""
 
 from brainlsap import load_lazily
 
-# Imported when a name is first used: matplotlib, plotly and nilearn are heavy.
+# Modules are imported on first use, because matplotlib and plotly load slowly.
 _NAMES = {
     "brain": "plot_regions plot_scales_at_quarters",
     "brain_interactive": "interactive_brain write_interactive",

@@ -1,4 +1,4 @@
-"""Values per region as files that other programs read: GIFTI, NIfTI and one table."""
+"""Export values per region for other programs: GIFTI, NIfTI and a table."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -21,7 +21,7 @@ from brainlsap.text import listed
 
 
 class ExportedFiles(list[Path]):
-    """Files of an export, and what their images leave out.
+    """Files of an export, with notes on the regions that its images leave out.
 
     Attributes
     ----------
@@ -48,180 +48,201 @@ def export_maps(
 ) -> ExportedFiles:
     """Write values by region name for other programs.
 
-    - `regions.tsv`: one row a region with the columns that ggseg (`label`, `hemi`)
-      knows regions by, and one column a map; `n/a` where there is no value.
+    - `regions.tsv`: one row per region with the columns by which ggseg identifies
+      regions (`label`, `hemi`), and one column per map; `n/a` for missing values.
     - `hemi-{L,R}_space-fsaverage5_regions.shape.gii`: GIFTI for Connectome Workbench,
-      FreeView or the ENIGMA toolbox, one array a map; NaN on the medial wall. For an
-      atlas with surface labels.
-    - `desc-<map>_regions.nii.gz`: an image on the parcellation's grid; 0 outside and
-      where there is no value, as viewers expect. With a parcellation, or if the atlas'
-      folder holds `parcellation.nii.gz`.
+      FreeView or the ENIGMA toolbox, one array per map; NaN on the medial wall. Needs
+      an atlas with surface labels.
+    - `desc-<map>_regions.nii.gz`: an image on the grid of the parcellation; 0 outside
+      and for missing values, as viewers expect. Needs a parcellation, or an atlas
+      folder with a `parcellation.nii.gz`.
 
     Parameters
     ----------
     maps : Evaluation; or Series, DataFrame or mapping
-        The relative heat scale of every region, one map a model, as
-        :func:`brainlsap.evaluation.rank_regions` has it; or one map or several by name,
-        as :func:`brainlsap.report.plot_regions` takes them; a Series by its own.
+        From an evaluation, one map per model with the relative heat scale of every
+        region (:func:`brainlsap.evaluation.rank_regions`); else one or several named
+        maps, as for :func:`brainlsap.report.plot_regions`. The name of a Series is
+        that of its map.
     folder : str or Path
-        Made if need be.
+        Made if it does not exist.
     atlas : str, Path or Atlas, optional
-        What :func:`brainlsap.atlas.load_atlas` takes; by default of the evaluation,
-        else "destrieux160".
+        Argument of :func:`brainlsap.atlas.load_atlas`; by default the atlas of the
+        evaluation, else "destrieux160".
     parcellation : str or Path, optional
-        Image of labels, such as `aparc.a2009s+aseg.mgz` in the space that is wanted;
-        of other numbers with a table of `index` and `name` beside it, `<image>.tsv`.
+        Label image in the space of the output, for example `aparc.a2009s+aseg.mgz`. If
+        its labels are not FreeSurfer's, a table `<image>.tsv` beside it gives `index`
+        and `name`.
     overwrite : bool
-        Whether files of these names may be replaced.
+        Whether existing files may be replaced.
 
     Returns
     -------
     list of Path
-        The files, in the order above. Its `notes` name regions with values that the
-        images leave out, such as the subcortex on surfaces, and how to get them.
+        The files, in the order above. Its `notes` name the regions with values that
+        the images leave out (for example the subcortex on surfaces), and how to get
+        them.
 
     Raises
     ------
     RegionNameError
         If a name is unknown, or a region has two values.
     ParameterError
-        If there is no value, two maps would have one name, or a file is there already.
+        If there is no value, two maps would have the same name, or a file exists.
     FileFormatError
         If the parcellation cannot be read.
     """
     if isinstance(maps, Evaluation):
         atlas, maps = atlas or maps.cohort.atlas, relative_scales(maps)
     folder, atlas = Path(folder), load_atlas(atlas or "destrieux160")
-    alone = maps.name if isinstance(maps, pd.Series) and maps.name else "value"
-    values = region_maps(maps, atlas).rename(columns={"": str(alone)})
-    regions = _named_regions(atlas)
+    unnamed_title = "value"
+    if isinstance(maps, pd.Series) and maps.name:
+        unnamed_title = str(maps.name)
+    values = region_maps(maps, atlas).rename(columns={"": unnamed_title})
+    regions = _export_names(atlas)
     if len({*map(_slug, values)}) < values.shape[1] or {*regions} & {*values}:
         raise ParameterError(
             "maps must have names that differ in their letters and digits and are none "
             f"of {', '.join(regions)}; got {', '.join(map(repr, values))}."
         )
-    images = _surfaces(values, atlas) if atlas.has_surfaces else {}
-    on_surface: set[str] = set()
+    images: dict[str, Any] = {}
+    surface_regions: set[str] = set()
     if atlas.has_surfaces:
-        vertices = [atlas.vertex_labels(side) for side in "LR"]
-        on_surface = {atlas.names[i] for i in np.unique(vertices) if i >= 0}
-    in_volume: set[str] = set()
-    own_files = Path(atlas.folder).glob("*") if atlas.folder is not None else ()
+        images = _surface_images(values, atlas)
+        vertex_labels = [atlas.vertex_labels(side) for side in "LR"]
+        surface_regions = {atlas.names[i] for i in np.unique(vertex_labels) if i >= 0}
+    atlas_files = Path(atlas.folder).glob("*") if atlas.folder is not None else ()
     if parcellation is None and atlas.folder is not None:
-        own = Path(atlas.folder, "parcellation.nii.gz")
-        parcellation = own if own.is_file() else None
+        atlas_image = Path(atlas.folder, "parcellation.nii.gz")
+        parcellation = atlas_image if atlas_image.is_file() else None
+    volume_regions: set[str] = set()
     if parcellation is not None:
-        labelled = read_label_image(parcellation, atlas)
-        in_volume = {atlas.names[i] for i in labelled.positions.values()}
-        images |= _volumes(values, atlas, labelled)
+        label_image = read_label_image(parcellation, atlas)
+        volume_regions = {atlas.names[i] for i in label_image.positions.values()}
+        images |= _volume_images(values, atlas, label_image)
     paths = [folder / name for name in ("regions.tsv", *images)]
-    inputs = (parcellation, *own_files)
-    check_outputs(paths, inputs=inputs, overwrite=overwrite)
+    check_outputs(paths, inputs=(parcellation, *atlas_files), overwrite=overwrite)
     write_tsv(regions.join(values, on="name"), paths[0])
     for name, image in images.items():
         with replace_when_whole(folder / name) as partial:
             image.to_filename(partial)
-    with_values = values.index[values.notna().any(axis=1)]
-    notes = _name_left_out(
-        with_values, on_surface, in_volume, parcellation, atlas.has_surfaces
+    valued_regions = values.index[values.notna().any(axis=1)]
+    notes = _explain_omissions(
+        valued_regions,
+        surface_regions,
+        volume_regions,
+        parcellation,
+        atlas.has_surfaces,
     )
     return ExportedFiles(paths, notes)
 
 
 def relative_scales(evaluation: Evaluation) -> pd.DataFrame:
-    """Return the relative heat scale of every region, a column a model."""
-    names = models_with_scales(evaluation)
-    found = {k: rank_regions(evaluation, k).set_index("region") for k in names}
-    return pd.DataFrame({k: one["relative_scale"] for k, one in found.items()})
+    """Return the relative heat scale of every region, one column per model."""
+    columns = {}
+    for name in models_with_scales(evaluation):
+        ranking = rank_regions(evaluation, name).set_index("region")
+        columns[name] = ranking["relative_scale"]
+    return pd.DataFrame(columns)
 
 
-def _named_regions(atlas: Atlas) -> pd.DataFrame:
-    """Return the regions by the names that other programs know."""
+def _export_names(atlas: Atlas) -> pd.DataFrame:
+    """Return regions with the names by which other programs identify them."""
     regions, side = atlas.regions, atlas.regions["hemisphere"]
-    cortical = regions["structure"] != "subcortex"
-    annotated = regions["annot_name"].where(cortical, "").fillna("")
-    # ggseg has kept the name that FreeSurfer gave the thalamus until version 6.
+    is_cortical = regions["structure"] != "subcortex"
+    annot_name = regions["annot_name"].where(is_cortical, "").fillna("")
+    # ggseg uses the name that FreeSurfer gave the thalamus until version 6.
     label = regions["name"].str.replace("Thalamus$", "Thalamus-Proper", regex=True)
-    found = regions.assign(
-        label=label.mask(annotated != "", side.str.lower() + "h_" + annotated),
+    named_regions = regions.assign(
+        label=label.mask(annot_name != "", side.str.lower() + "h_" + annot_name),
         hemi=side.map({"L": "left", "R": "right"}).fillna("midline"),
     )
-    return found[["name", "label", "hemi", "lobe", "freesurfer_id"]]
+    return named_regions[["name", "label", "hemi", "lobe", "freesurfer_id"]]
 
 
-def _surfaces(values: pd.DataFrame, atlas: Atlas) -> dict[str, Any]:
+def _surface_images(values: pd.DataFrame, atlas: Atlas) -> dict[str, Any]:
+    """Return GIFTI images of the maps by file name, one per hemisphere."""
     from nibabel.gifti import GiftiDataArray, GiftiImage, GiftiMetaData
 
     images = {}
     for side, structure in (("L", "CortexLeft"), ("R", "CortexRight")):
-        labels = atlas.vertex_labels(side)  # -1, where there is none, finds the NaN
+        labels = atlas.vertex_labels(side)  # Label -1 (no region) indexes the NaN.
         meta = GiftiMetaData({"AnatomicalStructurePrimary": structure})
         image = GiftiImage(meta=meta)
-        for name, one in values.items():
-            data = np.append(one, np.nan)[labels].astype(np.float32)
-            named: Any = {"meta": GiftiMetaData({"Name": name})}
-            part = GiftiDataArray(data, "NIFTI_INTENT_SHAPE", **named)
-            image.add_gifti_data_array(part)
+        for name, column in values.items():
+            vertex_values = np.append(column, np.nan)[labels].astype(np.float32)
+            array = GiftiDataArray(
+                vertex_values, "NIFTI_INTENT_SHAPE", meta=GiftiMetaData({"Name": name})
+            )
+            image.add_gifti_data_array(array)
         images[f"hemi-{side}_space-fsaverage5_regions.shape.gii"] = image
     return images
 
 
-def _name_left_out(
+def _explain_omissions(
     regions: Collection[str],
-    on_surface: Collection[str],
-    in_volume: Collection[str],
+    surface_regions: Collection[str],
+    volume_regions: Collection[str],
     parcellation: str | Path | None,
     has_surfaces: bool,
 ) -> list[str]:
     """Return which regions with values the images leave out, and how to get them."""
     messages = []
-    table = "regions.tsv has all values"
-    not_drawn = [name for name in regions if name not in {*on_surface, *in_volume}]
+    remedy = "regions.tsv has all values"
+    not_drawn = [
+        name for name in regions if name not in {*surface_regions, *volume_regions}
+    ]
     if not has_surfaces and parcellation is None:
         return [
             "no image was written: the atlas has neither surfaces nor an image. "
-            f"parcellation= (--parcellation IMAGE) writes NIfTI maps; {table}."
+            f"parcellation= (--parcellation IMAGE) writes NIfTI maps; {remedy}."
         ]
     if has_surfaces and parcellation is None and not_drawn:
         messages.append(
             f"the surfaces (.gii) leave out {len(not_drawn)} of {len(regions)} regions "
             f"with values: {listed(not_drawn)}. parcellation= (--parcellation IMAGE) "
-            f"writes NIfTI maps with them; {table}."
+            f"writes NIfTI maps with them; {remedy}."
         )
-    not_in_volume = [name for name in regions if name not in in_volume]
+    not_in_volume = [name for name in regions if name not in volume_regions]
     if parcellation is not None and not_in_volume:
         messages.append(
             f"the NIfTI maps leave out {len(not_in_volume)} of {len(regions)} regions "
             f"with values, which {Path(parcellation).name} does not have: "
-            f"{listed(not_in_volume)}. Give an image with them; {table}."
+            f"{listed(not_in_volume)}. Give an image with them; {remedy}."
         )
     return messages
 
 
-def _volumes(
-    values: pd.DataFrame, atlas: Atlas, labelled: LabelImage
+def _volume_images(
+    values: pd.DataFrame, atlas: Atlas, label_image: LabelImage
 ) -> dict[str, Any]:
+    """Return NIfTI images of the maps by file name, on the grid of the label image."""
     from nibabel import Nifti1Image
 
-    parcellation = labelled.path
-    is_numbered = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
-    if not is_numbered and "in the order of" in labelled.notes[0]:
-        told = "which number is whose is not said; write a table of index and name"
-        raise ParameterError(f"{parcellation}: {told} beside it, of its name with .tsv")
-    voxels, affine, header = read_volume(parcellation)
-    space = int(header["sform_code"]) if "sform_code" in header else 0  # such as MNI's
-    labels = voxels.astype(np.int32)
-    place_of = pd.Series(labelled.positions)
-    place_of = place_of.reindex(range(labels.max() + 1), fill_value=-1)
+    parcellation = label_image.path
+    has_numbers = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
+    if not has_numbers and "in the order of" in label_image.notes[0]:
+        raise ParameterError(
+            f"{parcellation}: the region of each label is unknown. Write a table with "
+            "the columns index and name beside the image, with its name and the "
+            "ending .tsv"
+        )
+    labels, affine, header = read_volume(parcellation)
+    labels = labels.astype(np.int32)
+    sform_code = int(header["sform_code"]) if "sform_code" in header else 0
+    label_positions = pd.Series(label_image.positions)
+    label_positions = label_positions.reindex(range(labels.max() + 1), fill_value=-1)
+    positions = label_positions.to_numpy()[labels]
     images = {}
-    for name, one in values.items():
-        data = np.append(one.fillna(0), 0)[place_of.to_numpy()[labels]]
-        volume = Nifti1Image(data.astype(np.float32), affine)
-        volume.set_sform(affine, space or 2)
-        volume.header.set_xyzt_units("mm")
-        images[f"desc-{_slug(name)}_regions.nii.gz"] = volume
+    for name, column in values.items():
+        voxel_values = np.append(column.fillna(0), 0)[positions]
+        image = Nifti1Image(voxel_values.astype(np.float32), affine)
+        image.set_sform(affine, sform_code or 2)
+        image.header.set_xyzt_units("mm")
+        images[f"desc-{_slug(name)}_regions.nii.gz"] = image
     return images
 
 
 def _slug(name: str) -> str:
+    """Return the letters and digits of a name, for a file name."""
     return re.sub(r"[^0-9A-Za-z]", "", name) or "values"

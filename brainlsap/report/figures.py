@@ -1,4 +1,4 @@
-"""What all figures have in common: sizes in mm, letters, and how they are saved."""
+"""Sizes, text style and saving that all figures share."""
 
 import warnings
 from collections.abc import Iterator
@@ -14,16 +14,22 @@ from matplotlib.figure import Figure
 from brainlsap.exceptions import ParameterError
 
 MM = 1 / 25.4
-"""Inches."""
+"""Inches per mm."""
 
 COLUMN, MIDDLE, PAGE = 85.0, 135.0, 180.0
-"""One, one and a half and two columns of a journal's page, in mm."""
+"""Widths of one, one and a half and two columns of a journal's page, in mm."""
 
-TALLEST, SMALLEST_PANEL = 240.0, 48.0
-"""No figure is taller than a page, and letters of smaller panels overlap; in mm."""
+TALLEST = 240.0
+"""Largest height of a figure in mm: a page."""
 
-LETTERS, LETTER, LINE = 7, 1.35, 3.4
-"""Points; and how many mm a letter is wide, and a line high."""
+SMALLEST_PANEL = 48.0
+"""Smallest side of a panel in mm; in smaller ones, labels overlap."""
+
+FONT_SIZE = 7
+"""Size of the text in points."""
+
+LETTER, LINE = 1.35, 3.4
+"""Mean width of a letter and height of a line of text, in mm."""
 
 INK = "#1a1a1a"
 STYLE: Any = {
@@ -32,9 +38,9 @@ STYLE: Any = {
     **dict.fromkeys(("figure.facecolor", "axes.facecolor"), "white"),
     **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.5),
     **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
-    **dict.fromkeys(("font.size", "xtick.labelsize", "ytick.labelsize"), LETTERS),
-    **dict.fromkeys(("legend.fontsize", "axes.labelsize"), LETTERS),
-    # names as they are, whatever dollars are in them
+    **dict.fromkeys(("font.size", "xtick.labelsize", "ytick.labelsize"), FONT_SIZE),
+    **dict.fromkeys(("legend.fontsize", "axes.labelsize"), FONT_SIZE),
+    # Show dollar signs in names; matplotlib would parse them as mathematics.
     **dict.fromkeys(("axes.spines.top", "axes.spines.right", "text.parse_math"), False),
     **dict.fromkeys(("lines.linewidth", "lines.markeredgewidth"), 0.8),
     "errorbar.capsize": 2,
@@ -42,7 +48,7 @@ STYLE: Any = {
     "legend.frameon": False,
 }
 _SAVED: Any = {
-    "pdf.fonttype": 42,  # TrueType: letters can be edited
+    "pdf.fonttype": 42,  # TrueType: the text can be edited.
     "svg.fonttype": "none",
     "svg.hashsalt": "brainlsap",
     "savefig.dpi": 300,
@@ -53,71 +59,72 @@ class PaperFigure(Figure):
     """A figure that is saved at 300 dpi, with its text as text in PDF and SVG."""
 
     note = ""
-    """What a caption should say, such as what was not drawn."""
+    """A remark for the caption, for example on what was not drawn."""
 
     def savefig(self, *arguments: Any, **options: Any) -> None:
-        """Save as any figure is."""
+        """Save the figure; arguments are those of matplotlib."""
         with plt.rc_context(_SAVED):
             super().savefig(*arguments, **options)
 
     def _ipython_display_(self) -> None:
-        """Appear once in a notebook: as the value of a cell, or when the cell ends."""
+        """Close the figure, so that a notebook shows it once, not again at the end."""
         if "inline" in plt.get_backend():
             plt.close(self)
-        raise NotImplementedError  # shown as other figures are
+        raise NotImplementedError  # Let the notebook show it as any figure.
 
 
 def add_lines(axes: Axes, number: float, is_side_by_side: bool = False) -> None:
-    """Make a figure of ours taller by lines of text.
+    """Make a figure with one panel, or one row of panels, taller by lines of text.
 
-    One of several panels only with `beside`, and where these stand side by side.
+    A row of panels needs `is_side_by_side`. Figures of the user keep their size.
     """
     figure = axes.figure
-    lines = {panel.get_position(True).y0 for panel in figure.axes}
-    if (
-        isinstance(figure, PaperFigure)
-        and len(lines if is_side_by_side else figure.axes) == 1
-    ):
+    if not isinstance(figure, PaperFigure):
+        return
+    n_rows = len(figure.axes)
+    if is_side_by_side:
+        n_rows = len({panel.get_position(True).y0 for panel in figure.axes})
+    if n_rows == 1:
         figure.set_figheight(figure.get_figheight() + number * LINE * MM)
 
 
 @contextmanager
 def styled(**parameters: Any) -> Iterator[None]:
-    """Draw in the letters and lines of all figures."""
-    # Loads the backend: a notebook's turns interactive mode on, which inside would be
-    # undone at the end, and no figure shown.
+    """Draw in the style of all figures."""
+    # Load the backend before the context: that of a notebook turns interactive mode on,
+    # which leaving the context would undo, so that no figure would be shown.
     plt.draw_if_interactive()
     with plt.rc_context(STYLE | parameters):
         yield
 
 
 def check_width(width: Any) -> None:
-    """Raise unless a figure may be so wide."""
+    """Raise unless the width of a figure is allowed."""
     if not (isinstance(width, Real) and 60 <= float(width) <= 400):
         raise ParameterError(
-            "width must be a number from 60 to 400, in mm, such as 85 (one column of a "
-            f"journal) or 180 (two); got {width!r}."
+            "width must be a number from 60 to 400, in mm, for example 85 (one column "
+            f"of a journal) or 180 (two); got {width!r}."
         )
 
 
 def new_figure(width: float, height: float, **options: Any) -> Any:
-    """Return a figure of pyplot; width and height in mm."""
+    """Return a new pyplot figure; width and height in mm."""
     size = (width * MM, height * MM)
     return plt.figure(figsize=size, dpi=150, FigureClass=PaperFigure, **options)
 
 
 @styled()
 def own_axes(axes: Any, width: float, height: float = 0, number: int = 1) -> Any:
-    """Return so many axes in an array, those that are given or of a new figure.
+    """Return an array of axes: those given, or those of a new figure.
 
-    Width and height are in mm; without a height axes are about square. Several stand
-    side by side, in a narrow figure one below the other, and have letters.
+    Width and height are in mm; without a height, axes are about square. Several new
+    axes have letters and stand side by side, or stacked in a narrow figure.
     """
     if axes is None:
         check_width(width)
         lines = number if width < 50 * number else 1
         height = height or min(width / 1.2, TALLEST)
-        # "constrained" cuts labels beside axes of equal aspect off at the first drawing
+        # "constrained" cuts off labels beside axes of equal aspect when first drawn.
         figure = new_figure(width, lines * height, layout="compressed")
         panels = figure.subplots(lines, number // lines, squeeze=False).ravel()
         for panel, letter in zip(panels, "abc" if number > 1 else "", strict=False):
@@ -132,17 +139,19 @@ def own_axes(axes: Any, width: float, height: float = 0, number: int = 1) -> Any
     if (smallest_side := min(cell_size(panels_given[0]))) < SMALLEST_PANEL:
         problem = f"a panel of {smallest_side:.0f} mm may be too small for its letters"
         warnings.warn(f"{problem}; give it about 60 mm.", UserWarning, stacklevel=4)
-    for panel in panels_given:  # made before, perhaps in other letters
-        panel.tick_params(labelsize=LETTERS)
-        plt.setp([panel.xaxis.label, panel.yaxis.label], size=LETTERS, parse_math=False)
+    for panel in panels_given:  # They may have been made in another style.
+        panel.tick_params(labelsize=FONT_SIZE)
+        plt.setp(
+            [panel.xaxis.label, panel.yaxis.label], size=FONT_SIZE, parse_math=False
+        )
         panel.spines[["top", "right"]].set_visible(False)
     return panels_given
 
 
 def cell_size(axes: Any) -> Any:
-    """Return width and height in mm that axes have with their labels.
+    """Return width and height in mm of axes with their labels.
 
-    Of axes in a grid known before they are laid out.
+    The size of axes in a grid is that of their cell, before they are laid out.
     """
     figure, spec = axes.figure, axes.get_subplotspec()
     box, grid = (spec or axes).get_position(figure), figure.subplotpars

@@ -1,4 +1,4 @@
-"""What a report shows: its tables, its figures, and the page made of them."""
+"""Tables and figures of a report, and the page that shows them."""
 
 import base64
 import json
@@ -10,6 +10,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
@@ -17,111 +18,139 @@ from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation.leakage import Check
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
-from brainlsap.report import methods as texts
-from brainlsap.report import plots
-from brainlsap.report import tables as made
+from brainlsap.report import plots, tables
 from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.exports import relative_scales
 from brainlsap.report.figures import MIDDLE, PAGE, own_axes
+from brainlsap.report.methods import TEMPLATES, headline, methods_text, training_text
 from brainlsap.report.privacy import SHAREABLE_NOTES, withhold_paths, withholder
-from brainlsap.report.report import ABOUT
+from brainlsap.report.report import REPORT_SETTINGS
 
-# Of relative scales; maps that vary less look as even as they are.
-LEAST_RANGE = 0.05
-TOLD = (
+MIN_COLOR_RANGE = 0.05
+"""Smallest range of relative scales on a colour bar: even maps shall look even."""
+
+COHORT_FIELDS = (
     *("label_name", "classes", "classes_ordered", "feature_names", "atlas_name"),
     *("n_scans", "n_participants", "data_hash", "provenance"),
 )
-"""What `settings.json` says of the cohort."""
+"""Fields of the cohort in `settings.json`."""
 
 
-def report_tables(evaluation: Evaluation) -> dict[str, Any]:
+def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     """Return every table of a report that has rows, by name, as text for a paper.
 
-    Scans go by their codes.
+    Scans are given by their codes.
     """
-    codes, clean = _withheld(evaluation)
-    cohort, models = evaluation.cohort, list(evaluation.predictions["model"].unique())
-    atlas = cohort.atlas
-    scores = made.score_table(evaluation).drop(columns="remark", errors="ignore")
-    compared = made.comparison_table(evaluation).iloc[:, :3]
-    scores = scores.merge(compared, how="left", on="model")
+    codes, withhold = _codes_and_withholder(evaluation)
+    cohort = evaluation.cohort
+    models = list(evaluation.predictions["model"].unique())
+    scores = tables.score_table(evaluation).drop(columns="remark", errors="ignore")
+    comparisons = tables.comparison_table(evaluation).iloc[:, :3]
+    scores = scores.merge(comparisons, how="left", on="model")
     scores = scores.astype(object).fillna("")
-    tables = {
+    page_tables = {
         "scores": scores.loc[:, (scores != "").any()],
-        "ladder": made.nested_model_text(evaluation),
-        "intervals": made.interval_table(evaluation),
-        "classes": made.class_rate_table(evaluation, models[0]) if models else None,
-        "demographics": made.demographics_table(cohort.table, cohort.classes),
-        "audit": made.audit_table(evaluation, codes).map(clean),
-        "fits": made.fit_table(evaluation),
+        "ladder": tables.nested_model_text(evaluation),
+        "intervals": tables.interval_table(evaluation),
+    }
+    if models:
+        page_tables["classes"] = tables.class_rate_table(evaluation, models[0])
+    page_tables |= {
+        "demographics": tables.demographics_table(cohort.table, cohort.classes),
+        "audit": tables.audit_table(evaluation, codes).map(withhold),
+        "fits": tables.fit_table(evaluation),
     }
     if "quality" in cohort.table:
-        tables["quality"] = made.unusual_scans_table(evaluation, codes).map(clean)
-    if (ranking := evaluation.ranking) is not None:
-        tables["regions"] = made.region_table(ranking, atlas)
-        tables["directions"] = made.direction_table(evaluation, ranking, atlas)
-        tables["agreement"] = made.agreement_text(evaluation)
-        tables["confounds"] = made.confound_text(ranking)
-        if len(models_with_scales(evaluation)) > 1:
-            common = made.common_region_table(evaluation, atlas)
-            tables["common_regions"] = common if len(common) > 1 else None
-    return {k: one for k, one in tables.items() if one is not None and len(one)}
+        unusual_scans = tables.unusual_scans_table(evaluation, codes)
+        page_tables["quality"] = unusual_scans.map(withhold)
+    if evaluation.ranking is not None:
+        page_tables |= _region_tables(evaluation, evaluation.ranking)
+    return {name: frame for name, frame in page_tables.items() if len(frame)}
+
+
+def _region_tables(
+    evaluation: Evaluation, ranking: pd.DataFrame
+) -> dict[str, pd.DataFrame]:
+    """Return the tables that concern regions, by name."""
+    atlas = evaluation.cohort.atlas
+    region_tables = {
+        "regions": tables.region_table(ranking, atlas),
+        "directions": tables.direction_table(evaluation, ranking, atlas),
+        "agreement": tables.agreement_text(evaluation),
+        "confounds": tables.confound_text(ranking),
+    }
+    if len(models_with_scales(evaluation)) > 1:
+        common_regions = tables.common_region_table(evaluation, atlas)
+        if len(common_regions) > 1:  # The last row has the distances.
+            region_tables["common_regions"] = common_regions
+    return region_tables
 
 
 def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
     """Draw every figure of a report, by name."""
     figures: dict[str, Any] = {"scores": plots.plot_scores(evaluation).figure}
     if not evaluation.predictions.empty:
-        figures["classes"] = _class_panels(evaluation)
+        figures["classes"] = _plot_class_panels(evaluation)
     if evaluation.ranking is not None:
-        figures["regions"] = _region_panels(evaluation)
-        # a penalised model's scales hardly differ beside those of another
-        how: Any = {"colorbar_label": "relative heat scale", "shared_scale": False}
-        scales = relative_scales(evaluation)
-        varied = scales.loc[:, scales.round(6).nunique() > 1]
-        shown = scales if varied.empty else varied  # one scale alone is no map
-        # colours of maps that hardly vary are not stretched
-        spare = (LEAST_RANGE - shown.max() + shown.min()).clip(lower=0) / 2
-        how |= {"vmin": [*(shown.min() - spare)], "vmax": [*(shown.max() + spare)]}
-        figures["brain"] = plot_regions(shown, atlas, **how)
+        figures["regions"] = _plot_region_panels(evaluation)
+        figures["brain"] = _plot_brain(evaluation, atlas)
         if (evaluation.scales["share"] < 1).any():
-            with suppress(ParameterError):  # of models, the first may have kept none
+            with suppress(ParameterError):  # The first model may not have been trained.
                 figures["training"] = plots.plot_training(evaluation)[0].figure
-            first = evaluation.scales.query("share < 1")["model"].iloc[0]
-            # of scales that stay where they began, all quarters look alike
-            if rank_regions(evaluation, first)["moved"].mean() >= 0.5:
+            trained_model = evaluation.scales.query("share < 1")["model"].iloc[0]
+            # If training changed few scales, the maps of all quarters look alike.
+            if rank_regions(evaluation, trained_model)["moved"].mean() >= 0.5:
                 figures["quarters"] = plot_scales_at_quarters(evaluation, atlas=atlas)
     return figures
 
 
-def _class_panels(evaluation: Evaluation) -> Any:
+def _plot_brain(evaluation: Evaluation, atlas: Any) -> Any:
+    """Draw the relative scales of every model that distinguishes regions."""
+    maps = relative_scales(evaluation)
+    is_varied = maps.round(6).nunique() > 1
+    if is_varied.any():
+        maps = maps.loc[:, is_varied]
+    # Widen the colour range of maps that hardly vary, so that they look even.
+    margin = (MIN_COLOR_RANGE - maps.max() + maps.min()).clip(lower=0) / 2
+    # Each map has colours of its own: scales of a penalised model vary much less.
+    return plot_regions(
+        maps,
+        atlas,
+        colorbar_label="relative heat scale",
+        shared_scale=False,
+        vmin=[*(maps.min() - margin)],
+        vmax=[*(maps.max() + margin)],
+    )
+
+
+def _plot_class_panels(evaluation: Evaluation) -> Any:
     """Draw confusion matrix, ROC and calibration of the first model side by side."""
     model = evaluation.predictions["model"].iloc[0]
-    draw = (plots.plot_confusion, plots.plot_roc, plots.plot_calibration)
-    # long names have no room side by side
-    is_long = max(map(len, evaluation.cohort.classes)) > 10
-    panels = own_axes(None, *((MIDDLE, 75) if is_long else (PAGE, 58)), number=3)
-    for one, axes in zip(draw, panels, strict=True):
+    plot_functions = (plots.plot_confusion, plots.plot_roc, plots.plot_calibration)
+    # Panels with long class names are too wide to stand side by side.
+    has_long_names = max(map(len, evaluation.cohort.classes)) > 10
+    width, height = (MIDDLE, 75) if has_long_names else (PAGE, 58)
+    panels = own_axes(None, width, height, number=3)
+    for plot_function, axes in zip(plot_functions, panels, strict=True):
         try:
-            one(evaluation, model, axes=axes)
-        except ParameterError:  # without probabilities, or decision values
+            plot_function(evaluation, model, axes=axes)
+        except ParameterError:  # The model has no probabilities or decision values.
             axes.remove()
     return panels[0].figure
 
 
-def _region_panels(evaluation: Evaluation) -> Any:
+def _plot_region_panels(evaluation: Evaluation) -> Any:
     """Draw scales and directions of the same regions side by side."""
     ranking, atlas = evaluation.ranking, evaluation.cohort.atlas
-    n_rows = len(made.ranked_regions(ranking, plots.N_SHOWN))
-    features = evaluation.cohort.feature_names[:2]  # of more, tables tell the rest
+    n_rows = len(tables.ranked_regions(ranking, plots.N_SHOWN))
+    features = evaluation.cohort.feature_names[:2]  # Further ones are in a table.
     panels = own_axes(None, PAGE, 19 + 9 * n_rows, number=1 + len(features))
     plots.plot_scales(ranking, atlas, axes=panels[0])
     for axes, feature in zip(panels[1:], features, strict=True):
         plots.plot_directions(evaluation, ranking, atlas, feature=feature, axes=axes)
         axes.set_yticklabels([])
-    for axes in panels:  # all have the room that names of rows leave
+    for axes in panels:  # Region names leave little width for tick and axis labels.
         axes.locator_params("x", nbins=5)
         axes.set_xlabel(fill(" ".join(axes.get_xlabel().split()), 96 // len(panels)))
     return panels[0].figure
@@ -130,66 +159,97 @@ def _region_panels(evaluation: Evaluation) -> Any:
 def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     """Write what may be shared: page, tables, figures, predictions and settings."""
     folder.mkdir()
-    codes, clean = _withheld(evaluation)
-    tables = report_tables(evaluation)
-    for name, frame in tables.items():
+    codes, withhold = _codes_and_withholder(evaluation)
+    page_tables = report_tables(evaluation)
+    for name, frame in page_tables.items():
         write_tsv(frame, folder / "tables" / f"{name}.tsv")
     write_tsv(evaluation.scores(), folder / "tables" / "fold_scores.tsv")
     if evaluation.ranking is not None:
         _write_ranking(evaluation, folder / "tables", atlas)
     figures = {
-        name: _saved(figure, folder / "figures" / f"{name}.png")
+        name: _save_figure(figure, folder / "figures" / f"{name}.png")
         for name, figure in report_figures(evaluation, atlas).items()
     }
-    turns = evaluation.ranking is not None and atlas.has_surfaces
-    if turns:
-        how: Any = {"title": "Relative heat scale", "colorbar_label": "relative scale"}
-        maps = relative_scales(evaluation)
-        write_interactive(maps, folder / "brain.html", atlas, **how)
-    methods = [clean(one) for one in texts.methods_text(evaluation)]
+    has_interactive_brain = evaluation.ranking is not None and atlas.has_surfaces
+    if has_interactive_brain:
+        write_interactive(
+            relative_scales(evaluation),
+            folder / "brain.html",
+            atlas,
+            title="Relative heat scale",
+            colorbar_label="relative scale",
+        )
+    methods = [withhold(paragraph) for paragraph in methods_text(evaluation)]
     (folder / "methods.txt").write_text("\n\n".join(methods) + "\n", "utf-8")
-    told = evaluation.fits["warnings"].map(json.loads)
-    told = evaluation.fits[["model"]].assign(text=told).explode("text").dropna()
-    warned = told.assign(text=told["text"].map(clean)).value_counts(sort=False)
-    page = texts.TEMPLATES.get_template("report.html.j2").render(
+    page = TEMPLATES.get_template("report.html.j2").render(
         evaluation=evaluation,
-        interactive=turns,
-        title=clean(evaluation.settings["title"]),
-        headline=[clean(one) for one in texts.headline(evaluation)],
-        unit_findings=[clean(one) for one in _find_unit_findings(evaluation)],
-        features=made.feature_text(evaluation.cohort),
-        training=texts.training_text(evaluation),
-        notes=_shareable_notes(evaluation, clean),
-        tables=tables,
+        has_interactive_brain=has_interactive_brain,
+        title=withhold(evaluation.settings["title"]),
+        headline=[withhold(sentence) for sentence in headline(evaluation)],
+        unit_findings=[withhold(text) for text in _find_unit_findings(evaluation)],
+        features=tables.feature_text(evaluation.cohort),
+        training=training_text(evaluation),
+        notes=_shareable_notes(evaluation, withhold),
+        page_tables=page_tables,
         figures=figures,
         methods=methods,
-        warned=warned.items(),
+        fold_warnings=_count_warnings(evaluation, withhold).items(),
         atlas=atlas,
     )
     (folder / "report.html").write_text(page, "utf-8")
+    _write_predictions(evaluation, folder / "predictions.tsv", codes)
+    _write_settings(evaluation, folder, withhold)
+
+
+def _count_warnings(
+    evaluation: Evaluation, withhold: Callable[[str], str]
+) -> "pd.Series[int]":
+    """Return in how many folds each model gave each warning, by model and text."""
+    texts = evaluation.fits["warnings"].map(json.loads)
+    rows = evaluation.fits[["model"]].assign(text=texts).explode("text").dropna()
+    return rows.assign(text=rows["text"].map(withhold)).value_counts(sort=False)
+
+
+def _write_predictions(
+    evaluation: Evaluation, path: Path, codes: Mapping[str, str]
+) -> None:
+    """Write the out-of-fold predictions, with codes for scans and people."""
     predictions = evaluation.predictions.rename(columns={"participant": "person"})
     predictions["scan"] = predictions["scan"].map(codes)
-    # a person goes by the code of one of the scans
-    first = evaluation.cohort.table.groupby("participant")["code"].min()
-    predictions["person"] = predictions["person"].map(first)
-    place = predictions["model"].map(evaluation.models.index)
-    # in an order that names nobody
-    order = np.lexsort((predictions["scan"], predictions["repeat"], place))
-    write_tsv(predictions.iloc[order], folder / "predictions.tsv")
-    models = evaluation.fits.drop_duplicates("model").set_index("model")["settings"]
-    settings = evaluation.settings
-    cohort_facts = {name: getattr(evaluation.cohort, name) for name in TOLD}
-    own_settings = {k: v for k, v in settings.items() if k not in ABOUT}
-    told = {
+    # The code of a person is the first of those of the person's scans.
+    person_codes = evaluation.cohort.table.groupby("participant")["code"].min()
+    predictions["person"] = predictions["person"].map(person_codes)
+    model_index = predictions["model"].map(evaluation.models.index)
+    # Sort by code: the order of the cohort would reveal who is who.
+    order = np.lexsort((predictions["scan"], predictions["repeat"], model_index))
+    write_tsv(predictions.iloc[order], path)
+
+
+def _write_settings(
+    evaluation: Evaluation, folder: Path, withhold: Callable[[str], str]
+) -> None:
+    """Write settings, versions and the list of files, without names and paths."""
+    settings, cohort = evaluation.settings, evaluation.cohort
+    cohort_facts = {name: getattr(cohort, name) for name in COHORT_FIELDS}
+    cohort_facts["provenance"] = _shareable_provenance(evaluation)
+    model_settings = evaluation.fits.drop_duplicates("model").set_index("model")
+    facts = {
         "title": settings["title"],
-        "cohort": cohort_facts | {"provenance": _shareable_provenance(evaluation)},
-        "settings": withhold_paths(own_settings),
-        "models": models.map(json.loads).to_dict(),
+        "cohort": cohort_facts,
+        "settings": withhold_paths(
+            {k: v for k, v in settings.items() if k not in REPORT_SETTINGS}
+        ),
+        "models": model_settings["settings"].map(json.loads).to_dict(),
     }
-    paths = [one for one in folder.parent.rglob("*") if one.is_file()]
-    files = [one.relative_to(folder.parent).as_posix() for one in paths]
-    record = {"written_by": "brainlsap", **{name: settings[name] for name in ABOUT}}
-    record |= _cleaned(told, clean)
+    results_folder = folder.parent
+    files = [
+        path.relative_to(results_folder).as_posix()
+        for path in results_folder.rglob("*")
+        if path.is_file()
+    ]
+    record: dict[str, Any] = {"written_by": "brainlsap"}
+    record |= {name: settings[name] for name in REPORT_SETTINGS}
+    record |= _withhold_texts(facts, withhold)
     record["files"] = sorted([*files, "report/settings.json"])
     text = json.dumps(record, indent=1, ensure_ascii=False)
     (folder / "settings.json").write_text(text + "\n", "utf-8")
@@ -199,21 +259,21 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Atlas) -> None:
     """Write ranking and features by class of all regions, as numbers."""
     ranking: Any = evaluation.ranking
     ranking = ranking.sort_values("rank", kind="stable")
-    places = atlas.match(list(ranking["region"]))
-    ranking.insert(2, "full_name", np.array(atlas.full_names)[places])
-    ranking[[*"xyz"]] = atlas.coordinates[places]
-    others = relative_scales(evaluation).add_prefix("relative_scale of ")
-    ranking = ranking.join(others, on="region").dropna(axis=1, how="all")
+    atlas_index = atlas.match(list(ranking["region"]))
+    ranking.insert(2, "full_name", np.array(atlas.full_names)[atlas_index])
+    ranking[[*"xyz"]] = atlas.coordinates[atlas_index]
+    model_maps = relative_scales(evaluation).add_prefix("relative_scale of ")
+    ranking = ranking.join(model_maps, on="region").dropna(axis=1, how="all")
     write_tsv(ranking, folder / "ranking.tsv")
-    differences = made.class_differences(evaluation)
+    differences = tables.class_differences(evaluation)
     pairs = zip(differences["feature"], differences["region"], strict=True)
-    what = [made.feature_title(evaluation.cohort, *pair) for pair in pairs]
-    differences.insert(2, "measure", what)
+    measures = [tables.feature_title(evaluation.cohort, *pair) for pair in pairs]
+    differences.insert(2, "measure", measures)
     write_tsv(differences, folder / "class_features.tsv")
 
 
 def _find_unit_findings(evaluation: Evaluation) -> list[str]:
-    """Return what the audit says of units and scales, for the top of the page."""
+    """Return the audit's findings on units and scales, for the top of the page."""
     audit = evaluation.audit
     if audit is None:
         return []
@@ -222,8 +282,8 @@ def _find_unit_findings(evaluation: Evaluation) -> list[str]:
     return [f"Units and scales: {finding}." for finding in findings]
 
 
-def _saved(figure: Any, path: Path) -> dict[str, Any]:
-    """Save a figure as PNG and return what the page shows of it."""
+def _save_figure(figure: Any, path: Path) -> dict[str, Any]:
+    """Save a figure as PNG, and return the image, its width in mm and its note."""
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path)
     plt.close(figure)
@@ -232,29 +292,36 @@ def _saved(figure: Any, path: Path) -> dict[str, Any]:
     return {"png": png, "width": width, "note": figure.note}
 
 
-def _withheld(evaluation: Evaluation) -> tuple[dict[str, str], Callable[[str], str]]:
-    """Return the codes of scans, and what takes other names out of free text."""
+def _codes_and_withholder(
+    evaluation: Evaluation,
+) -> tuple[dict[str, str], Callable[[str], str]]:
+    """Return the codes of scans, and the function that withholds names in free text."""
     scans = evaluation.cohort.table
     return scans.set_index("scan")["code"].to_dict(), withholder(scans)
 
 
-def _shareable_notes(evaluation: Evaluation, clean: Callable[[str], str]) -> list[str]:
-    """Return a cohort's notes; of those that name people, what they say themselves."""
+def _shareable_notes(
+    evaluation: Evaluation, withhold: Callable[[str], str]
+) -> list[str]:
+    """Return a cohort's notes; notes that name people in their shareable version."""
     cohort = evaluation.cohort
     shareable = cohort.provenance.get(SHAREABLE_NOTES) or {}
-    return [shareable.get(note) or clean(note) for note in cohort.notes]
+    return [shareable.get(note) or withhold(note) for note in cohort.notes]
 
 
 def _shareable_provenance(evaluation: Evaluation) -> dict[str, Any]:
-    """Return where a cohort comes from, without paths and notes."""
-    known = evaluation.cohort.provenance
-    return withhold_paths({k: v for k, v in known.items() if k != SHAREABLE_NOTES})
+    """Return the provenance of a cohort, without paths and notes."""
+    provenance = evaluation.cohort.provenance
+    return withhold_paths({k: v for k, v in provenance.items() if k != SHAREABLE_NOTES})
 
 
-def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:
-    """Take names out of every text of a record."""
+def _withhold_texts(value: Any, withhold: Callable[[str], str]) -> Any:
+    """Withhold names in every text of a record, keys included."""
     if isinstance(value, Mapping):
-        return {clean(str(key)): _cleaned(one, clean) for key, one in value.items()}
+        return {
+            withhold(str(key)): _withhold_texts(item, withhold)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [_cleaned(one, clean) for one in value]
-    return clean(value) if isinstance(value, str) else value
+        return [_withhold_texts(item, withhold) for item in value]
+    return withhold(value) if isinstance(value, str) else value

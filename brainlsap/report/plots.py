@@ -1,4 +1,4 @@
-"""Scores, confusion, calibration and rankings become figures; through pyplot."""
+"""Figures of scores, confusion, calibration, rankings and training, by pyplot."""
 
 import textwrap
 from collections.abc import Sequence
@@ -20,13 +20,24 @@ from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import figures, tables
 from brainlsap.report.figures import COLUMN, LETTER, MIDDLE, PAGE, own_axes, styled
 
-# Okabe and Ito's colours, which people of any colour vision tell apart.
+# Colours of Okabe and Ito, which readers of any colour vision can distinguish.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8a8a8a"
 COLORS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+
 DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3))}
-N_SHOWN, N_BINS = 10, 8
+"""Style of reference lines."""
+
+N_SHOWN = 10
+"""Number of regions in a figure."""
+
+N_BINS = 8
+"""Number of points in a calibration plot."""
+
 QUARTERS = {0.0: "start", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "end"}
+"""Labels for shares of the training."""
+
 BARS: dict[str, Any] = {"fmt": "o", "markersize": 4, "zorder": 3}
+"""Style of points with error bars."""
 
 
 @styled()
@@ -46,24 +57,25 @@ def plot_scores(
     score : str
         One of :func:`brainlsap.evaluation.fold_scores`.
     axes : Axes, optional
-        Where to draw, in letters of 7 points, for which axes with their labels need a
-        width and height of 60 mm or more; by default a new figure. Labels are whole in
-        a figure with `layout="constrained"`, and panels of one row keep their size with
-        a subfigure each: `[one.subplots() for one in figure.subfigures(1, 3)]`.
+        Axes to draw on; by default those of a new figure. Text has 7 points, so axes
+        with their labels need 60 mm or more in width and height. Use a figure with
+        `layout="constrained"` so that no label is cut off, and one subfigure per panel
+        so that the panels of a row keep their size:
+        `[panel.subplots() for panel in figure.subfigures(1, 3)]`.
     width : float
-        Of a new figure, in mm, from 60 to 400, such as 85 (one column of a journal) or
-        180 (two); letters keep their size.
+        Width of a new figure in mm, from 60 to 400: for example 85 (one column of a
+        journal) or 180 (two). The size of the text does not change.
 
     Returns
     -------
     Axes
-        Small dots are folds, the large one is their mean, the bar its s.d. Blue are
-        models, grey baselines and controls; the dashed line is chance.
+        Small dots are folds, the large dot is their mean and the bar their s.d. Models
+        are blue, baselines and controls grey; the dashed line is chance.
 
     Raises
     ------
     ParameterError
-        Where `score` is unknown.
+        If `score` is unknown.
     """
     check_choice("score", score, fold_scores())
     title = tables.shown_scores(evaluation).get(score, SCORES[score].title)
@@ -78,15 +90,14 @@ def plot_scores(
     for position, (name, row) in enumerate(summary.iterrows()):
         values = by_fold.loc[by_fold["model"] == name, score].to_numpy()
         color = BLUE if row["role"] == "model" else GREY
-        # the same fold lies at the same height in every row
+        # Draw each fold at the same height in every row.
         height = position + np.linspace(-0.2, 0.2, len(values))
         axes.plot(values, height, ".", color=color, alpha=0.45, markersize=4)
         x, sd = row["mean"], row["sd"]
         _draw_errorbars(axes, x, position, x - sd, x + sd, color=color)
-        failure_text = f"failed: {row['n_failed']} of {row['n_folds']}"
-        annotation = (
-            failure_text if row["n_failed"] else tables.spread_text(row["mean"])
-        )
+        annotation = tables.spread_text(row["mean"])
+        if row["n_failed"]:
+            annotation = f"failed: {row['n_failed']} of {row['n_folds']}"
         axes.text(
             1.02,
             position,
@@ -110,27 +121,25 @@ def plot_confusion(
     Parameters
     ----------
     evaluation : Evaluation
-        What was evaluated.
+        Models on the same folds.
     model : str, optional
-        Which; by default the first.
+        Name of the model; by default the first.
     axes, width
         As for :func:`plot_scores`.
 
     Returns
     -------
     Axes
-        Rows are true classes and sum to 100%, columns predicted ones; below each
-        share, by which cells are shaded, stands the number of scans.
+        Rows are true classes and sum to 100%, columns are predicted classes. Each cell
+        shows its share, by which it is shaded, and below it the number of scans.
 
     Raises
     ------
     ParameterError
-        Where no such model was evaluated.
+        If no such model was evaluated.
     """
-    (_, predictions), classes = (
-        _predictions(evaluation, model),
-        evaluation.cohort.classes,
-    )
+    _, predictions = _select_predictions(evaluation, model)
+    classes = evaluation.cohort.classes
     counts = confusion_matrix(
         predictions.actual, predictions.predicted, labels=range(len(classes))
     )
@@ -139,8 +148,9 @@ def plot_confusion(
     (axes,) = own_axes(axes, width)
     axes.imshow(row_shares, cmap="Blues", vmin=0, vmax=1)
     for (row, column), count in np.ndenumerate(counts):
-        color = "white" if row_shares[row, column] > 0.69 else None  # of more contrast
-        text = f"{int(100 * row_shares[row, column] + 0.5)}%\n{count}"  # not 12 of 12.5
+        share = row_shares[row, column]
+        color = "white" if share > 0.69 else None  # The one of higher contrast.
+        text = f"{int(100 * share + 0.5)}%\n{count}"  # Round 12.5 up, not to even.
         axes.text(column, row, text, color=color, ha="center", va="center")
     rotated_style: Any = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
     style = rotated_style if max(map(len, classes)) > 7 else {}
@@ -167,28 +177,25 @@ def plot_roc(
     Parameters
     ----------
     evaluation : Evaluation
-        What was evaluated.
+        Models on the same folds.
     model : str, optional
-        Which, of those that give probabilities or decision values; by default the
-        first.
+        Name of a model with probabilities or decision values; by default the first.
     axes, width
         As for :func:`plot_scores`.
 
     Returns
     -------
     Axes
-        One curve a class, of two classes that of the second. The legend has the area
-        under the curve: mean ± s.d. over the folds that hold the class.
+        One curve per class; with two classes only that of the second. The legend gives
+        the area under the curve: mean ± s.d. over the folds that contain the class.
 
     Raises
     ------
     ParameterError
-        Where the model gives neither probabilities nor decision values.
+        If the model gives neither probabilities nor decision values.
     """
-    (model, predictions), classes = (
-        _predictions(evaluation, model),
-        evaluation.cohort.classes,
-    )
+    model, predictions = _select_predictions(evaluation, model)
+    classes = evaluation.cohort.classes
     values = predictions.ranking
     if values is None:
         raise ParameterError(f"{model} has no ROC curve.")
@@ -230,32 +237,32 @@ def plot_calibration(
     axes: Axes | None = None,
     width: float = COLUMN,
 ) -> Axes:
-    """Draw how often predictions are correct against how confident the model was.
+    """Draw the share of correct predictions against the model's confidence.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What was evaluated.
+        Models on the same folds.
     model : str, optional
-        Which, of those that give probabilities; by default the first.
+        Name of a model with probabilities; by default the first.
     axes, width
         As for :func:`plot_scores`.
 
     Returns
     -------
     Axes
-        Points hold equally many test scans, by the probability of the predicted
-        class; those on the dashed line are calibrated, below it the model is
-        overconfident. The label names the class shares that probabilities assume
-        (`class_prior`).
-        Bars are 95% Wilson intervals, which take scans for independent.
+        Each point is the mean of equally many test scans, ordered by the probability
+        of the predicted class. Points on the dashed line are calibrated; below it the
+        model is overconfident. The label names the class shares that probabilities
+        assume (`class_prior`). Bars are 95% Wilson intervals, which treat scans as
+        independent.
 
     Raises
     ------
     ParameterError
-        Where the model gives no probabilities.
+        If the model gives no probabilities.
     """
-    model, predictions = _predictions(evaluation, model)
+    model, predictions = _select_predictions(evaluation, model)
     if predictions.probability is None:
         raise ParameterError(f"{model} gives no probabilities; it has no calibration.")
     confidence = predictions.confidence()
@@ -269,9 +276,8 @@ def plot_calibration(
     for rows in np.array_split(order, min(N_BINS, len(order))):
         share = correct[rows].mean()
         low, high = wilson_interval(correct[rows].sum(), len(rows))
-        _draw_errorbars(
-            axes, confidence[rows].mean(), share, low, high, along="yerr", color=BLUE
-        )
+        mean = confidence[rows].mean()
+        _draw_errorbars(axes, mean, share, low, high, direction="yerr", color=BLUE)
     return axes
 
 
@@ -284,31 +290,31 @@ def plot_scales(
     axes: Axes | None = None,
     width: float = MIDDLE,
 ) -> Axes:
-    """Draw the regions of smallest relative scale, with their intervals.
+    """Draw the regions of smallest relative scale, with their range over folds.
 
     Parameters
     ----------
     ranking : DataFrame
-        As from :func:`brainlsap.evaluation.rank_regions`.
+        Result of :func:`brainlsap.evaluation.rank_regions`.
     atlas : str, Path, Atlas or sequence of str, optional
-        For full names; else the names of the ranking.
+        Source of full region names; by default the names of the ranking.
     n_regions : int
-        How many regions.
+        Number of regions.
     axes, width
         As for :func:`plot_scores`.
 
     Returns
     -------
     Axes
-        Smallest on top; bars are the range over folds and starts, or
-        the middle 95% of 20 or more. Diamonds are
-        planted regions of a simulation, hollow marks scales that were not learned: they
-        kept within 5% of their start in most folds.
+        The smallest scale is on top. Bars are the range over folds and random
+        initialisations, or the middle 95% of 20 or more. Diamonds are planted regions
+        of a simulation. Hollow marks are scales that were not learned: in most folds
+        they stayed within 5% of their initial value.
 
     Raises
     ------
     ParameterError
-        Where no region has a rank.
+        If no region has a rank.
     """
     top = tables.ranked_regions(ranking, n_regions).reset_index(drop=True)
     label = "relative heat scale (bars: range over folds)"
@@ -317,12 +323,19 @@ def plot_scales(
     axes.axvline(1, **DASHES, label="median region")
     for position, row in top.iterrows():
         is_planted, is_learned = bool(row.get("planted")), not row["moved"] < 0.5
-        color, label_word = (ORANGE, "planted") if is_planted else (BLUE, "region")
-        style: Any = {"fmt": "D" if is_planted else "o", "color": color}
-        style["markerfacecolor"] = color if is_learned else "white"
-        style["label"] = label_word + ("" if is_learned else ", not learned")
-        bounds = row["relative_low"], row["relative_high"]
-        _draw_errorbars(axes, row["relative_scale"], position, *bounds, **style)
+        color = ORANGE if is_planted else BLUE
+        kind = "planted" if is_planted else "region"
+        _draw_errorbars(
+            axes,
+            row["relative_scale"],
+            position,
+            row["relative_low"],
+            row["relative_high"],
+            fmt="D" if is_planted else "o",
+            color=color,
+            markerfacecolor=color if is_learned else "white",
+            label=kind if is_learned else f"{kind}, not learned",
+        )
     axes.set_xlim(left=max(0, axes.get_xlim()[0]))
     _legend(axes)
     return axes
@@ -339,25 +352,24 @@ def plot_directions(
     axes: Axes | None = None,
     width: float = MIDDLE,
 ) -> Axes:
-    """Draw whether a feature of the first regions rises or falls from class to class.
+    """Draw how a feature of the first regions differs between classes.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What was evaluated.
+        Models on the same folds.
     ranking, atlas, n_regions
-        As of :func:`plot_scales`, whose rows these are.
+        As for :func:`plot_scales`, which draws the same rows.
     feature : str, optional
-        Which; by default the first.
+        Name of the feature; by default the first.
     axes, width
         As for :func:`plot_scores`.
 
     Returns
     -------
     Axes
-        For every class but the first, its difference from the first in pooled standard
-        deviations with 95% intervals over people
-        (:func:`brainlsap.report.class_differences`).
+        Differences of every other class from the first in pooled standard deviations,
+        with 95% intervals over people (:func:`brainlsap.report.class_differences`).
     """
     top = list(tables.ranked_regions(ranking, n_regions)["region"])
     feature = feature or evaluation.cohort.feature_names[0]
@@ -369,17 +381,23 @@ def plot_directions(
     axes = _named_rows(axes, width, tables.region_labels(top, atlas), label)
     axes.axvline(0, **DASHES)
     colors = class_colors(evaluation)
-    # classes of a region lie nearer to each other than to those of its neighbours
-    middle, step = (len(other_classes) - 1) / 2, min(0.16, 0.5 / len(other_classes))
+    # Space classes so that those of one region are closer than neighbouring regions.
+    middle = (len(other_classes) - 1) / 2
+    step = min(0.16, 0.5 / len(other_classes))
     for position, name in enumerate(other_classes):
         rows = (
             differences[differences["class"] == name].set_index("region").reindex(top)
         )
-        style: Any = {"markersize": 3, "capsize": 0, "label": name}
-        bounds = rows["difference_low"], rows["difference_high"]
-        height = np.arange(len(top)) + step * (position - middle)
         _draw_errorbars(
-            axes, rows["difference"], height, *bounds, color=colors[name], **style
+            axes,
+            rows["difference"],
+            np.arange(len(top)) + step * (position - middle),
+            rows["difference_low"],
+            rows["difference_high"],
+            color=colors[name],
+            markersize=3,
+            capsize=0,
+            label=name,
         )
     _legend(axes)
     return axes
@@ -398,52 +416,57 @@ def plot_training(
     Parameters
     ----------
     evaluation : Evaluation
-        What was evaluated.
+        Models on the same folds.
     model : str, optional
-        Which; by default the first.
+        Name of the model; by default the first.
     axes : sequence of two Axes, optional
-        Where to draw; by default a new figure.
+        Axes to draw on; by default those of a new figure.
     width : float
-        As for :func:`plot_scores`; panels of less than 50 mm stand one below the other.
+        As for :func:`plot_scores`; panels narrower than 50 mm are stacked.
 
     Returns
     -------
     array of two Axes
-        First, the losses of every fold (thin), of its start of lowest validation loss,
-        and their median (thick), up to the last epoch of the fold that stopped first;
-        epochs are counted from 1. Second, the relative scale of every region, mean over
-        folds; those of the ten smallest scales are blue. A panel is empty where the
-        model kept none.
+        First, the losses of every fold (thin) for the random initialisation of lowest
+        validation loss, and their median (thick) up to the last epoch of the fold that
+        stopped first; epochs are counted from 1. Second, the relative scale of every
+        region, mean over folds, with the ten smallest in blue. A panel is empty if the
+        model has no such record.
 
     Raises
     ------
     ParameterError
-        If the model is unknown, or kept neither.
+        If the model is unknown, or has neither record.
     """
     model = _check_model(evaluation, model)
     fits = evaluation.fits[evaluation.fits["model"] == model]
     losses = tables.reported_values(fits, "losses")
-    paths = scales_in_training(evaluation, model)
-    if not losses and paths.empty:
-        told = "has neither losses nor scales of a training; name another model"
-        raise ParameterError(f"{model} {told}.")
+    trajectories = scales_in_training(evaluation, model)
+    if not losses and trajectories.empty:
+        raise ParameterError(
+            f"{model} has neither losses nor scales of a training; name another model."
+        )
     loss_axes, scale_axes = panels = own_axes(axes, width, 60, number=2)
     for kind, color in (("training", GREY), ("validation", BLUE)):
-        folds = [pd.Series(x[kind], np.add(x["epoch"], 1), float) for x in losses]
-        if any(one.notna().any() for one in folds):
-            fold_losses = pd.concat(folds, axis=1)
+        curves = [
+            pd.Series(record[kind], np.add(record["epoch"], 1), float)
+            for record in losses
+        ]
+        if any(curve.notna().any() for curve in curves):
+            fold_losses = pd.concat(curves, axis=1)
             thin_line, *_ = loss_axes.plot(fold_losses, color=color, lw=0.4, alpha=0.7)
             thin_line.set_label("_" if color == BLUE else "each fold")
             loss_axes.plot(
                 fold_losses.dropna().median(axis=1), color=color, lw=1.6, label=kind
             )
-    if len(paths):
-        is_small, other_label = paths.iloc[:, -1].rank() <= N_SHOWN, "other regions"
-        scale_axes.plot(
-            paths.columns, paths[~is_small].T, "#c4c4c4", lw=0.6, label=other_label
-        )
-        label = f"{N_SHOWN} smallest"
-        scale_axes.plot(paths.columns, paths[is_small].T, BLUE, lw=0.6, label=label)
+    if len(trajectories):
+        shares = trajectories.columns
+        is_small = trajectories.iloc[:, -1].rank() <= N_SHOWN
+        for rows, color, label in (
+            (~is_small, "#c4c4c4", "other regions"),
+            (is_small, BLUE, f"{N_SHOWN} smallest"),
+        ):
+            scale_axes.plot(shares, trajectories[rows].T, color, lw=0.6, label=label)
     scale_axes.set_xticks(list(QUARTERS), list(QUARTERS.values()))
     loss_axes.locator_params("x", integer=True)
     loss_axes.set(xlabel="epoch", ylabel="mean cross-entropy")
@@ -454,24 +477,26 @@ def plot_training(
 
 
 def scales_in_training(evaluation: Evaluation, model: str) -> pd.DataFrame:
-    """Return relative scales, mean over folds: a row a region, a column a share.
+    """Return relative scales during training: rows are regions, columns shares.
 
-    Those of :func:`rank_regions` at every share of the training; of measured regions.
-    Empty where the model has none during training.
+    The values are those of :func:`rank_regions` (means over folds) at every recorded
+    share of the training. Without such records the frame is empty.
     """
-    own = evaluation.scales.query("model == @model and start == 'mean'")
+    model_scales = evaluation.scales.query("model == @model and start == 'mean'")
+    if not (model_scales["share"] < 1).any():
+        return pd.DataFrame()
     relative_scales = {}
-    for share, scales in own.groupby("share") if (own["share"] < 1).any() else ():
+    for share, scales in model_scales.groupby("share"):
         at_share = replace(evaluation, scales=scales.assign(share=1.0))
-        relative_scales[share] = rank_regions(at_share, model).set_index("region")[
-            "relative_scale"
-        ]
+        ranking = rank_regions(at_share, model).set_index("region")
+        relative_scales[share] = ranking["relative_scale"]
     return pd.DataFrame(relative_scales).dropna()
 
 
 def class_colors(evaluation: Evaluation) -> dict[str, Any]:
-    """Return a colour for every class: of ordered ones, from light to dark."""
-    classes, colors = evaluation.cohort.classes, list(COLORS)
+    """Return a colour for every class; ordered classes go from light to dark."""
+    classes = evaluation.cohort.classes
+    colors: list[Any] = list(COLORS)
     if evaluation.cohort.classes_ordered and len(classes) > 2:
         colors = list(plt.get_cmap("inferno_r")(np.linspace(0.15, 1, len(classes))))
     return {
@@ -480,17 +505,24 @@ def class_colors(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _draw_errorbars(
-    axes: Axes, x: Any, y: Any, low: Any, high: Any, along: str = "xerr", **style: Any
+    axes: Axes,
+    x: Any,
+    y: Any,
+    low: Any,
+    high: Any,
+    *,
+    direction: str = "xerr",
+    **style: Any,
 ) -> None:
-    """Draw values with their bounds, whole also where they lie on a limit."""
-    center = x if along == "xerr" else y
-    style[along] = np.array([center - low, high - center]).clip(0).reshape(2, -1)
+    """Draw values with their bounds, unclipped at the limits of the axes."""
+    center = x if direction == "xerr" else y
+    style[direction] = np.array([center - low, high - center]).clip(0).reshape(2, -1)
     for mark in axes.errorbar(x, y, **BARS | style).get_children():
         mark.set_clip_on(False)
 
 
 def _unit_square(axes: Any, width: float, xlabel: str, ylabel: str) -> Axes:
-    """Return square axes of shares, with their diagonal."""
+    """Return square axes from 0 to 1, with their diagonal."""
     (axes,) = own_axes(axes, width)
     axes.plot([0, 1], [0, 1], **DASHES)
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=xlabel, ylabel=ylabel)
@@ -498,7 +530,7 @@ def _unit_square(axes: Any, width: float, xlabel: str, ylabel: str) -> Axes:
 
 
 def _legend(axes: Axes) -> None:
-    """Name each kind of mark once, above the axes."""
+    """Draw a legend above the axes that names each kind of mark once."""
     marks, names = axes.get_legend_handles_labels()
     mark_of_name = dict(zip(names, marks, strict=True))
     width = figures.cell_size(axes)[0]
@@ -512,7 +544,7 @@ def _legend(axes: Axes) -> None:
     )
     figures.add_lines(axes, n_lines - 1, is_side_by_side=True)
     legend_style: Any = {"borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
-    # above the letter that one of several panels may have, if need be of 12 points
+    # Leave room for the letter of a panel, of up to 12 points.
     is_ours = isinstance(axes.figure, figures.PaperFigure)
     title_height = 0 if is_ours and len(axes.figure.axes) == 1 else 12 / 72
     offset = ScaledTranslation(0, title_height, axes.figure.dpi_scale_trans)
@@ -525,12 +557,12 @@ def _legend(axes: Axes) -> None:
 
 
 def _named_rows(axes: Any, width: float, names: list[str], label: str) -> Axes:
-    """Return axes with a row a name, of a new figure as high as they need."""
+    """Return axes with one named row per name; a new figure is as high as they need."""
     (axes,) = own_axes(axes, width, 19)
     width = figures.cell_size(axes)[0]
     per_line = int(17 + width / 6.4)
     plot_width = width - 8 - LETTER * min(per_line, max(map(len, names)))
-    names = [textwrap.fill(tables.shorten_name(one, 72), per_line) for one in names]
+    names = [textwrap.fill(tables.shorten_name(name, 72), per_line) for name in names]
     label = textwrap.fill(label, max(12, int(plot_width / LETTER)))
     row_height = max(1.5, 1 + max(name.count("\n") for name in names))
     figures.add_lines(axes, label.count("\n") + row_height * len(names))
@@ -541,15 +573,17 @@ def _named_rows(axes: Any, width: float, names: list[str], label: str) -> Axes:
 
 
 def _check_model(evaluation: Evaluation, model: str | None) -> str:
-    """Return a model's name, by default the first one's; raise unless there is one."""
+    """Return the name of a model, by default the first; raise if it is unknown."""
     check_evaluation_given(evaluation)
     model = evaluation.models[0] if model is None else model
     check_choice("model", model, evaluation.models)
     return model
 
 
-def _predictions(evaluation: Evaluation, model: str | None) -> tuple[str, Predictions]:
-    """Return a model's name and what it predicted, by default the first model's."""
+def _select_predictions(
+    evaluation: Evaluation, model: str | None
+) -> tuple[str, Predictions]:
+    """Return name and predictions of a model, by default of the first."""
     model = _check_model(evaluation, model)
     rows = evaluation.predictions[evaluation.predictions["model"] == model]
     if rows.empty:
@@ -558,7 +592,7 @@ def _predictions(evaluation: Evaluation, model: str | None) -> tuple[str, Predic
 
 
 def name_rows(axes: Axes, names: list[str]) -> None:
-    """Name rows, the first on top, each with a pale line; of spines keep the lower."""
+    """Label rows, the first on top, with pale lines; keep only the lower spine."""
     axes.set_yticks(range(len(names)), names)
     axes.set(ylim=(len(names) - 0.4, -0.6), axisbelow=True)
     axes.grid(axis="y", color="#eeeeee", linewidth=0.6)

@@ -1,8 +1,8 @@
 """Withhold people, scans, days and paths from what a report shows.
 
-Settings are withheld by field: a value that is a path goes as a whole. Notes that
-name people say themselves what may be shared of them. Only free text that others
-write (warnings, findings, titles) is searched for names, days and paths.
+Settings are withheld by field: a value that is a path is replaced as a whole. Notes
+that name people come with a version that may be shared. Only free text (warnings,
+findings, titles) is searched for names, days and paths.
 """
 
 import re
@@ -16,22 +16,23 @@ from brainlsap.atlas import available_atlases
 
 PATH, NAME, DAY = "[path withheld]", "[name withheld]", "[day withheld]"
 SHAREABLE_NOTES = "shareable_notes"
-"""Key of a cohort's provenance: note -> the same without names."""
-# Settings that are paths, or patterns of paths, whatever they say.
+"""Key in a cohort's provenance: maps a note to its version without names."""
+
+# Settings that are always paths or patterns of paths.
 _PATH_FIELDS = frozenset(
     (
         *("folder", "subjects_dir", "derivatives", "features_table", "labels"),
         *("pattern", "splits", "config", "out", "study"),
     )
 )
-# Settings that are words of the user's tables, which may hold a slash.
+# Settings with words from the user's tables, which may contain a slash.
 _WORD_FIELDS = frozenset(
     (
         *("label", "label_name", "classes", "feature", "feature_names", "measure"),
         *("merged_classes", "harmonize", "regress_out", "leave_out", "models"),
     )
 )
-# What the one connectome of a study may be, beside a file.
+# Values of the setting "connectome" that are not files.
 _CONNECTOMES = frozenset(("one per scan", "none", "array"))
 _SEPARATOR = re.compile(r"[/\\]|^~|^file:", re.IGNORECASE)
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{1,4}$")
@@ -43,7 +44,7 @@ def withhold_paths(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _withhold_value(field: str, value: Any) -> Any:
-    """Return the value of a setting, or that it is withheld."""
+    """Return the value of a setting, with paths replaced."""
     if field in _PATH_FIELDS and value:
         return PATH
     if isinstance(value, Mapping):
@@ -60,7 +61,7 @@ def _withhold_value(field: str, value: Any) -> Any:
         is_path = value not in _CONNECTOMES
     elif field == "atlas":
         is_path = value not in available_atlases() and bool(_SEPARATOR.search(value))
-    elif field == "reference":  # a region, or an image
+    elif field == "reference":  # A region or an image.
         is_path = bool(_SEPARATOR.search(value) or _SUFFIX.search(value))
     else:
         is_path = bool(_SEPARATOR.search(value))
@@ -88,8 +89,8 @@ _DAY = re.compile(
     r")(?:T[\d:.]+Z?)?(?![0-9A-Za-z])",
     re.IGNORECASE,
 )
-# Where a path begins. Without quotes nobody can tell where it ends, so that the rest
-# of the text goes with it; not "m/s", "1/2", "a/b".
+# Beginning of a path, but not "m/s", "1/2" or "a/b". The end of a path without quotes
+# is unknown, so the rest of the text is withheld with it.
 _PATH_START = (
     r"(?:file:|(?!https?:)[A-Za-z][A-Za-z0-9+.-]+://"
     r"|[A-Za-z]:[/\\]|\\\\|~(?:[A-Za-z_][\w.-]*)?[/\\]|\.{1,2}[/\\]|\$\{?\w+\}?[/\\]|%\w+%[/\\]"
@@ -101,11 +102,11 @@ _ID_PREFIX = r"(?:sub|ses|scan|person|participant|subject|session|visit)[-_ ]?"
 
 
 def withholder(table: pd.DataFrame) -> Callable[[str], str]:
-    """Return a function that takes people, scans, sessions, days and paths from text.
+    """Return a function that withholds people, scans, days and paths in a text.
 
-    A name goes with what is appended to it ("Anna1_V2" of Anna1). Names shorter than
-    four letters ("1", "b") stand in any text by chance; they are taken out only behind
-    a word such as "sub-".
+    A name is withheld with any suffix ("Anna1_V2" for Anna1). Names shorter than four
+    letters ("1", "b") occur in any text by chance; they are withheld only after a
+    prefix ("sub-", "session ").
     """
     columns = table.filter(["scan", "participant", "session"])
     names = {normalize("NFC", str(name)) for name in columns.to_numpy().ravel()}
@@ -120,23 +121,25 @@ def withholder(table: pd.DataFrame) -> Callable[[str], str]:
         text = _QUOTED_PATH.sub(lambda match: f"{match[1]}{PATH}{match[1]}", text)
         text = _OPEN_PATH.sub(PATH, text)
         lower = text.lower()
-        present = "|".join(known for name, known in patterns.items() if name in lower)
-        if present:
-            whole = rf"(?<![0-9A-Za-z])(?<!\d\.)(?:{present})(?![0-9A-Za-z])"
-            text = re.sub(whole, NAME, text, flags=re.IGNORECASE)
+        # Searching for all names at once would be slow in large cohorts.
+        candidates = [pattern for name, pattern in patterns.items() if name in lower]
+        if candidates:
+            name_pattern = "|".join(candidates)
+            bounded = rf"(?<![0-9A-Za-z])(?<!\d\.)(?:{name_pattern})(?![0-9A-Za-z])"
+            text = re.sub(bounded, NAME, text, flags=re.IGNORECASE)
         return _DAY.sub(DAY, text)
 
     return withhold
 
 
 def _name_pattern(name: str) -> str:
-    """Return the pattern of a name in text, with what is appended to it."""
+    """Return the pattern of a name with any suffix."""
     if len(name) <= 3:
         return _ID_PREFIX + re.escape(name)
     if name.isdigit():
         suffix = r"(?:[A-Za-z_-][\w-]*)?"
     elif name[-1].isdigit():
         suffix = r"[\w-]*"
-    else:  # "anna" is not the beginning of "annals"
+    else:  # "anna" must not match the beginning of "annals".
         suffix = r"(?:[\d_-][\w-]*)?"
     return re.escape(name) + suffix

@@ -1,4 +1,4 @@
-"""One page over an evaluation, and the results folder that it stands in."""
+"""Write, check and read a results folder: the report and its private part."""
 
 import datetime as dt
 import json
@@ -29,11 +29,16 @@ from brainlsap.report.tables import audit_table, feature_text, table_text
 from brainlsap.text import listed
 
 SHAREABLE, PRIVATE, STORED = "report", "private", "evaluation"
+"""Folders of results: what may be shared, what may not, and in it the evaluation."""
+
 FOLDS = "folds"
-"""Folder in `private/` of a run's finished fits; it outlives the report."""
-ABOUT = ("title", "date", "versions")
+"""Folder in `private/` with the finished fits of a run; a new report keeps it."""
+
+REPORT_SETTINGS = ("title", "date", "versions")
 """What a report adds to the settings of an evaluation."""
+
 PACKAGES = ("brainlsap", "numpy", "scipy", "pandas", "scikit-learn", "torch", "nilearn")
+"""Packages with a version in `settings.json`."""
 
 
 def write_report(
@@ -46,31 +51,31 @@ def write_report(
     ranking: pd.DataFrame | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Write one results folder: a page, its tables and figures, and what is private.
+    """Write a results folder: a page with tables and figures, and a private part.
 
-    The folder appears whole or not at all. `report/` may be shared: scans have codes
-    that were drawn at random, and no person is named. `private/`, which only its
-    owner can read, holds the evaluation, the key of the codes and what names people.
+    The folder appears whole or not at all. `report/` may be shared: scans have random
+    codes, and no person is named. `private/`, which only its owner can read, holds the
+    evaluation, the key of the codes and everything that names people.
 
     Parameters
     ----------
     evaluation : Evaluation
         Models on the same folds.
     folder : str or Path
-        New, empty, or of an earlier report of the same data and settings, which is
-        replaced.
+        A new or empty folder, or an earlier report of the same data and settings,
+        which is replaced.
     title : str, optional
         Heading of the page.
     atlas : Atlas, optional
-        Where brains are drawn; by default the atlas of the evaluation's cohort.
+        Atlas on which regions are drawn; by default that of the cohort.
     quality : DataFrame, optional
-        One row per scan: scan, and flags as text, as of
+        One row per scan with the columns scan and flags (text), from
         :func:`brainlsap.data.quality_table`.
     ranking : DataFrame, optional
-        Of the regions, such as :func:`brainlsap.permutation_null` returns; by default
-        that of the evaluation, else :func:`brainlsap.rank_regions`.
+        Ranking of the regions, for example from :func:`brainlsap.permutation_null`; by
+        default that of the evaluation, else :func:`brainlsap.rank_regions`.
     overwrite : bool
-        Whether a report of other data or settings may be replaced, too.
+        Whether a report of other data or settings may be replaced as well.
 
     Returns
     -------
@@ -80,26 +85,26 @@ def write_report(
     Raises
     ------
     ParameterError
-        Where the folder holds what no report wrote, or a report of another study, or
-        another run is in it.
+        If the folder holds files that no report wrote, or the report of another study,
+        or if another run is using it.
     WritingError
-        Where the disk is full, or the folder may not be written to.
+        If the disk is full, or the folder is not writable.
     """
-    from brainlsap.report.page import write_page  # brings matplotlib and plotly
+    from brainlsap.report.page import write_page  # Imports matplotlib and plotly.
 
     folder = check_results_folder(folder)
     if ranking is not None:
         evaluation = replace(evaluation, ranking=ranking)
     if not overwrite:
-        settings, data_hash = evaluation.settings, evaluation.cohort.data_hash
-        check_same_study(folder, settings, data_hash)
-    evaluation = _completed(evaluation, title, quality)
-    with lock_folder(folder), fill_folder(folder, replace=True) as fresh:
-        _write_private(evaluation, fresh / PRIVATE)
-        write_page(evaluation, fresh / SHAREABLE, atlas or evaluation.cohort.atlas)
-        kept = folder / PRIVATE / FOLDS
-        if kept.is_dir():
-            kept.rename(fresh / PRIVATE / FOLDS)
+        check_same_study(folder, evaluation.settings, evaluation.cohort.data_hash)
+    evaluation = _add_report_facts(evaluation, title, quality)
+    with lock_folder(folder), fill_folder(folder, replace=True) as new_folder:
+        _write_private(evaluation, new_folder / PRIVATE)
+        atlas = atlas or evaluation.cohort.atlas
+        write_page(evaluation, new_folder / SHAREABLE, atlas)
+        finished_fits = folder / PRIVATE / FOLDS
+        if finished_fits.is_dir():
+            finished_fits.rename(new_folder / PRIVATE / FOLDS)
     return folder / SHAREABLE / "report.html"
 
 
@@ -109,7 +114,7 @@ def read_results(folder: str | Path) -> Evaluation:
     Parameters
     ----------
     folder : str or Path
-        As :func:`write_report` left it, with its `private/`.
+        A folder that :func:`write_report` wrote, with its `private/`.
 
     Returns
     -------
@@ -119,70 +124,84 @@ def read_results(folder: str | Path) -> Evaluation:
     Raises
     ------
     FileFormatError
-        Where the folder holds no evaluation.
+        If the folder holds no evaluation.
     """
     return Evaluation.load(Path(folder).expanduser() / PRIVATE / STORED)
 
 
 def check_results_folder(folder: str | Path) -> Path:
-    """Raise unless results may be written to `folder`; ask before a long run.
+    """Raise unless results may be written to `folder`; call it before a long run.
 
     Parameters
     ----------
     folder : str or Path
-        New, empty, or written by an earlier run and not added to since.
+        New, empty, or written by an earlier run and not changed since.
 
     Returns
     -------
     Path
-        The folder, absolute.
+        The absolute path of the folder.
 
     Raises
     ------
     ParameterError
-        Where it cannot be made or replaced, is a file, or holds what no run wrote.
+        If it cannot be made or replaced, is a file, or holds files that no run wrote.
     """
     folder = Path(folder).expanduser().resolve()
-    above = next(one for one in folder.parents if one.exists())
-    if folder.is_file() or folder.is_mount():  # neither can be replaced
+    parent = next(path for path in folder.parents if path.exists())
+    if folder.is_file() or folder.is_mount():  # Neither can be replaced.
         raise ParameterError(f"{folder} is a file or a mounted disk; name a folder.")
-    if not os.access(above, os.W_OK):
-        raise ParameterError(f"{folder} cannot be made: {above} is read-only.")
-    top = {one.name for one in folder.glob("*")}
-    foreign = sorted(top - {SHAREABLE, PRIVATE})
-    if not foreign:  # else a look into a home folder would take long
-        record, own = folder / SHAREABLE / "settings.json", list[str]()
-        with suppress(OSError, ValueError, LookupError, TypeError):
-            own = json.loads(record.read_bytes())["files"]
-        files = [one.relative_to(folder) for one in folder.rglob("*") if one.is_file()]
-        others = [one for one in files if not one.is_relative_to(f"{PRIVATE}/{FOLDS}")]
-        foreign = sorted({one.as_posix() for one in others}.difference(own))
+    if not os.access(parent, os.W_OK):
+        raise ParameterError(f"{folder} cannot be made: {parent} is read-only.")
+    top_names = {path.name for path in folder.glob("*")}
+    foreign = sorted(top_names - {SHAREABLE, PRIVATE})
+    # Walk the folder only if it looks like results: a home folder would take long.
+    if not foreign:
+        foreign = _find_foreign_files(folder)
     if foreign:
-        told = f"holds files that no report wrote ({listed(foreign, 3)})"
-        raise ParameterError(f"{folder} {told}; name another.")
+        raise ParameterError(
+            f"{folder} holds files that no report wrote ({listed(foreign, 3)}); name "
+            "another folder."
+        )
     return folder
 
 
-def check_same_study(folder: Path, settings: Mapping[str, Any], data_hash: str) -> None:
-    """Raise where a results folder holds a report of other settings or other data.
+def _find_foreign_files(folder: Path) -> list[str]:
+    """Return the files of a results folder that its report does not list."""
+    listed_files: list[str] = []
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        record = json.loads((folder / SHAREABLE / "settings.json").read_bytes())
+        listed_files = record["files"]
+    files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    report_files = {
+        path.as_posix()
+        for path in files
+        if not path.is_relative_to(f"{PRIVATE}/{FOLDS}")
+    }
+    return sorted(report_files.difference(listed_files))
 
-    Settings are compared by what was asked of :func:`brainlsap.run_study`, where
-    they say it.
+
+def check_same_study(folder: Path, settings: Mapping[str, Any], data_hash: str) -> None:
+    """Raise if a results folder holds a report of other settings or other data.
+
+    Compares the options given to :func:`brainlsap.run_study`, if they were recorded.
     """
     path = folder / PRIVATE / STORED / "evaluation.json"
     if not path.is_file():
         if (folder / SHAREABLE).is_dir():
             raise ParameterError(
-                f"{folder} holds a report without its private/ folder, so whose it is "
-                "cannot be told. Choose another out=, or replace it by overwrite=True."
+                f"{folder} holds a report without its private/ folder, so the study "
+                "cannot be compared. Choose another out=, or replace the report by "
+                "overwrite=True."
             )
         return
     earlier = json.loads(path.read_text(encoding="utf-8"))
-    before, now = _owner(earlier["settings"]), _owner(to_jsonable(settings))
+    earlier_options = _study_options(earlier["settings"])
+    options = _study_options(to_jsonable(settings))
     differences = [
-        f"{name}= ({before.get(name)}, now {now.get(name)})"
-        for name in sorted(now.keys() | before.keys())
-        if now.get(name) != before.get(name)
+        f"{name}= ({earlier_options.get(name)}, now {options.get(name)})"
+        for name in sorted(options.keys() | earlier_options.keys())
+        if options.get(name) != earlier_options.get(name)
     ]
     if earlier["cohort"]["data_hash"] != data_hash:
         differences = differences or ["data"]
@@ -194,23 +213,29 @@ def check_same_study(folder: Path, settings: Mapping[str, Any], data_hash: str) 
         )
 
 
-def _owner(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the settings by which one study is told from another."""
-    asked = settings.get("asked")
-    if asked:
-        return asked
-    beside = (*ABOUT, "version")
-    return {key: value for key, value in settings.items() if key not in beside}
+def _study_options(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options that identify a study, else all settings but the report's."""
+    options = settings.get("asked")
+    if options:
+        return options
+    excluded = (*REPORT_SETTINGS, "version")
+    return {key: value for key, value in settings.items() if key not in excluded}
 
 
-def _completed(
-    evaluation: Evaluation, title: str | None = None, quality: Any = None
+def _add_report_facts(
+    evaluation: Evaluation,
+    title: str | None = None,
+    quality: pd.DataFrame | None = None,
 ) -> Evaluation:
-    """Add what a remade report must have alike, such as date and codes."""
+    """Add title, date, versions, codes, quality and ranking, if they are missing.
+
+    The evaluation is stored with them, so that a report made again is the same.
+    """
     cohort, settings = evaluation.cohort, dict(evaluation.settings)
     features = feature_text(cohort)
-    usual = f"{cohort.label_name} from {features}: {evaluation.models[0]}"
-    settings["title"] = title or settings.get("title") or usual[:1].upper() + usual[1:]
+    default_title = f"{cohort.label_name} from {features}: {evaluation.models[0]}"
+    default_title = default_title[:1].upper() + default_title[1:]
+    settings["title"] = title or settings.get("title") or default_title
     settings.setdefault("date", dt.datetime.now().astimezone().date().isoformat())
     versions = {name: version(name) for name in PACKAGES}
     settings.setdefault("versions", {"python": platform.python_version(), **versions})
@@ -235,24 +260,25 @@ def write_tables(
     Parameters
     ----------
     evaluation : Evaluation
-        As of :func:`read_results`.
+        For example from :func:`read_results`.
     folder : str or Path
-        Made if need be. Scans go by their codes.
+        Made if it does not exist. The tables give scans by their codes.
     overwrite : bool
         Whether files of these names may be replaced.
 
     Returns
     -------
     list of Path
+        The files.
 
     Raises
     ------
     ParameterError
-        Where a file of such a name is there already.
+        If a file of that name exists.
     """
     from brainlsap.report.page import report_tables
 
-    tables = report_tables(_completed(evaluation))
+    tables = report_tables(_add_report_facts(evaluation))
     texts = {
         Path(folder, f"{name}.{suffix}"): table_text(frame, style)
         for name, frame in tables.items()
@@ -273,26 +299,27 @@ def write_figures(
     Parameters
     ----------
     evaluation : Evaluation
-        As of :func:`read_results`.
+        For example from :func:`read_results`.
     folder : str or Path
-        Made if need be.
+        Made if it does not exist.
     overwrite : bool
         Whether files of these names may be replaced.
 
     Returns
     -------
     list of Path
+        The files.
 
     Raises
     ------
     ParameterError
-        Where a file of such a name is there already.
+        If a file of that name exists.
     """
     from matplotlib.pyplot import close
 
     from brainlsap.report.page import report_figures
 
-    evaluation = _completed(evaluation)
+    evaluation = _add_report_facts(evaluation)
     figures = report_figures(evaluation, evaluation.cohort.atlas)
     paths = {name: Path(folder, f"{name}.pdf") for name in figures}
     try:
@@ -307,11 +334,12 @@ def write_figures(
 
 
 def _write_private(evaluation: Evaluation, folder: Path) -> None:
+    """Write what names people, readable by the owner alone."""
     folder.mkdir(mode=0o700)
     evaluation.save(folder / STORED)
     codes = evaluation.cohort.table[["code", "scan", "participant"]]
     write_tsv(codes, folder / "codes.tsv")
     if evaluation.audit is not None:
         write_tsv(audit_table(evaluation), folder / "audit.tsv")
-    for one in folder.rglob("*"):
-        one.chmod(0o700 if one.is_dir() else 0o600)
+    for path in folder.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)

@@ -53,19 +53,13 @@ def feature_title(cohort: Any, name: str, region: str | None = None) -> str:
     """
     title = FEATURES.get(name, name)
     subcortex_substitute = find_subcortex_substitute(cohort, name)
+    if not subcortex_substitute:
+        return title
     if region is None:
-        subcortex_note = (
-            f" (subcortex: {subcortex_substitute.partition(' in ')[0]})"
-            if subcortex_substitute
-            else ""
-        )
-        return f"{title}{subcortex_note}"
+        measure = subcortex_substitute.partition(" in ")[0]  # Without its unit.
+        return f"{title} (subcortex: {measure})"
     structure = cohort.regions.set_index("name")["structure"]
-    return (
-        subcortex_substitute
-        if subcortex_substitute and structure[region] == "subcortex"
-        else title
-    )
+    return subcortex_substitute if structure[region] == "subcortex" else title
 
 
 def feature_text(cohort: Any) -> str:
@@ -75,17 +69,29 @@ def feature_text(cohort: Any) -> str:
 
 def measured_text(cohort: Any) -> str:
     """Return in how many regions each feature was measured, and how much is missing."""
-    measured, texts = cohort.class_features.dropna(subset="mean"), list[str]()
-    people = cohort.class_counts()["participants"].sum()
     all_regions = count(len(cohort.region_names), "region")
+    texts = []
     for name in cohort.feature_names:
-        feature_rows = measured[measured["feature"] == name]
-        n_regions = feature_rows["region"].nunique()
-        missing = 1 - feature_rows["people"].sum() / (n_regions * people)
-        texts.append(f"{feature_title(cohort, name)} in {n_regions} of {all_regions}")
-        if missing > 0:
-            texts[-1] += f" ({max(missing, 0.001):.1%} of values missing)"
+        n_regions, missing_share = _measured_regions(cohort, name)
+        text = f"{feature_title(cohort, name)} in {n_regions} of {all_regions}"
+        if missing_share > 0:
+            text += f" ({max(missing_share, 0.001):.1%} of values missing)"
+        texts.append(text)
     return with_and(texts)
+
+
+def has_missing_values(cohort: Any) -> bool:
+    """Return whether a feature is missing in some people of the regions measured."""
+    return any(_measured_regions(cohort, name)[1] > 0 for name in cohort.feature_names)
+
+
+def _measured_regions(cohort: Any, feature: str) -> tuple[int, float]:
+    """Return the number of regions with a feature, and the share missing there."""
+    class_features = cohort.class_features.dropna(subset="mean")
+    rows = class_features[class_features["feature"] == feature]
+    n_regions = rows["region"].nunique()
+    n_people = cohort.class_counts()["participants"].sum()
+    return n_regions, 1 - rows["people"].sum() / (n_regions * n_people)
 
 
 def p_text(p: float) -> str:
@@ -114,12 +120,10 @@ def interval_text(estimate: float, low: float, high: float, digits: int = 3) -> 
 
 def shorten_name(text: str, max_length: int) -> str:
     """Shorten a long name in its middle; names may differ at either end."""
+    if len(text) <= max_length:
+        return text
     half_length = (max_length - 5) // 2
-    return (
-        text
-        if len(text) <= max_length
-        else f"{text[:half_length]} ... {text[-half_length:]}"
-    )
+    return f"{text[:half_length]} ... {text[-half_length:]}"
 
 
 def number_texts(
@@ -190,9 +194,9 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
         cells = cells.replace(_SIGN, "\N{MINUS SIGN}", regex=True)
         text = cells.to_latex(index=False, escape=True, column_format=columns)
         return text.translate(str.maketrans(_LATEX))
-    alignments = ["---:" if one else "---" for one in is_numeric]
+    alignments = ["---:" if is_number else "---" for is_number in is_numeric]
     rows = [
-        [one.replace("\\", r"\\").replace("|", r"\|") for one in row]
+        [cell.replace("\\", r"\\").replace("|", r"\|") for cell in row]
         for row in [list(cells), *cells.to_numpy()]
     ]
     rows.insert(1, alignments)
@@ -281,21 +285,13 @@ def intervals(evaluation: Evaluation, model: str) -> pd.DataFrame:
 
 def model_remarks(evaluation: Evaluation) -> dict[str, str]:
     """Return which models predict one class for everybody, or the same as another."""
-    predicted_labels = evaluation.predictions.groupby("model")["predicted"].agg(
-        ["nunique", "min"]
-    )
-    constant_labels = predicted_labels["min"][
-        (predicted_labels["nunique"] == 1)
-        & (predicted_labels.index != "majority class")
-    ]
-    same_models = evaluation.same_as.items()
-    remarks = {
-        name: f"predicts {label} for everybody"
-        for name, label in constant_labels.items()
-    }
-    return remarks | {
-        name: f"same predictions as {other_model}" for name, other_model in same_models
-    }
+    remarks = {}
+    for name, labels in evaluation.predictions.groupby("model")["predicted"]:
+        if labels.nunique() == 1 and name != "majority class":
+            remarks[str(name)] = f"predicts {labels.min()} for everybody"
+    for name, same_model in evaluation.same_as.items():
+        remarks[name] = f"same predictions as {same_model}"
+    return remarks
 
 
 def interval_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -361,9 +357,9 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
     Parameters
     ----------
     evaluation : Evaluation
-        What was evaluated.
+        Models on the same folds.
     model : str, optional
-        Which; by default the first.
+        Name of the model; by default the first.
 
     Returns
     -------
@@ -372,7 +368,7 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
         "estimate [low, high]", 95% intervals over people.
     """
     rates = comparison.class_table(evaluation, model or evaluation.models[0], N_DRAWS)
-    rate_names = [one for one in rates if not one.endswith(("_low", "_high"))]
+    rate_names = [name for name in rates if not name.endswith(("_low", "_high"))]
     titles = {
         k: k.replace("_", " ").replace("pred", "positive pred") for k in rate_names
     }
@@ -553,22 +549,22 @@ def region_table(
 
 
 def class_differences(evaluation: Evaluation) -> pd.DataFrame:
-    r"""Return features by class, and how far every class is from the first.
+    """Return features by class, and the difference of every class from the first.
 
     Parameters
     ----------
     evaluation : Evaluation
-        Of a cohort; classes of fewer than three people are left out.
+        Models on the same folds. Classes of fewer than three people are left out.
 
     Returns
     -------
     DataFrame
-        feature, region, class, people, mean, low and high (95%, Student's t);
-        difference from the first class in pooled standard deviations (Cohen's d) with
-        its 95% interval, difference_low and difference_high; NaN for the first.
-        Features are those of the scans as read, or adjusted for what was regressed
-        out, at its mean over scans, by slopes within classes; means over a person's
-        scans of the class.
+        feature, region, class, people; mean with its 95% t interval, low and high; and
+        difference, from the first class in pooled standard deviations (Cohen's d),
+        with its 95% interval, difference_low and difference_high (NaN for the first
+        class). A person's value is the mean over their scans in the class. Features
+        are as read, or, if covariates were regressed out, adjusted to their mean over
+        scans by slopes within classes.
     """
     from scipy.stats import t as student
 
@@ -579,7 +575,7 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
     table = table.merge(first, "left", on=columns[:2], suffixes=("", "_first"))
     n_people, mean, sd = table["people"], table["mean"], table["sd"]
     n_first, mean_first, sd_first = (table[f"{name}_first"] for name in columns[3:])
-    # the slopes of covariates are estimated, which widens intervals
+    # Estimating the slopes of covariates widens the intervals.
     of_mean, of_difference = (
         table.get(f"{name}_factor", 1.0) for name in ("mean", "difference")
     )
@@ -611,7 +607,8 @@ def basis_text(evaluation: Evaluation) -> str:
     """Return which values the means and differences of classes are computed from."""
     table: Any = evaluation.cohort.class_features
     if "mean_factor" in table:
-        return f"adjusted for {regressed_text(evaluation)} by slopes within classes"
+        adjustment = regressed_text(evaluation)
+        return f"adjusted for {adjustment} by slopes within classes"
     return "as read, before any step of the folds"
 
 
@@ -621,20 +618,20 @@ def direction_table(
     atlas: Any = None,
     n_regions: int = 10,
 ) -> pd.DataFrame:
-    """Return whether features of the first regions rise or fall from class to class.
+    """Return how the features of the first regions differ between classes.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What was evaluated.
+        Models on the same folds.
     ranking, atlas, n_regions
-        As of :func:`region_table`.
+        As for :func:`region_table`.
 
     Returns
     -------
     DataFrame
-        region, feature, "mean [95%]" of every class; and of every class but the first
-        the difference from the first in pooled standard deviations [95%], as of
+        Region, feature, "mean [95%]" of every class, and for every class but the first
+        its difference from the first in pooled standard deviations [95%], computed by
         :func:`class_differences`.
     """
     regions = list(ranked_regions(ranking, n_regions)["region"])
@@ -655,41 +652,40 @@ def direction_table(
         if name != classes[0]:
             title = f"{name} \N{MINUS SIGN} {classes[0]} (s.d.)"
             table = table.join(number_texts(class_rows, {"difference": title}, 2))
-    is_known = (table[list(classes)] != "n/a").any(
-        axis=1
-    )  # volume, for example, has no cortex
+    # A measure may be missing in a region, for example thickness in the subcortex.
+    is_known = (table[list(classes)] != "n/a").any(axis=1)
     return table[is_known | (not is_known.any())].reset_index(drop=True)
 
 
 def common_region_table(
     evaluation: Evaluation, atlas: Any = None, n_smallest: int = 20
 ) -> pd.DataFrame:
-    """Return the regions whose scale is among the smallest in several models.
+    """Return the regions of smallest scale that several models share.
 
-    The table of the supplement of Sim et al. 2024, with the numbers of
+    This is the table in the supplement of Sim et al. 2024, with the numbers of
     :func:`brainlsap.evaluation.common_regions`.
 
     Parameters
     ----------
     evaluation : Evaluation
-        With two or more models that have scales.
+        At least two models with scales.
     atlas : str, Path, Atlas or sequence of str, optional
-        Holds the names of the regions.
+        Source of the region names.
     n_smallest : int
-        How many of each model count as smallest.
+        Number of smallest scales per model.
 
     Returns
     -------
     DataFrame
-        Number of models, region, and one column for each model, first "Exact" (or the
-        first model, where there is none), the reference:
-        its scale, "-" where the region is not among its smallest; the last row is the
-        RMSE of every model to the reference over all measured regions.
+        Number of models, region, and one column for each model with its scale, or "-"
+        if the region is not among its smallest. The first column is the reference:
+        "Exact", or the first model if "Exact" was not run. The last row is the RMSE of
+        every model to the reference over all measured regions.
 
     Raises
     ------
     ParameterError
-        Where fewer than two models have scales.
+        If fewer than two models have scales.
     """
     common, rmse = ranks.common_regions(evaluation, n_smallest)
     models = sorted(rmse.index, key=lambda name: name != "Exact")
@@ -705,10 +701,10 @@ def agreement_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return how far folds of each model, and models, agree on the order of regions."""
     agreement = ranks.agreement_table(evaluation)
     pairs = zip(agreement["first"], agreement["second"], strict=True)
-    compared = [f"folds of {a}" if a == b else f"{a} and {b}" for a, b in pairs]
+    comparisons = [f"folds of {a}" if a == b else f"{a} and {b}" for a, b in pairs]
     titles = {"what": "what", "kendall_w": "Kendall's W", "chance_w": "W by chance"}
     titles |= {"spearman": "Spearman", "jaccard": "overlap of ten smallest (Jaccard)"}
-    return number_texts(agreement.assign(what=compared), titles, 2)
+    return number_texts(agreement.assign(what=comparisons), titles, 2)
 
 
 def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
@@ -757,15 +753,14 @@ def audit_table(
     Parameters
     ----------
     evaluation : Evaluation
-        With an audit, or none.
+        With or without an audit.
     codes : mapping of str to str, optional
-        From scan to code: what the column of scans says in their place, for a table
-        that may be shared.
+        Maps scans to the codes that replace them in a table that may be shared.
 
     Returns
     -------
     DataFrame
-        severity, check, finding, what to do, scans.
+        The columns severity, check, finding, what to do and scans.
     """
     columns = ["severity", "check", "finding", "what_to_do", "scans"]
     audit = pd.DataFrame() if evaluation.audit is None else evaluation.audit
@@ -786,14 +781,14 @@ def unusual_scans_table(
     Parameters
     ----------
     evaluation : Evaluation
-        Whose cohort's table has the column quality, as results of run_study have.
+        Its cohort's table has the column quality, as in results of `run_study`.
     codes : mapping of str to str, optional
-        From scan to code; by default names.
+        Maps scans to their codes; by default the table has names.
 
     Returns
     -------
     DataFrame
-        scan, what is unusual; other scans that a flag names go by code as well.
+        The columns scan and what is unusual; codes also replace scans in the latter.
     """
     unusual_scans = evaluation.cohort.table.query("quality != ''")[["scan", "quality"]]
     table = unusual_scans.apply(_encode_scans, codes=codes).sort_values(

@@ -221,8 +221,8 @@ def test_an_evaluation_without_much(evaluation, tmp_path):
         audit=None,
     )
     text = write_report(one, tmp_path / "out").read_text("utf-8")
-    assert "No audit was made" in text
-    assert "LSAP-C could not be trained in every fold: no score" in text
+    assert "No leakage audit was made" in text
+    assert "LSAP-C could not be trained in every fold" in text
     assert 'id="regions"' not in text
 
 
@@ -244,9 +244,9 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
     page = write_report(one, tmp_path / "out", ranking=ranking)
     text = page.read_text("utf-8")
     assert ranking_verdict(ranking) in html.unescape(text)
-    assert "It is no test of the rank" in text
-    assert "LSAP-C: mean over 2 folds of 3; in the others" in text
-    assert "found no leak and no warning, and has 1 note (below)" in text
+    assert "It does not test the rank" in text
+    assert "LSAP-C: mean over 2 of 3 folds" in text
+    assert "neither leak nor warning, and made 1 note (below)" in text
     assert {one.stem for one in (page.parent / "figures").iterdir()} >= {
         *("brain", "regions", "training", "quarters", "scores", "classes"),
     }
@@ -255,7 +255,7 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
     still = replace(one, scales=pd.concat([end, end.assign(share=0.0)]))
     page = write_report(still, tmp_path / "still")  # as they began
     assert not (page.parent / "figures" / "quarters.png").exists()
-    assert "of their first values: 0% of LSAP-C" in page.read_text("utf-8")
+    assert "Training changed 0% of the scales of LSAP-C" in page.read_text("utf-8")
 
 
 def test_models_of_the_same_predictions_are_drawn_once(evaluation):

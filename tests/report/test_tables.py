@@ -133,7 +133,7 @@ def test_headline_and_table_have_one_test(make_evaluation, skill):
     p = table.loc[best, holm]
     assert f"p {p if p.startswith('<') else f'= {p}'} (" in sentences
     told = {"yes": "LSAP-C is worse than", "no": "LSAP-C is better than"}
-    verdict = told.get(table.loc[best, "better than LSAP-C"], "No clear difference")
+    verdict = told.get(table.loc[best, "better than LSAP-C"], "no clear difference")
     assert (
         f"({best} minus LSAP-C) is {tests.loc[best, 'difference']:+z.3f}" in sentences
     )
@@ -152,7 +152,7 @@ def test_headline_and_table_have_one_test(make_evaluation, skill):
 def test_folds_that_share_people_are_marked(evaluation):
     shared = replace(evaluation, settings=evaluation.settings | {"people_shared": True})
     assert "not a score by person" in report.score_table(shared)["folds"][0]
-    assert "say nothing of new people" in report.headline(shared)[0]
+    assert "do not apply to new participants" in report.headline(shared)[0]
 
 
 def test_audit_says_who_by_name_or_by_code(evaluation):
