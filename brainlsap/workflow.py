@@ -10,7 +10,7 @@ from joblib import hash as hash_of
 
 from brainlsap.data import Cohort, quality_table
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.covariates import STAGES
+from brainlsap.data.covariates import STAGE_OF_WORD
 from brainlsap.data.participants import find_absent
 from brainlsap.evaluation import (
     Evaluation,
@@ -21,7 +21,7 @@ from brainlsap.evaluation import (
     rank_regions,
     region_properties,
 )
-from brainlsap.evaluation.confounds import find_column
+from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.cross_validation import split_role
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.results import data_hash, to_jsonable
@@ -217,7 +217,7 @@ def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -
         return 5 if cv is None else cv
     if cv is not None:
         raise ParameterError("leave_out= goes without cv= and other folds (--splits).")
-    site = cohort.table[find_column(cohort.table, leave_out)]
+    site = cohort.table[find_covariate_column(cohort.table, leave_out)]
     return leave_one_out_splits(site, cohort.groups)
 
 
@@ -230,8 +230,10 @@ def _merged_stages(
     """
     found = {}
     for new, old in merged.items():
-        stages = {STAGES[one.lower()] for one in old}
-        found[new] = [one for one in classes if STAGES.get(one.lower()) in stages]
+        stages = {STAGE_OF_WORD[one.lower()] for one in old}
+        found[new] = [
+            one for one in classes if STAGE_OF_WORD.get(one.lower()) in stages
+        ]
     return {new: some for new, some in found.items() if some} or merged
 
 

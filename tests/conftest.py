@@ -19,6 +19,19 @@ def shared():
     return SHARED
 
 
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that writes text below a temporary folder."""
+
+    def write(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
 @pytest.fixture(scope="session")
 def small_cohort():
     """Forty people with one or more scans, 82 regions, five stages; only to be read."""

@@ -23,12 +23,12 @@ from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
 from brainlsap.data.find_files import CONNECTOME_PATTERNS, StudyFiles
 from brainlsap.data.id_columns import ChosenColumns, find_chosen
-from brainlsap.data.measures import SUBCORTEX, finish, get_measure
+from brainlsap.data.measures import SUBCORTEX, apply_subcortex_policy, get_measure
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.participants import ScanList, list_scans, people_files, read_people
 from brainlsap.data.region_tables import ScanTable, read_sheets
 from brainlsap.data.row_order import read_names
-from brainlsap.data.tables import ADD_IT, group_faults, listed
+from brainlsap.data.tables import ADD_IT, group_faults
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -37,6 +37,7 @@ from brainlsap.exceptions import (
     reading,
 )
 from brainlsap.options import option_names
+from brainlsap.text import listed
 
 STRENGTH = "strength"
 NO_CONNECTOME = "none"
@@ -302,13 +303,13 @@ def open_study(
     if not tables:
         # tables of features need not be where people are
         is_there = any(one.has(label) for one in sources.tables)
-        every = sources if is_there else replace(sources, given=None)
+        every = sources if is_there else replace(sources, table_paths=None)
         sheets, tables = every.tables, [every.people_table(label)]
         sources.files = StudyFiles(folder, tables[0].names, **places)
     sources.people = tables[0]
     _check_chosen(sources)
     (path, names, facts, *_), files = tables[0], sources.files
-    sources.known = {*facts}
+    sources.people_heads = {*facts}
     known, doubled = read_people(path, names, facts)
     study = list_scans(known, sources, label, path.name, classes, scans)
     study.faults[:0] = doubled
@@ -469,7 +470,7 @@ def _read_features(
                 values[row], of_scan = (
                     read_feature(source, name, atlas, subcortex=subcortex, **pet)
                     if isinstance(source, Path)
-                    else finish(source, measure, atlas, subcortex)
+                    else apply_subcortex_policy(source, measure, atlas, subcortex)
                 )
             except BrainlsapError as error:
                 study.fault(error, scan)

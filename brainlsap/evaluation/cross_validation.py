@@ -31,7 +31,7 @@ from brainlsap.arrays import pack
 from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.data.cohort import Cohort, check_cohort_given
 from brainlsap.evaluation.confounds import Deconfounder, adjust_features
-from brainlsap.evaluation.leakage import audit
+from brainlsap.evaluation.leakage import Check, audit, check_title
 from brainlsap.evaluation.models import make_models
 from brainlsap.evaluation.results import CohortSummary, Evaluation, to_jsonable
 from brainlsap.evaluation.splits import Split, check_splits, count_repeats, make_splits
@@ -139,10 +139,11 @@ def cross_validate(
     removed_columns = [*filter(None, [steps.harmonize]), *steps.regress_out]
     findings = audit(cohort, splits, removed_columns)
     # Sharing people was allowed, or check_splits had raised.
-    is_shared = findings["check"] == "person in two folds"
+    is_shared = findings["check"] == Check.PERSON_IN_TWO_FOLDS
     is_leak = (findings["severity"] == "error") & ~is_shared
     for check in findings["check"][is_leak].unique():
-        message = f"the audit found a leak: {check} (see evaluation.audit)"
+        title = check_title(check)
+        message = f"the audit found a leak: {title} (see evaluation.audit)"
         warnings.warn(message, UserWarning, stacklevel=2)
     features, factors = adjust_features(cohort, steps)
     summary = CohortSummary.of(cohort, features, factors)
@@ -176,7 +177,7 @@ def cross_validate(
     role_of_model = {name: role for name, (_, role) in models.items()}
     fit_table = joined_tables["fits"]
     fit_table.insert(len(KEYS), "role", fit_table["model"].map(role_of_model))
-    preserved_columns = steps.preserved(cohort.table)
+    preserved_columns = steps.preserved_covariates(cohort.table)
     settings = {
         "cv": cv_text,
         "n_folds": n_folds,

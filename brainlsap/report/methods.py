@@ -12,10 +12,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import Evaluation, chance_p, compare_models
 from brainlsap.evaluation import ranking as ranks
-from brainlsap.evaluation.leakage import N_PERMUTATIONS, count
+from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
 from brainlsap.report import tables
 from brainlsap.report.privacy import SHAREABLE_NOTES, withhold_paths
-from brainlsap.report.tables import p_text, reported_values, spread_text, with_and
+from brainlsap.report.tables import p_text, reported_values, spread_text
+from brainlsap.text import count, with_and
 
 N_NAMED, N_FIRST = 3, 10
 """So many regions are named in the headline, and are the smallest of a network."""
@@ -363,7 +364,7 @@ TEMPLATES = Environment(
     undefined=StrictUndefined,
 )
 """The page, and the texts on it."""
-TEMPLATES.filters |= {"count": count, "p": p_text}
+TEMPLATES.filters |= {"check_title": check_title, "count": count, "p": p_text}
 TEMPLATES.globals |= {"controls": CONTROLS}
 TEMPLATES.globals |= {"linear_controls": ("edges only", "confounds only")}
 TEMPLATES.globals |= {"chosen": chosen_text, "networks_kept": networks_kept}

@@ -14,6 +14,7 @@ import numpy as np
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
+from brainlsap.evaluation.leakage import Check
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import methods as texts
@@ -216,7 +217,7 @@ def _find_unit_findings(evaluation: Evaluation) -> list[str]:
     audit = evaluation.audit
     if audit is None:
         return []
-    checks = ("values in another unit", "values on several scales")
+    checks = (Check.UNUSUAL_UNIT, Check.SEVERAL_SCALES)
     findings = audit.loc[audit["check"].isin(checks), "finding"]
     return [f"Units and scales: {finding}." for finding in findings]
 

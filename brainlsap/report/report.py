@@ -18,7 +18,7 @@ from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation.results import to_jsonable
-from brainlsap.exceptions import ParameterError, listed
+from brainlsap.exceptions import ParameterError
 from brainlsap.files import (
     check_outputs,
     fill_folder,
@@ -26,6 +26,7 @@ from brainlsap.files import (
     replace_when_whole,
 )
 from brainlsap.report.tables import audit_table, feature_text, table_text
+from brainlsap.text import listed
 
 SHAREABLE, PRIVATE, STORED = "report", "private", "evaluation"
 FOLDS = "folds"

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,12 +13,13 @@ from brainlsap.atlas import load_atlas
 from brainlsap.data.find_files import visit_order
 from brainlsap.evaluation import Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
-from brainlsap.evaluation.confounds import find_column
-from brainlsap.evaluation.leakage import count
-from brainlsap.evaluation.ranking import stands_below
+from brainlsap.evaluation.confounds import find_covariate_column
+from brainlsap.evaluation.leakage import check_title
+from brainlsap.evaluation.ranking import find_subcortex_substitute
 from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
+from brainlsap.text import count, with_and
 
 FEATURES = {
     "thickness": "cortical thickness",
@@ -45,18 +46,13 @@ _SIGN = r"(?<![\w.)\]-])-(?=\.?\d)"
 """A hyphen that is the sign of a number, unlike the hyphens of 1-2 and HRF-2."""
 
 
-def with_and(names: Iterable[Any]) -> str:
-    """Return "a, b and c"."""
-    *first, final_name = [str(name) for name in names] or ["none"]
-    return f"{', '.join(first)} and {final_name}" if first else final_name
-
-
 def feature_title(cohort: Any, name: str, region: str | None = None) -> str:
     """Return the title of a feature, of one region or of all.
 
     In the subcortex another measure may be substituted for one of the cortical surface.
     """
-    title, subcortex_substitute = FEATURES.get(name, name), stands_below(cohort, name)
+    title = FEATURES.get(name, name)
+    subcortex_substitute = find_subcortex_substitute(cohort, name)
     if region is None:
         subcortex_note = (
             f" (subcortex: {subcortex_substitute.partition(' in ')[0]})"
@@ -386,7 +382,7 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
 def covariate(table: pd.DataFrame, name: str) -> pd.Series | None:
     """Return the column of age, sex or site, by any usual name of it, or None."""
     try:
-        values = table[find_column(table, name)]
+        values = table[find_covariate_column(table, name)]
     except ParameterError:
         return None
     blank = values.astype(str).str.strip().str.lower().isin(["", "n/a", "nan"])
@@ -774,6 +770,7 @@ def audit_table(
     columns = ["severity", "check", "finding", "what_to_do", "scans"]
     audit = pd.DataFrame() if evaluation.audit is None else evaluation.audit
     table = audit.reindex(columns=columns, fill_value="")
+    table["check"] = table["check"].map(check_title)
     table["scans"] = _encode_scans(table["scans"], codes, "[name withheld]")
     empty_columns = ["scans"] if (table["scans"] == "").all() else []
     return table.drop(columns=empty_columns).rename(

@@ -175,7 +175,7 @@ def test_folds_that_share_people_are_refused_or_said_to_be_shared(small_cohort):
     found = cross_validate(model, small_cohort, shared, **how)
     assert found.settings["people_shared"]
     told = found.audit.loc[0, ["check", "severity"]].tolist()
-    assert told == ["person in two folds", "error"]
+    assert told == ["person_in_two_folds", "error"]
 
 
 def test_steps_of_a_pipeline_are_fitted_inside_and_names_are_used_once(small_cohort):

@@ -152,7 +152,7 @@ def test_gaps_flat_regions_and_rare_classes_do_no_harm():
     assert np.isfinite(model.predict_proba(X)).all()
     lone = np.where(people == 0, "SMC", y)
     assert TunedLinearClassifier().fit(X, lone, groups=people).fit_report_["C"] == 0.01
-    with pytest.warns(UserWarning, match="takes every scan for a person"):
+    with pytest.warns(UserWarning, match="treats every scan as a person"):
         TunedLinearClassifier().fit(X, y)
 
 
