@@ -115,8 +115,10 @@ def kind_of(column: object) -> str:
 
 def _split_into_words(column: object) -> list[str]:
     """Return the words of a name: `SiteID`, `site_id` and `Site ID` are site and id."""
-    spaced = re.sub(r"([a-z])([A-Z])|([A-Z])([A-Z][a-z])", r"\1\3 \2\4", str(column))
-    return re.findall(r"[^\W\d_]+", spaced.lower())
+    spaced_name = re.sub(
+        r"([a-z])([A-Z])|([A-Z])([A-Z][a-z])", r"\1\3 \2\4", str(column)
+    )
+    return re.findall(r"[^\W\d_]+", spaced_name.lower())
 
 
 def acquisition_kind(column: object) -> str:

@@ -71,7 +71,8 @@ _HEADER = re.compile(
 )
 # Largest share of the vertices in no region of the table (measured: 1e-4).
 _MAX_UNLABELLED = 5e-4
-_CROSS_SECTIONAL, _LONGITUDINAL = "cross-sectional", "longitudinal"
+_CROSS_SECTIONAL = "cross-sectional"
+_LONGITUDINAL = "longitudinal"
 # Column -> entity in names of files. Both may tell on which scale values are.
 _SCALE_ENTITIES = {
     "tracer": "trc",
@@ -138,7 +139,7 @@ def read_feature(
     atlas : str, Path or Atlas
         As :func:`.load_atlas` takes it.
     subcortex : {"absent", "mean", "volume"}
-        What the subcortex has where the feature is measured on the surface.
+        What the subcortex has if the feature is measured on the surface.
     frames : (float, float), optional
         Start and end of the window over which activity is averaged, in the unit of
         the file (seconds in BIDS).
@@ -518,7 +519,7 @@ class FeatureSources:
             matches = [pattern.search(str(source)) for source in sources]
             values = [match[1] if match else None for match in matches]
             origin = f"{entity}- in names of files"
-            notes += self._add_scale_column(feature, head, values, origin)
+            notes += self._keep_scale_column(feature, head, values, origin)
         return sources, notes
 
     def _explain_search(self, measure: Measure, scans: Sequence[Scan]) -> str:
@@ -575,9 +576,8 @@ class FeatureSources:
                 "{'freesurfer': '*.long.*'})"
             )
         is_long = sum(has_long) > sum(has_cross)
-        kind, other_kind = _CROSS_SECTIONAL, _LONGITUDINAL
-        if is_long:
-            kind, other_kind = other_kind, kind
+        kind = _LONGITUDINAL if is_long else _CROSS_SECTIONAL
+        other_kind = _CROSS_SECTIONAL if is_long else _LONGITUDINAL
         sources = list[Source]()
         for scan, runs in zip(scans, subjects, strict=True):
             paths = [path for name, path in runs if bool(name.base) == is_long]
@@ -598,13 +598,13 @@ class FeatureSources:
             sources.append(f"{scan.name}: {fault}")
         return sources, [f"FreeSurfer: stats of {kind} runs"]
 
-    def add_origins(self, table: pd.DataFrame) -> None:
+    def add_scale_columns(self, table: pd.DataFrame) -> None:
         """Add the columns that tell on which scale values are to the table of scans."""
         for head, values in self.scale_columns.items():
             if head not in table:
                 table[head] = values
 
-    def _add_scale_column(
+    def _keep_scale_column(
         self, feature: str, head: str, values: Sequence[str | None], origin: str
     ) -> list[str]:
         """Keep a column that tells on which scale values are, if it differs by scan.
@@ -710,9 +710,9 @@ class FeatureSources:
                 paths = listed(str(column.table.path) for column in best)
                 # --features-table cannot choose among the sheets of one file.
                 is_one_file = len({column.table.file for column in best}) == 1
-                advice = (
-                    "keep one of them in this file" if is_one_file else _CHOOSE_TABLE
-                )
+                advice = _CHOOSE_TABLE
+                if is_one_file:
+                    advice = "keep one of them in this file"
                 raise CohortError(
                     f"{measure.name}: more than one table holds the same regions: "
                     f"{paths}; {advice}"
@@ -723,7 +723,7 @@ class FeatureSources:
     def _compare_ids(self, table: ScanTable) -> None:
         """Raise if a table gives ids of the table of people to other people.
 
-        Do not if the user named the column of ids.
+        The check is skipped if the user named the column of ids.
         """
         if self.people is None or self.chosen.id:
             return
@@ -764,7 +764,7 @@ class FeatureSources:
             }
             is_unnamed = not head_measures.isdisjoint(_unnamed_measures(measure))
             self._check_tracers(measure, table, matched_rows, is_unnamed)
-            notes += self._add_scale_columns(measure, table, first_rows)
+            notes += self._keep_scale_columns(measure, table, first_rows)
             row_index = [row or 0 for row in first_rows]
             for region, column in columns.items():
                 if column.table is table:
@@ -809,7 +809,7 @@ class FeatureSources:
                 faults[i] = f"{scan.name}: {problem}"
         return rows_by_scan, faults
 
-    def _add_scale_columns(
+    def _keep_scale_columns(
         self, measure: Measure, table: ScanTable, rows: Sequence[int | None]
     ) -> list[str]:
         """Keep the columns of a table that tell on which scale its values are."""
@@ -819,7 +819,7 @@ class FeatureSources:
             cells = table.facts[head].to_numpy()
             values = [None if row is None else cells[row] for row in rows]
             origin = f"the column {head!r} of {table.path.name}"
-            notes += self._add_scale_column(measure.name, head, values, origin)
+            notes += self._keep_scale_column(measure.name, head, values, origin)
         return notes
 
     def _describe_left_out(

@@ -57,8 +57,10 @@ _YES_NO = (
     *("0", "1", "0.0", "1.0", "y", "n", "yes", "no", "t", "f", "true", "false", "j"),
     *("ja", "nein", "oui", "non", "si", "+", "-"),
 )
-_DATE = re.compile(r"(19|20)\d\d[-./]?\d\d[-./]?\d\d.*|\d{1,2}[-./]\d{1,2}[-./]\d+.*")
-_WHOLE = re.compile(r"(\d+)(\.0+)?")
+_DATE_CELL = re.compile(
+    r"(19|20)\d\d[-./]?\d\d[-./]?\d\d.*|\d{1,2}[-./]\d{1,2}[-./]\d+.*"
+)
+_WHOLE_NUMBER = re.compile(r"(\d+)(\.0+)?")
 # A person has at most this many scans.
 _MAX_SCANS = 12
 # A column of groups has at most this many values, each of at least so many scans.
@@ -284,7 +286,7 @@ def are_row_numbers(cells: Cells) -> bool:
 
     Numbers with leading zeros (001) are text.
     """
-    matches = [_WHOLE.fullmatch(cell or "") for cell in cells]
+    matches = [_WHOLE_NUMBER.fullmatch(cell or "") for cell in cells]
     numbers = [match[1] for match in matches if match]
     are_whole = len(numbers) == len(cells) > 0
     return are_whole and len({*numbers}) == len(cells) and not _have_zeros(numbers)
@@ -337,7 +339,7 @@ def repeats_as_ids(cells: Cells) -> bool:
     is_even = 2 <= max_count <= min(_MAX_SCANS, max(5, 3 * median_count))
     if len(values) < n_rows or not is_even or n_values < 3:
         return False
-    if not all(_WHOLE.fullmatch(value) for value in counts):
+    if not all(_WHOLE_NUMBER.fullmatch(value) for value in counts):
         n_with_digit = sum(any(map(str.isdigit, value)) for value in counts)
         return n_values * 6 >= n_rows and n_with_digit >= 0.8 * n_values
     mode_count, n_of_mode = Counter(counts.values()).most_common(1)[0]
@@ -352,10 +354,12 @@ def look_like_ids(cells: Cells) -> bool:
     values = [cell for cell in cells if cell]
     if len(values) < len(cells) or len(values) < 2:
         return False
-    if any(" " in value or "/" in value or _DATE.fullmatch(value) for value in values):
+    if any(
+        " " in value or "/" in value or _DATE_CELL.fullmatch(value) for value in values
+    ):
         return False
     is_unique = len({*values}) == len(values)
-    if all(_WHOLE.fullmatch(value) for value in values):
+    if all(_WHOLE_NUMBER.fullmatch(value) for value in values):
         return _have_one_width(values) if is_unique else repeats_as_ids(values)
     if any(re.fullmatch(r"-?\d*[.,]\d+(e-?\d+)?", value) for value in values):
         return False

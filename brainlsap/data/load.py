@@ -461,7 +461,7 @@ def _read_features(
             study.fault(error)
             continue
         study.notes += [note for note in notes if note not in study.notes]
-        sources.add_origins(study.table)
+        sources.add_scale_columns(study.table)
         shown = tqdm(scans, f"reading {name}", **study.bar)
         for row, (scan, source) in enumerate(zip(shown, found, strict=True)):
             try:

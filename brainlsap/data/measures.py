@@ -115,7 +115,15 @@ _ISOTOPE = re.compile(r"^(18f|f18|11c|c11)(?=.)|(?<=.)(18f|f18|11c|c11)$")
 # A tracer's name has at most this many parts, for example `[18F]-AV-1451`.
 _MAX_NAME_PARTS = 3
 # If a file's name has one of these, `amy` in it is the amygdala.
-_STRUCTURES = {"hip", "hipp", "hippo", "hippocampus", "thal", "thalamus", "subfields"}
+_BRAIN_STRUCTURES = {
+    "hip",
+    "hipp",
+    "hippo",
+    "hippocampus",
+    "thal",
+    "thalamus",
+    "subfields",
+}
 
 
 @lru_cache(maxsize=1024)
@@ -132,7 +140,7 @@ def find_tracers(text: str) -> frozenset[Tracer]:
             entity = "".join(parts[start:end])
             tracer = _TRACER_OF_ENTITY.get(entity)
             tracer = tracer or _TRACER_OF_ENTITY.get(_ISOTOPE.sub("", entity))
-            is_amygdala = entity == "amy" and not _STRUCTURES.isdisjoint(parts)
+            is_amygdala = entity == "amy" and not _BRAIN_STRUCTURES.isdisjoint(parts)
             if tracer is not None and not is_amygdala:
                 tracers.add(tracer)
     # A named tracer says more than the kind of tracers it belongs to.
@@ -289,7 +297,7 @@ def apply_subcortex_policy(
     none.
     """
     check_choice("subcortex", subcortex, SUBCORTEX)
-    _check_values(values, measure, atlas)
+    _check_region_values(values, measure, atlas)
     check_unit(values, measure, atlas)
     values = values.copy()
     is_subcortex = ~atlas.cortex
@@ -320,7 +328,7 @@ def apply_subcortex_policy(
     return values, tuple(notes)
 
 
-def _check_values(values: np.ndarray, measure: Measure, atlas: Atlas) -> None:
+def _check_region_values(values: np.ndarray, measure: Measure, atlas: Atlas) -> None:
     """Raise if no value is known, or one is infinite or a negative size."""
     if np.isnan(values).all():
         raise FileFormatError(

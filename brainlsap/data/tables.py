@@ -257,9 +257,9 @@ def _check_marked_rows(path: str | Path, text: TableText) -> None:
     if 0 < len(marked_rows) < len(text.rows):
         row = marked_rows[0]
         n_further = len(marked_rows) - 1
-        further = f" (and {n_further} more)" if n_further else ""
+        count = f" (and {n_further} more)" if n_further else ""
         raise FileFormatError(
-            f"{path}: line {row.line}{further} begins with # "
+            f"{path}: line {row.line}{count} begins with # "
             f"({row.cells[0].strip()!r}) below the header, where no comments are. "
             "Delete the line to leave the row out, or write its first cell without #."
         )
@@ -372,9 +372,9 @@ def _explain_numbers(cells: Iterable[str]) -> str:
     texts = [str(cell).strip() for cell in cells]
     if any(map(is_formula_error, texts)):
         return " A formula failed in the spreadsheet; write n/a for what is not known."
-    grouped = [text for text in texts if _GROUPED.fullmatch(text)]
-    ambiguous = [text for text in grouped if _ONE_COMMA.fullmatch(text)]
-    if len(grouped) > len(ambiguous):
+    with_thousands = [text for text in texts if _GROUPED.fullmatch(text)]
+    ambiguous = [text for text in with_thousands if _ONE_COMMA.fullmatch(text)]
+    if len(with_thousands) > len(ambiguous):
         return " Write thousands without separators, and decimals with a point."
     if any(map(_DECIMAL_COMMA.fullmatch, texts)):
         return " Write decimals with a point."
@@ -433,10 +433,10 @@ def group_faults(faults: Sequence[str], folder: str | Path = "") -> list[str]:
     for fault in faults:
         problem = fault.partition(": ")[2].partition("; got ")[0]
         faults_by_problem.setdefault(problem or fault, []).append(fault)
-    grouped = list[str]()
+    messages = list[str]()
     for similar_faults in faults_by_problem.values():
         if len(similar_faults) == 1:
-            grouped += similar_faults
+            messages += similar_faults
             continue
         sources = [fault.split(": ", 1)[0] for fault in similar_faults]
         problem = similar_faults[0].split(": ", 1)[1]
@@ -447,5 +447,5 @@ def group_faults(faults: Sequence[str], folder: str | Path = "") -> list[str]:
         )
         are_files = all("/" in source or "\\" in source for source in sources)
         kind = "files" if are_files else "scans"
-        grouped.append("\n    ".join([f"{len(sources)} {kind}: {problem}", *lines]))
-    return grouped
+        messages.append("\n    ".join([f"{len(sources)} {kind}: {problem}", *lines]))
+    return messages
