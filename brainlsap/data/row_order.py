@@ -486,8 +486,9 @@ def _name_rows_by_other_evidence(
     """Return the names of rows that neither a list nor the user names, if any."""
     n_rows = len(values)
     tool = _find_tool(path, header, atlas)
-    for order in fitting_orders(atlas, n_rows):
-        if order.tool == tool:
+    # of all orders, since one of another tool may put the same regions into these rows
+    for order in row_orders(atlas):
+        if order.tool == tool and len(order.names) == n_rows:
             note = f"{order.note}, by words of its path or first line"
             return RowNames(order.names, note, "words", order.adds_parts)
     if _are_label_numbers(values, atlas):
