@@ -367,11 +367,14 @@ def _find_better_orders(group: _MatrixGroup, atlas: Atlas) -> list[RowOrder]:
 
 
 def _shift_names(rows: RowNames) -> Iterator[RowOrder]:
-    """Yield the orders in which names are one row too early or too late."""
+    """Yield the orders in which names are one row too early or too late.
+
+    They are of no tool, and cannot be chosen by `row_order=`.
+    """
     one_down = ("Unknown", *rows.names[:-1])
     one_up = (*rows.names[1:], "Unknown")
-    yield RowOrder("labels=", one_down, "these names, each one row further down")
-    yield RowOrder("labels=", one_up, "these names, each one row further up")
+    yield RowOrder("", one_down, "these names, each one row further down")
+    yield RowOrder("", one_up, "these names, each one row further up")
 
 
 def _sort_key(fit: OrderFit) -> tuple[float, ...]:
@@ -396,10 +399,10 @@ def _other_order_message(
     candidates = list[str]()
     for order in better_orders[:_MAX_CANDIDATES]:
         figures = str(measure_fit(group.weight_sum, order, atlas))
-        if order.tool == "labels=":
-            candidates.append(f"{order.description}: {figures}")
-        else:
+        if order.tool:
             candidates.append(format_candidate(order, figures))
+        else:
+            candidates.append(f"{order.description}: {figures}")
     own_figures = measure_fit(group.weight_sum, group.rows, atlas)
     return (
         f"the weights fit another order of rows than this: {group.rows.note} "

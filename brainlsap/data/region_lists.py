@@ -240,7 +240,7 @@ def _read_list_rows(
     if has_header or (has_delimiter and max(map(len, name_cells)) > 2):
         raise FileFormatError(
             f"{path}: no column of names among {', '.join(map(repr, rows[0]))}; "
-            f"expected {', '.join(NAME_COLUMNS)} (or roi_name ...), and for "
+            f"understood are {', '.join(NAME_COLUMNS)} (or roi_name ...), and for "
             f"their numbers {', '.join(filter(None, INDEX_COLUMNS))}. Write one of "
             "these heads into the first row."
         )

@@ -1,9 +1,10 @@
 """Which region each row of a matrix is: named in a file, or in the order of a tool.
 
-The number of rows decides nothing, since many tools write as many. Names in the file
-come first, then a list beside it (:mod:`brainlsap.data.region_lists`), then words of
-the path that only one tool writes, then `row_order=`. Whatever decides is checked on
-the weights (:mod:`brainlsap.data.order_check`).
+The number of rows decides nothing, since several tools write matrices of the same
+size. Names in the file come first, then a list beside it
+(:mod:`brainlsap.data.region_lists`), then `row_order=`, then words of the path that
+only one tool writes. The order is then checked on the weights
+(:mod:`brainlsap.data.order_check`).
 """
 
 import re
@@ -23,7 +24,8 @@ from brainlsap.data.region_lists import (
 )
 from brainlsap.exceptions import FileFormatError, check_choice
 
-# Values of `row_order=`. A value names one order at most for each number of rows.
+# The value of `row_order=` that uses names without a check, and all values. For each
+# number of rows, a value names one order at most.
 UNCHECKED_NAMES = "names"
 ROW_ORDERS = (
     *("atlas", "labels", "mrtrix", "ukbiobank", "micapipe", "freesurfer", "enigma"),
@@ -415,7 +417,8 @@ def unknown_order_message(
     row = _most_telling_row([*figures])
     for order, text in figures.items():
         rows = f"row {row + 1} is {order.names[row]}, row {n_rows} {order.names[-1]}"
-        candidates.append(format_candidate(order, rows + (f"; {text}" if text else "")))
+        facts = f"{rows}; {text}" if text else rows
+        candidates.append(format_candidate(order, facts))
     candidates += filter(None, [atlas.settings.get("sizes", {}).get(str(n_rows))])
     if n_rows == len(atlas) + 1:
         candidates.append(
@@ -483,8 +486,9 @@ def _name_rows_by_other_evidence(
     """Return the names of rows that neither a list nor the user names, if any."""
     n_rows = len(values)
     tool = _find_tool(path, header, atlas)
-    for order in fitting_orders(atlas, n_rows):
-        if order.tool == tool:
+    # of all orders, since one of another tool may put the same regions into these rows
+    for order in row_orders(atlas):
+        if order.tool == tool and len(order.names) == n_rows:
             note = f"{order.note}, by words of its path or first line"
             return RowNames(order.names, note, "words", order.adds_parts)
     if _are_label_numbers(values, atlas):

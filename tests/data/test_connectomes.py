@@ -522,7 +522,7 @@ def test_sidecars(tmp_path):
             {"NodeFiles": ["seg-destrieux_nodes.tsv"], "NodeIndices": [999]},
             "the node 999 is nowhere in .*seg-destrieux_nodes.tsv",
         ),
-        ({"NodeFiles": ["bad.tsv"]}, r"no column of names among 'x', 'y'; expected"),
+        ({"NodeFiles": ["bad.tsv"]}, r"no column of names among 'x', 'y'; understood"),
     ],
 )
 def test_bids_sidecars_refused(tmp_path, described, message):
