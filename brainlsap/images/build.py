@@ -308,8 +308,9 @@ def find_tasks(
     missing = _describe_missing(counts, has_tasks=bool(tasks))
     if not tasks and not faults:
         raise CohortError(
-            f"{files.folder}: no tractogram ({', '.join(TRACTOGRAM_FORMATS)}) and no *_pet.nii.gz "
-            "was found below sub-* of it, of its derivatives, or of derivatives=",
+            f"{files.folder}: no tractogram ({', '.join(TRACTOGRAM_FORMATS)}) and no "
+            "*_pet.nii.gz was found below sub-* of it, of its derivatives, or of "
+            "derivatives=",
             missing,
         )
     return TaskList(tasks, faults, missing)
@@ -380,8 +381,8 @@ def _describe_missing(counts: Mapping[str, int], *, has_tasks: bool) -> tuple[st
     """Return one line per kind of image that scans lack, but no kind that none has."""
     n_scans = counts["scan"]
     advice = {
-        "tractogram": f"{', '.join(TRACTOGRAM_FORMATS)}; MRtrix's tckgen, for example, makes it "
-        "of the diffusion image",
+        "tractogram": f"{', '.join(TRACTOGRAM_FORMATS)}; MRtrix's tckgen, for example, "
+        "makes it of the diffusion image",
         "PET": "*_pet.nii.gz",
         "parcellation": "FreeSurfer's, or --parcellation",
     }

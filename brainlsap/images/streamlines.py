@@ -58,7 +58,8 @@ def read_streamlines(path: str | Path) -> Iterator[StreamlineBlock]:
     )
     if suffix is None:
         raise FileFormatError(
-            f"{path}: expected {', '.join(TRACTOGRAM_FORMATS)} files, got {Path(path).suffix}."
+            f"{path}: expected {', '.join(TRACTOGRAM_FORMATS)} files, got "
+            f"{Path(path).suffix}."
         )
     with reading(path, "a tractogram"):
         for points, starts, stops in TRACTOGRAM_FORMATS[suffix](Path(path)):
