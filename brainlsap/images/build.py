@@ -40,7 +40,7 @@ from brainlsap.exceptions import (
     check_at_least,
 )
 from brainlsap.files import lock_folder, replace_when_whole
-from brainlsap.images.streamlines import FORMATS
+from brainlsap.images.streamlines import TRACTOGRAM_FORMATS
 from brainlsap.images.suvr import extract_suvr
 from brainlsap.images.tractography import build_connectome
 
@@ -49,7 +49,7 @@ OUTPUT_FOLDER = Path("derivatives") / "brainlsap"
 DATASET_NAME = "Connectomes and regional values"
 # Kind of image -> patterns of file names; the first that matches any file is used.
 IMAGE_PATTERNS: dict[str, Sequence[str]] = {
-    "tractogram": tuple(f"*{suffix}" for suffix in FORMATS),
+    "tractogram": tuple(f"*{suffix}" for suffix in TRACTOGRAM_FORMATS),
     "pet": ("*space-t1w*_pet.nii*", "*_pet.nii*", "*_pet.mgz"),
     "transform": ("*from-pet*_to-*_xfm.*",),
     "streamline_weights": (),
@@ -314,8 +314,9 @@ def find_tasks(
     missing = _describe_missing(counts, has_tasks=bool(tasks))
     if not tasks and not faults:
         raise CohortError(
-            f"{files.folder}: no tractogram ({', '.join(FORMATS)}) and no *_pet.nii.gz "
-            "was found below sub-* of it, of its derivatives, or of derivatives=",
+            f"{files.folder}: no tractogram ({', '.join(TRACTOGRAM_FORMATS)}) and no "
+            "*_pet.nii.gz was found below sub-* of it, of its derivatives, or of "
+            "derivatives=",
             missing,
         )
     return TaskList(tasks, faults, missing)
@@ -386,8 +387,8 @@ def _describe_missing(counts: Mapping[str, int], *, has_tasks: bool) -> tuple[st
     """Return one line per kind of image that scans lack, but no kind that none has."""
     n_scans = counts["scan"]
     advice = {
-        "tractogram": f"{', '.join(FORMATS)}; MRtrix's tckgen, for example, makes it "
-        "of the diffusion image",
+        "tractogram": f"{', '.join(TRACTOGRAM_FORMATS)}; MRtrix's tckgen, for example, "
+        "makes it of the diffusion image",
         "PET": "*_pet.nii.gz",
         "parcellation": "FreeSurfer's, or --parcellation",
     }

@@ -107,7 +107,7 @@ def make_atlas(
         )
     if volume is not None:
         all_names = table["name"]
-        table = _locate_regions(table, volume, f"{image}", f"{labels}")
+        table = _locate_label_regions(table, volume, f"{image}", f"{labels}")
         absent_names = all_names[~all_names.isin(table["name"])]
         if len(absent_names):
             note = f"left out, not in the image: {listed(absent_names, 8)}"
@@ -238,7 +238,7 @@ def _distinguish_sides(table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _locate_regions(
+def _locate_label_regions(
     table: pd.DataFrame, volume: nibabel.Nifti1Image, image: str, labels: str
 ) -> pd.DataFrame:
     """Return the regions that have voxels in an image, with their centres of mass."""

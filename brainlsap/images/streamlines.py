@@ -53,13 +53,16 @@ def read_streamlines(path: str | Path) -> Iterator[StreamlineBlock]:
     Raises FileFormatError if the format is unknown, or the file truncated or damaged.
     """
     lower_name = str(path).lower()
-    suffix = next((suffix for suffix in FORMATS if lower_name.endswith(suffix)), None)
+    suffix = next(
+        (suffix for suffix in TRACTOGRAM_FORMATS if lower_name.endswith(suffix)), None
+    )
     if suffix is None:
         raise FileFormatError(
-            f"{path}: expected {', '.join(FORMATS)} files, got {Path(path).suffix}."
+            f"{path}: expected {', '.join(TRACTOGRAM_FORMATS)} files, got "
+            f"{Path(path).suffix}."
         )
     with reading(path, "a tractogram"):
-        for points, starts, stops in FORMATS[suffix](Path(path)):
+        for points, starts, stops in TRACTOGRAM_FORMATS[suffix](Path(path)):
             n_coordinates = 3 * (stops - starts).sum()
             if np.count_nonzero(np.isfinite(points)) != n_coordinates:
                 raise ValueError("a point has coordinates that are not numbers")
@@ -210,7 +213,7 @@ def _find_array(archive: zipfile.ZipFile, array_name: str) -> tuple[str, np.dtyp
     raise ValueError(f"no {array_name} in the archive")
 
 
-FORMATS: dict[str, Callable[[Path], BlockArrays]] = {
+TRACTOGRAM_FORMATS: dict[str, Callable[[Path], BlockArrays]] = {
     ".tck": _read_tck,
     ".trk": _read_trk,
     ".trk.gz": _read_trk,

@@ -66,6 +66,7 @@ what a model finds.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -78,8 +79,9 @@ from brainlsap.data import Cohort
 from brainlsap.data.covariates import KEY_COLUMNS
 from brainlsap.exceptions import ParameterError, check_choice
 
+# Makes the generator of a purpose and person.
 Stream = Callable[..., np.random.Generator]
-# Of the paper: number of people, men among them, mean and deviation of age.
+# From the paper: number of people, number of men, mean and deviation of age.
 DEMOGRAPHICS = {
     "CN": (345, 173, 73.0, 6.0),
     "SMC": (186, 66, 71.7, 5.2),
@@ -88,20 +90,31 @@ DEMOGRAPHICS = {
     "AD": (162, 102, 74.9, 8.8),
 }
 STAGES = tuple(DEMOGRAPHICS)
+# Share of people with one, two and three visits, and months between visits.
 VISIT_SHARES = (0.40, 0.35, 0.25)
 MONTHS_BETWEEN = 12
+# Age in years at which healthy means apply.
 MIDDLE_AGE = 73.0
 
-STREAMLINES = 400_000
-# Of the base network: weight at distance 0, length constant in mm, homotopic weight.
-STRENGTH, LENGTH, HOMOTOPIC = 400.0, 18.0, 60.0
+# Number of streamlines of the base network.
+N_STREAMLINES = 400_000
+# Weight of the base network at distance 0, and its length constant in mm.
+WEIGHT_AT_ZERO = 400.0
+LENGTH_CONSTANT = 18.0
+# Weight added between homotopic regions.
+HOMOTOPIC_WEIGHT = 60.0
+# Factor of weights between hemispheres.
 ACROSS_HEMISPHERES = 0.15
+# Deviations of the logarithm of edge weights between people and between scans.
 PERSON_VARIABILITY = 0.5
 RESCAN_VARIABILITY = 0.15
+# Deviation of the logarithm of severity between people.
 SEVERITY_SPREAD = 0.2
 # Time t for which disease spreads.
-TIME = 0.5
+SPREADING_TIME = 0.5
+# Relative increase of severity per year.
 PROGRESS_PER_YEAR = 0.05
+# Deviation between sites as a part of the mean.
 SITE_SPREAD = 0.010
 
 # The medial temporal lobe, where tau pathology starts (Braak and Braak 1991).
@@ -114,30 +127,47 @@ HUBS = (
 )
 HUB_STRENGTH = 1.5
 
-# Healthy means at 73 years: FDG as SUVR, volumes in mm3.
-SUBCORTEX = {
-    "thalamus": (1.30, 6800.0),
-    "caudate": (1.25, 3350.0),
-    "putamen": (1.40, 4500.0),
-    "pallidum": (1.10, 1750.0),
-    "hippocampus": (1.00, 3850.0),
-    "amygdala": (0.95, 1530.0),
-    "accumbens": (1.20, 500.0),
+# Healthy means of subcortical structures at 73 years: FDG-PET SUVR, volumes in mm3.
+UPTAKE = {
+    "thalamus": 1.30,
+    "caudate": 1.25,
+    "putamen": 1.40,
+    "pallidum": 1.10,
+    "hippocampus": 1.00,
+    "amygdala": 0.95,
+    "accumbens": 1.20,
+}
+VOLUME = {
+    "thalamus": 6800.0,
+    "caudate": 3350.0,
+    "putamen": 4500.0,
+    "pallidum": 1750.0,
+    "hippocampus": 3850.0,
+    "amygdala": 1530.0,
+    "accumbens": 500.0,
 }
 
 
-UPTAKE, VOLUME = ({name: two[i] for name, two in SUBCORTEX.items()} for i in (0, 1))
-# Mean and deviation over cortical regions, means below the cortex (none for what is not
-# measured there); as parts of the mean the deviations of people, of their regions and
-# of their scans, and the change per year.
-FEATURES = {
-    "fdg": (1.25, 0.10, UPTAKE, 0.040, 0.050, 0.025, -0.003),
-    "thickness": (2.5, 0.28, {}, 0.035, 0.060, 0.025, -0.003),
-    "volume": (3000, 800, VOLUME, 0.080, 0.080, 0.020, -0.005),
+class HealthyFeature(NamedTuple):
+    """Distribution of a feature in health; deviations are parts of the mean."""
+
+    cortex_mean: float
+    cortex_spread: float  # over regions, in the unit of the feature
+    subcortex_means: dict[str, float]  # empty if not measured in the subcortex
+    person_spread: float
+    region_spread: float  # of the regions of one person
+    scan_spread: float
+    change_per_year: float
+
+
+HEALTHY_FEATURES = {
+    "fdg": HealthyFeature(1.25, 0.10, UPTAKE, 0.040, 0.050, 0.025, -0.003),
+    "thickness": HealthyFeature(2.5, 0.28, {}, 0.035, 0.060, 0.025, -0.003),
+    "volume": HealthyFeature(3000, 800, VOLUME, 0.080, 0.080, 0.020, -0.005),
 }
 
 
-# sums in one order, so that the last digit does not follow the number of threads
+# One thread: the order of sums, and so the last digit, depends on their number.
 @threadpool_limits.wrap(limits=1)
 def make_cohort(
     n_people: int = 120,
@@ -153,15 +183,15 @@ def make_cohort(
 ) -> Cohort:
     r"""Simulate a cohort of people from health to Alzheimer's disease.
 
-    The model is on the page of :mod:`brainlsap.simulation.cohort`. The same arguments
-    give the same cohort; asking for one feature more changes nothing in the others.
+    The model is described in :mod:`brainlsap.simulation.cohort`. The same arguments
+    give the same cohort; a further feature does not change the others.
 
     Parameters
     ----------
     n_people : int
-        120 people make 222 scans.
+        Number of people; 120 people have 222 scans.
     atlas : str or Atlas
-        With centroids; for the default seeds with a medial temporal lobe.
+        Atlas with centroids; for the default seeds with a medial temporal lobe.
     feature : str or sequence of str
         Among `"fdg"` (SUVR), `"thickness"` (mm; the subcortex has none and is NaN)
         and `"volume"` (mm3).
@@ -169,15 +199,15 @@ def make_cohort(
         Share of CN, SMC, EMCI, LMCI and AD; by default those of the paper, 345 / 186
         / 461 / 231 / 162.
     visits : sequence of float
-        Share of the people who come once, twice, three times ..., a year apart.
+        Share of people with one, two, three ... visits, a year apart.
     n_sites : int
-        Sites differ by a small factor.
+        Number of sites, which differ by a small factor.
     seeds : sequence of str, optional
         Regions in which disease starts, by name. By default parahippocampal gyrus
         (Destrieux) or entorhinal cortex (Desikan), hippocampus and amygdala, on both
         sides.
     effect : float
-        :math:`\eta`, part of its value that an average seed loses in AD; 0 to 0.5.
+        :math:`\eta`, relative loss of an average seed in AD; 0 to 0.5.
     random_state : int
         Seed.
 
@@ -192,9 +222,9 @@ def make_cohort(
     Raises
     ------
     ParameterError
-        Where an argument cannot be used.
+        If an argument is invalid.
     RegionNameError
-        Where a seed is not in the atlas.
+        If a seed is not in the atlas.
 
     Examples
     --------
@@ -206,12 +236,13 @@ def make_cohort(
     """
     names = (feature,) if isinstance(feature, str) else tuple(feature)
     for name in names:
-        check_choice("feature", name, FEATURES)
+        check_choice("feature", name, HEALTHY_FEATURES)
     if not 0 <= effect <= 0.5:
         raise ParameterError(
             f"effect must be between 0 and 0.5, a seed's loss in AD; got {effect!r}."
         )
-    atlas, stream = load_atlas(atlas), partial(random_stream, random_state)
+    atlas = load_atlas(atlas)
+    stream = partial(random_stream, random_state)
     if shares is None:
         shares = {stage: numbers[0] for stage, numbers in DEMOGRAPHICS.items()}
     for stage in shares:
@@ -219,45 +250,41 @@ def make_cohort(
     counts = divide(n_people, [shares.get(stage, 0.0) for stage in STAGES])
     people = _draw_people(counts, divide(n_people, visits), n_sites, stream)
     cores = [split_name(name)[1] for name in atlas.names]
-    is_seed = np.isin(cores, SEEDS)
-    if seeds is not None:
-        is_seed = np.isin(np.arange(len(atlas)), atlas.match(seeds))
-    if not is_seed.any():
-        raise ParameterError(
-            f"atlas {atlas.name!r} has none of the regions in which disease starts by "
-            "default. Name some of its regions by seeds=."
-        )
+    is_seed = _find_seeds(atlas, seeds)
     base = _atlas_network(atlas, np.isin(cores, HUBS), stream("base network"))
     connectomes = np.empty((len(people), *base.shape), dtype=np.float32)
-    pattern, depth = np.empty((n_people, len(base))), np.empty(n_people)
+    pattern = np.empty((n_people, len(base)))
+    depth = np.empty(n_people)
     for person, scans in people.groupby("person").indices.items():
-        # every edge times the person's own log-normal factor
+        # Multiply every edge by a log-normal factor of the person.
         edge_noise = symmetric_normal(len(base), stream("network", person))
         network = base * np.exp(PERSON_VARIABILITY * edge_noise)
-        pattern[person] = spread_from_seeds(diffusion_operator(network), is_seed, TIME)
-        # log-normal with mean 1
+        pattern[person] = spread_from_seeds(
+            diffusion_operator(network), is_seed, SPREADING_TIME
+        )
+        # Log-normal with mean 1.
         log_mean = -(SEVERITY_SPREAD**2) / 2
         depth[person] = stream("severity", person).lognormal(log_mean, SEVERITY_SPREAD)
         for visit, row in enumerate(scans):
             rng = stream("count", person, visit)
             connectomes[row] = count_streamlines(network, rng, RESCAN_VARIABILITY)
     pattern = pattern / pattern[:, is_seed].mean()
-    person_index, years = (
-        people["person"],
-        people["visit"].to_numpy() * MONTHS_BETWEEN / 12,
-    )
+    person_index = people["person"]
+    years = people["visit"].to_numpy() * MONTHS_BETWEEN / 12
     severity = people["stage"].to_numpy() / (len(STAGES) - 1) * depth[person_index]
     severity = severity * (1 + PROGRESS_PER_YEAR * years)
     loss = np.minimum(effect * severity[:, None] * pattern[person_index], 0.95)
-    features, effects = [], {}
+    features = []
+    effects = {}
     for name in names:
         healthy, means = _draw_healthy(name, atlas, people, stream)
         features.append(healthy * (1 - loss))
-        # 0 - x, since -x of no loss would be -0.
+        # 0 - x instead of -x, which is -0 without a loss.
         effects[f"effect_{name}"] = 0.0 - means * (effect * pattern.mean(axis=0))
-    first = effects[f"effect_{names[0]}"]
-    truth = {"region": atlas.names, "seed": is_seed, "effect": first}
-    truth |= effects if len(names) > 1 else {}
+    first_effect = effects[f"effect_{names[0]}"]
+    truth = {"region": atlas.names, "seed": is_seed, "effect": first_effect}
+    if len(names) > 1:
+        truth |= effects
     settings = {"n_people": n_people, "effect": effect, "random_state": random_state}
     return Cohort(
         connectomes=connectomes,
@@ -291,6 +318,20 @@ def divide(n_people: int, shares: Sequence[float]) -> np.ndarray:
     return counts
 
 
+def _find_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
+    """Return which regions are seeds of disease, by name or by default."""
+    if seeds is not None:
+        is_seed = np.isin(np.arange(len(atlas)), atlas.match(seeds))
+    else:
+        is_seed = np.isin([split_name(name)[1] for name in atlas.names], SEEDS)
+    if not is_seed.any():
+        raise ParameterError(
+            f"atlas {atlas.name!r} has none of the regions in which disease starts by "
+            "default. Name some of its regions by seeds=."
+        )
+    return is_seed
+
+
 def _draw_people(
     counts: np.ndarray, n_people_by_visits: np.ndarray, n_sites: int, stream: Stream
 ) -> pd.DataFrame:
@@ -303,30 +344,22 @@ def _draw_people(
         np.repeat(np.arange(len(n_people_by_visits)) + 1, n_people_by_visits)
     )
     rows = []
-    for person, (stage, n_people_by_visits) in enumerate(
+    for person, (stage, n_person_visits) in enumerate(
         zip(stages, n_visits, strict=True)
     ):
-        rng, name = stream("person", person), f"sub-{person + 1:04d}"
+        rng = stream("person", person)
+        name = f"sub-{person + 1:04d}"
         n_group, n_men, mean_age, age_spread = DEMOGRAPHICS[STAGES[stage]]
         age = float(np.clip(rng.normal(mean_age, age_spread), 55, 92))
         sex = "M" if rng.random() < n_men / n_group else "F"
         site = int(rng.integers(n_sites))
-        for visit in range(n_people_by_visits):
+        for visit in range(n_person_visits):
             months = visit * MONTHS_BETWEEN
-            session, age_at_visit = f"ses-M{months:02d}", round(age + months / 12, 1)
+            session = f"ses-M{months:02d}"
+            age_at_visit = round(age + months / 12, 1)
             keys = (f"{name}_{session}", name, session, STAGES[stage])
-            rows.append(
-                (
-                    *keys,
-                    age_at_visit,
-                    sex,
-                    f"site-{site + 1}",
-                    person,
-                    visit,
-                    stage,
-                    site,
-                )
-            )
+            covariates = (age_at_visit, sex, f"site-{site + 1}")
+            rows.append((*keys, *covariates, person, visit, stage, site))
     facts = ("age", "sex", "site", "person", "visit", "stage", "site_number")
     return pd.DataFrame(rows, columns=[*KEY_COLUMNS, *facts])
 
@@ -334,7 +367,7 @@ def _draw_people(
 def _atlas_network(
     atlas: Atlas, is_hub: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw the base network of an atlas' regions, of STREAMLINES streamlines."""
+    """Draw the base network of an atlas' regions, of N_STREAMLINES streamlines."""
     positions = atlas.regions.reindex(columns=[*"xyz"]).to_numpy(dtype=float)
     if not np.isfinite(positions).all():
         raise ParameterError(
@@ -347,45 +380,50 @@ def _atlas_network(
     hemisphere_factor = np.where(np.outer(side, side) < 0, ACROSS_HEMISPHERES, 1.0)
     factors = np.outer(hubs, hubs), hemisphere_factor
     base = base_network(positions, atlas.homotopic, rng, factors=factors)
-    return base * (STREAMLINES / (base.sum() / 2))
+    return base * (N_STREAMLINES / (base.sum() / 2))
 
 
 def _draw_healthy(
     name: str, atlas: Atlas, people: pd.DataFrame, stream: Stream
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the healthy part of y (n_scans, n_rois) of the module's page, and mu.
+    """Draw the healthy part of y (n_scans, n_rois) in the module's formula, and mu.
 
-    mu is equal for regions of one structure; NaN where there is no such value.
+    mu is equal for regions of one structure; NaN if the feature is not measured there.
     """
-    mean, spread, subcortex, of_person, of_region, of_scan, aging = FEATURES[name]
+    feature = HEALTHY_FEATURES[name]
     n_rois = len(atlas)
     cores = [split_name(region)[1] for region in atlas.names]
     structures, structure_index = np.unique(cores, return_inverse=True)
-    # Cut at two deviations: the cortex has no region of half or twice the thickness.
+    # Clip at two deviations: no cortical region has half or twice the mean thickness.
     draws = np.clip(stream(f"mean {name}").standard_normal(len(structures)), -2, 2)
-    cortex = (mean + spread * draws)[structure_index]
-    median_subcortex = np.median([*subcortex.values()] or [np.nan])
-    subcortex_means = [subcortex.get(core, median_subcortex) for core in cores]
-    means = np.where(atlas.cortex, cortex, subcortex_means)
+    structure_means = feature.cortex_mean + feature.cortex_spread * draws
+    known_means = feature.subcortex_means
+    median_mean = np.median([*known_means.values()] or [np.nan])
+    subcortex_means = [known_means.get(core, median_mean) for core in cores]
+    means = np.where(atlas.cortex, structure_means[structure_index], subcortex_means)
     site = people["site_number"].to_numpy()
-    sites = [stream(f"site {name}", k).normal() for k in range(site.max() + 1)]
-    fixed_effects = aging * (people["age"].to_numpy() - MIDDLE_AGE)
-    fixed_effects = fixed_effects + SITE_SPREAD * np.array(sites)[site]
+    site_draws = [stream(f"site {name}", k).normal() for k in range(site.max() + 1)]
+    age_effects = feature.change_per_year * (people["age"].to_numpy() - MIDDLE_AGE)
+    fixed_effects = age_effects + SITE_SPREAD * np.array(site_draws)[site]
     values = np.empty((len(people), n_rois))
     for person, scans in people.groupby("person").indices.items():
         rng = stream(f"person {name}", person)
-        shared, regional = rng.standard_normal(), rng.standard_normal(n_rois)
-        person_effects = of_person * shared + of_region * regional
+        shared_draw = rng.standard_normal()
+        regional_draws = rng.standard_normal(n_rois)
+        person_effects = (
+            feature.person_spread * shared_draw + feature.region_spread * regional_draws
+        )
         for visit, row in enumerate(scans):
             error = stream(f"scan {name}", person, visit).standard_normal(n_rois)
-            values[row] = 1 + fixed_effects[row] + (person_effects + of_scan * error)
-    # However far the draws, nothing measured becomes negative.
+            random_effects = person_effects + feature.scan_spread * error
+            values[row] = 1 + fixed_effects[row] + random_effects
+    # Extreme draws must not make a value negative.
     return np.maximum(means * values, 0.5 * means), means
 
 
 def random_stream(random_state: int, name: str, *keys: int) -> np.random.Generator:
-    """Return the generator of one purpose and person, whatever was drawn before."""
-    # Entropy is padded with zeros, so without their number no key is the key 0.
+    """Return the generator of a purpose and person, independent of earlier draws."""
+    # Entropy is padded with zeros; the number of keys tells no key from the key 0.
     return np.random.default_rng([random_state, crc32(name.encode()), len(keys), *keys])
 
 
@@ -408,11 +446,11 @@ def base_network(
     `homotopic` is each region's counterpart in the other hemisphere, itself for none.
     """
     distance = np.sqrt(((positions[:, None] - positions) ** 2).sum(axis=2))
-    network = STRENGTH * np.exp(-distance / LENGTH)
+    network = WEIGHT_AT_ZERO * np.exp(-distance / LENGTH_CONSTANT)
     network = network * np.exp(spread * symmetric_normal(len(positions), rng))
     for factor in factors:
         network = network * factor
-    network[np.arange(len(positions)), homotopic] += HOMOTOPIC
+    network[np.arange(len(positions)), homotopic] += HOMOTOPIC_WEIGHT
     np.fill_diagonal(network, 0.0)
     return network
 
@@ -420,7 +458,7 @@ def base_network(
 def count_streamlines(
     network: np.ndarray, rng: np.random.Generator, rescan: float = 0.0
 ) -> np.ndarray:
-    """Draw the streamlines that one scan finds: whole, symmetric, float32."""
+    """Draw the streamline counts of one scan: symmetric whole numbers in float32."""
     rows, columns = np.triu_indices(len(network), 1)
     expected = network[rows, columns]
     if rescan > 0:
@@ -430,7 +468,7 @@ def count_streamlines(
     return counts + counts.T
 
 
-# Written here, so that simulated data share no code with the models tested on them.
+# Written anew here: simulated data must share no code with the models under test.
 def diffusion_operator(network: np.ndarray) -> np.ndarray:
     r"""Return :math:`(D - W) / \bar d` of the network diffusion model.
 
@@ -447,6 +485,7 @@ def spread_from_seeds(
 ) -> np.ndarray:
     r"""Return :math:`x(t) = e^{-t O} x_0`, :math:`x_0` being 1 at the seeds."""
     eigenvalues, vectors = np.linalg.eigh(operator)
-    start = vectors.T @ seeds.astype(float)
+    coefficients = vectors.T @ seeds.astype(float)
+    pattern = vectors @ (np.exp(-time * eigenvalues) * coefficients)
     # Rounding can leave -1e-17 at regions that disease has not reached.
-    return np.maximum(vectors @ (np.exp(-time * eigenvalues) * start), 0.0)
+    return np.maximum(pattern, 0.0)

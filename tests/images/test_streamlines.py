@@ -14,7 +14,7 @@ from nibabel.streamlines import Tractogram
 
 from brainlsap.exceptions import FileFormatError
 from brainlsap.images.streamlines import (
-    FORMATS,
+    TRACTOGRAM_FORMATS,
     StreamlineBlock,
     read_streamline_weights,
     read_streamlines,
@@ -150,7 +150,7 @@ SHORT = trx_bytes(
         ("a.trx", trx_bytes(LINES, NB_VERTICES=3), "do not lead from 0 to 3 points"),
         ("a.trx", trx_bytes(LINES, NB_STREAMLINES=7), "says 7 streamlines, found 30"),
         ("a.trx", SHORT, "points expected"),
-        ("a.vtk", b"", f"{', '.join(FORMATS)} files, got .vtk"),
+        ("a.vtk", b"", f"{', '.join(TRACTOGRAM_FORMATS)} files, got .vtk"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path, name, data, said):
