@@ -21,6 +21,7 @@ from typing import Any
 import brainlsap
 from brainlsap.exceptions import BrainlsapError, CohortError, listed
 from brainlsap.files import check_outputs, owner_only
+from brainlsap.findings import CHOICES, group_findings
 from brainlsap.options import COMMANDS, Option, option_names, options_of, read_config
 
 Options = dict[str, Any]
@@ -245,7 +246,7 @@ def build(study: str, **options: Any) -> None:
     if built.made or built.kept:
         print(f"Next: {_command('check', study, _options_after_build(built, options))}")
     if built.faults:
-        faults = brainlsap.data.tables.group_faults(built.faults)
+        faults = group_findings(built.faults)
         raise CohortError(f"{len(built.faults)} scans have faults", faults)
 
 
@@ -438,9 +439,9 @@ def _load(study: str, data: Options, studying: Options) -> Any:
         print(f"Values: {sentence}", flush=True)
     for finding in brainlsap.data.quality.find_odd_units(cohort):
         print(f"Warning: {finding}", flush=True)
-    told = r"taken (to be|for)|classes|baseline|several scales"
-    for note in (one for one in cohort.notes if re.search(told, one)):
-        print(f"Note: {note}", flush=True)
+    for finding in cohort.findings:
+        if finding.kind in CHOICES:
+            print(f"Note: {finding}", flush=True)
     return cohort
 
 

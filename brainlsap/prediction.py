@@ -18,13 +18,13 @@ from brainlsap.data.covariates import KEY_COLUMNS, has_groups
 from brainlsap.data.load import NO_CONNECTOME
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.stored_cohort import is_cohort_file, label_column
-from brainlsap.data.tables import group_faults
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.cross_validation import suit_model
 from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import CohortError, ParameterError, check_choice, listed
 from brainlsap.files import check_outputs
+from brainlsap.findings import Finding, group_findings
 from brainlsap.graph.summary import find_unlike, learn_kind
 from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
 from brainlsap.model.storage import CLASSIFIERS
@@ -135,14 +135,14 @@ def _check_measured(
     is_refused = missing > MOST_MISSING
     if is_refused.any():
         faults = [
-            f"{scan}: {share:.0%} of the values of the fit are missing"
+            Finding(f"{share:.0%} of the values of the fit are missing", scan=scan)
             for scan, share in zip(scans[is_refused], missing[is_refused], strict=True)
         ]
         raise CohortError(
             f"{is_refused.sum()} of {len(scans)} scans lack more than "
             f"{MOST_MISSING:.0%} of the values and cannot be predicted; leave these "
             "scans out, or read the missing regions",
-            group_faults(faults),
+            group_findings(faults),
         )
     usual = model.origin_.facts.get("most_missing", 1.0)
     is_sparse = missing > usual + MANY_MISSING

@@ -27,6 +27,7 @@ from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.results import data_hash, plain
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
+from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
 from brainlsap.report import check_results_folder, write_report
 from brainlsap.report.report import check_same_study
 
@@ -289,22 +290,23 @@ def merge_classes(
     found = cohort.table["label"].value_counts().reindex(cohort.classes)
     absent = find_absent(cohort.label_name, listed, found)
     if absent:
-        raise CohortError("merged_classes= cannot be made", absent)
+        raise CohortError("merged_classes= cannot be made", [*map(str, absent)])
     told = ", ".join(f"{' + '.join(old)} = {name}" for name, old in parts.items())
     if label.nunique() < 2:
         scans = f"{told} of scans of {', '.join(cohort.classes)}"
         raise CohortError(f"merged_classes= must leave two classes, got {scans}.")
-    note = f"classes merged: {told}"
+    findings = [Finding(f"classes merged: {told}", kind=CLASSES)]
     if not kept.all():
         others = cohort.table["label"][~kept].value_counts()
         counted = ", ".join(f"{name} ({n})" for name, n in others.items())
-        note += f"; scans of other classes left out: {counted}"
+        message = f"scans of other classes left out: {counted}"
+        findings.append(Finding(message, LEFT_OUT, kind=OTHER_CLASSES))
     chosen = cohort.select(kept)
     return replace(
         chosen,
         table=chosen.table.assign(label=label[kept].to_numpy()),
         classes=tuple(parts),
         classes_ordered=True,  # they stand in the order given
-        notes=(*cohort.notes, note),
+        findings=(*cohort.findings, *findings),
         provenance=cohort.provenance | {"merged_classes": parts},
     )

@@ -345,7 +345,8 @@ class Atlas:
         unknown = spelt.pop(None, [])
         if unknown and (other := self.other_atlas(texts)):
             raise RegionNameError(
-                f"The names are those of {other}, not of {self.name}."
+                f"The names are those of {other}, not of {self.name}.",
+                values={"atlas": other},
             )
         if unknown:
             shown = [
@@ -353,10 +354,18 @@ class Atlas:
                 for name in unknown[:5]
                 for near in [nearest_names(name, self.names, hemisphere)]
             ]
+            description = (
+                f"unknown to atlas {self.name}: {listed(shown + unknown[5:], 5)}. "
+                f"Give each region with its side, such as {self.names[0]!r}, or name "
+                "another atlas=."
+            )
             raise RegionNameError(
-                f"{len(unknown)} of {len(texts)} names unknown to atlas {self.name}: "
-                f"{listed(shown + unknown[5:], 5)}. Give each region "
-                f"with its side, such as {self.names[0]!r}, or name another atlas=."
+                f"{len(unknown)} of {len(texts)} names {description}",
+                values={
+                    "n_unknown": len(unknown),
+                    "n_names": len(texts),
+                    "description": description,
+                },
             )
         shown = [
             f"{self.names[row]} as {', '.join(map(repr, known))}"
@@ -464,7 +473,7 @@ class Atlas:
         try:
             rows, _ = self.rows(labels, hemisphere)
         except RegionNameError as error:
-            raise FileFormatError(f"{path}: {error}") from error
+            raise FileFormatError(error.message, path=path) from error
         places = np.full(len(labels) + 1, -1)  # the last one answers code -1: no label
         places[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
         return places[codes]

@@ -40,13 +40,20 @@ from brainlsap.data.tables import (
     MISSING,
     PEOPLE_COLUMNS,
     find_column,
-    group_faults,
     is_formula_error,
     is_missing_word,
     listed,
 )
 from brainlsap.exceptions import CohortError, ParameterError, reading
 from brainlsap.files import replace_when_whole
+from brainlsap.findings import (
+    CLASSES,
+    FAULT,
+    Finding,
+    as_faults,
+    as_findings,
+    group_findings,
+)
 
 NOT_GIVEN = "not given: every scan is a person"
 FORMAT, FORMAT_VERSION = "brainlsap cohort", 2
@@ -83,8 +90,8 @@ class Cohort:
         Whether that order is known; by default as :func:`.order_classes` says.
     label_name : str
         What the label is, for example `"diagnosis"`.
-    notes : tuple of str
-        What was mapped, mirrored or dropped while reading.
+    findings : sequence of Finding or str
+        What was mapped, mirrored or left out while reading; texts are plain notes.
     provenance : dict
         Where the cohort comes from; must be expressible as JSON.
     truth : DataFrame, optional
@@ -104,7 +111,7 @@ class Cohort:
     classes: tuple[str, ...]
     classes_ordered: bool | None = None
     label_name: str = "diagnosis"
-    notes: tuple[str, ...] = ()
+    findings: Sequence[Finding | str] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
     truth: pd.DataFrame | None = None
 
@@ -122,14 +129,14 @@ class Cohort:
             store(self, name, np.broadcast_to(array, shape) if is_shared else array)
         store(self, "feature_names", tuple(self.feature_names))
         store(self, "classes", tuple(str(name) for name in self.classes))
-        store(self, "notes", tuple(self.notes))
+        store(self, "findings", as_findings(self.findings))
         if self.classes_ordered is None:
             known = order_classes(self.classes) == (self.classes, True)
             store(self, "classes_ordered", known)
         store(self, "table", plain_table(self.table))
         if faults := _find_faults(self):
-            faults = group_faults(faults)
-            raise CohortError("these parts do not make a cohort", faults)
+            texts = group_findings(faults)
+            raise CohortError("these parts do not make a cohort", texts)
         table = self.table
         for column in KEY_COLUMNS:
             table[column] = _as_text(table[column])
@@ -239,11 +246,15 @@ class Cohort:
             read = [read_connectome(one, atlas, negative=negative) for one in frames]
             W = np.array([one.matrix for one in read])
             W = W[0] if is_one else W
-            notes = [*dict.fromkeys(note for one in read for note in one.notes)]
+            notes = list[Finding | str]()
+            for note in (note for one in read for note in one.findings):
+                if note not in notes:
+                    notes.append(note)
         else:
             W = _as_numbers("connectomes", frames)
             check_arrays(W, atlas)
-            W, notes = settle_negative(W, negative)
+            W, changes = settle_negative(W, negative)
+            notes = [*changes]
         names = [feature_names] if isinstance(feature_names, str) else feature_names
         tables: dict[str, Any] = {"features": features}
         if isinstance(features, Mapping):
@@ -339,11 +350,14 @@ class Cohort:
         if classes is None:
             refuse_continuous(label_name, order)
         if absent := find_absent(label_name, order, table["label"].value_counts()):
-            raise CohortError("classes= has more than labels", absent)
+            raise CohortError("classes= has more than labels", [*map(str, absent)])
         # without `classes` stages have an order, whose names end in letters, or numbers
         if classes is None and ordered and len(order) > 2 and order[0][-1].isdecimal():
-            told = f"classes {' < '.join(order)} taken as ordered, being numbers"
-            notes = [*notes, f"{told}; named by words they have no order"]
+            message = (
+                f"classes {' < '.join(order)} taken as ordered, being numbers; named "
+                "by words they have no order"
+            )
+            notes = [*notes, Finding(message, kind=CLASSES)]
         alone = list[str]()
         if groups is None:
             whose = NOT_GIVEN if index is None else "not given: people are of the index"
@@ -358,7 +372,7 @@ class Cohort:
             classes=order,
             classes_ordered=ordered,
             label_name=label_name,
-            notes=("made from arrays", *notes, *alone),
+            findings=("made from arrays", *notes, *alone),
             # what was asked is kept with a model
             provenance={
                 "connectome": shared,
@@ -387,6 +401,11 @@ class Cohort:
             "connectomes": "one for all" if self.shares_connectome else "one per scan",
         }
         return pd.Series(facts, dtype=object).to_frame("Cohort").to_html()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was mapped, mirrored or left out while reading, as text."""
+        return tuple(map(str, self.findings))
 
     @property
     def n_scans(self) -> int:
@@ -474,9 +493,10 @@ class Cohort:
         import h5py
 
         W = self.connectomes[:1] if self.shares_connectome else self.connectomes
-        texts = ("feature_names", "classes", "classes_ordered", "label_name", "notes")
+        texts = ("feature_names", "classes", "classes_ordered", "label_name")
         about = {name: getattr(self, name) for name in (*texts, "provenance")}
         about |= {
+            "findings": [item.to_jsonable() for item in as_findings(self.findings)],
             "atlas": self.atlas.name,
             "regions": _columns(self.atlas.regions),
             "table": _columns(self.table),
@@ -529,6 +549,9 @@ class Cohort:
             W.flags.writeable = X.flags.writeable = False
             if len(W) == 1 < len(X):
                 W = np.broadcast_to(W[0], (len(X), *W.shape[1:]))
+            # Files of earlier versions have texts.
+            notes = about.pop("findings", None) or about.pop("notes", ())
+            about["findings"] = [Finding.from_jsonable(note) for note in notes]
             atlas = Atlas(about.pop("atlas"), about.pop("regions"))
             if atlas.name in available_atlases():
                 shipped = load_atlas(atlas.name)
@@ -673,9 +696,9 @@ def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
 
 def find_value_codes(
     X: np.ndarray, scans: Sequence[str], regions: Sequence[str], names: Sequence[str]
-) -> list[str]:
+) -> list[Finding]:
     """Say which features hold a code for what is missing, such as 9999."""
-    faults = list[str]()
+    faults = list[Finding]()
     for name, values in zip(names, np.moveaxis(X, -1, 0), strict=True):
         is_code, known = np.isin(values, CODES), ~np.isnan(values)
         if is_code.any() and (known & ~is_code).any():
@@ -686,25 +709,27 @@ def find_value_codes(
             for code in np.unique(values[is_code]):
                 rows, places = np.nonzero(values == code)
                 who = listed(dict.fromkeys(np.array(scans)[rows].tolist()), 5)
-                faults.append(
-                    f"{who}: {name} is {code:g}, first of {regions[places[0]]}, most "
-                    f"others {low:g} to {high:g}; write n/a where it was not measured"
+                message = (
+                    f"{name} is {code:g}, first of {regions[places[0]]}, most others "
+                    f"{low:g} to {high:g}; write n/a where it was not measured"
                 )
+                region = (regions[places[0]],)
+                faults.append(Finding(message, FAULT, scan=who, regions=region))
     return faults
 
 
-def _find_faults(cohort: Cohort) -> list[str]:
+def _find_faults(cohort: Cohort) -> list[Finding]:
     """List where the parts do not fit each other, and values that cannot be."""
     table, classes, names = cohort.table, cohort.classes, cohort.feature_names
-    W, X, regions = cohort.connectomes, cohort.features, cohort.atlas.names
-    sizes, heads = (len(table), len(regions), len(names)), list(map(str, table))
+    sizes, heads = (len(table), len(cohort.atlas), len(names)), list(map(str, table))
     is_whole = set(KEY_COLUMNS) <= set(heads) and len(set(heads)) == len(heads)
     if not is_whole or not sizes[0]:
-        return [
+        message = (
             f"table must have a row for every scan and the columns "
-            f"{', '.join(KEY_COLUMNS)}, each once; got {sizes[0]} rows of "
-            f"{', '.join(heads)}"
-        ]
+            f"{', '.join(KEY_COLUMNS)}, each once"
+        )
+        got = f"{sizes[0]} rows of {', '.join(heads)}"
+        return [Finding(message, FAULT, got=got)]
     keys = pd.DataFrame({name: _as_text(table[name]) for name in KEY_COLUMNS})
     faults = [
         f"table has no {name} in row {np.argmax(keys[name] == '')}"
@@ -736,42 +761,68 @@ def _find_faults(cohort: Cohort) -> list[str]:
         if (given := getattr(cohort, what).shape) != shape
     ]
     if faults:  # values are only worth reading where the axes agree
-        return faults
-    whose = keys["scan"] if W.strides[0] else ["all scans"]  # one for all in memory
-    for where, one in zip(whose, W, strict=False):
-        if not (one.min() >= 0 and one.max() <= LARGEST):
+        return as_faults(faults)
+    return [
+        *_find_faulty_connectomes(cohort, keys["scan"]),
+        *_find_faulty_features(cohort, keys["scan"]),
+    ]
+
+
+def _find_faulty_connectomes(cohort: Cohort, scans: pd.Series) -> list[Finding]:
+    """Return the faults of connectomes: weights that cannot be, or no connection."""
+    W = cohort.connectomes
+    regions = cohort.atlas.names
+    faults = list[Finding]()
+    is_shared = W.strides[0] == 0  # one matrix for all scans in memory
+    names = ["all scans"] if is_shared else scans
+    for scan, matrix in zip(names, W, strict=False):
+        if not (matrix.min() >= 0 and matrix.max() <= LARGEST):
             expected = f"finite and not negative, and at most {LARGEST:g}"
-            wrong = ~((one >= 0) & (one <= LARGEST))
-        elif W.strides[0] and not one.any() and len(W) > 1:  # one for all may be none
-            faults.append(f"{where}: the connectome has no connection; leave it out")
+            is_wrong = ~((matrix >= 0) & (matrix <= LARGEST))
+        elif not is_shared and not matrix.any() and len(W) > 1:
+            # A matrix for everybody may be none.
+            message = "the connectome has no connection; leave it out"
+            faults.append(Finding(message, FAULT, scan=scan))
             continue
-        elif (gap := np.abs(one - one.T)).max() > _SYMMETRY * one.max():
-            expected, wrong = "symmetric", gap == gap.max()
+        elif (asymmetry := np.abs(matrix - matrix.T)).max() > _SYMMETRY * matrix.max():
+            expected, is_wrong = "symmetric", asymmetry == asymmetry.max()
         else:
             continue
-        i, j = np.argwhere(wrong)[0]
+        i, j = np.argwhere(is_wrong)[0]
         hint = " (the diagonal is not; set it to 0)" if i == j else ""
-        faults.append(
-            f"{where}: the connectome must be {expected}{hint}; got {one[i, j]:g} "
-            f"between {regions[i]} and {regions[j]}, {one[j, i]:g} back"
+        got = (
+            f"{matrix[i, j]:g} between {regions[i]} and {regions[j]}, "
+            f"{matrix[j, i]:g} back"
         )
-    faults += [
-        f"features must be finite, or NaN where not measured, and at most "
-        f"{LARGEST:g} in size; got {X[row, region, feature]:g} for "
-        f"{names[feature]} of {regions[region]} in scan {keys['scan'][row]!r}"
-        for row, region, feature in np.argwhere(np.abs(X) > LARGEST)[:1]
-    ]
-    faults += find_value_codes(X, keys["scan"], regions, names)
-    faults += find_faults(
-        table, cohort.label_name, has_order=bool(cohort.classes_ordered)
-    )
-    unknown = np.isnan(X).all(axis=1)
-    faults += [
-        f"{name} has no value in any scan; leave it out"
-        for name in np.array(names)[unknown.all(axis=0)]
-    ]
-    faults += [
-        f"{scan} has no value of any feature; leave the scan out"
-        for scan in keys["scan"][unknown.all(axis=1) & ~unknown.all()]
-    ]
+        message = f"the connectome must be {expected}{hint}"
+        faults.append(Finding(message, FAULT, scan=scan, got=got))
+    return faults
+
+
+def _find_faulty_features(cohort: Cohort, scans: pd.Series) -> list[Finding]:
+    """Return the faults of features, labels and covariates."""
+    X = cohort.features
+    names, regions = cohort.feature_names, cohort.atlas.names
+    faults = list[Finding]()
+    is_too_large = np.abs(X) > LARGEST
+    for row, region, feature in np.argwhere(is_too_large)[:1]:
+        message = (
+            f"features must be finite, or NaN where not measured, and at most "
+            f"{LARGEST:g} in size"
+        )
+        got = (
+            f"{X[row, region, feature]:g} for {names[feature]} of {regions[region]} in "
+            f"scan {scans[row]!r}"
+        )
+        faults.append(Finding(message, FAULT, got=got))
+    faults += find_value_codes(X, scans, regions, names)
+    has_order = bool(cohort.classes_ordered)
+    faults += find_faults(cohort.table, cohort.label_name, has_order=has_order)
+    is_unknown = np.isnan(X).all(axis=1)
+    for name in np.array(names)[is_unknown.all(axis=0)]:
+        message = f"{name} has no value in any scan; leave it out"
+        faults.append(Finding(message, FAULT))
+    for scan in scans[is_unknown.all(axis=1) & ~is_unknown.all()]:
+        message = f"{scan} has no value of any feature; leave the scan out"
+        faults.append(Finding(message, FAULT))
     return faults

@@ -100,8 +100,9 @@ def read_stack(
     check.raise_refusal()
     if rows.adds_parts:
         raise FileFormatError(
-            f"{path}: some regions have several rows ({rows.note}). Add these rows "
-            "and columns first, and name the rows."
+            f"some regions have several rows ({rows.note}). Add these rows "
+            "and columns first, and name the rows.",
+            path=path,
         )
     matrices: dict[str, dict[str, list[np.ndarray]]] = {}
     for name, matrix in zip(ids, values, strict=True):
@@ -145,25 +146,28 @@ def _choose_ids(
         matching = {key: ids for key, ids in group.items() if _are_ids(ids, scans)}
         if len({*matching.values()}) > 1:
             raise FileFormatError(
-                f"{path}: the lists {' and '.join(map(repr, matching))} could both be "
-                "the ids of its matrices, and they differ. Keep the one that is right."
+                f"the lists {' and '.join(map(repr, matching))} could both be "
+                "the ids of its matrices, and they differ. Keep the one that is right.",
+                path=path,
             )
         for key, ids in matching.items():
             return key if key in beside else "in the file", ids
     unmatched = texts | numbers
     if len(unmatched) > 1:
         raise FileFormatError(
-            f"{path}: none of its lists {', '.join(map(repr, unmatched))} holds the "
+            f"none of its lists {', '.join(map(repr, unmatched))} holds the "
             "ids of this study. Write them as texts into the file, or as lines of "
-            f"{own} beside it."
+            f"{own} beside it.",
+            path=path,
         )
     for key, ids in unmatched.items():  # scans without a matrix are named one by one
         return key if key in beside else "in the file", ids
     counts = [(len(entry.names), name) for name, entry in beside.items()]
     n_ids, origin = counts[0] if counts else (0, "in the file")
     raise FileFormatError(
-        f"{path}: {n_scans} connectomes, but {n_ids} ids ({origin}); expected one for "
-        f"each, as texts in the file or as lines of {own} beside it."
+        f"{n_scans} connectomes, but {n_ids} ids ({origin}); expected one for "
+        f"each, as texts in the file or as lines of {own} beside it.",
+        path=path,
     )
 
 
@@ -209,8 +213,9 @@ def _choose_row_names(
     }
     if len({*regions.values()}) > 1:
         raise FileFormatError(
-            f"{path}: the lists {' and '.join(map(repr, regions))} name the rows "
-            "differently. Keep the one that is right."
+            f"the lists {' and '.join(map(repr, regions))} name the rows "
+            "differently. Keep the one that is right.",
+            path=path,
         )
     numbered = [
         key

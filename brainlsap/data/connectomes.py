@@ -35,6 +35,7 @@ from brainlsap.exceptions import (
     check_choice,
     reading,
 )
+from brainlsap.findings import LEFT_OUT, ROW_ORDER, Finding, as_findings
 
 SYMMETRIZE = ("refuse", "mean", "max")
 NEGATIVE = ("refuse", "drop", "absolute")
@@ -62,13 +63,18 @@ class ConnectomeFile(NamedTuple):
     ----------
     matrix : float32 array of shape (n_rois, n_rois)
         Symmetric, finite, not negative.
-    notes : tuple of str
-        What was mapped, mirrored or left out; the same words for every file that
-        needed the same.
+    findings : tuple of Finding
+        What was mapped, mirrored or left out; the same for every file that needed the
+        same.
     """
 
     matrix: np.ndarray
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The findings as text."""
+        return tuple(map(str, self.findings))
 
 
 class NameList(NamedTuple):
@@ -177,8 +183,9 @@ def read_connectome(
                 "each; write a square matrix, 0 where no connection is."
             )
         raise FileFormatError(
-            f"{path}: expected a square matrix of numbers, got shape "
-            f"{raw.values.shape} of {raw.values.dtype}. {hint}"
+            "expected a square matrix of numbers, got shape "
+            f"{raw.values.shape} of {raw.values.dtype}. {hint}",
+            path=path,
         )
     is_file = isinstance(source, str | Path)
     is_bare = not is_file and raw.rows is None
@@ -196,16 +203,19 @@ def read_connectome(
     if is_checked and order_check is None:
         check.raise_refusal()
     if not rows.names:  # the collected matrices are refused together
-        raise UnknownOrderError(f"{path}: nothing names the {n_rows} rows.")
+        raise UnknownOrderError(f"nothing names the {n_rows} rows.", path=path)
     if rows.names is not raw.rows:
         raw = raw._replace(rows=rows.names, columns=rows.names)
     if rows.adds_parts:
         raw = _add_parts(raw, path)
     values, left_out = _in_atlas_order(raw, atlas, path)
     matrix, changed = _check_weights(values, atlas.names, path, symmetrize, negative)
-    notes += [rows.note] if is_file else []
+    order_note = Finding(rows.note, kind=ROW_ORDER if rows.is_tool_order else "")
     agreement = check.notes() if is_file and is_checked and order_check is None else ()
-    return ConnectomeFile(matrix, (*notes, *left_out, *changed, *agreement))
+    findings = as_findings(
+        [*notes, *[order_note] * is_file, *left_out, *changed, *agreement]
+    )
+    return ConnectomeFile(matrix, findings)
 
 
 def _read_source(
@@ -231,9 +241,10 @@ def _read_source(
     reader = FORMATS.get(path.suffix.lower())
     if reader is None:
         raise FileFormatError(
-            f"{path}: connectomes are read from {', '.join(sorted(FORMATS))} "
+            f"connectomes are read from {', '.join(sorted(FORMATS))} "
             f"files, got {path.suffix or 'a name without suffix'}. Of a tractogram "
-            "brainlsap.images.build_connectome makes one."
+            "brainlsap.images.build_connectome makes one.",
+            path=path,
         )
     with reading(path, f"a {path.suffix} file"):
         raw, *others = reader(path)
@@ -258,8 +269,9 @@ def _add_parts(raw: RawMatrix, path: Path) -> RawMatrix:
     mean = _MEANS.search(path.name)
     if mean:
         raise FileFormatError(
-            f"{path}: a region has several rows, and {mean[0]} of parts cannot be "
-            "added. Take counts of streamlines or their weights."
+            f"a region has several rows, and {mean[0]} of parts cannot be "
+            "added. Take counts of streamlines or their weights.",
+            path=path,
         )
     names = tuple(dict.fromkeys(raw.rows or ()))
     region = [names.index(name) for name in raw.rows or ()]
@@ -295,7 +307,9 @@ def _choose(
     if measure is not None and measures:
         found = [raw for raw in found if raw.measure.lower() == measure.lower()]
         if not found:
-            raise FileFormatError(f"{path}: no measure {measure!r}; found {measures}.")
+            raise FileFormatError(
+                f"no measure {measure!r}; found {measures}.", path=path
+            )
     sizes = {len(order.names) for order in row_orders(atlas)}
 
     def fits(raw: RawMatrix) -> bool:
@@ -311,17 +325,18 @@ def _choose(
             return chosen[0], [f"took {usual}; measure= takes another of {rest}"]
     if len(fitting) > 1:
         raise FileFormatError(
-            f"{path}: {len(fitting)} matrices could be the connectome; choose by "
-            f"measure= one of {measures or 'them, and give each a name'}."
+            f"{len(fitting)} matrices could be the connectome; choose by "
+            f"measure= one of {measures or 'them, and give each a name'}.",
+            path=path,
         )
     return fitting[0], []
 
 
 def _in_atlas_order(
     raw: RawMatrix, atlas: Atlas, path: Path
-) -> tuple[np.ndarray, list[str]]:
+) -> tuple[np.ndarray, list[Finding]]:
     """Put the rows and columns of a matrix in the order of an atlas; say what went."""
-    notes, rows = list[str](), raw.rows or ()
+    notes, rows = list[Finding](), raw.rows or ()
     try:
         to_row, dropped = atlas.rows(rows)
         to_column, _ = atlas.rows(raw.columns or ())
@@ -335,10 +350,12 @@ def _in_atlas_order(
     except RegionNameError as error:
         hint = atlas.settings.get("remake_connectome", "")
         hint = f" {hint}" if hint and atlas.other_atlas(rows) else ""
-        raise RegionNameError(f"{path}: {error}{hint}") from error
+        raise RegionNameError(
+            f"{error.message}{hint}", path=path, kind=error.kind, values=error.values
+        ) from error
     if dropped:
         few = listed(dict.fromkeys(dropped), 8)
-        notes.append(f"left out, not in {atlas.name}: {few}")
+        notes.append(Finding(f"left out, not in {atlas.name}: {few}", LEFT_OUT))
     values = raw.values.take(to_row, 0).take(to_column, 1).astype(np.float64)
     if raw.leaves_out:
         values[missing], values[:, missing] = np.nan, np.nan
@@ -347,7 +364,7 @@ def _in_atlas_order(
         if 0 < absent.sum() <= MOST_ABSENT:
             values[absent], values[:, absent] = 0, 0
             names = ", ".join(np.array(atlas.names)[absent])
-            notes.append(f"absent from the file, without connections: {names}")
+            notes.append(Finding(f"absent from the file, without connections: {names}"))
     return values, notes
 
 
@@ -363,9 +380,10 @@ def settle_negative(
         return W, []
     if how == "refuse":
         raise ParameterError(
-            f"{where}: weights are negative. Of correlations, negative='drop' sets "
-            "them to 0, negative='absolute' takes their size; got "
-            f"{int((W < 0).sum())}, down to {np.nanmin(W):.3g}."
+            "weights are negative. Of correlations, negative='drop' sets them to 0, "
+            "negative='absolute' takes their size",
+            path=where,
+            got=f"{int((W < 0).sum())}, down to {np.nanmin(W):.3g}.",
         )
     if how == "drop":
         return np.maximum(W, 0), ["negative weights were set to 0"]
@@ -384,13 +402,15 @@ def _check_weights(
         i, j = np.argwhere(bad)[0]
         hint = "on the diagonal: set it to 0" if i == j else "(write 0 where none is)"
         raise FileFormatError(
-            f"{path}: weights are NaN or infinite {hint}; got {bad.sum()} such, first "
-            f"{values[i, j]} between {names[i]} and {names[j]}."
+            f"weights are NaN or infinite {hint}",
+            path=path,
+            got=f"{bad.sum()} such, first {values[i, j]} between {names[i]} and "
+            f"{names[j]}.",
         )
     larger, own = np.maximum(values, values.T), np.count_nonzero(values.diagonal())
     if np.count_nonzero(larger) == own:
         told = "every weight between two regions is 0; expected connections"
-        raise FileFormatError(f"{path}: {told}.")
+        raise FileFormatError(f"{told}.", path=path)
     if not np.array_equal(values, larger):
         smaller = np.minimum(values, values.T)
         if np.count_nonzero(smaller) == own:
@@ -402,9 +422,11 @@ def _check_weights(
         elif symmetrize == "refuse":
             i, j = np.unravel_index(gap.argmax(), gap.shape)
             raise FileFormatError(
-                f"{path}: weights are not symmetric, nor is a triangle 0. Take their "
+                "weights are not symmetric, nor is a triangle 0. Take their "
                 "mean, (W + W.T) / 2; of files symmetrize='mean' or 'max' does it. Got "
-                f"{values[i, j]} from {names[i]} to {names[j]} but {values[j, i]} back."
+                f"{values[i, j]} from {names[i]} to {names[j]} but {values[j, i]} "
+                "back.",
+                path=path,
             )
         else:
             how = f"the two triangles differ: symmetrized by their {symmetrize}"
@@ -421,12 +443,13 @@ def _read_text(path: Path) -> list[RawMatrix]:
     whole = [line.strip(" ") for line in read_lines(path, comments=True)]
     lines = [line for line in whole if line[0] != "#"]
     if not lines:
-        raise FileFormatError(f"{path}: the file is empty; expected a matrix.")
+        raise FileFormatError("the file is empty; expected a matrix.", path=path)
     delimiter = sniff_delimiter(lines[0])
     if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", lines[-1]):
         raise FileFormatError(
-            f"{path}: numbers have decimal commas; write points (and thousands without "
-            "separators)."
+            "numbers have decimal commas; write points (and thousands without "
+            "separators).",
+            path=path,
         )
     if delimiter and all(line.endswith(delimiter) for line in lines):
         lines = [line[:-1] for line in lines]
@@ -445,8 +468,9 @@ def _read_text(path: Path) -> list[RawMatrix]:
     for side, given in (("rows", rows), ("columns", columns)):
         if given and len(given) != len(values):
             raise FileFormatError(
-                f"{path}: {len(given)} names for {len(values)} {side}; expected one "
-                "name for each."
+                f"{len(given)} names for {len(values)} {side}; expected one "
+                "name for each.",
+                path=path,
             )
     # a count says nothing beside names
     known = [tuple(given) for given in (rows, columns) if given]
@@ -461,9 +485,10 @@ def _refuse_lists(path: Path, rows: Sequence[Sequence[str]]) -> None:
     """Raise where rows are a list of connections, or drawn by DSI Studio."""
     if [cell.lower() for row in rows[:2] for cell in row[:2]] == ["data"] * 4:
         raise FileFormatError(
-            f"{path}: is a connectogram of DSI Studio, with two rows and two columns "
+            "is a connectogram of DSI Studio, with two rows and two columns "
             "of heads; expected a square matrix. Give the .connectivity.mat of the "
-            "same run."
+            "same run.",
+            path=path,
         )
     body = rows[1:] or rows  # the first row may name the columns
     n_words = {_count_words(row) for row in body}
@@ -471,9 +496,10 @@ def _refuse_lists(path: Path, rows: Sequence[Sequence[str]]) -> None:
     is_long = len(rows) > 1 or len(rows[0]) > 2
     if n_words == {2} and len(widths) == 1 and is_long:
         raise FileFormatError(
-            f"{path}: is a list of connections, whose lines have two regions and "
+            "is a list of connections, whose lines have two regions and "
             f"{widths.pop() - 2} number(s); expected a square matrix. Write one with "
-            "the names of its rows, and 0 where no connection is."
+            "the names of its rows, and 0 where no connection is.",
+            path=path,
         )
 
 
@@ -615,7 +641,8 @@ def _matrices_of(path: Path, arrays: dict[str, np.ndarray]) -> list[RawMatrix]:
     if not squares:
         shapes = listed((f"{key} {value.shape}" for key, value in arrays.items()), 8)
         raise FileFormatError(
-            f"{path}: expected a square matrix of numbers, found {shapes or 'nothing'}."
+            f"expected a square matrix of numbers, found {shapes or 'nothing'}.",
+            path=path,
         )
     sizes = {len(values) for values in squares.values()}
     lists = list[tuple[str, str, tuple[str, ...]]]()  # key, its start, names
@@ -642,8 +669,9 @@ def _matrices_of(path: Path, arrays: dict[str, np.ndarray]) -> list[RawMatrix]:
         if len(fitting) > 1 or (is_odd and not fitting):
             told = ", ".join(f"{name!r} ({len(v)})" for name, v in mine.items())
             raise FileFormatError(
-                f"{path}: {n} rows of {key!r}, but lists of names are {told}; expected "
-                f"one of {n}. Keep one, under the key {_NAME_KEYS[0]!r}."
+                f"{n} rows of {key!r}, but lists of names are {told}; expected "
+                f"one of {n}. Keep one, under the key {_NAME_KEYS[0]!r}.",
+                path=path,
             )
         rows = next(iter(fitting), None)
         starts = [start for _, start, _ in lists if key.startswith(start)]

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.data.tables import QUOTES, is_ditto_mark, letters_of
+from brainlsap.findings import FAULT, Finding
 
 KEY_COLUMNS = ("scan", "participant", "session", "label")
 
@@ -195,7 +196,7 @@ def group_names(values: pd.Series) -> pd.Series:
 
 def find_spellings(
     head: str, values: pd.Series, *, is_label: bool = False
-) -> list[str]:
+) -> list[Finding]:
     """Say which words of a column of groups are one word, written in several ways."""
     words = pd.Series(values.dropna().astype(str).unique(), dtype=object)
     letters = words.str.lower().str.strip(QUOTES)  # of a stray quotation mark
@@ -210,22 +211,26 @@ def find_spellings(
     same = words[letters.duplicated(keep=False)]
     told = f"{head} is written as {', '.join(sorted(same))}; write one word for each"
     more = ", or say which are classes by classes=" if is_label else ""
-    return [told + more] if len(same) else []
+    return [Finding(told + more, FAULT)] if len(same) else []
 
 
-def find_ditto_marks(table: pd.DataFrame, column: str, head: str) -> list[str]:
+def find_ditto_marks(table: pd.DataFrame, column: str, head: str) -> list[Finding]:
     """Say in which scans a column, called `head`, has a mark for the cell above."""
     names = table.get("scan", table.index.to_series())
     return [
-        f"{scan}: {head} is {cell}, a mark for the cell above; write the word itself"
+        Finding(
+            f"{head} is {cell}, a mark for the cell above; write the word itself",
+            FAULT,
+            scan=str(scan),
+        )
         for scan, cell in zip(names, table[column], strict=True)
         if is_ditto_mark(cell)
     ]
 
 
-def find_codes(table: pd.DataFrame, heads: Sequence[str]) -> list[str]:
+def find_codes(table: pd.DataFrame, heads: Sequence[str]) -> list[Finding]:
     """Say which numbers stand for what is missing, such as 999 or -9, or are no age."""
-    faults, table = list[str](), table.reset_index(drop=True)
+    faults, table = list[Finding](), table.reset_index(drop=True)
     names = table.get("scan", table.index.to_series())
     for head in (one for one in heads if kind_of(one) not in GROUPS):
         numbers = pd.to_numeric(table[head], errors="coerce")
@@ -237,8 +242,12 @@ def find_codes(table: pd.DataFrame, heads: Sequence[str]) -> list[str]:
         wrong = numbers[is_wrong & numbers.notna()]
         rest = numbers[~is_wrong]
         faults += [
-            f"{scan}: {head} is {number:g}, others {rest.min():g} to {rest.max():g}; "
-            "write n/a for what is not known"
+            Finding(
+                f"{head} is {number:g}, others {rest.min():g} to {rest.max():g}; write "
+                "n/a for what is not known",
+                FAULT,
+                scan=str(scan),
+            )
             for scan, number in zip(names[wrong.index], wrong, strict=True)
         ]
     return faults
@@ -246,7 +255,7 @@ def find_codes(table: pd.DataFrame, heads: Sequence[str]) -> list[str]:
 
 def find_faults(
     table: pd.DataFrame, label_name: str, *, has_order: bool = True
-) -> list[str]:
+) -> list[Finding]:
     """Say what is wrong in the labels and covariates of a cohort.
 
     Parameters
@@ -261,7 +270,7 @@ def find_faults(
 
     Returns
     -------
-    list of str
+    list of Finding
         Words written in several ways, numbers that stand for what is missing, and sex
         that differs between the visits of a person.
     """
@@ -277,7 +286,11 @@ def find_faults(
         if kind == "sex":
             sexes = values.groupby(table["participant"]).nunique()
             faults += [
-                f"{person}: {head} differs between visits; write one"
+                Finding(
+                    f"{head} differs between visits; write one",
+                    FAULT,
+                    participant=str(person),
+                )
                 for person in sexes.index[sexes > 1]
             ]
     return faults

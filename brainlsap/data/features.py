@@ -13,7 +13,7 @@ around it, without those outside `?h.cortex.label`.
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain
@@ -49,6 +49,7 @@ from brainlsap.data.measures import (
 )
 from brainlsap.data.region_tables import (
     ScanTable,
+    find_other_atlas,
     find_tracer_columns,
     read_region_values,
     read_sheets,
@@ -61,6 +62,14 @@ from brainlsap.exceptions import (
     FileFormatError,
     check_choice,
     reading,
+)
+from brainlsap.findings import (
+    ASSUMED,
+    FAULT,
+    LEFT_OUT,
+    SCALES_DIFFER,
+    Finding,
+    as_findings,
 )
 
 TRUTH_FILE = "truth.tsv"
@@ -80,8 +89,8 @@ _MOST_ORIGINS = 10
 # Heads of values of PET, beside those of regions.
 _OF_VALUES = re.compile("suvr|uptake|dvr|centiloid", re.IGNORECASE)
 _WHICH = "say which by features_table= (--features-table)"
-Source = Path | np.ndarray | str
-"""Of one scan: a file, a FreeSurfer subject, values; or the fault, in words."""
+Source = Path | np.ndarray | Finding
+"""Of one scan: a file, a FreeSurfer subject, values; or the fault."""
 _Columns = dict[int, tuple[ScanTable, str]]
 """Of every region the table that holds it, and the measure in its heads."""
 
@@ -186,9 +195,10 @@ def read_stats(
     annotation = atlas.settings.get("annotation")
     if annotation is None:
         raise FileFormatError(
-            f"{stats}: FreeSurfer's stats are known for atlases whose atlas.json names "
+            "FreeSurfer's stats are known for atlases whose atlas.json names "
             f"their annotation, not for atlas {atlas.name}. Give the values as a table "
-            "of regions."
+            "of regions.",
+            path=stats,
         )
     name, values = measure.name, np.full(len(atlas.names), np.nan)
     on_surface, notes = measure.on_surface, tuple[str, ...]()
@@ -212,7 +222,7 @@ def read_stats(
             for other in sorted(stats.glob(f"{path.name[:2]}.aparc*.stats"))[:1]:
                 remake = atlas.settings.get("remake_values", "")
                 hint = f"; {other.name} is of another parcellation. {remake}"
-            raise FileFormatError(f"{path}: no such file{hint}")
+            raise FileFormatError(f"no such file{hint}", path=path)
         column = CORTEX_COLUMNS[name] if side else "Volume_mm3"
         found = _read_column(path, column, atlas, side)
         values = np.where(np.isnan(found), values, found)
@@ -229,15 +239,17 @@ def _read_column(path: Path, column: str, atlas: Atlas, side: str | None) -> np.
     is_whole = {*widths} == {len(heads)} and n_rows == f"{len(rows)}"
     if not (is_whole and {"StructName", column} <= {*heads}):
         raise FileFormatError(
-            f"{path}: expected a FreeSurfer stats file with a line '# ColHeaders' that "
+            "expected a FreeSurfer stats file with a line '# ColHeaders' that "
             f"names StructName and {column}, and {n_rows} rows of {len(heads)} cells; "
             f"got {len(rows)} rows of {min(widths, default=0)} or more. It may be cut "
-            "short."
+            "short.",
+            path=path,
         )
     if HEMISPHERES.get(header.get("hemi", ""), side) != side:
         raise FileFormatError(
-            f"{path}: says that it is of the other hemisphere; the files of the two "
-            "may be exchanged."
+            "says that it is of the other hemisphere; the files of the two "
+            "may be exchanged.",
+            path=path,
         )
     cells = dict(zip(heads, zip(*rows, strict=True), strict=True))
     names, expected = cells["StructName"], ~atlas.cortex
@@ -255,9 +267,10 @@ def _read_column(path: Path, column: str, atlas: Atlas, side: str | None) -> np.
     n_vertices = float(header.get("Measure Cortex, NumVert,", ",inf,").split(",")[-2])
     if missing.size and n_known < n_vertices * (1 - _UNLABELLED):
         raise FileFormatError(
-            f"{path}: {missing.size} of {expected.sum()} regions have no row "
+            f"{missing.size} of {expected.sum()} regions have no row "
             f"({listed((atlas.names[i] for i in missing), 5)}). The file may be cut "
-            "short; run mris_anatomical_stats or mri_segstats again."
+            "short; run mris_anatomical_stats or mri_segstats again.",
+            path=path,
         )
     return np.where(expected & (places >= 0), numbers[places], np.nan)
 
@@ -276,8 +289,9 @@ def _vertex_means(
         return None
     if name in ("area", "volume"):
         raise FileFormatError(
-            f"{subject}: {name} of a region is a sum over faces, not a mean over "
-            "vertices; it is read from stats. Run mris_anatomical_stats."
+            f"{name} of a region is a sum over faces, not a mean over "
+            "vertices; it is read from stats. Run mris_anatomical_stats.",
+            path=subject,
         )
     values = np.full(len(atlas.names), np.nan)
     for side, path in overlays.items():
@@ -287,8 +301,9 @@ def _vertex_means(
         regions = atlas.vertex_labels(HEMISPHERES[side], annot)
         if len(regions) != len(per_vertex):
             raise FileFormatError(
-                f"{path}: {len(per_vertex)} vertices, but {annot.name} has "
-                f"{len(regions)}; they are not of one surface, or one was cut short."
+                f"{len(per_vertex)} vertices, but {annot.name} has "
+                f"{len(regions)}; they are not of one surface, or one was cut short.",
+                path=path,
             )
         counted = regions >= 0
         cortex = subject / "label" / f"{side}.cortex.label"
@@ -321,7 +336,7 @@ class FeatureSources:
     """Columns of the table of people."""
     origins: dict[str, list[str | None]] = field(default_factory=dict)
     """Columns that say on which scale values are, by scan, where they differ."""
-    unmatched: str = ""
+    unmatched: Finding | None = None
     """What to do where nobody's files are found; told where anything is at fault."""
     chosen: ChosenColumns = NO_CHOICE
     """Columns of ids and visits that the user named."""
@@ -405,7 +420,7 @@ class FeatureSources:
 
     def locate(  # noqa: C901 (one place after the other)
         self, feature: str, scans: Sequence[Scan]
-    ) -> tuple[Sequence[Source], list[str]]:
+    ) -> tuple[Sequence[Source], list[Finding | str]]:
         """Return the source of a feature for every scan, and notes.
 
         Raises a CohortError where there is none for any scan.
@@ -415,15 +430,16 @@ class FeatureSources:
             try:
                 found.append(self.files.regions(scan, feature, self.atlas))
             except CohortError as error:
-                found.append(f"{scan.name}: {error}")
+                found.append(Finding.from_error(error, scan.name))
         if any(found):
             wanted = self.files.patterns.get(feature, measure.wanted)
             missing = f"no table of regions for {feature}; expected a file {wanted}: "
             missing += ADD_IT
             for row in [row for row, source in enumerate(found) if not source]:
                 others = _other_tracers(feature, scans[row : row + 1])
-                fault = f"{scans[row].name}: {missing}"
-                found[row] = "; not used: ".join([fault, *others])
+                message = "; not used: ".join([missing, *others])
+                found[row] = Finding(message, FAULT, scan=scans[row].name)
+            notes: list[Finding | str]
             notes = [f"{feature}: read from a table of regions for every scan"]
             for head, entity in _ENTITIES.items():
                 pattern = re.compile(f"(?:^|[_/]){entity}-([^_./]+)")
@@ -462,11 +478,16 @@ class FeatureSources:
             unknown.append(f"{message} no subject's folder")
         reasons = [*_other_tracers(feature, scans), *self.skipped, *unknown]
         where += "".join(f"; not used: {reason}" for reason in reasons if reason)
-        raise CohortError(f"{feature}: found nowhere; looked for {where}")
+        raise CohortError(
+            f"{feature}: found nowhere; looked for {where}",
+            values=find_other_atlas(
+                [table.strangers for table in self.tables], self.atlas
+            ),
+        )
 
     def _runs(
         self, scans: Sequence[Scan], subjects: Sequence[list[tuple[ScanName, Path]]]
-    ) -> tuple[list[Source], list[str]]:
+    ) -> tuple[list[Source], list[Finding | str]]:
         """Return every scan's FreeSurfer subject, all of one kind of run."""
         kinds = [{bool(run.base) for run, _ in known} for known in subjects]
         n_cross, n_long = (sum(kind in of for of in kinds) for kind in (False, True))
@@ -490,9 +511,11 @@ class FeatureSources:
             fault += "; expected a folder of its name with stats inside, there are "
             fault += f"{there}: {ADD_IT}"
             if own:
-                told = f"{len(own)} FreeSurfer subjects could be it"
-                fault = choose_one(told, "freesurfer", own)
-            chosen.append(f"{scan.name}: {fault}")
+                message = f"{len(own)} FreeSurfer subjects could be it"
+                error = choose_one(message, "freesurfer", own)
+                chosen.append(Finding.from_error(error, scan.name))
+                continue
+            chosen.append(Finding(fault, FAULT, scan=scan.name))
         return chosen, [f"FreeSurfer: stats of {kind} runs"]
 
     def add_origins(self, table: pd.DataFrame) -> None:
@@ -503,7 +526,7 @@ class FeatureSources:
 
     def _add_origin(
         self, feature: str, head: str, values: Sequence[str | None], where: str
-    ) -> list[str]:
+    ) -> list[Finding]:
         """Keep what says on which scale values are, if that differs between scans.
 
         Return it as a note with counts. The table of people may say it already.
@@ -521,7 +544,8 @@ class FeatureSources:
             self.origins[head] = list(values)
         numbers = listed((f"{name} ({n})" for name, n in counts.most_common()), 5)
         what = "values may be on several scales; the audit looks at it"
-        return [f"{feature}: {where} has {len(counts)} values, {numbers}: {what}"]
+        message = f"{feature}: {where} has {len(counts)} values, {numbers}: {what}"
+        return [Finding(message, kind=SCALES_DIFFER)]
 
     def _check_tracers(
         self, measure: Measure, table: ScanTable, rows: Sequence[int], unnamed: bool
@@ -617,12 +641,12 @@ class FeatureSources:
 
     def _table_rows(  # noqa: C901 (one question after the other)
         self, chosen: _Columns, scans: Sequence[Scan], measure: Measure
-    ) -> tuple[list[Source], list[str]]:
+    ) -> tuple[list[Source], list[Finding | str]]:
         """Return the values of every scan in tables with a row per scan."""
         atlas, name, places = self.atlas, measure.name, np.array(list(chosen))
         tables = [*{id(table): table for table, _ in chosen.values()}.values()]
         names = ", ".join(table.path.name for table in tables)
-        notes = [f"{name}: read from {names}"]
+        notes: list[Finding | str] = [f"{name}: read from {names}"]
         values = np.full((len(scans), len(atlas)), np.nan)
         found: list[Source] = list(values)  # rows of the array; some become faults
         for table in tables:
@@ -636,7 +660,7 @@ class FeatureSources:
             for i, known in enumerate(rows):
                 if len(known) > 1:
                     fault = f"{len(known)} rows in {table.path}; expected one"
-                    found[i] = f"{scans[i].name}: {fault}"
+                    found[i] = Finding(fault, FAULT, scan=scans[i].name)
                 elif not known:
                     visits = index.get(scans[i].key[0])
                     which = f"named {own}; write ids alike (case and zeros count)"
@@ -644,7 +668,7 @@ class FeatureSources:
                         told = listed((visit or "none" for visit in visits), 3)
                         which = f"of visit {told}; say visits alike, in session_id"
                     fault = f"no row in {table.path}, whose rows are {which}, {ADD_IT}"
-                    found[i] = f"{scans[i].name}: {fault}"
+                    found[i] = Finding(fault, FAULT, scan=scans[i].name)
             first = [known[0] if known else 0 for known in rows]
             in_cohort = [known[0] for known in rows if known]
             words = {word for its_table, word in chosen.values() if its_table is table}
@@ -659,12 +683,14 @@ class FeatureSources:
             for place, (its_table, word) in chosen.items():
                 if its_table is table:
                     values[:, place] = table.values[word, place][first]
-            notes += [f"{table.path.name}: {note}" for note in table.notes]
+            notes += [
+                replace(note, path=table.path.name) for note in as_findings(table.notes)
+            ]
             known_heads = {*self.known, *self.origins}
             out = [h for h in (*table.facts, *table.outside) if h not in known_heads]
             if out:
-                what = f"left out, no regions of {atlas.name}"
-                notes.append(f"{table.path.name}: {what}: {listed(out, 5)}")
+                message = f"left out, no regions of {atlas.name}: {listed(out, 5)}"
+                notes.append(Finding(message, LEFT_OUT, path=table.path.name))
             spare = len(table.names) - len({row for known in rows for row in known})
             if spare:
                 what = f"{spare} rows of scans that are not in the cohort"
@@ -681,9 +707,13 @@ class FeatureSources:
         try:
             check_structures(places, atlas, paths)
             if unknown and not atlas.cortex[places].any():
-                raise FileFormatError(f"{paths}: no cortical region.")
+                raise FileFormatError("no cortical region.", path=paths)
         except FileFormatError as error:
-            raise FileFormatError(f"{error} {unknown}".rstrip()) from error
+            raise FileFormatError(
+                f"{error.message} {unknown}".rstrip(),
+                path=error.path,
+                values=find_other_atlas([table.strangers for table in tables], atlas),
+            ) from error
         said = {i: word for i, (_, word) in chosen.items() if atlas.cortex[i]}
         unnamed = [i for i, word in said.items() if word in {"", "suvr"} - {name}]
         if unnamed:
@@ -701,7 +731,8 @@ class FeatureSources:
                     told += "any name, by feature= (--feature)"
                 raise CohortError(told)
             if name.lower() not in names.lower():
-                notes.append(f"{name}: {names} says no {what}; taken to be {name}")
+                message = f"{name}: {names} says no {what}; taken to be {name}"
+                notes.append(Finding(message, kind=ASSUMED))
         below = {
             (word, place)
             for table in tables
@@ -716,7 +747,7 @@ class FeatureSources:
             is_free = self.subcortex != "volume" and "volume" not in self.features
             if is_free and takers == {*np.flatnonzero(~atlas.cortex)}:
                 note += "; subcortex='volume' takes them as volumes"
-            notes.append(note)
+            notes.append(Finding(note, LEFT_OUT))
         return found, notes
 
 

@@ -150,9 +150,10 @@ def read_rows(
                 line = columns.comment_lines[-1]
                 hint = f" Line {line} begins with # and is a comment."
             raise FileFormatError(
-                f"{path}: {choice.problem}. Columns that may be the ids of people: "
+                f"{choice.problem}. Columns that may be the ids of people: "
                 f"{candidates}. Name the column by id_column= (--id), or give it the "
-                f"head participant_id.{hint}"
+                f"head participant_id.{hint}",
+                path=path,
             )
         head = choice.head
     texts = columns.pop(head)
@@ -167,9 +168,10 @@ def read_rows(
     ]
     if wrong:
         raise FileFormatError(
-            f"{path}: {head or 'the first column'} must be the name of a subject in "
+            f"{head or 'the first column'} must be the name of a subject in "
             "every row (cells that were merged are empty but the first); not so in "
-            f"{listed(wrong)}."
+            f"{listed(wrong)}.",
+            path=path,
         )
     visits = find_chosen(columns, chosen.session) or find_session_column(columns)
     if visits:
@@ -177,9 +179,10 @@ def read_rows(
         failed = [row for row, visit in enumerate(sessions) if is_formula_error(visit)]
         if failed:
             raise FileFormatError(
-                f"{path}: {visits} must be the name of a visit, or empty; got "
-                f"{sessions[failed[0]]!r}, a formula that failed, in row "
-                f"{lines[failed[0]]}. Write the visit there."
+                f"{visits} must be the name of a visit, or empty",
+                path=path,
+                got=f"{sessions[failed[0]]!r}, a formula that failed, in row "
+                f"{lines[failed[0]]}. Write the visit there.",
             )
         both = zip(names, sessions, strict=True)
         names = [one._replace(session=visit or one.session) for one, visit in both]
@@ -476,7 +479,9 @@ class StudyFiles:
         )
 
 
-def choose_one(told: str, what: str, paths: Collection[Path], flag: str = "") -> str:
+def choose_one(
+    message: str, what: str, paths: Collection[Path], flag: str = ""
+) -> CohortError:
     """Return the fault that several files could be a scan's, and how to choose.
 
     Files of different names are chosen by a pattern of names, files of one name by
@@ -486,7 +491,9 @@ def choose_one(told: str, what: str, paths: Collection[Path], flag: str = "") ->
         roots = _different_folders(paths)
         if what == "freesurfer":
             folders = " or ".join(map(str, roots))
-            return f"{told}; choose their folder by subjects_dir= ({folders})"
+            return CohortError(
+                f"{message}; choose their folder by subjects_dir= ({folders})"
+            )
         patterns = [_pattern_below(root, path) for root, path in roots.items()]
         patterns = [pattern for pattern in patterns if pattern]
     else:
@@ -504,7 +511,7 @@ def choose_one(told: str, what: str, paths: Collection[Path], flag: str = "") ->
     names = (
         paths if len(patterns) > 1 or what == "freesurfer" else [p.name for p in paths]
     )
-    return f"{told}; choose by {how}; got {listed(map(str, names), 5)}"
+    return CohortError(f"{message}; choose by {how}", got=listed(map(str, names), 5))
 
 
 def _different_folders(paths: Collection[Path]) -> dict[Path, Path]:
@@ -565,6 +572,6 @@ def pick(
         # micapipe writes parts of its matrix beside the whole
         found = [p for p in found if "full-connectome" in p.name] or found
     if len(found) > 1:
-        told = f"{len(found)} files could be its {what}"
-        raise CohortError(choose_one(told, what, found, flag))
+        message = f"{len(found)} files could be its {what}"
+        raise choose_one(message, what, found, flag)
     return found[0] if found else None

@@ -124,8 +124,9 @@ def make_atlas(  # noqa: C901 (step by step)
                 centres = _centres_on_surface(atlas, Path(annot))
             except FileFormatError as error:
                 raise FileFormatError(
-                    f"{labels or annot}: does not name all regions of the annotation, "
-                    f"or not with sides (lh_, rh_, or a column hemisphere): {error}"
+                    "does not name all regions of the annotation, "
+                    f"or not with sides (lh_, rh_, or a column hemisphere): {error}",
+                    path=labels or annot,
                 ) from error
             is_bare = atlas.cortex & np.isnan(centres[:, 0])
             if bare := listed(regions["name"][is_bare], 8):
@@ -154,8 +155,9 @@ def _name_regions(labels: Any, volume: Any, sides: dict[str, Any]) -> pd.DataFra
             is_zero.iloc[0] = is_none.iloc[0]
         if wrong := [*table["name"][is_zero & ~is_none]]:
             raise FileFormatError(
-                f"{labels}: the number of {wrong[0]} is 0, which is the background of "
-                "an image. Count regions as the image does, mostly from 1."
+                f"the number of {wrong[0]} is 0, which is the background of "
+                "an image. Count regions as the image does, mostly from 1.",
+                path=labels,
             )
         table = table[~is_zero].reset_index(drop=True)
         table["freesurfer_id"] = table.pop("index")
@@ -179,8 +181,9 @@ def _read_pair(left: Path) -> dict[str, tuple[np.ndarray, list[str]]]:
     for side, (codes, _) in found.items():
         if len(codes) not in _N_VERTICES:
             raise FileFormatError(
-                f"{files[side]}: {len(codes)} vertices; expected one of {_N_VERTICES}, "
-                "as of fsaverage5, fsaverage6 and fsaverage. Map it by mri_surf2surf."
+                f"{len(codes)} vertices; expected one of {_N_VERTICES}, "
+                "as of fsaverage5, fsaverage6 and fsaverage. Map it by mri_surf2surf.",
+                path=files[side],
             )
     return found
 
@@ -193,8 +196,9 @@ def _place(table: pd.DataFrame, volume: Any, image: str, labels: str) -> pd.Data
     voxels = np.asarray(volume.dataobj)
     if (voxels != np.round(voxels)).any():
         raise FileFormatError(
-            f"{image}: labels must be whole numbers; it was interpolated. Resample "
-            "the parcellation by nearest neighbour."
+            "labels must be whole numbers; it was interpolated. Resample "
+            "the parcellation by nearest neighbour.",
+            path=image,
         )
     if not any(table.get("freesurfer_id", ())):
         table["freesurfer_id"] = range(1, len(table) + 1)
@@ -203,17 +207,19 @@ def _place(table: pd.DataFrame, volume: Any, image: str, labels: str) -> pd.Data
     again = table["name"][is_there & numbers.duplicated(keep=False)]
     if len(again):
         raise FileFormatError(
-            f"{labels}: {listed(again, 8)} share their numbers with one another; "
-            "expected one name for each label. Correct the numbers."
+            f"{listed(again, 8)} share their numbers with one another; "
+            "expected one name for each label. Correct the numbers.",
+            path=labels,
         )
     unnamed = [*map("{:.9g}".format, np.setdiff1d(voxels, [0, *numbers]))]
     if unnamed:
         spare = listed(table["name"][~is_there], 8)
         spare = f", of which the image does not hold {spare}" if spare else ""
         raise FileFormatError(
-            f"{image}: labels= has no name for {listed(unnamed, 8)}; it names "
+            f"labels= has no name for {listed(unnamed, 8)}; it names "
             f"{numbers.min():g} to {numbers.max():g} (a list without numbers counts "
-            f"from 1){spare}. Add a line for each, or set them to 0."
+            f"from 1){spare}. Add a line for each, or set them to 0.",
+            path=image,
         )
     table = table[is_there].reset_index(drop=True)
     centres = center_of_mass(
@@ -229,10 +235,11 @@ def _place(table: pd.DataFrame, volume: Any, image: str, labels: str) -> pd.Data
     ]
     if far:
         raise FileFormatError(
-            f"{labels}: x, y, z of {len(far)} of {len(table)} regions are more than "
+            f"x, y, z of {len(far)} of {len(table)} regions are more than "
             f"{_FARTHEST} mm from their centres in {image}: {listed(far, 3)}. Names or "
             "numbers are exchanged, or the table is of another image; correct it, or "
-            "leave x, y and z out, as the image's count."
+            "leave x, y and z out, as the image's count.",
+            path=labels,
         )
     table[["x", "y", "z"]] = places
     return table

@@ -285,9 +285,9 @@ def check_unit(values: np.ndarray, measure: Measure, atlas: Atlas) -> None:
     told = f" and {share_below:.0%} of them below 0" if share_below else ""
     raise FileFormatError(
         f"{measure.name} is not measured in {measure.unit}: expected values above 0 "
-        f"and a median over regions of {low:g} to {high:g}; got a median of "
-        f"{median:.4g}{told}. Convert the values, or give them a head and a name of "
-        f"their own (feature='{measure.name}_z')."
+        f"and a median over regions of {low:g} to {high:g}",
+        got=f"a median of {median:.4g}{told}. Convert the values, or give them a head "
+        f"and a name of their own (feature='{measure.name}_z').",
     )
 
 
@@ -302,7 +302,8 @@ def check_structures(places: np.ndarray, atlas: Atlas, where: str) -> None:
         missing = [atlas.names[i] for i in np.flatnonzero(of_it & ~there)]
         if missing and ((there & of_it).any() or not there.any()):
             raise FileFormatError(
-                f"{where}: {len(missing)} of {of_it.sum()} {structure} regions of "
+                f"{len(missing)} of {of_it.sum()} {structure} regions of "
                 f"{atlas.name} are missing: {listed(missing, 5)}. Write n/a for a "
-                "region that was not measured."
+                "region that was not measured.",
+                path=where,
             )

@@ -27,6 +27,7 @@ from brainlsap.data.row_order import (
     RowNames,
     RowOrder,
     describe_size,
+    find_atlas_of_size,
     fitting_orders,
     region_rows,
 )
@@ -99,12 +100,14 @@ class OrderCheck:
         errors = list[FileFormatError]()
         for group in self.groups.values():
             message = _find_contradiction(group, self.atlas)
-            where = f"{group.path}: "
+            path = str(group.path)
             if group.n_matrices > 1:
-                where = f"{group.path} and {group.n_matrices - 1} other matrices: "
-            if message:
-                kind = FileFormatError if group.rows.names else UnknownOrderError
-                errors.append(kind(where + message))
+                path = f"{path} and {group.n_matrices - 1} other matrices"
+            if message and group.rows.names:
+                errors.append(FileFormatError(message, path=path))
+            elif message:
+                values = find_atlas_of_size(len(group.total), self.atlas)
+                errors.append(UnknownOrderError(message, path=path, values=values))
         return errors
 
     def raise_refusal(self) -> None:

@@ -68,6 +68,7 @@ from brainlsap.exceptions import (
     RegionNameError,
     reading,
 )
+from brainlsap.findings import LEFT_OUT, Finding
 
 # Covariates that a study adjusts for, though they are named like regions.
 _HEAD_SIZES: tuple[str, ...] = ("etiv", "icv", "tiv", "st10cv")
@@ -115,7 +116,7 @@ class ScanTable(NamedTuple):
     values: Mapping[tuple[str, int], np.ndarray] = MappingProxyType({})
     strangers: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
     id_column: str = ""
     session_column: str | None = None
 
@@ -180,8 +181,9 @@ def read_scan_table(
     rows = [name.participant for name in names]
     if all(atlas.find(row) is not None for row in rows) and not are_counts(rows):
         raise FileFormatError(
-            f"{path}: rows are named by regions, such as {rows[0]!r}; expected a row "
-            "for every scan. Of a connectome say so by connectome= (--connectome)."
+            f"rows are named by regions, such as {rows[0]!r}; expected a row "
+            "for every scan. Of a connectome say so by connectome= (--connectome).",
+            path=path,
         )
     # what is said of the table names its sheet, which may say the measure, too
     path = Path(f"{path}, sheet {sheet!r}" if sheet else path)
@@ -233,14 +235,16 @@ def _check_tracer(
     of_name = wrong_tracer(path.name, measure)
     if of_name is not None and find_tracers(of_name):
         raise FileFormatError(
-            f"{path}: is of {of_name}, not of {measure}. Name its measure by feature=."
+            f"is of {of_name}, not of {measure}. Name its measure by feature=.",
+            path=path,
         )
     others = find_tracer_features(table) - {measure}
     if others and measure in PET_FEATURES:
         heads = listed(map(repr, find_tracer_columns(table)))
         raise FileFormatError(
-            f"{path}: the column {heads} names a tracer of {listed(sorted(others))}, "
-            f"not of {measure}. Name its measure by feature=."
+            f"the column {heads} names a tracer of {listed(sorted(others))}, "
+            f"not of {measure}. Name its measure by feature=.",
+            path=path,
         )
 
 
@@ -290,17 +294,26 @@ def _sort_columns(
             empty.append(region)
     if doubled:
         raise FileFormatError(
-            f"{path}: {len(doubled)} regions stand in more than one column: "
-            f"{listed(doubled)}. Keep one column for each."
+            f"{len(doubled)} regions stand in more than one column: "
+            f"{listed(doubled)}. Keep one column for each.",
+            path=path,
         )
-    notes = {
-        "columns repeat others or are 0 everywhere, and are left out": spare,
-        "columns of regions are 0 in every row; write n/a where not measured": empty,
-    }
-    kept = [f"{len(of)} {what}: {listed(of)}" for what, of in notes.items() if of]
+    findings = _note_columns(spare, empty)
     facts += [] if values else outside
-    mapped = values, tuple(strangers), tuple(outside), tuple(kept)
+    mapped = values, tuple(strangers), tuple(outside), tuple(findings)
     return ScanTable(path, names, table[facts], *mapped)
+
+
+def _note_columns(spare: Sequence[str], empty: Sequence[str]) -> list[Finding]:
+    """Return notes on columns that are left out, and on regions without values."""
+    findings = list[Finding]()
+    if spare:
+        message = "columns repeat others or are 0 everywhere, and are left out"
+        findings.append(Finding(f"{len(spare)} {message}: {listed(spare)}", LEFT_OUT))
+    if empty:
+        message = "columns of regions are 0 in every row; write n/a where not measured"
+        findings.append(Finding(f"{len(empty)} {message}: {listed(empty)}"))
+    return findings
 
 
 def read_region_values(
@@ -334,7 +347,7 @@ def read_region_values(
             more = _read_plain(beside, read_columns(beside), measure, atlas)
             names, cells = [*names, *more[0]], [*cells, *more[1]]
     if wrong := unknown_names(names, atlas):
-        raise RegionNameError(f"{path}: {wrong}")
+        raise RegionNameError(wrong, path=path, values=find_other_atlas([names], atlas))
     rows, _ = atlas.rows(names)
     places = np.flatnonzero(rows >= 0)
     values = np.full(len(atlas), np.nan)
@@ -369,13 +382,14 @@ def _read_plain(
     if name_column is None or column is None:
         wanted = NAME_COLUMNS if name_column is None else measure.columns
         told = f"{', '.join(wanted)}; found {', '.join(table)}"
-        raise FileFormatError(f"{path}: no column headed {told}.")
+        raise FileFormatError(f"no column headed {told}.", path=path)
     for head in [one for one in table if find_column([one], _SCAN_COLUMNS)]:
         said = [*dict.fromkeys(cell for cell in table[head] if cell)]
         if len(said) > 1:  # a second visit could pass for the other side
             raise FileFormatError(
-                f"{path}: the column {head!r} has {len(said)} values, such as "
-                f"{said[0]!r} and {said[1]!r}; expected the regions of one scan."
+                f"the column {head!r} has {len(said)} values, such as "
+                f"{said[0]!r} and {said[1]!r}; expected the regions of one scan.",
+                path=path,
             )
     _check_tracer(path, table, measure.name)
     names = [name or "" for name in table[name_column]]
@@ -413,9 +427,10 @@ def _add_sides(
         ]
         if unread:
             raise FileFormatError(
-                f"{path}: the column {head!r} has {listed(dict.fromkeys(unread), 5)}, "
+                f"the column {head!r} has {listed(dict.fromkeys(unread), 5)}, "
                 "which are no known words for left and right. Write left and right "
-                "(or L and R, lh and rh) there."
+                "(or L and R, lh and rh) there.",
+                path=path,
             )
     by_name: dict[str, list[int]] = {}
     for row in doubled:
@@ -432,9 +447,10 @@ def _add_sides(
         if side is None and _is_clinica(path, columns):
             return _add_sides_of_clinica(names, is_bare)
         raise FileFormatError(
-            f"{path}: {len(pairs)} regions, such as {names[doubled[0]]!r}, come twice, "
+            f"{len(pairs)} regions, such as {names[doubled[0]]!r}, come twice, "
             "and nothing says which is left and which is right. Write the sides into "
-            "the names (lh_, rh_), or into a column hemisphere (left, right)."
+            "the names (lh_, rh_), or into a column hemisphere (left, right).",
+            path=path,
         )
     heads = dict.fromkeys([*telling, *known])
     sides = [side] * len(names)
@@ -443,8 +459,9 @@ def _add_sides(
             if of_column and sides[row] not in (None, of_column):
                 where = "the name of the file" if len(heads) == 1 else "another column"
                 raise FileFormatError(
-                    f"{path}: the column {head!r} says {columns[head][row]!r} of "
-                    f"{names[row]!r}, and {where} says the other side. Correct it."
+                    f"the column {head!r} says {columns[head][row]!r} of "
+                    f"{names[row]!r}, and {where} says the other side. Correct it.",
+                    path=path,
                 )
             sides[row] = of_column or sides[row]
     return [
@@ -463,9 +480,10 @@ def _refuse_halves(
         if splits and len(values) == 2:
             told = " and ".join(repr(value or "n/a") for value in values)
             raise FileFormatError(
-                f"{path}: the column {head!r} tells regions of one name apart by "
+                f"the column {head!r} tells regions of one name apart by "
                 f"{told}, which may be left and right, or right and left. Write left "
-                "and right there."
+                "and right there.",
+                path=path,
             )
 
 
@@ -574,10 +592,22 @@ def unknown_names(names: Sequence[str], atlas: Atlas) -> str:
         atlas.rows(names)
     except RegionNameError as error:
         hint = atlas.settings.get("remake_values", "")
-        # of a table's names only those that are unknown may have come
-        told = re.sub(r"^(\d+) of \1 names", r"\1 name(s)", str(error))
-        return f"{told} {hint if atlas.other_atlas(names) else ''}".rstrip()
+        message = error.message
+        n_unknown = error.values.get("n_unknown")
+        # A table may pass its unknown names alone, so that their share says nothing.
+        if n_unknown and n_unknown == error.values["n_names"]:
+            message = f"{n_unknown} name(s) {error.values['description']}"
+        return f"{message} {hint if atlas.other_atlas(names) else ''}".rstrip()
     return ""
+
+
+def find_other_atlas(tables: Iterable[Sequence[str]], atlas: Atlas) -> dict[str, str]:
+    """Return `{"atlas": name}` of the first other atlas that names of tables are of."""
+    for names in tables:
+        other = atlas.other_atlas(names) if names else None
+        if other:
+            return {"atlas": other}
+    return {}
 
 
 def read_gtm_stats(
@@ -592,8 +622,9 @@ def read_gtm_stats(
     counted = [row[0] for row in rows] == [str(i) for i in range(1, len(rows) + 1)]
     if {len(row) for row in rows} not in ({7}, {8}) or not counted:
         raise FileFormatError(
-            f"{path}: expected PETSurfer's rows of 7 or 8 cells, counted 1, 2 ... in "
-            "their first column. The file may be cut short."
+            "expected PETSurfer's rows of 7 or 8 cells, counted 1, 2 ... in "
+            "their first column. The file may be cut short.",
+            path=path,
         )
     table = pd.DataFrame([row[:7] for row in rows])
     names, (voxels, values) = table[2].tolist(), parse_numbers(path, table[[4, 6]]).T
@@ -627,7 +658,7 @@ def average_frames(
     parts, means = _mean_of_frames(files[0], read_table(files[0]), frames)
     if len(parts) != 1:
         wanted = f"a time series of one reference region, got {listed(parts, 6)}"
-        raise FileFormatError(f"{files[0]}: expected {wanted}.")
+        raise FileFormatError(f"expected {wanted}.", path=files[0])
     return names, values / _reference_mean(files[0], parts, means, parts[0])
 
 
@@ -637,7 +668,7 @@ def _mean_of_frames(
     """Return the regions of a time series, and their means over a window."""
     edges = [find_column(table, words) for words in _EDGES]
     if None in edges:
-        raise FileFormatError(f"{path}: no columns of starts and ends of frames.")
+        raise FileFormatError("no columns of starts and ends of frames.", path=path)
     # a head may be empty: such a column counts the rows
     names = [head for head in table if head and head not in edges]
     start, end = parse_numbers(path, table[edges]).T
@@ -653,8 +684,9 @@ def frame_weights(
     edges = ", ".join(f"{edge:g}" for edge in (*start[:40], *end[-1:]))
     if frames is None and len(start) != 1:
         raise ParameterError(
-            f"{path}: {len(start)} frames that change at {edges}; say which to average "
-            "by frames=, as start and end."
+            f"{len(start)} frames that change at {edges}; say which to average "
+            "by frames=, as start and end.",
+            path=path,
         )
     first, last = frames or (start[0], end[0])
     inside = (start >= first - 1e-6) & (end <= last + 1e-6)
@@ -664,8 +696,9 @@ def frame_weights(
     is_filled = np.isclose(duration.sum(), last - first, rtol=1e-3) and inside.any()
     if not (follow and is_filled):
         raise FileFormatError(
-            f"{path}: frames must follow each other, and the window {first:g} to "
-            f"{last:g} must begin and end where frames do; they change at {edges}."
+            f"frames must follow each other, and the window {first:g} to "
+            f"{last:g} must begin and end where frames do; they change at {edges}.",
+            path=path,
         )
     return duration / duration.sum()
 
@@ -688,18 +721,20 @@ def _reference_mean(
     found = {row: core for row, s, core in parts if core in cores and side in (None, s)}
     if set(found.values()) != set(cores):
         raise FileFormatError(
-            f"{path}: no region {reference!r} to refer to; known are "
-            f"{', '.join(REFERENCES)} and the regions of the file."
+            f"no region {reference!r} to refer to; known are "
+            f"{', '.join(REFERENCES)} and the regions of the file.",
+            path=path,
         )
     if len(cores) > 1 and sizes is None:
         raise FileFormatError(
-            f"{path}: the {reference} has {len(found)} parts, which count by their "
-            "volumes, and those are not known. Give another reference=."
+            f"the {reference} has {len(found)} parts, which count by their "
+            "volumes, and those are not known. Give another reference=.",
+            path=path,
         )
     rows = list(found)
     mean = np.average(values[rows], weights=None if sizes is None else sizes[rows])
     if not 0 < mean < np.inf:
         raise FileFormatError(
-            f"{path}: {reference} has the mean {mean:g}; expected more than 0."
+            f"{reference} has the mean {mean:g}; expected more than 0.", path=path
         )
     return float(mean)

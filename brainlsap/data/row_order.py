@@ -97,6 +97,15 @@ _OTHER_LISTS = tuple(
 )
 
 
+# Orders that arrange the sides, walls or label numbers of the same regions.
+_ARRANGEMENTS = frozenset(
+    (
+        *("right-first", "hemispheres", "hemispheres-right-first", "interleaved"),
+        *("walls", "labels", "freesurfer"),
+    )
+)
+
+
 class RowOrder(NamedTuple):
     """Names of the rows of a tool's matrices, and the value of `row_order=` for it."""
 
@@ -116,6 +125,16 @@ class RowNames(NamedTuple):
     """"names" (file or list), "words", "row_order", "settings", "numbers", or "" where
     nothing decided; then there are no names."""
     adds_parts: bool = False
+    tool: str = ""
+    """The order's `RowOrder.tool`, if rows were named by an order."""
+
+    @property
+    def is_tool_order(self) -> bool:
+        """Whether the order is a tool's own, so that a study has one of them.
+
+        Arrangements of the same regions may be mixed.
+        """
+        return self.tool != "" and self.tool not in _ARRANGEMENTS
 
 
 @lru_cache(maxsize=16)
@@ -330,13 +349,16 @@ def find_names(
         names, origin = list_beside
         if chosen and region_rows(atlas, names) != region_rows(atlas, chosen.names):
             raise FileFormatError(
-                f"{path}: {origin} and row_order={row_order!r} name the rows "
+                f"{origin} and row_order={row_order!r} name the rows "
                 "differently. Leave row_order= out to follow the list, or give the "
-                "names by labels=."
+                "names by labels=.",
+                path=path,
             )
         return RowNames(names, f"rows named by {origin}", "names")
     if chosen is not None:
-        return RowNames(chosen.names, chosen.note, "row_order", chosen.adds_parts)
+        return RowNames(
+            chosen.names, chosen.note, "row_order", chosen.adds_parts, chosen.tool
+        )
     return _find_other_evidence(path, values, atlas, header)
 
 
@@ -349,13 +371,13 @@ def _find_other_evidence(
     for order in fitting_orders(atlas, n):
         if order.tool == tool:
             note = f"{order.note}, by words of its path or first line"
-            return RowNames(order.names, note, "words", order.adds_parts)
+            return RowNames(order.names, note, "words", order.adds_parts, order.tool)
     if _are_label_numbers(values, atlas):
         note = "rows read as FreeSurfer's label numbers, from 0"
         return RowNames(tuple(map(str, range(n))), note, "numbers")
     if atlas.settings.get("unnamed_rows") and n == len(atlas):
         note = f"read in the order of {atlas.name}"
-        return RowNames(atlas.names, note, "settings")
+        return RowNames(atlas.names, note, "settings", tool="atlas")
     return RowNames((), "", "")
 
 
@@ -363,8 +385,9 @@ def _check_length(path: Path, n: int, names: Sequence[str], origin: str) -> None
     """Raise where there is not one name for each row."""
     if len(names) != n:
         raise FileFormatError(
-            f"{path}: {n} rows, but {len(names)} names ({origin}); expected one for "
-            "each row. Correct them, or give others by labels=."
+            f"{n} rows, but {len(names)} names ({origin}); expected one for "
+            "each row. Correct them, or give others by labels=.",
+            path=path,
         )
 
 
@@ -391,7 +414,11 @@ def _choose_order(
     if row_order == "freesurfer" and n >= _FEWEST_LABELS:
         note = "rows read as FreeSurfer's label numbers, from 0"
         return RowOrder("freesurfer", tuple(map(str, range(n))), note)
-    raise FileFormatError(f"{path}: {describe_size(values, atlas, row_order)}")
+    raise FileFormatError(
+        describe_size(values, atlas, row_order),
+        path=path,
+        values=find_atlas_of_size(n, atlas),
+    )
 
 
 def _find_tool(path: Path, header: str, atlas: Atlas) -> str | None:
@@ -408,6 +435,12 @@ def _find_tool(path: Path, header: str, atlas: Atlas) -> str | None:
         _NODE_IMAGE.search(file.name) for file in path.parent.iterdir()
     )
     return "mrtrix" if has_image else None
+
+
+def find_atlas_of_size(n_rows: int, atlas: Atlas) -> dict[str, str]:
+    """Return `{"atlas": name}` of another atlas that so many rows may be of, if any."""
+    other = atlas.settings.get("atlas_by_size", {}).get(str(n_rows))
+    return {"atlas": other} if other else {}
 
 
 def describe_size(
@@ -496,8 +529,9 @@ def _find_list(
         rows = {name: region_rows(atlas, regions) for name, regions in lists.items()}
         if len({*rows.values()}) > 1:
             raise FileFormatError(
-                f"{path}: {' and '.join(lists)} beside it name its rows differently. "
-                "Keep the one that is right, or give the names by labels=."
+                f"{' and '.join(lists)} beside it name its rows differently. "
+                "Keep the one that is right, or give the names by labels=.",
+                path=path,
             )
         for name, regions in lists.items():
             return regions, name
@@ -551,7 +585,8 @@ def _read_centres(path: Path) -> tuple[str, ...]:
     rows = [split_cells(line, sniff_delimiter(line)) for line in read_lines(path)]
     if any(len(row) < 4 for row in rows):
         raise FileFormatError(
-            f"{path}: expected the name and three coordinates of a region on each line."
+            "expected the name and three coordinates of a region on each line.",
+            path=path,
         )
     return tuple(" ".join(row[:-3]) for row in rows)
 
@@ -585,8 +620,9 @@ def _read_sidecars(path: Path, folders: Sequence[Path]) -> tuple[str, ...] | Non
         nodes = [one for one in nodes if one]
         if any(one != nodes[0] for one in nodes):
             raise FileFormatError(
-                f"{path}: {' and '.join(fitting)} in {folder} describe its nodes "
-                "differently. Keep one of them in that folder."
+                f"{' and '.join(fitting)} in {folder} describe its nodes "
+                "differently. Keep one of them in that folder.",
+                path=path,
             )
         if nodes:
             described |= nodes[0]
@@ -612,11 +648,14 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFram
     """
     lines = read_lines(path)
     if not lines:
-        raise FileFormatError(f"{path}: the file is empty; expected names of regions.")
+        raise FileFormatError(
+            "the file is empty; expected names of regions.", path=path
+        )
     if lines[0].lstrip().startswith("<"):
         raise FileFormatError(
-            f"{path}: is XML; expected names of regions, a table or a list. Write a "
-            "number and a name on each line (1 more than the index of FSL's atlases)."
+            "is XML; expected names of regions, a table or a list. Write a "
+            "number and a name on each line (1 more than the index of FSL's atlases).",
+            path=path,
         )
     if (labels := _read_workbench_list(lines)) is not None:
         return labels
@@ -642,8 +681,9 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFram
     words = [h for h in rest if pd.to_numeric(table[h], errors="coerce").isna().all()]
     if words and name not in texts:
         raise FileFormatError(
-            f"{path}: the column {name!r} holds numbers and no names; call that of the "
-            f"names 'name' ({', '.join(words)}?)."
+            f"the column {name!r} holds numbers and no names; call that of the "
+            f"names 'name' ({', '.join(words)}?).",
+            path=path,
         )
     numbers = [head for head in table if head not in (*texts, name)]
     wanted = {str(number).removesuffix(".0") for number in present}
@@ -674,10 +714,11 @@ def _read_list(path: str | Path, rows: list[list[str]], is_cut: bool) -> pd.Data
     if 0 < n_bare < len(rows) and not is_head:
         numbered = " ".join(rows[n_numbers.index(max(n_numbers))])
         raise FileFormatError(
-            f"{path}: {len(rows) - n_bare} of {len(rows)} lines begin with a number "
+            f"{len(rows) - n_bare} of {len(rows)} lines begin with a number "
             f"({numbered!r}), the others do not. "
             "Give every line its number, or write name into the first line where such "
-            "numbers are parts of names."
+            "numbers are parts of names.",
+            path=path,
         )
     n_behind = min(_count_numbers(row[::-1]) for row in rows)
     if n_before + n_behind >= min(map(len, rows)):  # names are numbers, too
@@ -686,10 +727,11 @@ def _read_list(path: str | Path, rows: list[list[str]], is_cut: bool) -> pd.Data
     # a short name and a long one, or a name and a side, need no heads
     if is_head or (is_cut and max(map(len, words)) > 2):
         raise FileFormatError(
-            f"{path}: no column of names among {', '.join(map(repr, first))}; "
+            f"no column of names among {', '.join(map(repr, first))}; "
             f"understood are {', '.join(NAME_COLUMNS)} (or roi_name ...), and for "
             f"their numbers {', '.join(filter(None, INDEX_COLUMNS))}. Name the columns "
-            "so in the first row."
+            "so in the first row.",
+            path=path,
         )
     before = [[row[i] for row in rows] for i in range(n_before)]
     behind = [[row[i - n_behind] for row in rows] for i in range(n_behind)]
@@ -760,9 +802,10 @@ def _find_coordinates(
         start = int(len(columns) == 4 and columns is before and not is_place[0])
         if len(columns) - start != 3 or (columns is behind and before[1:]):
             raise FileFormatError(
-                f"{path}: the numbers beside the names have no heads, and are neither "
+                "the numbers beside the names have no heads, and are neither "
                 "labels nor colours. Name the columns in the first row: index, name, "
-                "x, y, z (mm of MNI152)."
+                "x, y, z (mm of MNI152).",
+                path=path,
             )
         places = dict(zip("xyz", columns[start:], strict=True))
         del columns[start:]
@@ -818,8 +861,9 @@ def _in_counted_order(table: pd.DataFrame, path: str | Path) -> tuple[str, ...]:
         table = table.set_index("index").loc[numbers]
     elif labels.is_unique and not labels.is_monotonic_increasing:
         raise FileFormatError(
-            f"{path}: its numbers do not rise from line to line, so that the order of "
-            "rows is not known. Sort the lines as rows stand, or leave numbers out."
+            "its numbers do not rise from line to line, so that the order of "
+            "rows is not known. Sort the lines as rows stand, or leave numbers out.",
+            path=path,
         )
     return tuple(table["name"])
 

@@ -64,15 +64,17 @@ def read_text(path: str | Path) -> str:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise FileFormatError(
-                f"{path}: is no text in UTF-8 ({error}). Save a table as that (in "
-                "Excel: CSV UTF-8)."
+                f"is no text in UTF-8 ({error}). Save a table as that (in "
+                "Excel: CSV UTF-8).",
+                path=path,
             ) from error
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise FileFormatError(
-            f"{path}: not a text file (it holds zero bytes, the first in line {line}). "
-            "The file may be damaged, or text in UTF-16; save it as UTF-8."
+            f"not a text file (it holds zero bytes, the first in line {line}). "
+            "The file may be damaged, or text in UTF-16; save it as UTF-8.",
+            path=path,
         )
     return text
 
@@ -219,9 +221,11 @@ def choose_header(
         is_table = is_delimited and len(first.cells) > 1 and row.cells != first.cells
         if own == score and is_table:
             raise FileFormatError(
-                f"{path}: line {row.line} begins with # and has as many cells as line "
+                f"line {row.line} begins with # and has as many cells as line "
                 f"{first.line}, so either could be the header. Take the # away where "
-                f"line {row.line} is the header; delete the line where it is a comment."
+                f"line {row.line} is the header; delete the line where it is a "
+                "comment.",
+                path=path,
             )
     return first
 
@@ -230,7 +234,9 @@ def _empty_table(path: str | Path, comment_lines: Sequence[int]) -> FileFormatEr
     more = ""
     if comment_lines:
         more = f" {len(comment_lines)} lines begin with # and count as comments."
-    return FileFormatError(f"{path}: the table is empty; expected a header line.{more}")
+    return FileFormatError(
+        f"the table is empty; expected a header line.{more}", path=path
+    )
 
 
 def _split_header(line: str, delimiter: str | None) -> list[str]:
@@ -343,9 +349,10 @@ def _parse_lines(
         return next(record), record.line_num
     except csv.Error as error:
         raise FileFormatError(
-            f'{path}: line {start + 1} has a quotation mark (") that opens a cell and '
+            f'line {start + 1} has a quotation mark (") that opens a cell and '
             f"does not close it; read on to line {start + record.line_num}. Delete the "
-            "mark, or write it twice inside a cell in quotation marks."
+            "mark, or write it twice inside a cell in quotation marks.",
+            path=path,
         ) from error
 
 
@@ -368,9 +375,10 @@ def _refuse_swallowed_rows(
         is_row |= n_marks[0] == rest and n_marks[-1] == place
         if is_row:
             raise FileFormatError(
-                f'{path}: a quotation mark (") in line {first_line} opens a cell that '
+                f'a quotation mark (") in line {first_line} opens a cell that '
                 f"goes on to line {last_line}, over lines that look like rows of the "
-                "table. Delete a stray mark; write a cell of text in one line."
+                "table. Delete a stray mark; write a cell of text in one line.",
+                path=path,
             )
 
 
@@ -396,10 +404,11 @@ def _match_widths(
         if _are_row_names(header, rows, delimiter, score_header):
             return TableRow(header.line, ["", *header.cells])
         raise FileFormatError(
-            f"{path}: every line below the header (line {header.line}) has "
+            f"every line below the header (line {header.line}) has "
             f"{n_cells + 1} cells, expected {n_cells}. Delete a title above the "
             "header, and delimiters at the ends of lines; write decimals with a point; "
-            "name the first column where R wrote names of rows without a head."
+            "name the first column where R wrote names of rows without a head.",
+            path=path,
         )
     row = wrong[0]
     more = f" ({len(wrong)} lines have another number)" if len(wrong) > 1 else ""
@@ -412,8 +421,9 @@ def _match_widths(
             f"{hint}"
         )
     raise FileFormatError(
-        f"{path}: line {row.line} has {_count_cells(row.cells)}, expected {n_cells} as "
-        f"in the header (line {header.line}){more}. {hint}"
+        f"line {row.line} has {_count_cells(row.cells)}, expected {n_cells} as "
+        f"in the header (line {header.line}){more}. {hint}",
+        path=path,
     )
 
 
@@ -495,10 +505,11 @@ def _refuse_undivided(
         is_prose = any(f"{delimiter} " in row.cells[0] for row in rows)
         if len(counts) == 1 and counts != {0} and not is_prose:
             raise FileFormatError(
-                f"{path}: the header (line {header.line}) is one cell, "
+                f"the header (line {header.line}) is one cell, "
                 f"{header.cells[0]!r}, but every line below has "
                 f"{counts.pop() + 1} cells separated by "
-                f"{_DELIMITER_NAMES[delimiter]}. Name every column."
+                f"{_DELIMITER_NAMES[delimiter]}. Name every column.",
+                path=path,
             )
 
 

@@ -1,9 +1,7 @@
 """Read and write tables as text: nothing is guessed about what a cell means."""
 
 import json
-import os
 import re
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from unicodedata import normalize
@@ -174,9 +172,10 @@ def read_columns(path: str | Path, sheet: str = "") -> TableColumns:
     doubled = sorted({head for head in heads if heads.count(head) > 1})
     if doubled:
         raise FileFormatError(
-            f"{path}: {listed(map(repr, doubled))} stand more than once in the first "
+            f"{listed(map(repr, doubled))} stand more than once in the first "
             f"row, taken for the header: {listed(map(repr, heads), 5)}. Name every "
-            "column otherwise, and delete what stands above the header."
+            "column otherwise, and delete what stands above the header.",
+            path=path,
         )
     table = TableColumns()
     table.lines = [row.line for row in text.rows]
@@ -243,16 +242,18 @@ def _refuse_marked_rows(path: str | Path, text: TableText) -> None:
         is_alike = first == text.header.cells[0]
         if is_alike and [cell.strip() for cell in row.cells] == text.header.cells:
             raise FileFormatError(
-                f"{path}: line {row.line} repeats the header (line "
-                f"{text.header.line}). Delete the line."
+                f"line {row.line} repeats the header (line "
+                f"{text.header.line}). Delete the line.",
+                path=path,
             )
     if 0 < len(marked) < len(text.rows):
         row = marked[0]
         more = f" (and {len(marked) - 1} more)" if len(marked) > 1 else ""
         raise FileFormatError(
-            f"{path}: line {row.line}{more} begins with # ({row.cells[0].strip()!r}) "
+            f"line {row.line}{more} begins with # ({row.cells[0].strip()!r}) "
             "below the header, where no comments are. Delete the line to leave the row "
-            "out, or write its first cell without #."
+            "out, or write its first cell without #.",
+            path=path,
         )
 
 
@@ -334,7 +335,8 @@ def parse_numbers(
     ]
     hint = _explain_numbers(cells[pd.isna(parsed) & ~pd.isna(cells)])
     raise FileFormatError(
-        f"{path}: {len(wrong)} cells must be numbers or n/a: {listed(wrong, 5)}.{hint}"
+        f"{len(wrong)} cells must be numbers or n/a: {listed(wrong, 5)}.{hint}",
+        path=path,
     )
 
 
@@ -383,32 +385,3 @@ def find_region_column(heads: Iterable[str], wanted: Sequence[str]) -> str | Non
     for head in heads[::-1]:
         bare[_OF_REGIONS.sub("", head)] = head
     return find_column(heads, wanted) or bare.get(find_column(map(str, bare), wanted))
-
-
-def group_faults(faults: Sequence[str], folder: str | Path = "") -> list[str]:
-    r"""Return faults, those that differ only in whose they are as one.
-
-    Of what stands behind "; got", which may differ too, that of the first is told.
-
-    >>> faults = ["sub-01: no connectome", "sub-02: no age", "sub-03: no connectome"]
-    >>> print("\n".join(group_faults(faults)))
-    2 scans: no connectome
-        sub-01, sub-03
-    sub-02: no age
-    """
-    shared: dict[str, list[str]] = {}
-    for fault in faults:
-        what = fault.partition(": ")[2].partition("; got ")[0]
-        shared.setdefault(what or fault, []).append(fault)
-    grouped = []
-    for alike in shared.values():
-        if len(alike) == 1:
-            grouped += alike
-            continue
-        places, tails = zip(*(one.split(": ", 1) for one in alike), strict=True)
-        what = tails[0].replace("; got ", "; the first got ", 1)
-        names = listed((one.removeprefix(f"{folder}{os.sep}") for one in places), 5)
-        lines = textwrap.wrap(names, 84, break_long_words=False, break_on_hyphens=False)
-        kind = "files" if all("/" in one or "\\" in one for one in places) else "scans"
-        grouped.append("\n    ".join([f"{len(places)} {kind}: {what}", *lines]))
-    return grouped

@@ -419,7 +419,7 @@ def _check_values(table: pd.DataFrame, column: str) -> None:
     if has_groups(column, table[column]):
         faults += find_spellings(column, table[column])
     if faults:
-        raise ParameterError(f"{'; '.join(faults)}.")
+        raise ParameterError(f"{'; '.join(map(str, faults))}.")
     values = table[column].dropna()
     if n := len(table) - len(values):
         told = f"{n} of {len(table)} scans have no {column}: the mean of the training"

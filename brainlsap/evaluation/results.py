@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -18,6 +18,7 @@ from brainlsap.data import Cohort
 from brainlsap.evaluation.metrics import SCORES, Predictions, weighted_scores
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
+from brainlsap.findings import Finding, as_findings
 
 TABLES = ("predictions", "scales", "fits", "audit", "ranking")
 # Probabilities that differ by less are those of the same model, rounded otherwise.
@@ -47,8 +48,10 @@ class CohortSummary:
         Of length n_rois.
     measured : bool array of shape (n_rois,)
         Whether any scan has any feature of a region.
-    feature_names, notes : tuple of str
+    feature_names : tuple of str
         As of the cohort.
+    findings : tuple of Finding
+        As of the cohort; texts are plain notes.
     provenance : dict
         As of the cohort.
     truth : DataFrame or None
@@ -75,7 +78,7 @@ class CohortSummary:
     region_names: tuple[str, ...]
     measured: np.ndarray
     feature_names: tuple[str, ...]
-    notes: tuple[str, ...] = ()
+    findings: Sequence[Finding | str] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
     truth: pd.DataFrame | None = None
     data_hash: str = ""
@@ -101,6 +104,14 @@ class CohortSummary:
         if factors is not None:
             table = table.merge(factors, left_on="class", right_index=True, how="left")
         return cls(**kept, data_hash=data_hash(cohort), class_features=table)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "findings", as_findings(self.findings))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The findings as text."""
+        return tuple(map(str, self.findings))
 
     def __repr__(self) -> str:
         return (
@@ -366,6 +377,8 @@ class Evaluation:
             if table is not None
         }
         facts = vars(self.cohort) | dict.fromkeys(("table", *COHORT_TABLES))
+        findings = as_findings(self.cohort.findings)
+        facts["findings"] = [finding.to_jsonable() for finding in findings]
         kept = plain({"columns": columns, "cohort": facts, "settings": self.settings})
         is_older = (folder / "evaluation.json").is_file()
         with fill_folder(folder, replace=is_older) as partial:
@@ -412,6 +425,9 @@ class Evaluation:
             cohort |= {name: tables.pop(name, None) for name in COHORT_TABLES}
             for name, value in cohort.items():
                 cohort[name] = tuple(value) if isinstance(value, list) else value
+            # Evaluations of earlier versions have texts.
+            notes = cohort.pop("findings", None) or cohort.pop("notes", ())
+            cohort["findings"] = [Finding.from_jsonable(note) for note in notes]
             cohort["measured"] = np.array(cohort["measured"], dtype=bool)
             summary = CohortSummary(**cohort)
             return cls(cohort=summary, settings=kept["settings"], **tables)

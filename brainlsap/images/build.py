@@ -34,6 +34,7 @@ from brainlsap.exceptions import (
     check_at_least,
 )
 from brainlsap.files import lock_folder, replace_when_whole
+from brainlsap.findings import FAULT, Finding
 from brainlsap.images.streamlines import FORMATS
 from brainlsap.images.suvr import extract_suvr
 from brainlsap.images.tractography import build_connectome
@@ -53,12 +54,12 @@ _TRACER = re.compile(r"_(trc-[A-Za-z0-9]+)")
 
 
 class BuiltStudy(NamedTuple):
-    """What was built of a study, where, and a line for each scan that failed."""
+    """What was built of a study, where, and a fault of each scan that failed."""
 
     folder: Path
     made: tuple[Path, ...]
     kept: tuple[Path, ...]
-    faults: tuple[str, ...]
+    faults: tuple[Finding, ...]
     missing: tuple[str, ...] = ()  # what some scans lack, and how many
 
 
@@ -148,7 +149,7 @@ def build_study(
     if n_jobs != -1:
         check_at_least("n_jobs", n_jobs, 1)
     if not folder.is_dir():
-        raise CohortError(f"{folder}: no such folder")
+        raise CohortError("no such folder", path=folder)
     out = folder / FOLDER if out is None else Path(out)
     study_key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
     _check_owner(out, folder, study_key)
@@ -179,8 +180,11 @@ def build_study(
     for scan, path, _ in done:
         if path in messages:
             faults.setdefault(scan, []).append(messages[path])
-    lines = (f"{scan}: {'; '.join(said)}" for scan, said in sorted(faults.items()))
-    return BuiltStudy(out, made, kept, tuple(lines), missing)
+    findings = tuple(
+        Finding("; ".join(texts), FAULT, scan=scan)
+        for scan, texts in sorted(faults.items())
+    )
+    return BuiltStudy(out, made, kept, findings, missing)
 
 
 def _unify_messages(
@@ -281,9 +285,10 @@ def find_tasks(
     missing = _describe_missing(counts, has_tasks=bool(tasks))
     if not tasks and not faults:
         raise CohortError(
-            f"{files.folder}: no tractogram ({', '.join(FORMATS)}) and no *_pet.nii.gz "
+            f"no tractogram ({', '.join(FORMATS)}) and no *_pet.nii.gz "
             "was found below sub-* of it, of its derivatives, or of derivatives=",
             missing,
+            path=files.folder,
         )
     return TaskList(tasks, faults, missing)
 

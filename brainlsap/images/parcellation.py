@@ -31,8 +31,6 @@ _ENOUGH = 0.5
 _EXPLAINED, _LEAD = 0.8, 0.2
 # Fewer regions than this lie on an affine map by chance.
 _FEWEST_PLACES = 20
-# What notes say of labels that only count.
-_IN_ORDER = "labels read in the order of"
 # White matter below each region of the cortex, as wmparc numbers it.
 _WHITE = range(3000, 3036), range(4000, 4036), range(13100, 13176), range(14100, 14176)
 
@@ -57,6 +55,8 @@ class LabelImage(NamedTuple):
     positions: dict[int, int]  # in the atlas, of every label that is a region
     counts: np.ndarray  # voxels of every number from 0 to the highest label
     notes: tuple[str, ...]
+    are_named_by_order: bool = False
+    """Whether labels only count, and nothing but an order of regions names them."""
 
     def with_cores(self, cores: Collection[str]) -> tuple[int, ...]:
         """Return the labels whose names have one of these cores."""
@@ -88,9 +88,10 @@ def read_label_image(
     is_whole = lowest >= 0 and np.array_equal(values, voxels)
     if not (is_whole and 0 < highest <= LARGEST_LABEL):
         raise FileFormatError(
-            f"{path}: expected labels from 0 to {LARGEST_LABEL}, 0 for none, found "
+            f"expected labels from 0 to {LARGEST_LABEL}, 0 for none, found "
             f"{lowest:g} to {highest:g}. Whole numbers became fractions? Resample by "
-            "nearest neighbour."
+            "nearest neighbour.",
+            path=path,
         )
     # the part with labels and a layer around it: a quarter of most images
     (tight,) = find_objects((values > 0).astype(np.int8))
@@ -98,7 +99,9 @@ def read_label_image(
     values = np.ascontiguousarray(values[box])
     affine = affine @ from_matvec(np.eye(3), [part.start for part in box])
     counts = np.bincount(values.ravel())
-    names, note = _name_labels(path, np.flatnonzero(counts[1:]) + 1, atlas, labels)
+    names, note, are_named_by_order = _name_labels(
+        path, np.flatnonzero(counts[1:]) + 1, atlas, labels
+    )
     # what FreeSurfer is known to have beside the regions is left out, too
     beside = set(freesurfer_labels().values())
     out = {n for n, x in names.items() if x in beside and atlas.find(x) is None}
@@ -106,12 +109,15 @@ def read_label_image(
     try:
         rows, _ = atlas.rows([names[n] for n in meant])
     except RegionNameError as error:
-        raise RegionNameError(f"{path}: {error}") from error
+        raise RegionNameError(
+            error.message, path=path, kind=error.kind, values=error.values
+        ) from error
     absent = [atlas.names[i] for i in np.flatnonzero(rows < 0)]
     if len(absent) > MOST_ABSENT:
         raise RegionNameError(
-            f"{path}: {len(absent)} of the {len(atlas)} regions of {atlas.name} have "
-            f"no voxel: {listed(absent, 5)}. Choose another atlas, or give labels=."
+            f"{len(absent)} of the {len(atlas)} regions of {atlas.name} have "
+            f"no voxel: {listed(absent, 5)}. Choose another atlas, or give labels=.",
+            path=path,
         )
     positions = {meant[row]: i for i, row in enumerate(rows) if row >= 0}
     # also in a person's own space, where no region need lie on its side of x = 0
@@ -122,15 +128,25 @@ def read_label_image(
     left, right = (x[side == one] for one in "LR")
     if left.size and right.size and left.mean() - right.mean() > x.std():
         raise FileFormatError(
-            f"{path}: the left hemisphere's regions lie to the right of those of the "
+            "the left hemisphere's regions lie to the right of those of the "
             "right one (image flipped, or its affine lost?). Write it anew from its "
-            "source, with the affine that belongs to it."
+            "source, with the affine that belongs to it.",
+            path=path,
         )
-    if note.startswith(_IN_ORDER):
+    if are_named_by_order:
         ordered = tuple(names[number] for number in sorted(names))
         _check_places(path, _centre_labels(values, affine), ordered, atlas)
     gone = (f"absent from the parcellation: {', '.join(absent)}",) if absent else ()
-    return LabelImage(path, values, affine, names, positions, counts, (note, *gone))
+    return LabelImage(
+        path,
+        values,
+        affine,
+        names,
+        positions,
+        counts,
+        (note, *gone),
+        are_named_by_order,
+    )
 
 
 def _centre_labels(values: np.ndarray, affine: np.ndarray) -> np.ndarray:
@@ -153,10 +169,11 @@ def _check_places(
         other = _explain_places(centres, order.names, atlas)
         if other >= _EXPLAINED and other - explained >= _LEAD:
             raise FileFormatError(
-                f"{path}: labels 1 to {len(centres)} do not lie where their regions "
+                f"labels 1 to {len(centres)} do not lie where their regions "
                 f"would be ({explained:.0%} of the variance of places explained), but "
                 f"{order.note.removeprefix('read ')} ({other:.0%}). Name the labels by "
-                "labels=, or by a table of index and name beside the image."
+                "labels=, or by a table of index and name beside the image.",
+                path=path,
             )
 
 
@@ -181,8 +198,11 @@ def _explain_places(centres: np.ndarray, names: Sequence[str], atlas: Atlas) -> 
 
 def _name_labels(
     path: Path, present: np.ndarray, atlas: Atlas, labels: Labels | None
-) -> tuple[dict[int, str], str]:
-    """Return the name of every label in the image, and what says so."""
+) -> tuple[dict[int, str], str, bool]:
+    """Return the name of every label in the image, and what says so.
+
+    And whether nothing but an order of regions does.
+    """
     beside = path.with_name(path.name.removesuffix(".gz").removesuffix(".nii") + ".tsv")
     if labels is None and beside.is_file():
         labels = beside
@@ -191,39 +211,45 @@ def _name_labels(
         table = read_label_table(labels, atlas, numbers)
         if unnamed := [str(n) for n in numbers if n not in table]:
             raise FileFormatError(
-                f"{path}: labels= names {len(table)} labels, but not "
-                f"{listed(unnamed, 8)}, which it holds. Add them, or make them 0."
+                f"labels= names {len(table)} labels, but not "
+                f"{listed(unnamed, 8)}, which it holds. Add them, or make them 0.",
+                path=path,
             )
-        return {n: table[n] for n in numbers}, "labels named by a table"
+        return {n: table[n] for n in numbers}, "labels named by a table", False
     if known := known_labels(numbers, atlas):
         return known
     expected = {*atlas.regions["freesurfer_id"], *freesurfer_labels()}
     beyond = [n for n in numbers if n not in expected] or numbers
     raise FileFormatError(
-        f"{path}: the labels are not known for {atlas.name}: found "
+        f"the labels are not known for {atlas.name}: found "
         f"{listed(map(str, beyond), 8)}. Expected the atlas' own numbers, FreeSurfer's "
         "(aparc+aseg), the nodes of MRtrix's labelconvert, or (an atlas on disk) 1 to "
         f"{len(atlas)} in its order. Choose the atlas of the image, or name them in a "
-        f"table of index and name beside it ({beside.name}), or by labels=."
+        f"table of index and name beside it ({beside.name}), or by labels=.",
+        path=path,
     )
 
 
 def known_labels(
     present: Sequence[int], atlas: Atlas
-) -> tuple[dict[int, str], str] | None:
-    """Return names of labels known without a table, and what says so."""
+) -> tuple[dict[int, str], str, bool] | None:
+    """Return names of labels known without a table, and what says so.
+
+    And whether nothing but an order of regions does.
+    """
     ids = zip(atlas.regions["freesurfer_id"].tolist(), atlas.names, strict=True)
     own = {n: name for n, name in ids if n > 0}
     known = freesurfer_labels() | own
     n_regions = sum(n in own for n in present)
     if known.keys() >= set(present) and n_regions >= _ENOUGH * len(atlas):
-        return {n: known[n] for n in present}, "labels read as FreeSurfer's numbers"
+        note = "labels read as FreeSurfer's numbers"
+        return {n: known[n] for n in present}, note, False
     # an atlas of an image has the numbers of that, and no others
     has_image = atlas.folder and (atlas.folder / "parcellation.nii.gz").is_file()
     for tool, ordered, note, _ in () if has_image else row_orders(atlas):
         names = dict(enumerate(ordered, start=1))
         if tool in ("atlas", "mrtrix") and list(present) == list(names):
-            return names, f"{_IN_ORDER}{note.removeprefix('read in the order of')}"
+            return names, f"labels {note}", True
     return None
 
 
@@ -248,8 +274,9 @@ def read_label_table(
     for number, some in again.groupby("index")["name"]:
         if len(some) > 1 and {*map(atlas.find, some)} != {None}:
             raise FileFormatError(
-                f"{labels}: the label {number} is {' and '.join(some)}; expected one "
-                "name for each number. Keep the one that the image means."
+                f"the label {number} is {' and '.join(some)}; expected one "
+                "name for each number. Keep the one that the image means.",
+                path=labels,
             )
     rows = rows.drop_duplicates("index")
     return dict(zip(rows["index"].astype(int), rows["name"], strict=True))

@@ -70,10 +70,11 @@ def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None
         lines_words = f"space-{of_lines}" if of_lines else "no space"
         labels_words = f"space-{of_labels}" if of_labels else "none but the person's"
         raise ParameterError(
-            f"{tractogram}: its name says {lines_words}, and the name of the "
+            f"its name says {lines_words}, and the name of the "
             f"parcellation {Path(parcellation).name} says {labels_words}. Give a "
             "parcellation in the space of the tractogram, or your word that both lie "
-            "in one space by same_space=True (--same-space)."
+            "in one space by same_space=True (--same-space).",
+            path=tractogram,
         )
 
 
@@ -93,19 +94,21 @@ def check_grids(
         distance = np.sqrt((gaps**2).sum(axis=2)).min(axis=1).max()
         if distance > max(MOST_CORNER_DISTANCE, sizes[1].max()):
             raise FileFormatError(
-                f"{tractogram}: the image in its header has the size of the "
+                "the image in its header has the size of the "
                 f"parcellation {labels.shape[:3]}, but lies {distance:.0f} mm beside "
                 "it (its affine differs). Give the parcellation of that image, or "
-                f"{word}."
+                f"{word}.",
+                path=tractogram,
             )
     positions = apply_affine(np.linalg.inv(lines.affine), voxels)
     is_inside = (positions > -1) & (positions < np.array(lines.shape))
     share = is_inside.all(axis=1).mean()
     if share < LEAST_IN_GRID:
         raise FileFormatError(
-            f"{tractogram}: the image in its header holds {share:.0%} of the "
+            f"the image in its header holds {share:.0%} of the "
             f"parcellation's labelled voxels; expected {LEAST_IN_GRID:.0%} or more. "
-            f"Give a parcellation in the same space, or {word}."
+            f"Give a parcellation in the same space, or {word}.",
+            path=tractogram,
         )
 
 

@@ -50,7 +50,7 @@ def read_streamlines(path: str | Path) -> Iterator[StreamlineBlock]:
     name = next((end for end in FORMATS if str(path).lower().endswith(end)), None)
     if name is None:
         raise FileFormatError(
-            f"{path}: expected {', '.join(FORMATS)} files, got {Path(path).suffix}."
+            f"expected {', '.join(FORMATS)} files, got {Path(path).suffix}.", path=path
         )
     with reading(path, "a tractogram"):
         for points, starts, stops in FORMATS[name](Path(path)):

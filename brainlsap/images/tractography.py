@@ -200,8 +200,9 @@ def build_connectome(
                 total += sums
     if streamline_weights is not None and len(factors) != n_streamlines:
         raise FileFormatError(
-            f"{tractogram}: {n_streamlines} streamlines, but {len(factors)} weights in "
-            "streamline_weights=; expected one for each."
+            f"{n_streamlines} streamlines, but {len(factors)} weights in "
+            "streamline_weights=; expected one for each.",
+            path=tractogram,
         )
     if not same_space:
         placement.check(tractogram)
@@ -303,26 +304,31 @@ class Placement:
             "same_space=True (--same-space) goes on."
         )
         if self.n_ends == 0:
-            raise FileFormatError(f"{tractogram}: holds no streamline; expected some.")
+            raise FileFormatError(
+                "holds no streamline; expected some.", path=tractogram
+            )
         if self.n_ends < FEWEST_ENDS:
             return
         if self.share_in_nodes < LEAST_IN_NODES:
             raise FileFormatError(
-                f"{tractogram}: {self.share_in_nodes:.1%} of the streamlines' ends lie "
-                f"in a node; expected {LEAST_IN_NODES:.0%} or more. {advice}"
+                f"{self.share_in_nodes:.1%} of the streamlines' ends lie "
+                f"in a node; expected {LEAST_IN_NODES:.0%} or more. {advice}",
+                path=tractogram,
             )
         if self.brain is None:
             return
         if self.share_outside > MOST_OUTSIDE:
             raise FileFormatError(
-                f"{tractogram}: {self.share_outside:.0%} of the streamlines' ends lie "
-                f"outside of the brain; expected {MOST_OUTSIDE:.0%} at most. {advice}"
+                f"{self.share_outside:.0%} of the streamlines' ends lie "
+                f"outside of the brain; expected {MOST_OUTSIDE:.0%} at most. {advice}",
+                path=tractogram,
             )
         extent = (self.highest - self.lowest).max()
         if extent < LEAST_EXTENT * self.span:
             raise FileFormatError(
-                f"{tractogram}: all streamlines end within {extent:.2g} mm of each "
-                f"other, and the labels span {self.span:.0f} mm. {advice}"
+                f"all streamlines end within {extent:.2g} mm of each "
+                f"other, and the labels span {self.span:.0f} mm. {advice}",
+                path=tractogram,
             )
 
 

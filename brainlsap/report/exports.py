@@ -204,7 +204,7 @@ def _volumes(
 
     parcellation = labelled.path
     is_numbered = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
-    if not is_numbered and "in the order of" in labelled.notes[0]:
+    if not is_numbered and labelled.are_named_by_order:
         told = "which number is whose is not said; write a table of index and name"
         raise ParameterError(f"{parcellation}: {told} beside it, of its name with .tsv")
     voxels, affine, header = read_volume(parcellation)

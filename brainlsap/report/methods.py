@@ -14,7 +14,7 @@ from brainlsap.evaluation import Evaluation, chance_p, compare_models
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, count
 from brainlsap.report import tables
-from brainlsap.report.privacy import SHAREABLE_NOTES, withhold_paths
+from brainlsap.report.privacy import withhold_paths
 from brainlsap.report.tables import p_text, reported_values, spread_text, with_and
 
 N_NAMED, N_FIRST = 3, 10
@@ -162,7 +162,6 @@ def methods_text(evaluation: Evaluation) -> list[str]:
     ages = tables.covariate(people, "age")
     # what was found counts before what was asked: an array may be of all scans
     reading = dict(cohort.provenance)
-    reading.pop(SHAREABLE_NOTES, None)
     reading = withhold_paths((reading.pop("asked", None) or {}) | reading)
     if not {"thickness", "area"} & set(cohort.feature_names):
         reading.pop("subcortex", None)

@@ -16,6 +16,7 @@ from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
+from brainlsap.findings import as_findings
 from brainlsap.report import methods as texts
 from brainlsap.report import plots
 from brainlsap.report import tables as made
@@ -23,7 +24,7 @@ from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.exports import relative_scales
 from brainlsap.report.figures import MIDDLE, PAGE, own_axes
-from brainlsap.report.privacy import SHAREABLE_NOTES, withhold_paths, withholder
+from brainlsap.report.privacy import withhold_paths, withholder
 from brainlsap.report.report import ABOUT
 
 # Of relative scales; maps that vary less look as even as they are.
@@ -238,16 +239,14 @@ def _withheld(evaluation: Evaluation) -> tuple[dict[str, str], Callable[[str], s
 
 
 def _shareable_notes(evaluation: Evaluation, clean: Callable[[str], str]) -> list[str]:
-    """Return a cohort's notes; of those that name people, what they say themselves."""
-    cohort = evaluation.cohort
-    shareable = cohort.provenance.get(SHAREABLE_NOTES) or {}
-    return [shareable.get(note) or clean(note) for note in cohort.notes]
+    """Return a cohort's notes without names of people, files and days."""
+    findings = as_findings(evaluation.cohort.findings)
+    return [clean(finding.shareable_text()) for finding in findings]
 
 
 def _shareable_provenance(evaluation: Evaluation) -> dict[str, Any]:
-    """Return where a cohort comes from, without paths and notes."""
-    known = evaluation.cohort.provenance
-    return withhold_paths({k: v for k, v in known.items() if k != SHAREABLE_NOTES})
+    """Return where a cohort comes from, without paths."""
+    return withhold_paths(evaluation.cohort.provenance)
 
 
 def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:

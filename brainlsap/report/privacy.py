@@ -15,8 +15,6 @@ import pandas as pd
 from brainlsap.atlas import available_atlases
 
 PATH, NAME, DAY = "[path withheld]", "[name withheld]", "[day withheld]"
-SHAREABLE_NOTES = "shareable_notes"
-"""Key of a cohort's provenance: note -> the same without names."""
 # Settings that are paths, or patterns of paths, whatever they say.
 _PATH_FIELDS = frozenset(
     (
