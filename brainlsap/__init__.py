@@ -44,8 +44,8 @@ def load_lazily(
 _NAMES = {
     "adni": "",
     "atlas": "Atlas available_atlases load_atlas",
-    "data": "Cohort check_cohort load_cohort make_atlas",
-    "images": "",
+    "data": "Cohort check_cohort load_cohort",
+    "images": "make_atlas",
     "simulation": "make_cohort",
     "graph": "heat_kernel",
     "model": "LSAPClassifier LSAPRidgeClassifier load_model",

@@ -1,8 +1,8 @@
-"""Checks of arrays, and the packed array that scikit-learn sees.
+"""Checks of arrays, and the packed array that estimators take as `X`.
 
-A scan is one block of `X`: its connectome first, its features behind, so `X` has
-shape `(n_scans, n_rois, n_rois + n_features)` and `X.shape[1]` tells where to split.
-Features that were not measured are NaN; connectomes are finite.
+`X[i]` is the connectome of scan i followed by its features, so `X` has shape
+`(n_scans, n_rois, n_rois + n_features)` and splits at column `X.shape[1]`. Features
+that were not measured are NaN; connectomes are finite.
 """
 
 import warnings
@@ -13,15 +13,15 @@ import pandas as pd
 
 from brainlsap.exceptions import ParameterError
 
-# Weights and features may be as large: their squares then fit into float32.
-LARGEST = 1e18
+# Largest absolute value allowed; its square still fits in float32.
+MAX_ABSOLUTE = 1e18
 
 
 def fill_masked(values: Any) -> Any:
-    """Return values without a mask: NaN, or None where they are no numbers.
+    """Return values with masked entries replaced by NaN, or by None if not numeric.
 
-    Also of masked arrays, and single masked values, in lists. NumPy drops masks without
-    a word where such values are put into a plain array.
+    Lists are searched for masked arrays and masked values, too. NumPy drops masks
+    silently if such values are put into a plain array.
     """
     if values is np.ma.masked:
         return np.nan
@@ -41,24 +41,24 @@ def fill_masked(values: Any) -> Any:
 
 
 def as_number_array(values: Any) -> np.ndarray:
-    """Return numbers as a plain array, NaN where they are masked or missing.
+    """Return numbers as a plain array, NaN if masked or missing.
 
-    Plain arrays of numbers are returned as they are. Of pandas, the nullable types
-    (`pd.NA`) and categories of numbers are read, too. Raises TypeError or ValueError
-    where there are others than numbers.
+    Plain arrays of numbers are returned unchanged. pandas' nullable types (`pd.NA`) and
+    categories of numbers are converted. Raises TypeError or ValueError if a value is
+    not a number.
     """
     array = np.asarray(fill_masked(values))
     if array.dtype.kind in "uifb":
         return array
     if array.dtype.kind in "mMc":
-        raise ValueError(f"{array.dtype} is no type of real numbers")
+        raise ValueError(f"{array.dtype} is not a type of real numbers")
     if array.dtype.kind == "O":
         array = np.where(pd.isna(array), np.nan, array)
     return array.astype(float)
 
 
 def plain_column(values: Any) -> pd.Series:
-    """Return a column in NumPy's types or pandas' text, missing where masked or NA."""
+    """Return a column of a NumPy type or of text; masked and NA values are missing."""
     values = fill_masked(values)
     is_extension = pd.api.types.is_extension_array_dtype(values)
     is_typed = is_extension or isinstance(values, pd.Series)
@@ -66,17 +66,18 @@ def plain_column(values: Any) -> pd.Series:
     is_missing = column.isna()
     is_nullable = getattr(column.dtype, "na_value", None) is pd.NA
     is_category = isinstance(column.dtype, pd.CategoricalDtype)
-    has_na = column.dtype == object and any(x is pd.NA for x in column[is_missing])
+    is_object = column.dtype == object
+    has_na = is_object and any(value is pd.NA for value in column[is_missing])
     if not (is_nullable or is_category or has_na):
         return column
     cells = column.astype(object).where(~is_missing, None)
     if is_missing.any() and cells.dropna().map(type).eq(bool).all():
-        return cells.astype(float)  # truth values, some of them missing
+        return cells.astype(float)  # truth values with missing ones
     return pd.Series(cells.tolist())
 
 
 def plain_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with every column as `plain_column` makes it, rows counted."""
+    """Return a table of plain columns (see `plain_column`) with a default index."""
     columns = [plain_column(table.iloc[:, i]) for i in range(table.shape[1])]
     if not columns:
         return table.reset_index(drop=True)
@@ -86,48 +87,51 @@ def plain_table(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def check_connectomes(W: np.ndarray) -> None:
-    """Raise unless every weight of (n_scans, n_rois, n_rois) is finite and not < 0."""
-    # NaN is the smallest and the largest of its scan, and needs no mask
-    lowest, highest = W.min(axis=(1, 2)), W.max(axis=(1, 2))
-    bad = np.flatnonzero(~((lowest >= 0) & (highest <= LARGEST)))
-    if bad.size:
+    """Raise unless all weights (n_scans, n_rois, n_rois) are finite and >= 0."""
+    # A NaN is both minimum and maximum of its scan, and fails both comparisons.
+    lowest = W.min(axis=(1, 2))
+    highest = W.max(axis=(1, 2))
+    is_valid = (lowest >= 0) & (highest <= MAX_ABSOLUTE)
+    if not is_valid.all():
+        invalid_row = np.flatnonzero(~is_valid)[0]
         raise ParameterError(
             "connectomes must be finite and not negative; that of row "
-            f"{bad[0]} of X is not. Leave the scan out or mend it; of correlations "
-            "Cohort.from_arrays(..., negative='drop').to_array() sets those below 0 "
-            "to 0."
+            f"{invalid_row} of X is not. Leave the scan out or correct it; for "
+            "correlations, Cohort.from_arrays(..., negative='drop').to_array() sets "
+            "those below 0 to 0."
         )
 
 
 def check_features(features: np.ndarray) -> None:
-    """Raise unless every feature is NaN or a number of a size that can be squared."""
-    bad = np.argwhere(np.abs(features) > LARGEST)
-    if len(bad):
+    """Raise unless every feature is NaN or small enough to be squared in float32."""
+    too_large = np.argwhere(np.abs(features) > MAX_ABSOLUTE)
+    if len(too_large):
+        scan_row = too_large[0][0]
         raise ParameterError(
             "features must be finite, or NaN where not measured, and at most "
-            f"{LARGEST:g} in size; got {features[tuple(bad[0])]:g} in row {bad[0][0]} "
-            "of X. Mend it, or give the feature in another unit."
+            f"{MAX_ABSOLUTE:g} in size; got {features[tuple(too_large[0])]:g} in row "
+            f"{scan_row} of X. Mend it, or give the feature in another unit."
         )
 
 
 def check_groups(
     groups: np.ndarray | None, n_scans: int, consequence: str | None
 ) -> np.ndarray:
-    """Return the participant of every scan; warn where that is a guess.
+    """Return the participant of every scan; warn if that is a guess.
 
     Parameters
     ----------
     groups : array of shape (n_scans,) or None
     n_scans : int
     consequence : str or None
-        Where a person's visits may end up; without it nothing is said.
+        What goes wrong if visits are treated as participants; None gives no warning.
     """
     if groups is None and consequence:
         warnings.warn(
-            "fit without groups takes every scan for a person of its own: visits of "
+            "fit without groups treats every scan as a person of its own: visits of "
             f"one person may be on both sides of {consequence}. Pass groups=people; "
             "after sklearn.set_config(enable_metadata_routing=True) searches and "
-            'pipelines hand them on, and cross_val_score(params={"groups": people}). '
+            'pipelines pass them on, and cross_val_score(params={"groups": people}). '
             "Stacking does not: there cv= must be a list of folds by person.",
             UserWarning,
             stacklevel=3,
@@ -145,17 +149,17 @@ def check_groups(
 def pack(
     connectomes: np.ndarray, features: np.ndarray, rows: np.ndarray | None = None
 ) -> np.ndarray:
-    """Join connectomes and features to the packed array, float32, of some rows.
+    """Return the packed array (float32) of connectomes and features.
 
-    What is masked becomes NaN.
+    `rows` selects scans; all by default. Masked values become NaN.
     """
     connectomes, features = as_number_array(connectomes), as_number_array(features)
-    wanted = np.arange(len(features)) if rows is None else np.asarray(rows)
+    scan_rows = np.arange(len(features)) if rows is None else np.asarray(rows)
     n_rois, n_features = features.shape[1:]
-    X = np.empty((len(wanted), n_rois, n_rois + n_features), dtype=np.float32)
-    for place, row in enumerate(wanted):  # scan by scan: no second copy in memory
-        X[place, :, :n_rois] = connectomes[row]
-        X[place, :, n_rois:] = features[row]
+    X = np.empty((len(scan_rows), n_rois, n_rois + n_features), dtype=np.float32)
+    for i, row in enumerate(scan_rows):  # scan by scan, to save memory
+        X[i, :, :n_rois] = connectomes[row]
+        X[i, :, n_rois:] = features[row]
     return X
 
 

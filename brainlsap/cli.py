@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import brainlsap
-from brainlsap.exceptions import BrainlsapError, CohortError, listed
+from brainlsap.exceptions import BrainlsapError, CohortError
 from brainlsap.files import check_outputs, owner_only
 from brainlsap.findings import CHOICES, group_findings
 from brainlsap.options import COMMANDS, Option, option_names, options_of, read_config
+from brainlsap.text import listed
 
 Options = dict[str, Any]
 
@@ -302,18 +303,20 @@ def check(study: str, **options: Any) -> None:
     lines = [f"{scan}: {flags}" for scan, flags in unusual.items()] or ["none"]
     lines += [f"({note})" for note in quality.attrs["notes"]]
     print("\nUnusual scans:", *lines, sep="\n  ")
-    leaks = brainlsap.evaluation.audit(cohort, folds)
-    has_names = (leaks["check"] == "duplicate scans") & (leaks["scans"] != "")
+    leakage = brainlsap.evaluation.leakage
+    leaks = leakage.audit(cohort, folds)
+    is_copy = leaks["check"] == leakage.Check.DUPLICATE_SCANS
+    has_names = is_copy & (leaks["scans"] != "")
     who = (": " + leaks["scans"]).where(has_names, "") + ". "
     told = leaks["severity"] + ": " + leaks["finding"] + who + leaks["what_to_do"]
     fill = partial(textwrap.fill, width=96, subsequent_indent="  ")
     lines = [fill(_in_flags(one, run)) for one in told] or ["none found"]
     print("\nLeaks and other explanations of a score:", *lines, sep="\n  ")
     # other folds than these would have the two on both sides
-    is_leak = (leaks["severity"] == "error") | (leaks["check"] == "duplicate scans")
+    is_leak = (leaks["severity"] == "error") | is_copy
     if is_leak.any():
-        told = ", ".join(sorted(set(leaks.loc[is_leak, "check"])))
-        raise BrainlsapError(f"{study} has leaks: {told}")
+        titles = leaks.loc[is_leak, "check"].map(leakage.check_title)
+        raise BrainlsapError(f"{study} has leaks: {', '.join(sorted(set(titles)))}")
     print(f"\nNext: {_command('run', study, options | how)} --out results{why}")
 
 

@@ -1,10 +1,10 @@
-"""The error family: everything that bad input can raise, and what raises it often.
+"""Errors raised for invalid input, and common checks that raise them.
 
-Each is a `ValueError`, so that scikit-learn's habits hold; the command line turns
-any of them into one line on standard error and exit code 2.
+Each error is a `ValueError`, as in scikit-learn. The command line prints any of them on
+standard error and exits with code 2.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class BrainlsapError(ValueError):
-    """Bad input of any kind; the message says what came and what to do.
+    """Invalid input of any kind; the message says what came and what to do.
 
     Parameters
     ----------
@@ -57,19 +57,19 @@ class BrainlsapError(ValueError):
 
 
 class ParameterError(BrainlsapError):
-    """An argument has a value that cannot be used."""
+    """An argument has an invalid value."""
 
 
 class FileFormatError(BrainlsapError):
-    """A file cannot be read as what it should be; the message names the file."""
+    """A file cannot be read in the expected format; the message names the file."""
 
 
 class RegionNameError(BrainlsapError):
-    """A region name is unknown, ambiguous or doubled."""
+    """A region name is unknown, ambiguous or repeated."""
 
 
 class SplitError(BrainlsapError):
-    """The people cannot be divided into folds as asked."""
+    """The participants cannot be divided into these folds."""
 
 
 class WritingError(BrainlsapError, OSError):
@@ -77,7 +77,7 @@ class WritingError(BrainlsapError, OSError):
 
 
 class CohortError(BrainlsapError):
-    """A cohort is refused, once, with the list of everything that is wrong.
+    """A cohort is rejected with the list of everything that is wrong.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class CohortError(BrainlsapError):
     Attributes
     ----------
     faults : tuple of str
-        Each fault, as given.
+        The faults.
 
     Examples
     --------
@@ -107,18 +107,11 @@ class CohortError(BrainlsapError):
         super().__init__(f"{summary}:{lines}" if lines else summary, **fields)
 
 
-def listed(items: Iterable[str], most: int = 20) -> str:
-    """Return items of a list for a message, cut where it is long."""
-    items = list(items)
-    more = f" and {len(items) - most} more" if len(items) > most else ""
-    return ", ".join(items[:most]) + more
-
-
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     """Raise unless `value` is one of `choices`; the message lists them."""
     if value not in choices:
-        known = ", ".join(repr(choice) for choice in sorted(choices))
-        raise ParameterError(f"{name} must be one of {known}; got {value!r}.")
+        allowed = ", ".join(repr(choice) for choice in sorted(choices))
+        raise ParameterError(f"{name} must be one of {allowed}; got {value!r}.")
 
 
 def check_at_least(name: str, value: object, lowest: float) -> None:
@@ -128,8 +121,11 @@ def check_at_least(name: str, value: object, lowest: float) -> None:
 
 
 @contextmanager
-def reading(path: str | Path, what: str) -> Iterator[None]:
-    """Turn whatever a library raises while it reads a file into FileFormatError."""
+def reading(path: str | Path, content: str) -> Iterator[None]:
+    """Turn any exception while a file is read into FileFormatError.
+
+    `content` says what the file should be, for example "an image".
+    """
     try:
         yield
     except RegionNameError as error:
@@ -144,14 +140,15 @@ def reading(path: str | Path, what: str) -> Iterator[None]:
     except ImportError as error:
         # An extra is not installed.
         raise FileFormatError(
-            f"cannot be read as {what}: {error}", path=path
+            f"cannot be read as {content}: {error}", path=path
         ) from error
     except Exception as error:
         # Broken files fail in every way there is.
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        reason = "it is a folder" if Path(path).is_dir() else reason
+        if Path(path).is_dir():
+            reason = "it is a folder"
         raise FileFormatError(
-            f"cannot be read as {what}: {reason.rstrip('.')}. The file may be cut "
-            "short, or something else than its name says.",
+            f"cannot be read as {content}: {reason.rstrip('.')}. The file may be "
+            "truncated, or in another format than its name says.",
             path=path,
         ) from error

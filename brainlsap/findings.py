@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from brainlsap.exceptions import BrainlsapError, listed
+from brainlsap.exceptions import BrainlsapError
+from brainlsap.text import listed
 
 Severity = Literal["fault", "note", "left out"]
 FAULT: Severity = "fault"

@@ -19,16 +19,17 @@ from brainlsap.data.load import NO_CONNECTOME
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.stored_cohort import is_cohort_file, label_column
 from brainlsap.evaluation import Deconfounder
-from brainlsap.evaluation.confounds import find_column
-from brainlsap.evaluation.cross_validation import suit_model
-from brainlsap.evaluation.results import plain
-from brainlsap.exceptions import CohortError, ParameterError, check_choice, listed
+from brainlsap.evaluation.confounds import find_covariate_column
+from brainlsap.evaluation.cross_validation import configure_for_cohort
+from brainlsap.evaluation.results import to_jsonable
+from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs
 from brainlsap.findings import Finding, group_findings
 from brainlsap.graph.summary import find_unlike, learn_kind
 from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
 from brainlsap.model.storage import CLASSIFIERS
 from brainlsap.options import option_names
+from brainlsap.text import listed
 
 __all__ = ["fit_model", "predict_people", "read_people"]
 
@@ -85,7 +86,7 @@ def fit_model(
     check_outputs([out], inputs=[source], overwrite=overwrite)
     model = LSAPClassifier(random_state=0) if model is None else model
     check_choice("model", type(model).__name__, CLASSIFIERS)
-    suit_model(model, cohort)
+    configure_for_cohort(model, cohort)
     steps = Deconfounder(harmonize, regress_out)
     steps.check(cohort.table)
     steps.fit(cohort.features, cohort.table)
@@ -175,7 +176,7 @@ def _check_connectomes(
 
 def _range(cohort: Cohort, name: str) -> tuple[float, float]:
     """Return the ends of a covariate; NaN of one that has no numbers."""
-    values = cohort.table[find_column(cohort.table, name)]
+    values = cohort.table[find_covariate_column(cohort.table, name)]
     numbers = np.array([]) if has_groups(name, values) else values.astype(float)
     return tuple(pd.Series(numbers, dtype=float).agg(["min", "max"]).tolist())
 
@@ -295,7 +296,10 @@ def _read_model(model: LSAPClassifier | str | Path) -> LSAPClassifier:
 def _check_reading(wanted: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Raise where people were read in another way than those of the fit."""
     for name in wanted.keys() & given.keys() & {*MEANING}:
-        if plain(given[name]) not in (wanted[name], "refuse"):  # it was not needed
+        if to_jsonable(given[name]) not in (
+            wanted[name],
+            "refuse",
+        ):  # it was not needed
             raise ParameterError(
                 f"{name} must be {wanted[name]!r}, as in the fit of the model; got "
                 f"{given[name]!r}. Leave {name}= out: read_people takes the model's."
@@ -386,7 +390,8 @@ def predict_people(
             if ends[0] < 1.5 * low - high / 2 or ends[1] > 1.5 * high - low / 2:
                 told = f"{name} is {ends[0]:g} to {ends[1]:g}, in the fit {low:g} to"
                 warnings.warn(f"{told} {high:g}: is it another unit?", stacklevel=2)
-            if n := cohort.table[find_column(cohort.table, name)].isna().sum():
+            column = find_covariate_column(cohort.table, name)
+            if n := cohort.table[column].isna().sum():
                 told = f"{n} of {len(features)} scans have no {name}"
                 warnings.warn(
                     f"{told}: the mean of the fit stands for it.", stacklevel=2

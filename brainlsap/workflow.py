@@ -10,7 +10,7 @@ from joblib import hash as hash_of
 
 from brainlsap.data import Cohort, quality_table
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.covariates import STAGES
+from brainlsap.data.covariates import STAGE_OF_WORD
 from brainlsap.data.participants import find_absent
 from brainlsap.evaluation import (
     Evaluation,
@@ -21,10 +21,10 @@ from brainlsap.evaluation import (
     rank_regions,
     region_properties,
 )
-from brainlsap.evaluation.confounds import find_column
+from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.cross_validation import split_role
-from brainlsap.evaluation.models import LADDER
-from brainlsap.evaluation.results import data_hash, plain
+from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.evaluation.results import data_hash, to_jsonable
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
@@ -81,7 +81,7 @@ def run_study(
         compared with (named ones stand in the order of MODELS). Regions are ranked by
         the ridge with a scale per region; without baselines, by the first with scales.
     baselines : bool
-        Whether majority class, logistic regression, linear SVM and the ladder of
+        Whether majority class, logistic regression, linear SVM and nested
         ridges (no network, one scale, a scale per region, the choice among them as
         "LSAP-R") run through the same folds.
     cv : int, splitter, or iterable of (train, test)
@@ -156,18 +156,18 @@ def run_study(
         "regress_out": regress_out,
     }
     cv = cv if isinstance(cv, int) or hasattr(cv, "split") else list(cv)
-    asked = plain((cohort.provenance.get("asked") or {}) | how | how_made)
+    asked = to_jsonable((cohort.provenance.get("asked") or {}) | how | how_made)
     asked |= {
         "models": list(made),
         "cv": cv if isinstance(cv, int) else hash_of(cv),
         "n_repeats": n_repeats,
         "leave_out": leave_out,
         "n_permutations": n_permutations,
-        "merged_classes": plain(cohort.provenance.get("merged_classes")),
+        "merged_classes": to_jsonable(cohort.provenance.get("merged_classes")),
         "feature": list(cohort.feature_names),
     }
     for name, model in own.items():
-        known = plain(split_role(model)[0].get_params())
+        known = to_jsonable(split_role(model)[0].get_params())
         asked |= {f"{name}__{key}": value for key, value in known.items()}
     if not overwrite:
         check_same_study(results, {"asked": asked}, data_hash(cohort))
@@ -189,7 +189,7 @@ def run_study(
             if not evaluation.scales.empty:
                 ranking = rank_regions(evaluation)
                 if n_permutations:
-                    model, _ = made.get(LADDER[-1], (None, ""))
+                    model, _ = made.get(NESTED_RIDGES[-1], (None, ""))
                     given = {"model": model, "random_state": random_state}
                     ranking = permutation_null(ranking, cohort, n_permutations, **given)
                 facts = region_properties(cohort)
@@ -218,7 +218,7 @@ def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -
         return 5 if cv is None else cv
     if cv is not None:
         raise ParameterError("leave_out= goes without cv= and other folds (--splits).")
-    site = cohort.table[find_column(cohort.table, leave_out)]
+    site = cohort.table[find_covariate_column(cohort.table, leave_out)]
     return leave_one_out_splits(site, cohort.groups)
 
 
@@ -231,8 +231,10 @@ def _merged_stages(
     """
     found = {}
     for new, old in merged.items():
-        stages = {STAGES[one.lower()] for one in old}
-        found[new] = [one for one in classes if STAGES.get(one.lower()) in stages]
+        stages = {STAGE_OF_WORD[one.lower()] for one in old}
+        found[new] = [
+            one for one in classes if STAGE_OF_WORD.get(one.lower()) in stages
+        ]
     return {new: some for new, some in found.items() if some} or merged
 
 

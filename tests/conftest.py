@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from brainlsap.evaluation import cross_validate, make_models
-from brainlsap.evaluation.models import LADDER
+from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.simulation import make_cohort
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
@@ -17,6 +17,19 @@ def shared():
     if not SHARED.is_dir():
         pytest.skip(f"{SHARED} is not here")
     return SHARED
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that writes text below a temporary folder."""
+
+    def write(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +44,6 @@ def example_evaluation(small_cohort):
     models = make_models(
         "default", random_state=0, n_epochs=6, n_starts=2, start="constant"
     )
-    for name in ("LSAP-R", LADDER[-1]):
+    for name in ("LSAP-R", NESTED_RIDGES[-1]):
         models[name][0].set_params(n_draws=0)
     return cross_validate(models, small_cohort, cv=2, n_repeats=2, baselines=False)

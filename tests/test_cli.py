@@ -119,7 +119,7 @@ def test_check_speaks_of_flags_and_shows_exchanged_hemispheres(own_study, capsys
     # fs_default.txt: cortex, cerebellum, structures of the left; then of the right
     order = np.r_[49:83, 83, 42:49, 35:42, 0:34, 34]
     np.savetxt(path, W[np.ix_(order, order)], delimiter=",")
-    assert main(["check", str(own_study), *READING]) == 0
+    assert main(["check", str(own_study), *READING, "--row-order", "mrtrix"]) == 0
     assert "left and right were exchanged" in capsys.readouterr().out
 
 

@@ -113,7 +113,7 @@ for name, splits in (("by person", by_person), ("by scan", by_scan)):
     print(name)
     print(found[["severity", "check"]].drop_duplicates().to_string(index=False))
     errors = set(found.loc[found["severity"] == "error", "check"])
-    assert errors == ({"person in two folds"} if name == "by scan" else set())
+    assert errors == ({"person_in_two_folds"} if name == "by scan" else set())
 
 # %% [markdown]
 # What it cannot find is one person under two names, if the scans are not copies and the

@@ -101,6 +101,7 @@ def taylor_log_tail(scale, degree):
 
 
 taylor = Expansion(
+    "Taylor",
     taylor_coefficients,
     taylor_recurrence,
     taylor_log_tail,

@@ -48,7 +48,7 @@ print("X", X.shape, "classes", cohort.classes, "people", len(set(people)))
 # itself, which stops training by a slice of its own training scans and keeps that slice
 # apart by person. With routing enabled, whatever is in `params` goes to all that ask
 # for it, as splitter and model both do by themselves. (Without it scikit-learn keeps
-# `groups` from the model, and `fit` warns that it takes every scan for a person.)
+# `groups` from the model, and `fit` warns that it treats every scan as a person.)
 
 # %%
 sklearn.set_config(enable_metadata_routing=True)

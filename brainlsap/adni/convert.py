@@ -36,8 +36,9 @@ from brainlsap.adni.tables import (
 )
 from brainlsap.data import write_tsv
 from brainlsap.data.tables import describe_dataset
-from brainlsap.exceptions import CohortError, check_at_least, check_choice, listed
+from brainlsap.exceptions import CohortError, check_at_least, check_choice
 from brainlsap.files import fill_folder
+from brainlsap.text import listed
 
 _PERSON = ("ptid", "rid", "sex", "education", "apoe4", "first_phase", "site")
 _SESSION = (

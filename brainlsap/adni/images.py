@@ -12,10 +12,11 @@ import pandas as pd
 from brainlsap.adni.tables import parse_days
 from brainlsap.data import TRACERS
 from brainlsap.data.tables import letters_of
-from brainlsap.exceptions import CohortError, listed, reading
+from brainlsap.exceptions import CohortError, reading
+from brainlsap.text import listed
 
 _PET = {
-    feature: tuple(w for t in TRACERS if t.feature == feature for w in t.words)
+    feature: tuple(w for t in TRACERS if t.feature == feature for w in t.lower_entities)
     for feature in ("tau", "amyloid", "fdg")
 }
 # Modality -> words in a description by which it is known, in the order of the search.
@@ -50,7 +51,9 @@ def tracer_of(description: str, modality: str) -> str:
     text = description.lower()
     of_kind = [tracer for tracer in TRACERS if tracer.feature == modality]
     usual = of_kind[0].entities[0] if modality == "fdg" else modality
-    found = (one.entities[0] for one in of_kind if any(w in text for w in one.words))
+    found = (
+        one.entities[0] for one in of_kind if any(w in text for w in one.lower_entities)
+    )
     return next(found, usual)
 
 

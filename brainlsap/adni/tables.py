@@ -15,7 +15,8 @@ import pandas as pd
 
 from brainlsap.data import read_table
 from brainlsap.data.tables import letters_of
-from brainlsap.exceptions import CohortError, listed
+from brainlsap.exceptions import CohortError
+from brainlsap.text import listed
 
 STAGES = ("CN", "SMC", "EMCI", "LMCI", "AD")
 PHASES = {"ADNI1": 0, "ADNIGO": 1, "ADNI2": 2, "ADNI3": 3, "ADNI4": 4}

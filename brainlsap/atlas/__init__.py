@@ -1,4 +1,4 @@
-"""Region sets with names: which regions, in which order, where they lie.
+"""Region sets: names, order and locations of regions.
 
 - `atlas`: :class:`Atlas`, loading one, its table of regions and its surfaces;
 - `region_names`: one name per region, however a tool spells it.

@@ -1,8 +1,8 @@
-"""The atlas: regions in order, the spellings of their names, where they lie."""
+"""The atlas: regions in order, spellings of their names, and their locations."""
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -29,11 +29,12 @@ from brainlsap.exceptions import (
     ParameterError,
     RegionNameError,
     check_choice,
-    listed,
     reading,
 )
+from brainlsap.text import listed
 
-COLUMNS = (
+# Columns of a table of regions, in the order of an atlas.
+REGION_COLUMNS = (
     *("name", "freesurfer_id", "hemisphere", "structure", "annot_name"),
     *("long_name", "lobe", "short_name", "x", "y", "z"),
 )
@@ -45,29 +46,34 @@ _MNI305_TO_MNI152 = np.array(
         [-0.0130, -0.0093, 0.9971, 1.1840],
     ]
 )
-# Regions whose structure is unknown count with the cortex.
+# Regions of unknown structure are treated as cortex.
 STRUCTURES = ("cortex", "subcortex", "unknown")
-# FreeSurfer's label numbers of the cortex in both of its parcellations.
+# FreeSurfer's labels of cortical regions, in both of its parcellations.
 _CORTEX_LABELS = re.compile(r"[12]0\d\d|1[12]1\d\d")
-_SIDES = HEMISPHERE_WORDS | dict.fromkeys(("m", "midline", "both", "bilateral"), "M")
-# The atlases that come with the package: of an installation, else of a checkout.
+# Values of a column of sides, in lower case.
+_SIDE_OF_WORD = HEMISPHERE_WORDS | dict.fromkeys(
+    ("m", "midline", "both", "bilateral"), "M"
+)
+# Folder of the atlases in the package: of an installation, or else of a checkout.
 _PACKAGE = Path(__file__).resolve().parents[1]
 _BUNDLED = _PACKAGE / "_atlases"
-_BUNDLED = _BUNDLED if _BUNDLED.is_dir() else _PACKAGE.parent / "atlases"
-# Regions within so many mm of x = 0 lie on the midline, or on the side that they say.
-_MIDLINE = 3.0
-# Between these lie the centres of all regions of the brain in MNI152, in mm.
-_BRAIN = {"x": (-80, 80), "y": (-115, 80), "z": (-80, 90)}
-# mm between a region and the mirror image of that on the other side (measured: 12).
-_FARTHEST_MIRROR = 20
-_MADE_BY = "brainlsap atlas NAME --labels FILE --image FILE"
-# Cortical names that another atlas must know to be suggested.
-_FEWEST_OF_OTHER = 20
+if not _BUNDLED.is_dir():
+    _BUNDLED = _PACKAGE.parent / "atlases"
+# Regions within this distance (mm) of x = 0 may be on the midline or on either side.
+_MIDLINE_WIDTH = 3.0
+# Bounds of region centres in MNI152, in mm.
+_BRAIN_BOUNDS = {"x": (-80, 80), "y": (-115, 80), "z": (-80, 90)}
+# Largest distance (mm) between a region and its mirrored counterpart; 12 is observed.
+_MAX_MIRROR_DISTANCE = 20
+# Command that makes an atlas, for messages.
+_ATLAS_COMMAND = "brainlsap atlas NAME --labels FILE --image FILE"
+# Number of cortical names that another atlas must know to be suggested.
+_MIN_KNOWN_NAMES = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Atlas:
-    """A region set: names in order, and where the regions lie.
+    """A region set: names in order, and locations of the regions.
 
     Parameters
     ----------
@@ -77,24 +83,24 @@ class Atlas:
         One row per region in atlas order; columns `name`, `freesurfer_id` (-1 if
         none), `hemisphere` ("L", "R"; "M" on the midline), `structure` ("cortex",
         "subcortex", or "unknown"), `annot_name`, `long_name`, `lobe`, `short_name`,
-        and centroid `x`, `y`, `z` in mm (NaN if not known).
+        and centroid `x`, `y`, `z` in mm (NaN if unknown).
     folder : Path or None
-        Folder of the surface files; None for names alone.
+        Folder of the surface files; None for an atlas made of names only.
     settings : dict
-        What its `atlas.json` says about the files of tools; empty without one.
+        Contents of `atlas.json`, about the files of tools; empty without one.
 
     Attributes
     ----------
     names, short_names, full_names : tuple of str
-        `ctx_rh_G_precuneus`; `(R) G.precuneus`, as the paper's tables print it;
-        `right precuneus`, as a text or a table for readers says it. Names of one's
-        own stay as they are written.
+        `ctx_rh_G_precuneus`; `(R) G.precuneus`, as in the paper's tables; `right
+        precuneus`, for text and tables for readers. Names of user-defined regions are
+        not changed.
     coordinates : array of shape (n_rois, 3)
-        Centroids in mm, MNI152; NaN where not known.
+        Centroids in mm, MNI152; NaN if unknown.
     cortex : bool array of shape (n_rois,)
-        Which regions count as cortex: all that are not known to lie below it.
+        Which regions count as cortex: all that are not known to be subcortical.
     homotopic : int array of shape (n_rois,)
-        Position of the same region on the other side; its own where there is none.
+        Position of the same region on the other side; its own if there is none.
     has_surfaces : bool
         Whether the cortex can be drawn (:meth:`vertex_labels`).
 
@@ -120,28 +126,29 @@ class Atlas:
         *,
         name: str = "own",
     ) -> "Atlas":
-        """Make a region set of names alone; everything but surfaces works with it.
+        """Make a region set of names; everything but surfaces works with it.
 
         Parameters
         ----------
         names : sequence of str, length n_rois
-            Different names, in the order of the arrays.
+            Distinct names, in the order of the arrays.
         hemispheres : sequence of {"L", "R", "M"}, optional
-            Sides of the regions. By default their names say them (`Precentral_L`), or
-            the coordinates; a region of which neither does lies on the midline (M).
+            Sides of the regions. By default they come from the names (`Precentral_L`),
+            or else from the coordinates; otherwise a region is on the midline (M).
         coordinates : array of shape (n_rois, 3) or DataFrame, optional
-            Centroids x, y, z in mm (MNI152), for drawing; of an array in the order of
-            `names`. A mapping, or a DataFrame with the names as index, is read by name.
+            Centroids x, y, z in mm (MNI152), for drawing. An array is in the order of
+            `names`; a mapping, or a DataFrame with the names as index, is matched by
+            name.
         name : str
-            Of the atlas.
+            Name of the atlas.
 
         Raises
         ------
         ParameterError
-            Where there are no names, a name stands twice, or coordinates are of
-            another shape or unit, or in a DataFrame that does not name the regions.
+            If there are no names, a name occurs twice, coordinates have another shape
+            or unit, or a DataFrame of them does not name the regions.
         RegionNameError
-            Where coordinates are of an unknown region, or lack one.
+            If coordinates have an unknown region, or lack one.
 
         Examples
         --------
@@ -155,18 +162,22 @@ class Atlas:
         elif isinstance(coordinates, pd.DataFrame | Mapping):
             if isinstance(coordinates, Mapping):
                 coordinates = pd.DataFrame.from_dict(coordinates, orient="index")
-            found = Atlas.from_names(names, hemispheres)
-            coordinates = _coordinates_by_name(found, coordinates)
-        places = np.asarray(coordinates, dtype=float)
-        known, shape = np.abs(places[~np.isnan(places)]), (len(names), 3)
-        if places.shape != shape or (known.size and not 20 <= known.max() <= 150):
+            atlas = Atlas.from_names(names, hemispheres)
+            coordinates = _coordinates_by_name(atlas, coordinates)
+        centres = np.asarray(coordinates, dtype=float)
+        shape = (len(names), 3)
+        largest = np.abs(centres[~np.isnan(centres)]).max(initial=0)
+        is_unit_mm = 20 <= largest <= 150 or np.isnan(centres).all()
+        if centres.shape != shape or not is_unit_mm:
             raise ParameterError(
                 f"coordinates must have shape {shape} and be mm of MNI152, the largest "
-                f"20 to 150; got {places.shape}, up to {known.max(initial=0):g}."
+                f"20 to 150; got {centres.shape}, up to {largest:g}."
             )
-        table = pd.DataFrame(places, columns=[*"xyz"]).assign(name=names)
-        sides = find_sides(table) if hemispheres is None else list(hemispheres)
-        table["hemisphere"] = sides
+        table = pd.DataFrame(centres, columns=[*"xyz"]).assign(name=names)
+        if hemispheres is None:
+            table["hemisphere"] = find_sides(table)
+        else:
+            table["hemisphere"] = list(hemispheres)
         return Atlas(name, complete_regions(table, "names", ParameterError))
 
     def __len__(self) -> int:
@@ -176,10 +187,10 @@ class Atlas:
         return f"Atlas({self.name!r}, {len(self)} regions)"
 
     def _repr_html_(self) -> str:
-        known = np.isfinite(self.coordinates).all(axis=1).sum()
+        n_located = np.isfinite(self.coordinates).all(axis=1).sum()
         facts = {
             "regions": f"{len(self)}, {self.count_structures()}",
-            "coordinates": f"of {known} regions" if known else "not known",
+            "coordinates": f"of {n_located} regions" if n_located else "not known",
             "surfaces": "yes" if self.has_surfaces else "no",
         }
         return pd.Series(facts, dtype=object).to_frame(f"Atlas {self.name}").to_html()
@@ -191,28 +202,31 @@ class Atlas:
 
     @property
     def short_names(self) -> tuple[str, ...]:
-        """Names as the paper's tables print them, such as `(L) Sub.put`."""
+        """Names as in the paper's tables, for example `(L) Sub.put`."""
         return tuple(self.regions["short_name"])
 
     @cached_property
     def full_names(self) -> tuple[str, ...]:
-        """Names for readers, such as `left amygdala`; own names as they are written."""
-        names, texts = self.regions["name"], self.regions["long_name"]
-        lower = texts.str.replace(r"\s*\([^)]*\)", "", regex=True).str.replace(
-            "^[A-Z](?=[a-z][^A-Z']*$)", lambda first: first[0].lower(), regex=True
+        """Names for readers, for example `left amygdala`; own names are unchanged."""
+        names = self.regions["name"]
+        long_names = self.regions["long_name"]
+        without_brackets = long_names.str.replace(r"\s*\([^)]*\)", "", regex=True)
+        # Keep the capital of a proper name, for example in "Heschl's gyrus".
+        lower_case = without_brackets.str.replace(
+            "^[A-Z](?=[a-z][^A-Z']*$)", lambda match: match[0].lower(), regex=True
         )
-        texts = texts.where(texts == names, lower)
+        texts = long_names.where(long_names == names, lower_case)
         sides = self.regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
         has_side = [split_name(text)[0] is not None for text in texts]
         return tuple(texts.where(has_side, sides + texts))
 
     @cached_property
     def coordinates(self) -> np.ndarray:
-        """Centroids in mm, MNI152, shape (n_rois, 3); NaN where not known."""
-        places = self.regions[["x", "y", "z"]].to_numpy(float)
+        """Centroids in mm, MNI152, shape (n_rois, 3); NaN if unknown."""
+        centres = self.regions[["x", "y", "z"]].to_numpy(float)
         if self.settings.get("space") == "MNI305":
-            return places @ _MNI305_TO_MNI152[:, :3].T + _MNI305_TO_MNI152[:, 3]
-        return places
+            return centres @ _MNI305_TO_MNI152[:, :3].T + _MNI305_TO_MNI152[:, 3]
+        return centres
 
     @property
     def has_surfaces(self) -> bool:
@@ -223,7 +237,7 @@ class Atlas:
     def cortex(self) -> np.ndarray:
         """Which regions count as cortex: bool array of shape (n_rois,).
 
-        Those whose structure is unknown do.
+        Regions of unknown structure count as cortex.
         """
         return (self.regions["structure"] != "subcortex").to_numpy()
 
@@ -233,67 +247,79 @@ class Atlas:
         return (self.regions["structure"] == "unknown").to_numpy()
 
     def count_structures(self) -> str:
-        """Return how many regions are of which structure, in words."""
-        n_regions = self.regions["structure"].value_counts().reindex(STRUCTURES)
-        words = ("cortical", "subcortical", "of unknown structure")
-        counts = zip(n_regions.fillna(0).astype(int), words, strict=True)
-        return ", ".join(f"{number} {word}" for number, word in counts if number)
+        """Return the number of regions of each structure as text."""
+        adjectives = ("cortical", "subcortical", "of unknown structure")
+        counts = self.regions["structure"].value_counts().to_dict()
+        return ", ".join(
+            f"{counts[structure]} {adjective}"
+            for structure, adjective in zip(STRUCTURES, adjectives, strict=True)
+            if counts.get(structure)
+        )
 
     @cached_property
     def homotopic(self) -> np.ndarray:
-        """Position of the same region on the other side; its own where none is.
+        """Position of the same region on the other side; its own if there is none.
 
-        Such regions share a name and, where it is known, their place: parcels that
-        are counted on each side may be far from each other's mirror image.
+        Homotopic regions share a name and, if it is known, their mirrored location:
+        parcels numbered on each side need not be mirror images of each other.
         """
-        sides = self.regions["hemisphere"]
+        sides = self.regions["hemisphere"].tolist()
         cores = [split_name(name)[1] for name in self.names]
-        rows = {key: row for row, key in enumerate(zip(sides, cores, strict=True))}
-        facing = sides.map({"L": "R", "R": "L", "M": "M"})
-        mirrored = enumerate(zip(facing, cores, strict=True))
-        other = np.array([rows.get(key, row) for row, key in mirrored])
-        places = self.regions.reindex(columns=[*"xyz"]).to_numpy(float)
-        gap = np.linalg.norm(places - places[other] * [-1, 1, 1], axis=1)
-        return np.where(gap > _FARTHEST_MIRROR, np.arange(len(self)), other)
+        row_of_region = {
+            (side, core): row
+            for row, (side, core) in enumerate(zip(sides, cores, strict=True))
+        }
+        opposite_side = {"L": "R", "R": "L", "M": "M"}
+        counterparts = np.array(
+            [
+                row_of_region.get((opposite_side.get(side), core), row)
+                for row, (side, core) in enumerate(zip(sides, cores, strict=True))
+            ]
+        )
+        centres = self.regions.reindex(columns=[*"xyz"]).to_numpy(float)
+        mirrored_centres = centres[counterparts] * [-1, 1, 1]
+        distances = np.linalg.norm(centres - mirrored_centres, axis=1)
+        is_distant = distances > _MAX_MIRROR_DISTANCE
+        return np.where(is_distant, np.arange(len(self)), counterparts)
 
     @cached_property
     def _spellings(self) -> dict[tuple[str | None, str], int | None]:
-        """Region by (side or None, core) and ("", name); None where it is not one.
+        """Row by (side or None, core) and by ("", name); None if it is ambiguous.
 
-        What reports call a region is a name, too, where it is no name of another.
+        A name in reports is a spelling, too, unless it is a name of another region.
         """
-        found: dict[tuple[str | None, str], int | None] = {}
+        row_of_name: dict[tuple[str | None, str], int | None] = {}
         sides = self.regions["hemisphere"]
         for row, (name, side) in enumerate(zip(self.names, sides, strict=True)):
-            said, core = split_name(name)
-            if said not in (None, side):
-                # on the midline such a letter is part of the name, not a side
+            name_side, core = split_name(name)
+            if name_side not in (None, side):
+                # On the midline, a letter such as L is part of the name and not a side.
                 core = "".join(filter(str.isalnum, name.lower()))
             for key in ((side, core), (None, core), ("", name)):
-                found[key] = None if key in found else row
-        spare: dict[tuple[str | None, str], int | None] = {}
+                row_of_name[key] = None if key in row_of_name else row
+        row_of_text: dict[tuple[str | None, str], int | None] = {}
         if "long_name" in self.regions:
             for texts in (self.regions["long_name"].astype(str), self.full_names):
-                which = pd.Series(range(len(self)), texts)
-                alone = which[~which.index.duplicated(keep=False)]
-                spare |= {("", text): row for text, row in alone.items()}
-        return spare | found
+                rows = pd.Series(range(len(self)), texts)
+                unique_rows = rows[~rows.index.duplicated(keep=False)]
+                row_of_text |= {("", text): row for text, row in unique_rows.items()}
+        return row_of_text | row_of_name
 
     def find(self, name: str | bytes, hemisphere: str | None = None) -> int | None:
-        """Return the position of one region, whatever the spelling of its name.
+        """Return the position of a region, in any spelling of its name.
 
         Parameters
         ----------
         name : str or bytes
             In any tool's spelling, the paper's short name, or one of `full_names`.
         hemisphere : {"L", "R"} or None
-            The side of the file that the name stands in, for names that do not say.
+            The side of the file that contains the name, for names without a side.
 
         Returns
         -------
         int or None
-            None if the name is unknown, says the other side than `hemisphere`, or
-            could be more than one region.
+            None if the name is unknown, has another side than `hemisphere`, or is
+            ambiguous.
 
         Examples
         --------
@@ -304,10 +330,10 @@ class Atlas:
         row = None if hemisphere else self._spellings.get(("", as_text(name)))
         if row is not None:
             return row
-        said, core = split_name(name)
-        if said and hemisphere and said != hemisphere:
+        name_side, core = split_name(name)
+        if name_side and hemisphere and name_side != hemisphere:
             return None
-        return self._spellings.get((said or hemisphere, core))
+        return self._spellings.get((name_side or hemisphere, core))
 
     def match(
         self, names: Iterable[str | bytes], hemisphere: str | None = None
@@ -319,7 +345,7 @@ class Atlas:
         names : iterable of str or bytes
             In any tool's spelling, each region at most once.
         hemisphere : {"L", "R"} or None
-            The side of the file that the names stand in, if it is of one side.
+            The side of the file that contains the names, if it has only one.
 
         Returns
         -------
@@ -328,8 +354,8 @@ class Atlas:
         Raises
         ------
         RegionNameError
-            If names are unknown (with the nearest, or the atlas that they are of), or
-            two names are the same region.
+            If names are unknown (the message has the nearest names, or the atlas that
+            knows them), or two names are the same region.
 
         Examples
         --------
@@ -338,49 +364,59 @@ class Atlas:
         brainlsap.exceptions.RegionNameError: 1 of 2 names unknown to atlas desikan82:
         'lh_insulla' (nearest: ctx-lh-insula). ...
         """
-        spelt: dict[int | None, list[str]] = {}
         texts = [as_text(name) for name in names]
+        unknown_names: list[str] = []
+        spellings_of_row: dict[int, list[str]] = {}
         for text in texts:
-            spelt.setdefault(self.find(text, hemisphere), []).append(text)
-        unknown = spelt.pop(None, [])
-        if unknown and (other := self.other_atlas(texts)):
-            raise RegionNameError(
-                f"The names are those of {other}, not of {self.name}.",
-                values={"atlas": other},
-            )
-        if unknown:
-            shown = [
-                f"{name!r} (nearest: {', '.join(near) or 'none'})"
-                for name in unknown[:5]
-                for near in [nearest_names(name, self.names, hemisphere)]
-            ]
-            description = (
-                f"unknown to atlas {self.name}: {listed(shown + unknown[5:], 5)}. "
-                f"Give each region with its side, such as {self.names[0]!r}, or name "
-                "another atlas=."
-            )
-            raise RegionNameError(
-                f"{len(unknown)} of {len(texts)} names {description}",
-                values={
-                    "n_unknown": len(unknown),
-                    "n_names": len(texts),
-                    "description": description,
-                },
-            )
-        shown = [
-            f"{self.names[row]} as {', '.join(map(repr, known))}"
-            for row, known in spelt.items()
-            if row is not None and len(known) > 1
+            row = self.find(text, hemisphere)
+            if row is None:
+                unknown_names.append(text)
+            else:
+                spellings_of_row.setdefault(row, []).append(text)
+        if unknown_names:
+            raise self._refuse_unknown(unknown_names, texts, hemisphere)
+        repeated_regions = [
+            f"{self.names[row]} as {', '.join(map(repr, spellings))}"
+            for row, spellings in spellings_of_row.items()
+            if len(spellings) > 1
         ]
-        if shown:
+        if repeated_regions:
             raise RegionNameError(
-                f"{len(shown)} of the regions of atlas {self.name} came more than "
-                f"once: {listed(shown, 5)}. Keep one name per region."
+                f"{len(repeated_regions)} of the regions of atlas {self.name} came "
+                f"more than once: {listed(repeated_regions, 5)}. Keep one name per "
+                "region."
             )
-        return np.array([*spelt], dtype=int)  # each once, in their order
+        return np.array([*spellings_of_row], dtype=int)
+
+    def _refuse_unknown(
+        self, unknown_names: list[str], names: list[str], hemisphere: str | None
+    ) -> RegionNameError:
+        """Return an error on unknown names, with the nearest, or another atlas."""
+        atlas_name = self.other_atlas(names)
+        if atlas_name:
+            return RegionNameError(
+                f"The names are those of {atlas_name}, not of {self.name}.",
+                values={"atlas": atlas_name},
+            )
+        texts = list(unknown_names)
+        for i, name in enumerate(unknown_names[:5]):
+            nearest = nearest_names(name, self.names, hemisphere)
+            texts[i] = f"{name!r} (nearest: {', '.join(nearest) or 'none'})"
+        description = (
+            f"unknown to atlas {self.name}: {listed(texts, 5)}. Give each region with "
+            f"its side, for example {self.names[0]!r}, or name another atlas=."
+        )
+        return RegionNameError(
+            f"{len(unknown_names)} of {len(names)} names {description}",
+            values={
+                "n_unknown": len(unknown_names),
+                "n_names": len(names),
+                "description": description,
+            },
+        )
 
     def match_all(self, names: Iterable[str | bytes]) -> np.ndarray:
-        """Return the position of every name, as :meth:`match`, of names of all regions.
+        """Return the position of every name, like :meth:`match`, for all regions.
 
         Parameters
         ----------
@@ -394,10 +430,11 @@ class Atlas:
         Raises
         ------
         RegionNameError
-            As :meth:`match`, and where a region is missing.
+            As :meth:`match`, and if a region is missing.
         """
         rows = self.match(names)
-        if missing := [n for i, n in enumerate(self.names) if i not in rows]:
+        missing = [name for row, name in enumerate(self.names) if row not in rows]
+        if missing:
             raise RegionNameError(
                 f"{len(missing)} of the {len(self)} regions of {self.name} are "
                 f"missing: {listed(missing, 5)}. Write NaN where nothing is known."
@@ -405,34 +442,34 @@ class Atlas:
         return rows
 
     def other_atlas(self, names: Sequence[str | bytes]) -> str | None:
-        """Return the available atlas that knows more of the names than this one."""
+        """Return an available atlas that knows more of the names than this one."""
 
         def count_cortex(atlas: Atlas) -> int:
             rows = [row for name in names if (row := atlas.find(name)) is not None]
             return int(atlas.cortex[rows].sum())
 
         best = max(map(load_atlas, available_atlases()), key=count_cortex)
-        fewest = max(_FEWEST_OF_OTHER, count_cortex(self) + 1)
-        return best.name if count_cortex(best) >= fewest else None
+        n_required = max(_MIN_KNOWN_NAMES, count_cortex(self) + 1)
+        return best.name if count_cortex(best) >= n_required else None
 
     def rows(
         self, names: Iterable[str | bytes], hemisphere: str | None = None
     ) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Return where each region stands in a file, and the names that were dropped.
+        """Return the row of each region in a file, and the names that were dropped.
 
         Parameters
         ----------
         names : iterable of str or bytes
-            Of the file's rows. Names that atlases leave out on purpose (medial wall,
-            cerebellum, sums of FreeSurfer's tables ...) are dropped. Where all are
+            Names of the file's rows. Names that atlases leave out on purpose (medial
+            wall, cerebellum, totals of FreeSurfer's tables ...) are dropped. If all are
             whole numbers, they are FreeSurfer's labels.
         hemisphere : {"L", "R"} or None
-            The side of the file, if it is of one side.
+            The side of the file, if it has only one.
 
         Returns
         -------
         rows : int array of shape (n_rois,)
-            Position in the file, -1 for a region that the file does not have.
+            Position in the file, -1 for a region without a row.
         dropped : tuple of str
 
         Raises
@@ -452,13 +489,13 @@ class Atlas:
         hemisphere : {"L", "R"}
             The side.
         path : str or Path, optional
-            Annotation of another surface, such as a subject's; by default that of the
-            atlas, on fsaverage5.
+            Annotation of another surface, for example a subject's; by default the
+            atlas' own, on fsaverage5.
 
         Returns
         -------
         int array of shape (n_vertices,)
-            Position of the region in the atlas; -1 where there is none.
+            Position of the region in the atlas; -1 if there is none.
 
         Raises
         ------
@@ -469,77 +506,85 @@ class Atlas:
         """
         check_choice("hemisphere", hemisphere, ("L", "R"))
         path = path or Path(self.folder or self.name, f"{hemisphere.lower()}h.annot")
-        codes, labels = read_annotation(path)
+        name_of_vertex, names = read_annotation(path)
         try:
-            rows, _ = self.rows(labels, hemisphere)
+            rows, _ = self.rows(names, hemisphere)
         except RegionNameError as error:
             raise FileFormatError(error.message, path=path) from error
-        places = np.full(len(labels) + 1, -1)  # the last one answers code -1: no label
-        places[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
-        return places[codes]
+        # The last entry serves index -1: vertices without a name.
+        region_of_name = np.full(len(names) + 1, -1)
+        region_of_name[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+        return region_of_name[name_of_vertex]
 
     def meshes(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Return the surfaces of the subcortical regions.
 
-        Files are those of the atlas' folder `meshes`, each named by its region
-        (`Left-Putamen.surf.gii`); without one, those that come with the package.
+        Files are those in the atlas' folder `meshes`, each named by its region
+        (`Left-Putamen.surf.gii`); without that folder, those of the package.
 
         Returns
         -------
         dict
             From region name to `(vertices, faces)`: float array (n_vertices, 3) in
             mm (surface RAS of fsaverage) and int array (n_faces, 3). Regions
-            without a file are missing.
+            without a file are absent.
 
         Raises
         ------
         FileFormatError
-            If a file is no GIFTI surface.
+            If a file is not a GIFTI surface.
         """
         if self.folder is None:
             return {}
-        own, found = self.folder / "meshes", {}
-        folder = own if own.is_dir() else _BUNDLED / "subcortex"
+        folder = self.folder / "meshes"
+        if not folder.is_dir():
+            folder = _BUNDLED / "subcortex"
+        mesh_of_row = {}
         for path in folder.glob("*.surf.gii"):
             row = self.find(path.name.removesuffix(".surf.gii"))
             if row is not None:
-                found[row] = read_mesh(path)
-        return {self.names[row]: found[row] for row in sorted(found)}
+                mesh_of_row[row] = read_mesh(path)
+        return {self.names[row]: mesh_of_row[row] for row in sorted(mesh_of_row)}
 
 
-def _coordinates_by_name(atlas: Atlas, given: pd.DataFrame) -> pd.DataFrame:
-    """Return x, y, z of every region; by position where an index only counts."""
-    is_counted = are_counts([*map(str, given.index)])
-    places = given[[*"xyz"]] if {*"xyz"} <= {*given} else given
-    texts = (given if is_counted else places).select_dtypes(exclude="number").columns
-    if len(texts):
+def _coordinates_by_name(atlas: Atlas, table: pd.DataFrame) -> pd.DataFrame:
+    """Return x, y, z of every region, by position if the index only counts rows."""
+    is_counted = are_counts([*map(str, table.index)])
+    coordinates = table[[*"xyz"]] if {*"xyz"} <= {*table} else table
+    numeric_table = table if is_counted else coordinates
+    text_columns = numeric_table.select_dtypes(exclude="number").columns
+    if len(text_columns):
         raise ParameterError(
             "coordinates of a table are read by its index, which must be the names of "
-            f"the regions, beside numbers x, y, z: try .set_index({texts[0]!r})."
+            "the regions, beside numbers x, y, z: try "
+            f".set_index({text_columns[0]!r})."
         )
     if is_counted:
-        return places
-    return places.iloc[atlas.match_all(given.index).argsort()]
+        return coordinates
+    return coordinates.iloc[atlas.match_all(table.index).argsort()]
 
 
-@lru_cache(maxsize=128)  # files of a cohort repeat one list of names
+@lru_cache(maxsize=128)  # the files of a cohort repeat one list of names
 def _find_rows(
     atlas: Atlas, names: tuple[str | bytes, ...], hemisphere: str | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    texts = spelt = [as_text(name) for name in names]
+    """Return what :meth:`Atlas.rows` does."""
+    texts = [as_text(name) for name in names]
+    region_names = texts
     if texts and all(map(str.isdecimal, texts)):
         labels = atlas.regions["freesurfer_id"].astype(str)
-        known = dict(zip(labels, atlas.names, strict=True))
-        spelt = [known.get(text, "Unknown") for text in texts]
-    kept = [
-        i
-        for i, one in enumerate(spelt)
-        if not is_outside(one) or atlas.find(one, hemisphere) is not None
+        name_of_label = dict(zip(labels, atlas.names, strict=True))
+        region_names = [name_of_label.get(text, "Unknown") for text in texts]
+    file_rows = [
+        file_row
+        for file_row, name in enumerate(region_names)
+        if not is_outside(name) or atlas.find(name, hemisphere) is not None
     ]
     rows = np.full(len(atlas.names), -1)
-    rows[atlas.match([spelt[i] for i in kept], hemisphere)] = kept
+    rows[atlas.match([region_names[i] for i in file_rows], hemisphere)] = file_rows
     rows.flags.writeable = False
-    return rows, tuple(text for i, text in enumerate(texts) if i not in kept)
+    dropped = tuple(text for i, text in enumerate(texts) if i not in file_rows)
+    return rows, dropped
 
 
 @lru_cache(maxsize=1)
@@ -549,13 +594,14 @@ def available_atlases() -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        Names that :func:`load_atlas` takes.
+        Names that :func:`load_atlas` accepts.
     """
-    return tuple(sorted(p.parent.name for p in _BUNDLED.glob("*/regions.tsv")))
+    tables = _BUNDLED.glob("*/regions.tsv")
+    return tuple(sorted(table.parent.name for table in tables))
 
 
 def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
-    """Load a region set by name, or a user's own from its table.
+    """Load a region set by name, or a user-defined one from its table.
 
     Parameters
     ----------
@@ -564,10 +610,10 @@ def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
         regions, or of a folder that holds it as `regions.tsv`
         (:func:`.make_atlas` makes one). The table needs the columns `name` and
         `hemisphere` (L, R, or M for the midline); further columns are those of
-        :class:`Atlas` and are filled where absent. Beside it, `lh.annot`, `rh.annot`
-        (fsaverage5) and `meshes/<name>.surf.gii` are used for drawing, and
-        `atlas.json` for what tools call the atlas. An `Atlas` is returned as it is, of
-        a cohort its own; of names alone :meth:`Atlas.from_names` makes one.
+        :class:`Atlas` and are filled if absent. `lh.annot`, `rh.annot` (fsaverage5)
+        and `meshes/<name>.surf.gii` beside it are used for drawing, and `atlas.json`
+        for the names that tools give the atlas. An `Atlas` is returned unchanged, and
+        the atlas of a cohort for a cohort; :meth:`Atlas.from_names` makes one of names.
 
     Returns
     -------
@@ -578,8 +624,8 @@ def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
     ParameterError
         If there is no such atlas and no such file.
     FileFormatError
-        If the table cannot be read, lacks a column, is empty, or has a wrong value,
-        such as one name for two regions.
+        If the table cannot be read, lacks a column, is empty, or has an invalid value,
+        for example one name for two regions.
 
     Examples
     --------
@@ -592,110 +638,157 @@ def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
     if not isinstance(name, str | Path | None):
         return Atlas.from_names(name)
     if str(name) in available_atlases():
-        return _read_once(_BUNDLED / str(name) / "regions.tsv")
+        return _read_bundled_atlas(_BUNDLED / str(name) / "regions.tsv")
     path = Path(str(name)).expanduser()
-    table = path / "regions.tsv" if path.is_dir() else path
-    if not table.is_file():
+    table_path = path / "regions.tsv" if path.is_dir() else path
+    if not table_path.is_file():
         raise ParameterError(
             f"atlas must be one of {', '.join(available_atlases())}, a regions.tsv, "
-            f"names of regions, or a folder made by {_MADE_BY}; got {str(name)!r}."
+            f"names of regions, or a folder made by {_ATLAS_COMMAND}; "
+            f"got {str(name)!r}."
         )
-    return _read_atlas(table)
+    return _read_atlas(table_path)
 
 
 def _read_atlas(path: Path) -> Atlas:
-    folder, settings = path.parent, {}
-    with reading(path, f"a tab-separated table of regions ({_MADE_BY} makes one)"):
+    folder = path.parent
+    settings = {}
+    with reading(
+        path, f"a tab-separated table of regions ({_ATLAS_COMMAND} makes one)"
+    ):
         table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
         table.columns = table.columns.str.lower()
     if path.name == "regions.tsv" and (folder / "atlas.json").is_file():
         with reading(folder / "atlas.json", "JSON"):
             settings = json.loads((folder / "atlas.json").read_text(encoding="utf-8"))
-    title = folder.resolve().name if path.name == "regions.tsv" else path.stem
-    return Atlas(title, complete_regions(table, str(path)), folder, settings)
+    name = folder.resolve().name if path.name == "regions.tsv" else path.stem
+    return Atlas(name, complete_regions(table, str(path)), folder, settings)
 
 
-_read_once = lru_cache(maxsize=32)(_read_atlas)
+_read_bundled_atlas = lru_cache(maxsize=32)(_read_atlas)
 
 
 def find_sides(table: pd.DataFrame) -> list[str]:
-    """Return the sides that names say, or else their places, if there are any."""
+    """Return the sides of regions from their names, or else from their coordinates."""
     x = pd.to_numeric(table.reindex(columns=["x"])["x"], errors="coerce")
-    side = np.select([x < -_MIDLINE, x > _MIDLINE], ["L", "R"], "M").tolist()
-    return [split_name(n)[0] or s for n, s in zip(table["name"], side, strict=True)]
+    is_left = x < -_MIDLINE_WIDTH
+    is_right = x > _MIDLINE_WIDTH
+    sides_by_x = np.select([is_left, is_right], ["L", "R"], "M").tolist()
+    return [
+        split_name(name)[0] or side_by_x
+        for name, side_by_x in zip(table["name"], sides_by_x, strict=True)
+    ]
 
 
 def _find_structures(table: pd.DataFrame) -> list[str]:
-    """Return the structures that names, long names or FreeSurfer's numbers say."""
+    """Return structures from names, long names or FreeSurfer's labels."""
     columns = table.reindex(columns=["long_name", "freesurfer_id"])
     columns = columns.astype(object).fillna("").map(str)
     structures = list[str]()
-    for name, long_name, number in zip(
+    for name, long_name, label in zip(
         table["name"], *columns.T.to_numpy(), strict=True
     ):
         structure = find_structure(name)
         if structure != "subcortex":
-            in_full = find_structure(long_name)
-            structure = in_full if in_full != "unknown" else structure
+            structure_of_long_name = find_structure(long_name)
+            if structure_of_long_name != "unknown":
+                structure = structure_of_long_name
         is_on_surface = name[:2].lower() in ("lh", "rh")
-        if is_on_surface and _CORTEX_LABELS.fullmatch(number):
+        if is_on_surface and _CORTEX_LABELS.fullmatch(label):
             structure = "cortex"
         structures.append(structure)
     return structures
 
 
 def complete_regions(
-    given: pd.DataFrame, where: str, refusal: type[BrainlsapError] = FileFormatError
+    table: pd.DataFrame,
+    source: str,
+    error_type: type[BrainlsapError] = FileFormatError,
 ) -> pd.DataFrame:
-    """Check a table of regions, and fill what it does not say."""
-    if not {"name", "hemisphere"} <= set(given) or given.empty:
-        raise refusal(
-            f"{where}: expected the columns name and hemisphere, separated by tabs, "
-            f"and a row for every region; got {len(given)} rows of "
-            f"{', '.join(map(repr, given.columns))}."
+    """Check a table of regions, and fill its missing columns.
+
+    `source` is the file or argument that messages name.
+    """
+    if not {"name", "hemisphere"} <= set(table) or table.empty:
+        raise error_type(
+            f"{source}: expected the columns name and hemisphere, separated by tabs, "
+            f"and a row for every region; got {len(table)} rows of "
+            f"{', '.join(map(repr, table.columns))}."
         )
-    names = given["name"].str.strip()
-    sides = given["hemisphere"].str.strip().str.lower()
-    own = find_sides(given.assign(name=names))  # where a table leaves it out
-    sides = sides.mask(sides.isin(("", "n/a")), own).str.lower()
-    sides = sides.map(lambda word: _SIDES.get(word) or find_side(str(word)))
-    parts = pd.DataFrame(map(split_name, names), columns=["side", "core"])
-    usual = {
-        "structure": _find_structures(given.assign(name=names)),
+    original = table
+    names = table["name"].str.strip()
+    table = table.assign(name=names)
+    sides = _read_sides(table)
+    defaults = {
+        "structure": _find_structures(table),
         "annot_name": names.map(bare_name),
         **dict.fromkeys(("long_name", "short_name"), names),
         **dict.fromkeys(("freesurfer_id", "lobe", *"xyz"), "n/a"),
     }
-    table = given.assign(**{k: v for k, v in usual.items() if k not in given})
+    absent = {name: column for name, column in defaults.items() if name not in table}
+    table = table.assign(hemisphere=sides, **absent)
     cells = table[["freesurfer_id", *"xyz"]].astype(object)
     cells = cells.replace(r"(?i)^\s*(n/?a|nan)?\s*$", np.nan, regex=True)
     numbers = cells.apply(pd.to_numeric, errors="coerce")
-    labels = numbers["freesurfer_id"].fillna(-1)
-    no_whole = (labels != labels.round()) | ((labels > 0) & labels.duplicated())
-    other_side = parts["side"].notna() & (parts["side"] != sides) & (sides != "M")
-    is_crossed = numbers["x"] * sides.map({"L": 1, "R": -1}) > _MIDLINE
-    near = "inside of the brain in MNI152, in mm (is the affine of the image right?)"
-    is_again = names.str.lower().duplicated(keep=False)
-    no_structure = ~table["structure"].isin(STRUCTURES)
-    wrong = [
-        ("name", "a text", names == ""),
-        ("name", "that of no other, also in another case", is_again),
-        ("hemisphere", "L, R or M (midline)", sides.isna()),
-        ("hemisphere", "the side that its name says", other_side),
-        ("structure", "cortex or subcortex, or unknown", no_structure),
-        *((c, "a number or n/a", numbers[c].isna() & cells[c].notna()) for c in cells),
-        ("freesurfer_id", "a whole number that no other region has, or n/a", no_whole),
-        *((c, near, ~numbers[c].fillna(0).between(*_BRAIN[c])) for c in _BRAIN),
-        ("x", "on the side of its name (image flipped, names exchanged?)", is_crossed),
-    ]
-    for column, expected, is_wrong in wrong:
+    for column, expected, is_wrong in _find_wrong_cells(table, cells, numbers):
         if is_wrong.any():
             rows = np.flatnonzero(is_wrong)
-            shown = listed([f"{names[i]!r} (row {i + 1})" for i in rows], 5)
-            raise refusal(
-                f"{where}: {column} of {shown} must be {expected}, "
-                f"got {given[column].tolist()[rows[0]]!r}."
+            regions = [f"{names.iloc[row]!r} (row {row + 1})" for row in rows]
+            raise error_type(
+                f"{source}: {column} of {listed(regions, 5)} must be {expected}, "
+                f"got {original[column].tolist()[rows[0]]!r}."
             )
-    table = table.assign(name=names, hemisphere=sides, **numbers)
-    table["freesurfer_id"] = labels.astype(int)
-    return table[[*COLUMNS, *(c for c in table if c not in (*COLUMNS, "index"))]]
+    table = table.assign(**numbers)
+    table["freesurfer_id"] = numbers["freesurfer_id"].fillna(-1).astype(int)
+    own_columns = [name for name in table if name not in (*REGION_COLUMNS, "index")]
+    return table[[*REGION_COLUMNS, *own_columns]]
+
+
+def _read_sides(table: pd.DataFrame) -> pd.Series:
+    """Return "L", "R" or "M" of every region, None for a text that is none of them.
+
+    Empty cells are filled from names and coordinates.
+    """
+    texts = table["hemisphere"].str.strip().str.lower()
+    is_empty = texts.isin(("", "n/a"))
+    texts = texts.mask(is_empty, find_sides(table)).str.lower()
+    return texts.map(lambda text: _SIDE_OF_WORD.get(text) or find_side(str(text)))
+
+
+def _find_wrong_cells(
+    table: pd.DataFrame, cells: pd.DataFrame, numbers: pd.DataFrame
+) -> Iterator[tuple[str, str, pd.Series]]:
+    """Yield checks of a table of regions: column, expected value, which rows fail.
+
+    `cells` are the numeric columns, NaN if empty; `numbers` the same as numbers, NaN if
+    they are not.
+    """
+    names = table["name"]
+    sides = table["hemisphere"]
+    name_sides = names.map(lambda name: split_name(name)[0])
+    yield "name", "a text", names == ""
+    is_repeated = names.str.lower().duplicated(keep=False)
+    yield "name", "that of no other, also in another case", is_repeated
+    yield "hemisphere", "L, R or M (midline)", sides.isna()
+    is_other_side = name_sides.notna() & (name_sides != sides) & (sides != "M")
+    yield "hemisphere", "the side that its name says", is_other_side
+    is_unknown_structure = ~table["structure"].isin(STRUCTURES)
+    yield "structure", "cortex or subcortex, or unknown", is_unknown_structure
+    for column in cells:
+        is_text = numbers[column].isna() & cells[column].notna()
+        yield column, "a number or n/a", is_text
+    labels = numbers["freesurfer_id"].fillna(-1)
+    is_repeated_label = (labels > 0) & labels.duplicated()
+    yield (
+        "freesurfer_id",
+        "a whole number that no other region has, or n/a",
+        (labels != labels.round()) | is_repeated_label,
+    )
+    for axis, (lowest, highest) in _BRAIN_BOUNDS.items():
+        yield (
+            axis,
+            "inside of the brain in MNI152, in mm (is the affine of the image right?)",
+            ~numbers[axis].fillna(0).between(lowest, highest),
+        )
+    is_crossed = numbers["x"] * sides.map({"L": 1, "R": -1}) > _MIDLINE_WIDTH
+    yield "x", "on the side of its name (image flipped, names exchanged?)", is_crossed

@@ -1,10 +1,10 @@
-"""One name per region, however a tool spells it.
+"""One name per region, whatever spelling a tool uses.
 
 Tools write the same region as `ctx_lh_G_and_S_paracentral`, `lh.G&S_paracentral`,
 `L G_and_S_paracentral`, `G.S.paracentral_lh` or `(L) G&S.paracentral`. A name is
-taken apart into a hemisphere and a core; the core keeps letters and digits only, of
-every script, so that separators and case cannot differ. Nothing is guessed: a core
-that is not exactly a region's core is an unknown name.
+split into a hemisphere and a core. The core keeps only the letters and digits (of
+every script), in lower case, so separators and case do not matter. Nothing is guessed:
+a core that is not exactly a region's core is an unknown name.
 """
 
 import re
@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from unicodedata import category, normalize
 
-# Words of names that say a hemisphere.
+# Words that name a hemisphere.
 HEMISPHERE_WORDS = {"l": "L", "lh": "L", "left": "L", "r": "R", "rh": "R", "right": "R"}
 _LEFT_WORDS = (
     *("links", "linke", "linker", "linkes", "gauche", "izquierdo", "izquierda"),
@@ -26,13 +26,12 @@ _RIGHT_WORDS = (
     *("prawy", "prawa", "prawe", "правый", "правая", "правое", "右", "右侧", "右側"),
 )
 HEMISPHERE_WORDS |= dict.fromkeys(_LEFT_WORDS, "L") | dict.fromkeys(_RIGHT_WORDS, "R")
-# Cells of a column of sides that say neither.
+# Values of a column of sides that mean neither side.
 MIDLINE_WORDS = ("m", "midline", "both", "bilateral", "n/a", "none")
-# Chinese and Japanese names have no separator behind the word.
+# Chinese and Japanese names have no separator after the side.
 _SIDE_WITHOUT_GAP = re.compile("^([左右][侧側]?)(?=.)|(?<=.)([左右][侧側]?)$")
 _APOSTROPHES = str.maketrans("", "", "'\u2019\u02bc`")
-# One word of a name -> the word that FreeSurfer uses. "ortibal" stands in the
-# paper's tables for the orbital sulcus.
+# A word of a name -> FreeSurfer's word. The paper's tables misspell the orbital sulcus.
 _WORD_ALIASES = {"ortibal": "orbital"}
 SUBCORTEX_SHORT = {
     "thalamus": "Sub.thal",
@@ -43,8 +42,8 @@ SUBCORTEX_SHORT = {
     "amygdala": "Sub.amyg",
     "accumbens": "Sub.acc",
 }
-# One whole core -> FreeSurfer's core; the left-hand sides are no region's name. ENIGMA
-# writes `Laccumb`, the paper's tables `Sub.acc`.
+# A whole core -> FreeSurfer's core. No region has one of the keys as its own core.
+# ENIGMA writes `Laccumb`, the paper's tables `Sub.acc`.
 _ENIGMA = ("accumb", "amyg", "caud", "hippo", "pal", "put", "thal")
 _CORE_ALIASES = {
     "thalamusproper": "thalamus",
@@ -59,7 +58,7 @@ _CORE_ALIASES = {
 }
 _ENIGMA_NAME = re.compile(f"([lr])({'|'.join(_ENIGMA)})")
 _SIDE = f"(?:{'|'.join(sorted(HEMISPHERE_WORDS, key=len, reverse=True))})"
-# The hemisphere before, behind and amid the other words, best first.
+# The hemisphere before, after or between the other words; the first match wins.
 _SIDE_PATTERNS = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -68,13 +67,13 @@ _SIDE_PATTERNS = [
         rf"[\W_]+{_SIDE}(?=[\W_])",
     )
 ]
-# Atlases put before the side what names of regions need not say (`7Networks_LH_Vis_1`).
+# Prefixes that carry no information about the region (`ctx-`, `7Networks_LH_Vis_1`).
 _PREFIX = re.compile(
     r"^(ctx[^a-z0-9]+)?(([lr]h[^a-z0-9]+)?\d+networks[^a-z0-9]+(?=[lr]h[^a-z0-9]))?",
     re.IGNORECASE,
 )
-# Cores of what FreeSurfer, MRtrix and their tables name beside the regions:
-# label 0, the medial wall, cerebellum, brain stem, white matter, fluid, and sums.
+# Cores of names in files of FreeSurfer and MRtrix that are not regions of an atlas:
+# label 0, medial wall, cerebellum, brain stem, white matter, fluid, and totals.
 _OUTSIDE = re.compile(
     "unknown|background|none|(backgroundfreesurferdefined)?medialwall|corpuscallosum"
     "|cc(mid)?(posterior|anterior)|cccentral|brainstem|accumbens|ventraldc|vermis|pons"
@@ -89,20 +88,20 @@ _OUTSIDE = re.compile(
 
 
 def as_text(name: str | bytes) -> str:
-    """Return a name as text; older tools hand out byte strings."""
+    """Return a name as text without spaces around it; readers may return bytes."""
     text = name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
     return text.strip()
 
 
 def are_counts(names: Sequence[str]) -> bool:
-    """Return whether names only count the rows from 0 or 1, as data frames do."""
+    """Return whether names are row numbers from 0 or 1, as in a default index."""
     numbers = [str(i) for i in range(len(names) + 1)]
     return list(names) in (numbers[:-1], numbers[1:])
 
 
-@lru_cache(maxsize=8192)  # cohorts repeat the same few hundred names per scan
+@lru_cache(maxsize=8192)  # every scan of a cohort repeats the same names
 def split_name(name: str | bytes) -> tuple[str | None, str]:
-    """Take a name apart into its hemisphere (None where not said) and its core.
+    """Split a name into its hemisphere (None if it has none) and its core.
 
     >>> split_name("ctx_lh_G_and_S_paracentral"), split_name(b"rh.Thalamus-Proper*")
     (('L', 'gsparacentral'), ('R', 'thalamus'))
@@ -114,17 +113,18 @@ def split_name(name: str | bytes) -> tuple[str | None, str]:
     ]
     if len(words) == 1 and (parts := _ENIGMA_NAME.fullmatch(words[0])):
         words = list(parts.groups())
-    hemisphere, place = None, _find_side_word(words)
-    if place is not None:
-        hemisphere = HEMISPHERE_WORDS[words.pop(place)]
+    hemisphere = None
+    side_index = _find_side_word(words)
+    if side_index is not None:
+        hemisphere = HEMISPHERE_WORDS[words.pop(side_index)]
     core = "".join(words)
     return hemisphere, _CORE_ALIASES.get(core, core)
 
 
 def split_words(text: str) -> list[str]:
-    """Return the runs of letters and digits of a text, of any script, in lower case.
+    """Return runs of letters and digits in lower case, of any script.
 
-    Apostrophes join letters, and marks belong to the letter before them.
+    Apostrophes join letters; a combining mark belongs to the letter before it.
 
     >>> split_words("Lóbulo_paracentral-L"), split_words("L'insula")
     (['lóbulo', 'paracentral', 'l'], ['linsula'])
@@ -133,27 +133,31 @@ def split_words(text: str) -> list[str]:
     text = _SIDE_WITHOUT_GAP.sub(r" \1\2 ", text)
     if text.isascii():
         return re.findall("[a-z0-9]+", text)
-    is_part = [letter.isalnum() or category(letter)[0] == "M" for letter in text]
-    return "".join(c if p else " " for c, p in zip(text, is_part, strict=True)).split()
+    characters = [
+        character if character.isalnum() or category(character)[0] == "M" else " "
+        for character in text
+    ]
+    return "".join(characters).split()
 
 
 def _find_side_word(words: Sequence[str]) -> int | None:
-    """Return which word says the hemisphere: the first, the last, or one between.
+    """Return the index of the word that names the hemisphere.
 
-    None where there is none, several stand between others, or no other word is left.
+    It is the first word, else the last, else the only such word in between. None if
+    there is no such word, several in between, or no other word.
     """
-    places = [place for place, word in enumerate(words) if word in HEMISPHERE_WORDS]
-    if len(words) < 2 or not places:
+    side_indices = [i for i, word in enumerate(words) if word in HEMISPHERE_WORDS]
+    if len(words) < 2 or not side_indices:
         return None
-    if places[0] == 0:
+    if side_indices[0] == 0:
         return 0
-    if places[-1] == len(words) - 1:
-        return places[-1]
-    return places[0] if len(places) == 1 else None
+    if side_indices[-1] == len(words) - 1:
+        return side_indices[-1]
+    return side_indices[0] if len(side_indices) == 1 else None
 
 
 def find_side(text: str) -> str | None:
-    """Return the hemisphere that a cell says, None where it says none or both.
+    """Return the hemisphere that a table cell names; None if none or both.
 
     >>> find_side("right hemisphere"), find_side("ctx-lh"), find_side("1")
     ('R', 'L', None)
@@ -163,7 +167,7 @@ def find_side(text: str) -> str | None:
 
 
 def bare_name(name: str) -> str:
-    """Return a name without `ctx` and its hemisphere, spelling kept.
+    """Return a name without `ctx` and its hemisphere, otherwise as it is spelled.
 
     >>> bare_name("ctx_lh_G_and_S_cingul-Ant"), bare_name("Precentral_L")
     ('G_and_S_cingul-Ant', 'Precentral')
@@ -174,14 +178,14 @@ def bare_name(name: str) -> str:
     if split_name(name)[0] is None:
         return text
     for pattern in _SIDE_PATTERNS:
-        bare = pattern.sub("", text, count=1)
-        if bare not in ("", text):
-            return bare
+        core_text = pattern.sub("", text, count=1)
+        if core_text not in ("", text):
+            return core_text
     return text
 
 
-# Parts of names of structures below the cortex, without accents, as texts for readers
-# and long names of several languages have them; white matter and fluid are no cortex.
+# Word stems of structures below the cortex in several languages, without accents. They
+# include white matter and fluid, which are not cortex either.
 _DEEP_STEMS = re.compile(
     r"t[h]?alam|caudat|caudad|caude\b|putamen|pallid|globus|h?ip+ocamp|am[iy]gdal"
     r"|ac+umb|striatum|striatal|nigra|cerebel|cervelet|kleinhirn|vermis|\bcrus|midbrain"
@@ -192,8 +196,8 @@ _DEEP_STEMS = re.compile(
     r"|fascicul|capsul|peduncl|\btract\b"
 )
 _PARAHIPPOCAMPAL = re.compile(r"para ?h?ip+o?(camp\w*)?\b")
-# Short names of such structures: as one word of a name, or as the whole of it. Those
-# of the second line are Brainnetome's (whose thalamus is `tha`) and Tian's.
+# Abbreviations of such structures: a word of a name (_DEEP_WORDS), or the whole core
+# (_DEEP_NAMES). The last lines of _DEEP_WORDS are from Brainnetome and Tian's atlas.
 _DEEP_WORDS = """
     hip hipp hippo amy amyg thal tha cau caud put pall pal nac nacc acb gpe gpi snc snr
     snpc snpr stn sth vta pag lgn mgn vpl vpm bg bnst bst vdc nbm pbp hth pul ca1 ca2
@@ -201,7 +205,8 @@ _DEEP_WORDS = """
     mamyg lamyg rhipp chipp vca dca vmpu dlpu mpftha mpmtha stha rttha pptha otha cttha
     lpftha ptha atha ahip phip lamy mamy aput pput acau pcau"""
 _DEEP_NAMES = "gp sn snpc snpr rn redn lc hn mn vep pu dg nacc lthal"
-# A part of a structure: small letters before its short name, `tha` behind capitals.
+# Part of a structure: lower-case letters before its abbreviation (`pCAU`), or `tha`
+# after capitals.
 _DEEP_PART = re.compile(
     "[a-z]{1,3}(AMYG?|Amyg?|HIPP?|Hipp?|CAUD?|Caud?|Ca|PUT|Put?|GP[ei]?|NA[Cc]{1,2}"
     "|THAL?|Thal?|PALL?|Pall?)|[a-zA-Z]*[A-Z][a-zA-Z]*tha|Ca"
@@ -218,8 +223,8 @@ _CORTEX_WORDS = """
     sfg mfg ifg org prg pcl stg mtg itg fug phg psts sts spl ipl pcun pog ins mvocc
     locc smg dlpfc vlpfc dmpfc vmpfc mpfc ofc mcc pcc rsc v1 v2 m1 s1 s2 sma tpj
     sommot dorsattn salventattn"""
-# Networks of Schaefer et al., whose parcels are counted.
-_CORTEX_COUNTED = re.compile(r"\b(vis|limbic|cont|default|temppar)\b.* \d+$")
+# Networks of Schaefer et al., with numbered parcels.
+_NUMBERED_PARCEL = re.compile(r"\b(vis|limbic|cont|default|temppar)\b.* \d+$")
 
 _DEEP_WORD_SET = frozenset(_DEEP_WORDS.split())
 _DEEP_NAME_SET = frozenset(_DEEP_NAMES.split())
@@ -228,18 +233,21 @@ _CORTEX_WORD_SET = frozenset(_CORTEX_WORDS.split())
 
 @lru_cache(maxsize=8192)
 def find_structure(name: str) -> str:
-    """Say what a name is known to be: "cortex", "subcortex", else "unknown".
+    """Return the structure that a name implies: "cortex", "subcortex" or "unknown".
 
     >>> find_structure("lh_insula"), find_structure("pTHA-rh"), find_structure("A8m_L")
     ('cortex', 'subcortex', 'unknown')
     """
     side, core = split_name(name)
-    spelt = re.findall(r"[^\W_]+", as_text(name))
-    spelt = [word for word in spelt if word.lower() not in HEMISPHERE_WORDS]
-    letters = normalize("NFKD", " ".join(spelt).lower())
+    original_words = [
+        word
+        for word in re.findall(r"[^\W_]+", as_text(name))
+        if word.lower() not in HEMISPHERE_WORDS
+    ]
+    letters = normalize("NFKD", " ".join(original_words).lower())
     text = "".join(letter for letter in letters if category(letter) != "Mn")
-    words = text.split()
-    of_cortex = _PARAHIPPOCAMPAL.search(text)
+    # The parahippocampal gyrus is cortex, although it contains "hippocamp".
+    is_parahippocampal = _PARAHIPPOCAMPAL.search(text)
     deep_text = _PARAHIPPOCAMPAL.sub(" ", text)
     is_deep = (
         _DEEP_STEMS.search(deep_text)
@@ -247,25 +255,25 @@ def find_structure(name: str) -> str:
         or re.sub(r"\d+$", "", core) in _DEEP_NAME_SET
         or core in SUBCORTEX_SHORT
         or not _DEEP_WORD_SET.isdisjoint(deep_text.split())
-        or any(map(_DEEP_PART.fullmatch, spelt))
+        or any(map(_DEEP_PART.fullmatch, original_words))
     )
     if is_deep:
         return "subcortex"
     is_cortex = (
-        of_cortex
+        is_parahippocampal
         or _CORTEX_STEMS.search(text)
-        or not _CORTEX_WORD_SET.isdisjoint(words)
-        or (side and _CORTEX_COUNTED.search(text))
+        or not _CORTEX_WORD_SET.isdisjoint(text.split())
+        or (side and _NUMBERED_PARCEL.search(text))
     )
     return "cortex" if is_cortex else "unknown"
 
 
 @lru_cache(maxsize=8192)
 def is_outside(name: str | bytes) -> bool:
-    """Say whether atlases leave a name out on purpose, so that a reader may drop it.
+    """Return whether a name is not a region on purpose, so that readers may drop it.
 
-    Such are label 0, the medial wall, cerebellum, ventricles, white matter, and the
-    sums in FreeSurfer's tables. Any other unknown name may be a region spelt wrongly.
+    Such names are label 0, the medial wall, cerebellum, ventricles, white matter, and
+    the totals in FreeSurfer's tables. Any other unknown name may be a misspelt region.
     """
     text = as_text(name)
     if re.match(r"wm[-_.]", text, flags=re.IGNORECASE) or set(text) == {"?"}:
@@ -276,12 +284,14 @@ def is_outside(name: str | bytes) -> bool:
 def nearest_names(
     name: str | bytes, names: Sequence[str], hemisphere: str | None = None
 ) -> list[str]:
-    """Return at most three names that are spelt most like an unknown one."""
-    side, core = split_name(name)
-    side, found = side or hemisphere, dict[str, list[str]]()
+    """Return up to three names with the spelling most similar to an unknown name."""
+    name_side, core = split_name(name)
+    side = name_side or hemisphere
+    candidates_by_core: dict[str, list[str]] = {}
     for candidate in names:
-        its, its_core = split_name(candidate)
-        if None in (side, its) or its == side:
-            found.setdefault(its_core, []).append(candidate)
-    close = get_close_matches(core, found, n=3, cutoff=0.6)
-    return [candidate for one in close for candidate in found[one]][:3]
+        candidate_side, candidate_core = split_name(candidate)
+        if None in (side, candidate_side) or candidate_side == side:
+            candidates_by_core.setdefault(candidate_core, []).append(candidate)
+    nearest_cores = get_close_matches(core, candidates_by_core, n=3, cutoff=0.6)
+    candidates = [name for core in nearest_cores for name in candidates_by_core[core]]
+    return candidates[:3]

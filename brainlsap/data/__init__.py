@@ -12,8 +12,7 @@ by an atlas; :func:`check_cohort` says what a folder holds. Module by module:
   FreeSurfer's stats;
 - `tables`, `region_tables`: the layouts of other tools;
 - `cohort`: the record; `stored_cohort`: its file;
-- `quality`: what is unusual about scans and regions;
-- `make_atlas`: an atlas of one's own.
+- `quality`: what is unusual about scans and regions.
 """
 
 from brainlsap.data.check import CohortCheck, check_cohort, suggest_options
@@ -21,7 +20,6 @@ from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectomes import FORMATS, ConnectomeFile, read_connectome
 from brainlsap.data.features import FeatureFile, read_feature
 from brainlsap.data.load import load_cohort
-from brainlsap.data.make_atlas import make_atlas
 from brainlsap.data.measures import TRACERS
 from brainlsap.data.participants import order_classes
 from brainlsap.data.quality import quality_table
@@ -37,7 +35,6 @@ __all__ = [
     "FeatureFile",
     "check_cohort",
     "load_cohort",
-    "make_atlas",
     "order_classes",
     "quality_table",
     "read_connectome",

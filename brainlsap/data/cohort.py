@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.arrays import (
-    LARGEST,
+    MAX_ABSOLUTE,
     as_number_array,
     fill_masked,
     pack,
@@ -21,7 +21,7 @@ from brainlsap.arrays import (
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import read_connectome, settle_negative
-from brainlsap.data.covariates import CODES, KEY_COLUMNS, find_faults
+from brainlsap.data.covariates import KEY_COLUMNS, MISSING_CODES, find_faults
 from brainlsap.data.find_files import bare_id
 from brainlsap.data.id_columns import (
     are_yes_no,
@@ -37,12 +37,11 @@ from brainlsap.data.participants import (
     refuse_continuous,
 )
 from brainlsap.data.tables import (
-    MISSING,
+    MISSING_CELLS,
     PEOPLE_COLUMNS,
-    find_column,
+    find_head,
     is_formula_error,
     is_missing_word,
-    listed,
 )
 from brainlsap.exceptions import CohortError, ParameterError, reading
 from brainlsap.files import replace_when_whole
@@ -54,6 +53,7 @@ from brainlsap.findings import (
     as_findings,
     group_findings,
 )
+from brainlsap.text import listed
 
 NOT_GIVEN = "not given: every scan is a person"
 FORMAT, FORMAT_VERSION = "brainlsap cohort", 2
@@ -331,7 +331,7 @@ class Cohort:
             raise ParameterError(f"groups= must be people, as {person}; got {scan}.")
         keys = (scans, people, sessions, text)
         columns = dict(zip(KEY_COLUMNS, keys, strict=True))
-        if head := find_column(facts, [label_name]):
+        if head := find_head(facts, [label_name]):
             same = _as_text(facts[head])
             rows = [i for i in range(n_scans) if same[i] != text[i]]
             if rows and {*same} & {*text}:
@@ -572,7 +572,8 @@ def _as_text(values: Sequence[Any] | pd.Series) -> list[str]:
     """Return words without blanks around them, empty where missing."""
     words = ["" if pd.isna(one) else str(one).strip() for one in values]
     return [
-        "" if one.lower() in MISSING or is_formula_error(one) else one for one in words
+        "" if one.lower() in MISSING_CELLS or is_formula_error(one) else one
+        for one in words
     ]
 
 
@@ -584,7 +585,7 @@ def _person_column(
     Raise, where it is needed, if it is not clear which that is, or whether one is.
     """
     if any(np.shape(values) != (len(labels),) for values in facts.values()):
-        return find_column(facts, PEOPLE_COLUMNS)  # refused by its length
+        return find_head(facts, PEOPLE_COLUMNS)  # refused by its length
     heads = {str(head): head for head in facts}
     columns = {head: to_cells(facts[heads[head]]) for head in heads}
     choice = choose_person_column(columns)
@@ -700,7 +701,7 @@ def find_value_codes(
     """Say which features hold a code for what is missing, such as 9999."""
     faults = list[Finding]()
     for name, values in zip(names, np.moveaxis(X, -1, 0), strict=True):
-        is_code, known = np.isin(values, CODES), ~np.isnan(values)
+        is_code, known = np.isin(values, MISSING_CODES), ~np.isnan(values)
         if is_code.any() and (known & ~is_code).any():
             # a few scans in another unit may not hide a code
             low, high = np.nanpercentile(values[~is_code], (5, 95))
@@ -776,9 +777,9 @@ def _find_faulty_connectomes(cohort: Cohort, scans: pd.Series) -> list[Finding]:
     is_shared = W.strides[0] == 0  # one matrix for all scans in memory
     names = ["all scans"] if is_shared else scans
     for scan, matrix in zip(names, W, strict=False):
-        if not (matrix.min() >= 0 and matrix.max() <= LARGEST):
-            expected = f"finite and not negative, and at most {LARGEST:g}"
-            is_wrong = ~((matrix >= 0) & (matrix <= LARGEST))
+        if not (matrix.min() >= 0 and matrix.max() <= MAX_ABSOLUTE):
+            expected = f"finite and not negative, and at most {MAX_ABSOLUTE:g}"
+            is_wrong = ~((matrix >= 0) & (matrix <= MAX_ABSOLUTE))
         elif not is_shared and not matrix.any() and len(W) > 1:
             # A matrix for everybody may be none.
             message = "the connectome has no connection; leave it out"
@@ -804,11 +805,11 @@ def _find_faulty_features(cohort: Cohort, scans: pd.Series) -> list[Finding]:
     X = cohort.features
     names, regions = cohort.feature_names, cohort.atlas.names
     faults = list[Finding]()
-    is_too_large = np.abs(X) > LARGEST
+    is_too_large = np.abs(X) > MAX_ABSOLUTE
     for row, region, feature in np.argwhere(is_too_large)[:1]:
         message = (
             f"features must be finite, or NaN where not measured, and at most "
-            f"{LARGEST:g} in size"
+            f"{MAX_ABSOLUTE:g} in size"
         )
         got = (
             f"{X[row, region, feature]:g} for {names[feature]} of {regions[region]} in "

@@ -19,7 +19,7 @@ from brainlsap.data.row_order import (
     find_names,
     region_rows,
 )
-from brainlsap.data.tables import ID_COLUMNS, find_column, read_lines
+from brainlsap.data.tables import ID_COLUMNS, find_head, read_lines
 from brainlsap.exceptions import CohortError, FileFormatError, reading
 
 # Names of lists of ids, one a line; a table of people may have such a name, too.
@@ -176,7 +176,7 @@ def _read_ids(path: Path) -> tuple[str, ...]:
     lines = [line.strip() for line in read_lines(path)]
     if not lines or re.search(r"[\t,;]", lines[0]):
         return ()
-    is_headed = find_column(lines[:1], ID_COLUMNS) is not None
+    is_headed = find_head(lines[:1], ID_COLUMNS) is not None
     return tuple(lines[1:] if is_headed else lines)
 
 

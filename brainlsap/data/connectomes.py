@@ -26,7 +26,7 @@ from brainlsap.data.row_order import (
     row_orders,
 )
 from brainlsap.data.table_rows import sniff_delimiter, split_cells
-from brainlsap.data.tables import listed, read_lines
+from brainlsap.data.tables import read_lines
 from brainlsap.exceptions import (
     BrainlsapError,
     FileFormatError,
@@ -36,6 +36,7 @@ from brainlsap.exceptions import (
     reading,
 )
 from brainlsap.findings import LEFT_OUT, ROW_ORDER, Finding, as_findings
+from brainlsap.text import listed
 
 SYMMETRIZE = ("refuse", "mean", "max")
 NEGATIVE = ("refuse", "drop", "absolute")

@@ -1,4 +1,4 @@
-"""What is known of covariates by their names, and what is wrong in them."""
+"""What is known about covariates by their names, and what is wrong in them."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,8 @@ from brainlsap.findings import FAULT, Finding
 
 KEY_COLUMNS = ("scan", "participant", "session", "label")
 
-# Names of one thing, with or without `_id`; case, blanks, underscores do not count.
+# Kind of covariate -> its names, with or without `_id`; case, blanks and underscores do
+# not count.
 COVARIATES = {
     "age": ("age", "age_years", "age_at_scan", "age_bl", "alter"),
     "sex": ("sex", "gender", "ptgender", "geschlecht", "sexe"),
@@ -36,19 +37,22 @@ COVARIATES = {
     ),
     "motion": ("fd", "mean_fd", "fd_mean", "framewise_displacement", "head_motion"),
 }
-_KINDS = {one.replace("_", ""): kind for kind in COVARIATES for one in COVARIATES[kind]}
-# Whose numbers are names: a line through the numbers of sites would mean nothing.
-GROUPS = ("sex", "site", "scanner", "phase", "tracer", "processing")
-# Kinds whose values may be on one scale each.
-SCALES = ("tracer", "processing")
+_KIND_OF_NAME = {
+    name.replace("_", ""): kind for kind, names in COVARIATES.items() for name in names
+}
+# Kinds whose numbers are names of groups: a regression line through the numbers of
+# sites would mean nothing.
+GROUP_KINDS = ("sex", "site", "scanner", "phase", "tracer", "processing")
+# Kinds each of whose values may put features on a scale of its own.
+SCALE_KINDS = ("tracer", "processing")
 
-# Whether a column is categorical (its numbers are names of groups) or continuous, by
-# its kind: the table that audit, regression, ComBat and confound scores share.
+# Whether a kind of column is categorical (its numbers are names of groups) or
+# continuous: the table that audit, regression, ComBat and confound scores share.
 IS_CATEGORICAL = {
-    **dict.fromkeys((*GROUPS, "family"), True),
+    **dict.fromkeys((*GROUP_KINDS, "family"), True),
     **dict.fromkeys(("age", "education", "head size", "motion"), False),
 }
-# The same by words of names that are of no kind; a quantity wins.
+# The same by words in names of no known kind. A word for a quantity wins.
 _QUANTITY_WORDS_TEXT = (
     "age education years year months weeks days duration interval onset delay date "
     "mmse moca cdr cdrsb cdrsum adas faq gds npi bdi phq gad hamd hdrs panss updrs "
@@ -64,8 +68,8 @@ _GROUP_WORDS_TEXT = (
     "laboratory cluster stratum ward region code codes id"
 )
 _GROUP_WORDS = frozenset(_GROUP_WORDS_TEXT.split())
-# Further names of what scans were made with, where, and in which phase. Words of one
-# name may stand in any order, beside fillers.
+# Further names of sites, scanners and phases of a study. The words of a name may come
+# in any order, with fillers between them.
 _ACQUISITION_NAMES = {
     "site": "institution institute clinic location facility study_site test_site",
     "scanner": "scanner_type scanner_model scanner_manufacturer manufacturers_model "
@@ -81,34 +85,43 @@ _FILLERS_TEXT = (
     "collection bl baseline screening magnetic t of at in the for"
 )
 _FILLERS = frozenset(_FILLERS_TEXT.split())
-# Codes of a column that nothing is known of by its name: see `has_groups`.
-_FEW_CODES, _FEW_NUMBERS, _SCANS_PER_FEW, _SCANS_PER_CODE = 10, 5, 3, 5
-# Diagnoses in order of stage; those of one text are words for one stage.
-_STAGES = (
+# Limits for codes in a column whose name says nothing about it: see `has_groups`.
+_MAX_CODES = 10
+_MAX_FRACTIONAL_CODES = 5
+_SCANS_PER_CODE_IF_FEW = 3
+_SCANS_PER_CODE = 5
+# Diagnoses in order of stage; words in one string are of one stage.
+_WORDS_BY_STAGE = (
     "nc,cn,hc,control,controls,normal,healthy,healthy control,healthy controls",
     *("smc,scd", "emci", "mci", "lmci", "ad,dementia"),
 )
-STAGES = {word: place for place, row in enumerate(_STAGES) for word in row.split(",")}
-# Numbers that stand for what is missing, where they are far from all others.
-CODES = (-4, -9, -99, -999, -9999, 99, 999, 9999, 99999)
-# Ages in years have a median of 5 or more; months, weeks or deviations may be others.
-_OLDEST, _YOUNG = 120, 5
+STAGE_OF_WORD = {
+    diagnosis: stage
+    for stage, diagnoses in enumerate(_WORDS_BY_STAGE)
+    for diagnosis in diagnoses.split(",")
+}
+# Numbers that stand for a missing value if they are far from all others.
+MISSING_CODES = (-4, -9, -99, -999, -9999, 99, 999, 9999, 99999)
+# Ages with a median from 5 to 120 are in years, and none is above 120. Other medians
+# may be of months, weeks or deviations.
+_MAX_AGE = 120
+_MIN_MEDIAN_AGE = 5
 
 
 def kind_of(column: object) -> str:
-    """Return which of `COVARIATES` a column is by its name, else its letters."""
+    """Return the kind of covariate (of `COVARIATES`) by a name, else its letters."""
     letters = letters_of(str(column)).removesuffix("id")
-    return _KINDS.get(letters, letters)
+    return _KIND_OF_NAME.get(letters, letters)
 
 
-def _words_of(column: object) -> list[str]:
-    """Return the words of a name: of `SiteID`, `site_id` or `Site 1` site and id."""
-    parts = re.sub(r"([a-z])([A-Z])|([A-Z])([A-Z][a-z])", r"\1\3 \2\4", str(column))
-    return re.findall(r"[^\W\d_]+", parts.lower())
+def _split_into_words(column: object) -> list[str]:
+    """Return the words of a name: `SiteID`, `site_id` and `Site ID` are site and id."""
+    spaced = re.sub(r"([a-z])([A-Z])|([A-Z])([A-Z][a-z])", r"\1\3 \2\4", str(column))
+    return re.findall(r"[^\W\d_]+", spaced.lower())
 
 
 def acquisition_kind(column: object) -> str:
-    """Return the kind of a column by any name of where and how scans were made.
+    """Return the kind of a column by any name for where and how scans were made.
 
     As :func:`kind_of`, but `site_num`, `ImagingSite`, `Scanner Number`, `Batch` or
     `MagneticFieldStrength` are sites and scanners, too.
@@ -116,13 +129,13 @@ def acquisition_kind(column: object) -> str:
     kind = kind_of(column)
     if kind in COVARIATES:
         return kind
-    words = [word for word in _words_of(column) if word not in _FILLERS]
+    terms = [term for term in _split_into_words(column) if term not in _FILLERS]
     letters = letters_of(str(column))
     stems = [letters.removesuffix(filler) for filler in ("", *_FILLERS)]
-    for name in (*stems, "".join(words)):
+    for name in (*stems, "".join(terms)):
         if name in _ACQUISITION_KINDS:
             return _ACQUISITION_KINDS[name]
-    kinds = [_ACQUISITION_KINDS.get(word) for word in words]
+    kinds = [_ACQUISITION_KINDS.get(term) for term in terms]
     if kinds and None not in kinds:
         return str(kinds[0])
     return kind
@@ -139,47 +152,49 @@ _ACQUISITION_KINDS = {
 
 
 def has_groups(column: str, values: pd.Series) -> bool:
-    """Return whether a covariate is categorical: whether its values are groups' names.
+    """Return whether a covariate is categorical: whether its values name groups.
 
-    The one place that decides it, for the audit, regression, ComBat and confound
-    scores. In this order:
+    Audit, regression, ComBat and confound scores all decide by this function. In this
+    order:
 
-    1. Text is groups.
+    1. Text names groups.
     2. Kinds that are known by name are in `IS_CATEGORICAL`: numbers of sex, site,
        scanner (field strength, batch ...), phase and family are names; age, education,
        head size and motion are quantities.
     3. Words of the name say a quantity (`MMSE_total`, `bmi`), else groups (`rater`,
        `apoe`, `cohort_code`).
     4. Otherwise values decide. At most two values are the same either way, and count as
-       numbers. Whole numbers are codes where there are at most ten, each held by three
+       numbers. Whole numbers are codes if there are at most ten, each held by three
        scans on average; or more, each held by five scans, that count from 1 without
        gaps, or lie far apart. Of other numbers at most five values, each held by five
        scans, are codes. All else is a quantity.
     """
-    known = values.dropna()
-    numbers = pd.to_numeric(known, errors="coerce")
+    known_values = values.dropna()
+    numbers = pd.to_numeric(known_values, errors="coerce")
     if numbers.isna().any():
         return True
     kind = acquisition_kind(column)
     if kind in IS_CATEGORICAL:
         return IS_CATEGORICAL[kind]
-    words = set(_words_of(column))
+    terms = set(_split_into_words(column))
     ends_as_quantity = letters_of(str(column)).endswith(_QUANTITY_ENDS)
-    if ends_as_quantity or words & _QUANTITY_WORDS:
+    if ends_as_quantity or terms & _QUANTITY_WORDS:
         return False
-    return bool(words & _GROUP_WORDS) or _are_codes(numbers.to_numpy(dtype=float))
+    return bool(terms & _GROUP_WORDS) or _are_codes(numbers.to_numpy(dtype=float))
 
 
 def _are_codes(numbers: np.ndarray) -> bool:
     """Return whether numbers repeat as codes of groups do."""
-    codes, n_scans = np.unique(numbers), len(numbers)
+    codes = np.unique(numbers)
     n_codes = len(codes)
+    n_scans = len(numbers)
     if n_codes <= 2:
         return False
     if not np.array_equal(codes, np.round(codes)):
-        return n_codes <= _FEW_NUMBERS and n_scans >= _SCANS_PER_CODE * n_codes
-    if n_codes <= _FEW_CODES:
-        return n_scans >= _SCANS_PER_FEW * n_codes
+        is_few = n_codes <= _MAX_FRACTIONAL_CODES
+        return is_few and n_scans >= _SCANS_PER_CODE * n_codes
+    if n_codes <= _MAX_CODES:
+        return n_scans >= _SCANS_PER_CODE_IF_FEW * n_codes
     n_possible = codes[-1] - codes[0] + 1
     counts_from_1 = codes[0] == 1 and n_possible <= 1.25 * n_codes
     is_sparse = n_possible >= 5 * n_codes
@@ -187,76 +202,92 @@ def _are_codes(numbers: np.ndarray) -> bool:
 
 
 def group_names(values: pd.Series) -> pd.Series:
-    """Return groups as text: 1, 1.0 and "1" are one; what is missing stays missing."""
+    """Return groups as text: 1, 1.0 and "1" are the same; missing stays missing."""
     numbers = pd.to_numeric(values, errors="coerce")
-    is_numbered = numbers.notna().sum() == values.notna().sum()
-    text = numbers.map("{:.15g}".format) if is_numbered else values.astype(str)
-    return text.astype(object).where(values.notna(), None)
+    is_numeric = numbers.notna().sum() == values.notna().sum()
+    texts = numbers.map("{:.15g}".format) if is_numeric else values.astype(str)
+    return texts.astype(object).where(values.notna(), None)
 
 
 def find_spellings(
     head: str, values: pd.Series, *, is_label: bool = False
 ) -> list[Finding]:
-    """Say which words of a column of groups are one word, written in several ways."""
-    words = pd.Series(values.dropna().astype(str).unique(), dtype=object)
-    letters = words.str.lower().str.strip(QUOTES)  # of a stray quotation mark
-    if is_label:  # of which A+ and A- are two
-        letters = letters.map(lambda word: STAGES.get(word, word))
+    """Return a fault if a column of groups writes one group in several ways."""
+    spellings = pd.Series(values.dropna().astype(str).unique(), dtype=object)
+    # A stray quotation mark makes no other group.
+    groups = spellings.str.lower().str.strip(QUOTES)
+    if is_label:
+        # Signs count in labels: A+ and A- are two classes.
+        groups = groups.map(lambda diagnosis: STAGE_OF_WORD.get(diagnosis, diagnosis))
     else:
-        letters = letters.str.replace(r"[\s_-]", "", regex=True)
+        groups = groups.str.replace(r"[\s_-]", "", regex=True)
         if kind_of(head) == "sex":
-            letters = letters.str[:1]
-            if words.str.isdecimal().nunique() > 1:  # codes beside words
-                letters[:] = "any"
-    same = words[letters.duplicated(keep=False)]
-    told = f"{head} is written as {', '.join(sorted(same))}; write one word for each"
-    more = ", or say which are classes by classes=" if is_label else ""
-    return [Finding(told + more, FAULT)] if len(same) else []
+            groups = groups.str[:1]
+            has_codes_and_words = spellings.str.isdecimal().nunique() > 1
+            if has_codes_and_words:
+                groups[:] = "any"
+    variants = spellings[groups.duplicated(keep=False)]
+    if not len(variants):
+        return []
+    message = (
+        f"{head} is written as {', '.join(sorted(variants))}; write one word for each"
+    )
+    if is_label:
+        message += ", or say which are classes by classes="
+    return [Finding(message, FAULT)]
 
 
 def find_ditto_marks(table: pd.DataFrame, column: str, head: str) -> list[Finding]:
-    """Say in which scans a column, called `head`, has a mark for the cell above."""
-    names = table.get("scan", table.index.to_series())
+    """Return a fault for every scan whose cell is a mark for the cell above.
+
+    `head` is what messages call the column.
+    """
+    scan_names = table.get("scan", table.index.to_series())
     return [
         Finding(
             f"{head} is {cell}, a mark for the cell above; write the word itself",
             FAULT,
             scan=str(scan),
         )
-        for scan, cell in zip(names, table[column], strict=True)
+        for scan, cell in zip(scan_names, table[column], strict=True)
         if is_ditto_mark(cell)
     ]
 
 
 def find_codes(table: pd.DataFrame, heads: Sequence[str]) -> list[Finding]:
-    """Say which numbers stand for what is missing, such as 999 or -9, or are no age."""
-    faults, table = list[Finding](), table.reset_index(drop=True)
-    names = table.get("scan", table.index.to_series())
-    for head in (one for one in heads if kind_of(one) not in GROUPS):
+    """Return faults: numbers for a missing value, such as 999 or -9, or no age."""
+    faults = list[Finding]()
+    table = table.reset_index(drop=True)
+    scan_names = table.get("scan", table.index.to_series())
+    for head in heads:
+        kind = kind_of(head)
+        if kind in GROUP_KINDS:
+            continue
         numbers = pd.to_numeric(table[head], errors="coerce")
-        known = numbers[~numbers.isin(CODES)]
-        low, high, far = known.min(), known.max(), known.max() - known.min()
-        is_wrong = numbers.isin(CODES) & ~numbers.between(low - far, high + far)
-        if kind_of(head) == "age" and _YOUNG <= numbers.median() <= _OLDEST:
-            is_wrong |= (numbers < 0) | (numbers > _OLDEST)
-        wrong = numbers[is_wrong & numbers.notna()]
-        rest = numbers[~is_wrong]
-        faults += [
-            Finding(
-                f"{head} is {number:g}, others {rest.min():g} to {rest.max():g}; write "
-                "n/a for what is not known",
-                FAULT,
-                scan=str(scan),
+        is_code = numbers.isin(MISSING_CODES)
+        low, high = numbers[~is_code].min(), numbers[~is_code].max()
+        margin = high - low
+        is_wrong = is_code & ~numbers.between(low - margin, high + margin)
+        if kind == "age" and _MIN_MEDIAN_AGE <= numbers.median() <= _MAX_AGE:
+            is_wrong |= (numbers < 0) | (numbers > _MAX_AGE)
+        wrong_numbers = numbers[is_wrong & numbers.notna()]
+        valid_numbers = numbers[~is_wrong]
+        for scan, number in zip(
+            scan_names[wrong_numbers.index], wrong_numbers, strict=True
+        ):
+            low, high = valid_numbers.min(), valid_numbers.max()
+            message = (
+                f"{head} is {number:g}, others {low:g} to {high:g}; write n/a for what "
+                "is not known"
             )
-            for scan, number in zip(names[wrong.index], wrong, strict=True)
-        ]
+            faults.append(Finding(message, FAULT, scan=str(scan)))
     return faults
 
 
 def find_faults(
     table: pd.DataFrame, label_name: str, *, has_order: bool = True
 ) -> list[Finding]:
-    """Say what is wrong in the labels and covariates of a cohort.
+    """Return what is wrong in the labels and covariates of a cohort.
 
     Parameters
     ----------
@@ -271,26 +302,32 @@ def find_faults(
     Returns
     -------
     list of Finding
-        Words written in several ways, numbers that stand for what is missing, and sex
+        Words written in several ways, numbers that stand for a missing value, and sex
         that differs between the visits of a person.
     """
-    faults = find_spellings(label_name, table["label"], is_label=True)
-    faults = [] if has_order else faults
+    faults = list[Finding]()
+    if not has_order:
+        faults += find_spellings(label_name, table["label"], is_label=True)
     faults += find_ditto_marks(table, "label", label_name)
-    for head in (str(one) for one in table.columns if one not in KEY_COLUMNS):
-        kind, values = kind_of(head), table[head]
+    for column in table.columns:
+        if column in KEY_COLUMNS:
+            continue
+        head = str(column)
+        kind = kind_of(head)
+        values = table[head]
         if kind in COVARIATES:
             faults += find_ditto_marks(table, head, head)
             faults += find_codes(table, [head])
-            faults += find_spellings(head, values) if has_groups(head, values) else []
+            if has_groups(head, values):
+                faults += find_spellings(head, values)
         if kind == "sex":
-            sexes = values.groupby(table["participant"]).nunique()
+            n_sexes = values.groupby(table["participant"]).nunique()
             faults += [
                 Finding(
                     f"{head} differs between visits; write one",
                     FAULT,
                     participant=str(person),
                 )
-                for person in sexes.index[sexes > 1]
+                for person in n_sexes.index[n_sexes > 1]
             ]
     return faults

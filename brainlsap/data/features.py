@@ -6,26 +6,25 @@ scan.
 
 Stats files are those of `mris_anatomical_stats` (`?h.aparc*.stats`) and `mri_segstats`
 (`aseg.stats`). A measure that stats do not hold is averaged over the vertices of each
-region as `ThickAvg` is: plainly, every vertex counts the same however large the area
-around it, without those outside `?h.cortex.label`.
+region as `ThickAvg` is: every vertex has the same weight, whatever the area around it,
+and those outside `?h.cortex.label` are left out.
 """
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.connectomes import is_matrix
-from brainlsap.data.covariates import COVARIATES, SCALES, kind_of
+from brainlsap.data.covariates import COVARIATES, SCALE_KINDS, kind_of
 from brainlsap.data.find_files import (
     Scan,
     ScanName,
@@ -38,12 +37,12 @@ from brainlsap.data.id_columns import (
     find_exchanged_ids,
 )
 from brainlsap.data.measures import (
-    KNOWN,
+    KNOWN_MEASURES,
     PET_FEATURES,
     Measure,
+    apply_subcortex_policy,
     check_structures,
     find_tracers,
-    finish,
     get_measure,
     wrong_tracer,
 )
@@ -55,7 +54,7 @@ from brainlsap.data.region_tables import (
     read_sheets,
     unknown_names,
 )
-from brainlsap.data.tables import ADD_IT, IMPORT_FILES, listed, read_lines
+from brainlsap.data.tables import ADD_IT, IMPORT_FILES, read_lines
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -69,8 +68,8 @@ from brainlsap.findings import (
     LEFT_OUT,
     SCALES_DIFFER,
     Finding,
-    as_findings,
 )
+from brainlsap.text import listed
 
 TRUTH_FILE = "truth.tsv"
 HEMISPHERES = {"lh": "L", "rh": "R"}
@@ -78,21 +77,32 @@ CORTEX_COLUMNS = {"thickness": "ThickAvg", "area": "SurfArea", "volume": "GrayVo
 _HEADER = re.compile(
     r"^# (ColHeaders|NRows|hemi|Measure Cortex, NumVert,) (.*)", re.MULTILINE
 )
-# Share of the vertices that may be in no region of the table (measured: 1e-4).
-_UNLABELLED = 5e-4
-_RUNS = ("cross-sectional", "longitudinal")
-# Column -> entity of names of files that says on which scale values are.
-_ENTITIES = {"tracer": "trc", "pvc": "pvc", "reference_region": "suvr"}
-_ENTITIES |= {"reference": "ref", "reconstruction": "rec"}
-# More values than this say no scale; they may be dates.
-_MOST_ORIGINS = 10
-# Heads of values of PET, beside those of regions.
-_OF_VALUES = re.compile("suvr|uptake|dvr|centiloid", re.IGNORECASE)
-_WHICH = "say which by features_table= (--features-table)"
+# Largest share of the vertices in no region of the table (measured: 1e-4).
+_MAX_UNLABELLED = 5e-4
+_CROSS_SECTIONAL, _LONGITUDINAL = "cross-sectional", "longitudinal"
+# Column -> entity in names of files. Both may tell on which scale values are.
+_SCALE_ENTITIES = {
+    "tracer": "trc",
+    "pvc": "pvc",
+    "reference_region": "suvr",
+    "reference": "ref",
+    "reconstruction": "rec",
+}
+# A column with more values names no scales; it may hold dates.
+_MAX_SCALES = 10
+# Heads of columns of PET values, apart from those of regions.
+_PET_HEAD = re.compile("suvr|uptake|dvr|centiloid", re.IGNORECASE)
+_CHOOSE_TABLE = "say which by features_table= (--features-table)"
 Source = Path | np.ndarray | Finding
-"""Of one scan: a file, a FreeSurfer subject, values; or the fault."""
-_Columns = dict[int, tuple[ScanTable, str]]
-"""Of every region the table that holds it, and the measure in its heads."""
+"""Of one scan: a file, a FreeSurfer subject or values; or the fault."""
+
+
+class _Column(NamedTuple):
+    """The column of one region in a table with a row per scan."""
+
+    table: ScanTable
+    measure: str
+    """The measure in its head, "" if it names none."""
 
 
 class FeatureFile(NamedTuple):
@@ -103,8 +113,7 @@ class FeatureFile(NamedTuple):
     values : array of shape (n_rois,)
         In the unit of the file; NaN where not measured.
     notes : tuple of str
-        What was left out or filled; the same words for every file that needed the
-        same.
+        What was left out or filled, in the same words for every file.
     """
 
     values: np.ndarray
@@ -163,22 +172,24 @@ def read_feature(
     >>> import tempfile
     >>> names = load_atlas("desikan82").names
     >>> rows = "".join(f"{name}\t{1 + i / 100}\n" for i, name in enumerate(names))
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     path = Path(place) / "sub-01_trc-18FFDG_regions.tsv"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "sub-01_trc-18FFDG_regions.tsv"
     ...     _ = path.write_text("region\tsuvr\n" + rows)
     ...     read_feature(path, "fdg", "desikan82").values[:3].tolist()
     [1.0, 1.01, 1.02]
     """
-    atlas, measure, path = load_atlas(atlas), get_measure(feature), Path(path)
+    atlas = load_atlas(atlas)
+    measure = get_measure(feature)
+    path = Path(path)
     if path.is_dir():
         values, notes = read_stats(path, atlas, measure, subcortex)
     else:
-        values, notes, places = read_region_values(
+        values, notes, region_index = read_region_values(
             path, atlas, measure, frames=frames, reference=reference
         )
-        check_structures(places, atlas, str(path))
-    values, more = finish(values, measure, atlas, subcortex)
-    return FeatureFile(values, (*notes, *more))
+        check_structures(region_index, atlas, str(path))
+    values, policy_notes = apply_subcortex_policy(values, measure, atlas, subcortex)
+    return FeatureFile(values, (*notes, *policy_notes))
 
 
 def read_stats(
@@ -186,9 +197,9 @@ def read_stats(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return one measure of a FreeSurfer subject in the order of an atlas, and notes.
 
-    `folder` is the subject's, or its `stats`. Volumes below the cortex are read where
-    the measure is one, or `subcortex` asks for them. A measure that stats do not hold
-    is averaged over vertices.
+    `folder` is the subject's, or its `stats`. Subcortical volumes are read if the
+    measure is one, or `subcortex` asks for them. A measure that stats do not hold is
+    averaged over vertices.
     """
     folder = Path(folder)
     stats = folder / "stats" if (folder / "stats").is_dir() else folder
@@ -200,44 +211,61 @@ def read_stats(
             "of regions.",
             path=stats,
         )
-    name, values = measure.name, np.full(len(atlas.names), np.nan)
-    on_surface, notes = measure.on_surface, tuple[str, ...]()
-    files: dict[Path, str | None] = {
-        stats / f"{side}.{annotation}.stats": letter
-        for side, letter in HEMISPHERES.items()
+    name = measure.name
+    on_surface = measure.on_surface
+    values = np.full(len(atlas.names), np.nan)
+    notes = tuple[str, ...]()
+    side_of_file: dict[Path, str | None] = {
+        stats / f"{hemisphere}.{annotation}.stats": side
+        for hemisphere, side in HEMISPHERES.items()
     }
-    if name not in CORTEX_COLUMNS or not all(map(Path.is_file, files)):
+    if name not in CORTEX_COLUMNS or not all(map(Path.is_file, side_of_file)):
         subject = stats.parent if stats.name == "stats" else stats
-        averaged = _vertex_means(subject, name, atlas, annotation)
-        if averaged is None:
+        vertex_means = _vertex_means(subject, name, atlas, annotation)
+        if vertex_means is None:
             check_choice("feature of FreeSurfer's stats", name, CORTEX_COLUMNS)
         else:
-            files, on_surface, values = {}, True, averaged
+            values = vertex_means
+            on_surface = True
+            side_of_file = {}
             notes = (f"{name}: plain mean over the vertices",)
     if not on_surface or subcortex == "volume":
-        files[stats / "aseg.stats"] = None
-    for path, side in files.items():
+        side_of_file[stats / "aseg.stats"] = None
+    for path, side in side_of_file.items():
         if not path.is_file():
-            hint = "."
-            for other in sorted(stats.glob(f"{path.name[:2]}.aparc*.stats"))[:1]:
-                remake = atlas.settings.get("remake_values", "")
-                hint = f"; {other.name} is of another parcellation. {remake}"
+            hint = _explain_missing_stats(path, atlas)
             raise FileFormatError(f"no such file{hint}", path=path)
         column = CORTEX_COLUMNS[name] if side else "Volume_mm3"
-        found = _read_column(path, column, atlas, side)
-        values = np.where(np.isnan(found), values, found)
+        file_values = _read_stats_column(path, column, atlas, side)
+        values = np.where(np.isnan(file_values), values, file_values)
     return values, notes
 
 
-def _read_column(path: Path, column: str, atlas: Atlas, side: str | None) -> np.ndarray:
-    """Return a column of a stats file in the order of an atlas."""
+def _explain_missing_stats(path: Path, atlas: Atlas) -> str:
+    """Return that stats of another parcellation are there, or the end of a sentence."""
+    hemisphere = path.name[:2]
+    other_paths = sorted(path.parent.glob(f"{hemisphere}.aparc*.stats"))
+    if not other_paths:
+        return "."
+    advice = atlas.settings.get("remake_values", "")
+    return f"; {other_paths[0].name} is of another parcellation. {advice}"
+
+
+def _read_stats_column(
+    path: Path, column: str, atlas: Atlas, side: str | None
+) -> np.ndarray:
+    """Return a column of a stats file in the order of an atlas.
+
+    `side` is None for segmentations, whose cortical regions are left out.
+    """
     lines = read_lines(path, comments=True)
     rows = [line.split() for line in lines if line[0] != "#"]
-    header = {k: said.strip() for k, said in _HEADER.findall("\n".join(lines))}
+    header = {key: value.strip() for key, value in _HEADER.findall("\n".join(lines))}
     heads = header.get("ColHeaders", "").split()
-    n_rows, widths = header.get("NRows", f"{len(rows)}"), [len(row) for row in rows]
-    is_whole = {*widths} == {len(heads)} and n_rows == f"{len(rows)}"
-    if not (is_whole and {"StructName", column} <= {*heads}):
+    n_rows = header.get("NRows", f"{len(rows)}")
+    widths = [len(row) for row in rows]
+    is_complete = {*widths} == {len(heads)} and n_rows == f"{len(rows)}"
+    if not (is_complete and {"StructName", column} <= {*heads}):
         raise FileFormatError(
             "expected a FreeSurfer stats file with a line '# ColHeaders' that "
             f"names StructName and {column}, and {n_rows} rows of {len(heads)} cells; "
@@ -252,27 +280,32 @@ def _read_column(path: Path, column: str, atlas: Atlas, side: str | None) -> np.
             path=path,
         )
     cells = dict(zip(heads, zip(*rows, strict=True), strict=True))
-    names, expected = cells["StructName"], ~atlas.cortex
-    if side is None:  # what is no region of the atlas is left out
+    names = cells["StructName"]
+    if side is None:
+        # Segments that are no region of the atlas are left out.
         names = tuple(n if atlas.find(n) is not None else "none" for n in names)
+        is_expected = ~atlas.cortex
     else:
-        expected = atlas.cortex & (atlas.regions["hemisphere"].to_numpy() == side)
+        hemisphere = atlas.regions["hemisphere"].to_numpy()
+        is_expected = atlas.cortex & (hemisphere == side)
     with reading(path, "a stats file"):
         numbers = np.array(cells[column], dtype=float)
-        places, _ = atlas.rows(names, side)
-    missing = np.flatnonzero(expected & (places < 0))
-    # FreeSurfer leaves out a region that a surface lacks: its vertices are in others
-    counts = cells.get("NumVert", ()) if missing.size else ()
-    n_known = np.array(counts, dtype=float).sum()
+        row_of_region, _ = atlas.rows(names, side)
+    missing = np.flatnonzero(is_expected & (row_of_region < 0))
+    # FreeSurfer has no row for a region that a surface lacks, and its vertices are in
+    # other regions. In a file that was cut short, vertices are missing.
+    vertex_counts = cells.get("NumVert", ()) if missing.size else ()
+    n_labelled = np.array(vertex_counts, dtype=float).sum()
     n_vertices = float(header.get("Measure Cortex, NumVert,", ",inf,").split(",")[-2])
-    if missing.size and n_known < n_vertices * (1 - _UNLABELLED):
+    if missing.size and n_labelled < n_vertices * (1 - _MAX_UNLABELLED):
         raise FileFormatError(
-            f"{missing.size} of {expected.sum()} regions have no row "
+            f"{missing.size} of {is_expected.sum()} regions have no row "
             f"({listed((atlas.names[i] for i in missing), 5)}). The file may be cut "
             "short; run mris_anatomical_stats or mri_segstats again.",
             path=path,
         )
-    return np.where(expected & (places >= 0), numbers[places], np.nan)
+    is_read = is_expected & (row_of_region >= 0)
+    return np.where(is_read, numbers[row_of_region], np.nan)
 
 
 def _vertex_means(
@@ -280,11 +313,14 @@ def _vertex_means(
 ) -> np.ndarray | None:
     """Return the plain mean of `surf/?h.<name>` over the vertices of every region.
 
-    None where a hemisphere has no such file.
+    Returns None if a hemisphere has no such file.
     """
     from nibabel.freesurfer import read_morph_data
 
-    overlays = {side: subject / "surf" / f"{side}.{name}" for side in HEMISPHERES}
+    overlays = {
+        hemisphere: subject / "surf" / f"{hemisphere}.{name}"
+        for hemisphere in HEMISPHERES
+    }
     if not all(map(Path.is_file, overlays.values())):
         return None
     if name in ("area", "volume"):
@@ -294,25 +330,28 @@ def _vertex_means(
             path=subject,
         )
     values = np.full(len(atlas.names), np.nan)
-    for side, path in overlays.items():
+    for hemisphere, path in overlays.items():
         with reading(path, "one value a vertex"):
-            per_vertex = read_morph_data(path).astype(np.float64)
-        annot = subject / "label" / f"{side}.{annotation}.annot"
-        regions = atlas.vertex_labels(HEMISPHERES[side], annot)
-        if len(regions) != len(per_vertex):
+            vertex_values = read_morph_data(path).astype(np.float64)
+        annot_path = subject / "label" / f"{hemisphere}.{annotation}.annot"
+        vertex_labels = atlas.vertex_labels(HEMISPHERES[hemisphere], annot_path)
+        if len(vertex_labels) != len(vertex_values):
             raise FileFormatError(
-                f"{len(per_vertex)} vertices, but {annot.name} has "
-                f"{len(regions)}; they are not of one surface, or one was cut short.",
+                f"{len(vertex_values)} vertices, but {annot_path.name} has "
+                f"{len(vertex_labels)}; they are not of one surface, or one was cut "
+                "short.",
                 path=path,
             )
-        counted = regions >= 0
-        cortex = subject / "label" / f"{side}.cortex.label"
-        if cortex.is_file():
-            inside = np.zeros(len(regions), dtype=bool)
-            with reading(cortex, "a FreeSurfer label"):
-                inside[np.loadtxt(cortex, int, skiprows=2, usecols=0, ndmin=1)] = True
-            counted &= inside
-        means = pd.Series(per_vertex[counted]).groupby(regions[counted]).mean()
+        is_averaged = vertex_labels >= 0
+        cortex_path = subject / "label" / f"{hemisphere}.cortex.label"
+        if cortex_path.is_file():
+            is_cortex = np.zeros(len(vertex_labels), dtype=bool)
+            with reading(cortex_path, "a FreeSurfer label"):
+                vertices = np.loadtxt(cortex_path, int, skiprows=2, usecols=0, ndmin=1)
+                is_cortex[vertices] = True
+            is_averaged &= is_cortex
+        averaged_values = pd.Series(vertex_values[is_averaged])
+        means = averaged_values.groupby(vertex_labels[is_averaged]).mean()
         values[means.index] = means
     return values
 
@@ -324,20 +363,21 @@ class FeatureSources:
     files: StudyFiles
     atlas: Atlas
     subcortex: str
-    given: Sequence[str | Path] | None = None
+    table_paths: Sequence[str | Path] | None = None
     """The only tables in which features are looked for."""
-    skipped: list[str] = field(default_factory=list)
+    skip_reasons: list[str] = field(default_factory=list)
     """Why tables were not used."""
     is_named: bool = True
-    """Whether features were asked for: else tables have to say what they hold."""
+    """Whether the user named features; otherwise tables have to name theirs."""
     features: Sequence[str] = ()
     """All features that are read."""
-    known: Collection[str] = ()
+    people_heads: Collection[str] = ()
     """Columns of the table of people."""
-    origins: dict[str, list[str | None]] = field(default_factory=dict)
-    """Columns that say on which scale values are, by scan, where they differ."""
+    scale_columns: dict[str, list[str | None]] = field(default_factory=dict)
+    """Columns by scan that tell on which scale values are, if they differ by scan."""
     unmatched: Finding | None = None
-    """What to do where nobody's files are found; told where anything is at fault."""
+    """What to do if nobody's files are found; part of the message if anything is wrong.
+    """
     chosen: ChosenColumns = NO_CHOICE
     """Columns of ids and visits that the user named."""
     people: ScanTable | None = None
@@ -345,59 +385,71 @@ class FeatureSources:
 
     @cached_property
     def tables(self) -> list[ScanTable]:
-        """Tables of many scans: those given, or those in the study's folders."""
-        others = (TRUTH_FILE, *IMPORT_FILES)
-        found, paths = [], [p for p in self.files.tables if p.name not in others]
-        for path in paths if self.given is None else map(self.files.inside, self.given):
+        """Tables of many scans: those that the user named, or those in the study."""
+        paths: Iterable[Path]
+        if self.table_paths is None:
+            other_files = (TRUTH_FILE, *IMPORT_FILES)
+            paths = (path for path in self.files.tables if path.name not in other_files)
+        else:
+            paths = map(self.files.inside, self.table_paths)
+        tables = list[ScanTable]()
+        for path in paths:
             try:
                 sheets, errors = read_sheets(path, self.atlas, self.chosen)
-                found += sheets
-                self.skipped += errors
             except BrainlsapError as error:
-                if self.given is not None:
+                if self.table_paths is not None:
                     raise
-                if not is_matrix(path):  # a connectome is no such table
-                    self.skipped.append(str(error))
-        return found
+                # A connectome is not expected to be such a table.
+                if not is_matrix(path):
+                    self.skip_reasons.append(str(error))
+            else:
+                tables += sheets
+                self.skip_reasons += errors
+        return tables
 
     def people_table(self, label: str | None) -> ScanTable:
         """Return the one table that holds people and labels.
 
-        Of several, the one that names no region that the atlas lacks, or no region at
-        all. Raises a CohortError where there is none, with the reasons, or more than
-        one.
+        Of several, prefer those that name no region that the atlas lacks, then those
+        without regions. Raises a CohortError if there is none, with the reasons, or
+        more than one.
         """
-        found = [one for one in self.tables if one.has(label)]
-        found = [one for one in found if one.is_exact] or found
-        found = [one for one in found if not one.values] or found
-        # of sheets of one workbook that with age, sex ...
-        books = {str(one.path).partition(", sheet ")[0] for one in found}
-        usual = [len({*map(kind_of, one.facts)} & {*COVARIATES}) for one in found]
-        if len(books) == 1 and usual.count(max(usual)) == 1:
-            found = [found[usual.index(max(usual))]]
-        if len(found) == 1:
-            return found[0]
-        told = f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and"
-        if found:
-            paths = listed(str(table.path) for table in found)
-            which = _WHICH if len(books) > 1 else "keep one of these sheets"
+        candidates = [table for table in self.tables if table.has(label)]
+        candidates = [table for table in candidates if table.is_exact] or candidates
+        candidates = [table for table in candidates if not table.values] or candidates
+        files = {table.file for table in candidates}
+        # Of the sheets of one workbook, choose that with most of age, sex ...
+        n_covariates = [
+            len({*map(kind_of, table.facts)} & {*COVARIATES}) for table in candidates
+        ]
+        if len(files) == 1 and n_covariates.count(max(n_covariates)) == 1:
+            candidates = [candidates[n_covariates.index(max(n_covariates))]]
+        if len(candidates) == 1:
+            return candidates[0]
+        problem = f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and"
+        if candidates:
+            paths = listed(str(table.path) for table in candidates)
+            advice = _CHOOSE_TABLE if len(files) > 1 else "keep one of these sheets"
             raise CohortError(
-                f"{told} {len(found)} tables could be it: {paths}; {which}"
+                f"{problem} {len(candidates)} tables could be it: {paths}; {advice}"
             )
-        rest = [t for t in self.tables if not (t.facts.empty or is_matrix(t.path))]
-        what = f"has no column {label!r}; found"
-        without = [f"{one.path}: {what} {listed(one.facts, 5)}" for one in rest]
-        reasons = [*dict.fromkeys((*without, *self.skipped))][:5]
+        reasons = [
+            f"{table.path}: has no column {label!r}; found {listed(table.facts, 5)}"
+            for table in self.tables
+            if not (table.facts.empty or is_matrix(table.path))
+        ]
+        reasons = [*dict.fromkeys((*reasons, *self.skip_reasons))][:5]
         raise CohortError(
-            f"{told} no table that holds ids and {label or 'people'!r} in its place. "
-            "Correct the table below, name the label by label= (--label), or another "
-            "folder" + "".join(f"\n    not used: {reason}" for reason in reasons)
+            f"{problem} no table that holds ids and {label or 'people'!r} in its "
+            "place. Correct the table below, name the label by label= (--label), or "
+            "another folder"
+            + "".join(f"\n    not used: {reason}" for reason in reasons)
         )
 
     def has_data(self, person: str, visit: str) -> bool:
         """Return whether files, FreeSurfer or tables of regions have data of a visit.
 
-        A folder of a visit may be empty, or hold lists and questionnaires alone.
+        A visit's folder may be empty, or hold lists and questionnaires alone.
         """
         if self.files.files.get((person, visit)):
             return True
@@ -406,11 +458,16 @@ class FeatureSources:
 
     @cached_property
     def sessions(self) -> dict[str, dict[str, str]]:
-        """Visits of people that FreeSurfer or tables of regions know, by person."""
-        visited = chain(*(known.values() for known in self.files.subjects.values()))
-        names = [name for runs in visited for name, _ in runs]
-        if not names or self.given is not None:
-            names = [name for one in self.tables if one.values for name in one.names]
+        """Visits with FreeSurfer subjects or rows of regional tables, by person."""
+        names = [
+            name
+            for subjects_by_visit in self.files.subjects.values()
+            for subjects in subjects_by_visit.values()
+            for name, _ in subjects
+        ]
+        if not names or self.table_paths is not None:
+            region_tables = [table for table in self.tables if table.values]
+            names = [name for table in region_tables for name in table.names]
         visits: dict[str, dict[str, str]] = {}
         for name in names:
             person, visit = self.files.key_of(name)
@@ -418,341 +475,518 @@ class FeatureSources:
                 visits.setdefault(person, {}).setdefault(visit, name.session or visit)
         return visits
 
-    def locate(  # noqa: C901 (one place after the other)
+    def locate(
         self, feature: str, scans: Sequence[Scan]
     ) -> tuple[Sequence[Source], list[Finding | str]]:
         """Return the source of a feature for every scan, and notes.
 
-        Raises a CohortError where there is none for any scan.
+        Raises a CohortError if there is none for any scan.
         """
-        measure, found = get_measure(feature), list[Any]()
-        for scan in scans if self.given is None else ():
-            try:
-                found.append(self.files.regions(scan, feature, self.atlas))
-            except CohortError as error:
-                found.append(Finding.from_error(error, scan.name))
-        if any(found):
-            wanted = self.files.patterns.get(feature, measure.wanted)
-            missing = f"no table of regions for {feature}; expected a file {wanted}: "
-            missing += ADD_IT
-            for row in [row for row, source in enumerate(found) if not source]:
-                others = _other_tracers(feature, scans[row : row + 1])
-                message = "; not used: ".join([missing, *others])
-                found[row] = Finding(message, FAULT, scan=scans[row].name)
-            notes: list[Finding | str]
-            notes = [f"{feature}: read from a table of regions for every scan"]
-            for head, entity in _ENTITIES.items():
-                pattern = re.compile(f"(?:^|[_/]){entity}-([^_./]+)")
-                entities = [pattern.search(str(source)) for source in found]
-                values = [match[1] if match else None for match in entities]
-                where = f"{entity}- in names of files"
-                notes += self._add_origin(feature, head, values, where)
-            return found, notes
-        if self.given is None:
+        measure = get_measure(feature)
+        if self.table_paths is None:
+            sources, notes = self._locate_region_files(measure, scans)
+            if sources:
+                return sources, notes
             if feature in self.files.patterns:
                 raise CohortError(self.files.fits_nothing(feature, scans))
             subjects = [scan.entries(self.files.subjects) for scan in scans]
             if measure.in_stats and any(subjects):
-                return self._runs(scans, subjects)
-        if chosen := self._choose_columns(measure):
-            return self._table_rows(chosen, scans, measure)
-        lower, names = feature.lower(), (path.name for s in scans for path in s.files)
-        said = re.findall(r"desc-([a-z0-9]+)_regions", " ".join(names).lower())
-        said += [one.path.stem.lower() for one in self.tables if one.values]
-        held = sorted({*said})
-        places = ", ".join(map(str, self.given or [self.files.folder]))
-        where = f"a column per region in tables with a row per scan, in {places}"
-        if self.given is None:
-            stats = "FreeSurfer subjects there or in subjects_dir=, " * measure.in_stats
-            where = f"files {measure.wanted} beside the scans, {stats}{where}"
-        near = get_close_matches(lower, {*held, *KNOWN} - {feature}, 1)
-        where += "".join(f"; did you mean {name!r}?" for name in near)
-        where += f"; tables there: {listed(held, 8)}" if held else ""
-        unknown = [table.holds(self.atlas) for table in self.tables]
-        if measure.in_stats and self.files.subjects:
-            whose = listed(self.files.subjects, 3), listed((s.name for s in scans), 3)
-            told = "FreeSurfer subjects {}, as scans are {}: write the ids alike"
-            unknown.append(told.format(*whose))
-        elif measure.in_stats and (given := self.files.patterns.get("freesurfer")):
-            message = f"the pattern {given!r} of freesurfer (pattern=) fits the name of"
-            unknown.append(f"{message} no subject's folder")
-        reasons = [*_other_tracers(feature, scans), *self.skipped, *unknown]
-        where += "".join(f"; not used: {reason}" for reason in reasons if reason)
+                return self._choose_freesurfer_runs(scans, subjects)
+        columns = self._choose_columns(measure)
+        if columns:
+            return self._read_table_rows(columns, scans, measure)
+        search = self._explain_search(measure, scans)
         raise CohortError(
-            f"{feature}: found nowhere; looked for {where}",
+            f"{feature}: found nowhere; looked for {search}",
             values=find_other_atlas(
-                [table.strangers for table in self.tables], self.atlas
+                [table.unmatched_names for table in self.tables], self.atlas
             ),
         )
 
-    def _runs(
+    def _locate_region_files(
+        self, measure: Measure, scans: Sequence[Scan]
+    ) -> tuple[list[Source], list[Finding | str]]:
+        """Return every scan's table of regions, and notes; nothing if no scan has one.
+
+        A scan without a table has a fault instead.
+        """
+        feature = measure.name
+        sources_or_none = list[Source | None]()
+        for scan in scans:
+            try:
+                sources_or_none.append(self.files.regions(scan, feature, self.atlas))
+            except CohortError as error:
+                sources_or_none.append(Finding.from_error(error, scan.name))
+        if not any(sources_or_none):
+            return [], []
+        expected = self.files.patterns.get(feature, measure.expected_files)
+        sources = list[Source]()
+        for scan, source in zip(scans, sources_or_none, strict=True):
+            if source:
+                sources.append(source)
+                continue
+            message = (
+                f"no table of regions for {feature}; expected a file {expected}: "
+                f"{ADD_IT}"
+            )
+            message = "; not used: ".join([message, *_other_tracers(feature, [scan])])
+            sources.append(Finding(message, FAULT, scan=scan.name))
+        notes: list[Finding | str]
+        notes = [f"{feature}: read from a table of regions for every scan"]
+        for head, entity in _SCALE_ENTITIES.items():
+            pattern = re.compile(f"(?:^|[_/]){entity}-([^_./]+)")
+            matches = [pattern.search(str(source)) for source in sources]
+            values = [match[1] if match else None for match in matches]
+            origin = f"{entity}- in names of files"
+            notes += self._add_scale_column(feature, head, values, origin)
+        return sources, notes
+
+    def _explain_search(self, measure: Measure, scans: Sequence[Scan]) -> str:
+        """Return where a feature was looked for in vain, what is there, and why not."""
+        feature = measure.name
+        folders = ", ".join(map(str, self.table_paths or [self.files.folder]))
+        text = f"a column per region in tables with a row per scan, in {folders}"
+        if self.table_paths is None:
+            if measure.in_stats:
+                text = f"FreeSurfer subjects there or in subjects_dir=, {text}"
+            text = f"files {measure.expected_files} beside the scans, {text}"
+        file_names = " ".join(path.name for scan in scans for path in scan.files)
+        table_names = re.findall(r"desc-([a-z0-9]+)_regions", file_names.lower())
+        table_names += [
+            table.path.stem.lower() for table in self.tables if table.values
+        ]
+        table_names = sorted({*table_names})
+        candidates = {*table_names, *KNOWN_MEASURES} - {feature}
+        for name in get_close_matches(feature.lower(), candidates, 1):
+            text += f"; did you mean {name!r}?"
+        if table_names:
+            text += f"; tables there: {listed(table_names, 8)}"
+        reasons = [*_other_tracers(feature, scans), *self.skip_reasons]
+        reasons += [table.describe_mismatch(self.atlas) for table in self.tables]
+        freesurfer_pattern = self.files.patterns.get("freesurfer")
+        if measure.in_stats and self.files.subjects:
+            subject_names = listed(self.files.subjects, 3)
+            scan_names = listed((scan.name for scan in scans), 3)
+            reasons.append(
+                f"FreeSurfer subjects {subject_names}, as scans are {scan_names}: "
+                "write the ids alike"
+            )
+        elif measure.in_stats and freesurfer_pattern:
+            reasons.append(
+                f"the pattern {freesurfer_pattern!r} of freesurfer (pattern=) fits the "
+                "name of no subject's folder"
+            )
+        return text + "".join(f"; not used: {reason}" for reason in reasons if reason)
+
+    def _choose_freesurfer_runs(
         self, scans: Sequence[Scan], subjects: Sequence[list[tuple[ScanName, Path]]]
     ) -> tuple[list[Source], list[Finding | str]]:
-        """Return every scan's FreeSurfer subject, all of one kind of run."""
-        kinds = [{bool(run.base) for run, _ in known} for known in subjects]
-        n_cross, n_long = (sum(kind in of for of in kinds) for kind in (False, True))
-        if n_cross == n_long == len(scans):
+        """Return every scan's FreeSurfer subject, all of one kind of run.
+
+        The kind that more scans have is chosen. Longitudinal runs have a base.
+        """
+        has_cross = [any(not name.base for name, _ in runs) for runs in subjects]
+        has_long = [any(name.base for name, _ in runs) for runs in subjects]
+        if all(has_cross) and all(has_long):
             raise CohortError(
                 "FreeSurfer: every scan has a cross-sectional and a longitudinal run; "
                 "choose one by pattern = {freesurfer = '*.long.*'} or pattern = "
                 "{freesurfer = '!*.long.*'} in --config (in Python pattern="
                 "{'freesurfer': '*.long.*'})"
             )
-        is_long, chosen = n_long > n_cross, list[Source]()
-        kind, other = _RUNS[is_long], _RUNS[not is_long]
-        for scan, known in zip(scans, subjects, strict=True):
-            own = [path for run, path in known if bool(run.base) == is_long]
-            if len(own) == 1:
-                chosen.append(own[0])
+        is_long = sum(has_long) > sum(has_cross)
+        kind, other_kind = _CROSS_SECTIONAL, _LONGITUDINAL
+        if is_long:
+            kind, other_kind = other_kind, kind
+        sources = list[Source]()
+        for scan, runs in zip(scans, subjects, strict=True):
+            paths = [path for name, path in runs if bool(name.base) == is_long]
+            if len(paths) == 1:
+                sources.append(paths[0])
                 continue
-            fault = f"no {kind} FreeSurfer run"
-            fault += f", but a {other} one; they are never mixed" if known else ""
-            there = listed(self.files.subjects, 3)
-            fault += "; expected a folder of its name with stats inside, there are "
-            fault += f"{there}: {ADD_IT}"
-            if own:
-                message = f"{len(own)} FreeSurfer subjects could be it"
-                error = choose_one(message, "freesurfer", own)
-                chosen.append(Finding.from_error(error, scan.name))
+            if paths:
+                message = f"{len(paths)} FreeSurfer subjects could be it"
+                error = choose_one(message, "freesurfer", paths)
+                sources.append(Finding.from_error(error, scan.name))
                 continue
-            chosen.append(Finding(fault, FAULT, scan=scan.name))
-        return chosen, [f"FreeSurfer: stats of {kind} runs"]
+            message = f"no {kind} FreeSurfer run"
+            if runs:
+                message += f", but a {other_kind} one; they are never mixed"
+            message += (
+                "; expected a folder of its name with stats inside, there are "
+                f"{listed(self.files.subjects, 3)}: {ADD_IT}"
+            )
+            sources.append(Finding(message, FAULT, scan=scan.name))
+        return sources, [f"FreeSurfer: stats of {kind} runs"]
 
     def add_origins(self, table: pd.DataFrame) -> None:
-        """Add the columns that say on which scale values are to the table of scans."""
-        for head, values in self.origins.items():
+        """Add the columns that tell on which scale values are to the table of scans."""
+        for head, values in self.scale_columns.items():
             if head not in table:
                 table[head] = values
 
-    def _add_origin(
-        self, feature: str, head: str, values: Sequence[str | None], where: str
+    def _add_scale_column(
+        self, feature: str, head: str, values: Sequence[str | None], origin: str
     ) -> list[Finding]:
-        """Keep what says on which scale values are, if that differs between scans.
+        """Keep a column that tells on which scale values are, if it differs by scan.
 
-        Return it as a note with counts. The table of people may say it already.
+        Return its values with counts as a note, and nothing if the table of people has
+        the column.
         """
-        names = [
+        scale_names = [
             listed(sorted(tracer.name for tracer in find_tracers(value))) or value
             for value in values
             if value
         ]
-        counts = Counter(names)
-        if len(counts) < 2 or head in self.known:
+        counts = Counter(scale_names)
+        if len(counts) < 2 or head in self.people_heads:
             return []
-        if len(counts) <= _MOST_ORIGINS:
-            head = head if head not in self.origins else f"{feature}_{kind_of(head)}"
-            self.origins[head] = list(values)
-        numbers = listed((f"{name} ({n})" for name, n in counts.most_common()), 5)
-        what = "values may be on several scales; the audit looks at it"
-        message = f"{feature}: {where} has {len(counts)} values, {numbers}: {what}"
+        if len(counts) <= _MAX_SCALES:
+            if head in self.scale_columns:
+                head = f"{feature}_{kind_of(head)}"
+            self.scale_columns[head] = list(values)
+        count_texts = listed((f"{name} ({n})" for name, n in counts.most_common()), 5)
+        message = (
+            f"{feature}: {origin} has {len(counts)} values, {count_texts}: values may "
+            "be on several scales; the audit looks at it"
+        )
         return [Finding(message, kind=SCALES_DIFFER)]
 
     def _check_tracers(
-        self, measure: Measure, table: ScanTable, rows: Sequence[int], unnamed: bool
+        self, measure: Measure, table: ScanTable, rows: Sequence[int], is_unnamed: bool
     ) -> None:
-        """Raise where rows of a table are of another tracer than a feature's.
+        """Raise if rows of a table are of another tracer than a feature's.
 
-        Where no column of values says its tracer (`unnamed`), the table's name and
-        heads of its other columns must not say another.
+        If no column of regions names its tracer (`is_unnamed`), neither the table's
+        name nor heads of its other columns may name another.
         """
         name = measure.name
         if name not in (*PET_FEATURES, "suvr"):
             return
         for head in find_tracer_columns(table.facts):
             cells = Counter(table.facts[head].iloc[list(rows)].dropna())
-            features = {c: {t.feature for t in find_tracers(c)} for c in cells}
-            others = [c for c in cells if features[c] and features[c] != {name}]
-            all_features = sorted(set().union(*features.values()))
-            if (others and name != "suvr") or len(all_features) > 1:
-                told = listed(f"{cell} ({n})" for cell, n in cells.most_common())
+            features_of_cell = {
+                cell: {tracer.feature for tracer in find_tracers(cell)}
+                for cell in cells
+            }
+            features = sorted(set().union(*features_of_cell.values()))
+            has_other = any(
+                cell_features not in (set(), {name})
+                for cell_features in features_of_cell.values()
+            )
+            if (has_other and name != "suvr") or len(features) > 1:
+                counts = listed(f"{cell} ({n})" for cell, n in cells.most_common())
                 raise CohortError(
                     f"{name}: {table.path.name} has tracers of "
-                    f"{' and '.join(all_features)} in its column {head!r}: {told}. "
+                    f"{' and '.join(features)} in its column {head!r}: {counts}. "
                     "Keep the rows of one, and name it by feature= (--feature)"
                 )
-        heads = [head for head in table.facts if _OF_VALUES.search(head)]
-        said = {
-            t.feature for text in (table.path.name, *heads) for t in find_tracers(text)
+        pet_heads = [head for head in table.facts if _PET_HEAD.search(head)]
+        named_features = {
+            tracer.feature
+            for text in (table.path.name, *pet_heads)
+            for tracer in find_tracers(text)
         }
-        if unnamed and said and said != {name} and name != "suvr":
+        is_other = bool(named_features) and named_features != {name}
+        if is_unnamed and is_other and name != "suvr":
             raise CohortError(
                 f"{name}: the name or the columns of {table.path.name} say "
-                f"{listed(sorted(said))}, and the columns of its regions no tracer. "
-                "Name the tracer in their heads, or in the name of the file"
+                f"{listed(sorted(named_features))}, and the columns of its regions no "
+                "tracer. Name the tracer in their heads, or in the name of the file"
             )
 
-    def _choose_columns(self, measure: Measure) -> _Columns:
-        """Return the table and the measure in its heads of every region of a feature.
+    def _choose_columns(self, measure: Measure) -> dict[int, _Column]:
+        """Return the column of every region (position in the atlas) of a feature.
 
-        A column that says the feature counts before one that says no measure, and a
-        table that names regions of the atlas alone before one that names more. Raises
-        a CohortError where two tables are left.
+        A column that names the feature comes before one that names no measure, and a
+        table that names regions of the atlas alone before one that names more. Raises a
+        CohortError if two tables are left.
         """
-        words = below = (*map(str.lower, measure.words), "")
+        cortex_measures = (*map(str.lower, measure.head_measures), "")
+        subcortex_measures: tuple[str, ...] = cortex_measures
         if measure.on_surface:
-            below = ("volume", "") if self.subcortex == "volume" else ()
-        found: dict[int, list[tuple[tuple[Any, ...], ScanTable, str]]] = {}
+            has_volumes = self.subcortex == "volume"
+            subcortex_measures = ("volume", "") if has_volumes else ()
+        columns_by_region: dict[int, list[tuple[tuple[int, bool, bool], _Column]]] = {}
         for table in self.tables:
-            for word, place in table.values:
-                order = words if self.atlas.cortex[place] else below
-                if word in order:
-                    # the file's name counts where heads say no measure
-                    is_said = word or measure.name.lower() in table.path.name.lower()
-                    rank = order.index(word), not is_said, not table.is_exact
-                    found.setdefault(place, []).append((rank, table, word))
-        chosen: _Columns = {}
-        for place, columns in sorted(found.items()):
-            best = min(rank for rank, *_ in columns)
-            same = [(table, word) for rank, table, word in columns if rank == best]
-            if len(same) > 1:
-                paths = listed(str(table.path) for table, _ in same)
-                # --features-table chooses among files, and not in one
-                books = {str(t.path).partition(", sheet ")[0] for t, _ in same}
-                which = _WHICH if len(books) > 1 else "keep one of them in this file"
+            is_named_file = measure.name.lower() in table.path.name.lower()
+            for head_measure, region in table.values:
+                is_cortex = self.atlas.cortex[region]
+                accepted_measures = cortex_measures if is_cortex else subcortex_measures
+                if head_measure not in accepted_measures:
+                    continue
+                # If heads name no measure, a file's name that does so counts.
+                is_unnamed = not (head_measure or is_named_file)
+                rank = (
+                    accepted_measures.index(head_measure),
+                    is_unnamed,
+                    not table.is_exact,
+                )
+                column = _Column(table, head_measure)
+                columns_by_region.setdefault(region, []).append((rank, column))
+        columns: dict[int, _Column] = {}
+        for region, ranked_columns in sorted(columns_by_region.items()):
+            best_rank = min(rank for rank, _ in ranked_columns)
+            best = [column for rank, column in ranked_columns if rank == best_rank]
+            if len(best) > 1:
+                paths = listed(str(column.table.path) for column in best)
+                # --features-table cannot choose among the sheets of one file.
+                is_one_file = len({column.table.file for column in best}) == 1
+                advice = (
+                    "keep one of them in this file" if is_one_file else _CHOOSE_TABLE
+                )
                 raise CohortError(
                     f"{measure.name}: more than one table holds the same regions: "
-                    f"{paths}; {which}"
+                    f"{paths}; {advice}"
                 )
-            chosen[place] = same[0]
-        return chosen
+            columns[region] = best[0]
+        return columns
 
     def _compare_ids(self, table: ScanTable) -> None:
-        """Raise where a table gives ids of the table of people to other people.
+        """Raise if a table gives ids of the table of people to other people.
 
-        Unless the user named the column of ids.
+        Do not if the user named the column of ids.
         """
         if self.people is None or self.chosen.id:
             return
-        keys = [
-            [self.files.key_of(name)[0] for name in one.names]
-            for one in (self.people, table)
-        ]
-        columns = [
-            one.facts.to_dict("list") | {one.id_column: people}
-            for one, people in zip((self.people, table), keys, strict=True)
-        ]
+        people = [self.files.key_of(name)[0] for name in self.people.names]
+        table_people = [self.files.key_of(name)[0] for name in table.names]
         message = find_exchanged_ids(
-            *(keys[0], columns[0]),
-            *(keys[1], columns[1]),
+            people,
+            {**self.people.facts.to_dict("list"), self.people.id_column: people},
+            table_people,
+            {**table.facts.to_dict("list"), table.id_column: table_people},
             (self.people.id_column, table.id_column),
         )
         if message:
             raise CohortError(f"{self.people.path.name}, {table.path.name}: {message}")
 
-    def _table_rows(  # noqa: C901 (one question after the other)
-        self, chosen: _Columns, scans: Sequence[Scan], measure: Measure
+    def _read_table_rows(
+        self, columns: dict[int, _Column], scans: Sequence[Scan], measure: Measure
     ) -> tuple[list[Source], list[Finding | str]]:
-        """Return the values of every scan in tables with a row per scan."""
-        atlas, name, places = self.atlas, measure.name, np.array(list(chosen))
-        tables = [*{id(table): table for table, _ in chosen.values()}.values()]
-        names = ", ".join(table.path.name for table in tables)
-        notes: list[Finding | str] = [f"{name}: read from {names}"]
-        values = np.full((len(scans), len(atlas)), np.nan)
-        found: list[Source] = list(values)  # rows of the array; some become faults
+        """Return the values of every scan in tables with a row per scan, and notes.
+
+        A scan without its one row in every table has a fault instead.
+        """
+        tables = [
+            *{id(column.table): column.table for column in columns.values()}.values()
+        ]
+        table_names = ", ".join(table.path.name for table in tables)
+        notes: list[Finding | str] = [f"{measure.name}: read from {table_names}"]
+        values = np.full((len(scans), len(self.atlas)), np.nan)
+        faults = dict[int, Finding]()
         for table in tables:
-            index: dict[str, dict[str, list[int]]] = {}
-            keys = [*map(self.files.key_of, table.names)]
             self._compare_ids(table)
-            for row, (person, visit) in enumerate(keys):
-                index.setdefault(person, {}).setdefault(visit, []).append(row)
-            rows = [scan.entries(index) for scan in scans]
-            own = listed((who.participant for who in table.names), 3)
-            for i, known in enumerate(rows):
-                if len(known) > 1:
-                    fault = f"{len(known)} rows in {table.path}; expected one"
-                    found[i] = Finding(fault, FAULT, scan=scans[i].name)
-                elif not known:
-                    visits = index.get(scans[i].key[0])
-                    which = f"named {own}; write ids alike (case and zeros count)"
-                    if visits:
-                        told = listed((visit or "none" for visit in visits), 3)
-                        which = f"of visit {told}; say visits alike, in session_id"
-                    fault = f"no row in {table.path}, whose rows are {which}, {ADD_IT}"
-                    found[i] = Finding(fault, FAULT, scan=scans[i].name)
-            first = [known[0] if known else 0 for known in rows]
-            in_cohort = [known[0] for known in rows if known]
-            words = {word for its_table, word in chosen.values() if its_table is table}
-            is_unnamed = not words.isdisjoint({"", "suvr"} - {name})
-            self._check_tracers(measure, table, in_cohort, is_unnamed)
-            heads = [head for head in table.facts if kind_of(head) in SCALES]
-            for head in dict.fromkeys([*heads, *find_tracer_columns(table.facts)]):
-                column = table.facts[head].to_numpy()
-                known_values = [column[known[0]] if known else None for known in rows]
-                where = f"the column {head!r} of {table.path.name}"
-                notes += self._add_origin(name, head, known_values, where)
-            for place, (its_table, word) in chosen.items():
-                if its_table is table:
-                    values[:, place] = table.values[word, place][first]
-            notes += [
-                replace(note, path=table.path.name) for note in as_findings(table.notes)
-            ]
-            known_heads = {*self.known, *self.origins}
-            out = [h for h in (*table.facts, *table.outside) if h not in known_heads]
-            if out:
-                message = f"left out, no regions of {atlas.name}: {listed(out, 5)}"
-                notes.append(Finding(message, LEFT_OUT, path=table.path.name))
-            spare = len(table.names) - len({row for known in rows for row in known})
-            if spare:
-                what = f"{spare} rows of scans that are not in the cohort"
-                notes.append(f"{table.path.name}: {what}")
-        if gone := [atlas.names[i] for i in chosen if np.isnan(values[:, i]).all()]:
-            notes.append(f"{name}: not measured in any scan: {listed(gone, 5)}")
-        if len({bool(who.base) for table in tables for who in table.names}) > 1:
-            raise CohortError(
-                f"{names}: rows of longitudinal ('.long.') and of cross-sectional "
-                "FreeSurfer runs; they are never mixed. Keep one kind"
-            )
+            rows_by_scan, table_faults = self._match_rows(table, scans)
+            faults |= table_faults
+            first_rows = [rows[0] if rows else None for rows in rows_by_scan]
+            matched_rows = [row for row in first_rows if row is not None]
+            head_measures = {
+                column.measure for column in columns.values() if column.table is table
+            }
+            is_unnamed = not head_measures.isdisjoint(_unnamed_measures(measure))
+            self._check_tracers(measure, table, matched_rows, is_unnamed)
+            notes += self._add_scale_columns(measure, table, first_rows)
+            row_index = [row or 0 for row in first_rows]
+            for region, column in columns.items():
+                if column.table is table:
+                    values[:, region] = table.values[column.measure, region][row_index]
+            notes += [replace(note, path=table.path.name) for note in table.notes]
+            notes += self._describe_left_out(table, rows_by_scan)
+        unmeasured_regions = [
+            self.atlas.names[i] for i in columns if np.isnan(values[:, i]).all()
+        ]
+        if unmeasured_regions:
+            region_list = listed(unmeasured_regions, 5)
+            notes.append(f"{measure.name}: not measured in any scan: {region_list}")
+        _check_one_kind_of_run(tables, table_names)
+        self._check_regions(columns, tables)
+        notes += self._check_unnamed(columns, measure, values, table_names)
+        notes += self._describe_unused_subcortex(columns, measure, tables)
+        sources: list[Source] = [
+            faults.get(i, scan_values) for i, scan_values in enumerate(values)
+        ]
+        return sources, notes
+
+    def _match_rows(
+        self, table: ScanTable, scans: Sequence[Scan]
+    ) -> tuple[list[list[int]], dict[int, Finding]]:
+        """Return the rows of every scan in a table, and faults by scan.
+
+        A fault is no row, or more than one.
+        """
+        row_index: dict[str, dict[str, list[int]]] = {}
+        for row, name in enumerate(table.names):
+            person, visit = self.files.key_of(name)
+            row_index.setdefault(person, {}).setdefault(visit, []).append(row)
+        rows_by_scan = [scan.entries(row_index) for scan in scans]
+        faults = dict[int, Finding]()
+        for i, (scan, rows) in enumerate(zip(scans, rows_by_scan, strict=True)):
+            if len(rows) > 1:
+                problem = f"{len(rows)} rows in {table.path}; expected one"
+                faults[i] = Finding(problem, FAULT, scan=scan.name)
+            elif not rows:
+                hint = _explain_missing_row(scan, table, row_index)
+                problem = f"no row in {table.path}, whose rows are {hint}, {ADD_IT}"
+                faults[i] = Finding(problem, FAULT, scan=scan.name)
+        return rows_by_scan, faults
+
+    def _add_scale_columns(
+        self, measure: Measure, table: ScanTable, rows: Sequence[int | None]
+    ) -> list[Finding]:
+        """Keep the columns of a table that tell on which scale its values are."""
+        heads = [head for head in table.facts if kind_of(head) in SCALE_KINDS]
+        notes = list[Finding]()
+        for head in dict.fromkeys([*heads, *find_tracer_columns(table.facts)]):
+            cells = table.facts[head].to_numpy()
+            values = [None if row is None else cells[row] for row in rows]
+            origin = f"the column {head!r} of {table.path.name}"
+            notes += self._add_scale_column(measure.name, head, values, origin)
+        return notes
+
+    def _describe_left_out(
+        self, table: ScanTable, rows_by_scan: Sequence[Sequence[int]]
+    ) -> list[Finding]:
+        """Return notes on the columns and rows of a table that are not used."""
+        notes = list[Finding]()
+        known_heads = {*self.people_heads, *self.scale_columns}
+        heads = [
+            head
+            for head in (*table.facts, *table.excluded_heads)
+            if head not in known_heads
+        ]
+        if heads:
+            message = f"left out, no regions of {self.atlas.name}: {listed(heads, 5)}"
+            notes.append(Finding(message, LEFT_OUT, path=table.path.name))
+        used_rows = {row for rows in rows_by_scan for row in rows}
+        n_unused = len(table.names) - len(used_rows)
+        if n_unused:
+            note = f"{n_unused} rows of scans that are not in the cohort"
+            notes.append(Finding(note, path=table.path.name))
+        return notes
+
+    def _check_regions(
+        self, columns: dict[int, _Column], tables: Sequence[ScanTable]
+    ) -> None:
+        """Raise if tables have only a part of the cortex, or of the subcortex."""
         paths = ", ".join(str(table.path) for table in tables)
-        unknown = unknown_names([n for one in tables for n in one.strangers], atlas)
+        names = [name for table in tables for name in table.unmatched_names]
+        unknown = unknown_names(names, self.atlas)
+        region_index = np.array(list(columns))
         try:
-            check_structures(places, atlas, paths)
-            if unknown and not atlas.cortex[places].any():
+            check_structures(region_index, self.atlas, paths)
+            if unknown and not self.atlas.cortex[region_index].any():
                 raise FileFormatError("no cortical region.", path=paths)
         except FileFormatError as error:
             raise FileFormatError(
                 f"{error.message} {unknown}".rstrip(),
                 path=error.path,
-                values=find_other_atlas([table.strangers for table in tables], atlas),
+                values=find_other_atlas(
+                    [table.unmatched_names for table in tables], self.atlas
+                ),
             ) from error
-        said = {i: word for i, (_, word) in chosen.items() if atlas.cortex[i]}
-        unnamed = [i for i, word in said.items() if word in {"", "suvr"} - {name}]
-        if unnamed:
-            middle, (low, high) = np.nanmedian(values[:, unnamed]), measure.plausible
-            what = "tracer" if said[unnamed[0]] else "measure"
-            is_like = low <= middle <= high
-            if not (self.is_named and is_like):
-                told = f"{names}: says no {what}; values are about {middle:.3g}, "
-                if is_like:
-                    told += (
-                        f"as of {name}. Say so by feature={name!r} (--feature {name})"
-                    )
-                else:
-                    told += f"and {name} is {low:g} to {high:g}. Say what they are, by "
-                    told += "any name, by feature= (--feature)"
-                raise CohortError(told)
-            if name.lower() not in names.lower():
-                message = f"{name}: {names} says no {what}; taken to be {name}"
-                notes.append(Finding(message, kind=ASSUMED))
-        below = {
-            (word, place)
+
+    def _check_unnamed(
+        self,
+        columns: dict[int, _Column],
+        measure: Measure,
+        values: np.ndarray,
+        table_names: str,
+    ) -> list[Finding]:
+        """Check columns of the cortex that do not name the measure; return a note.
+
+        Raises a CohortError unless the user named the feature and the values are
+        plausible for it.
+        """
+        name = measure.name
+        unnamed_regions = [
+            region
+            for region, column in columns.items()
+            if self.atlas.cortex[region]
+            and column.measure in _unnamed_measures(measure)
+        ]
+        if not unnamed_regions:
+            return []
+        median = np.nanmedian(values[:, unnamed_regions])
+        low, high = measure.plausible
+        is_plausible = low <= median <= high
+        kind = "tracer" if columns[unnamed_regions[0]].measure else "measure"
+        if self.is_named and is_plausible:
+            if name.lower() in table_names.lower():
+                return []
+            message = f"{name}: {table_names} says no {kind}; taken to be {name}"
+            return [Finding(message, kind=ASSUMED)]
+        message = f"{table_names}: says no {kind}; values are about {median:.3g}, "
+        if is_plausible:
+            message += f"as of {name}. Say so by feature={name!r} (--feature {name})"
+        else:
+            message += (
+                f"and {name} is {low:g} to {high:g}. Say what they are, by any name, "
+                "by feature= (--feature)"
+            )
+        raise CohortError(message)
+
+    def _describe_unused_subcortex(
+        self,
+        columns: dict[int, _Column],
+        measure: Measure,
+        tables: Sequence[ScanTable],
+    ) -> list[Finding]:
+        """Return a note on subcortical columns that a measure of the surface leaves."""
+        unused_columns = {
+            (head_measure, region)
             for table in tables
-            for word, place in table.values
-            if word != "other" and not atlas.cortex[place] and place not in chosen
+            for head_measure, region in table.values
+            if head_measure != "other"
+            and not self.atlas.cortex[region]
+            and region not in columns
         }
-        if measure.on_surface and below:
-            unused = {place for _, place in below}
-            note = f"{name}: {len(unused)} subcortical columns are left out"
-            takers = {place for word, place in below if word in ("volume", "")}
-            # beside the feature volume they would count twice
-            is_free = self.subcortex != "volume" and "volume" not in self.features
-            if is_free and takers == {*np.flatnonzero(~atlas.cortex)}:
-                note += "; subcortex='volume' takes them as volumes"
-            notes.append(Finding(note, LEFT_OUT))
-        return found, notes
+        if not measure.on_surface or not unused_columns:
+            return []
+        n_regions = len({region for _, region in unused_columns})
+        note = f"{measure.name}: {n_regions} subcortical columns are left out"
+        volume_regions = {
+            region
+            for head_measure, region in unused_columns
+            if head_measure in ("volume", "")
+        }
+        has_all_volumes = volume_regions == {*np.flatnonzero(~self.atlas.cortex)}
+        # Beside the feature volume they would count twice.
+        is_free = self.subcortex != "volume" and "volume" not in self.features
+        if is_free and has_all_volumes:
+            note += "; subcortex='volume' takes them as volumes"
+        return [Finding(note, LEFT_OUT)]
+
+
+def _unnamed_measures(measure: Measure) -> set[str]:
+    """Return what heads say that do not name a measure: nothing, or only a ratio."""
+    return {"", "suvr"} - {measure.name}
+
+
+def _explain_missing_row(
+    scan: Scan, table: ScanTable, row_index: dict[str, dict[str, list[int]]]
+) -> str:
+    """Return which visits a table has of a scan's person, or which people it has."""
+    visits = row_index.get(scan.key[0])
+    if visits:
+        visit_names = listed((visit or "none" for visit in visits), 3)
+        return f"of visit {visit_names}; say visits alike, in session_id"
+    people = listed((name.participant for name in table.names), 3)
+    return f"named {people}; write ids alike (case and zeros count)"
+
+
+def _check_one_kind_of_run(tables: Sequence[ScanTable], table_names: str) -> None:
+    """Raise if rows are of longitudinal and of cross-sectional FreeSurfer runs."""
+    is_longitudinal = {bool(name.base) for table in tables for name in table.names}
+    if len(is_longitudinal) > 1:
+        raise CohortError(
+            f"{table_names}: rows of longitudinal ('.long.') and of cross-sectional "
+            "FreeSurfer runs; they are never mixed. Keep one kind"
+        )
 
 
 def _other_tracers(feature: str, scans: Sequence[Scan]) -> list[str]:
-    """Say of which tracers other files of scans are; of five at most."""
+    """Return which files of scans are of other tracers, at most five."""
     paths = dict.fromkeys(path for scan in scans for path in scan.files)
-    said = ((path.name, wrong_tracer(path.name, feature)) for path in paths)
-    return [f"{name} is of {tracer}" for name, tracer in said if tracer][:5]
+    tracers = ((path.name, wrong_tracer(path.name, feature)) for path in paths)
+    return [f"{name} is of {tracer}" for name, tracer in tracers if tracer][:5]

@@ -32,10 +32,10 @@ from brainlsap.data.tables import (
     TABLE_SUFFIXES,
     is_ditto_mark,
     is_formula_error,
-    listed,
     read_columns,
 )
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
+from brainlsap.text import listed
 
 CONNECTOME_PATTERNS = (
     *("*connectivity.*", "*connectome*.*", "*relmat.*", "*_sc.*", "*desc-sc.*"),

@@ -23,7 +23,7 @@ from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
 from brainlsap.data.find_files import CONNECTOME_PATTERNS, StudyFiles
 from brainlsap.data.id_columns import ChosenColumns, find_chosen
-from brainlsap.data.measures import SUBCORTEX, finish, get_measure
+from brainlsap.data.measures import SUBCORTEX, apply_subcortex_policy, get_measure
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.participants import (
     ScanList,
@@ -33,7 +33,7 @@ from brainlsap.data.participants import (
 )
 from brainlsap.data.region_tables import ScanTable, read_sheets
 from brainlsap.data.row_order import read_names
-from brainlsap.data.tables import ADD_IT, listed
+from brainlsap.data.tables import ADD_IT
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -51,6 +51,7 @@ from brainlsap.findings import (
     as_findings,
     group_findings,
 )
+from brainlsap.text import listed
 
 STRENGTH = "strength"
 NO_CONNECTOME = "none"
@@ -387,7 +388,7 @@ def open_study(
     if not people_tables:
         # Tables of features need not be where people are.
         has_people = any(table.has(label) for table in sources.tables)
-        all_sources = sources if has_people else replace(sources, given=None)
+        all_sources = sources if has_people else replace(sources, table_paths=None)
         sheets = all_sources.tables
         people_tables = [all_sources.people_table(label)]
         people_names = people_tables[0].names
@@ -396,7 +397,7 @@ def open_study(
         )
     people_table = people_tables[0]
     sources.people = people_table
-    sources.known = {*people_table.facts}
+    sources.people_heads = {*people_table.facts}
     _check_chosen(sources)
     people, faults = list_people(
         people_table.path, people_table.names, people_table.facts
@@ -649,7 +650,7 @@ def _read_features(
                         reference=reference,
                     )
                 else:
-                    values[row], notes_of_scan = finish(
+                    values[row], notes_of_scan = apply_subcortex_policy(
                         source, measure, atlas, subcortex
                     )
             except BrainlsapError as error:

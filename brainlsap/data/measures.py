@@ -1,108 +1,149 @@
 """What is known about regional measures by name: tracers, columns, files, policies.
 
 Thickness and area are measured on the cortical surface; the subcortex has neither.
-What stands there instead is one of the policies of `SUBCORTEX`, asked for by name:
+What it has instead is one of the policies of `SUBCORTEX`, chosen by name:
 
-- `absent` (default): NaN; the region is not measured, and masked everywhere;
+- `absent` (default): NaN; the region is not measured, and is masked everywhere;
 - `mean`: the scan's plain mean over the cortical regions of the same hemisphere;
 - `volume`: the region's volume in mm3, in another unit than its neighbours.
 """
 
 import re
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from brainlsap.atlas import Atlas
-from brainlsap.data.tables import listed
 from brainlsap.exceptions import FileFormatError, check_choice
+from brainlsap.text import listed
 
-# Policy -> what stands below the cortex for measures of its surface.
+# Policy -> what the subcortex has for measures of the cortical surface.
 SUBCORTEX = {
     "absent": "",
     "mean": "mean of the hemisphere's cortex",
     "volume": "volume in mm3",
 }
-# Share of a scan's ratios that may be below 0, as corrections for partial volume make
-# some; of z-scores half are.
-MOST_BELOW_0 = 0.25
-# Heads of columns of values that do not say of what.
-_VALUES = ("value", "mean", "mean_scalar", "label_value")
+# Largest share of a scan's ratios below 0. Partial-volume correction makes some ratios
+# negative; of z-scores half are.
+MAX_SHARE_BELOW_0 = 0.25
+# Heads of columns of values that do not name a measure.
+_VALUE_COLUMNS = ("value", "mean", "mean_scalar", "label_value")
 _PET_ENDINGS = ("regions.*", "statistics.*", "tacs.*", "timeseries.*")
 
 
 class Tracer(NamedTuple):
-    """One PET tracer; a new one is a row of `TRACERS`."""
+    """One PET tracer; a new one is an entry of `TRACERS`."""
 
     name: str
     feature: str
     entities: tuple[str, ...]
-    """What files (behind `trc-`), columns and descriptions call it, in any case."""
+    """What files (after `trc-`), columns and descriptions call it, in any case."""
     reference: str
     """Region by which uptake is usually divided."""
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def lower_entities(self) -> tuple[str, ...]:
         """Entities in lower case."""
         return tuple(map(str.lower, self.entities))
 
 
-# Name; feature; what files, columns and descriptions call it; reference region.
-_TRACER_ROWS = """\
-FDG; fdg; 18FFDG FDG; pons
-florbetapir; amyloid; 18FAV45 AV45 AV-45 florbetapir 18FFBP FBP; whole cerebellum
-florbetaben; amyloid; 18FFBB FBB florbetaben florbeta; whole cerebellum
-flutemetamol; amyloid; 18FFMM FMM flutemetamol; whole cerebellum
-PiB; amyloid; 11CPIB PIB; cerebellar cortex
-NAV4694; amyloid; 18FNAV4694 NAV4694 AZD4694; whole cerebellum
-amyloid; amyloid; amyloid; whole cerebellum
-flortaucipir; tau; 18FAV1451 AV1451 AV-1451 flortaucipir 18FFTP FTP 18FT807 T807; \
-cerebellar cortex
-MK6240; tau; 18FMK6240 MK6240 MK-6240; cerebellar cortex
-PI2620; tau; 18FPI2620 PI2620 PI-2620; cerebellar cortex
-RO948; tau; 18FRO948 RO948 RO-948; cerebellar cortex
-tau; tau; tau; cerebellar cortex"""
-TRACERS = tuple(
-    Tracer(name, feature, tuple(entities.split()), reference)
-    for row in _TRACER_ROWS.splitlines()
-    for name, feature, entities, reference in [row.split("; ")]
+TRACERS = (
+    Tracer("FDG", "fdg", ("18FFDG", "FDG"), reference="pons"),
+    Tracer(
+        "florbetapir",
+        "amyloid",
+        ("18FAV45", "AV45", "AV-45", "florbetapir", "18FFBP", "FBP"),
+        reference="whole cerebellum",
+    ),
+    Tracer(
+        "florbetaben",
+        "amyloid",
+        ("18FFBB", "FBB", "florbetaben", "florbeta"),
+        reference="whole cerebellum",
+    ),
+    Tracer(
+        "flutemetamol",
+        "amyloid",
+        ("18FFMM", "FMM", "flutemetamol"),
+        reference="whole cerebellum",
+    ),
+    Tracer("PiB", "amyloid", ("11CPIB", "PIB"), reference="cerebellar cortex"),
+    Tracer(
+        "NAV4694",
+        "amyloid",
+        ("18FNAV4694", "NAV4694", "AZD4694"),
+        reference="whole cerebellum",
+    ),
+    Tracer("amyloid", "amyloid", ("amyloid",), reference="whole cerebellum"),
+    Tracer(
+        "flortaucipir",
+        "tau",
+        (
+            *("18FAV1451", "AV1451", "AV-1451", "flortaucipir"),
+            *("18FFTP", "FTP", "18FT807", "T807"),
+        ),
+        reference="cerebellar cortex",
+    ),
+    Tracer(
+        "MK6240",
+        "tau",
+        ("18FMK6240", "MK6240", "MK-6240"),
+        reference="cerebellar cortex",
+    ),
+    Tracer(
+        "PI2620",
+        "tau",
+        ("18FPI2620", "PI2620", "PI-2620"),
+        reference="cerebellar cortex",
+    ),
+    Tracer(
+        "RO948", "tau", ("18FRO948", "RO948", "RO-948"), reference="cerebellar cortex"
+    ),
+    Tracer("tau", "tau", ("tau",), reference="cerebellar cortex"),
 )
 """Every tracer that reading, building, quality control and ADNI's import know."""
 
 PET_FEATURES = frozenset(tracer.feature for tracer in TRACERS)
-_ENTITIES = {re.sub("[^a-z0-9]", "", word): t for t in TRACERS for word in t.words}
-_ENTITIES["amy"] = _ENTITIES["amyloid"]
+_TRACER_OF_ENTITY = {
+    re.sub("[^a-z0-9]", "", entity): tracer
+    for tracer in TRACERS
+    for entity in tracer.lower_entities
+}
+_TRACER_OF_ENTITY["amy"] = _TRACER_OF_ENTITY["amyloid"]
 _ISOTOPE = re.compile(r"^(18f|f18|11c|c11)(?=.)|(?<=.)(18f|f18|11c|c11)$")
-_MOST_PARTS = 3
-"""Of the name of a tracer, such as `[18F]-AV-1451`."""
-# With these in it, `amy` in the name of a file is the amygdala.
+# A tracer's name has at most this many parts, for example `[18F]-AV-1451`.
+_MAX_NAME_PARTS = 3
+# If a file's name has one of these, `amy` in it is the amygdala.
 _STRUCTURES = {"hip", "hipp", "hippo", "hippocampus", "thal", "thalamus", "subfields"}
 
 
 @lru_cache(maxsize=1024)
 def find_tracers(text: str) -> frozenset[Tracer]:
-    """Return the tracers that a cell or a name says, without isotopes and signs.
+    """Return the tracers that a cell or a name mentions; isotopes do not count.
 
     >>> [tracer.name for tracer in find_tracers("[18F]AV-45 (florbetapir)")]
     ['florbetapir']
     """
     parts = re.findall("[a-z0-9]+", text.lower())
-    found = set[Tracer]()
+    tracers = set[Tracer]()
     for start in range(len(parts)):
-        for end in range(start + 1, start + 1 + _MOST_PARTS):
-            word = "".join(parts[start:end])
-            tracer = _ENTITIES.get(word) or _ENTITIES.get(_ISOTOPE.sub("", word))
-            is_structure = word == "amy" and not _STRUCTURES.isdisjoint(parts)
-            if tracer is not None and not is_structure:
-                found.add(tracer)
-    exact = {tracer for tracer in found if tracer.name != tracer.feature}
-    features = {tracer.feature for tracer in exact}
-    return frozenset(exact | {one for one in found if one.feature not in features})
+        for end in range(start + 1, start + 1 + _MAX_NAME_PARTS):
+            entity = "".join(parts[start:end])
+            tracer = _TRACER_OF_ENTITY.get(entity)
+            tracer = tracer or _TRACER_OF_ENTITY.get(_ISOTOPE.sub("", entity))
+            is_amygdala = entity == "amy" and not _STRUCTURES.isdisjoint(parts)
+            if tracer is not None and not is_amygdala:
+                tracers.add(tracer)
+    # A named tracer says more than the kind of tracers it belongs to.
+    specific = {tracer for tracer in tracers if tracer.name != tracer.feature}
+    features = {tracer.feature for tracer in specific}
+    generic = {tracer for tracer in tracers if tracer.feature not in features}
+    return frozenset(specific | generic)
 
 
-# Word at the end of a column's head -> measure; "other" is never read.
-WORDS = {
+# Last word of a column's head -> measure; "other" is never read.
+MEASURE_OF_WORD = {
     **dict.fromkeys(("thickness", "thickavg"), "thickness"),
     **dict.fromkeys(("area", "surfarea"), "area"),
     **dict.fromkeys(("volume", "grayvol"), "volume"),
@@ -121,189 +162,230 @@ class Measure(NamedTuple):
     columns: tuple[str, ...] = ()
     """Heads of columns of values in tables of regions, lower case, best first."""
     plausible: tuple[float, float] = (-np.inf, np.inf)
-    """Regional values beyond these are measured in no brain: mm, mm2, mm3, ratios."""
+    """No brain has regional values outside this range: mm, mm2, mm3, ratios."""
     medians: tuple[float, float] = (-np.inf, np.inf)
-    """Medians over a scan's regions beyond these are in another unit."""
+    """Medians over a scan's regions outside this range are in another unit."""
     usual_medians: tuple[float, float] = (-np.inf, np.inf)
-    """Medians beyond these are worth a sentence."""
+    """Medians outside this range are reported."""
     unit: str = ""
-    words: tuple[str, ...] = ()
-    """Measures in heads of wide tables that are this one, best first."""
+    head_measures: tuple[str, ...] = ()
+    """Measures that heads of wide tables may name for this one, best first."""
     files: tuple[str, ...] = ()
     """Patterns of names of files with one scan's regions, best first, lower case."""
     on_surface: bool = False
     in_stats: bool = False
 
     @property
-    def wanted(self) -> str:
-        """What the files are called, in words."""
+    def expected_files(self) -> str:
+        """Names of the files with this measure, as a phrase for messages."""
         entities = [t.entities[0] for t in TRACERS if t.feature == self.name]
         tracer = f"*_trc-{entities[0]}*_regions.tsv, " if entities else ""
         return f"{tracer}{self.files[-2]} or {self.files[-1]}"
 
 
-def _pet(name: str, low: float, high: float) -> Measure:
-    entities = [word for t in TRACERS if t.feature == name for word in t.words]
-    files = [f"*{e}*{end}" for e in entities or ["suvr"] for end in _PET_ENDINGS]
-    files += ["gtm.stats.dat", "*_tacs.*", "*_timeseries.*"]
-    ratio: Any = {"medians": (0.05, 20.0), "usual_medians": (0.5, 3.0)}
-    ratio |= {"unit": "ratios to a reference region"}
-    words, columns = (name, "suvr"), ("suvr", "uptake")
-    return Measure(name, columns, (low, high), words=words, files=tuple(files), **ratio)
+def _pet_measure(name: str, low: float, high: float) -> Measure:
+    """Return a measure of PET in ratios, with its range of plausible values."""
+    entities = [
+        entity
+        for tracer in TRACERS
+        if tracer.feature == name
+        for entity in tracer.lower_entities
+    ]
+    patterns = [
+        f"*{entity}*{ending}"
+        for entity in entities or ["suvr"]
+        for ending in _PET_ENDINGS
+    ]
+    return Measure(
+        name,
+        columns=("suvr", "uptake"),
+        plausible=(low, high),
+        medians=(0.05, 20.0),
+        usual_medians=(0.5, 3.0),
+        unit="ratios to a reference region",
+        head_measures=(name, "suvr"),
+        files=(*patterns, "gtm.stats.dat", "*_tacs.*", "*_timeseries.*"),
+    )
 
 
-_ON_SURFACE: Any = {"on_surface": True, "in_stats": True}
 _MEASURES = {
     measure.name: measure
     for measure in (
-        _pet("amyloid", 0.2, 6.0),
-        _pet("fdg", 0.1, 4.0),
-        _pet("tau", 0.1, 8.0),
-        _pet("suvr", 0.1, 8.0),
+        _pet_measure("amyloid", 0.2, 6.0),
+        _pet_measure("fdg", 0.1, 4.0),
+        _pet_measure("tau", 0.1, 8.0),
+        _pet_measure("suvr", 0.1, 8.0),
         Measure(
             "area",
-            ("surfarea", "area_mm2"),
-            (20.0, 15000.0),
+            columns=("surfarea", "area_mm2"),
+            plausible=(20.0, 15000.0),
             usual_medians=(20.0, 15000.0),
             unit="mm2",
-            **_ON_SURFACE,
+            on_surface=True,
+            in_stats=True,
         ),
         Measure(
             "thickness",
-            ("thickavg", "thickness_mm"),
-            (0.8, 5.0),
+            columns=("thickavg", "thickness_mm"),
+            plausible=(0.8, 5.0),
             medians=(0.8, 20.0),
             usual_medians=(0.8, 5.0),
             unit="mm",
-            **_ON_SURFACE,
+            on_surface=True,
+            in_stats=True,
         ),
         Measure(
             "volume",
-            ("grayvol", "volume_mm3"),
-            (20.0, 60000.0),
+            columns=("grayvol", "volume_mm3"),
+            plausible=(20.0, 60000.0),
             usual_medians=(20.0, 60000.0),
             unit="mm3",
             in_stats=True,
         ),
     )
 }
-KNOWN = (*_MEASURES, "strength")
+KNOWN_MEASURES = (*_MEASURES, "strength")
 
 
 @lru_cache(maxsize=64)
 def get_measure(name: str) -> Measure:
     """Return what is known about a measure."""
-    known, lower = _MEASURES.get(name, Measure(name)), name.lower()
-    return known._replace(
-        columns=(lower, *known.columns, *_VALUES),
-        words=known.words or (name,),
-        files=(*known.files, f"*desc-{lower}_regions.*", f"*_{lower}.*"),
+    measure = _MEASURES.get(name, Measure(name))
+    lower_name = name.lower()
+    return measure._replace(
+        columns=(lower_name, *measure.columns, *_VALUE_COLUMNS),
+        head_measures=measure.head_measures or (name,),
+        files=(*measure.files, f"*desc-{lower_name}_regions.*", f"*_{lower_name}.*"),
     )
 
 
 def wrong_tracer(file_name: str, measure: str) -> str | None:
-    """Return the tracer that a file's `trc-` entity says, where it is of another kind.
+    """Return the tracer in a file's `trc-` entity if it does not measure `measure`.
 
     >>> wrong_tracer("sub-01_trc-18FAV45_tacs.tsv", "fdg")
     'trc-18FAV45 (florbetapir)'
     """
-    found = re.search(r"(?:^|_)trc-([A-Za-z0-9]+)", file_name)
-    if found is None or measure not in PET_FEATURES:
+    match = re.search(r"(?:^|_)trc-([A-Za-z0-9]+)", file_name)
+    if match is None or measure not in PET_FEATURES:
         return None
-    kinds = {word: one for one in TRACERS for word in one.words}
-    tracer = kinds.get(found[1].lower())
+    tracer_of_entity = {
+        entity: tracer for tracer in TRACERS for entity in tracer.lower_entities
+    }
+    tracer = tracer_of_entity.get(match[1].lower())
     if tracer is None:
-        return f"trc-{found[1]} (not a known tracer of {measure})"
-    return None if tracer.feature == measure else f"trc-{found[1]} ({tracer.name})"
+        return f"trc-{match[1]} (not a known tracer of {measure})"
+    if tracer.feature == measure:
+        return None
+    return f"trc-{match[1]} ({tracer.name})"
 
 
-def finish(
+def apply_subcortex_policy(
     values: np.ndarray, measure: Measure, atlas: Atlas, subcortex: str
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Apply what holds for every source: absent regions, and the subcortex.
+    """Check one scan's values and fill the subcortex by a policy; add notes.
 
-    Raises a FileFormatError where no value is known, one is infinite, a size is
-    negative (tables write -4 for what was not measured), or volumes were asked for and
-    there are none.
+    Raises FileFormatError if no value is known, one is infinite, a size is negative
+    (tables write -4 for what was not measured), or volumes were asked for and there are
+    none.
     """
     check_choice("subcortex", subcortex, SUBCORTEX)
-    if np.isnan(values).all():
-        raise FileFormatError(
-            f"{measure.name} has no value in any region of {atlas.name}. Leave the "
-            "scan out (its rows in tables, its folder)."
-        )
-    bad = np.isinf(values) | ((values < 0) & measure.in_stats)
-    if bad.any():
-        place = int(np.flatnonzero(bad)[0])
-        expected = "a size of at least 0" if measure.in_stats else "a finite number"
-        raise FileFormatError(
-            f"{measure.name} of {atlas.names[place]} is {values[place]:g}; expected "
-            f"{expected}. Write n/a where it was not measured."
-        )
+    _check_values(values, measure, atlas)
     check_unit(values, measure, atlas)
-    values, below, notes = values.copy(), ~atlas.cortex, list[str]()
-    if measure.name == "thickness" and (values[~below] == 0).any():
-        values[(values == 0) & ~below] = np.nan
+    values = values.copy()
+    is_subcortex = ~atlas.cortex
+    notes = list[str]()
+    is_lost = (values == 0) & ~is_subcortex
+    if measure.name == "thickness" and is_lost.any():
+        values[is_lost] = np.nan
         notes.append("regions of thickness 0 (not found by FreeSurfer): not measured")
-    if measure.on_surface and (n_unknown := atlas.is_unknown.sum()):
-        told = "regions that are not known to be cortex are read as cortex"
-        notes.append(f"{measure.name}: {n_unknown} {told}")
-    if not measure.on_surface or not below.any():
+    n_unknown = atlas.is_unknown.sum()
+    if measure.on_surface and n_unknown:
+        notes.append(
+            f"{measure.name}: {n_unknown} regions that are not known to be cortex are "
+            "read as cortex"
+        )
+    if not measure.on_surface or not is_subcortex.any():
         return values, tuple(notes)
-    if subcortex == "volume" and np.isnan(values[below]).all():
+    if subcortex == "volume" and np.isnan(values[is_subcortex]).all():
         raise FileFormatError(
             "subcortex='volume' needs volumes of the subcortex, and there are none. "
             "Add aseg.stats or a table of volumes, or choose 'absent'."
         )
     if subcortex != "volume":
-        values[below] = np.nan
+        values[is_subcortex] = np.nan
     if subcortex == "mean":
-        sides = atlas.regions["hemisphere"].to_numpy()
-        for side in set(sides[below]):
-            # a region on the midline belongs to both
-            cortex = ~below if side == "M" else ~below & (sides == side)
-            values[below & (sides == side)] = np.nanmean(values[cortex])
-    below_it = SUBCORTEX[subcortex] or "none and is not measured"
-    return values, (*notes, f"{measure.name}: the subcortex has {below_it}")
+        _fill_with_cortex_means(values, atlas)
+    substitute = SUBCORTEX[subcortex] or "none and is not measured"
+    notes.append(f"{measure.name}: the subcortex has {substitute}")
+    return values, tuple(notes)
+
+
+def _check_values(values: np.ndarray, measure: Measure, atlas: Atlas) -> None:
+    """Raise if no value is known, or one is infinite or a negative size."""
+    if np.isnan(values).all():
+        raise FileFormatError(
+            f"{measure.name} has no value in any region of {atlas.name}. Leave the "
+            "scan out (its rows in tables, its folder)."
+        )
+    is_invalid = np.isinf(values) | ((values < 0) & measure.in_stats)
+    if is_invalid.any():
+        region = int(np.flatnonzero(is_invalid)[0])
+        expected = "a size of at least 0" if measure.in_stats else "a finite number"
+        raise FileFormatError(
+            f"{measure.name} of {atlas.names[region]} is {values[region]:g}; expected "
+            f"{expected}. Write n/a where it was not measured."
+        )
+
+
+def _fill_with_cortex_means(values: np.ndarray, atlas: Atlas) -> None:
+    """Give every subcortical region the mean of its hemisphere's cortex, in place."""
+    hemispheres = atlas.regions["hemisphere"].to_numpy()
+    for hemisphere in set(hemispheres[~atlas.cortex]):
+        is_inside = hemispheres == hemisphere
+        # A region on the midline gets the mean over both hemispheres.
+        is_source = atlas.cortex & (is_inside | (hemisphere == "M"))
+        values[~atlas.cortex & is_inside] = np.nanmean(values[is_source])
 
 
 def check_unit(values: np.ndarray, measure: Measure, atlas: Atlas) -> None:
-    """Raise where one scan's values cannot be in the unit of their measure.
+    """Raise if one scan's values cannot be in the unit of their measure.
 
-    So are ratios and thicknesses whose median over regions no brain has, and ratios
-    below 0 in more than a few regions, as z-scores are.
+    No brain has such a median over regions; or more than a few ratios are below 0, as
+    z-scores are.
     """
-    known = values[atlas.cortex if measure.on_surface else slice(None)]
-    known = known[~np.isnan(known)]
-    if not known.size:
+    known_values = values[atlas.cortex if measure.on_surface else slice(None)]
+    known_values = known_values[~np.isnan(known_values)]
+    if not known_values.size:
         return
     low, high = measure.medians
-    median, share_below = np.median(known), (known < 0).mean()
-    is_signed = bool(measure.unit) and share_below > MOST_BELOW_0
+    median = np.median(known_values)
+    share_below_0 = (known_values < 0).mean()
+    is_signed = bool(measure.unit) and share_below_0 > MAX_SHARE_BELOW_0
     if low <= median <= high and not is_signed:
         return
-    told = f" and {share_below:.0%} of them below 0" if share_below else ""
+    signs = f" and {share_below_0:.0%} of them below 0" if share_below_0 else ""
     raise FileFormatError(
         f"{measure.name} is not measured in {measure.unit}: expected values above 0 "
         f"and a median over regions of {low:g} to {high:g}",
-        got=f"a median of {median:.4g}{told}. Convert the values, or give them a head "
+        got=f"a median of {median:.4g}{signs}. Convert the values, or give them a head "
         f"and a name of their own (feature='{measure.name}_z').",
     )
 
 
-def check_structures(places: np.ndarray, atlas: Atlas, where: str) -> None:
-    """Raise where a part of the cortex, or a part of the subcortex, is missing.
+def check_structures(region_index: np.ndarray, atlas: Atlas, source: str) -> None:
+    """Raise if a source has some, but not all, regions of cortex or subcortex.
 
-    A source may leave out the subcortex as a whole, as surface tools do; one that has
-    some of its regions but not all has lost the others.
+    A source may leave out the subcortex as a whole, as surface tools do. One that has
+    some of its regions has lost the others.
     """
-    there = np.isin(np.arange(len(atlas)), places)
-    for structure, of_it in (("cortex", atlas.cortex), ("subcortex", ~atlas.cortex)):
-        missing = [atlas.names[i] for i in np.flatnonzero(of_it & ~there)]
-        if missing and ((there & of_it).any() or not there.any()):
+    is_present = np.isin(np.arange(len(atlas)), region_index)
+    structures = (("cortex", atlas.cortex), ("subcortex", ~atlas.cortex))
+    for structure, is_inside in structures:
+        missing = [atlas.names[i] for i in np.flatnonzero(is_inside & ~is_present)]
+        is_incomplete = (is_present & is_inside).any() or not is_present.any()
+        if missing and is_incomplete:
             raise FileFormatError(
-                f"{len(missing)} of {of_it.sum()} {structure} regions of "
+                f"{source}: {len(missing)} of {is_inside.sum()} {structure} regions of "
                 f"{atlas.name} are missing: {listed(missing, 5)}. Write n/a for a "
-                "region that was not measured.",
-                path=where,
+                "region that was not measured."
             )

@@ -31,7 +31,8 @@ from brainlsap.data.row_order import (
     fitting_orders,
     region_rows,
 )
-from brainlsap.exceptions import FileFormatError, listed
+from brainlsap.exceptions import FileFormatError
+from brainlsap.text import listed
 
 # Smallest correlation that is evidence for an order, and its lead over another order
 # (benchmarks/row_orders.py measures how often this rule errs).

@@ -13,7 +13,7 @@ import pandas as pd
 from brainlsap.data.covariates import (
     COVARIATES,
     KEY_COLUMNS,
-    STAGES,
+    STAGE_OF_WORD,
     find_faults,
     find_spellings,
     kind_of,
@@ -135,15 +135,15 @@ def order_classes(
             raise ParameterError(f"classes names {doubled[0]!r} more than once.")
         return names, True
     found = sorted({str(label) for label in labels})
-    stages = [STAGES.get(name.lower(), -1) for name in found]
+    stages = [STAGE_OF_WORD.get(name.lower(), -1) for name in found]
     if -1 not in stages and len(set(stages)) == len(stages):
-        return tuple(sorted(found, key=lambda name: STAGES[name.lower()])), True
+        return tuple(sorted(found, key=lambda name: STAGE_OF_WORD[name.lower()])), True
     try:
         return tuple(sorted(found, key=lambda name: (float(name), name))), True
     except ValueError:
         # the first class is the reference that others differ from
         return tuple(
-            sorted(found, key=lambda name: STAGES.get(name.lower()) != 0)
+            sorted(found, key=lambda name: STAGE_OF_WORD.get(name.lower()) != 0)
         ), False
 
 
@@ -712,6 +712,11 @@ def _baseline_rank(visit: str) -> int | None:
     if _TIME_ZERO.fullmatch("".join(words)):
         return 1
     return 2 if any(is_baseline) else None
+
+
+def is_called_baseline(visit: str) -> bool:
+    """Return whether the name of a visit calls it the baseline."""
+    return _baseline_rank(visit) is not None
 
 
 def _explain_word(word: str) -> str:

@@ -1,17 +1,17 @@
 """Read tables of regions in every layout that tools write.
 
-Of many scans, a row each: FreeSurfer's `aparcstats2table` and `asegstats2table`, ADNI's
-tables, and any whose columns are named by regions. Of one scan: a row or a column for
-every region, both hemispheres in one file or in two, PET over time. Columns may say
-their measure (`lh_cuneus_thickness`), the first head (`lh.aparc.a2009s.thickness`,
-`Measure:volume`) or the file's name (`thickness.csv`) may say it for all, or nothing
-does.
+Tables of many scans have one row per scan: FreeSurfer's `aparcstats2table` and
+`asegstats2table`, ADNI's tables, and any other whose columns are named by regions.
+Tables of one scan have one row or one column per region, both hemispheres in one file
+or in two, or PET over time. Columns may name their measure (`lh_cuneus_thickness`), the
+first head (`lh.aparc.a2009s.thickness`, `Measure:volume`) or the file's name
+(`thickness.csv`) may name it for all columns, or nothing does.
 
 PETSurfer's `mri_gtmpvc` writes `gtm.stats.dat` without a header: index, number, name
 and tissue of a segment, voxels, variance reduction, uptake, and in newer versions the
 residual. petprep_extract_tacs writes `frame_start frame_end <regions>`, PETPrep
-`FrameTimesStart FrameTimesEnd <regions>`: activity over time, which becomes SUVR by
-the average over frames divided by that of a reference region.
+`FrameTimesStart FrameTimesEnd <regions>`: activity over time. Its average over frames,
+divided by that of a reference region, is the SUVR.
 """
 
 import re
@@ -38,11 +38,10 @@ from brainlsap.data.covariates import kind_of
 from brainlsap.data.find_files import SIDE_IN_NAME, ScanName, other_side, read_rows
 from brainlsap.data.id_columns import NO_CHOICE, ChosenColumns
 from brainlsap.data.measures import (
+    MEASURE_OF_WORD,
     PET_FEATURES,
     TRACERS,
-    WORDS,
     Measure,
-    Tracer,
     find_tracers,
     wrong_tracer,
 )
@@ -53,9 +52,8 @@ from brainlsap.data.tables import (
     PEOPLE_COLUMNS,
     SESSION_COLUMNS,
     SIDE_COLUMNS,
-    find_column,
+    find_head,
     find_region_column,
-    listed,
     parse_numbers,
     read_columns,
     read_lines,
@@ -69,26 +67,35 @@ from brainlsap.exceptions import (
     reading,
 )
 from brainlsap.findings import LEFT_OUT, Finding
+from brainlsap.text import listed
 
-# Covariates that a study adjusts for, though they are named like regions.
-_HEAD_SIZES: tuple[str, ...] = ("etiv", "icv", "tiv", "st10cv")
-_HEAD_SIZES += ("estimatedtotalintracranialvol", "intracranialvol")
+# Covariates that a study adjusts for, though their names look like regions.
+_HEAD_SIZES = (
+    *("etiv", "icv", "tiv", "st10cv"),
+    *("estimatedtotalintracranialvol", "intracranialvol"),
+)
 _SCAN_COLUMNS = (*PEOPLE_COLUMNS, "scan_id", *SESSION_COLUMNS)
-# What names of files and heads say -> measure; a tracer says it, too.
-_WORDS = {word: t.feature for t in TRACERS for word in t.words}
-_WORDS |= WORDS
-_ANY_WORD = f"({'|'.join(map(re.escape, _WORDS))})"
-_SUFFIX = re.compile(f"(.+?)[-_. ]{_ANY_WORD}", re.IGNORECASE)
-_IN_FILE_NAME = re.compile(f"(?<![a-z0-9]){_ANY_WORD}(?![a-z0-9])")
-# Share of the regions by whose columns a word of one's own is known, or a number.
-_ENOUGH = 1 / 4
-# Words that change no measure, and how many stand around a region's name at most.
-_MEANS = {"mean", "avg", "average", "value", "values"}
-_MOST_WORDS = 5
-_UCSF = re.compile(r"(ST\d{1,3})(TA|SA|CV|SV|TS|HS)", re.IGNORECASE)
+# Word in a file's name or a head -> measure; entities of tracers count, too.
+_MEASURE_OF_TERM = {
+    **{
+        entity: tracer.feature for tracer in TRACERS for entity in tracer.lower_entities
+    },
+    **MEASURE_OF_WORD,
+}
+_ANY_TERM = f"({'|'.join(map(re.escape, _MEASURE_OF_TERM))})"
+_HEAD_WITH_TERM = re.compile(f"(.+?)[-_. ]{_ANY_TERM}", re.IGNORECASE)
+_TERM_IN_FILE_NAME = re.compile(f"(?<![a-z0-9]){_ANY_TERM}(?![a-z0-9])")
+# Accept a word that is no known measure (or numbers as heads) if it occurs with more
+# than this fraction of the regions.
+_MIN_SHARE_OF_REGIONS = 1 / 4
+# Words around a region's name that do not change the measure.
+_STATISTIC_WORDS = {"mean", "avg", "average", "value", "values"}
+# At most this many words stand around a region's name.
+_MAX_WORDS = 5
+_UCSF_HEAD = re.compile(r"(ST\d{1,3})(TA|SA|CV|SV|TS|HS)", re.IGNORECASE)
 _UCSF_MEASURES = {"TA": "thickness", "SA": "area", "CV": "volume", "SV": "volume"}
-_COPY = re.compile(r"\.\d+$")
-# Reference region -> cores of the names whose mean it is.
+_COPY_NUMBER = re.compile(r"\.\d+$")
+# Reference region -> cores of the names of regions that it consists of.
 REFERENCES = {
     "cerebellar cortex": ("cerebellumcortex",),
     "cerebellar white matter": ("cerebellumwhitematter",),
@@ -96,55 +103,75 @@ REFERENCES = {
     "brain stem": ("brainstem",),
     "whole cerebellum": ("cerebellumcortex", "cerebellumwhitematter"),
 }
-# Heads of the starts and of the ends of frames.
-_EDGES = ("frame_start", "frametimesstart"), ("frame_end", "frametimesend")
+# Heads of columns with the start and the end of frames.
+_FRAME_STARTS = ("frame_start", "frametimesstart")
+_FRAME_ENDS = ("frame_end", "frametimesend")
+_Cells = Sequence[str | None]
 
 
 class ScanTable(NamedTuple):
     """A table of many scans, a row each.
 
-    names : who and which visit every row is of; facts : labels and covariates as text;
-    values : columns by measure ("" unsaid) and region (position in the atlas);
-    strangers : names in heads that say a side but are no region of the atlas; outside :
-    columns that atlases leave out on purpose; id_column, session_column : heads of the
-    columns that names are of.
+    path : the file, with the name of the sheet of a workbook; names : person and visit
+    of every row; facts : labels and covariates as text; values : columns by measure (""
+    if it is not named) and region (position in the atlas); unmatched_names : names in
+    heads with a side that are no region of the atlas; excluded_heads : columns that
+    atlases leave out on purpose; id_column, session_column : heads of the columns that
+    names are of; file : the file itself.
     """
 
     path: Path
     names: list[ScanName]
     facts: pd.DataFrame
     values: Mapping[tuple[str, int], np.ndarray] = MappingProxyType({})
-    strangers: tuple[str, ...] = ()
-    outside: tuple[str, ...] = ()
+    unmatched_names: tuple[str, ...] = ()
+    excluded_heads: tuple[str, ...] = ()
     notes: tuple[Finding, ...] = ()
     id_column: str = ""
     session_column: str | None = None
+    file: Path = Path()
 
     @property
     def is_exact(self) -> bool:
         """Whether it names no region that the atlas lacks."""
-        return not self.outside + self.strangers
+        return not self.excluded_heads + self.unmatched_names
 
     @property
-    def words(self) -> list[str]:
-        """The measures that it says."""
-        return sorted({word for word, _ in self.values} - {"", "other"})
+    def measures(self) -> list[str]:
+        """The measures that its heads or its name give."""
+        return sorted({measure for measure, _ in self.values} - {"", "other"})
 
-    def holds(self, atlas: Atlas) -> str:
-        """Say what stands there in place of what is looked for, if that is anything."""
-        if self.words and not self.strangers:
-            return f"{self.path.name} is of {', '.join(self.words)}"
+    def describe_mismatch(self, atlas: Atlas) -> str:
+        """Return what the table holds instead of a feature, empty if nothing."""
+        name = self.path.name
+        if self.measures and not self.unmatched_names:
+            return f"{name} is of {', '.join(self.measures)}"
         if not self.values and (head := find_region_column(self.facts, NAME_COLUMNS)):
-            told = "expected a row for every scan, a column for every region; pivot it"
-            return f"{self.path.name} has regions in its column {head!r}, {told}"
-        if self.values or self.strangers or self.facts.shape[1] < _ENOUGH * len(atlas):
-            return unknown_names(self.strangers, atlas)
+            return (
+                f"{name} has regions in its column {head!r}, expected a row for every "
+                "scan, a column for every region; pivot it"
+            )
+        has_few_columns = self.facts.shape[1] < _MIN_SHARE_OF_REGIONS * len(atlas)
+        if self.values or self.unmatched_names or has_few_columns:
+            return unknown_names(self.unmatched_names, atlas)
         heads = listed(self.facts, 5)
-        return f"{self.path.name}: no column is a region of {atlas.name}; found {heads}"
+        return f"{name}: no column is a region of {atlas.name}; found {heads}"
 
     def has(self, label: str | None) -> bool:
         """Return whether a column of facts is a label, in any case."""
-        return label is None or find_column(self.facts, [label.lower()]) is not None
+        return label is None or find_head(self.facts, [label.lower()]) is not None
+
+
+class _SortedHeads(NamedTuple):
+    """The heads of a table by what their columns hold."""
+
+    by_region: dict[tuple[str, int], list[str]]
+    """Heads by measure and region (position in the atlas)."""
+    facts: list[str]
+    excluded: list[str]
+    """Columns that atlases leave out on purpose."""
+    unmatched_names: list[str]
+    """Names with a side that are no region of the atlas."""
 
 
 def read_sheets(
@@ -152,21 +179,27 @@ def read_sheets(
 ) -> tuple[list[ScanTable], list[str]]:
     """Read a table of many scans; of a workbook every sheet that is one.
 
-    Returns why others are none, too. Raises what the first raises where none is.
+    Also returns why other sheets are no such table. Raises the error of the first sheet
+    if none is.
     """
-    found, errors, sheets = list[ScanTable](), list[BrainlsapError](), [""]
-    if Path(path).suffix.lower() == ".xlsx":
-        with reading(path, "an Excel workbook"), pd.ExcelFile(path) as book:
-            if len(book.sheet_names) > 1:
-                sheets = list(map(str, book.sheet_names))
-    for sheet in sheets:
+    tables, errors = list[ScanTable](), list[BrainlsapError]()
+    for sheet in _list_sheets(path):
         try:
-            found.append(read_scan_table(path, atlas, sheet, chosen))
+            tables.append(read_scan_table(path, atlas, sheet, chosen))
         except BrainlsapError as error:
             errors.append(error)
-    if not found:
+    if not tables:
         raise errors[0]
-    return found, [*map(str, errors)]
+    return tables, [*map(str, errors)]
+
+
+def _list_sheets(path: str | Path) -> list[str]:
+    """Return the sheets of a workbook of several; "" for any other table."""
+    if Path(path).suffix.lower() == ".xlsx":
+        with reading(path, "an Excel workbook"), pd.ExcelFile(path) as workbook:
+            if len(workbook.sheet_names) > 1:
+                return list(map(str, workbook.sheet_names))
+    return [""]
 
 
 def read_scan_table(
@@ -174,76 +207,88 @@ def read_scan_table(
 ) -> ScanTable:
     """Read a table of many scans and sort its columns by what they mean.
 
-    Raises FileFormatError, with everything that is wrong, where the file is no table,
-    rows do not name scans, regions stand twice, or cells are no numbers.
+    Raises FileFormatError, with everything that is wrong, if the file is no table, rows
+    do not name scans, regions occur twice, or cells are not numbers.
     """
     names, table, id_column, session_column = read_rows(path, sheet, chosen)
-    rows = [name.participant for name in names]
-    if all(atlas.find(row) is not None for row in rows) and not are_counts(rows):
+    people = [name.participant for name in names]
+    are_regions = all(atlas.find(person) is not None for person in people)
+    if are_regions and not are_counts(people):
         raise FileFormatError(
-            f"rows are named by regions, such as {rows[0]!r}; expected a row "
+            f"rows are named by regions, such as {people[0]!r}; expected a row "
             "for every scan. Of a connectome say so by connectome= (--connectome).",
             path=path,
         )
-    # what is said of the table names its sheet, which may say the measure, too
-    path = Path(f"{path}, sheet {sheet!r}" if sheet else path)
-    of_file = {_WORDS[word] for word in _IN_FILE_NAME.findall(path.name.lower())}
-    of_file |= {tracer.feature for tracer in find_tracers(path.name)}
-    of_file = of_file - {"suvr"} or of_file  # suvr_fdg.csv is of FDG
-    side, said = None, of_file.pop() if len(of_file) == 1 else ""
-    if said in ("", "suvr"):
-        of_cells = find_tracer_features(table)
-        said = of_cells.pop() if len(of_cells) == 1 else said
-    if found := FREESURFER_HEAD.fullmatch(id_column):
-        side = found[1].upper() if found[1] else None
-        said = WORDS.get(found[2].lower(), "other")
-    sorted_table = _sort_columns(path, names, table, atlas, side, said)
-    return sorted_table._replace(id_column=id_column, session_column=session_column)
+    # Messages about the table name its sheet, whose name may give the measure, too.
+    table_path = Path(f"{path}, sheet {sheet!r}" if sheet else path)
+    side, default_measure = None, _measure_of_file_name(table_path.name)
+    if default_measure in ("", "suvr"):
+        tracer_features = find_tracer_features(table)
+        if len(tracer_features) == 1:
+            default_measure = tracer_features.pop()
+    if match := FREESURFER_HEAD.fullmatch(id_column):
+        side = match[1].upper() if match[1] else None
+        default_measure = MEASURE_OF_WORD.get(match[2].lower(), "other")
+    sorted_table = _sort_columns(table_path, names, table, atlas, side, default_measure)
+    return sorted_table._replace(
+        id_column=id_column, session_column=session_column, file=Path(path)
+    )
 
 
-def find_tracer_columns(table: Mapping[str, Sequence[str | None]]) -> list[str]:
-    """Return the columns whose cells name tracers, or that are headed so.
+def _measure_of_file_name(file_name: str) -> str:
+    """Return the one measure that a file's name gives, else ""."""
+    terms = _TERM_IN_FILE_NAME.findall(file_name.lower())
+    measures = {_MEASURE_OF_TERM[term] for term in terms}
+    measures |= {tracer.feature for tracer in find_tracers(file_name)}
+    # suvr_fdg.csv is of FDG.
+    measures = measures - {"suvr"} or measures
+    return measures.pop() if len(measures) == 1 else ""
 
-    A head that names one itself (`amyloid_tracer`) speaks of other values.
+
+def find_tracer_columns(table: Mapping[str, _Cells]) -> list[str]:
+    """Return the columns whose cells name tracers, or whose head announces them.
+
+    A head that names a tracer itself (`amyloid_tracer`) is about other values.
     """
-    columns = list[str]()
+    heads = list[str]()
     for head in table:
         cells = {cell for cell in table[head] if cell}
-        if find_tracers(head) or not any(map(str.isalpha, min(cells, default=""))):
+        has_letters = any(map(str.isalpha, min(cells, default="")))
+        if find_tracers(head) or not has_letters:
             continue
-        is_said = (any(map(_is_exact, find_tracers(cell))) for cell in cells)
-        if kind_of(head) == "tracer" or all(is_said):
-            columns.append(head)
-    return columns
+        if kind_of(head) == "tracer" or all(map(_names_tracer, cells)):
+            heads.append(head)
+    return heads
 
 
-def _is_exact(tracer: Tracer) -> bool:
-    """Return whether a tracer is one, and not a word for a kind of tracers."""
-    return tracer.name != tracer.feature
+def _names_tracer(cell: str) -> bool:
+    """Return whether a cell names a tracer, and not only a kind of tracers."""
+    return any(tracer.name != tracer.feature for tracer in find_tracers(cell))
 
 
-def find_tracer_features(table: Mapping[str, Sequence[str | None]]) -> set[str]:
+def find_tracer_features(table: Mapping[str, _Cells]) -> set[str]:
     """Return the features (fdg, amyloid, tau) of the tracers in a table's cells."""
-    cells = {c for head in find_tracer_columns(table) for c in table[head] if c}
+    cells = {
+        cell for head in find_tracer_columns(table) for cell in table[head] if cell
+    }
     return {tracer.feature for cell in cells for tracer in find_tracers(cell)}
 
 
-def _check_tracer(
-    path: Path, table: Mapping[str, Sequence[str | None]], measure: str
-) -> None:
-    """Raise where the name or the cells of one scan's table say another tracer."""
-    of_name = wrong_tracer(path.name, measure)
-    if of_name is not None and find_tracers(of_name):
+def _check_tracer(path: Path, table: Mapping[str, _Cells], measure: str) -> None:
+    """Raise if the name or the cells of one scan's table name another tracer."""
+    file_tracer = wrong_tracer(path.name, measure)
+    if file_tracer is not None and find_tracers(file_tracer):
         raise FileFormatError(
-            f"is of {of_name}, not of {measure}. Name its measure by feature=.",
+            f"is of {file_tracer}, not of {measure}. Name its measure by feature=.",
             path=path,
         )
-    others = find_tracer_features(table) - {measure}
-    if others and measure in PET_FEATURES:
+    other_features = find_tracer_features(table) - {measure}
+    if other_features and measure in PET_FEATURES:
         heads = listed(map(repr, find_tracer_columns(table)))
         raise FileFormatError(
-            f"the column {heads} names a tracer of {listed(sorted(others))}, "
-            f"not of {measure}. Name its measure by feature=.",
+            f"the column {heads} names a tracer of "
+            f"{listed(sorted(other_features))}, not of {measure}. Name its measure by "
+            "feature=.",
             path=path,
         )
 
@@ -254,66 +299,106 @@ def _sort_columns(
     table: pd.DataFrame,
     atlas: Atlas,
     side: str | None,
-    said: str = "",
+    default_measure: str = "",
 ) -> ScanTable:
-    """Sort the columns of a table; `side` and `said` are of heads that say neither."""
-    found: dict[tuple[str, int], list[str]] = {}
-    strangers, outside, facts = list[str](), list[str](), list[str]()
-    # pandas and others count the columns of one name
-    bare = {head: _COPY.sub("", head) for head in table}
-    bare = {head: name if name in table else head for head, name in bare.items()}
-    own = _own_heads([*bare.values()], atlas, side)
-    # a ratio is of the tracer that the file's name says
-    unsaid = ("", "suvr") if said in PET_FEATURES else ("",)
-    for head, original in bare.items():
-        measure, name = own.get(original) or _split_head(original, atlas, side)
-        place = atlas.find(name, side)
-        is_left_out = is_outside(original) or is_outside(name)
-        if place is not None:
-            measure = said if measure in unsaid else measure
-            found.setdefault((measure, place), []).append(head)
-        elif is_left_out and original.lower() not in _HEAD_SIZES:
-            outside.append(head)
-        else:
-            facts.append(head)
-            if split_name(name)[0]:
-                strangers.append(name)
-    heads = [head for same in found.values() for head in same]
-    columns = dict(zip(heads, parse_numbers(path, table[heads]).T, strict=True))
-    values, doubled, spare, empty = {}, list[str](), list[str](), list[str]()
-    for (measure, place), same in found.items():
-        told = [one for one in same if columns[one].any() or bare[one] == one]
-        column, region = columns[told[0]], atlas.names[place]
-        values[measure, place] = column
-        spare += [head for head in same if head != told[0]]
+    """Sort the columns of a table by what they hold.
+
+    `side` and `default_measure` are of heads that name neither.
+    """
+    original_heads = _drop_copy_numbers(table)
+    sorted_heads = _sort_heads(original_heads, atlas, side, default_measure)
+    region_heads = [head for heads in sorted_heads.by_region.values() for head in heads]
+    numbers = parse_numbers(path, table[region_heads]).T
+    columns = dict(zip(region_heads, numbers, strict=True))
+    values: dict[tuple[str, int], np.ndarray] = {}
+    conflicts = list[str]()
+    spare_heads = list[str]()
+    zero_regions = list[str]()
+    for (measure, region_index), heads in sorted_heads.by_region.items():
+        region = atlas.names[region_index]
+        # Numbered copies that are 0 everywhere do not count.
+        used_heads = [
+            head
+            for head in heads
+            if columns[head].any() or original_heads[head] == head
+        ]
+        column = columns[used_heads[0]]
+        values[measure, region_index] = column
+        spare_heads += [head for head in heads if head != used_heads[0]]
         if not all(
-            np.array_equal(columns[one], column, equal_nan=True) for one in told
+            np.array_equal(columns[head], column, equal_nan=True) for head in used_heads
         ):
-            doubled.append(f"{' and '.join(map(repr, same))} ({region})")
+            conflicts.append(f"{' and '.join(map(repr, heads))} ({region})")
         if {*column[~np.isnan(column)]} == {0}:
-            empty.append(region)
-    if doubled:
+            zero_regions.append(region)
+    if conflicts:
         raise FileFormatError(
-            f"{len(doubled)} regions stand in more than one column: "
-            f"{listed(doubled)}. Keep one column for each.",
+            f"{len(conflicts)} regions stand in more than one column: "
+            f"{listed(conflicts)}. Keep one column for each.",
             path=path,
         )
-    findings = _note_columns(spare, empty)
-    facts += [] if values else outside
-    mapped = values, tuple(strangers), tuple(outside), tuple(findings)
-    return ScanTable(path, names, table[facts], *mapped)
+    notes = list[Finding]()
+    if spare_heads:
+        message = (
+            f"{len(spare_heads)} columns repeat others or are 0 everywhere, and are "
+            f"left out: {listed(spare_heads)}"
+        )
+        notes.append(Finding(message, LEFT_OUT))
+    if zero_regions:
+        message = (
+            f"{len(zero_regions)} columns of regions are 0 in every row; write n/a "
+            f"where not measured: {listed(zero_regions)}"
+        )
+        notes.append(Finding(message))
+    fact_heads = sorted_heads.facts
+    if not values:
+        fact_heads = fact_heads + sorted_heads.excluded
+    return ScanTable(
+        path,
+        names,
+        table[fact_heads],
+        values,
+        unmatched_names=tuple(sorted_heads.unmatched_names),
+        excluded_heads=tuple(sorted_heads.excluded),
+        notes=tuple(notes),
+    )
 
 
-def _note_columns(spare: Sequence[str], empty: Sequence[str]) -> list[Finding]:
-    """Return notes on columns that are left out, and on regions without values."""
-    findings = list[Finding]()
-    if spare:
-        message = "columns repeat others or are 0 everywhere, and are left out"
-        findings.append(Finding(f"{len(spare)} {message}: {listed(spare)}", LEFT_OUT))
-    if empty:
-        message = "columns of regions are 0 in every row; write n/a where not measured"
-        findings.append(Finding(f"{len(empty)} {message}: {listed(empty)}"))
-    return findings
+def _drop_copy_numbers(heads: Iterable[str]) -> dict[str, str]:
+    """Return every head as it was before pandas counted columns of one name (`x.1`)."""
+    heads = list(heads)
+    stems = {head: _COPY_NUMBER.sub("", head) for head in heads}
+    return {head: stem if stem in stems else head for head, stem in stems.items()}
+
+
+def _sort_heads(
+    original_heads: Mapping[str, str],
+    atlas: Atlas,
+    side: str | None,
+    default_measure: str,
+) -> _SortedHeads:
+    """Sort heads by what they name: a region, something left out, or a fact."""
+    sorted_heads = _SortedHeads({}, [], [], [])
+    custom_heads = _find_custom_heads([*original_heads.values()], atlas, side)
+    # A ratio is of the tracer that the file's name gives.
+    unspecific = ("", "suvr") if default_measure in PET_FEATURES else ("",)
+    for head, original_head in original_heads.items():
+        measure, name = custom_heads.get(original_head) or _split_head(
+            original_head, atlas, side
+        )
+        region_index = atlas.find(name, side)
+        is_excluded = is_outside(original_head) or is_outside(name)
+        if region_index is not None:
+            measure = default_measure if measure in unspecific else measure
+            key = (measure, region_index)
+            sorted_heads.by_region.setdefault(key, []).append(head)
+        elif is_excluded and original_head.lower() not in _HEAD_SIZES:
+            sorted_heads.excluded.append(head)
+        else:
+            sorted_heads.facts.append(head)
+            if split_name(name)[0]:
+                sorted_heads.unmatched_names.append(name)
+    return sorted_heads
 
 
 def read_region_values(
@@ -324,265 +409,355 @@ def read_region_values(
     frames: tuple[float, float] | None = None,
     reference: str | None = None,
 ) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
-    """Read one scan's table: values in the order of an atlas, notes, regions there.
+    """Read one scan's table: values in the order of an atlas, notes, region index.
 
-    It has a row for every region; one row with a column for every region; is
-    PETSurfer's `gtm.stats.dat`; or activity over time, averaged over `frames` and
-    divided by a `reference` as :func:`.average_frames` does. Of a file of one
-    hemisphere, that of the other beside it is read, too.
+    The table has a row for every region; one row with a column for every region; is
+    PETSurfer's `gtm.stats.dat`; or holds activity over time, averaged over `frames` and
+    divided by a `reference` as :func:`.average_frames` does. If the file is of one
+    hemisphere, the file of the other beside it is read, too.
     """
-    path, notes = Path(path), tuple[str, ...]()
-    divided = f"PET: divided by the mean of {reference or '_ref- file'}"
+    path = Path(path)
+    notes = tuple[str, ...]()
+    scaling_note = f"PET: divided by the mean of {reference or '_ref- file'}"
     cells: Sequence[str | float | None] | np.ndarray
     if path.name.endswith("gtm.stats.dat"):
         names, cells = read_gtm_stats(path, reference)
-        notes = (divided if reference else "PET: values as mri_gtmpvc scaled them",)
-    elif all(find_column(table := read_columns(path), edge) for edge in _EDGES):
-        names, cells = average_frames(path, pd.DataFrame(table), frames, reference)
-        names = [_split_head(head, atlas)[1] for head in names]
-        notes = (divided,)
+        notes = ("PET: values as mri_gtmpvc scaled them",)
+        if reference:
+            notes = (scaling_note,)
     else:
-        names, cells = _read_plain(path, table, measure, atlas)
-        if beside := other_side(path):
-            more = _read_plain(beside, read_columns(beside), measure, atlas)
-            names, cells = [*names, *more[0]], [*cells, *more[1]]
-    if wrong := unknown_names(names, atlas):
-        raise RegionNameError(wrong, path=path, values=find_other_atlas([names], atlas))
+        table = read_columns(path)
+        if find_head(table, _FRAME_STARTS) and find_head(table, _FRAME_ENDS):
+            heads, cells = average_frames(path, pd.DataFrame(table), frames, reference)
+            names = [_split_head(head, atlas)[1] for head in heads]
+            notes = (scaling_note,)
+        else:
+            names, cells = _read_hemisphere_tables(path, table, measure, atlas)
+    if message := unknown_names(names, atlas):
+        raise RegionNameError(
+            message, path=path, values=find_other_atlas([names], atlas)
+        )
     rows, _ = atlas.rows(names)
-    places = np.flatnonzero(rows >= 0)
+    region_index = np.flatnonzero(rows >= 0)
+    region_cells = np.array(cells, dtype=object)[rows[region_index]]
+    # Messages about wrong numbers name the region.
+    heads = [f"{measure.name} of {atlas.names[i]}" for i in region_index]
     values = np.full(len(atlas), np.nan)
-    heads = [f"{measure.name} of {atlas.names[place]}" for place in places]
-    kept = np.array(cells, dtype=object)[rows[places]]
-    values[places] = parse_numbers(path, kept[None], heads)[0]
-    return values, notes, places
+    values[region_index] = parse_numbers(path, region_cells[None], heads)[0]
+    return values, notes, region_index
 
 
-def _read_plain(
-    path: Path,
-    table: Mapping[str, Sequence[str | None]],
-    measure: Measure,
-    atlas: Atlas,
+def _read_hemisphere_tables(
+    path: Path, table: Mapping[str, _Cells], measure: Measure, atlas: Atlas
+) -> tuple[list[str], list[str | float | None]]:
+    """Return names and cells of a table, and of that of the other hemisphere."""
+    names, cells = _read_static_table(path, table, measure, atlas)
+    other_path = other_side(path)
+    if other_path:
+        other_table = read_columns(other_path)
+        other_names, other_cells = _read_static_table(
+            other_path, other_table, measure, atlas
+        )
+        names = [*names, *other_names]
+        cells = [*cells, *other_cells]
+    return names, cells
+
+
+def _read_static_table(
+    path: Path, table: Mapping[str, _Cells], measure: Measure, atlas: Atlas
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and cells of a table with a row, or a column, for every region."""
-    found = SIDE_IN_NAME.search(path.name)
-    side = found[1][0].upper() if found else None
-    texts = [head for head in table if not are_numbers(table[head])]  # before numbers
-    name_column = find_region_column(texts, NAME_COLUMNS)
+    match = SIDE_IN_NAME.search(path.name)
+    file_side = match[1][0].upper() if match else None
+    # Columns of text come before those of numbers.
+    text_heads = [head for head in table if not are_numbers(table[head])]
+    name_column = find_region_column(text_heads, NAME_COLUMNS)
     name_column = name_column or find_region_column(table, NAME_COLUMNS)
     if name_column is None and len(next(iter(table.values()))) == 1:
         _check_tracer(path, table, measure.name)
-        row = _sort_columns(path, [], pd.DataFrame(table, dtype=object), atlas, side)
-        best: dict[str, str | float | None] = dict.fromkeys(row.strangers)
-        # the measure's own columns count most
-        for word in ("", *map(str.lower, measure.words[::-1])):
-            known = {i: v[0] for (said, i), v in row.values.items() if said == word}
-            best |= {atlas.names[i]: value for i, value in known.items()}
-        return list(best), list(best.values())
-    column = find_column(table, measure.columns)
-    if name_column is None or column is None:
-        wanted = NAME_COLUMNS if name_column is None else measure.columns
-        told = f"{', '.join(wanted)}; found {', '.join(table)}"
-        raise FileFormatError(f"no column headed {told}.", path=path)
-    for head in [one for one in table if find_column([one], _SCAN_COLUMNS)]:
-        said = [*dict.fromkeys(cell for cell in table[head] if cell)]
-        if len(said) > 1:  # a second visit could pass for the other side
-            raise FileFormatError(
-                f"the column {head!r} has {len(said)} values, such as "
-                f"{said[0]!r} and {said[1]!r}; expected the regions of one scan.",
-                path=path,
-            )
+        return _read_single_row(path, table, measure, atlas, file_side)
+    value_column = find_head(table, measure.columns)
+    if name_column is None or value_column is None:
+        expected_heads = NAME_COLUMNS if name_column is None else measure.columns
+        raise FileFormatError(
+            f"no column headed {', '.join(expected_heads)}; found {', '.join(table)}.",
+            path=path,
+        )
+    _check_one_scan(path, table)
     _check_tracer(path, table, measure.name)
     names = [name or "" for name in table[name_column]]
-    others = {h: c for h, c in table.items() if h not in (name_column, column)}
-    return _add_sides(path, names, others, atlas, side), list(table[column])
+    side_columns = {
+        head: cells
+        for head, cells in table.items()
+        if head not in (name_column, value_column)
+    }
+    names = _add_sides(path, names, side_columns, atlas, file_side)
+    return names, list(table[value_column])
+
+
+def _read_single_row(
+    path: Path,
+    table: Mapping[str, _Cells],
+    measure: Measure,
+    atlas: Atlas,
+    file_side: str | None,
+) -> tuple[list[str], list[str | float | None]]:
+    """Return names and values of a table of one row with a column for every region."""
+    frame = pd.DataFrame(table, dtype=object)
+    scan_table = _sort_columns(path, [], frame, atlas, file_side)
+    value_of_name: dict[str, str | float | None] = dict.fromkeys(
+        scan_table.unmatched_names
+    )
+    # Columns that name the measure come last, because they replace the others.
+    for accepted_measure in ("", *map(str.lower, reversed(measure.head_measures))):
+        for (column_measure, region_index), column in scan_table.values.items():
+            if column_measure == accepted_measure:
+                value_of_name[atlas.names[region_index]] = column[0]
+    return list(value_of_name), list(value_of_name.values())
+
+
+def _check_one_scan(path: Path, table: Mapping[str, _Cells]) -> None:
+    """Raise if a table of regions has several scans.
+
+    A second visit could pass for the other hemisphere.
+    """
+    for head in table:
+        if find_head([head], _SCAN_COLUMNS) is None:
+            continue
+        values = [*dict.fromkeys(cell for cell in table[head] if cell)]
+        if len(values) > 1:
+            raise FileFormatError(
+                f"the column {head!r} has {len(values)} values, such as "
+                f"{values[0]!r} and {values[1]!r}; expected the regions of one scan.",
+                path=path,
+            )
 
 
 def _add_sides(
     path: Path,
     names: list[str],
-    columns: Mapping[str, Sequence[str | None]],
+    columns: Mapping[str, _Cells],
     atlas: Atlas,
-    side: str | None,
+    file_side: str | None,
 ) -> list[str]:
-    """Return names of regions with the sides that columns, or the file, say of them.
+    """Return names of regions with the sides that columns, or the file, give them.
 
-    `side` is that of the file. Of names that come twice, a column that tells the two
-    apart must say which is left; without one only Clinica's order is known. A name
-    that says another side than its column becomes unknown.
+    If names come twice, a column that tells the two apart must say which is left;
+    without one only Clinica's order is known. A name that says another side than its
+    column becomes unknown.
     """
     is_bare = [
         not split_name(name)[0] and atlas.find(name, "L") is not None for name in names
     ]
-    counts = Counter(name for name, bare in zip(names, is_bare, strict=True) if bare)
-    doubled = [
-        row for row, name in enumerate(names) if is_bare[row] and counts[name] == 2
-    ]
-    found = {h: [find_side(cell or "") for cell in columns[h]] for h in columns}
-    known = [head for head in columns if find_column([head], SIDE_COLUMNS)]
-    for head in known:
-        unread = [
-            repr(cell)
-            for row, cell in enumerate(columns[head])
-            if is_bare[row] and cell and not (found[head][row] or _is_middle(cell))
+    sides_by_column = {
+        head: [find_side(cell or "") for cell in cells]
+        for head, cells in columns.items()
+    }
+    side_heads = [head for head in columns if find_head([head], SIDE_COLUMNS)]
+    for head in side_heads:
+        _check_side_words(path, head, columns[head], sides_by_column[head], is_bare)
+    row_pairs = _find_row_pairs(names, is_bare)
+    if row_pairs:
+        distinguishing_heads = [
+            head
+            for head, sides in sides_by_column.items()
+            if all({sides[row] for row in pair} == {"L", "R"} for pair in row_pairs)
         ]
-        if unread:
+        if not distinguishing_heads:
+            _refuse_halves(path, columns, row_pairs)
+            if file_side is None and _is_clinica(path, columns):
+                return _add_sides_of_clinica(names, is_bare)
+            first_row = min(row for pair in row_pairs for row in pair)
             raise FileFormatError(
-                f"the column {head!r} has {listed(dict.fromkeys(unread), 5)}, "
-                "which are no known words for left and right. Write left and right "
-                "(or L and R, lh and rh) there.",
+                f"{len(row_pairs)} regions, such as {names[first_row]!r}, come "
+                "twice, and nothing says which is left and which is right. Write the "
+                "sides into the names (lh_, rh_), or into a column hemisphere (left, "
+                "right).",
                 path=path,
             )
-    by_name: dict[str, list[int]] = {}
-    for row in doubled:
-        by_name.setdefault(names[row], []).append(row)
-    pairs = [*by_name.values()]
-    telling = [
-        head
-        for head in columns
-        if doubled
-        and all({found[head][row] for row in one} == {*"LR"} for one in pairs)
-    ]
-    if doubled and not telling:
-        _refuse_halves(path, columns, pairs)
-        if side is None and _is_clinica(path, columns):
-            return _add_sides_of_clinica(names, is_bare)
-        raise FileFormatError(
-            f"{len(pairs)} regions, such as {names[doubled[0]]!r}, come twice, "
-            "and nothing says which is left and which is right. Write the sides into "
-            "the names (lh_, rh_), or into a column hemisphere (left, right).",
-            path=path,
-        )
-    heads = dict.fromkeys([*telling, *known])
-    sides = [side] * len(names)
-    for head in heads:
-        for row, of_column in enumerate(found[head]):
-            if of_column and sides[row] not in (None, of_column):
-                where = "the name of the file" if len(heads) == 1 else "another column"
+        side_heads = [*dict.fromkeys([*distinguishing_heads, *side_heads])]
+    sides = [file_side] * len(names)
+    for head in side_heads:
+        for row, column_side in enumerate(sides_by_column[head]):
+            if column_side and sides[row] not in (None, column_side):
+                is_only = len(side_heads) == 1
+                other_source = "the name of the file" if is_only else "another column"
                 raise FileFormatError(
                     f"the column {head!r} says {columns[head][row]!r} of "
-                    f"{names[row]!r}, and {where} says the other side. Correct it.",
+                    f"{names[row]!r}, and {other_source} says the other side. Correct "
+                    "it.",
                     path=path,
                 )
-            sides[row] = of_column or sides[row]
+            sides[row] = column_side or sides[row]
     return [
         name if side in (None, split_name(name)[0]) else f"{side.lower()}h_{name}"
         for name, side in zip(names, sides, strict=True)
     ]
 
 
-def _refuse_halves(
-    path: Path, columns: Mapping[str, Sequence[str | None]], pairs: list[list[int]]
+def _find_row_pairs(names: Sequence[str], is_bare: Sequence[bool]) -> list[list[int]]:
+    """Return the rows of every name without a side that comes exactly twice."""
+    rows_by_name: dict[str, list[int]] = {}
+    for row, name in enumerate(names):
+        if is_bare[row]:
+            rows_by_name.setdefault(name, []).append(row)
+    return [rows for rows in rows_by_name.values() if len(rows) == 2]
+
+
+def _check_side_words(
+    path: Path,
+    head: str,
+    cells: _Cells,
+    sides: Sequence[str | None],
+    is_bare: Sequence[bool],
 ) -> None:
-    """Raise where a column has two values that tell regions of one name apart."""
+    """Raise if a column of sides has words that are not known."""
+    unknown_cells = [
+        repr(cell)
+        for row, cell in enumerate(cells)
+        if is_bare[row] and cell and not (sides[row] or _is_midline(cell))
+    ]
+    if unknown_cells:
+        raise FileFormatError(
+            f"the column {head!r} has "
+            f"{listed(dict.fromkeys(unknown_cells), 5)}, which are no known words for "
+            "left and right. Write left and right (or L and R, lh and rh) there.",
+            path=path,
+        )
+
+
+def _refuse_halves(
+    path: Path, columns: Mapping[str, _Cells], row_pairs: list[list[int]]
+) -> None:
+    """Raise if a column has two values that tell regions of one name apart."""
     for head, cells in columns.items():
-        values = dict.fromkeys(cells[row] for one in pairs for row in one)
-        splits = all(len({cells[row] for row in one}) == 2 for one in pairs)
-        if splits and len(values) == 2:
-            told = " and ".join(repr(value or "n/a") for value in values)
+        values = dict.fromkeys(cells[row] for pair in row_pairs for row in pair)
+        is_split = all(len({cells[row] for row in pair}) == 2 for pair in row_pairs)
+        if is_split and len(values) == 2:
+            value_texts = " and ".join(repr(value or "n/a") for value in values)
             raise FileFormatError(
                 f"the column {head!r} tells regions of one name apart by "
-                f"{told}, which may be left and right, or right and left. Write left "
-                "and right there.",
+                f"{value_texts}, which may be left and right, or right and left. Write "
+                "left and right there.",
                 path=path,
             )
 
 
-def _is_middle(cell: str) -> bool:
-    """Return whether a cell of sides says the midline, or both sides."""
+def _is_midline(cell: str) -> bool:
+    """Return whether a cell of sides means the midline, or both sides."""
     return cell.strip().lower() in MIDLINE_WORDS
 
 
 def _is_clinica(path: Path, columns: Iterable[str]) -> bool:
-    """Return whether a table has the form of Clinica's t1-freesurfer, both sides in it.
+    """Return whether a table has the form of Clinica's t1-freesurfer, with both sides.
 
-    Their files are `*_parcellation-<atlas>_<measure>.tsv` with two columns.
+    Such files are `*_parcellation-<atlas>_<measure>.tsv` with two columns.
     """
     return "_parcellation-" in path.name and not [*columns]
 
 
 def _add_sides_of_clinica(names: list[str], is_bare: list[bool]) -> list[str]:
-    """Return names of Clinica's tables, which are sums, then left, then right."""
-    bare = [name for name, is_one in zip(names, is_bare, strict=True) if is_one]
-    half = len(bare) // 2
-    if bare[:half] != bare[half:] or len(set(bare)) != half:
-        return names  # unknown without a side
-    sided = iter([f"{'lr'[i >= half]}h_{name}" for i, name in enumerate(bare)])
-    return [
-        next(sided) if is_one else name if split_name(name)[0] else "none"
-        for name, is_one in zip(names, is_bare, strict=True)
-    ]
+    """Return names of Clinica's tables: first sums, then left, then right regions."""
+    bare_names = [name for name, bare in zip(names, is_bare, strict=True) if bare]
+    n_regions = len(bare_names) // 2
+    left_names = bare_names[:n_regions]
+    if left_names != bare_names[n_regions:] or len(set(left_names)) != n_regions:
+        # Names without a side stay unknown.
+        return names
+    sided_names = iter(
+        [*(f"lh_{name}" for name in left_names), *(f"rh_{name}" for name in left_names)]
+    )
+    complete_names = list[str]()
+    for name, bare in zip(names, is_bare, strict=True):
+        if bare:
+            complete_names.append(next(sided_names))
+        else:
+            complete_names.append(name if split_name(name)[0] else "none")
+    return complete_names
 
 
 def _split_head(head: str, atlas: Atlas, side: str | None = None) -> tuple[str, str]:
-    """Return the measure that a column's head says, and the name of its region."""
+    """Return the measure that a column's head names, and the name of its region."""
     if atlas.find(head, side) is not None:
         return "", head
     structures = atlas.settings.get("ucsf_structures", {})
-    found = _UCSF.fullmatch(head)
-    if found and found[1].upper() in structures:
-        measure = _UCSF_MEASURES.get(found[2].upper(), "other")
-        return measure, structures[found[1].upper()]
-    found = _SUFFIX.fullmatch(head)
-    return (_WORDS[found[2].lower()], found[1]) if found else ("", head)
+    match = _UCSF_HEAD.fullmatch(head)
+    if match and match[1].upper() in structures:
+        measure = _UCSF_MEASURES.get(match[2].upper(), "other")
+        return measure, structures[match[1].upper()]
+    match = _HEAD_WITH_TERM.fullmatch(head)
+    if match:
+        return _MEASURE_OF_TERM[match[2].lower()], match[1]
+    return "", head
 
 
-def _own_heads(
+def _find_custom_heads(
     heads: Sequence[str], atlas: Atlas, side: str | None
 ) -> dict[str, tuple[str, str]]:
-    """Return measure and region of heads that say them in words of one's own.
+    """Return measure and region of heads that no known word explains.
 
-    Such are the labels of the atlas, not counts, and a word before or behind the names
-    of enough regions (`HIP_L_gmv`).
+    They are the labels of the atlas, unless they only count; or have a custom word
+    before or behind the names of enough regions (`HIP_L_gmv`).
     """
-    found, enough = dict[str, tuple[str, str]](), _ENOUGH * len(atlas)
-    ids = atlas.regions["freesurfer_id"].astype(str)
-    labels = dict(zip(ids, atlas.names, strict=True))
+    min_count = _MIN_SHARE_OF_REGIONS * len(atlas)
+    labels = atlas.regions["freesurfer_id"].astype(str)
+    name_of_label = dict(zip(labels, atlas.names, strict=True))
     numbers = [head for head in heads if head.isdecimal()]
-    are_labels = {*numbers} <= {*labels} and not are_counts(numbers)
-    if are_labels and len(numbers) > enough:
-        return {number: ("", labels[number]) for number in numbers}
+    are_labels = {*numbers} <= {*name_of_label} and not are_counts(numbers)
+    if are_labels and len(numbers) > min_count:
+        return {number: ("", name_of_label[number]) for number in numbers}
+    measure_and_region = dict[str, tuple[str, str]]()
     for head in heads:
         is_known = atlas.find(_split_head(head, atlas, side)[1], side) is not None
         if is_known or is_outside(head):
             continue
-        if (region := _find_region(head, atlas, side)) is not None:
-            found[head] = region
-    counts = Counter(word for word, _ in found.values())
-    return {head: one for head, one in found.items() if counts[one[0]] > enough}
+        match = _find_region(head, atlas, side)
+        if match is not None:
+            measure_and_region[head] = match
+    counts = Counter(measure for measure, _ in measure_and_region.values())
+    return {
+        head: (measure, region)
+        for head, (measure, region) in measure_and_region.items()
+        if counts[measure] > min_count
+    }
 
 
 def _find_region(head: str, atlas: Atlas, side: str | None) -> tuple[str, str] | None:
     """Return the measure and the longest name of a region in a head, None if none.
 
-    Other words stand before the name, behind it, or on both sides of it
-    (`FDG_ctx-lh-insula_SUVR`); none of them may say a side.
+    Other words may come before and behind the name (`FDG_ctx-lh-insula_SUVR`); none of
+    them may name a side.
     """
     gaps = [*re.finditer("[-_. :]+", head)]
     starts = [0, *(gap.end() for gap in gaps)]
-    ends = [len(head), *(gap.start() for gap in gaps[::-1])]
-    for n_outside in range(1, min(len(starts), _MOST_WORDS + 1)):
+    ends = [len(head), *(gap.start() for gap in reversed(gaps))]
+    for n_outside in range(1, min(len(starts), _MAX_WORDS + 1)):
         for n_before in range(n_outside, -1, -1):
-            start, end = starts[n_before], ends[n_outside - n_before]
-            before, behind = head[:start].rstrip("-_. :"), head[end:].lstrip("-_. :")
-            words = split_words(f"{before} {behind}")
-            if not HEMISPHERE_WORDS.keys().isdisjoint(words):
+            start = starts[n_before]
+            end = ends[n_outside - n_before]
+            prefix = head[:start].rstrip("-_. :")
+            suffix = head[end:].lstrip("-_. :")
+            if not HEMISPHERE_WORDS.keys().isdisjoint(
+                split_words(f"{prefix} {suffix}")
+            ):
                 continue
-            is_word = not (before.isdecimal() or behind.isdecimal())
-            if is_word and atlas.find(head[start:end], side) is not None:
-                return _name_measure(before, behind), head[start:end]
+            has_number = prefix.isdecimal() or suffix.isdecimal()
+            if not has_number and atlas.find(head[start:end], side) is not None:
+                return _name_measure(prefix, suffix), head[start:end]
     return None
 
 
-def _name_measure(before: str, behind: str) -> str:
-    """Return the measure that words around a region's name say.
+def _name_measure(prefix: str, suffix: str) -> str:
+    """Return the measure that the words around a region's name give.
 
-    A word that is known, beside a tracer's ratio or a mean; else the words themselves.
+    It is the one known measure among them, ignoring words for a ratio or a mean; else
+    the words themselves.
     """
-    text = "_".join(filter(None, (before.lower(), behind.lower())))
-    words = {*split_words(text)} - _MEANS
-    measures = {_WORDS.get(word, word) for word in words}
+    text = "_".join(filter(None, (prefix.lower(), suffix.lower())))
+    terms = {*split_words(text)} - _STATISTIC_WORDS
+    measures = {_MEASURE_OF_TERM.get(term, term) for term in terms}
     measures = measures - {"suvr"} or measures
-    is_known = len(measures) == 1 and measures <= {*_WORDS.values()}
+    is_known = len(measures) == 1 and measures <= {*_MEASURE_OF_TERM.values()}
     return measures.pop() if is_known else text
 
 
@@ -615,21 +790,22 @@ def read_gtm_stats(
 ) -> tuple[list[str], np.ndarray]:
     """Return names and uptake of PETSurfer's segments.
 
-    `reference`, a key of `REFERENCES` or a segment's name, becomes 1; by default
-    values stay as `mri_gtmpvc` scaled them (to the pons unless told otherwise).
+    `reference`, a key of `REFERENCES` or a segment's name, is scaled to 1; by default
+    values stay as `mri_gtmpvc` scaled them (to the pons by its default).
     """
     rows = [line.split() for line in read_lines(path)]
-    counted = [row[0] for row in rows] == [str(i) for i in range(1, len(rows) + 1)]
-    if {len(row) for row in rows} not in ({7}, {8}) or not counted:
+    are_counted = [row[0] for row in rows] == [str(i + 1) for i in range(len(rows))]
+    if {len(row) for row in rows} not in ({7}, {8}) or not are_counted:
         raise FileFormatError(
             "expected PETSurfer's rows of 7 or 8 cells, counted 1, 2 ... in "
             "their first column. The file may be cut short.",
             path=path,
         )
     table = pd.DataFrame([row[:7] for row in rows])
-    names, (voxels, values) = table[2].tolist(), parse_numbers(path, table[[4, 6]]).T
+    names = table[2].tolist()
+    n_voxels, values = parse_numbers(path, table[[4, 6]]).T
     if reference is not None:
-        values = values / _reference_mean(path, names, values, reference, voxels)
+        values = values / _reference_mean(path, names, values, reference, n_voxels)
     return names, values
 
 
@@ -641,46 +817,53 @@ def average_frames(
 ) -> tuple[list[str], np.ndarray]:
     """Average activity over a window of frames, divided by that of a reference.
 
-    `frames` is the start and end of the window, needless where there is one frame;
-    `reference` a key of `REFERENCES` or a column; by default PETPrep's one `_ref-` file
-    beside the table.
+    `frames` is the start and end of the window, not needed for a single frame;
+    `reference` is a key of `REFERENCES` or a column; by default the one `_ref-` file
+    that PETPrep writes beside the table.
     """
     names, values = _mean_of_frames(path, table, frames)
     if reference is not None:
         return names, values / _reference_mean(path, names, values, reference)
     stem = path.name.partition("_desc-")[0]
-    files = list(path.parent.glob(f"{stem}_ref-*_timeseries.tsv"))
-    if len(files) != 1:
+    reference_paths = list(path.parent.glob(f"{stem}_ref-*_timeseries.tsv"))
+    if len(reference_paths) != 1:
         raise ParameterError(
             f"{path} holds activity over time; name the region that is to be 1 by "
             f"reference=, one of {', '.join(REFERENCES)}, or a column."
         )
-    parts, means = _mean_of_frames(files[0], read_table(files[0]), frames)
-    if len(parts) != 1:
-        wanted = f"a time series of one reference region, got {listed(parts, 6)}"
-        raise FileFormatError(f"expected {wanted}.", path=files[0])
-    return names, values / _reference_mean(files[0], parts, means, parts[0])
+    reference_path = reference_paths[0]
+    reference_names, reference_values = _mean_of_frames(
+        reference_path, read_table(reference_path), frames
+    )
+    if len(reference_names) != 1:
+        raise FileFormatError(
+            f"{reference_path}: expected a time series of one reference region, got "
+            f"{listed(reference_names, 6)}."
+        )
+    return names, values / _reference_mean(
+        reference_path, reference_names, reference_values, reference_names[0]
+    )
 
 
 def _mean_of_frames(
     path: Path, table: pd.DataFrame, frames: tuple[float, float] | None
 ) -> tuple[list[str], np.ndarray]:
     """Return the regions of a time series, and their means over a window."""
-    edges = [find_column(table, words) for words in _EDGES]
-    if None in edges:
+    edge_columns = [find_head(table, _FRAME_STARTS), find_head(table, _FRAME_ENDS)]
+    if None in edge_columns:
         raise FileFormatError("no columns of starts and ends of frames.", path=path)
-    # a head may be empty: such a column counts the rows
-    names = [head for head in table if head and head not in edges]
-    start, end = parse_numbers(path, table[edges]).T
+    # A column without a head counts the rows.
+    names = [head for head in table if head and head not in edge_columns]
+    start, end = parse_numbers(path, table[edge_columns]).T
     weights = frame_weights(path, start, end, frames)
-    used = weights > 0
-    return names, weights[used] @ parse_numbers(path, table[names])[used]
+    is_used = weights > 0
+    return names, weights[is_used] @ parse_numbers(path, table[names])[is_used]
 
 
 def frame_weights(
     path: Path, start: np.ndarray, end: np.ndarray, frames: tuple[float, float] | None
 ) -> np.ndarray:
-    """Return the share of every frame in the average."""
+    """Return the weight of every frame in the average over a window: its duration."""
     edges = ", ".join(f"{edge:g}" for edge in (*start[:40], *end[-1:]))
     if frames is None and len(start) != 1:
         raise ParameterError(
@@ -688,16 +871,19 @@ def frame_weights(
             "by frames=, as start and end.",
             path=path,
         )
-    first, last = frames or (start[0], end[0])
-    inside = (start >= first - 1e-6) & (end <= last + 1e-6)
-    duration = np.where(inside, end - start, 0)
-    # frames that do not overlap fill the window, or one is cut by its edges
-    follow = (end > start).all() and (start[1:] >= end[:-1] - 1e-6).all()
-    is_filled = np.isclose(duration.sum(), last - first, rtol=1e-3) and inside.any()
-    if not (follow and is_filled):
+    window_start, window_end = frames or (start[0], end[0])
+    is_inside = (start >= window_start - 1e-6) & (end <= window_end + 1e-6)
+    duration = np.where(is_inside, end - start, 0)
+    are_consecutive = (end > start).all() and (start[1:] >= end[:-1] - 1e-6).all()
+    # Otherwise there is a gap, or an edge of the window cuts a frame.
+    is_filled = is_inside.any() and np.isclose(
+        duration.sum(), window_end - window_start, rtol=1e-3
+    )
+    if not (are_consecutive and is_filled):
         raise FileFormatError(
-            f"frames must follow each other, and the window {first:g} to "
-            f"{last:g} must begin and end where frames do; they change at {edges}.",
+            f"frames must follow each other, and the window {window_start:g} "
+            f"to {window_end:g} must begin and end where frames do; they change at "
+            f"{edges}.",
             path=path,
         )
     return duration / duration.sum()
@@ -712,14 +898,17 @@ def _reference_mean(
 ) -> float:
     """Return the mean of a reference region over its volume.
 
-    Where sizes are not known, left and right of one structure count alike; two tissues
-    do not.
+    Without `sizes`, left and right of one structure have the same weight; two tissues
+    cannot be averaged.
     """
     side, core = split_name(reference)
     cores = REFERENCES.get(reference.lower(), (core,))
-    parts = [(row, *split_name(name)) for row, name in enumerate(names)]
-    found = {row: core for row, s, core in parts if core in cores and side in (None, s)}
-    if set(found.values()) != set(cores):
+    core_of_row = dict[int, str]()
+    for row, name in enumerate(names):
+        name_side, name_core = split_name(name)
+        if name_core in cores and side in (None, name_side):
+            core_of_row[row] = name_core
+    if set(core_of_row.values()) != set(cores):
         raise FileFormatError(
             f"no region {reference!r} to refer to; known are "
             f"{', '.join(REFERENCES)} and the regions of the file.",
@@ -727,12 +916,13 @@ def _reference_mean(
         )
     if len(cores) > 1 and sizes is None:
         raise FileFormatError(
-            f"the {reference} has {len(found)} parts, which count by their "
-            "volumes, and those are not known. Give another reference=.",
+            f"the {reference} has {len(core_of_row)} parts, which count by "
+            "their volumes, and those are not known. Give another reference=.",
             path=path,
         )
-    rows = list(found)
-    mean = np.average(values[rows], weights=None if sizes is None else sizes[rows])
+    rows = list(core_of_row)
+    weights = None if sizes is None else sizes[rows]
+    mean = np.average(values[rows], weights=weights)
     if not 0 < mean < np.inf:
         raise FileFormatError(
             f"{reference} has the mean {mean:g}; expected more than 0.", path=path

@@ -24,7 +24,7 @@ from brainlsap.data.tables import (
     INDEX_COLUMNS,
     NAME_COLUMNS,
     SIDE_COLUMNS,
-    find_column,
+    find_head,
     find_region_column,
     read_lines,
     read_table,
@@ -677,7 +677,7 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFram
     distinct = [head for head in texts if table[head].is_unique]
     found = (find_region_column(one, NAME_COLUMNS) for one in (distinct, texts, table))
     name = next(filter(None, found))
-    rest = (head for head in texts if find_column([head], SIDE_COLUMNS) is None)
+    rest = (head for head in texts if find_head([head], SIDE_COLUMNS) is None)
     words = [h for h in rest if pd.to_numeric(table[h], errors="coerce").isna().all()]
     if words and name not in texts:
         raise FileFormatError(

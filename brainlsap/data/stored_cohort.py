@@ -23,7 +23,9 @@ from brainlsap.data.find_files import visit_order
 from brainlsap.data.load import NO_CONNECTOME, load_cohort
 from brainlsap.data.participants import (
     UNLABELLED,
+    choose_baselines,
     find_absent,
+    is_called_baseline,
     order_classes,
     refuse_continuous,
 )
@@ -38,8 +40,6 @@ from brainlsap.findings import (
 )
 
 SUFFIX = ".h5"
-# What calls a visit the baseline.
-_BASELINE = re.compile(r"(ses-)?(bl|baseline|[mt]0+)", re.IGNORECASE)
 
 
 def is_cohort_file(study: str | Path) -> bool:
@@ -234,11 +234,12 @@ def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
             "applied. Leave it out, or read the study's folder."
         )
     table = cohort.table
-    is_named = table["session"].map(lambda name: bool(_BASELINE.fullmatch(name)))
+    is_named = table["session"].map(is_called_baseline)
     rows, faults, n_without = list[int](), list[Finding](), 0
     for person, visits in table.groupby("participant", sort=False):
         sessions = visits["session"]
         named = sessions[is_named[sessions.index]]
+        named = named[named.isin(choose_baselines([*named], [*named]))]
         if named.empty and is_named.any() and (sessions != "").all():
             n_without += 1  # as where the baseline is listed and was not scanned
             continue
@@ -268,7 +269,7 @@ def _choose_baseline(sessions: pd.Series) -> int:
     if len(sessions) == 1:
         return int(sessions.index[0])
     names = ", ".join(name or "no name" for name in sessions)
-    if sessions.map(_BASELINE.fullmatch).notna().all():
+    if sessions.map(is_called_baseline).all():
         raise ValueError(f"several visits are called baseline; got {names}")
     if not _has_order(sessions.tolist()):
         raise ValueError(f"which visit is the first is not known; got {names}")

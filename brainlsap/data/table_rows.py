@@ -3,7 +3,7 @@
 Every line below the header becomes a row, or the table is refused with the number of
 the line: no row is dropped because of a stray quotation mark or a `#`. Leading lines
 that begin with `#` are comments, unless one of them is the header (`#participant_id`).
-Empty rows are skipped, as spreadsheets write them below the last row.
+Empty rows, which spreadsheets write below the last row, are skipped.
 
 Tabs and white space separate cells line by line, since BIDS has no quoting: a pair of
 quotation marks around a whole cell is taken off, any other mark is text. Commas and
@@ -16,7 +16,7 @@ import datetime as dt
 import gzip
 import re
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ _DELIMITER_NAMES = {
     ",": "commas",
     None: "white space",
 }
-# Excel reads the delimiter from such a first line.
+# Excel reads the delimiter from a first line such as `sep=;`.
 _DELIMITER_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 _INTEGER = re.compile(r"\s*-?\d+\s*")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
@@ -41,7 +41,7 @@ HeaderScore = Callable[[Sequence[str]], int]
 
 
 class TableRow(NamedTuple):
-    """The cells of a row, and its line: counted from 1, as editors count lines."""
+    """The cells of a row, and its line (from 1, as in editors)."""
 
     line: int
     cells: list[str]
@@ -64,7 +64,7 @@ def read_text(path: str | Path) -> str:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise FileFormatError(
-                f"is no text in UTF-8 ({error}). Save a table as that (in "
+                f"is not text in UTF-8 ({error}). Save a table as that (in "
                 "Excel: CSV UTF-8).",
                 path=path,
             ) from error
@@ -80,16 +80,17 @@ def read_text(path: str | Path) -> str:
 
 
 def sniff_delimiter(line: str) -> str | None:
-    """Return what separates the cells of a line, None for white space."""
-    bare = re.sub(r'"[^"]*"', "", line)  # a name in quotes may have commas
-    return next((one for one in DELIMITERS if one in bare), None)
+    """Return the delimiter of the cells of a line, None for white space."""
+    # A name in quotes may have commas.
+    unquoted_line = re.sub(r'"[^"]*"', "", line)
+    return next((mark for mark in DELIMITERS if mark in unquoted_line), None)
 
 
 def split_cells(line: str, delimiter: str | None) -> list[str]:
     """Return the cells of a line without white space and quotes around them."""
     line = line if delimiter else " ".join(line.split())
-    cut = csv.reader([line], delimiter=delimiter or " ", skipinitialspace=True)
-    return [cell.strip() for cell in next(cut)]
+    reader = csv.reader([line], delimiter=delimiter or " ", skipinitialspace=True)
+    return [cell.strip() for cell in next(reader)]
 
 
 def read_table_text(path: str | Path, score_header: HeaderScore) -> TableText:
@@ -99,48 +100,64 @@ def read_table_text(path: str | Path, score_header: HeaderScore) -> TableText:
     decides whether a line that begins with `#` is the header.
     """
     lines = read_text(path).split("\n")
-    filled = [i for i, line in enumerate(lines) if line and not line.isspace()]
-    delimiter = None
-    marked = _DELIMITER_LINE.fullmatch(lines[filled[0]]) if filled else None
-    if marked:
-        delimiter = marked[1]
-        filled = filled[1:]
-    n_comments = 0
-    while n_comments < len(filled) and lines[filled[n_comments]][0] == "#":
-        n_comments += 1
-    comments = filled[:n_comments]
-    filled = filled[n_comments:]
-    comment_lines = [i + 1 for i in comments]
-    if not filled:
+    line_index = [i for i, line in enumerate(lines) if line and not line.isspace()]
+    first_line = lines[line_index[0]] if line_index else ""
+    delimiter_line = _DELIMITER_LINE.fullmatch(first_line)
+    if delimiter_line:
+        line_index = line_index[1:]
+    comment_index = list(takewhile(lambda i: lines[i][0] == "#", line_index))
+    line_index = line_index[len(comment_index) :]
+    comment_lines = [i + 1 for i in comment_index]
+    if not line_index:
         raise _empty_table(path, comment_lines)
-    first = lines[filled[0]]
-    if not marked:
-        delimiter = sniff_delimiter(first)
-        if len(first.split()) == 1:
-            delimiter = delimiter or "\t"  # one column, whose cells may have blanks
-    is_quoting = delimiter not in ("\t", None)
-    candidates = []
-    for i in comments:
-        own = delimiter if marked else sniff_delimiter(lines[i])
-        if own is None and delimiter == "\t":
-            own = "\t"
-        if own == delimiter:
-            cells = _split_header(lines[i].removeprefix("#").lstrip(" "), delimiter)
-            candidates.append(TableRow(i + 1, cells))
-    top = TableRow(filled[0] + 1, _split_header(first, delimiter))
-    header = choose_header(path, candidates, top, score_header, delimiter is not None)
-    rest = filled if header is not top else filled[1:]
-    if is_quoting and delimiter is not None:
-        line = lines[header.line - 1]
-        is_prose = f"{delimiter} " not in line  # what has a blank after a comma
-        comma = re.escape(delimiter) + "(?! )" * is_prose
-        rows = _cut_quoted(path, lines, rest, delimiter, len(header.cells), comma)
+    first_line = lines[line_index[0]]
+    first_row_delimiter = _choose_delimiter(first_line)
+    delimiter = delimiter_line[1] if delimiter_line else first_row_delimiter
+    header_candidates = [
+        TableRow(
+            i + 1, _split_header(lines[i].removeprefix("#").lstrip(" "), delimiter)
+        )
+        for i in comment_index
+        if delimiter_line or _may_have_delimiter(lines[i], delimiter)
+    ]
+    first_row = TableRow(line_index[0] + 1, _split_header(first_line, delimiter))
+    header = choose_header(
+        path, header_candidates, first_row, score_header, delimiter is not None
+    )
+    if header is first_row:
+        line_index = line_index[1:]
+    n_cells = len(header.cells)
+    if delimiter is None or delimiter == "\t":
+        rows = _cut_lines(lines, line_index, delimiter, n_cells)
     else:
-        rows = _cut_lines(lines, rest, delimiter, len(header.cells))
+        delimiter_pattern = re.escape(delimiter)
+        if f"{delimiter} " not in lines[header.line - 1]:
+            # A comma with a blank after it belongs to a sentence.
+            delimiter_pattern += "(?! )"
+        rows = _cut_quoted_lines(
+            path, lines, line_index, delimiter, n_cells, delimiter_pattern
+        )
     rows = [row for row in rows if any(map(str.strip, row.cells))]
     header = _match_widths(path, header, rows, lines, delimiter, score_header)
     comment_lines = [line for line in comment_lines if line != header.line]
     return TableText(header, rows, comment_lines)
+
+
+def _choose_delimiter(line: str) -> str | None:
+    """Return the delimiter of a table by its first line, None for white space."""
+    delimiter = sniff_delimiter(line)
+    if delimiter is None and len(line.split()) == 1:
+        # A table of one column; its cells may have blanks.
+        return "\t"
+    return delimiter
+
+
+def _may_have_delimiter(comment: str, delimiter: str | None) -> bool:
+    """Return whether a comment could be a header with this delimiter."""
+    comment_delimiter = sniff_delimiter(comment)
+    if comment_delimiter is None and delimiter == "\t":
+        return True
+    return comment_delimiter == delimiter
 
 
 def read_sheet_rows(path: str | Path, sheet: str = "") -> list[TableRow]:
@@ -153,27 +170,28 @@ def read_sheet_rows(path: str | Path, sheet: str = "") -> list[TableRow]:
         reading(path, "an Excel workbook"),
         pd.ExcelFile(path, engine="openpyxl") as workbook,
     ):
-        book = workbook.book
-        page = book[sheet] if sheet else book.worksheets[0]
-        page.reset_dimensions()  # those that the file states may be wrong
-        for line, values in enumerate(page.iter_rows(values_only=True), start=1):
+        sheets = workbook.book
+        worksheet = sheets[sheet] if sheet else sheets.worksheets[0]
+        # The dimensions that a file states may be wrong.
+        worksheet.reset_dimensions()
+        for line, values in enumerate(worksheet.iter_rows(values_only=True), start=1):
             cells = [_cell_text(value) for value in values]
             if any(cells):
                 rows.append(TableRow(line, cells))
     width = max((len(row.cells) for row in rows), default=0)
-    return [row._replace(cells=_pad(row.cells, width)) for row in rows]
+    return [row._replace(cells=_pad_cells(row.cells, width)) for row in rows]
 
 
 def drop_titles(rows: list[TableRow], score_header: HeaderScore) -> list[TableRow]:
     """Return rows without titles: rows of one filled cell above the heads."""
-    first = 0
+    n_titles = 0
     while (
-        first + 1 < len(rows)
-        and _count_filled(rows[first]) < 2 <= _count_filled(rows[first + 1])
-        and score_header(rows[first].cells) == 0
+        n_titles + 1 < len(rows)
+        and _count_filled(rows[n_titles]) < 2 <= _count_filled(rows[n_titles + 1])
+        and score_header(rows[n_titles].cells) == 0
     ):
-        first += 1
-    return rows[first:]
+        n_titles += 1
+    return rows[n_titles:]
 
 
 def read_sheet_text(
@@ -181,21 +199,20 @@ def read_sheet_text(
 ) -> TableText:
     """Divide a sheet of a workbook into header, rows and comments."""
     rows = drop_titles(read_sheet_rows(path, sheet), score_header)
-    n_comments = 0
-    while n_comments < len(rows) and rows[n_comments].cells[0][:1] == "#":
-        n_comments += 1
-    comments = rows[:n_comments]
+    comments = list(takewhile(lambda row: row.cells[0][:1] == "#", rows))
+    rows = rows[len(comments) :]
     comment_lines = [row.line for row in comments]
-    rows = rows[n_comments:]
     if not rows:
         raise _empty_table(path, comment_lines)
-    candidates = []
+    header_candidates = []
     for row in comments:
-        if _count_filled(row) > 1:  # a comment is one long cell
-            first = row.cells[0].removeprefix("#").lstrip()
-            candidates.append(TableRow(row.line, [first, *row.cells[1:]]))
-    header = choose_header(path, candidates, rows[0], score_header, True)
-    rows = rows if header is not rows[0] else rows[1:]
+        # A comment of one filled cell is a sentence.
+        if _count_filled(row) > 1:
+            first_cell = row.cells[0].removeprefix("#").lstrip()
+            header_candidates.append(TableRow(row.line, [first_cell, *row.cells[1:]]))
+    header = choose_header(path, header_candidates, rows[0], score_header, True)
+    if header is rows[0]:
+        rows = rows[1:]
     comment_lines = [line for line in comment_lines if line != header.line]
     return TableText(header, rows, comment_lines)
 
@@ -203,39 +220,42 @@ def read_sheet_text(
 def choose_header(
     path: str | Path,
     candidates: Sequence[TableRow],
-    first: TableRow,
+    first_row: TableRow,
     score_header: HeaderScore,
     is_delimited: bool,
 ) -> TableRow:
-    """Return which line is the header: the first without `#`, or one with it.
+    """Return the header: the first line without `#`, or a candidate with it.
 
-    Raises FileFormatError where a line with `#` has as many cells as the first without,
-    and neither looks more like a header.
+    Raises FileFormatError if a candidate has as many cells as the first line without
+    `#`, and neither looks more like a header.
     """
-    candidates = [row for row in candidates if len(row.cells) == len(first.cells)]
-    score = score_header(first.cells)
+    first_score = score_header(first_row.cells)
     for row in reversed(candidates):
-        own = score_header(row.cells)
-        if own > score:
+        if len(row.cells) != len(first_row.cells):
+            continue
+        score = score_header(row.cells)
+        if score > first_score:
             return row
-        is_table = is_delimited and len(first.cells) > 1 and row.cells != first.cells
-        if own == score and is_table:
+        is_table = is_delimited and len(first_row.cells) > 1
+        if score == first_score and is_table and row.cells != first_row.cells:
             raise FileFormatError(
                 f"line {row.line} begins with # and has as many cells as line "
-                f"{first.line}, so either could be the header. Take the # away where "
-                f"line {row.line} is the header; delete the line where it is a "
-                "comment.",
+                f"{first_row.line}, so either could be the header. Take the # away if "
+                f"line {row.line} is the header; delete the line if it is a comment.",
                 path=path,
             )
-    return first
+    return first_row
 
 
 def _empty_table(path: str | Path, comment_lines: Sequence[int]) -> FileFormatError:
-    more = ""
+    """Return the error of a table without a header."""
+    comment_hint = ""
     if comment_lines:
-        more = f" {len(comment_lines)} lines begin with # and count as comments."
+        comment_hint = (
+            f" {len(comment_lines)} lines begin with # and count as comments."
+        )
     return FileFormatError(
-        f"the table is empty; expected a header line.{more}", path=path
+        f"the table is empty; expected a header line.{comment_hint}", path=path
     )
 
 
@@ -253,16 +273,20 @@ def _parse_quoted(line: str, delimiter: str | None) -> list[str]:
     if '"' not in line:
         return line.split(delimiter)
     line = line if delimiter else " ".join(line.split())
-    mark = delimiter or " "
+    separator = delimiter or " "
     try:
-        cut = csv.reader([line], delimiter=mark, skipinitialspace=True, strict=True)
-        return next(cut)
+        reader = csv.reader(
+            [line], delimiter=separator, skipinitialspace=True, strict=True
+        )
+        return next(reader)
     except csv.Error:
-        tidy = _BLANK_AFTER_QUOTE.sub('"', line)
-        if tidy == line:
+        tidy_line = _BLANK_AFTER_QUOTE.sub('"', line)
+        if tidy_line == line:
             raise
-        cut = csv.reader([tidy], delimiter=mark, skipinitialspace=True, strict=True)
-        return next(cut)
+        reader = csv.reader(
+            [tidy_line], delimiter=separator, skipinitialspace=True, strict=True
+        )
+        return next(reader)
 
 
 def _unquote(cell: str) -> str:
@@ -274,11 +298,11 @@ def _unquote(cell: str) -> str:
 
 
 def _cut_lines(
-    lines: Sequence[str], places: Iterable[int], delimiter: str | None, n_cells: int
+    lines: Sequence[str], line_index: Iterable[int], delimiter: str | None, n_cells: int
 ) -> list[TableRow]:
     """Cut lines at tabs or white space: one line, one row."""
     rows = []
-    for i in places:
+    for i in line_index:
         line = lines[i]
         cells = line.split(delimiter)
         if '"' in line:
@@ -288,7 +312,7 @@ def _cut_lines(
 
 
 def _cut_line_with_quotes(
-    line: str, plain: list[str], delimiter: str | None, n_cells: int
+    line: str, plain_cells: list[str], delimiter: str | None, n_cells: int
 ) -> list[str]:
     """Choose the reading of a line that has as many cells as the header.
 
@@ -296,33 +320,38 @@ def _cut_line_with_quotes(
     with blanks, as R writes them.
     """
     try:
-        quoted = _parse_quoted(line, delimiter)
+        quoted_cells = _parse_quoted(line, delimiter)
     except csv.Error:
-        quoted = plain
-    unquoted = [_unquote(cell) for cell in plain]
-    readings = [unquoted, quoted] if delimiter else [quoted, unquoted]
-    for width in (n_cells, n_cells + 1):  # R names no column of row names
+        quoted_cells = plain_cells
+    unquoted_cells = [_unquote(cell) for cell in plain_cells]
+    readings = [unquoted_cells, quoted_cells]
+    if not delimiter:
+        readings.reverse()
+    # R writes names of rows without a head.
+    for width in (n_cells, n_cells + 1):
         for cells in readings:
             if len(cells) == width:
                 return cells
-    return unquoted
+    return unquoted_cells
 
 
-def _cut_quoted(
+def _cut_quoted_lines(
     path: str | Path,
     lines: Sequence[str],
-    places: Sequence[int],
+    line_index: Sequence[int],
     delimiter: str,
     n_cells: int,
-    comma: str,
+    delimiter_pattern: str,
 ) -> list[TableRow]:
     """Cut lines at commas or semicolons; cells in quotes may hold line breaks.
 
-    `comma` is the pattern of a delimiter that is no comma of a sentence.
+    `delimiter_pattern` matches a delimiter, but not a comma in a sentence.
     """
-    rows, end = [], -1
-    for i in places:
-        if i < end:  # inside a cell of several lines
+    rows = []
+    next_index = -1
+    for i in line_index:
+        if i < next_index:
+            # The line is inside a cell of several lines.
             continue
         line = lines[i]
         if '"' not in line:
@@ -332,8 +361,10 @@ def _cut_quoted(
             cells = _parse_quoted(line, delimiter)
         except csv.Error:
             cells, n_lines = _parse_lines(path, lines, i, delimiter)
-            end = i + n_lines
-            _refuse_swallowed_rows(path, i + 1, end, cells, comma, n_cells)
+            next_index = i + n_lines
+            _refuse_swallowed_rows(
+                path, i + 1, next_index, cells, delimiter_pattern, n_cells
+            )
             cells = [" ".join(cell.split("\n")) for cell in cells]
         rows.append(TableRow(i + 1, cells))
     return rows
@@ -343,14 +374,16 @@ def _parse_lines(
     path: str | Path, lines: Sequence[str], start: int, delimiter: str
 ) -> tuple[list[str], int]:
     """Return the cells of a row of several lines, and how many lines it takes."""
-    below = (f"{lines[i]}\n" for i in range(start, len(lines)))
-    record = csv.reader(below, delimiter=delimiter, skipinitialspace=True, strict=True)
+    remaining_lines = (f"{lines[i]}\n" for i in range(start, len(lines)))
+    reader = csv.reader(
+        remaining_lines, delimiter=delimiter, skipinitialspace=True, strict=True
+    )
     try:
-        return next(record), record.line_num
+        return next(reader), reader.line_num
     except csv.Error as error:
         raise FileFormatError(
             f'line {start + 1} has a quotation mark (") that opens a cell and '
-            f"does not close it; read on to line {start + record.line_num}. Delete the "
+            f"does not close it; read on to line {start + reader.line_num}. Delete the "
             "mark, or write it twice inside a cell in quotation marks.",
             path=path,
         ) from error
@@ -361,19 +394,19 @@ def _refuse_swallowed_rows(
     first_line: int,
     last_line: int,
     cells: Sequence[str],
-    comma: str,
+    delimiter_pattern: str,
     n_cells: int,
 ) -> None:
     """Raise where lines inside a quoted cell could as well be rows of the table."""
-    for place, cell in enumerate(cells):
-        parts = cell.split("\n")
-        if len(parts) == 1:
+    for column, cell in enumerate(cells):
+        cell_lines = cell.split("\n")
+        if len(cell_lines) == 1:
             continue
-        n_marks = [len(re.findall(comma, part)) for part in parts]
-        is_row = n_cells - 1 in n_marks[1:-1]
-        rest = n_cells - 1 - place
-        is_row |= n_marks[0] == rest and n_marks[-1] == place
-        if is_row:
+        n_delimiters = [len(re.findall(delimiter_pattern, line)) for line in cell_lines]
+        n_after = n_cells - 1 - column
+        has_row_inside = n_cells - 1 in n_delimiters[1:-1]
+        has_rows_at_ends = n_delimiters[0] == n_after and n_delimiters[-1] == column
+        if has_row_inside or has_rows_at_ends:
             raise FileFormatError(
                 f'a quotation mark (") in line {first_line} opens a cell that '
                 f"goes on to line {last_line}, over lines that look like rows of the "
@@ -390,13 +423,13 @@ def _match_widths(
     delimiter: str | None,
     score_header: HeaderScore,
 ) -> TableRow:
-    """Return the header, with an unnamed first column where R left its head out.
+    """Return the header, with an unnamed first column if R left its head out.
 
-    Raises FileFormatError where rows have other numbers of cells than the header.
+    Raises FileFormatError if rows have another number of cells than the header.
     """
     n_cells = len(header.cells)
-    wrong = [row for row in rows if len(row.cells) != n_cells]
-    if not wrong:
+    wrong_rows = [row for row in rows if len(row.cells) != n_cells]
+    if not wrong_rows:
         _refuse_undivided(path, header, rows)
         return header
     widths = {len(row.cells) for row in rows}
@@ -410,19 +443,21 @@ def _match_widths(
             "name the first column where R wrote names of rows without a head.",
             path=path,
         )
-    row = wrong[0]
-    more = f" ({len(wrong)} lines have another number)" if len(wrong) > 1 else ""
-    above = [lines[one.line - 1] for one in rows if one.line < row.line][-1:]
-    is_open = any(line.count('"') % 2 for line in above)  # in the line above
-    hint = _explain_width(row, lines[row.line - 1], delimiter, n_cells, is_open)
+    row = wrong_rows[0]
+    earlier_lines = [earlier.line for earlier in rows if earlier.line < row.line]
+    previous_line = lines[earlier_lines[-1] - 1] if earlier_lines else ""
+    is_quote_open = previous_line.count('"') % 2 == 1
+    advice = _explain_width(row, lines[row.line - 1], delimiter, n_cells, is_quote_open)
     if len(widths) == 1 and len(rows) > 1:
-        hint = (
+        advice = (
             f"Line {header.line} is taken for the header: delete a title above it. "
-            f"{hint}"
+            f"{advice}"
         )
+    n_wrong = len(wrong_rows)
+    count = f" ({n_wrong} lines have another number)" if n_wrong > 1 else ""
     raise FileFormatError(
         f"line {row.line} has {_count_cells(row.cells)}, expected {n_cells} as "
-        f"in the header (line {header.line}){more}. {hint}",
+        f"in the header (line {header.line}){count}. {advice}",
         path=path,
     )
 
@@ -443,13 +478,16 @@ def _are_row_names(
         return False
     if not any(row.cells[-1].strip() for row in rows):
         return False
-    if score_header(rows[0].cells) > 0:  # the header stands below a title
+    # The header may stand below a title.
+    if score_header(rows[0].cells) > 0:
         return False
     is_counted = names == [str(i) for i in range(1, len(names) + 1)]
     if delimiter == ",":
         columns = zip(*(row.cells for row in rows), strict=True)
-        whole = [all(map(_INTEGER.fullmatch, column)) for column in columns]
-        if any(left and right for left, right in pairwise(whole[is_counted:])):
+        are_integers = [all(map(_INTEGER.fullmatch, column)) for column in columns]
+        # Two columns of integers side by side may be one with decimal commas.
+        pairs = pairwise(are_integers[is_counted:])
+        if any(is_integer and is_next for is_integer, is_next in pairs):
             return False
     return is_counted or score_header(header.cells) == 0
 
@@ -459,21 +497,22 @@ def _count_cells(cells: Sequence[str]) -> str:
 
 
 def _explain_width(
-    row: TableRow, line: str, delimiter: str | None, n_cells: int, is_open: bool
+    row: TableRow, line: str, delimiter: str | None, n_cells: int, is_quote_open: bool
 ) -> str:
     """Say why a line may have another number of cells than the header."""
-    if is_open:
+    if is_quote_open:
         return (
             'The line above opens a quotation mark (") that it does not close; delete '
             "the mark, and write a cell of several lines in one."
         )
     if line[:1] == "#":
         return "Only lines above the header count as comments; delete the line."
-    for other in (*DELIMITERS, None) if len(row.cells) == 1 else ():
-        if other != delimiter and len(line.split(other)) == n_cells > 1:
+    other_delimiters = [mark for mark in (*DELIMITERS, None) if mark != delimiter]
+    for row_delimiter in other_delimiters if len(row.cells) == 1 else ():
+        if len(line.split(row_delimiter)) == n_cells > 1:
             return (
                 f"The cells of line {row.line} are separated by "
-                f"{_DELIMITER_NAMES[other]}, those of the header by "
+                f"{_DELIMITER_NAMES[row_delimiter]}, those of the header by "
                 f"{_DELIMITER_NAMES.get(delimiter, repr(delimiter))}; write one of "
                 "them."
             )
@@ -502,6 +541,7 @@ def _refuse_undivided(
         return
     for delimiter in DELIMITERS:
         counts = {row.cells[0].count(delimiter) for row in rows}
+        # A comma with a blank after it belongs to a sentence.
         is_prose = any(f"{delimiter} " in row.cells[0] for row in rows)
         if len(counts) == 1 and counts != {0} and not is_prose:
             raise FileFormatError(
@@ -513,7 +553,7 @@ def _refuse_undivided(
             )
 
 
-def _pad(cells: list[str], width: int) -> list[str]:
+def _pad_cells(cells: list[str], width: int) -> list[str]:
     return cells + [""] * (width - len(cells))
 
 

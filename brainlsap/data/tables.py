@@ -18,21 +18,24 @@ from brainlsap.data.table_rows import (
     read_table_text,
     read_text,
 )
-from brainlsap.exceptions import FileFormatError, listed
+from brainlsap.exceptions import FileFormatError
 from brainlsap.files import replace_when_whole
+from brainlsap.text import listed
 
 TABLE_SUFFIXES = (".tsv", ".csv", ".txt", ".dat", ".xlsx")
-MISSING = frozenset(("", "n/a", "na", "nan", "null", "none"))
-_LONGEST = max(map(len, MISSING))
-# Numbers with separators of thousands: 4,394 and 4.394,0 and 4'394 and 4 394.
+# Cells in lower case that count as missing.
+MISSING_CELLS = frozenset(("", "n/a", "na", "nan", "null", "none"))
+_MAX_MISSING_LENGTH = max(map(len, MISSING_CELLS))
+# Numbers with thousands separators: 4,394 and 4.394,0 and 4'394 and 4 394.
 _GROUPED = re.compile(
     r"[-+\u2212]?\d{1,3}(?P<mark>[,.'\u2019\s])\d{3}((?P=mark)\d{3})*([.,]\d*)?"
 )
+# 4,394 may be 4394 or 4.394.
 _ONE_COMMA = re.compile(r"[-+\u2212]?\d{1,3},\d{3}")
 _DECIMAL_COMMA = re.compile(r"[-+\u2212]?\d+,(?!\d{3}$)\d+")
-# Quotation marks, which also stand for the cell above.
+# Quotation marks; alone in a cell they stand for the cell above (ditto marks).
 QUOTES = "\"'`\u00b4\u2018\u2019\u201c\u201d\u201e\u201f\u2033\u3003"
-# What spreadsheets write for a formula that failed, in the languages of Excel.
+# Spreadsheets write this for a formula that failed, in the languages of Excel.
 _FORMULA_ERROR = re.compile(
     r"#[¡¿]?[^\W\d_][\w/]*[!?]|#[^\W\d_]/[^\W\d_]|#N[VB]|#YOK|##+|#GETTING_DATA"
 )
@@ -41,28 +44,28 @@ PEOPLE_COLUMNS = (
     *("ptid", "rid", "patient_id", "patient", "patient_number", "subject_number"),
     *("record_id", "mrn", "pseudonym", "patienten_id", "pat_id", "probanden_id"),
     *("patienten_nr", "no_patient", "n_patient", "probandennummer", "sujet"),
-    # of large studies: UK Biobank, NACC, PPMI, NIMH, OASIS, Cam-CAN, ROSMAP, LORIS
+    # Of large studies: UK Biobank, NACC, PPMI, NIMH, OASIS, Cam-CAN, ROSMAP, LORIS
     *("eid", "naccid", "patno", "subjectkey", "src_subject_id", "oasisid", "oasis_id"),
     *("ccid", "projid", "bblid", "candid", "pscid", "loni_subject", "guid", "iid"),
 )
 ID_COLUMNS = (*PEOPLE_COLUMNS, "scan", "scan_id", "image_id", "id", "")
-# FreeSurfer's tables say side and measure where others say what ids are.
+# First head of FreeSurfer's tables: side and measure instead of a word for ids.
 FREESURFER_HEAD = re.compile(r"(?:([lr])h\..+\.|measure:)(\w+)", re.IGNORECASE)
 SESSION_COLUMNS = (
     *("session_id", "session", "ses", "visit", "visit_id", "viscode2", "viscode"),
     *("timepoint", "tp", "wave", "besuch", "visite", "scan_date", "exam_date"),
     *("untersuchungsdatum", "date_examen"),
-    # of large studies: NACC, PPMI, ABCD, REDCap, UK Biobank
+    # Of large studies: NACC, PPMI, ABCD, REDCap, UK Biobank
     *("naccvnum", "event_id", "eventname", "redcap_event_name", "instance"),
 )
-# Heads of columns of regions' names, numbers and sides, best first.
+# Heads of columns with names, numbers and sides of regions, best first.
 NAME_COLUMNS = (
     *("name", "region", "roi", "label", "structure", "parcel", "node"),
     *("abbreviation", "abbrev", "abbr", "acronym"),
 )
 INDEX_COLUMNS = ("index", "freesurfer_id", "id", "no", "nr", "number", "value", "")
-# Such heads may say what they are of: `roi_name`, `label_id`, `StructName`.
-_OF_REGIONS = re.compile(
+# Such heads may begin with a word for region: `roi_name`, `label_id`, `StructName`.
+_REGION_PREFIX = re.compile(
     r"^(region|roi|label|structure|struct|parcel|node)[-_. ]*(?=[a-z])", re.IGNORECASE
 )
 SIDE_COLUMNS = (
@@ -70,28 +73,29 @@ SIDE_COLUMNS = (
     *("lateralization", "lateralite", "cote", "hemisfero", "emisfero", "hemisphare"),
     *("hemisphaere", "lado", "lato"),
 )
-# Key of `DataFrame.attrs` under which a table has its `TableColumns.missing_words`.
+# Key of `DataFrame.attrs` for the `TableColumns.missing_words` of a table.
 MISSING_WORDS = "missing_words"
 # Files that import_adni writes beside the study; none has values of regions.
 IMPORT_FILES = (
     *("adni_pairing.tsv", "adni_unused_images.tsv", "adni_labels_by_phase.tsv"),
     *("adni_skipped.tsv", "adni_notes.txt"),
 )
-# What to do about a scan that a file lacks.
+# Advice in messages about a scan that a file lacks.
 ADD_IT = "add it, or leave the scan out (its rows in tables, its folder)"
 
 
 def read_lines(path: str | Path, *, comments: bool = False) -> list[str]:
     """Return the lines of a text file that are neither empty nor comments (`#`).
 
-    Of a workbook the rows, with tabs between the cells. For files whose format has
-    comments anywhere (lookup tables, stats); rows of a table come from `read_table`.
+    Of a workbook return the rows, with tabs between the cells. For files whose format
+    allows comments anywhere (lookup tables, stats); rows of a table come from
+    `read_table`.
     """
     if Path(path).suffix.lower() == ".xlsx":
         rows = drop_titles(read_sheet_rows(path), _score_header)
         return ["\t".join(row.cells) for row in rows]
-    lines = read_text(path).split("\n")
-    lines = [line for line in lines if line and not line.isspace()]
+    all_lines = read_text(path).split("\n")
+    lines = [line for line in all_lines if line and not line.isspace()]
     return lines if comments else [line for line in lines if line[0] != "#"]
 
 
@@ -135,8 +139,8 @@ def read_table(path: str | Path, sheet: str = "") -> pd.DataFrame:
 class MissingWords(dict[str, dict[int, str]]):
     """By column and row, words such as `None` and `NA` that count as missing.
 
-    Tables of pandas carry it in their `attrs`, which pandas copies at every step: so
-    that copy is the same object.
+    Data frames carry it in their `attrs`. pandas copies these at every step, so a copy
+    is the same object.
     """
 
     def __deepcopy__(self, _: object) -> "MissingWords":
@@ -167,14 +171,14 @@ def read_columns(path: str | Path, sheet: str = "") -> TableColumns:
         text = read_sheet_text(path, sheet, _score_header)
     else:
         text = read_table_text(path, _score_header)
-    _refuse_marked_rows(path, text)
+    _check_marked_rows(path, text)
     heads, columns = _drop_empty_columns(text)
-    doubled = sorted({head for head in heads if heads.count(head) > 1})
-    if doubled:
+    repeated_heads = sorted({head for head in heads if heads.count(head) > 1})
+    if repeated_heads:
         raise FileFormatError(
-            f"{listed(map(repr, doubled))} stand more than once in the first "
-            f"row, taken for the header: {listed(map(repr, heads), 5)}. Name every "
-            "column otherwise, and delete what stands above the header.",
+            f"{listed(map(repr, repeated_heads))} stand more than once in the "
+            f"first row, taken for the header: {listed(map(repr, heads), 5)}. Name "
+            "every column otherwise, and delete what stands above the header.",
             path=path,
         )
     table = TableColumns()
@@ -182,29 +186,32 @@ def read_columns(path: str | Path, sheet: str = "") -> TableColumns:
     table.comment_lines = text.comment_lines
     table.missing_words = MissingWords()
     for head, column in zip(heads, columns, strict=True):
-        cells = [
-            None if len(cell) <= _LONGEST and cell.lower() in MISSING else cell
-            for cell in map(str.strip, column)
-        ]
+        cells = [_missing_to_none(cell.strip()) for cell in column]
         table[head] = cells
-        words = {
+        missing_words = {
             row: column[row].strip()
             for row, cell in enumerate(cells)
             if cell is None and is_missing_word(column[row])
         }
-        if words:
-            table.missing_words[head] = words
+        if missing_words:
+            table.missing_words[head] = missing_words
     return table
 
 
+def _missing_to_none(cell: str) -> str | None:
+    """Return a cell, None if it counts as missing."""
+    is_missing = len(cell) <= _MAX_MISSING_LENGTH and cell.lower() in MISSING_CELLS
+    return None if is_missing else cell
+
+
 def is_missing_word(cell: str) -> bool:
-    """Return whether a cell is a word that counts as missing, but `n/a` or nothing."""
-    word = cell.strip().lower()
-    return word in MISSING and word not in ("", "n/a")
+    """Return whether a cell counts as missing but could be meant as a word (`None`)."""
+    lower_cell = cell.strip().lower()
+    return lower_cell in MISSING_CELLS and lower_cell not in ("", "n/a")
 
 
 def is_formula_error(cell: object) -> bool:
-    """Return whether a cell is what a spreadsheet writes for a formula that failed.
+    """Return whether a cell is the error of a spreadsheet's formula.
 
     >>> [*map(is_formula_error, ["#N/A", "#DIV/0!", "#REF!", "#NV", "#01", "N/A"])]
     [True, True, True, True, False, False]
@@ -219,64 +226,71 @@ def is_ditto_mark(cell: object) -> bool:
 
 
 def _score_header(cells: Sequence[str]) -> int:
-    """Return 2 where the first cell is a known head, 1 where another is, else 0."""
-    known = [letters_of(head) for head in (*ID_COLUMNS, *NAME_COLUMNS) if head]
+    """Return 2 if the first cell is a known head, 1 if another is, else 0."""
+    known_letters = [letters_of(head) for head in (*ID_COLUMNS, *NAME_COLUMNS) if head]
     is_known = [
-        letters_of(cell) in known or FREESURFER_HEAD.fullmatch(cell) is not None
+        letters_of(cell) in known_letters or FREESURFER_HEAD.fullmatch(cell) is not None
         for cell in cells
     ]
     return 2 if is_known[0] else int(any(is_known))
 
 
-def _refuse_marked_rows(path: str | Path, text: TableText) -> None:
-    """Raise where a row repeats the header, or a few rows begin with `#`.
+def _check_marked_rows(path: str | Path, text: TableText) -> None:
+    """Raise if a row repeats the header, or some rows, but not all, begin with `#`.
 
-    Such a row may have been taken out as a comment, which only lines above the header
-    are; where all begin so, the mark is part of their names.
+    Only lines above the header are comments, so such a row may have been meant as one.
+    If all rows begin with `#`, the mark is part of their names.
     """
-    marked = list[TableRow]()
+    marked_rows = list[TableRow]()
     for row in text.rows:
-        first = row.cells[0].strip()
-        if first[:1] == "#" and not is_formula_error(first):
-            marked.append(row)
-        is_alike = first == text.header.cells[0]
-        if is_alike and [cell.strip() for cell in row.cells] == text.header.cells:
+        first_cell = row.cells[0].strip()
+        if first_cell[:1] == "#" and not is_formula_error(first_cell):
+            marked_rows.append(row)
+        # The first cells are compared first, because that is fast.
+        begins_alike = first_cell == text.header.cells[0]
+        if begins_alike and [cell.strip() for cell in row.cells] == text.header.cells:
             raise FileFormatError(
                 f"line {row.line} repeats the header (line "
                 f"{text.header.line}). Delete the line.",
                 path=path,
             )
-    if 0 < len(marked) < len(text.rows):
-        row = marked[0]
-        more = f" (and {len(marked) - 1} more)" if len(marked) > 1 else ""
+    if 0 < len(marked_rows) < len(text.rows):
+        row = marked_rows[0]
+        n_further = len(marked_rows) - 1
+        further = f" (and {n_further} more)" if n_further else ""
         raise FileFormatError(
-            f"line {row.line}{more} begins with # ({row.cells[0].strip()!r}) "
-            "below the header, where no comments are. Delete the line to leave the row "
-            "out, or write its first cell without #.",
+            f"line {row.line}{further} begins with # "
+            f"({row.cells[0].strip()!r}) below the header, where no comments are. "
+            "Delete the line to leave the row out, or write its first cell without #.",
             path=path,
         )
 
 
 def _drop_empty_columns(text: TableText) -> tuple[list[str], list[Sequence[str]]]:
-    """Return heads and columns, without columns of nothing that spreadsheets leave."""
+    """Return heads and columns, without columns that have no head and no cell.
+
+    Spreadsheets leave such columns. A table of nothing else keeps them.
+    """
     heads = [head.strip() for head in text.header.cells]
-    cells = zip(*(row.cells for row in text.rows), strict=True)
-    columns: list[Sequence[str]] = list(cells) or [()] * len(heads)
-    is_kept = [
-        head != "" or any(map(str.strip, column))
-        for head, column in zip(heads, columns, strict=True)
-    ]
-    if not any(is_kept):
-        is_kept = [True] * len(heads)
-    kept_heads = [head for head, keep in zip(heads, is_kept, strict=True) if keep]
-    kept_columns = [one for one, keep in zip(columns, is_kept, strict=True) if keep]
-    return kept_heads, kept_columns
+    columns: list[Sequence[str]] = list(
+        zip(*(row.cells for row in text.rows), strict=True)
+    )
+    if not columns:
+        columns = [()] * len(heads)
+    filled_heads, filled_columns = list[str](), list[Sequence[str]]()
+    for head, column in zip(heads, columns, strict=True):
+        if head != "" or any(map(str.strip, column)):
+            filled_heads.append(head)
+            filled_columns.append(column)
+    if not filled_heads:
+        return heads, columns
+    return filled_heads, filled_columns
 
 
 def write_tsv(table: pd.DataFrame, path: str | Path) -> Path:
-    r"""Write a table as TSV, "n/a" where a value is missing, as BIDS has it.
+    r"""Write a table as TSV, with "n/a" for missing values as in BIDS.
 
-    With commas where the file is named `.csv`.
+    Cells are separated by commas if the file is named `.csv`.
 
     Parameters
     ----------
@@ -292,13 +306,13 @@ def write_tsv(table: pd.DataFrame, path: str | Path) -> Path:
     Raises
     ------
     WritingError
-        Where the disk is full, or the folder may not be written to.
+        If the disk is full, or the folder may not be written to.
 
     Examples
     --------
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     write_tsv(pd.DataFrame({"age": [70.5, None]}), f"{place}/t").read_bytes()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_tsv(pd.DataFrame({"age": [70.5, None]}), f"{folder}/t").read_bytes()
     b'age\n70.5\nn/a\n'
     """
     sep = "," if Path(path).suffix.lower() == ".csv" else "\t"
@@ -308,12 +322,20 @@ def write_tsv(table: pd.DataFrame, path: str | Path) -> Path:
 
 
 def describe_dataset(
-    folder: Path, name: str, by: Mapping[str, object], kind: str = "derivative"
+    folder: Path,
+    name: str,
+    generated_by: Mapping[str, object],
+    dataset_type: str = "derivative",
 ) -> None:
     """Write the `dataset_description.json` that BIDS asks for."""
-    about = {"Name": name, "BIDSVersion": "1.10.0", "DatasetType": kind}
+    description = {
+        "Name": name,
+        "BIDSVersion": "1.10.0",
+        "DatasetType": dataset_type,
+        "GeneratedBy": [generated_by],
+    }
     with replace_when_whole(folder / "dataset_description.json") as partial:
-        text = json.dumps(about | {"GeneratedBy": [by]}, indent=2) + "\n"
+        text = json.dumps(description, indent=2) + "\n"
         partial.write_text(text, encoding="utf-8")
 
 
@@ -322,20 +344,22 @@ def parse_numbers(
 ) -> np.ndarray:
     """Return a table of text as numbers, NaN where missing.
 
-    Raises FileFormatError that names row and column of the cells that are no numbers.
+    Raises FileFormatError with row and column of cells that are not numbers.
     """
-    cells, heads = np.asarray(table, dtype=object), heads or list(table)
+    cells = np.asarray(table, dtype=object)
+    heads = heads or list(table)
     try:
         return cells.astype(float)  # None becomes NaN
     except ValueError:
-        parsed = pd.to_numeric(cells.ravel(), errors="coerce").reshape(cells.shape)
-    wrong = [
+        numbers = pd.to_numeric(cells.ravel(), errors="coerce").reshape(cells.shape)
+    is_wrong = pd.isna(numbers) & ~pd.isna(cells)
+    wrong_cells = [
         f"{cells[row, column]!r} in row {row + 1}, column {heads[column]!r}"
-        for row, column in np.argwhere(pd.isna(parsed) & ~pd.isna(cells))
+        for row, column in np.argwhere(is_wrong)
     ]
-    hint = _explain_numbers(cells[pd.isna(parsed) & ~pd.isna(cells)])
     raise FileFormatError(
-        f"{len(wrong)} cells must be numbers or n/a: {listed(wrong, 5)}.{hint}",
+        f"{len(wrong_cells)} cells must be numbers or n/a: "
+        f"{listed(wrong_cells, 5)}.{_explain_numbers(cells[is_wrong])}",
         path=path,
     )
 
@@ -346,22 +370,22 @@ def is_number_with_marks(cell: str) -> bool:
 
 
 def _explain_numbers(cells: Iterable[str]) -> str:
-    """Return a sentence on how to write cells that should be numbers, or nothing."""
-    cells = [str(cell).strip() for cell in cells]
-    if any(map(is_formula_error, cells)):
+    """Return advice on how to write cells that should be numbers, or nothing."""
+    texts = [str(cell).strip() for cell in cells]
+    if any(map(is_formula_error, texts)):
         return " A formula failed in the spreadsheet; write n/a for what is not known."
-    grouped = [cell for cell in cells if _GROUPED.fullmatch(cell)]
-    ambiguous = [cell for cell in grouped if _ONE_COMMA.fullmatch(cell)]
+    grouped = [text for text in texts if _GROUPED.fullmatch(text)]
+    ambiguous = [text for text in grouped if _ONE_COMMA.fullmatch(text)]
     if len(grouped) > len(ambiguous):
         return " Write thousands without separators, and decimals with a point."
-    if any(map(_DECIMAL_COMMA.fullmatch, cells)):
+    if any(map(_DECIMAL_COMMA.fullmatch, texts)):
         return " Write decimals with a point."
     if ambiguous:
-        cell = ambiguous[0]
-        both = f"{cell.replace(',', '')} or {cell.replace(',', '.')}"
+        text = ambiguous[0]
+        meanings = f"{text.replace(',', '')} or {text.replace(',', '.')}"
         return (
             " Write decimals with a point, and thousands without separators: "
-            f"{cell!r} may be {both}."
+            f"{text!r} may be {meanings}."
         )
     return ""
 
@@ -371,17 +395,26 @@ def letters_of(head: str) -> str:
     return "".join(filter(str.isalnum, normalize("NFKD", head.lower())))
 
 
-def find_column(heads: Iterable[str], wanted: Sequence[str]) -> str | None:
-    """Return the first head that is wanted, by its letters and digits in any case."""
+def find_head(heads: Iterable[str], candidates: Sequence[str]) -> str | None:
+    """Return the head that equals the first possible candidate, None if none does.
+
+    Only letters and digits count, in any case.
+    """
+    head_of_letters = {letters_of(head): head for head in heads}
+    for candidate in candidates:
+        head = head_of_letters.get(letters_of(candidate))
+        if head is not None:
+            return head
+    return None
+
+
+def find_region_column(heads: Iterable[str], candidates: Sequence[str]) -> str | None:
+    """Return the head that equals a candidate, if need be without `roi_` before it."""
     heads = list(heads)
-    letters = [letters_of(one) for one in (*heads, *wanted)]
-    known = dict(zip(letters, heads, strict=False))
-    return next((known[one] for one in letters[len(heads) :] if one in known), None)
-
-
-def find_region_column(heads: Iterable[str], wanted: Sequence[str]) -> str | None:
-    """Return the first head that is wanted, or is so without `roi_` before it."""
-    heads, bare = list(heads), dict[str | None, str]()
-    for head in heads[::-1]:
-        bare[_OF_REGIONS.sub("", head)] = head
-    return find_column(heads, wanted) or bare.get(find_column(map(str, bare), wanted))
+    head = find_head(heads, candidates)
+    if head:
+        return head
+    # Of heads that differ only by the prefix, the first counts.
+    head_of_stem = {_REGION_PREFIX.sub("", head): head for head in reversed(heads)}
+    stem = find_head(map(str, head_of_stem), candidates)
+    return None if stem is None else head_of_stem.get(stem)

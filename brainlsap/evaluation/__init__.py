@@ -6,12 +6,11 @@ from brainlsap.evaluation.comparison import (
     class_table,
     compare_models,
     corrected_t_test,
-    ladder_table,
+    nested_model_table,
 )
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import cross_validate
 from brainlsap.evaluation.leakage import audit
-from brainlsap.evaluation.metrics import SCORES
 from brainlsap.evaluation.models import MODELS, make_models, read_features
 from brainlsap.evaluation.ranking import (
     agreement_table,
@@ -24,7 +23,8 @@ from brainlsap.evaluation.ranking import (
     region_importance,
     region_properties,
 )
-from brainlsap.evaluation.results import MAIN_SCORES, Evaluation
+from brainlsap.evaluation.results import Evaluation
+from brainlsap.evaluation.scores import SCORES, Score, fold_scores, main_scores
 from brainlsap.evaluation.spin import spin_test
 from brainlsap.evaluation.splits import (
     join_groups,
@@ -34,11 +34,11 @@ from brainlsap.evaluation.splits import (
 )
 
 __all__ = [
-    "MAIN_SCORES",
     "MODELS",
     "SCORES",
     "Deconfounder",
     "Evaluation",
+    "Score",
     "agreement_table",
     "audit",
     "bootstrap_scores",
@@ -49,11 +49,13 @@ __all__ = [
     "confound_table",
     "corrected_t_test",
     "cross_validate",
+    "fold_scores",
     "join_groups",
-    "ladder_table",
     "leave_one_out_splits",
+    "main_scores",
     "make_models",
     "make_splits",
+    "nested_model_table",
     "permutation_null",
     "rank_regions",
     "ranking_auc",

@@ -1,4 +1,4 @@
-"""Site effects and confounds taken out of features, learned from training scans."""
+"""Remove site effects and confounds from features, learned from training scans."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -21,32 +21,43 @@ from brainlsap.data.covariates import (
     has_groups,
     kind_of,
 )
-from brainlsap.evaluation.results import plain
-from brainlsap.exceptions import ParameterError, listed
+from brainlsap.evaluation.results import to_jsonable
+from brainlsap.exceptions import ParameterError
+from brainlsap.text import listed
 
+# One column of a design: the mean of a number, or the share of each group.
+CovariateCoding = float | Mapping[str, float]
+Design = Mapping[str, CovariateCoding]
+
+# Group of scans whose value is missing.
 _UNKNOWN = "n/a"
 
-# What ComBat leaves in the features, where the cohort has it; never the label.
+# Covariates whose effects ComBat leaves in the features; never the label.
 PRESERVED = ("age", "sex")
 
-# Fewer have no spread; ComBat cannot know what their site does.
-FEWEST = 2
-# Text of more kinds is no groups, where there is a kind for every second person.
+# A site needs two people in training, and a feature two values of a site: one value has
+# no variance.
+MIN_PER_SITE = 2
+# Text with more kinds than this, and a kind for every second person, is not groups.
 MOST_GROUPS = 5
+
+# ComBat's empirical Bayes estimates are iterated until they change by less than this.
+_MAX_CHANGE = 1e-12
+_MAX_ITERATIONS = 1000
 
 
 @dataclass(eq=False, repr=False)
 class Deconfounder(BaseEstimator):
-    r"""ComBat, then a regression on confounds, as far as they are asked for.
+    r"""Harmonise sites with ComBat, then regress confounds out; both are optional.
 
     ComBat (Johnson et al. 2007, Biostatistics 8:118; Fortin et al. 2018, NeuroImage
-    167:104) takes out what sites add to features and how much they spread them: value
-    :math:`y = \alpha + x\beta + \gamma_{site} + \delta_{site}\varepsilon`, the
-    sites' :math:`\gamma, \delta` shrunken by empirical Bayes over all values. Unlike
-    the reference code it is learned from training scans and applied to others (scans
-    of sites that were not learned are left as they are, with a warning), and values
-    that are missing are left out by their pattern. The regression takes out of every
-    feature what covariates explain of it linearly.
+    167:104) removes the shift and the scale of each site, in the model
+    :math:`y = \alpha + x\beta + \gamma_{site} + \delta_{site}\varepsilon`; the
+    sites' :math:`\gamma, \delta` are shrunken by empirical Bayes over all values.
+    Unlike the reference code it is learned from training scans and applied to others;
+    scans of sites that were not learned are unchanged, with a warning. Missing values
+    are left out. The regression removes from every feature what covariates explain of
+    it linearly.
 
     Parameters
     ----------
@@ -55,15 +66,15 @@ class Deconfounder(BaseEstimator):
         has them, never the label: test scans would then need it.
     regress_out : str or sequence of str
         Columns: groups or numbers, as :func:`brainlsap.data.covariates.has_groups`
-        decides by name and values. A missing value counts as the mean of those learned
-        from, or as no group.
+        decides by name and values. A missing value counts as the mean of the training
+        scans.
 
     Attributes
     ----------
     sites_ : list of str
         Learned sites.
     combat_, confounds_ : dict or None
-        What was learned for either step, by name.
+        What either step has learned, by name.
     """
 
     harmonize: str | None = None
@@ -73,9 +84,11 @@ class Deconfounder(BaseEstimator):
         names = self.regress_out
         self.regress_out = (names,) if isinstance(names, str) else tuple(names)
 
-    def preserved(self, table: pd.DataFrame) -> tuple[str, ...]:
-        """Return what ComBat leaves in the features."""
-        kinds = set(map(kind_of, table)) if self.harmonize else ()
+    def preserved_covariates(self, table: pd.DataFrame) -> tuple[str, ...]:
+        """Return the covariates whose effects ComBat leaves in the features."""
+        if not self.harmonize:
+            return ()
+        kinds = set(map(kind_of, table))
         return tuple(name for name in PRESERVED if name in kinds)
 
     def check(
@@ -103,35 +116,42 @@ class Deconfounder(BaseEstimator):
         column = _check_confound(table, self.harmonize)
         if IS_CATEGORICAL.get(acquisition_kind(column)) is False:
             raise ParameterError(
-                f"harmonize={self.harmonize!r} must name groups, such as sites or "
+                f"harmonize={self.harmonize!r} must name groups, for example sites or "
                 f"scanners, but {column} is a quantity. Take it out with regress_out=."
             )
+        for name in self.preserved_covariates(table):
+            _check_values(table, find_covariate_column(table, name))
         site = group_names(table[column])
-        for name in self.preserved(table):
-            _check_values(table, find_column(table, name))
         if site.isna().any():
-            told = f"{site.isna().sum()} scans have no {self.harmonize}"
-            raise ParameterError(f"{told}; give one, or leave them out.")
+            raise ParameterError(
+                f"{site.isna().sum()} scans have no {self.harmonize}; give one, or "
+                "leave them out."
+            )
         for fold, (train, test) in enumerate(splits, start=1):
-            tested = site.iloc[test]
-            people = table["participant"].iloc[train]
-            n_people = people.groupby(site).nunique()
-            # where no test scan is of a known site, training alone would change
-            held_out = len(tested) > 0 and not tested.isin(n_people.index).any()
-            if held_out or len(n_people) < 2 or n_people.min() < FEWEST:
-                told = listed(
-                    (f"{name}: {n} people" for name, n in n_people.items()), 8
-                )
-                raise ParameterError(
-                    f"harmonize={self.harmonize!r} cannot work in fold {fold}, whose "
-                    f"training scans are of {told}; ComBat needs two sites and "
-                    f"{FEWEST} people of each, and cannot know a site that is held "
-                    "out: leave_out= goes without harmonize=. Else leave people out, "
-                    "merge small sites, or take fewer folds by person."
-                )
+            n_people = table["participant"].iloc[train].groupby(site).nunique()
+            self._check_sites_of_fold(fold, n_people, site.iloc[test])
+
+    def _check_sites_of_fold(
+        self, fold: int, n_people: pd.Series, test_site: pd.Series
+    ) -> None:
+        """Raise if ComBat cannot learn the sites of a fold, or never applies them.
+
+        `n_people` counts the people of each site in training.
+        """
+        # If no test scan is of a learned site, only the training scans would change.
+        is_held_out = len(test_site) > 0 and not test_site.isin(n_people.index).any()
+        if is_held_out or len(n_people) < 2 or n_people.min() < MIN_PER_SITE:
+            site_texts = (f"{name}: {count} people" for name, count in n_people.items())
+            raise ParameterError(
+                f"harmonize={self.harmonize!r} cannot work in fold {fold}, whose "
+                f"training scans are of {listed(site_texts, 8)}; ComBat needs two "
+                f"sites and {MIN_PER_SITE} people of each, and cannot know a site that "
+                "is held out: leave_out= goes without harmonize=. Else leave people "
+                "out, merge small sites, or take fewer folds by person."
+            )
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "Deconfounder":
-        """Learn every step from training scans, each from what the one before left."""
+        """Learn each step from training scans as the step before returns them."""
         self.combat_ = self.confounds_ = None
         values = np.asarray(as_number_array(features), dtype=np.float64)
         values = values.reshape(len(features), -1)
@@ -141,8 +161,8 @@ class Deconfounder(BaseEstimator):
         if self.regress_out:
             design = learn_design(self.regress_out, table)
             C = np.hstack([np.ones((len(table), 1)), apply_design(design, table)])
-            slope = np.nan_to_num(_regress(C, values, C.shape[1] + 1)[1:])
-            self.confounds_ = {"design": design, "slope": slope}
+            slopes = _least_squares(C, values, min_scans=C.shape[1] + 1)[1:]
+            self.confounds_ = {"design": design, "slope": np.nan_to_num(slopes)}
         return self
 
     def transform(self, features: np.ndarray, table: pd.DataFrame) -> np.ndarray:
@@ -156,253 +176,358 @@ class Deconfounder(BaseEstimator):
         return values.reshape(features.shape)
 
     def check_people(self, table: pd.DataFrame) -> None:
-        """Raise where new people lack covariates, or code sex in another way."""
-        learned: dict[str, Any] = {}
+        """Raise if new people lack covariates, or code sex in another way."""
+        learned_design: dict[str, CovariateCoding] = {}
         for step in (self.combat_, self.confounds_):
-            learned |= step["design"] if step else {}
-        heads = _covariates(table)
-        kinds = {*map(kind_of, heads)}
-        needed = dict.fromkeys([*filter(None, [self.harmonize]), *learned])
-        if absent := [name for name in needed if kind_of(name) not in kinds]:
+            if step:
+                learned_design |= step["design"]
+        covariates = _covariate_columns(table)
+        kinds = {*map(kind_of, covariates)}
+        required_names = dict.fromkeys(
+            [*filter(None, [self.harmonize]), *learned_design]
+        )
+        absent = [name for name in required_names if kind_of(name) not in kinds]
+        if absent:
             raise ParameterError(
                 f"the model needs {', '.join(absent)} of new people, who have "
-                f"{', '.join(heads) or 'no covariates'}. Add what is missing to their "
-                "table, or to covariates=."
+                f"{', '.join(covariates) or 'no covariates'}. Add what is missing to "
+                "their table, or to covariates=."
             )
-        for column, shares in learned.items():
-            groups = {*_group_names(table[find_column(table, column)])} - {_UNKNOWN}
-            if kind_of(column) == "sex" and not groups <= {*shares}:
+        for name, coding in learned_design.items():
+            values = table[find_covariate_column(table, name)]
+            if kind_of(name) != "sex" or isinstance(coding, float):
+                continue
+            groups = {*_group_labels(values)} - {_UNKNOWN}
+            if not groups <= {*coding}:
                 raise ParameterError(
-                    f"{column} was {' or '.join(shares)} in training, got "
+                    f"{name} was {' or '.join(coding)} in training, got "
                     f"{', '.join(sorted(groups))}. Write it in the same way."
                 )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted steps as JSON takes them; they hold no scan."""
-        return plain(vars(self))
+        return to_jsonable(vars(self))
 
     @classmethod
-    def from_dict(cls, kept: Mapping[str, Any]) -> "Deconfounder":
-        """Return what :meth:`to_dict` kept."""
-        found = cls()
-        found.__dict__.update(kept)
-        return found
+    def from_dict(cls, attributes: Mapping[str, Any]) -> "Deconfounder":
+        """Return the fitted steps from the output of :meth:`to_dict`."""
+        steps = cls()
+        steps.__dict__.update(attributes)
+        return steps
 
     def _learn_combat(self, values: np.ndarray, table: pd.DataFrame) -> dict[str, Any]:
-        site = _group_names(table[find_column(table, str(self.harmonize))])
-        names, counts = np.unique(site, return_counts=True)
-        self.sites_ = [str(name) for name in names[counts >= FEWEST]]
-        place, n_sites = pd.Index(self.sites_).get_indexer(site), len(self.sites_)
-        rows, preserved = place >= 0, learn_design(self.preserved(table), table)
-        values, sites = values[rows], np.eye(n_sites)[place[rows]]
-        design = apply_design(preserved, table)[rows]
-        count = sites.T @ ~np.isnan(values)
-        beta = _regress(np.hstack([sites, design]), values)
-        of_site, slope = beta[:n_sites], beta[n_sites:]
-        n_scans = np.maximum(count.sum(axis=0), 1)
-        mean = (count * of_site).sum(axis=0) / n_scans
-        z = values - mean - design @ slope
-        left = z - sites @ (of_site - mean)
-        sd = np.sqrt(np.nansum(left**2, axis=0) / n_scans)
-        # what does not vary, or was measured at one site, stays as it is
-        still = sd <= 1e-10 * np.maximum(np.abs(mean), 1e-300)
-        still |= ((count >= FEWEST).sum(axis=0) < 2) | np.isnan(sd)
-        z = np.where(still, np.nan, z) / np.where(still, 1, sd)
-        gamma, delta = np.zeros_like(of_site), np.ones_like(of_site)
-        for one in range(n_sites):
-            mine = z[sites[:, one] > 0]
-            told = np.flatnonzero((~np.isnan(mine)).sum(axis=0) >= FEWEST)
-            told = told[np.nanvar(mine[:, told], axis=0, ddof=1) > 0]
-            if len(told):
-                gamma[one, told], delta[one, told] = _shrink(mine[:, told])
+        """Return what ComBat learns of values (n_scans, n_values); set `sites_`."""
+        site = _group_labels(table[find_covariate_column(table, str(self.harmonize))])
+        names, n_scans_of_site = np.unique(site, return_counts=True)
+        is_large_enough = n_scans_of_site >= MIN_PER_SITE
+        self.sites_ = [str(name) for name in names[is_large_enough]]
+        n_sites = len(self.sites_)
+        site_index = pd.Index(self.sites_).get_indexer(site)
+        is_learned = site_index >= 0
+        preserved_design = learn_design(self.preserved_covariates(table), table)
+        design = apply_design(preserved_design, table)[is_learned]
+        values = values[is_learned]
+        site_dummies = np.eye(n_sites)[site_index[is_learned]]
+        # values by site, each (n_sites, n_values)
+        n_known = site_dummies.T @ ~np.isnan(values)
+        beta = _least_squares(np.hstack([site_dummies, design]), values)
+        site_means, slope = beta[:n_sites], beta[n_sites:]
+        n_scans = np.maximum(n_known.sum(axis=0), 1)
+        mean = (n_known * site_means).sum(axis=0) / n_scans
+        deviations = values - mean - design @ slope
+        residuals = deviations - site_dummies @ (site_means - mean)
+        sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_scans)
+        # Values that do not vary, or were measured at one site only, are not changed.
+        is_unchanged = sd <= 1e-10 * np.maximum(np.abs(mean), 1e-300)
+        is_unchanged |= ((n_known >= MIN_PER_SITE).sum(axis=0) < 2) | np.isnan(sd)
+        sd = np.where(is_unchanged, 1, sd)
+        z = np.where(is_unchanged, np.nan, deviations) / sd
+        gamma, delta = _estimate_site_effects(z, site_dummies)
         return {
-            "design": preserved,
-            "mean": np.where(still, 0, mean),
-            "slope": np.where(still, 0, slope),
-            "deviation": np.where(still, 1, sd),
+            "design": preserved_design,
+            "mean": np.where(is_unchanged, 0, mean),
+            "slope": np.where(is_unchanged, 0, slope),
+            "deviation": sd,
             "gamma": gamma,
             "delta": delta,
         }
 
     def _harmonize(self, values: np.ndarray, table: pd.DataFrame) -> np.ndarray:
-        """Return values as if they were from one site; unknown sites as they are."""
-        site = _group_names(table[find_column(table, str(self.harmonize))])
-        place = pd.Index(self.sites_).get_indexer(site)
-        known, values, learned = place >= 0, values.copy(), self.combat_ or {}
-        if not known.all():
-            names = ", ".join(sorted(set(site[~known])))
-            told = f"{(~known).sum()} scans are of sites not learned ({names})"
-            warnings.warn(f"{told}; they are left as they are.", stacklevel=3)
-        design = apply_design(learned["design"], table[known])
-        centre = np.array(learned["mean"]) + design @ _slopes(learned, design, values)
-        deviation = np.array(learned["deviation"])
-        gamma, delta = (np.array(learned[n])[place[known]] for n in ("gamma", "delta"))
-        z = (values[known] - centre) / deviation - gamma
-        values[known] = z / np.sqrt(delta) * deviation + centre
-        return values
+        """Return values as if they were from one site; unknown sites unchanged."""
+        site = _group_labels(table[find_covariate_column(table, str(self.harmonize))])
+        site_index = pd.Index(self.sites_).get_indexer(site)
+        is_learned = site_index >= 0
+        if not is_learned.all():
+            names = ", ".join(sorted(set(site[~is_learned])))
+            warnings.warn(
+                f"{(~is_learned).sum()} scans are of sites not learned ({names}); they "
+                "are left as they are.",
+                stacklevel=3,
+            )
+        combat = self.combat_ or {}
+        design = apply_design(combat["design"], table[is_learned])
+        centre = np.array(combat["mean"]) + design @ _slopes(combat, design, values)
+        deviation = np.array(combat["deviation"])
+        gamma = np.array(combat["gamma"])[site_index[is_learned]]
+        delta = np.array(combat["delta"])[site_index[is_learned]]
+        z = (values[is_learned] - centre) / deviation - gamma
+        harmonized_values = values.copy()
+        harmonized_values[is_learned] = z / np.sqrt(delta) * deviation + centre
+        return harmonized_values
 
 
-def _group_names(values: pd.Series) -> np.ndarray:
-    """Return groups as text; what is missing is `_UNKNOWN`."""
+def _group_labels(values: pd.Series) -> np.ndarray:
+    """Return the group of each scan as text; missing ones are `_UNKNOWN`."""
     return group_names(values).fillna(_UNKNOWN).to_numpy(object)
 
 
-def _slopes(learned: Mapping, design: np.ndarray, values: np.ndarray) -> np.ndarray:
-    return np.reshape(learned["slope"], (design.shape[1], values.shape[1]))
+def _slopes(step: Mapping, design: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the slopes of a fitted step as (n_columns, n_values), also from JSON."""
+    return np.reshape(step["slope"], (design.shape[1], values.shape[1]))
 
 
-def _covariates(table: pd.DataFrame) -> list[str]:
-    return [str(one) for one in table.columns if one not in KEY_COLUMNS]
+def _covariate_columns(table: pd.DataFrame) -> list[str]:
+    """Return the columns that are neither ids nor the label."""
+    return [str(column) for column in table.columns if column not in KEY_COLUMNS]
 
 
-def find_column(table: pd.DataFrame, name: str) -> str:
-    """Return the covariate of a table that is meant, whatever its case."""
-    covariates = _covariates(table)
+def find_covariate_column(table: pd.DataFrame, name: str) -> str:
+    """Return the covariate that a name means: itself, or the one of its kind.
+
+    Raises
+    ------
+    ParameterError
+        If no covariate, or more than one, is of that kind.
+    """
+    covariates = _covariate_columns(table)
     if name in covariates:
         return name
-    found = [one for one in covariates if kind_of(one) == kind_of(name)]
-    if not found:
+    candidates = [column for column in covariates if kind_of(column) == kind_of(name)]
+    if not candidates:
         kind = acquisition_kind(name)
-        found = [column for column in covariates if acquisition_kind(column) == kind]
-    if len(found) == 1:
-        return found[0]
+        candidates = [
+            column for column in covariates if acquisition_kind(column) == kind
+        ]
+    if len(candidates) == 1:
+        return candidates[0]
     raise ParameterError(
-        f"the covariates have {'more than one' if found else 'no'} column {name!r}; "
-        f"there are {', '.join(covariates) or 'none'}. Labels are no covariates; "
-        "others go to the people's table or covariates."
+        f"the covariates have {'more than one' if candidates else 'no'} column "
+        f"{name!r}; there are {', '.join(covariates) or 'none'}. Labels are no "
+        "covariates; others go to the people's table or covariates."
     )
 
 
-def learn_design(names: Sequence[str], table: pd.DataFrame) -> dict[str, Any]:
-    """Return mean or shares of groups of every column, to code scans as numbers."""
-    design: dict[str, Any] = {}
-    for column in (find_column(table, name) for name in names):
+def learn_design(
+    names: Sequence[str], table: pd.DataFrame
+) -> dict[str, CovariateCoding]:
+    """Return the mean, or the shares of groups, of each column as a `Design`."""
+    design: dict[str, CovariateCoding] = {}
+    for name in names:
+        column = find_covariate_column(table, name)
         values = table[column]
         if values.notna().sum() == 0:
-            told = f"the covariate {column!r} is missing in every training scan"
-            raise ParameterError(f"{told}; leave it out.")
-        if not has_groups(column, values):
-            design[column] = float(pd.to_numeric(values).mean())
-        else:
-            known = pd.Series(_group_names(values.dropna()))
-            shares = known.value_counts(normalize=True).sort_index()
+            raise ParameterError(
+                f"the covariate {column!r} is missing in every training scan; leave it "
+                "out."
+            )
+        if has_groups(column, values):
+            groups = pd.Series(_group_labels(values.dropna()))
+            shares = groups.value_counts(normalize=True).sort_index()
             design[column] = shares.to_dict()
+        else:
+            design[column] = float(pd.to_numeric(values).mean())
     return design
 
 
-def apply_design(design: Mapping[str, Any], table: pd.DataFrame) -> np.ndarray:
-    """Return scans as centred numbers (n_scans, n_columns); what is missing is 0."""
-    parts = []
-    for column, learned in design.items():
-        values = table[find_column(table, column)]
-        _check_coding(column, values.dropna(), learned)
-        if isinstance(learned, float):
+def apply_design(design: Design, table: pd.DataFrame) -> np.ndarray:
+    """Return covariates as centred numbers (n_scans, n_columns); missing ones are 0.
+
+    A covariate with groups has a column for each group but the first.
+    """
+    columns = []
+    for name, coding in design.items():
+        values = table[find_covariate_column(table, name)]
+        _check_coding(name, values.dropna(), coding)
+        if isinstance(coding, float):
             numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float)
-            parts.append(np.nan_to_num(numbers - learned, nan=0.0))
+            columns.append(np.nan_to_num(numbers - coding, nan=0.0))
             continue
-        groups = _group_names(values)
-        known = np.isin(groups, list(learned))
-        if unknown := sorted({*groups[~known]} - {_UNKNOWN}):
-            told = f"{column}: {', '.join(unknown)} not among {', '.join(learned)} of"
-            warnings.warn(f"{told} the training; nothing is taken out.", stacklevel=3)
-        parts += [
-            np.where(known, (groups == name) - learned[name], 0.0)
-            for name in list(learned)[1:]
-        ]
-    return np.stack(parts, axis=1) if parts else np.zeros((len(table), 0))
+        groups = _group_labels(values)
+        is_known = np.isin(groups, list(coding))
+        unknown_groups = sorted({*groups[~is_known]} - {_UNKNOWN})
+        if unknown_groups:
+            warnings.warn(
+                f"{name}: {', '.join(unknown_groups)} not among {', '.join(coding)} "
+                "of the training; nothing is taken out.",
+                stacklevel=3,
+            )
+        for group in list(coding)[1:]:
+            dummy = (groups == group) - coding[group]
+            columns.append(np.where(is_known, dummy, 0.0))
+    return np.stack(columns, axis=1) if columns else np.zeros((len(table), 0))
 
 
 def adjust_features(
     cohort: Cohort, steps: Deconfounder
 ) -> tuple[np.ndarray, pd.DataFrame | None]:
-    """Return features as at the mean of what is taken out, by slopes within classes.
+    """Return features at the mean of the covariates taken out, by within-class slopes.
 
-    Then by class by how much that raises the variance of its mean, and of its
-    difference from the first; None where nothing is taken out.
+    Parameters
+    ----------
+    cohort : Cohort
+    steps : Deconfounder
+        Says which covariates are taken out; it need not be fitted.
+
+    Returns
+    -------
+    features : array of shape (n_scans, n_rois, n_features)
+    factors : DataFrame or None
+        By class: by how much the adjustment raises the variance of the class mean
+        (mean_factor), and of its difference from the first class (difference_factor).
+        None if nothing is taken out.
     """
-    names, table = [*steps.regress_out], cohort.table
+    names = [*steps.regress_out]
+    table = cohort.table
     if steps.harmonize:
-        names.append(find_column(table, steps.harmonize))
-        # sites may be numbered
-        table = table.assign(**{names[-1]: "site " + table[names[-1]].astype(str)})
+        site_column = find_covariate_column(table, steps.harmonize)
+        names.append(site_column)
+        # Sites may be numbered: make them text, so that they count as groups.
+        site_names = "site " + table[site_column].astype(str)
+        table = table.assign(**{site_column: site_names})
     if not names:
         return cohort.features, None
     values = cohort.features.astype(np.float64).reshape(cohort.n_scans, -1)
-    dummies = pd.get_dummies(cohort.y)
-    classes = dummies.to_numpy(np.float64)
-    design = apply_design(learn_design(names, table), table)
-    both = np.hstack([classes, design])
-    slope = _regress(both, values, both.shape[1] + 1)[classes.shape[1] :]
-    adjusted = (values - design @ np.nan_to_num(slope)).reshape(cohort.features.shape)
-    people = pd.DataFrame(both).groupby([cohort.groups, cohort.y]).mean().to_numpy()
-    n, n_classes = people[:, : classes.shape[1]].sum(axis=0), classes.shape[1]
-    cov = np.linalg.pinv(people.T @ people)[:n_classes, :n_classes]
-    own, first = np.diag(cov), dummies.columns.get_loc(cohort.classes[0])
-    apart = own + own[first] - 2 * cov[first]
-    raised = {
-        "mean_factor": own * n,
-        "difference_factor": apart / (1 / n + 1 / n[first]),
+    class_dummies = pd.get_dummies(cohort.y)
+    n_classes = class_dummies.shape[1]
+    covariates = apply_design(learn_design(names, table), table)
+    design = np.hstack([class_dummies.to_numpy(np.float64), covariates])
+    slopes = _least_squares(design, values, min_scans=design.shape[1] + 1)[n_classes:]
+    adjusted = (values - covariates @ np.nan_to_num(slopes)).reshape(
+        cohort.features.shape
+    )
+    people = pd.DataFrame(design).groupby([cohort.groups, cohort.y]).mean().to_numpy()
+    reference = class_dummies.columns.get_loc(cohort.classes[0])
+    factors = _variance_factors(people, n_classes, reference)
+    return adjusted, pd.DataFrame(factors, index=class_dummies.columns)
+
+
+def _variance_factors(
+    people: np.ndarray, n_classes: int, reference: int
+) -> dict[str, np.ndarray]:
+    """Return by how much covariates raise the variance of class means and differences.
+
+    `people` is a design (n_people, n_columns) whose first columns are the classes.
+    Without covariates the variance of a mean is 1 / n, that of a difference
+    1 / n + 1 / n_reference.
+    """
+    n_people = people[:, :n_classes].sum(axis=0)
+    covariance = np.linalg.pinv(people.T @ people)[:n_classes, :n_classes]
+    variance = np.diag(covariance)
+    difference_variance = variance + variance[reference] - 2 * covariance[reference]
+    return {
+        "mean_factor": variance * n_people,
+        "difference_factor": difference_variance
+        / (1 / n_people + 1 / n_people[reference]),
     }
-    return adjusted, pd.DataFrame(raised, index=dummies.columns)
 
 
-def _check_coding(column: str, given: pd.Series, learned: Any) -> None:
-    """Refuse another coding: 1 and 2 for F and M would count as not known."""
-    is_number = pd.to_numeric(given, errors="coerce").notna()
-    if isinstance(learned, float):
-        expected, is_other = "numbers", ~is_number
+def _check_coding(column: str, values: pd.Series, coding: CovariateCoding) -> None:
+    """Raise if new values are coded otherwise, for example 1 and 2 for F and M."""
+    is_number = pd.to_numeric(values, errors="coerce").notna()
+    if isinstance(coding, float):
+        expected = "numbers"
+        is_other_coding = ~is_number
     else:
-        worded = pd.to_numeric(pd.Series(list(learned)), errors="coerce").isna().all()
-        expected, is_other = " or ".join(learned), is_number & worded
-    if len(given) and is_other.all():
+        learned_numbers = pd.to_numeric(pd.Series(list(coding)), errors="coerce")
+        expected = " or ".join(coding)
+        is_other_coding = is_number & learned_numbers.isna().all()
+    if len(values) and is_other_coding.all():
         raise ParameterError(
             f"the covariate {column!r} was {expected} in training, got "
-            f"{str(given.iloc[0])!r}. Write it in the same way."
+            f"{str(values.iloc[0])!r}. Write it in the same way."
         )
 
 
-def _regress(design: np.ndarray, values: np.ndarray, least: int = 1) -> np.ndarray:
+def _least_squares(
+    design: np.ndarray, values: np.ndarray, min_scans: int = 1
+) -> np.ndarray:
     """Return slopes (n_columns, n_values), each from the scans that have the value.
 
-    NaN where fewer than `least` scans have it.
+    NaN if fewer than `min_scans` scans have it.
     """
     slopes = np.full((design.shape[1], values.shape[1]), np.nan)
-    patterns, which = np.unique(~np.isnan(values), axis=1, return_inverse=True)
-    for number, rows in enumerate(patterns.T):
-        alike = which.reshape(-1) == number
-        if rows.sum() >= least:
-            given = values[np.ix_(rows, alike)]
-            slopes[:, alike] = np.linalg.lstsq(design[rows], given, rcond=None)[0]
+    # Solve once for all values that the same scans have.
+    patterns, pattern_index = np.unique(~np.isnan(values), axis=1, return_inverse=True)
+    for index, has_value in enumerate(patterns.T):
+        columns = pattern_index.reshape(-1) == index
+        if has_value.sum() >= min_scans:
+            block = values[np.ix_(has_value, columns)]
+            slopes[:, columns] = np.linalg.lstsq(design[has_value], block, rcond=None)[
+                0
+            ]
     return slopes
 
 
-def _shrink(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the posterior shift and variance of one site, of values that vary."""
-    n, gamma_hat = (~np.isnan(z)).sum(axis=0), np.nanmean(z, axis=0)
+def _estimate_site_effects(
+    z: np.ndarray, site_dummies: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ComBat's gamma and delta (n_sites, n_values) of standardised values z.
+
+    Values that vary too little at a site keep its gamma at 0 and its delta at 1.
+    """
+    shape = site_dummies.shape[1], z.shape[1]
+    gamma = np.zeros(shape)
+    delta = np.ones(shape)
+    for site_index in range(len(gamma)):
+        site_z = z[site_dummies[:, site_index] > 0]
+        n_known = (~np.isnan(site_z)).sum(axis=0)
+        estimable = np.flatnonzero(n_known >= MIN_PER_SITE)
+        varies = np.nanvar(site_z[:, estimable], axis=0, ddof=1) > 0
+        estimable = estimable[varies]
+        if len(estimable):
+            site_gamma, site_delta = _shrink_site_effects(site_z[:, estimable])
+            gamma[site_index, estimable] = site_gamma
+            delta[site_index, estimable] = site_delta
+    return gamma, delta
+
+
+def _shrink_site_effects(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the posterior shift and variance of one site, of values that vary.
+
+    Shifts have a normal prior, variances an inverse gamma prior, both with the moments
+    of the site's estimates over all values (Johnson et al. 2007, section 3.2).
+    """
+    n = (~np.isnan(z)).sum(axis=0)
+    gamma_hat = np.nanmean(z, axis=0)
     delta_hat = np.nanvar(z, axis=0, ddof=1)
     gamma, delta = gamma_hat, delta_hat
     if len(gamma) < 2 or gamma_hat.var() == 0 or delta_hat.var() == 0:
         return gamma, delta
-    centre, spread = gamma_hat.mean(), gamma_hat.var(ddof=1)
+    prior_mean = gamma_hat.mean()
+    prior_variance = gamma_hat.var(ddof=1)
     m, s = delta_hat.mean(), delta_hat.var(ddof=1)
-    a, b = (2 * s + m**2) / s, (m * s + m**3) / s
-    for _ in range(1000):
-        before = gamma, delta
-        gamma = (spread * n * gamma_hat + delta * centre) / (spread * n + delta)
+    prior_shape = (2 * s + m**2) / s
+    prior_rate = (m * s + m**3) / s
+    for _ in range(_MAX_ITERATIONS):
+        previous_gamma, previous_delta = gamma, delta
+        gamma = (prior_variance * n * gamma_hat + delta * prior_mean) / (
+            prior_variance * n + delta
+        )
         squares = np.nansum((z - gamma) ** 2, axis=0)
-        delta = (0.5 * squares + b) / (n / 2 + a - 1)
-        moved = max(np.abs(gamma - before[0]).max(), np.abs(delta - before[1]).max())
-        if moved < 1e-12:
+        delta = (0.5 * squares + prior_rate) / (n / 2 + prior_shape - 1)
+        gamma_change = np.abs(gamma - previous_gamma).max()
+        delta_change = np.abs(delta - previous_delta).max()
+        if max(gamma_change, delta_change) < _MAX_CHANGE:
             break
     return gamma, delta
 
 
 def _check_confound(table: pd.DataFrame, name: str) -> str:
-    """Return the column that is meant, unless it is all but the label."""
-    column = find_column(table, name)
+    """Return the column that a name means; raise if it determines the label."""
+    column = find_covariate_column(table, name)
     n_labels = table["label"].groupby(table[column].dropna().astype(str)).nunique()
-    groups = 1 < len(n_labels) <= table["participant"].nunique() / 2
-    if groups and table["label"].nunique() > 1 and n_labels.max() == 1:
+    are_groups = 1 < len(n_labels) <= table["participant"].nunique() / 2
+    if are_groups and table["label"].nunique() > 1 and n_labels.max() == 1:
         raise ParameterError(
             f"each value of {column} goes with one label only and would take out what "
             "is to be predicted. Drop it; the audit reports what it tells alone."
@@ -411,9 +536,9 @@ def _check_confound(table: pd.DataFrame, name: str) -> str:
 
 
 def _check_values(table: pd.DataFrame, column: str) -> None:
-    """Raise for text that is neither groups nor numbers, and for words written twice.
+    """Raise if a column is neither groups nor numbers, or spells a group in two ways.
 
-    Warn of scans that have no value.
+    Warn of scans without a value.
     """
     faults = find_codes(table, [column])
     if has_groups(column, table[column]):
@@ -421,24 +546,30 @@ def _check_values(table: pd.DataFrame, column: str) -> None:
     if faults:
         raise ParameterError(f"{'; '.join(map(str, faults))}.")
     values = table[column].dropna()
-    if n := len(table) - len(values):
-        told = f"{n} of {len(table)} scans have no {column}: the mean of the training"
-        warnings.warn(f"{told} stands for it.", stacklevel=4)
-    is_named = IS_CATEGORICAL.get(acquisition_kind(column), False)
+    n_missing = len(table) - len(values)
+    if n_missing:
+        warnings.warn(
+            f"{n_missing} of {len(table)} scans have no {column}: the mean of the "
+            "training stands for it.",
+            stacklevel=4,
+        )
+    is_categorical = IS_CATEGORICAL.get(acquisition_kind(column), False)
     text = values[pd.to_numeric(values, errors="coerce").isna()].astype(str)
-    are_codes = is_named or (text.empty and has_groups(column, values))
+    are_codes = is_categorical or (text.empty and has_groups(column, values))
     if are_codes:
         text = group_names(values)
-    mixed = len(text) > 0 and values.drop(text.index).nunique() > MOST_GROUPS
-    n_people, kinds = table["participant"].nunique(), text.nunique()
-    is_name = kinds > MOST_GROUPS and 2 * kinds > n_people
-    if is_name and are_codes:
+    n_kinds = text.nunique()
+    n_people = table["participant"].nunique()
+    n_numbers = values.drop(text.index).nunique()
+    is_mixed = len(text) > 0 and n_numbers > MOST_GROUPS
+    has_too_many_kinds = n_kinds > MOST_GROUPS and 2 * n_kinds > n_people
+    if has_too_many_kinds and are_codes:
         raise ParameterError(
-            f"the column {column} has {kinds} groups among {n_people} people, so that "
-            "little but the people themselves would be taken out. Merge small groups, "
-            "or leave it out."
+            f"the column {column} has {n_kinds} groups among {n_people} people, so "
+            "that little but the people themselves would be taken out. Merge small "
+            "groups, or leave it out."
         )
-    if mixed or is_name:
+    if is_mixed or has_too_many_kinds:
         raise ParameterError(
             f"the column {column} holds text such as {text.iloc[0]!r}, neither numbers "
             "nor groups. Write numbers with a dot and no unit, n/a for unknown ones."

@@ -22,6 +22,7 @@ import pandas as pd
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from threadpoolctl import threadpool_limits
 
@@ -30,27 +31,27 @@ from brainlsap.arrays import pack
 from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.data.cohort import Cohort, check_cohort_given
 from brainlsap.evaluation.confounds import Deconfounder, adjust_features
-from brainlsap.evaluation.leakage import audit
+from brainlsap.evaluation.leakage import Check, audit, check_title
 from brainlsap.evaluation.models import make_models
-from brainlsap.evaluation.results import CohortSummary, Evaluation, plain
+from brainlsap.evaluation.results import CohortSummary, Evaluation, to_jsonable
 from brainlsap.evaluation.splits import Split, check_splits, count_repeats, make_splits
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
 
-# Shares of the training at which scales are kept, before the end.
-EARLIER = (0.0, 0.25, 0.5, 0.75)
+# Shares of the training at which scales are stored, before the end.
+PATH_SHARES = (0.0, 0.25, 0.5, 0.75)
 
 KEYS = ["model", "repeat", "fold"]
 COLUMNS = {
     "predictions": ["scan", "participant", "truth", "predicted"],
     "scales": ["start", "share", "region", "scale"],
 }
-# Classes whose code is known by the version of their package.
+# Packages whose version identifies the code of their classes.
 VERSIONED = ("brainlsap", "builtins", "numpy", "sklearn")
-# Fewer scans are fitted before processes have started.
-MANY = 300
-# Warnings are caught for a whole process: fits in threads of one take turns.
-_ALONE = threading.Lock()
+# Below this number of scans, starting workers takes longer than fitting.
+MIN_SCANS_FOR_WORKERS = 300
+# `catch_warnings` is process-wide, so threads are serialised.
+_WARNINGS_LOCK = threading.Lock()
 
 
 def cross_validate(
@@ -81,8 +82,8 @@ def cross_validate(
     model : classifier, or mapping of str to classifier or (classifier, role)
         Scikit-learn classifiers over the packed array of :meth:`.Cohort.to_array`, or
         what :func:`make_models` returns. Classifiers of this package predict the
-        likeliest class where classes weigh as in the fit, whatever their
-        `class_prior`; others the class of highest probability, or decision value.
+        likeliest class at the class weights of the fit, whatever their `class_prior`;
+        others the class of the highest probability, or decision value.
     cohort : Cohort
         The scans.
     cv : int, splitter or iterable of (train, test)
@@ -96,11 +97,11 @@ def cross_validate(
     n_repeats : int
         How often folds are drawn anew, where `cv` is a number.
     harmonize : str, optional
-        Column of the cohort's table, such as a site, whose effect ComBat takes out; age
-        and sex are preserved where the table has them; scans of sites that were not
-        trained on are left as they are.
+        Column of the cohort's table, for example a site. ComBat removes its effect and
+        preserves that of age and sex, where the table has them. Scans of sites without
+        training scans are not changed.
     regress_out : str or sequence of str
-        Columns whose linear effect is taken out.
+        Columns of which the linear effect is removed.
     people_may_be_shared : bool
         Whether given folds may have one person on both sides; the settings tell it.
     n_jobs : int, optional
@@ -127,18 +128,7 @@ def cross_validate(
     check_cohort_given(cohort)
     random_state = random_state or 0
     models = _named_models(model, baselines, random_state, cohort)
-    if isinstance(cv, int | np.integer):
-        who = cohort.y, cohort.groups, int(cv), random_state
-        splits: Sequence[Split] = make_splits(*who, n_repeats=n_repeats)
-        described = "stratified folds of whole people"
-    elif n_repeats != 1:
-        raise ParameterError(
-            "n_repeats goes with a number of folds; give cv all folds of all repeats."
-        )
-    else:
-        rows = np.zeros((cohort.n_scans, 1))
-        splits = list(check_cv(cv).split(rows, cohort.y, cohort.groups))
-        described = repr(cv) if hasattr(cv, "split") else "given"
+    splits, cv_text = _make_folds(cv, cohort, random_state, n_repeats)
     # Scans that count as people of their own share nobody; rows are still checked.
     people = np.arange(cohort.n_scans) if people_may_be_shared else cohort.groups
     splits = check_splits(splits, people)
@@ -146,71 +136,103 @@ def cross_validate(
     n_folds = len(splits) // n_repeats
     steps = Deconfounder(harmonize, regress_out)
     steps.check(cohort.table, splits)
-    taken_out = [*filter(None, [steps.harmonize]), *steps.regress_out]
-    findings = audit(cohort, splits, taken_out)
-    is_shared = findings["check"] == "person in two folds"  # which was allowed
+    removed_columns = [*filter(None, [steps.harmonize]), *steps.regress_out]
+    findings = audit(cohort, splits, removed_columns)
+    # Sharing people was allowed, or check_splits had raised.
+    is_shared = findings["check"] == Check.PERSON_IN_TWO_FOLDS
     is_leak = (findings["severity"] == "error") & ~is_shared
-    for told in findings["check"][is_leak].unique():
-        text = f"the audit found a leak: {told} (see evaluation.audit)"
-        warnings.warn(text, UserWarning, stacklevel=2)
-    summary = CohortSummary.of(cohort, *adjust_features(cohort, steps))
+    for check in findings["check"][is_leak].unique():
+        title = check_title(check)
+        message = f"the audit found a leak: {title} (see evaluation.audit)"
+        warnings.warn(message, UserWarning, stacklevel=2)
+    features, factors = adjust_features(cohort, steps)
+    summary = CohortSummary.of(cohort, features, factors)
     fits = list(product(models, range(len(splits))))
     tasks = {
-        f"{name}, fold {place + 1} of {len(splits)}": (models[name][0], splits[place])
-        for name, place in fits
+        f"{name}, fold {number + 1} of {len(splits)}": (
+            models[name][0],
+            splits[number],
+        )
+        for name, number in fits
     }
     results = _run_fits(
         tasks, cohort, steps, summary.data_hash, n_jobs, verbose, memory
     )
     tables: dict[str, list[pd.DataFrame]] = {}
-    for (name, place), result in zip(fits, results, strict=True):
+    for (name, number), result in zip(fits, results, strict=True):
         key = {
             "model": name,
-            "repeat": place // n_folds + 1,
-            "fold": place % n_folds + 1,
+            "repeat": number // n_folds + 1,
+            "fold": number % n_folds + 1,
         }
-        for table, columns in result.items():
-            tables.setdefault(table, []).append(pd.DataFrame(key | columns))
-    joined = {key: pd.DataFrame(columns=[*KEYS, *one]) for key, one in COLUMNS.items()}
-    joined |= {t: pd.concat(some, ignore_index=True) for t, some in tables.items()}
-    roles = {name: role for name, (_, role) in models.items()}
-    joined["fits"].insert(len(KEYS), "role", joined["fits"]["model"].map(roles))
+        for table_name, columns in result.items():
+            table = pd.DataFrame(key | columns)
+            tables.setdefault(table_name, []).append(table)
+    joined_tables = {
+        table_name: pd.DataFrame(columns=[*KEYS, *columns])
+        for table_name, columns in COLUMNS.items()
+    }
+    for table_name, parts in tables.items():
+        joined_tables[table_name] = pd.concat(parts, ignore_index=True)
+    role_of_model = {name: role for name, (_, role) in models.items()}
+    fit_table = joined_tables["fits"]
+    fit_table.insert(len(KEYS), "role", fit_table["model"].map(role_of_model))
+    preserved_columns = steps.preserved_covariates(cohort.table)
     settings = {
-        "cv": described,
+        "cv": cv_text,
         "n_folds": n_folds,
         "n_repeats": n_repeats,
         "random_state": random_state,
         "people_shared": bool(is_shared.any()),
-        "steps": plain(
-            steps.get_params() | {"preserve": steps.preserved(cohort.table)}
-        ),
+        "steps": to_jsonable(steps.get_params() | {"preserve": preserved_columns}),
         "version": brainlsap.__version__,
     }
-    return Evaluation(**joined, cohort=summary, settings=settings, audit=findings)
+    return Evaluation(
+        **joined_tables, cohort=summary, settings=settings, audit=findings
+    )
+
+
+def _make_folds(
+    cv: Any, cohort: Cohort, random_state: int, n_repeats: int
+) -> tuple[Sequence[Split], str]:
+    """Return the folds that `cv` asks for, and what they are called in settings."""
+    if isinstance(cv, int | np.integer):
+        splits = make_splits(
+            cohort.y, cohort.groups, int(cv), random_state, n_repeats=n_repeats
+        )
+        return splits, "stratified folds of whole people"
+    if n_repeats != 1:
+        raise ParameterError(
+            "n_repeats goes with a number of folds; give cv all folds of all repeats."
+        )
+    X = np.zeros((cohort.n_scans, 1))
+    splits = tuple(check_cv(cv).split(X, cohort.y, cohort.groups))
+    return splits, repr(cv) if hasattr(cv, "split") else "given"
 
 
 def _named_models(
     model: Any, baselines: bool, seed: int, cohort: Cohort
 ) -> dict[str, tuple[Any, str]]:
     """Return every model by name, with its role and seed, as suits the cohort."""
-    given = model if isinstance(model, Mapping) else {type(model).__name__: model}
-    usual = make_models("baselines", random_state=seed) if baselines else {}
-    if not given or set(given) & set(usual):
-        doubled = ", ".join(set(given) & set(usual)) or "no model"
+    own_models = model if isinstance(model, Mapping) else {type(model).__name__: model}
+    baseline_models = make_models("baselines", random_state=seed) if baselines else {}
+    repeated_names = set(own_models) & set(baseline_models)
+    if not own_models or repeated_names:
         raise ParameterError(
             "model must name at least one classifier, and none may have the name of a "
-            f"baseline, got {doubled}. Rename it, or pass baselines=False."
+            f"baseline, got {', '.join(repeated_names) or 'no model'}. Rename it, or "
+            "pass baselines=False."
         )
-    found: dict[str, tuple[Any, str]] = {}
-    for name, one in (dict(given) | usual).items():
-        estimator, role = split_role(one)
-        estimator = suit_model(clone(estimator), cohort)
+    models: dict[str, tuple[Any, str]] = {}
+    for name, model_and_role in (dict(own_models) | baseline_models).items():
+        estimator, role = split_role(model_and_role)
+        estimator = configure_for_cohort(clone(estimator), cohort)
         for key, value in estimator.get_params().items():
             if value is None and key.rsplit("__")[-1] == "random_state":
                 estimator.set_params(**{key: seed})
-        found[name] = estimator, role
-    warn_of_divided_people([estimator for estimator, _ in found.values()], cohort)
-    return found
+        models[name] = estimator, role
+    warn_of_divided_people([estimator for estimator, _ in models.values()], cohort)
+    return models
 
 
 def warn_of_divided_people(models: Sequence[Any], cohort: Cohort) -> None:
@@ -221,17 +243,17 @@ def warn_of_divided_people(models: Sequence[Any], cohort: Cohort) -> None:
     """
     if len(np.unique(cohort.groups)) == cohort.n_scans:
         return
-    divided = dict[str, None]()
+    class_names = dict[str, None]()
     for model in models:
-        for part in (model, *model.get_params().values()):
-            has_cv = hasattr(part, "get_params") and hasattr(part, "cv")
-            if has_cv and _divides_people(part.cv, cohort):
-                divided[type(part).__name__] = None
-    if divided:
-        verb = "divides" if len(divided) == 1 else "divide"
+        for estimator in (model, *model.get_params().values()):
+            has_cv = hasattr(estimator, "get_params") and hasattr(estimator, "cv")
+            if has_cv and _divides_people(estimator.cv, cohort):
+                class_names[type(estimator).__name__] = None
+    if class_names:
+        verb = "divides" if len(class_names) == 1 else "divide"
         warnings.warn(
-            f"{', '.join(divided)} {verb} scans, not people, in inner folds, and some "
-            "people have several scans. Give cv=GroupKFold(...), to which "
+            f"{', '.join(class_names)} {verb} scans, not people, in inner folds, and "
+            "some people have several scans. Give cv=GroupKFold(...), to which "
             "cross_validate hands the people.",
             stacklevel=4,
         )
@@ -268,23 +290,26 @@ def split_role(model: Any) -> tuple[Any, str]:
     return estimator, role
 
 
-def suit_model(model: Any, cohort: Cohort) -> Any:
-    """Tell a model what it was not told: the order of stages, where it is known.
+def configure_for_cohort(model: Any, cohort: Cohort) -> Any:
+    """Set parameters that the user left to the cohort, and return the model.
 
-    And where no connectome was read, that networks are made of the features of the
-    training people.
+    The order of the classes, where it is known, and that connectomes are made of the
+    features of the training people, where none were read.
     """
-    known, told = model.get_params(), dict[str, Any]()
-    for key, value in known.items():
+    parameters = model.get_params()
+    changes = dict[str, Any]()
+    for key, value in parameters.items():
         prefix = key[: key.rfind("__") + 2] if "__" in key else ""
-        name, classes = key.removeprefix(prefix), f"{prefix}classes"
-        has_order = name in ("ladder", "initial_scale") or str(value) == "ordinal"
-        if cohort.classes_ordered and has_order and known.get(classes, "") is None:
-            told[classes] = cohort.classes
-        has_none = cohort.provenance.get("connectome") == "none"
-        if name == "connectome" and value is None and has_none:
-            told[key] = "covariance"
-    return model.set_params(**told) if told else model
+        name = key.removeprefix(prefix)
+        uses_order = name in ("ladder", "initial_scale") or str(value) == "ordinal"
+        classes_key = f"{prefix}classes"
+        has_no_order = parameters.get(classes_key, "") is None
+        if cohort.classes_ordered and uses_order and has_no_order:
+            changes[classes_key] = cohort.classes
+        was_not_read = cohort.provenance.get("connectome") == "none"
+        if name == "connectome" and value is None and was_not_read:
+            changes[key] = "covariance"
+    return model.set_params(**changes) if changes else model
 
 
 def _run_fits(
@@ -296,64 +321,95 @@ def _run_fits(
     verbose: bool,
     memory: str | Path | None,
 ) -> list[dict[str, Any]]:
-    """Return what :func:`_fit_fold` found for every task; finished ones are kept."""
+    """Return the tables of :func:`_fit_fold` for every task; finished fits are read."""
     from joblib import Parallel, delayed
-    from joblib import hash as hash_of
     from joblib.parallel import get_active_backend
     from tqdm.auto import tqdm
 
-    names = (tuple(cohort.classes), cohort.region_names, cohort.feature_names)
-    results: dict[str, dict[str, Any]] = {}
     paths: dict[str, Path] = {}
+    results: dict[str, dict[str, Any]] = {}
     if memory is not None:
-        Path(memory).mkdir(parents=True, exist_ok=True, mode=0o700)
-        table = cohort.table.to_csv(index=False)
-        about = hash_of((_code_version(), data_hash, names, table, steps))
-        for name, (model, split) in tasks.items():
-            # the version of a package tells the code of other classes
-            kinds = {type(one) for one in (model, *model.get_params().values())}
-            own = [k for k in kinds if k.__module__.split(".")[0] not in VERSIONED]
-            # a lambda has no key
-            with suppress(OSError, TypeError, AttributeError, PicklingError):
-                sources = sorted(getsource(one) for one in own)
-                key = hash_of((about, sources, model, split))
-                paths[name] = path = Path(memory) / f"{key}.json"
-                with suppress(ValueError):  # cut short
-                    results[name] = json.loads(path.read_text(encoding="utf-8"))
-    # one matrix for everybody travels to the workers once, not once a scan
+        paths = _cache_paths(tasks, cohort, steps, data_hash, Path(memory))
+        for name, path in paths.items():
+            # A file may be missing, or cut short.
+            with suppress(OSError, ValueError):
+                results[name] = json.loads(path.read_text(encoding="utf-8"))
+    # One shared connectome travels to the workers once, not once a scan.
     n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
+    names = (tuple(cohort.classes), cohort.region_names, cohort.feature_names)
     scans = (cohort.connectomes[:n_matrices], cohort.features, cohort.table, names)
-    at_once: dict[Any, list[str]] = {}  # ridges that differ in the rung of their ladder
-    for name, (model, split) in tasks.items():
-        settings = model.get_params()
-        alike = str(settings | {"ladder": None}) if "ladder" in settings else name
-        if name not in results:
-            at_once.setdefault((alike, id(split)), []).append(name)
-    calls = [
-        delayed(_fit_fold)(
-            {n: tasks[n][0] for n in some}, tasks[some[0]][1], steps, scans
-        )
-        for some in at_once.values()
-    ]
-    if n_jobs is None and get_active_backend()[1] is None and cohort.n_scans >= MANY:
+    calls = []
+    for batch in _batch_tasks(tasks, results):
+        models = {name: tasks[name][0] for name in batch}
+        split = tasks[batch[0]][1]
+        calls.append(delayed(_fit_fold)(models, split, steps, scans))
+    uses_default_jobs = n_jobs is None and get_active_backend()[1] is None
+    if uses_default_jobs and cohort.n_scans >= MIN_SCANS_FOR_WORKERS:
         n_jobs = -1
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    shown = {"total": len(tasks), "initial": len(results), "desc": "fits"}
     n_models = len(tasks) // len({id(split) for _, split in tasks.values()})
-    with tqdm(**shown, disable=None if verbose else True) as bar:  # None: not in a file
-        found = parallel(calls) if calls else ()
-        for name, result in (pair for some in found for pair in some.items()):
-            results[name] = result
-            if name in paths:
-                with replace_when_whole(paths[name]) as partial:
-                    partial.write_text(json.dumps(result), encoding="utf-8")
-                paths[name].chmod(0o600)
-            bar.update()
-            # no terminal: a line for as many fits as a fold has
-            if verbose and bar.disable and len(results) % n_models == 0:
-                n_done = f"{len(results)} of {len(tasks)}"
-                bar.write(f"fitted {n_done}, last {name}", file=sys.stderr)
+    bar = tqdm(
+        total=len(tasks),
+        initial=len(results),
+        desc="fits",
+        disable=None if verbose else True,  # None: only on a terminal
+    )
+    with bar:
+        for batch_results in parallel(calls) if calls else ():
+            for name, result in batch_results.items():
+                results[name] = result
+                if name in paths:
+                    with replace_when_whole(paths[name]) as partial:
+                        partial.write_text(json.dumps(result), encoding="utf-8")
+                    paths[name].chmod(0o600)
+                bar.update()
+                # Without a terminal: one line for as many fits as a fold has.
+                if verbose and bar.disable and len(results) % n_models == 0:
+                    n_done = f"{len(results)} of {len(tasks)}"
+                    bar.write(f"fitted {n_done}, last {name}", file=sys.stderr)
     return [results[name] for name in tasks]
+
+
+def _cache_paths(
+    tasks: Mapping[str, tuple[Any, Split]],
+    cohort: Cohort,
+    steps: Deconfounder,
+    data_hash: str,
+    folder: Path,
+) -> dict[str, Path]:
+    """Return the file of each task's fit, by a hash of code, data and settings."""
+    from joblib import hash as hash_of
+
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    names = (tuple(cohort.classes), cohort.region_names, cohort.feature_names)
+    table = cohort.table.to_csv(index=False)
+    study_hash = hash_of((_code_version(), data_hash, names, table, steps))
+    paths = {}
+    for name, (model, split) in tasks.items():
+        kinds = {type(value) for value in (model, *model.get_params().values())}
+        own_kinds = [k for k in kinds if k.__module__.split(".")[0] not in VERSIONED]
+        # A lambda has no source, and its fit is not stored.
+        with suppress(OSError, TypeError, AttributeError, PicklingError):
+            sources = sorted(getsource(kind) for kind in own_kinds)
+            key = hash_of((study_hash, sources, model, split))
+            paths[name] = folder / f"{key}.json"
+    return paths
+
+
+def _batch_tasks(
+    tasks: Mapping[str, tuple[Any, Split]], results: Mapping[str, Any]
+) -> list[list[str]]:
+    """Return the tasks without a result; nested ridges of a fold are fitted at once."""
+    batches: dict[Any, list[str]] = {}
+    for name, (model, split) in tasks.items():
+        if name in results:
+            continue
+        settings = model.get_params()
+        batch_key = name
+        if "ladder" in settings:
+            batch_key = str(settings | {"ladder": None})
+        batches.setdefault((batch_key, id(split)), []).append(name)
+    return list(batches.values())
 
 
 def _fit_fold(
@@ -361,66 +417,89 @@ def _fit_fold(
 ) -> dict[str, Any]:
     """Learn steps and models from the training scans, predict the test scans.
 
-    Several models are ridges of one ladder, which is climbed once. Returns the rows of
+    Several models are nested ridges, which are fitted at once. Returns the rows of
     every table by model, as columns that JSON can hold.
     """
     connectomes, features, table, (classes, regions, _) = scans
-    fitted = {name: clone(model) for name, model in models.items()}
-    (model, *others), results = fitted.values(), {}
-    train, test = (table.iloc[rows] for rows in split)
+    models = {name: clone(model) for name, model in models.items()}
+    train_rows, test_rows = split
+    train, test = table.iloc[train_rows], table.iloc[test_rows]
     connectomes = np.broadcast_to(connectomes, (len(table), *connectomes.shape[1:]))
-    with _ALONE, warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
+    results: dict[str, Any] = {}
+    recorder = warnings.catch_warnings(record=True)
+    with _WARNINGS_LOCK, recorder as fit_warnings, threadpool_limits(1):
         warnings.simplefilter("always")
-        started = time.perf_counter()
-        learned = clone(steps).fit(features[split[0]], train)
+        fit_start = time.perf_counter()
+        fold_steps = clone(steps).fit(features[train_rows], train)
         features = features.copy()
-        for rows, part in zip(split, (train, test), strict=True):
-            features[rows] = learned.transform(features[rows], part)
-        X = pack(connectomes, features, split[0])
-        y, people = (train[key].to_numpy(object) for key in ("label", "participant"))
-        known = {"groups": people, "covariates": train}
-        takes = set(signature(model.fit).parameters)
-        takes |= get_routing_for_object(model).consumes("fit", known)
-        with config_context(enable_metadata_routing=True):  # searches, pipelines
-            try:
-                if others:
-                    model.fit_with(others, X, y, people)
-                else:
-                    model.fit(X, y, **{k: v for k, v in known.items() if k in takes})
-            except ValueError as error:
-                if "array with dim 3" not in str(error):
-                    raise
-                raise ParameterError(
-                    f"{error} Give it features alone, by read_features of "
-                    "brainlsap.evaluation: make_pipeline(FunctionTransformer("
-                    f"read_features), SimpleImputer(), {type(model).__name__}())."
-                ) from error
-        X = pack(connectomes, features, split[1])
-        seconds = (time.perf_counter() - started) / len(models)
-        for name, model in fitted.items():
-            started = time.perf_counter()
-            answers = _class_answers(model, X, classes, test)
+        features[train_rows] = fold_steps.transform(features[train_rows], train)
+        features[test_rows] = fold_steps.transform(features[test_rows], test)
+        _fit_models([*models.values()], pack(connectomes, features, train_rows), train)
+        X_test = pack(connectomes, features, test_rows)
+        seconds_fit = (time.perf_counter() - fit_start) / len(models)
+        for name, model in models.items():
+            predict_start = time.perf_counter()
+            answers = _class_answers(model, X_test, classes, test)
             inner = _inner_model(model)
-            report = plain(getattr(inner, "fit_report_", {}))
+            report = to_jsonable(getattr(inner, "fit_report_", {}))
+            messages = {str(warning.message) for warning in fit_warnings or ()}
             fit = {
                 "n_train": len(train),
                 "n_test": len(test),
                 "n_train_people": train["participant"].nunique(),
-                "seconds_fit": seconds,
-                "seconds_predict": time.perf_counter() - started,
+                "seconds_fit": seconds_fit,
+                "seconds_predict": time.perf_counter() - predict_start,
                 "epochs": float(np.mean(report.get("epochs") or np.nan)),
                 "failed": str(report.get("failed") or ""),
-                "settings": json.dumps(plain(model.get_params())),
-                "warnings": json.dumps(sorted({str(one.message) for one in caught})),
+                "settings": json.dumps(to_jsonable(model.get_params())),
+                "warnings": json.dumps(sorted(messages)),
                 "report": json.dumps(report),
             }
-            told = test[["scan", "participant"]].assign(truth=test["label"])
-            results[name] = {"fits": {key: [one] for key, one in fit.items()}}
-            if not fit["failed"]:
-                results[name]["predictions"] = told.join(answers).to_dict("list")
-                if np.ptp(getattr(inner, "scales_", 0.0)):  # else none to compare
-                    results[name]["scales"] = _scales_of(inner, regions)
+            results[name] = {"fits": {key: [value] for key, value in fit.items()}}
+            if fit["failed"]:
+                continue
+            rows = test[["scan", "participant"]].assign(truth=test["label"])
+            results[name]["predictions"] = rows.join(answers).to_dict("list")
+            if np.ptp(getattr(inner, "scales_", 0.0)):  # equal scales rank no region
+                results[name]["scales"] = _scales_of(inner, regions)
     return results
+
+
+def _fit_models(models: Sequence[Any], X: np.ndarray, train: pd.DataFrame) -> None:
+    """Fit one model, or several nested ridges at once, to packed training scans."""
+    model, *other_models = models
+    y = train["label"].to_numpy(object)
+    people = train["participant"].to_numpy(object)
+    metadata = {"groups": people, "covariates": train}
+    metadata_names = set(signature(model.fit).parameters)
+    metadata_names |= get_routing_for_object(model).consumes("fit", metadata)
+    fit_metadata = {name: metadata[name] for name in metadata if name in metadata_names}
+    with config_context(enable_metadata_routing=True):  # for searches, pipelines
+        try:
+            if other_models:
+                model.fit_with(other_models, X, y, people)
+            else:
+                model.fit(X, y, **fit_metadata)
+        except ValueError as error:
+            if isinstance(error, ParameterError) or not _reads_two_dimensions(model):
+                raise
+            raise ParameterError(
+                f"{error} Give it features alone, by read_features of "
+                "brainlsap.evaluation: make_pipeline(FunctionTransformer("
+                f"read_features), SimpleImputer(), {type(model).__name__}())."
+            ) from error
+
+
+def _reads_two_dimensions(model: Any) -> bool:
+    """Return whether scikit-learn's first step of a model takes tables only."""
+    if hasattr(model, "steps"):
+        return _reads_two_dimensions(model.steps[0][1])
+    if hasattr(model, "estimator"):
+        return _reads_two_dimensions(model.estimator)
+    if type(model).__module__.split(".")[0] != "sklearn":
+        return False
+    tags = get_tags(model)
+    return not (tags.no_validation or tags.input_tags.three_d_array)
 
 
 def _class_answers(
@@ -432,19 +511,21 @@ def _class_answers(
     """
     names = [str(name) for name in model.classes_]
     inner = _inner_model(model)
-    kind, unseen = "", 0.0  # what a class gets that was not among the training
+    kind = ""
+    absent_value = 0.0  # of a class without training scans
     if hasattr(model, "predict_proba"):
-        asked = signature(model.predict_proba).parameters
-        more = {"covariates": covariates} if "covariates" in asked else {}
-        kind, told = "p", model.predict_proba(X, **more)
+        parameters = signature(model.predict_proba).parameters
+        metadata = {"covariates": covariates} if "covariates" in parameters else {}
+        kind, outputs = "p", model.predict_proba(X, **metadata)
     elif hasattr(model, "decision_function"):
-        kind, told = "d", np.asarray(model.decision_function(X), dtype=float)
-        told = np.column_stack([-told, told]) if told.ndim == 1 else told
-        unseen = told.min() - 1e3
+        kind, outputs = "d", np.asarray(model.decision_function(X), dtype=float)
+        if outputs.ndim == 1:
+            outputs = np.column_stack([-outputs, outputs])
+        absent_value = outputs.min() - 1e3
     else:
-        told = np.equal.outer(np.asarray(model.predict(X)).astype(str), names)
-    values = pd.DataFrame(told, covariates.index, names, dtype=float)
-    values = values.reindex(columns=list(classes), fill_value=unseen)
+        outputs = np.equal.outer(np.asarray(model.predict(X)).astype(str), names)
+    values = pd.DataFrame(outputs, covariates.index, names, dtype=float)
+    values = values.reindex(columns=list(classes), fill_value=absent_value)
     if not np.isfinite(values).all(axis=None):
         raise ParameterError(
             f"{type(model).__name__} predicts NaN; expected finite probabilities of "
@@ -452,12 +533,13 @@ def _class_answers(
         )
     predicted = values.idxmax(axis=1)
     if kind == "p" and isinstance(inner, ClassPriorMixin):
-        chosen = np.array(names, dtype=object)[inner.choose_classes(told)]
-        predicted = pd.Series(chosen, covariates.index)
+        codes = inner.choose_classes(outputs)
+        labels = np.array(names, dtype=object)[codes]
+        predicted = pd.Series(labels, covariates.index)
     answers = predicted.to_frame("predicted")
-    for one in "pd":
-        given = values if one == kind else values * np.nan
-        answers = answers.join(given.add_prefix(f"{one}_"))
+    for prefix in "pd":
+        columns = values if prefix == kind else values * np.nan
+        answers = answers.join(columns.add_prefix(f"{prefix}_"))
     return answers
 
 
@@ -470,22 +552,24 @@ def _inner_model(model: Any) -> Any:
 
 def _scales_of(model: Any, regions: tuple[str, ...]) -> dict[str, list]:
     """Return a fitted model's scales as columns, the mean over its starts first."""
-    parts = {("mean", 1.0): model.scales_}
-    starts = enumerate(getattr(model, "scales_by_start_", ()), start=1)
-    parts |= {(str(number), 1.0): one for number, one in starts}
-    earlier = zip(EARLIER, getattr(model, "scale_path_", ()), strict=False)
-    parts |= {("mean", share): one for share, one in earlier}
-    if (interval := getattr(model, "scales_interval_", None)) is not None:
-        parts |= {("low", 1.0): interval[:, 0], ("high", 1.0): interval[:, 1]}
-    table = pd.DataFrame(parts, list(regions)).unstack()
+    columns = {("mean", 1.0): model.scales_}
+    for number, scales in enumerate(getattr(model, "scales_by_start_", ()), start=1):
+        columns[str(number), 1.0] = scales
+    scale_path = getattr(model, "scale_path_", ())
+    for share, scales in zip(PATH_SHARES, scale_path, strict=False):
+        columns["mean", share] = scales
+    interval = getattr(model, "scales_interval_", None)
+    if interval is not None:
+        columns["low", 1.0], columns["high", 1.0] = interval[:, 0], interval[:, 1]
+    table = pd.DataFrame(columns, list(regions)).unstack()
     table = table.rename_axis(["start", "share", "region"]).reset_index(name="scale")
     return table.to_dict("list")
 
 
 @cache
 def _code_version() -> str:
-    """Return a hash of the package's code and the versions of what it rests on."""
-    sources = sorted(Path(brainlsap.__file__).parent.rglob("*.py"))
-    told = [one.read_text(encoding="utf-8") for one in sources]
-    told += [version(name) for name in ("numpy", "scipy", "scikit-learn", "torch")]
-    return hashlib.sha256("\x00".join(told).encode()).hexdigest()
+    """Return a hash of the package's code and of the versions of its requirements."""
+    paths = sorted(Path(brainlsap.__file__).parent.rglob("*.py"))
+    texts = [path.read_text(encoding="utf-8") for path in paths]
+    texts += [version(name) for name in ("numpy", "scipy", "scikit-learn", "torch")]
+    return hashlib.sha256("\x00".join(texts).encode()).hexdigest()

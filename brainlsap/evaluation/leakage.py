@@ -1,8 +1,9 @@
-"""The audit: whatever lets a model know the answer of a test scan, or explains it."""
+"""The leakage audit: how a model could know a test label, and what else explains it."""
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,104 +18,229 @@ from brainlsap.data.cohort import NOT_GIVEN
 from brainlsap.data.covariates import (
     COVARIATES,
     KEY_COLUMNS,
-    SCALES,
+    SCALE_KINDS,
     acquisition_kind,
     group_names,
     has_groups,
     kind_of,
 )
 from brainlsap.data.quality import find_odd_units
-from brainlsap.data.tables import listed
 from brainlsap.evaluation.comparison import adjust_p_values
-from brainlsap.evaluation.confounds import find_column
+from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.session_ids import find_session_ids
 from brainlsap.evaluation.splits import Split
+from brainlsap.text import count, listed
 
-# Every check by name: how grave a finding is, and what to do about it.
+
+class Check(StrEnum):
+    """Key of a check, as it stands in the audit's column `check`; code compares keys.
+
+    What people read is `CHECKS[key].title`.
+    """
+
+    PERSON_IN_TWO_FOLDS = "person_in_two_folds"
+    PEOPLE_NOT_STATED = "people_not_stated"
+    VISITS_TAKEN_FOR_PEOPLE = "visits_taken_for_people"
+    DUPLICATE_SCANS = "duplicate_scans"
+    LABEL_IN_FEATURES = "label_in_features"
+    CLINICAL_SCORE_AS_FEATURE = "clinical_score_as_feature"
+    FAMILY_IN_TWO_FOLDS = "family_in_two_folds"
+    SITE_IN_TWO_FOLDS = "site_in_two_folds"
+    MISSING_VALUES_PREDICT_LABEL = "missing_values_predict_label"
+    COVARIATE_PREDICTS_LABEL = "covariate_predicts_label"
+    SEVERAL_SCALES = "several_scales"
+    UNUSUAL_UNIT = "unusual_unit"
+    COVARIATES_MISSING = "covariates_missing"
+
+
+class CheckText(NamedTuple):
+    """What is shown of a check, and how grave its findings usually are."""
+
+    title: str
+    severity: str
+    advice: str
+
+
+# From the gravest.
+SEVERITIES = ("error", "warning", "note")
+
 CHECKS = {
-    "person in two folds": ("error", "Divide people, not scans: make_splits does."),
-    "people not told": (
-        "note",
-        "Where people were scanned twice, say whose scans they are: groups=people.",
+    Check.PERSON_IN_TWO_FOLDS: CheckText(
+        "person in two folds", "error", "Divide people, not scans: make_splits does."
     ),
-    "visits taken for people": (
+    Check.PEOPLE_NOT_STATED: CheckText(
+        "participants not stated",
+        "note",
+        "If participants were scanned twice, state whose scans they are: "
+        "groups=people.",
+    ),
+    Check.VISITS_TAKEN_FOR_PEOPLE: CheckText(
+        "visits taken for people",
         "error",
         "If they are, give participant_id and session_id; in Python groups=people.",
     ),
-    "duplicate scans": ("error", "Drop one, or give both the same participant."),
-    "label in the features": ("error", "Leave it out: one is made from the other."),
-    "clinical score as feature": ("warning", "Leave it out: labels may rest on it."),
-    "family in two folds": ("warning", "Keep families together, with join_groups."),
-    "site in two folds": ("note", "For other sites: leave_out= (--leave-out)."),
-    "missing values tell the label": ("warning", "Find out why, or leave them out."),
-    "label from one column": (
-        "warning",
-        "Report this score beside the model's; regress it out (with it goes what "
-        "classes differ in alongside), or, if it is site or scanner, hold that out.",
+    Check.DUPLICATE_SCANS: CheckText(
+        "duplicate scans", "error", "Drop one, or give both the same participant."
     ),
-    "values on several scales": (
-        "warning",
-        "Keep one, or take the difference out: harmonize= (--harmonize).",
+    Check.LABEL_IN_FEATURES: CheckText(
+        "label in the features",
+        "error",
+        "Leave the feature out: it is derived from the label.",
     ),
-    "values in another unit": (
+    Check.CLINICAL_SCORE_AS_FEATURE: CheckText(
+        "clinical score as feature",
+        "warning",
+        "Leave it out: labels may rest on it.",
+    ),
+    Check.FAMILY_IN_TWO_FOLDS: CheckText(
+        "family in two folds", "warning", "Keep families together, with join_groups."
+    ),
+    Check.SITE_IN_TWO_FOLDS: CheckText(
+        "site in two folds",
+        "note",
+        "To test on unseen sites: leave_out= (--leave-out).",
+    ),
+    Check.MISSING_VALUES_PREDICT_LABEL: CheckText(
+        "missing values predict the label",
+        "warning",
+        "Find out why, or leave them out.",
+    ),
+    Check.COVARIATE_PREDICTS_LABEL: CheckText(
+        "one covariate predicts the label",
+        "warning",
+        "Report this score beside the model's. Regress the covariate out (this also "
+        "removes class differences that go along with it) or, if it is site or "
+        "scanner, hold it out.",
+    ),
+    Check.SEVERAL_SCALES: CheckText(
+        "values on several scales",
+        "warning",
+        "Keep one, or remove the difference: harmonize= (--harmonize).",
+    ),
+    Check.UNUSUAL_UNIT: CheckText(
+        "values in another unit",
         "warning",
         "Convert them, or give the feature a name of its own.",
     ),
-    "covariates missing": ("note", "Add them to the people's table, or as covariates."),
+    Check.COVARIATES_MISSING: CheckText(
+        "covariates missing",
+        "note",
+        "Add them to the people's table, or as covariates.",
+    ),
 }
 
-# What is asked how well it tells the label alone; without the first three it is said.
-ALONE = ("age", "sex", "site", "scanner", "phase", "head size", "motion", *SCALES)
-LITTLE = "Classes differ in it, but it tells them by less than 0.05 above chance."
-TAKEN = "What classes differ in alongside went with it: compare with a run without."
-HELD = "What it tells alone cannot be used here: its values were held out."
-NOTHING = "No difference of classes is shown, nor that there is none: report it."
+# Advice that depends on the finding.
+SMALL_GAIN_ADVICE = (
+    "Classes differ in it, but it predicts them by less than 0.05 above chance."
+)
+REMOVED_ADVICE = (
+    "Class differences that go along with it were removed, too: compare with a run "
+    "without."
+)
+HELD_OUT_ADVICE = (
+    "What it predicts alone cannot be used here: its values were held out."
+)
+NO_DIFFERENCE_ADVICE = (
+    "Neither a class difference nor its absence is shown: report the score."
+)
+MANY_PAIRS_ADVICE = "Are scans copied, or some in another unit? See which are unusual."
+COPIED_VISIT_ADVICE = "Look for the files of the other visit, or drop one."
 
-# Scores by which dementia is staged, and words for the label itself.
-CLINICAL = re.compile(
+# A missing one of these is reported.
+EXPECTED_COVARIATES = ("age", "sex", "site")
+# Covariates that are tested on their own against the label.
+TESTED_COVARIATES = (
+    *EXPECTED_COVARIATES,
+    *("scanner", "phase", "head size", "motion"),
+    *SCALE_KINDS,
+)
+
+# Names of scores by which dementia is staged, and of the label itself.
+CLINICAL_SCORE = re.compile(
     r"(?:^|[_\W])(?:mmse|moca|cdr(?:sb|global)?|adas(?:1[13])?|faq|gds|dx|diagnosis|"
     r"label|stage)(?:$|[_\W])",
     re.IGNORECASE,
 )
-# Part of a value's variance that classes explain; more is no biology.
-EXPLAINED = 0.99
-FEWEST_SCANS = 5
-SCALED = "Are scans copied, or some in another unit? See which are unusual."
-COPIED = "Look for the files of the other visit, or drop one."
-# Nearly identical: squared difference, as a part of that of two strangers.
-ALIKE = 0.01
-FEWEST_VALUES, MOST_VALUES = 10, 500
-MOST_PAIRS = 50
-# The score of a column: folds, permutations, bins of a number, gain over chance.
-N_FOLDS, N_PERMUTATIONS, N_BINS, LEAST_GAIN = 5, 9_999, 8, 0.05
+
+# A feature with this eta squared, or more, is taken to be derived from the label.
+MAX_ETA_SQUARED = 0.99
+# Classes of fewer scans do not count for eta squared.
+MIN_CLASS_SCANS = 5
+
+# Two scans are nearly identical if their squared distance is at most this part of the
+# expected one of two unrelated scans.
+MAX_RELATIVE_DISTANCE = 0.01
+# With fewer values only identical scans are found.
+MIN_DISTANCE_VALUES = 10
+# Distances are taken over at most as many values.
+MAX_DISTANCE_VALUES = 500
+# More pairs of similar participants are reported in one line.
+MAX_LISTED_PAIRS = 50
+
+# Folds in which a single covariate predicts the label.
+N_FOLDS = 5
+# Permutations of the chi-squared test of a covariate against the label.
+N_PERMUTATIONS = 9_999
+# Bins of a numeric covariate.
+N_COVARIATE_BINS = 8
+# Smallest gain over chance at which a covariate is a warning.
+MIN_GAIN = 0.05
+# Significance level of a difference between classes.
+MAX_P_VALUE = 0.05
+
+
+class AuditFinding(NamedTuple):
+    """One row of the audit."""
+
+    check: str
+    severity: str
+    finding: str
+    what_to_do: str
+    scans: str
+
+
+class TestedColumn(NamedTuple):
+    """A covariate, or what is not measured, that is tested alone against the label."""
+
+    title: str
+    """How the finding names it."""
+    values: pd.Series
+    covariate: str
+    """The covariate whose values these are; "" for patterns of missing values."""
 
 
 def audit(
     cohort: Cohort, splits: Sequence[Split], taken_out: Sequence[str] = ()
 ) -> pd.DataFrame:
-    r"""Look for everything that lets a model know the answer of a test scan.
+    r"""Look for everything that lets a model know the label of a test scan.
 
-    - **person in two folds**: a participant in training and test scans.
-    - **people not told**: every scan counts as a person, as nothing said whose it is.
-    - **visits taken for people**: ids that differ in one part only, such as `P01_V1`
-      and `P01_V2`, of people whose sex agrees; where the part is no word for a visit,
-      labels agree, too.
-    - **duplicate scans**: connectomes or features of two participants that are the
-      same, or whose squared difference is below a hundredth of that of two strangers.
-    - **label in the features**: values of which the classes explain
-      :math:`\eta^2 \ge 0.99` of the variance; features named like a clinical score.
-    - **family, site in two folds**: people of one family or site on both sides.
-    - **label from one column**: balanced accuracy of the label told from site,
-      scanner, phase, tracer, processing, age, sex, head size or motion alone (by the
-      class of whose people the largest share has the value, or is in its eighth, in
-      five folds of people), with a permutation p-value of chi-squared,
-      Holm-corrected for the columns tried; likewise from what was not measured.
-      Numbers of sites, scanners and phases are names of groups, whatever their coding
+    The checks are, by their keys:
+
+    - `person_in_two_folds`: a participant has scans in training and test.
+    - `people_not_stated`: participants were not given, so that every scan counts as a
+      person.
+    - `visits_taken_for_people`: ids differ in one part only, for example `P01_V1` and
+      `P01_V2`, and the sexes agree; where the part is no word for a visit, labels agree
+      as well.
+    - `duplicate_scans`: connectomes or features of two participants are the same, or
+      their squared distance is below a hundredth of that of unrelated scans.
+    - `label_in_features`: classes explain :math:`\eta^2 \ge 0.99` of a feature's or an
+      edge's variance; `clinical_score_as_feature`: a feature is named like a clinical
+      score.
+    - `family_in_two_folds`, `site_in_two_folds`: people of one family or site are in
+      training and test.
+    - `covariate_predicts_label`: balanced accuracy of the label predicted from site,
+      scanner, phase, tracer, processing, age, sex, head size or motion alone. Each
+      value (or eighth of the values of a number) predicts the class of whose training
+      people the largest share has it, in five folds of people. The p-value of a
+      difference between classes is Holm-corrected for the columns tested.
+      `missing_values_predict_label`: the same for what was not measured. Numbers of
+      sites, scanners and phases are names of groups, whatever their coding
       (:func:`brainlsap.data.covariates.has_groups`).
-    - **values on several scales**: scans of several tracers, reference regions,
-      corrections for partial volume, or versions of a pipeline.
-    - **values in another unit**: ratios or sizes that no brain has.
-    - **covariates missing**: there is no age, sex or site that could be tried.
+    - `several_scales`: scans have several tracers, reference regions, corrections for
+      partial volume, or versions of a pipeline.
+    - `unusual_unit`: ratios or sizes that no brain has.
+    - `covariates_missing`: the cohort has no age, sex or site to test.
 
     Parameters
     ----------
@@ -128,290 +254,471 @@ def audit(
     Returns
     -------
     DataFrame
-        check, severity ("error": a leak; "warning": what may explain a score; "note"),
-        finding, what_to_do, and scans: the names of those concerned, with ", " between
-        them, where there are some. Only that column names anybody.
+        check (its key), severity ("error": a leak; "warning": what may explain a score;
+        "note"), finding, what_to_do, and scans: names of the scans concerned, separated
+        by ", ", where there are any. No other column names anybody.
     """
-    out = {find_column(cohort.table, name) for name in taken_out}
-    found = [
-        *_crossing(cohort, splits),
-        *_people_not_told(cohort),
-        *_visits_as_people(cohort),
-        *_duplicates(cohort, splits),
-        *_label_in_features(cohort),
-        *_several_scales(cohort, out),
-        *(_found("values in another unit", one) for one in find_odd_units(cohort)),
-        *_label_from_columns(cohort, out, splits),
+    removed_columns = {find_covariate_column(cohort.table, name) for name in taken_out}
+    findings = [
+        *_find_groups_in_two_folds(cohort, splits),
+        *_find_unstated_people(cohort),
+        *_find_visits_as_people(cohort),
+        *_find_duplicates(cohort, splits),
+        *_find_label_in_features(cohort),
+        *_find_several_scales(cohort, removed_columns),
+        *(_finding(Check.UNUSUAL_UNIT, text) for text in find_odd_units(cohort)),
+        *_find_missing_covariates(cohort),
+        *_find_predictive_columns(cohort, removed_columns, splits),
     ]
-    found.sort(key=lambda row: ("error", "warning", "note").index(row[1]))
-    columns = ["check", "severity", "finding", "what_to_do", "scans"]
-    return pd.DataFrame(found, columns=columns, dtype=object)
+    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    return pd.DataFrame(findings, columns=list(AuditFinding._fields), dtype=object)
 
 
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 person", "1,234 people"."""
-    plural = {"person": "people"}.get(noun, f"{noun}s")
-    return f"{number:,} {noun if number == 1 else plural}"
+def check_title(key: str) -> str:
+    """Return the title of a check, as reports show it, from its key."""
+    return CHECKS[Check(key)].title
 
 
-def _found(
-    check: str, finding: str, scans: str = "", severity: str = "", advice: str = ""
-) -> tuple[str, ...]:
+def _finding(
+    check: Check, text: str, *, scans: str = "", severity: str = "", advice: str = ""
+) -> AuditFinding:
     """Return a row of the audit; severity and advice are the check's unless given."""
-    usual, what_to_do = CHECKS[check]
-    return check, severity or usual, finding, advice or what_to_do, scans
+    default = CHECKS[check]
+    return AuditFinding(
+        check=check.value,
+        severity=severity or default.severity,
+        finding=text,
+        what_to_do=advice or default.advice,
+        scans=scans,
+    )
 
 
-def _crossing(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, ...]]:
-    """Look for people, families and sites on both sides of a fold."""
-    for column, kind in {"participant": "person", **_covariates(cohort)}.items():
-        if kind not in ("person", "family", "site"):
+def _find_groups_in_two_folds(
+    cohort: Cohort, splits: Sequence[Split]
+) -> Iterator[AuditFinding]:
+    """Look for people, families and sites with scans in training and test."""
+    check_of_kind = {
+        "person": Check.PERSON_IN_TWO_FOLDS,
+        "family": Check.FAMILY_IN_TWO_FOLDS,
+        "site": Check.SITE_IN_TWO_FOLDS,
+    }
+    kind_of_column = {"participant": "person", **_kinds_of_covariates(cohort)}
+    for column, kind in kind_of_column.items():
+        if kind not in check_of_kind:
             continue
-        if shared := _on_both_sides(cohort.table[column], splits):
-            n, n_folds = len(set.union(*shared)), count(len(splits), "fold")
-            groups = f"{count(n, 'group')} of {column}"
-            who = count(n, "person") if kind == "person" else groups
-            finding = f"{who} in training and test scans of {len(shared)} of {n_folds}"
-            yield _found(f"{kind} in two folds", finding)
+        shared_values = _shared_values(cohort.table[column], splits)
+        if shared_values:
+            n_groups = len(set.union(*shared_values))
+            if kind == "person":
+                group_text = count(n_groups, "person")
+            else:
+                group_text = f"{count(n_groups, 'group')} of {column}"
+            fold_text = f"{len(shared_values)} of {count(len(splits), 'fold')}"
+            yield _finding(
+                check_of_kind[kind],
+                f"{group_text} in training and test scans of {fold_text}",
+            )
 
 
-def _on_both_sides(values: pd.Series, splits: Sequence[Split]) -> list[set[Any]]:
-    """Return values that training and test scans share, of folds where there are."""
-    sides = [[set(values.iloc[rows].dropna()) for rows in one] for one in splits]
-    return [train & test for train, test in sides if train & test]
+def _shared_values(values: pd.Series, splits: Sequence[Split]) -> list[set[Any]]:
+    """Return the values that training and test share, of each fold that shares any."""
+    shared_values = []
+    for train_rows, test_rows in splits:
+        train_values = set(values.iloc[train_rows].dropna())
+        fold_values = train_values & set(values.iloc[test_rows].dropna())
+        if fold_values:
+            shared_values.append(fold_values)
+    return shared_values
 
 
-def _people_not_told(cohort: Cohort) -> Iterator[tuple[str, ...]]:
+def _find_unstated_people(cohort: Cohort) -> Iterator[AuditFinding]:
+    """Report that every scan counts as a person, as participants were not given."""
     if cohort.provenance.get("people") == NOT_GIVEN:
-        finding = f"whose the {count(cohort.n_scans, 'scan')} are was not said"
-        yield _found("people not told", f"{finding}: each counts as a person")
+        yield _finding(
+            Check.PEOPLE_NOT_STATED,
+            f"the participants of the {count(cohort.n_scans, 'scan')} were not given: "
+            "each scan counts as a person",
+        )
 
 
-def _visits_as_people(cohort: Cohort) -> Iterator[tuple[str, ...]]:
+def _find_visits_as_people(cohort: Cohort) -> Iterator[AuditFinding]:
     """Look for people whose ids differ only in what may be a visit."""
     people = cohort.table.drop_duplicates("participant").reset_index(drop=True)
-    kinds = _covariates(cohort)
-    sexes = [people[column] for column, kind in kinds.items() if kind == "sex"]
-    sex = sexes[0].tolist() if sexes else []
+    sex_columns = [
+        column for column, kind in _kinds_of_covariates(cohort).items() if kind == "sex"
+    ]
+    sexes = people[sex_columns[0]].tolist() if sex_columns else []
     rows, n_people = find_session_ids(
-        people["participant"].tolist(), people["label"].tolist(), sex
+        people["participant"].tolist(), people["label"].tolist(), sexes
     )
     if len(rows):
-        finding = (
+        yield _finding(
+            Check.VISITS_TAKEN_FOR_PEOPLE,
             f"{count(len(rows), 'person')} have ids that differ only in one part, as "
-            f"those of visits do, and may be {count(n_people, 'person')}"
+            f"those of visits do, and may be {count(n_people, 'person')}",
+            scans=", ".join(people["scan"][rows]),
         )
-        scans = ", ".join(people["scan"][rows])
-        yield _found("visits taken for people", finding, scans)
 
 
-def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, ...]]:
-    """Look for connectomes and features that two participants share."""
-    names = cohort.table["scan"]
-    for kind, values in _arrays(cohort).items():
-        pairs = _near_pairs(values, edges=kind == "connectomes")
-        is_own = np.equal(*cohort.groups[pairs].T)
-        own, others = pairs[is_own], pairs[~is_own]
-        is_many = len(others) > MOST_PAIRS
-        for pair in [*own] if is_many else [*own, *others]:
-            i, j = pair
-            same = np.array_equal(values[i], values[j], equal_nan=True)
-            scans = ", ".join(names.iloc[pair])
-            if cohort.groups[i] == cohort.groups[j]:
-                if same:
-                    copied = f"identical {kind} of two visits of a participant"
-                    yield _found("duplicate scans", copied, scans, "warning", COPIED)
-                continue
-            sides = [[np.isin(pair, rows).any() for rows in one] for one in splits]
-            apart = np.all(sides, axis=1).any()
-            finding = (
-                f"{'identical' if same else 'nearly identical'} {kind} of two "
-                f"participants, {'' if apart else 'not '}on two sides of a fold"
+def _find_duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[AuditFinding]:
+    """Look for scans with the same, or nearly the same, connectome or features."""
+    for kind, values in _scan_values(cohort).items():
+        pairs = _find_similar_pairs(values, is_connectome=kind == "connectomes")
+        is_same_person = np.equal(*cohort.groups[pairs].T)
+        yield from _find_copied_visits(cohort, kind, values, pairs[is_same_person])
+        pairs_of_people = pairs[~is_same_person]
+        if len(pairs_of_people) > MAX_LISTED_PAIRS:
+            n_pairs = count(len(pairs_of_people), "pair")
+            yield _finding(
+                Check.DUPLICATE_SCANS,
+                f"{n_pairs} of participants have nearly the same {kind}",
+                advice=MANY_PAIRS_ADVICE,
             )
-            severity = "error" if apart else "warning"
-            yield _found("duplicate scans", finding, scans, severity)
-        if is_many:
-            told = f"{count(len(others), 'pair')} of participants have alike {kind}"
-            yield _found("duplicate scans", told, advice=SCALED)
+        else:
+            yield from _find_similar_people(
+                cohort, kind, values, pairs_of_people, splits
+            )
 
 
-def _arrays(cohort: Cohort) -> dict[str, np.ndarray]:
-    """Return what differs between scans, as (n_scans, n_values)."""
+def _find_copied_visits(
+    cohort: Cohort, kind: str, values: np.ndarray, pairs: np.ndarray
+) -> Iterator[AuditFinding]:
+    """Report pairs of scans of one person that are identical."""
+    for pair in pairs:
+        first, second = values[pair]
+        if np.array_equal(first, second, equal_nan=True):
+            yield _finding(
+                Check.DUPLICATE_SCANS,
+                f"identical {kind} of two visits of a participant",
+                scans=", ".join(cohort.table["scan"].iloc[pair]),
+                severity="warning",
+                advice=COPIED_VISIT_ADVICE,
+            )
+
+
+def _find_similar_people(
+    cohort: Cohort,
+    kind: str,
+    values: np.ndarray,
+    pairs: np.ndarray,
+    splits: Sequence[Split],
+) -> Iterator[AuditFinding]:
+    """Report pairs of scans of two people; an error if a fold separates them."""
+    for pair in pairs:
+        first, second = values[pair]
+        is_identical = np.array_equal(first, second, equal_nan=True)
+        is_separated = any(
+            np.isin(pair, train_rows).any() and np.isin(pair, test_rows).any()
+            for train_rows, test_rows in splits
+        )
+        likeness = "identical" if is_identical else "nearly identical"
+        sides = "on two sides of a fold"
+        yield _finding(
+            Check.DUPLICATE_SCANS,
+            f"{likeness} {kind} of two participants, "
+            f"{sides if is_separated else f'not {sides}'}",
+            scans=", ".join(cohort.table["scan"].iloc[pair]),
+            severity="error" if is_separated else "warning",
+        )
+
+
+def _scan_values(cohort: Cohort) -> dict[str, np.ndarray]:
+    """Return features and, if scans have their own, edges as (n_scans, n_values)."""
     arrays = {"features": cohort.features.reshape(cohort.n_scans, -1)}
     if not cohort.shares_connectome:
         arrays["connectomes"] = cohort.connectomes.reshape(cohort.n_scans, -1)
     return arrays
 
 
-def _near_pairs(values: np.ndarray, *, edges: bool) -> np.ndarray:
+def _find_similar_pairs(values: np.ndarray, *, is_connectome: bool) -> np.ndarray:
     """Return pairs (n_pairs, 2) of rows of values that are (nearly) the same."""
-    known = np.flatnonzero(~np.isnan(values).all(axis=1))
-    seen = np.count_nonzero(values, axis=0)  # what most people have
-    columns = np.argsort(-seen, kind="stable")[:MOST_VALUES]
-    z = np.array(values[np.ix_(known, columns)], dtype=np.float64)
-    z = np.log1p(z) if edges else z
+    measured_rows = np.flatnonzero(~np.isnan(values).all(axis=1))
+    n_nonzero = np.count_nonzero(values, axis=0)
+    # Take the values that most scans have.
+    columns = np.argsort(-n_nonzero, kind="stable")[:MAX_DISTANCE_VALUES]
+    z = np.array(values[np.ix_(measured_rows, columns)], dtype=np.float64)
+    if is_connectome:
+        z = np.log1p(z)
     z = SimpleImputer(keep_empty_features=True).fit_transform(z)
     z = z[:, np.ptp(z, axis=0) > 1e-10 * np.abs(z).max(axis=0)]
-    if z.shape[1] < 2:
+    n_values = z.shape[1]
+    if n_values < 2:
         return np.empty((0, 2), dtype=np.int64)
     z = StandardScaler().fit_transform(z)
-    limit = ALIKE * 2 * z.shape[1] if z.shape[1] >= FEWEST_VALUES else 1e-20
-    pairs = cKDTree(z).query_pairs(np.sqrt(limit), output_type="ndarray")
-    return known[np.unique(pairs, axis=0)]
+    # Two unrelated standardised scans have an expected squared distance of 2 n_values.
+    max_squared_distance = 1e-20
+    if n_values >= MIN_DISTANCE_VALUES:
+        max_squared_distance = MAX_RELATIVE_DISTANCE * 2 * n_values
+    pairs = cKDTree(z).query_pairs(np.sqrt(max_squared_distance), output_type="ndarray")
+    return measured_rows[np.unique(pairs, axis=0)]
 
 
-def _label_in_features(cohort: Cohort) -> Iterator[tuple[str, ...]]:
+def _find_label_in_features(cohort: Cohort) -> Iterator[AuditFinding]:
     """Look for features and edges that are a function of the label."""
-    for name in filter(CLINICAL.search, cohort.feature_names):
-        yield _found("clinical score as feature", f"the feature is named {name!r}")
+    for name in filter(CLINICAL_SCORE.search, cohort.feature_names):
+        yield _finding(
+            Check.CLINICAL_SCORE_AS_FEATURE, f"the feature is named {name!r}"
+        )
     regions = cohort.region_names
-    for kind, values in _arrays(cohort).items():
-        share = explained_by_class(values, cohort.y)
-        places = np.flatnonzero(share >= EXPLAINED)
-        if places.size:
-            last = cohort.feature_names if kind == "features" else regions
-            each = [divmod(place, len(last)) for place in places[:3]]
-            named = ", ".join(f"{regions[i]} {last[j]}" for i, j in each)
-            finding = (
-                f"classes explain {share.max():.1%} of the variance of "
-                f"{count(places.size, 'feature' if kind == 'features' else 'edge')}: "
-                f"{named}{' ...' * (places.size > 3)}"
-            )
-            yield _found("label in the features", finding)
-
-
-def _several_scales(cohort: Cohort, taken_out: set[str]) -> Iterator[tuple[str, ...]]:
-    """Name columns by whose values features may be on several scales."""
-    for column, kind in _covariates(cohort).items():
-        values = cohort.table[column].dropna().astype(str)
-        if kind not in SCALES or values.nunique() < 2:
+    for kind, values in _scan_values(cohort).items():
+        eta_squared = class_eta_squared(values, cohort.y)
+        columns = np.flatnonzero(eta_squared >= MAX_ETA_SQUARED)
+        if not columns.size:
             continue
-        counts = values.value_counts().items()
-        told = listed((f"{value} ({count(n, 'scan')})" for value, n in counts), 5)
-        finding = f"{column} has {values.nunique()} values: {told}"
-        is_out = column in taken_out
-        severity, advice = ("note", TAKEN) if is_out else ("", "")
-        yield _found("values on several scales", finding, "", severity, advice)
+        # Columns are regions by features, or regions by regions.
+        is_feature = kind == "features"
+        column_names = cohort.feature_names if is_feature else regions
+        examples = []
+        for column in columns[:3]:
+            row_index, column_index = divmod(column, len(column_names))
+            examples.append(f"{regions[row_index]} {column_names[column_index]}")
+        ellipsis = " ..." if columns.size > len(examples) else ""
+        yield _finding(
+            Check.LABEL_IN_FEATURES,
+            f"classes explain {eta_squared.max():.1%} of the variance of "
+            f"{count(columns.size, 'feature' if is_feature else 'edge')}: "
+            f"{', '.join(examples)}{ellipsis}",
+        )
 
 
-def explained_by_class(values: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """Return the part of every column's variance that classes of five scans explain."""
+def class_eta_squared(values: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Return the share of each column's variance that classes explain.
+
+    Classes of fewer than five scans are left out. A column is 0 where a class has fewer
+    than five values, or where nothing varies.
+    """
     names = pd.Series(label.astype(str))
-    rows = (names.groupby(names).transform("size") >= FEWEST_SCANS).to_numpy()
-    shares = []
-    for part in np.array_split(values[rows], values.shape[1] // 1000 + 1, axis=1):
-        scans = pd.DataFrame(part.astype(float))
+    class_sizes = names.groupby(names).transform("size")
+    rows = (class_sizes >= MIN_CLASS_SCANS).to_numpy()
+    n_blocks = values.shape[1] // 1000 + 1
+    eta_squared = []
+    for block in np.array_split(values[rows], n_blocks, axis=1):
+        scans = pd.DataFrame(block.astype(float))
         by_class = scans.groupby(names[rows].to_numpy())
-        count, total = by_class.count(), scans.var(ddof=0) * scans.count()
-        within = (by_class.var(ddof=0) * count).sum()
-        varies = (count >= FEWEST_SCANS).all() & (total > 1e-20 * (scans**2).sum())
-        shares.append(np.where(varies, 1 - within / total, 0))
-    return np.concatenate(shares)
+        n_values = by_class.count()
+        total = scans.var(ddof=0) * scans.count()
+        within_classes = (by_class.var(ddof=0) * n_values).sum()
+        has_enough = (n_values >= MIN_CLASS_SCANS).all()
+        varies = has_enough & (total > 1e-20 * (scans**2).sum())
+        eta_squared.append(np.where(varies, 1 - within_classes / total, 0))
+    return np.concatenate(eta_squared)
 
 
-def _label_from_columns(
-    cohort: Cohort, taken_out: set[str], splits: Sequence[Split]
-) -> Iterator[tuple[str, ...]]:
-    """Ask what covariates, and what was not measured, tell of the label alone."""
-    tried: dict[str, pd.Series] = {}
-    kinds, of_label = _covariates(cohort), kind_of(cohort.label_name)
-    known = {*kinds.values(), of_label}
-    known |= {"site"} if "scanner" in known else set()
-    if missing := sorted({*ALONE[:3]} - known):
-        heads = [f"{kind} ({', '.join(COVARIATES[kind][:3])} ...)" for kind in missing]
-        what = f"what {', '.join(missing)} alone would tell of the label was not"
-        yield _found("covariates missing", f"{what} checked: no column {listed(heads)}")
-    for column, kind in kinds.items():
+def _find_several_scales(
+    cohort: Cohort, removed_columns: set[str]
+) -> Iterator[AuditFinding]:
+    """Look for columns by whose values features may be on several scales."""
+    for column, kind in _kinds_of_covariates(cohort).items():
+        values = cohort.table[column].dropna().astype(str)
+        n_values = values.nunique()
+        if kind not in SCALE_KINDS or n_values < 2:
+            continue
+        value_texts = (
+            f"{value} ({count(n_scans, 'scan')})"
+            for value, n_scans in values.value_counts().items()
+        )
+        is_removed = column in removed_columns
+        yield _finding(
+            Check.SEVERAL_SCALES,
+            f"{column} has {n_values} values: {listed(value_texts, 5)}",
+            severity="note" if is_removed else "",
+            advice=REMOVED_ADVICE if is_removed else "",
+        )
+
+
+def _find_missing_covariates(cohort: Cohort) -> Iterator[AuditFinding]:
+    """Report which of age, sex and site the cohort does not have."""
+    kinds = {*_kinds_of_covariates(cohort).values(), kind_of(cohort.label_name)}
+    if "scanner" in kinds:
+        kinds.add("site")
+    missing_kinds = sorted({*EXPECTED_COVARIATES} - kinds)
+    if missing_kinds:
+        column_examples = [
+            f"{kind} ({', '.join(COVARIATES[kind][:3])} ...)" for kind in missing_kinds
+        ]
+        yield _finding(
+            Check.COVARIATES_MISSING,
+            f"how well {', '.join(missing_kinds)} alone predicts the label was not "
+            f"tested: no column {listed(column_examples)}",
+        )
+
+
+def _find_predictive_columns(
+    cohort: Cohort, removed_columns: set[str], splits: Sequence[Split]
+) -> Iterator[AuditFinding]:
+    """Test covariates, and what was not measured, alone against the label."""
+    columns = [
+        column for column in _tested_columns(cohort) if column.values.nunique() > 1
+    ]
+    scores = [
+        column_score(column.values, cohort.y, cohort.groups) for column in columns
+    ]
+    p_values = adjust_p_values([p_value for _, _, p_value in scores])
+    correction = ""
+    if len(columns) > 1:
+        correction = f", Holm-corrected for {len(columns)} columns and gaps"
+    for column, (accuracy, chance, _), p in zip(columns, scores, p_values, strict=True):
+        finding = (
+            f"{column.title}: balanced accuracy {accuracy:.2f} (chance {chance:.2f}); "
+            f"difference between classes p = {p:.3f}{correction}"
+        )
+        is_different = p < MAX_P_VALUE
+        is_predictive = is_different and accuracy >= chance + MIN_GAIN
+        if column.covariate:
+            yield _covariate_finding(
+                cohort,
+                column,
+                finding,
+                is_different=is_different,
+                is_predictive=is_predictive,
+                is_removed=column.covariate in removed_columns,
+                splits=splits,
+            )
+        elif is_predictive:
+            yield _finding(Check.MISSING_VALUES_PREDICT_LABEL, finding)
+
+
+def _tested_columns(cohort: Cohort) -> Iterator[TestedColumn]:
+    """Yield covariates and patterns of missing values to test against the label."""
+    for column, kind in _kinds_of_covariates(cohort).items():
         values = cohort.table[column]
         numbers = pd.to_numeric(values, errors="coerce")
-        is_number = numbers.count() >= 0.9 * values.count()
-        if is_number and not has_groups(column, numbers):
-            values = numbers  # other words count as missing
+        is_numeric = numbers.count() >= 0.9 * values.count()
+        if is_numeric and not has_groups(column, numbers):
+            values = numbers  # words among the numbers count as missing
         else:
             values = group_names(values)
-        if kind in ALONE:
-            tried[f"{column} alone"] = values
-        tried[f"missing {column}"] = values.isna()
-    gaps = np.isnan(cohort.features).reshape(cohort.n_scans, -1)
-    gaps = gaps[:, gaps.any(axis=0) & ~gaps.all(axis=0)]
-    tried["the number of missing values"] = pd.Series(gaps.sum(axis=1))
-    patterns = np.unique(gaps, axis=0, return_inverse=True)[1].reshape(-1)
-    tried["which values are missing"] = pd.Series(patterns.astype(str))
-    tried = {name: one for name, one in tried.items() if one.nunique() > 1}
-    scores = [column_score(one, cohort.y, cohort.groups) for one in tried.values()]
-    corrected = adjust_p_values([p_value for _, _, p_value in scores])
-    what = f", Holm-corrected for {len(tried)} columns and gaps"
-    of = what if len(tried) > 1 else ""
-    for name, (score, chance, _), p in zip(tried, scores, corrected, strict=True):
-        column = name.removesuffix(" alone")
-        alone, differs = column != name, p < 0.05
-        n = tried[name].isna().groupby(cohort.groups).all().sum()
-        unknown = f"; {column} missing in {count(n, 'person')}" if n else ""
-        finding = (
-            f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}); difference "
-            f"between classes p = {p:.3f}{of}{unknown}"
-        )
-        is_out = alone and column in taken_out
-        is_held = (
-            alone
-            and has_groups(column, cohort.table[column])
-            and not _on_both_sides(cohort.table[column], splits)
-        )
-        if is_out:
-            finding += "; taken out of the features inside the folds"
-        if is_held:
-            finding += "; test scans have values of it that training scans have not"
-        check = "label from one column" if alone else "missing values tell the label"
-        if differs and score >= chance + LEAST_GAIN:
-            advice = HELD if is_held else TAKEN if is_out else ""
-            yield _found(check, finding, "", "note" if is_held else "", advice)
-        elif alone:
-            yield _found(check, finding, "", "note", LITTLE if differs else NOTHING)
+        if kind in TESTED_COVARIATES:
+            yield TestedColumn(f"{column} alone", values, covariate=column)
+        yield TestedColumn(f"missing {column}", values.isna(), covariate="")
+    is_missing = np.isnan(cohort.features).reshape(cohort.n_scans, -1)
+    is_missing = is_missing[:, is_missing.any(axis=0) & ~is_missing.all(axis=0)]
+    n_missing = pd.Series(is_missing.sum(axis=1))
+    yield TestedColumn("the number of missing values", n_missing, covariate="")
+    pattern_index = np.unique(is_missing, axis=0, return_inverse=True)[1].reshape(-1)
+    patterns = pd.Series(pattern_index.astype(str))
+    yield TestedColumn("which values are missing", patterns, covariate="")
+
+
+def _covariate_finding(
+    cohort: Cohort,
+    column: TestedColumn,
+    finding: str,
+    *,
+    is_different: bool,
+    is_predictive: bool,
+    is_removed: bool,
+    splits: Sequence[Split],
+) -> AuditFinding:
+    """Return a covariate's finding, with whether it is missing, removed or held out."""
+    name = column.covariate
+    n_unknown = column.values.isna().groupby(cohort.groups).all().sum()
+    if n_unknown:
+        finding += f"; {name} missing in {count(n_unknown, 'person')}"
+    if is_removed:
+        finding += "; taken out of the features inside the folds"
+    values = cohort.table[name]
+    is_held_out = has_groups(name, values) and not _shared_values(values, splits)
+    if is_held_out:
+        finding += "; test scans have values of it that training scans have not"
+    severity = "note" if is_held_out or not is_predictive else ""
+    if not is_predictive:
+        advice = SMALL_GAIN_ADVICE if is_different else NO_DIFFERENCE_ADVICE
+    elif is_held_out:
+        advice = HELD_OUT_ADVICE
+    elif is_removed:
+        advice = REMOVED_ADVICE
+    else:
+        advice = ""
+    return _finding(
+        Check.COVARIATE_PREDICTS_LABEL, finding, severity=severity, advice=advice
+    )
 
 
 def column_score(
     values: ArrayLike, label: ArrayLike, groups: ArrayLike
 ) -> tuple[float, float, float]:
-    """Return balanced accuracy of the label from one column, chance, and p-value.
+    """Return how well one column predicts the label: accuracy, chance and p-value.
 
-    The p-value is of a difference between classes: by Kruskal and Wallis' test of
-    numbers, by Pearson's chi-squared, held against permuted values, of groups.
-    Each value (numbers in eighths) stands for the class of whose training people the
-    largest share has it; of each person the first scan with a value counts.
+    Each value (or eighth of the values of a number) predicts the class of whose
+    training people the largest share has it. The p-value is of a difference between
+    classes: by the Kruskal-Wallis test for numbers, by a permutation test of Pearson's
+    chi-squared for groups. Of each person the first scan with a value counts.
+
+    Parameters
+    ----------
+    values, label, groups : array-like of length n_scans
+        The column, the class and the person of each scan.
+
+    Returns
+    -------
+    accuracy : float
+        Balanced accuracy in five folds of people.
+    chance : float
+        One over the number of classes.
+    p_value : float
     """
     scans = pd.DataFrame({"value": np.asarray(values), "label": np.asarray(label)})
     people = scans.assign(person=groups).dropna().drop_duplicates("person")
-    given = people["value"]
-    is_many = pd.api.types.is_numeric_dtype(given) and given.nunique() > N_BINS
-    if is_many:
-        given = pd.qcut(given, N_BINS, labels=False, duplicates="drop")
-    code = pd.factorize(given)[0]
+    bins = people["value"]
+    is_numeric = (
+        pd.api.types.is_numeric_dtype(bins) and bins.nunique() > N_COVARIATE_BINS
+    )
+    if is_numeric:
+        bins = pd.qcut(bins, N_COVARIATE_BINS, labels=False, duplicates="drop")
+    code = pd.factorize(bins)[0]
     classes, y = np.unique(people["label"].astype(str), return_inverse=True)
-    rng, n_codes, n_classes = np.random.default_rng(0), code.max() + 1, len(classes)
-    fold, shuffled = np.empty(len(y), dtype=np.int64), rng.permutation(len(y))
-    fold[shuffled[np.argsort(y[shuffled], kind="stable")]] = np.arange(len(y)) % N_FOLDS
-    test = np.zeros((N_FOLDS, n_codes, n_classes))
-    np.add.at(test, (fold, code, y), 1)
-    table = test.sum(axis=0)
-    train = table - test
-    share = np.round(train / np.maximum(train.sum(axis=1, keepdims=True), 1), 12)
-    best = share == share.max(axis=2, keepdims=True)
-    # Classes that are tied share the guess, so that what tells nothing is chance.
-    right = (test * best / best.sum(axis=2, keepdims=True)).sum(axis=(0, 1))
-    score = (right / table.sum(axis=0)).mean()
-    # of a cross-validated score small studies would see little
-    if is_many and n_classes > 1:
-        p_value = kruskal(*(x for _, x in people.groupby("label")["value"])).pvalue
-    else:  # permutations have the margins of the table
-        margins = [table.sum(axis=axis).astype(int) for axis in (1, 0)]
-        drawn = random_table(*margins, seed=rng).rvs(N_PERMUTATIONS)
-        squares = (np.stack([table, *drawn]) ** 2 / np.outer(*margins)).sum(axis=(1, 2))
-        p_value = (squares >= squares[0] * (1 - 1e-12)).mean()
-    return float(score), 1 / n_classes, float(p_value)
+    n_classes = len(classes)
+    rng = np.random.default_rng(0)
+    fold = _assign_people_to_folds(y, rng)
+    counts = np.zeros((N_FOLDS, code.max() + 1, n_classes))
+    np.add.at(counts, (fold, code, y), 1)
+    # A p-value of the cross-validated accuracy would have little power.
+    if is_numeric and n_classes > 1:
+        values_by_class = [x for _, x in people.groupby("label")["value"]]
+        p_value = kruskal(*values_by_class).pvalue
+    else:
+        p_value = _chi_squared_p(counts.sum(axis=0), rng)
+    return _majority_accuracy(counts), 1 / n_classes, float(p_value)
 
 
-def _covariates(cohort: Cohort) -> dict[str, str]:
-    """Return what each column may be that is no key and not the label's own name."""
+def _assign_people_to_folds(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the fold of each person; folds have nearly the same shares of classes."""
+    fold = np.empty(len(y), dtype=np.int64)
+    random_order = rng.permutation(len(y))
+    order = random_order[np.argsort(y[random_order], kind="stable")]
+    fold[order] = np.arange(len(y)) % N_FOLDS
+    return fold
+
+
+def _majority_accuracy(test_counts: np.ndarray) -> float:
+    """Return cross-validated balanced accuracy of counts by fold, code and class.
+
+    A code predicts the class of whose training people the largest share has it.
+    """
+    counts = test_counts.sum(axis=0)
+    train_counts = counts - test_counts
+    n_train = train_counts.sum(axis=1, keepdims=True)
+    shares = np.round(train_counts / np.maximum(n_train, 1), 12)
+    is_predicted = shares == shares.max(axis=2, keepdims=True)
+    # Tied classes share the prediction, so that an uninformative column is at chance.
+    n_tied = is_predicted.sum(axis=2, keepdims=True)
+    n_correct = (test_counts * is_predicted / n_tied).sum(axis=(0, 1))
+    return float((n_correct / counts.sum(axis=0)).mean())
+
+
+def _chi_squared_p(counts: np.ndarray, rng: np.random.Generator) -> float:
+    """Return the p-value of a contingency table among random ones of its margins."""
+    margins = [counts.sum(axis=axis).astype(int) for axis in (1, 0)]
+    random_counts = random_table(*margins, seed=rng).rvs(N_PERMUTATIONS)
+    # Chi-squared is sum(O^2 / E) up to constants.
+    squares = np.stack([counts, *random_counts]) ** 2 / np.outer(*margins)
+    statistic = squares.sum(axis=(1, 2))
+    return float((statistic >= statistic[0] * (1 - 1e-12)).mean())
+
+
+def _kinds_of_covariates(cohort: Cohort) -> dict[str, str]:
+    """Return the kind of each column that is neither a key nor the label's own name."""
     keys = {*KEY_COLUMNS, cohort.label_name}
     columns = [str(name) for name in cohort.table.columns if name not in keys]
     return {column: acquisition_kind(column) for column in columns}

@@ -1,6 +1,7 @@
 """Every model that is compared, by name: LSAP, baselines, and controls."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -31,10 +32,10 @@ from brainlsap.evaluation.confounds import (
     apply_design,
     learn_design,
 )
-from brainlsap.evaluation.splits import make_splits
-from brainlsap.exceptions import ParameterError
+from brainlsap.evaluation.splits import Split, make_splits
+from brainlsap.exceptions import ParameterError, check_choice
 
-# C is tuned over these powers of ten.
+# Powers of ten among which C is tuned.
 POWERS = {"logistic": range(-4, 2), "svm": range(-5, 1)}
 
 
@@ -64,31 +65,34 @@ def _read_networks(X: np.ndarray) -> tuple[np.ndarray, ...]:
 def read_edges(X: np.ndarray) -> np.ndarray:
     """Return log(1 + w) of all edges of the packed array."""
     W, _, row, column = _read_networks(X)
-    both = [one[row, column].astype(float) + one[column, row] for one in W]
-    return np.log1p(np.array(both) / 2)
+    edge_sums = [A[row, column].astype(float) + A[column, row] for A in W]
+    return np.log1p(np.array(edge_sums) / 2)
 
 
 def learn_covariates(covariates: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
-    """Learn to code what is no key, renamed label, or text such as names and dates."""
+    """Learn to code every column but keys, renamed labels and free text."""
     names = []
     for name, values in covariates.items():
         pairs = pd.DataFrame({"value": values.astype(str).to_numpy(), "label": y})
         is_label = (pairs.nunique() == len(pairs.drop_duplicates())).all()
-        known = values.dropna()
-        # text of many kinds is names or dates, but sites may be many
-        is_named = IS_CATEGORICAL.get(acquisition_kind(name), False)
-        n_kinds = known.nunique()
-        most = max(MOST_GROUPS, len(known) / (2 if is_named else 4))
-        told = 1 < n_kinds <= most if has_groups(str(name), known) else len(known)
-        if told and not is_label and name not in KEY_COLUMNS:
+        observed = values.dropna()
+        # Text of many kinds is names or dates, but sites may be many.
+        is_site_like = IS_CATEGORICAL.get(acquisition_kind(name), False)
+        n_kinds = observed.nunique()
+        max_kinds = max(MOST_GROUPS, len(observed) / (2 if is_site_like else 4))
+        if has_groups(str(name), observed):
+            is_usable = 1 < n_kinds <= max_kinds
+        else:
+            is_usable = len(observed) > 0
+        if is_usable and not is_label and name not in KEY_COLUMNS:
             names.append(str(name))
     return learn_design(names, covariates)
 
 
 def standardizer(reads: str = "features") -> Pipeline:
-    """Return steps that centre and scale; what was not measured becomes 0.
+    """Return steps that centre and scale; values that were not measured become 0.
 
-    Edges are rotated onto the training scans' span: there are far more of them than
+    Edges are rotated onto the span of the training scans. There are far more edges than
     scans, and a linear model with a squared penalty never leaves that span.
     """
     if reads == "edges":
@@ -117,9 +121,9 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
     random_state : int
         Seed of the inner folds.
     reads : {"features", "edges", "covariates"}
-        Regional features; log(1 + w) of the connectome's edges; or what can be told
-        without looking at any region: `covariates` (but the keys and renamings of the
-        label), total edge weight and density.
+        Regional features; log(1 + w) of the connectome's edges; or everything that no
+        region is needed for: `covariates` (without keys and renamed labels), total edge
+        weight and density.
     class_prior : {"training", "balanced"} or dict of class to share, optional
         As of :class:`brainlsap.LSAPClassifier`: what probabilities assume, whichever
         class weights were chosen (:func:`make_models` sets "training"). By default
@@ -151,8 +155,8 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         """Tune on inner folds of X (packed), then fit on all scans."""
         if self.reads == "covariates":
             self.design_ = learn_covariates(covariates, y)
-        y, values = np.asarray(y).astype(str), self._read(X, covariates)
-        # one network for all, or none, spans nothing to rotate edges onto
+        y, values = np.asarray(y).astype(str), self._read_inputs(X, covariates)
+        # With one shared connectome the edges are constant: no span to rotate onto.
         reads = self.reads if np.ptp(values, axis=0).any() else "nothing"
         linear: Any = LogisticRegression(max_iter=2000, warm_start=True)
         seed = self.random_state
@@ -162,21 +166,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         people = pd.Series(groups.astype(str))
         n_folds = min(self.n_inner_folds, people.groupby(y).nunique().min())
         splits = make_splits(y, people, n_folds, seed) if n_folds > 1 else ()
-        found: dict[tuple[float, str | None], list[float]] = {}
-        for train, test in splits:
-            inputs = standardizer(reads).fit(values[train])
-            seen, unseen = (inputs.transform(values[rows]) for rows in (train, test))
-            for class_weight in (None, "balanced"):
-                model = clone(linear).set_params(class_weight=class_weight)
-                for C in [10.0**power for power in POWERS[self.kind]]:
-                    model.set_params(C=C).fit(seen, y[train])
-                    score = balanced_accuracy_score(y[test], model.predict(unseen))
-                    found.setdefault((C, class_weight), []).append(score)
-        choices = [(float(np.mean(scores)), *key) for key, scores in found.items()]
-        score, C, class_weight = max(
-            choices or [(float("nan"), 0.01, "balanced")],
-            key=lambda one: (round(one[0], 9), -one[1], one[2] is None),
-        )
+        score, C, class_weight = self._tune(linear, values, y, splits, reads)
         linear.set_params(C=C, class_weight=class_weight)
         self.model_ = make_pipeline(standardizer(reads), linear).fit(values, y)
         self.classes_ = self.model_.classes_
@@ -185,41 +175,80 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         if prior is None:
             prior = BALANCED if is_balanced else TRAINING
         self._learn_prior(y, prior, is_balanced=is_balanced)
-        chosen = {"C": C, "class_weight": class_weight or "none"}
-        chosen |= {"covariates": [*getattr(self, "design_", ())]}
-        self.fit_report_ = chosen | {"inner_balanced_accuracy": score}
+        self.fit_report_ = {
+            "C": C,
+            "class_weight": class_weight or "none",
+            "covariates": [*getattr(self, "design_", ())],
+            "inner_balanced_accuracy": score,
+        }
         return self
+
+    def _tune(
+        self,
+        linear: Any,
+        values: np.ndarray,
+        y: np.ndarray,
+        splits: Sequence[Split],
+        reads: str,
+    ) -> tuple[float, float, str | None]:
+        """Return the best inner balanced accuracy, its C and its class weight."""
+        fold_scores: dict[tuple[float, str | None], list[float]] = {}
+        for train, test in splits:
+            inputs = standardizer(reads).fit(values[train])
+            X_train = inputs.transform(values[train])
+            X_test = inputs.transform(values[test])
+            for class_weight in (None, "balanced"):
+                model = clone(linear).set_params(class_weight=class_weight)
+                for C in [10.0**power for power in POWERS[self.kind]]:
+                    model.set_params(C=C).fit(X_train, y[train])
+                    score = balanced_accuracy_score(y[test], model.predict(X_test))
+                    fold_scores.setdefault((C, class_weight), []).append(score)
+        if not fold_scores:
+            return float("nan"), 0.01, "balanced"
+        choices = [
+            (float(np.mean(scores)), *key) for key, scores in fold_scores.items()
+        ]
+
+        def preference(choice: tuple[float, float, str | None]) -> tuple:
+            mean_score, C, class_weight = choice
+            return round(mean_score, 9), -C, class_weight is None
+
+        return max(choices, key=preference)
 
     @available_if(lambda self: self.kind == "logistic")
     def predict_proba(
         self, X: np.ndarray, covariates: pd.DataFrame | None = None
     ) -> np.ndarray:
         """Return probabilities (n_scans, n_classes) at the shares `class_prior_`."""
-        learned = self.model_.predict_proba(self._read(X, covariates))
-        return self._assume_prior(learned)
+        probability = self.model_.predict_proba(self._read_inputs(X, covariates))
+        return self._assume_prior(probability)
 
     @available_if(lambda self: self.kind == "svm")
     def decision_function(self, X: np.ndarray) -> np.ndarray:
         """Return decision values: (n_scans, n_classes), or (n_scans,) for two."""
-        return self.model_.decision_function(self._read(X))
+        return self.model_.decision_function(self._read_inputs(X))
 
     def predict(
         self, X: np.ndarray, covariates: pd.DataFrame | None = None
     ) -> np.ndarray:
         """Return the likeliest class of every scan, by the class weights of the fit."""
-        return self.model_.predict(self._read(X, covariates))
+        return self.model_.predict(self._read_inputs(X, covariates))
 
-    def _read(self, X: np.ndarray, covariates: Any = None) -> np.ndarray:
+    def _read_inputs(
+        self, X: np.ndarray, covariates: pd.DataFrame | None = None
+    ) -> np.ndarray:
+        """Return what the model reads of packed scans, (n_scans, n_inputs)."""
         if self.reads != "covariates":
             return read_edges(X) if self.reads == "edges" else read_features(X)
         W, _, row, column = _read_networks(X)
         edges = W[:, row, column].astype(float)
-        size = edges.sum(axis=1), (edges > 0).mean(axis=1)
-        return np.column_stack([*size, apply_design(self.design_, covariates)])
+        total_weight, density = edges.sum(axis=1), (edges > 0).mean(axis=1)
+        design = apply_design(self.design_, covariates)
+        return np.column_stack([total_weight, density, design])
 
 
 def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
-    """Move the edges of packed networks to other pairs of regions, all alike.
+    """Move the edges of all packed networks to the same randomly drawn pairs.
 
     Every network keeps its weights.
     """
@@ -237,120 +266,211 @@ def remove_edges(X: np.ndarray, random_state: int = 0) -> np.ndarray:  # noqa: A
     return pack(np.zeros_like(W), features)
 
 
-class Entry(NamedTuple):
-    """How a model is made of a seed and settings."""
+Factory = Callable[[int, dict[str, Any]], Any]
 
-    make: Callable[[int, dict[str, Any]], Any]
+
+class Entry(NamedTuple):
+    """How a model is made of a seed and settings, and its role in a study."""
+
+    make: Factory
     role: str
 
 
-# What other models take of the settings of LSAP.
-_OF_RIDGES = ("threshold", "weights", "connectome", "max_scale", "class_prior")
-_OF_NETWORKS = (
-    *("n_epochs", "n_starts", "threshold", "weights", "connectome", "class_prior"),
+ROLES = ("model", "baseline", "control")
+"""Roles, in the order in which models stand in tables."""
+
+# Settings of LSAP that ridges and other networks share.
+_RIDGE_SETTINGS = ("threshold", "weights", "connectome", "max_scale", "class_prior")
+_NETWORK_SETTINGS = (
+    "n_epochs",
+    "n_starts",
+    "threshold",
+    "weights",
+    "connectome",
+    "class_prior",
 )
 
 
-def _made(
-    kind: str, given: str, takes: Sequence[str] | None = None, **fixed: Any
-) -> Callable:
-    """Return what makes a model of `brainlsap.model`; `takes` None is all settings."""
+def _factory(
+    class_name: str,
+    first_argument: str,
+    setting_names: Sequence[str] | None = None,
+    **fixed_settings: Any,
+) -> Factory:
+    """Return what makes a classifier of `brainlsap.model`.
 
-    def make(seed: int, settings: dict[str, Any]) -> Any:
+    Of the settings only those in `setting_names` are used, or all where it is None.
+    """
+
+    def make_model(seed: int, settings: dict[str, Any]) -> Any:
         import brainlsap.model
 
-        if takes is not None:
-            told = settings | (settings.get("options") or {})
-            settings = {k: told[k] for k in takes if told.get(k) is not None}
-        model = getattr(brainlsap.model, kind)(given, random_state=seed)
+        if setting_names is not None:
+            all_settings = settings | (settings.get("options") or {})
+            settings = {
+                name: all_settings[name]
+                for name in setting_names
+                if all_settings.get(name) is not None
+            }
+        classifier = getattr(brainlsap.model, class_name)
+        model = classifier(first_argument, random_state=seed)
         try:
-            return model.set_params(**(settings | fixed))
-        except ValueError as error:  # scikit-learn's, of a name that is none
+            return model.set_params(**(settings | fixed_settings))
+        except ValueError as error:  # scikit-learn's, of an unknown parameter
             raise ParameterError(f"{error} Models are named by models=.") from error
 
-    return make
+    return make_model
 
 
-def _lsap(kernel: str = "chebyshev", **fixed: Any) -> Callable:
-    return _made("LSAPClassifier", kernel, **fixed)
+def _lsap(kernel: str = "chebyshev", **fixed_settings: Any) -> Factory:
+    return _factory("LSAPClassifier", kernel, **fixed_settings)
 
 
-def _ridge(ladder: str) -> Callable:
-    return _made("LSAPRidgeClassifier", ladder, _OF_RIDGES)
+def _ridge(ladder: str) -> Factory:
+    return _factory("LSAPRidgeClassifier", ladder, _RIDGE_SETTINGS)
 
 
-def _network(name: str) -> Callable:
-    make = _made("NetworkClassifier", name, _OF_NETWORKS)
-    return lambda seed, settings: make(seed, {"n_starts": 4} | settings)
+def _network(name: str) -> Factory:
+    make_network = _factory("NetworkClassifier", name, _NETWORK_SETTINGS)
+    return lambda seed, settings: make_network(seed, {"n_starts": 4} | settings)
 
 
-def _linear(**given: Any) -> Callable:
-    def make(seed: int, settings: dict[str, Any]) -> TunedLinearClassifier:
+def _linear(**parameters: Any) -> Factory:
+    def make_model(seed: int, settings: dict[str, Any]) -> TunedLinearClassifier:
         prior = settings.get("class_prior") or TRAINING
-        return TunedLinearClassifier(random_state=seed, class_prior=prior, **given)
+        return TunedLinearClassifier(random_state=seed, class_prior=prior, **parameters)
 
-    return make
+    return make_model
 
 
-def _forest(seed: int, *_: Any) -> Any:
+def _forest(seed: int, _: dict[str, Any]) -> Pipeline:
     forest = RandomForestClassifier(300, class_weight="balanced", random_state=seed)
     return make_pipeline(FunctionTransformer(read_features), standardizer(), forest)
 
 
-def _changed(change: Callable[..., np.ndarray]) -> Callable:
-    """Return what makes LSAP-C of connectomes that are changed."""
+def _lsap_on_edited_edges(edit: Callable[..., np.ndarray]) -> Factory:
+    """Return what makes LSAP-C of connectomes that a function edits."""
 
-    def make(seed: int, settings: dict[str, Any]) -> Any:
-        step = FunctionTransformer(change, kw_args={"random_state": seed})
-        # never those that are made of features, where no connectome was read
+    def make_model(seed: int, settings: dict[str, Any]) -> Pipeline:
+        step = FunctionTransformer(edit, kw_args={"random_state": seed})
+        # "own": without connectomes, none may be made of the features.
         return make_pipeline(step, _lsap(connectome="own")(seed, settings))
 
-    return make
+    return make_model
 
 
-NETWORKS = ("MLP", "GCN", "GAT", "GDC", "GraphHeat", "ADC")
-MODELS: dict[str, Entry] = {
-    "LSAP-C": Entry(_lsap("chebyshev"), "model"),
-    "LSAP-H": Entry(_lsap("hermite"), "model"),
-    "LSAP-L": Entry(_lsap("laguerre"), "model"),
-    "Exact": Entry(_lsap("exact"), "model"),
-    "LSAP-R": Entry(_ridge("auto"), "model"),
-    "majority class": Entry(lambda *_: DummyClassifier(strategy="prior"), "baseline"),
-    "logistic regression": Entry(_linear(kind="logistic"), "baseline"),
-    "linear SVM": Entry(_linear(kind="svm"), "baseline"),
-    "ridge without network": Entry(_ridge("none"), "baseline"),
-    "ridge with one scale": Entry(_ridge("one"), "baseline"),
-    "ridge with a scale per region": Entry(_ridge("regions"), "baseline"),
-    "random forest": Entry(_forest, "baseline"),
-    **{name: Entry(_network(name.lower()), "baseline") for name in NETWORKS},
-    "features only": Entry(_changed(remove_edges), "control"),
-    "edges only": Entry(_linear(reads="edges"), "control"),
-    "shuffled edges": Entry(_changed(shuffle_edges), "control"),
-    "frozen scales": Entry(_lsap(scale_mode="frozen"), "control"),
-    "one global scale": Entry(_lsap(scale_mode="global"), "control"),
-    "constant features": Entry(_lsap(inputs="constant"), "control"),
-    "confounds only": Entry(_linear(reads="covariates"), "control"),
-}
-"""Every model, baseline and control by name."""
+class ModelTable(MutableMapping[str, Entry]):
+    """Models by name, in the order of :data:`ROLES`.
 
-# Averaging along the connectome, more with each; "LSAP-R" chooses among them.
-LADDER = (
+    Networks to compare with are the entries of :data:`brainlsap.model.NETWORKS`, by
+    their titles. They are read when asked for: importing them takes seconds.
+    """
+
+    def __init__(self, entries: dict[str, Entry]) -> None:
+        self._entries = entries
+
+    def _list_entries(self) -> dict[str, Entry]:
+        from brainlsap.model import NETWORKS
+
+        networks = {
+            kind.title: Entry(_network(name), "baseline")
+            for name, kind in NETWORKS.items()
+        }
+        names = [*self._entries, *(kind.title for kind in NETWORKS.values())]
+        n_uses = Counter(_key(name) for name in names)
+        if repeated_names := [name for name in names if n_uses[_key(name)] > 1]:
+            raise ParameterError(
+                f"models must have different names; got {' and '.join(repeated_names)}."
+                " Rename an entry of MODELS or a title in NETWORKS."
+            )
+        entries = self._entries | networks
+        return dict(sorted(entries.items(), key=lambda item: ROLES.index(item[1].role)))
+
+    def __getitem__(self, name: str) -> Entry:
+        """Return an entry."""
+        return self._list_entries()[name]
+
+    def __setitem__(self, name: str, entry: Entry) -> None:
+        """Add a model; raise where its role is unknown."""
+        check_choice("role", entry.role, ROLES)
+        self._entries[name] = entry
+
+    def __delitem__(self, name: str) -> None:
+        """Remove a model that is no network."""
+        del self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names."""
+        return iter(self._list_entries())
+
+    def __len__(self) -> int:
+        """Return the number of models."""
+        return len(self._list_entries())
+
+
+MODELS = ModelTable(
+    {
+        "LSAP-C": Entry(_lsap("chebyshev"), "model"),
+        "LSAP-H": Entry(_lsap("hermite"), "model"),
+        "LSAP-L": Entry(_lsap("laguerre"), "model"),
+        "Exact": Entry(_lsap("exact"), "model"),
+        "LSAP-R": Entry(_ridge("auto"), "model"),
+        "majority class": Entry(
+            lambda *_: DummyClassifier(strategy="prior"), "baseline"
+        ),
+        "logistic regression": Entry(_linear(kind="logistic"), "baseline"),
+        "linear SVM": Entry(_linear(kind="svm"), "baseline"),
+        "ridge without network": Entry(_ridge("none"), "baseline"),
+        "ridge with one scale": Entry(_ridge("one"), "baseline"),
+        "ridge with a scale per region": Entry(_ridge("regions"), "baseline"),
+        "random forest": Entry(_forest, "baseline"),
+        "features only": Entry(_lsap_on_edited_edges(remove_edges), "control"),
+        "edges only": Entry(_linear(reads="edges"), "control"),
+        "shuffled edges": Entry(_lsap_on_edited_edges(shuffle_edges), "control"),
+        "frozen scales": Entry(_lsap(scale_mode="frozen"), "control"),
+        "one global scale": Entry(_lsap(scale_mode="global"), "control"),
+        "constant features": Entry(_lsap(inputs="constant"), "control"),
+        "confounds only": Entry(_linear(reads="covariates"), "control"),
+    }
+)
+"""Every model, baseline and control by name.
+
+A further one is one more entry; a network to compare with is one of
+:data:`brainlsap.model.NETWORKS`.
+"""
+
+NESTED_RIDGES = (
     "ridge without network",
     "ridge with one scale",
     "ridge with a scale per region",
 )
+"""Ridges, each with more scales than the one before; "LSAP-R" chooses among them."""
 
-# Those that every study runs beside its models.
-BASELINES = ("majority class", "logistic regression", "linear SVM", "LSAP-R", *LADDER)
+BASELINES = (
+    "majority class",
+    "logistic regression",
+    "linear SVM",
+    "LSAP-R",
+    *NESTED_RIDGES,
+)
+"""Models that every study runs beside its own."""
 
-# Names that stand for several models.
-GROUPS: dict[str, tuple[str, ...]] = {
-    "all": tuple(MODELS),
-    "models": tuple(name for name, one in MODELS.items() if one.role != "control"),
-    "controls": ("LSAP-C", *(n for n, one in MODELS.items() if one.role == "control")),
-    "baselines": BASELINES,
-    "default": ("LSAP-C", *BASELINES),
-}
+GROUPS = ("all", "models", "controls", "baselines", "default")
+"""Names that stand for several models."""
+
+
+def list_group(group: str) -> tuple[str, ...]:
+    """Return the names of the models in one of :data:`GROUPS`."""
+    if group == "baselines":
+        return BASELINES
+    if group == "default":
+        return "LSAP-C", *BASELINES
+    controls = tuple(name for name, entry in MODELS.items() if entry.role == "control")
+    if group == "controls":
+        return "LSAP-C", *controls
+    if group == "models":
+        return tuple(name for name in MODELS if name not in controls)
+    return tuple(MODELS)
 
 
 def make_models(
@@ -397,46 +517,54 @@ def make_models(
     ... }
     {'LSAP-C': 'model', 'linear SVM': 'baseline'}
     """
-    by_key: dict[str, tuple[str, ...]] = {_key(name): (name,) for name in MODELS}
-    by_key |= {_key(name): members for name, members in GROUPS.items()}
+    members_of_key: dict[str, tuple[str, ...]] = {
+        _key(name): (name,) for name in MODELS
+    }
+    members_of_key |= {_key(group): list_group(group) for group in GROUPS}
     names = [names] if isinstance(names, str) else list(names)
-    if unknown := [name for name in names if _key(name) not in by_key]:
+    if unknown_names := [name for name in names if _key(name) not in members_of_key]:
         raise ParameterError(
             f"models must be {', '.join(GROUPS)}, or some of {', '.join(MODELS)}; "
-            f"got {unknown[0]!r}. Classifiers of your own are a dict by name."
+            f"got {unknown_names[0]!r}. Classifiers of your own are a dict by name."
         )
     if "kernel" in settings:
         raise ParameterError(
-            f"kernel is said by models=, such as LSAP-L; got {settings['kernel']!r}."
+            f"the kernel is chosen by models=, for example LSAP-L; got kernel="
+            f"{settings['kernel']!r}."
         )
-    wanted = {member for name in names for member in by_key[_key(name)]}
+    chosen_names = {member for name in names for member in members_of_key[_key(name)]}
     settings = {"preset": preset, **settings}
     models = {
         name: (entry.make(random_state, settings), entry.role)
         for name, entry in MODELS.items()
-        if name in wanted
+        if name in chosen_names
     }
     _share_largest_scale([model for model, _ in models.values()])
     return models
 
 
 def _share_largest_scale(models: Sequence[Any]) -> None:
-    """Let kernels that start from a ridge start alike: set their `max_scale`.
+    """Give networks of several kernels the same `max_scale`, so that they start alike.
 
-    Networks start at the scales of the ridge, at most at half of the largest scale of
-    their kernel. That differs between kernels, and so would what they learn.
+    A network starts at the scales of the ridge, at most at half of the largest scale
+    that its kernel is trusted at. Kernels differ in it, and so would what they learn.
     """
-    hearts = [model[-1] if isinstance(model, Pipeline) else model for model in models]
-    networks = [model for model in hearts if hasattr(model, "scale_mode")]
+    classifiers = [
+        model[-1] if isinstance(model, Pipeline) else model for model in models
+    ]
+    networks = [model for model in classifiers if hasattr(model, "scale_mode")]
     if len({model.kernel for model in networks}) < 2:
         return
-    resolved = [model.resolve() for model in networks]
-    if any(one.start != "ridge" for one in resolved if one.inputs != "constant"):
+    settings_of_networks = [model.resolve() for model in networks]
+    if any(
+        settings.start != "ridge" and settings.inputs != "constant"
+        for settings in settings_of_networks
+    ):
         return
-    largest = [float(one.max_scale) for one in resolved]
-    if len(set(largest)) > 1:
+    max_scales = [float(settings.max_scale) for settings in settings_of_networks]
+    if len(set(max_scales)) > 1:
         for model in networks:
-            model.set_params(max_scale=min(largest))
+            model.set_params(max_scale=min(max_scales))
 
 
 def _key(name: object) -> str:

@@ -1,10 +1,10 @@
-"""The record of an evaluation: three tidy tables, the cohort's summary, settings."""
+"""The record of an evaluation: tables, a summary of the cohort, and settings."""
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -15,19 +15,27 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort
-from brainlsap.evaluation.metrics import SCORES, Predictions, weighted_scores
+from brainlsap.evaluation.metrics import Predictions
+from brainlsap.evaluation.scores import (
+    SCORES,
+    fold_scores,
+    main_scores,
+    weighted_scores,
+)
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
 from brainlsap.findings import Finding, as_findings
 
 TABLES = ("predictions", "scales", "fits", "audit", "ranking")
-# Probabilities that differ by less are those of the same model, rounded otherwise.
-SAME = 1e-4
+"""Tables of an evaluation that are saved."""
+
 COHORT_TABLES = ("truth", "class_features", "regions")
+"""Tables of the cohort's summary that are saved, beside that of the scans."""
+
+# Largest difference between probabilities that are the same but for rounding.
+_SAME_PROBABILITY = 1e-4
 MISSING = "n/a"
 TSV: dict[str, Any] = {"sep": "\t", "lineterminator": "\n"}
-MAIN_SCORES = ("balanced_accuracy", "accuracy", "f1", "auc")
-"""Scores in views that are short; the rest is in files."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,16 +102,29 @@ class CohortSummary:
 
         `factors`: by class, of the variance of means and of differences.
         """
-        names = {one.name for one in fields(cls)} & set(dir(cohort))
-        kept = {name: getattr(cohort, name) for name in names}
-        kept["measured"] = np.asarray(cohort.measured.any(axis=(0, 2)))
-        kept["atlas_name"], kept["regions"] = cohort.atlas.name, cohort.atlas.regions
-        if cohort.atlas.folder:
-            kept["atlas_folder"] = str(cohort.atlas.folder.resolve())
-        table = _class_features(cohort, features)
+        class_features = _class_features(cohort, features)
         if factors is not None:
-            table = table.merge(factors, left_on="class", right_index=True, how="left")
-        return cls(**kept, data_hash=data_hash(cohort), class_features=table)
+            class_features = class_features.merge(
+                factors, left_on="class", right_index=True, how="left"
+            )
+        folder = cohort.atlas.folder
+        return cls(
+            table=cohort.table,
+            classes=cohort.classes,
+            classes_ordered=bool(cohort.classes_ordered),
+            label_name=cohort.label_name,
+            atlas_name=cohort.atlas.name,
+            region_names=cohort.region_names,
+            measured=np.asarray(cohort.measured.any(axis=(0, 2))),
+            feature_names=cohort.feature_names,
+            findings=cohort.findings,
+            provenance=cohort.provenance,
+            truth=cohort.truth,
+            data_hash=data_hash(cohort),
+            class_features=class_features,
+            regions=cohort.atlas.regions,
+            atlas_folder=str(folder.resolve()) if folder else None,
+        )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "findings", as_findings(self.findings))
@@ -132,16 +153,16 @@ class CohortSummary:
 
     @property
     def atlas(self) -> Atlas | None:
-        """The atlas, one of one's own by its path or regions; None if neither is."""
-        asked = self.provenance.get("asked") or {}
-        for name in (self.atlas_name, asked.get("atlas"), self.atlas_folder):
-            with suppress(ValueError):  # not known, or not to be read
+        """The atlas: by its name, by its path, or made of its regions; else None."""
+        reading_options = self.provenance.get("asked") or {}
+        for name in (self.atlas_name, reading_options.get("atlas"), self.atlas_folder):
+            with suppress(ValueError):  # unknown, or unreadable
                 atlas = load_atlas(str(name))
                 if set(self.region_names) <= set(atlas.names):
                     return atlas
         if self.regions is None:
             return None
-        # saved, a lobe that is not known is missing
+        # A saved table has unknown lobes as missing values.
         return Atlas(self.atlas_name, self.regions.fillna({"lobe": MISSING}))
 
     def class_counts(self) -> pd.DataFrame:
@@ -172,9 +193,9 @@ def _class_features(cohort: Cohort, features: np.ndarray) -> pd.DataFrame:
     values = features.transpose(0, 2, 1).reshape(cohort.n_scans, -1)
     table = pd.DataFrame(values.astype(float), columns=columns)
     people = table.groupby([cohort.groups, cohort.y]).mean()
-    found = people.groupby(level=1).agg(["count", "mean", "std"])
-    found = found.rename_axis("class").stack([0, 1], future_stack=True).reset_index()
-    return found.rename(columns={"count": "people", "std": "sd"})
+    summary = people.groupby(level=1).agg(["count", "mean", "std"])
+    summary = summary.rename_axis("class").stack([0, 1], future_stack=True)
+    return summary.reset_index().rename(columns={"count": "people", "std": "sd"})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,7 +215,7 @@ class Evaluation:
         "mean" only), region, scale.
     fits : DataFrame
         model, role ("model", "baseline", "control"), repeat, fold, n_train, n_test
-        (scans), n_train_people, seconds_fit (ridges of one ladder share theirs),
+        (scans), n_train_people, seconds_fit (nested ridges share theirs),
         seconds_predict, epochs, failed (why, "" where it did not), settings, warnings
         and report (JSON).
     cohort : CohortSummary
@@ -241,27 +262,27 @@ class Evaluation:
 
     @cached_property
     def same_as(self) -> dict[str, str]:
-        """Models that predicted the very same as another in every fold, and that one.
+        """Models with the same predictions as another in every fold, and that other.
 
-        So does "LSAP-R" where it chose the same ridge throughout, and Exact where its
-        expansion is as good. A baseline or control is never the same as a model, but a
-        model the same as it.
+        For example "LSAP-R" where it chose one ridge throughout, or Exact where an
+        expansion is as good. A model may be the same as a baseline or control, never
+        the other way round.
         """
         by_role = self.fits.sort_values("role", kind="stable")["model"].unique()
-        rows = dict(list(self.predictions.groupby("model")))
-        keys = ["repeat", "fold", "scan", "predicted"]
-
-        def are_same(one: str, other: str) -> bool:
-            a, b = (rows[name].reset_index(drop=True) for name in (one, other))
-            values = (part.filter(regex="^[pd]_").to_numpy(float) for part in (a, b))
-            near: Any = {"rtol": 0, "atol": SAME, "equal_nan": True}
-            return a[keys].equals(b[keys]) and np.allclose(*values, **near)
-
-        found: dict[str, str] = {}
-        for name in (one for one in by_role if one in rows):
-            alike = (other for other in found.values() if are_same(name, other))
-            found[name] = next(alike, name)
-        return {name: other for name, other in found.items() if name != other}
+        rows_of_model = {
+            name: rows.reset_index(drop=True)
+            for name, rows in self.predictions.groupby("model")
+        }
+        first_of_model: dict[str, str] = {}
+        for name in by_role:
+            if name not in rows_of_model:
+                continue
+            first_of_model[name] = name
+            for candidate in [*first_of_model.values()][:-1]:
+                if _are_same(rows_of_model[name], rows_of_model[candidate]):
+                    first_of_model[name] = candidate
+                    break
+        return {name: first for name, first in first_of_model.items() if name != first}
 
     def scores(self) -> pd.DataFrame:
         """Return one row per model and fold: model, repeat, fold, n_test, each score.
@@ -272,29 +293,30 @@ class Evaluation:
 
     @cached_property
     def _scores(self) -> pd.DataFrame:
-        keys, found = ["model", "repeat", "fold"], []
+        keys = ["model", "repeat", "fold"]
+        names = fold_scores()
+        score_rows = []
         for key, rows in self.predictions.groupby(keys):
-            each = weighted_scores(self.as_predictions(rows), np.ones((1, len(rows))))
-            found.append((*key, *(each[name].item() for name in SCORES)))
-        scores = pd.DataFrame(found, columns=[*keys, *SCORES])
-        scores = scores.astype(dict.fromkeys(SCORES, float))
+            weight = np.ones((1, len(rows)))
+            values = weighted_scores(self.as_predictions(rows), weight)
+            score_rows.append((*key, *(values[name].item() for name in names)))
+        scores = pd.DataFrame(score_rows, columns=[*keys, *names])
+        scores = scores.astype(dict.fromkeys(names, float))
         return self.fits[[*keys, "n_test"]].merge(scores, "left", keys)
 
     def as_predictions(self, rows: pd.DataFrame) -> Predictions:
         """Return rows of the table of predictions as arrays."""
-        names = pd.Index(self.cohort.classes)
-        both = (
-            rows[[f"{kind}_{name}" for name in names]].to_numpy(float) for kind in "pd"
-        )
-        probability, decision = (None if np.isnan(one).any() else one for one in both)
+        classes = pd.Index(self.cohort.classes)
+        probability = _columns_or_none(rows, [f"p_{name}" for name in classes])
+        decision = _columns_or_none(rows, [f"d_{name}" for name in classes])
         return Predictions(
-            names.get_indexer(rows["truth"]),
-            names.get_indexer(rows["predicted"]),
-            probability,
-            decision if probability is None else probability,
-            rows.groupby(["repeat", "fold"]).ngroup().to_numpy(),
-            len(names),
-            self.cohort.classes_ordered,
+            actual=classes.get_indexer(rows["truth"]),
+            predicted=classes.get_indexer(rows["predicted"]),
+            probability=probability,
+            ranking=decision if probability is None else probability,
+            fold=rows.groupby(["repeat", "fold"]).ngroup().to_numpy(),
+            n_classes=len(classes),
+            ordered=self.cohort.classes_ordered,
         )
 
     def class_priors(self) -> dict[str, Any]:
@@ -319,14 +341,14 @@ class Evaluation:
     def summary(self) -> pd.DataFrame:
         """Return model, role, score, mean and s.d. over folds, n_folds, n_failed.
 
-        Where a fit failed, the mean is NaN: that of the other folds would be one of
-        chosen folds.
+        Where a fit failed, the mean is NaN: the mean over the other folds would be
+        one over selected folds.
         """
         table = self._scores.melt(
-            ["model"], list(SCORES), var_name="score", value_name="value"
+            ["model"], fold_scores(), var_name="score", value_name="value"
         )
-        each = table.groupby(["model", "score"], sort=False)["value"]
-        summary = each.agg(mean="mean", sd="std", n_folds="size")
+        fold_values = table.groupby(["model", "score"], sort=False)["value"]
+        summary = fold_values.agg(mean="mean", sd="std", n_folds="size")
         summary = summary.reindex(self.models, level="model").reset_index()
         by_model = self.fits.assign(failed=self.fits["failed"] != "").groupby("model")
         summary.insert(1, "role", summary["model"].map(by_model["role"].first()))
@@ -336,24 +358,28 @@ class Evaluation:
 
     def _overview(self) -> tuple[str, pd.DataFrame]:
         """Return a line of what was evaluated, and mean and s.d. of the main scores."""
-        rows = self.summary().set_index(["model", "score"])[["mean", "sd"]]
-        text = rows.apply(lambda one: "{:.3f} ± {:.3f}".format(*one), axis=1).unstack()
-        table = text.reindex(self.models)[list(MAIN_SCORES)].rename(columns=SCORES)
-        table = table.rename_axis(index=None, columns=None)
-        n_folds, n_repeats = (self.settings[f"n_{one}"] for one in ("folds", "repeats"))
-        times = f", {n_repeats} times" if n_repeats > 1 else ""
-        told = f"{self.cohort!r}; {n_folds} folds{times}"
+        summary = self.summary().set_index(["model", "score"])
+        texts = pd.Series(
+            [f"{row.mean:.3f} ± {row.sd:.3f}" for row in summary.itertuples()],
+            summary.index,
+        )
+        titles = {name: SCORES[name].title for name in main_scores()}
+        table = texts.unstack().reindex(self.models)[list(titles)]
+        table = table.rename(columns=titles).rename_axis(index=None, columns=None)
+        n_folds, n_repeats = self.settings["n_folds"], self.settings["n_repeats"]
+        repeats = f", {n_repeats} times" if n_repeats > 1 else ""
+        heading = f"{self.cohort!r}; {n_folds} folds{repeats}"
         if self.ranking is not None:
-            told += f"; regions ranked by {self.ranking['model'].iloc[0]}"
-        return told, table
+            heading += f"; regions ranked by {self.ranking['model'].iloc[0]}"
+        return heading, table
 
     def __repr__(self) -> str:
-        told, table = self._overview()
-        return f"{told}\n{table.to_string()}"
+        heading, table = self._overview()
+        return f"{heading}\n{table.to_string()}"
 
     def _repr_html_(self) -> str:
-        told, table = self._overview()
-        return f"<p>{escape(told)}</p>{table.to_html(border=0)}"
+        heading, table = self._overview()
+        return f"<p>{escape(heading)}</p>{table.to_html(border=0)}"
 
     def save(self, folder: str | Path) -> Path:
         """Write tables (TSV) and the rest (`evaluation.json`), whole or not at all.
@@ -376,17 +402,20 @@ class Evaluation:
             for name, table in tables.items()
             if table is not None
         }
-        facts = vars(self.cohort) | dict.fromkeys(("table", *COHORT_TABLES))
+        cohort_fields = vars(self.cohort) | dict.fromkeys(("table", *COHORT_TABLES))
         findings = as_findings(self.cohort.findings)
-        facts["findings"] = [finding.to_jsonable() for finding in findings]
-        kept = plain({"columns": columns, "cohort": facts, "settings": self.settings})
+        cohort_fields["findings"] = [finding.to_jsonable() for finding in findings]
+        content = to_jsonable(
+            {"columns": columns, "cohort": cohort_fields, "settings": self.settings}
+        )
         is_older = (folder / "evaluation.json").is_file()
         with fill_folder(folder, replace=is_older) as partial:
             for name in columns:
                 path = partial / f"{name}.tsv"
                 tables[name].to_csv(path, index=False, na_rep=MISSING, **TSV)
             (partial / "evaluation.json").write_text(
-                json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+                json.dumps(content, indent=1, ensure_ascii=False) + "\n",
+                encoding="utf-8",
             )
         return folder
 
@@ -410,18 +439,22 @@ class Evaluation:
         """
         folder = Path(folder)
         try:
-            kept = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
+            text = (folder / "evaluation.json").read_text(encoding="utf-8")
+            content = json.loads(text)
             tables = {
                 name: pd.read_csv(
                     folder / f"{name}.tsv",
-                    dtype={k: v if v == "bool" else "object" for k, v in kinds.items()},
+                    dtype={
+                        column: kind if kind == "bool" else "object"
+                        for column, kind in kinds.items()
+                    },
                     keep_default_na=False,
                     na_values=[MISSING],
                     **TSV,
-                ).astype(kinds)  # text to numbers, the same to the last bit
-                for name, kinds in kept["columns"].items()
+                ).astype(kinds)  # numbers from text keep their last bit
+                for name, kinds in content["columns"].items()
             }
-            cohort = kept["cohort"] | {"table": tables.pop("cohort")}
+            cohort = content["cohort"] | {"table": tables.pop("cohort")}
             cohort |= {name: tables.pop(name, None) for name in COHORT_TABLES}
             for name, value in cohort.items():
                 cohort[name] = tuple(value) if isinstance(value, list) else value
@@ -430,7 +463,7 @@ class Evaluation:
             cohort["findings"] = [Finding.from_jsonable(note) for note in notes]
             cohort["measured"] = np.array(cohort["measured"], dtype=bool)
             summary = CohortSummary(**cohort)
-            return cls(cohort=summary, settings=kept["settings"], **tables)
+            return cls(cohort=summary, settings=content["settings"], **tables)
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise FileFormatError(
                 f"{folder}: no evaluation can be read there ({error}). Name the folder "
@@ -438,25 +471,45 @@ class Evaluation:
             ) from error
 
 
+def _are_same(rows: pd.DataFrame, other_rows: pd.DataFrame) -> bool:
+    """Return whether two models predict the same, but for rounding."""
+    keys = ["repeat", "fold", "scan", "predicted"]
+    if not rows[keys].equals(other_rows[keys]):
+        return False
+    values = rows.filter(regex="^[pd]_").to_numpy(float)
+    other_values = other_rows.filter(regex="^[pd]_").to_numpy(float)
+    return np.allclose(
+        values, other_values, rtol=0, atol=_SAME_PROBABILITY, equal_nan=True
+    )
+
+
+def _columns_or_none(rows: pd.DataFrame, columns: list[str]) -> np.ndarray | None:
+    """Return columns as an array, None where a value is missing."""
+    values = rows[columns].to_numpy(float)
+    return None if np.isnan(values).any() else values
+
+
 def check_evaluation_given(evaluation: object) -> None:
-    """Raise where a function got something else, such as a table, for an evaluation."""
-    if not hasattr(evaluation, "as_predictions"):  # of a module loaded anew, too
+    """Raise where an argument is no evaluation but, for example, a table."""
+    # A module that was reloaded has another class of the same name.
+    if not hasattr(evaluation, "as_predictions"):
         raise ParameterError(
             f"evaluation must be an Evaluation; got {type(evaluation).__name__}. "
             "cross_validate or run_study makes one."
         )
 
 
-def plain(value: Any) -> Any:
-    """Turn settings and reports into what JSON can hold; what is not finite is None."""
+def to_jsonable(value: Any) -> Any:
+    """Return settings and reports as JSON takes them; not finite numbers as None."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): to_jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(one) for one in value]
+        return [to_jsonable(item) for item in value]
     if isinstance(value, float) and not np.isfinite(value):
         return None
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    return getattr(value, "__name__", type(value).__name__)  # of functions their own
+    # Functions by their own name, other objects by that of their class.
+    return getattr(value, "__name__", type(value).__name__)

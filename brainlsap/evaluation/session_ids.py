@@ -1,10 +1,11 @@
-"""Tell by their structure whether ids are of people or of their sessions.
+"""Tell by their structure whether ids belong to participants or to their sessions.
 
-An id is taken apart into words and numbers. Where one part varies within groups of ids
-that agree in the rest (`OAS30001_MR_d0129` and `OAS30001_MR_d0929`), the rest may be a
-person and the part a visit, or the rest a site and the part a person. What varies
-decides: names of visits and dates are no people; other parts count as visits where a
-few of them come again and again, or the labels agree within the groups.
+An id is split into words and numbers. Some part may vary within groups of ids that
+agree in the rest, for example the last one of `OAS30001_MR_d0129` and
+`OAS30001_MR_d0929`. Either the rest is a person and the part a visit, or the rest is a
+site and the part a person. Names of visits and dates are never people. Any other part
+counts as a visit if a few of its values come again and again, or if labels agree within
+the groups.
 """
 
 import re
@@ -13,61 +14,77 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Ids of people that have several parts, then words and numbers.
-_PARTS = re.compile(
+# A part of an id: first ids of participants that have several parts, then words and
+# numbers.
+_ID_PART = re.compile(
     r"\d{3}_S_\d{4,5}|(?<=ADNI)\d{3}S\d{4,5}|NDAR_?INV[A-Z0-9]{8}|[^\W\d_]+|\d+"
 )
 _UNITS = (
     r"(?:v|vis|visits?|ses|sess|sessions?|m|mo|mon|months?|y|yr|years?|w|wk|weeks?|d|"
     r"days?|t|tp|time|timepoint|wave|runs?|scans?|mr|mri|fu|followup|exam|retest)"
 )
-# One word of a visit: V1, 12m, baseline; and a date.
+# A word for a visit: V1, 12m, baseline, 20190131.
 _VISIT_WORD = re.compile(
     rf"{_UNITS}\d{{1,4}}|\d{{1,3}}{_UNITS}|bl|bsl|baseline|base|fu|followup|pre|post|"
     r"test|retest|sc|screening|init|initial|(?:19|20)\d{6}"
 )
-_DATE = re.compile(r"(?:19|20)\d\d[-_.]?[01]\d[-_.]?[0-3]\d|d(?:ay)?-?_?\d{1,5}")
-# Words that may stand beside that of a visit.
-_BESIDE = re.compile(rf"{_UNITS}|\d{{1,3}}|mr|mri|pet|ct|fdg|t1|t1w")
-# Most scans of a person where parts do not recur, and most different sexes by mistake.
-_MOST_SCANS, _MOST_DIFFER = 6, 0.1
-# Smallest share of all ids in groups where no word says that parts are visits.
-_LEAST_SHARE = 0.1
-_FEWEST_PEOPLE = 4
-# Levels of the permutation test, where parts recur in many groups, and where not.
-_N_PERMUTATIONS, _P_RECURRING, _P_VALUE = 999, 0.05, 0.005
+_DATE_PART = re.compile(r"(?:19|20)\d\d[-_.]?[01]\d[-_.]?[0-3]\d|d(?:ay)?-?_?\d{1,5}")
+# A word that may accompany a word for a visit.
+_ACCOMPANYING_WORD = re.compile(rf"{_UNITS}|\d{{1,3}}|mr|mri|pet|ct|fdg|t1|t1w")
+
+# Groups with more than one sex, as a share of all groups: more are no mistakes.
+_MAX_SHARE_OF_MIXED_SEX = 0.1
+# Share of all ids that must be in groups if no word says that parts are visits.
+_MIN_SHARE_OF_IDS = 0.1
+# Groups that suffice, if all agree, where parts recur.
+_MIN_PEOPLE = 4
+# Median number of scans of a person where parts do not recur.
+_MAX_SCANS_PER_PERSON = 6
+# The permutation test: its size, and its level where parts recur in many groups, and
+# where they do not.
+_N_PERMUTATIONS = 999
+_ALPHA_RECURRING = 0.05
+_ALPHA_UNIQUE = 0.005
+
+# How surely the parts cut out of ids are visits.
+_NO_VISITS = 0
+_BY_AGREEMENT = 1
+_BY_NAME = 2
+
+# The number of parts before a part, and after it.
+_Position = tuple[int, int]
 
 
-class _Cut(NamedTuple):
-    """One part of all ids that can be cut out, and the groups of ids that agree."""
+class _IdSplit(NamedTuple):
+    """All ids split at one position into a stem and a part; equal stems are a group."""
 
     rows: np.ndarray
-    """Places of the ids of groups of two or more."""
+    """Indices of the ids in groups of two or more."""
     groups: np.ndarray
-    """The group of each."""
-    ends: list[str]
-    """What was cut out of each, in lower case."""
+    """Group of each of these ids."""
+    parts: list[str]
+    """Part cut out of each of these ids, in lower case; "" if it has none."""
     stems: list[str]
-    """The rest of the ids of each group."""
+    """The rest of the ids of each group, with * where the part was."""
 
     @property
     def n_groups(self) -> int:
         return len(np.unique(self.groups))
 
     @property
-    def n_ends(self) -> int:
-        return len({*self.ends})
+    def n_distinct_parts(self) -> int:
+        return len({*self.parts})
 
 
 def find_session_ids(
     ids: Sequence[str], labels: Sequence[str], sexes: Sequence[object] = ()
 ) -> tuple[np.ndarray, int]:
-    """Return which ids are of sessions, and of how many people they may be.
+    """Return which ids are of sessions, and how many people they may belong to.
 
     Parameters
     ----------
     ids : sequence of str
-        One for every person, no two alike.
+        One for each person, no two alike.
     labels : sequence of str
         The class of each.
     sexes : sequence, optional
@@ -76,7 +93,7 @@ def find_session_ids(
     Returns
     -------
     rows : int array
-        Places of such ids, sorted; empty where there are none.
+        Indices of such ids, sorted; empty if there are none.
     n_people : int
 
     Examples
@@ -86,136 +103,170 @@ def find_session_ids(
     >>> len(rows), n_people
     (4, 2)
     """
-    best, best_rank = None, (0, 0, 0)
-    for cut in _cuts(ids):
-        rank = (_visit_rank(cut, ids, labels, sexes), len(cut.rows), cut.n_groups)
-        if rank[0] and rank > best_rank:
-            best, best_rank = cut, rank
-    if best is None:
+    best_split = None
+    best_rank = (_NO_VISITS, 0, 0)
+    for split in _split_ids(ids):
+        certainty = _visit_certainty(split, ids, labels, sexes)
+        rank = (certainty, len(split.rows), split.n_groups)
+        if certainty != _NO_VISITS and rank > best_rank:
+            best_split, best_rank = split, rank
+    if best_split is None:
         return np.array([], dtype=np.int64), 0
-    return np.sort(best.rows), best.n_groups
+    return np.sort(best_split.rows), best_split.n_groups
 
 
-def _cuts(ids: Sequence[str]) -> Iterator[_Cut]:
-    """Yield every part that can be cut out, where ids then agree in the rest."""
-    by_place: dict[tuple[int, int], dict[str, list[tuple[int, str]]]] = {}
+def _split_ids(ids: Sequence[str]) -> Iterator[_IdSplit]:
+    """Yield the split at each position where two or more groups of ids agree."""
+    members_by_position: dict[_Position, dict[str, list[tuple[int, str]]]] = {}
     for row, name in enumerate(ids):
-        for place, stem, end in _parts(name):
-            stems = by_place.setdefault(place, {})
-            stems.setdefault(stem, []).append((row, end))
-    for stems in by_place.values():
-        # an id without an end is a first visit where others have ends
-        groups = {stem: group for stem, group in stems.items() if len(group) > 1}
-        if len(groups) > 1:
-            sizes = [len(group) for group in groups.values()]
-            members = [member for group in groups.values() for member in group]
-            rows, ends = zip(*members, strict=True)
-            codes = np.repeat(np.arange(len(groups)), sizes)
-            lower = [end.lower() for end in ends]
-            yield _Cut(np.array(rows), codes, lower, [*groups])
+        for position, stem, id_part in _split_id(name):
+            members_by_stem = members_by_position.setdefault(position, {})
+            members_by_stem.setdefault(stem, []).append((row, id_part))
+    for members_by_stem in members_by_position.values():
+        groups = {
+            stem: members
+            for stem, members in members_by_stem.items()
+            if len(members) > 1
+        }
+        if len(groups) < 2:
+            continue
+        rows = []
+        parts = []
+        group_index = []
+        for index, members in enumerate(groups.values()):
+            for row, id_part in members:
+                rows.append(row)
+                parts.append(id_part.lower())
+                group_index.append(index)
+        yield _IdSplit(np.array(rows), np.array(group_index), parts, [*groups])
 
 
-def _parts(name: str) -> Iterator[tuple[tuple[int, int], str, str]]:
-    """Yield the place of each part, or run of parts, of an id, the rest, and the part.
-
-    The place is the number of parts before and, unless nothing is behind, behind it.
-    """
-    spans = [match.span() for match in _PARTS.finditer(name)]
+def _split_id(name: str) -> Iterator[tuple[_Position, str, str]]:
+    """Yield position, stem and text of each part, or run of parts, of an id."""
+    spans = [match.span() for match in _ID_PART.finditer(name)]
     n_parts = len(spans)
+    # The whole id may be the stem of others: it is then a first visit.
     yield (n_parts, 0), f"{name}*", ""
-    for first in range(n_parts):
-        for last in range(first, n_parts):
-            start, end = spans[first][0], spans[last][1]
-            is_whole = _is_edge(name, start) and _is_edge(name, end)
-            if (first, last) == (0, n_parts - 1) or not (is_whole or first == last):
+    for first_part in range(n_parts):
+        for last_part in range(first_part, n_parts):
+            start = spans[first_part][0]
+            end = spans[last_part][1]
+            is_whole_id = (first_part, last_part) == (0, n_parts - 1)
+            has_boundaries = _is_boundary(name, start) and _is_boundary(name, end)
+            if is_whole_id or not (has_boundaries or first_part == last_part):
                 continue
-            before, behind = name[:start], name[end:]
-            if last == n_parts - 1:
-                before = before.rstrip("-_. ")
-            place = (first, n_parts - 1 - last)
-            yield place, f"{before}*{behind}", name[start:end]
+            prefix = name[:start]
+            suffix = name[end:]
+            n_parts_after = n_parts - 1 - last_part
+            if n_parts_after == 0:
+                prefix = prefix.rstrip("-_. ")
+            yield (first_part, n_parts_after), f"{prefix}*{suffix}", name[start:end]
 
 
-def _is_edge(name: str, place: int) -> bool:
-    """Return whether a word begins or ends at a place: also at the v of `01v2`."""
-    if place in (0, len(name)):
+def _is_boundary(name: str, index: int) -> bool:
+    """Return whether a word begins or ends at an index: also at the v of `01v2`."""
+    if index in (0, len(name)):
         return True
-    before, behind = name[place - 1], name[place]
-    return not (before.isalnum() and behind.isalnum()) or (
-        before.isdigit() and behind.isalpha()
-    )
+    previous, following = name[index - 1], name[index]
+    if previous.isdigit() and following.isalpha():
+        return True
+    return not (previous.isalnum() and following.isalnum())
 
 
-def _visit_rank(
-    cut: _Cut, ids: Sequence[str], labels: Sequence[str], sexes: Sequence[object]
+def _visit_certainty(
+    split: _IdSplit,
+    ids: Sequence[str],
+    labels: Sequence[str],
+    sexes: Sequence[object],
 ) -> int:
-    """Return how surely parts that were cut out are visits, and the rest is people.
+    """Return how surely parts are visits, and stems people: 2, 1 or 0.
 
-    2 by their names, 1 by labels that agree, 0 not at all.
+    2 (`_BY_NAME`) by the words they are, 1 (`_BY_AGREEMENT`) by labels that agree.
     """
-    if len(sexes):
-        known = [(group, sexes[row]) for row, group in zip(*cut[:2], strict=True)]
-        pairs = {(group, sex) for group, sex in known if sex == sex and sex}
-        n_differ = len(pairs) - len({group for group, _ in pairs})
-        if n_differ > _MOST_DIFFER * cut.n_groups:
-            return 0
-    ends = [end for end in cut.ends if end]
-    is_named = all(map(_is_visit, ends))
-    # scans of a day may be numbered: then dates are many and numbers few
-    are_dates = all(map(_DATE.fullmatch, ends)) and 4 * cut.n_groups >= len(ends)
-    if is_named and (cut.n_groups >= cut.n_ends or are_dates):
-        return 2
-    rests = [stem.replace("*", "").strip("-_. ").lower() for stem in cut.stems]
-    if len(cut.rows) < _LEAST_SHARE * len(ids) or all(map(_is_visit, rests)):
-        return 0
-    facts = [str(labels[row]) for row in cut.rows]
+    if len(sexes) and _has_mixed_sexes(split, sexes):
+        return _NO_VISITS
+    parts = [id_part for id_part in split.parts if id_part]
+    are_visits = all(map(_is_visit, parts))
+    # Scans of one day may be numbered: then there are many dates and few numbers.
+    are_dates = all(map(_DATE_PART.fullmatch, parts)) and 4 * split.n_groups >= len(
+        parts
+    )
+    if are_visits and (split.n_groups >= split.n_distinct_parts or are_dates):
+        return _BY_NAME
+    stems = [stem.replace("*", "").strip("-_. ").lower() for stem in split.stems]
+    has_few_ids = len(split.rows) < _MIN_SHARE_OF_IDS * len(ids)
+    if has_few_ids or all(map(_is_visit, stems)):
+        return _NO_VISITS
+    facts = [str(labels[row]) for row in split.rows]
     if len(sexes):
         facts = [
-            f"{fact} {sexes[row]}" for fact, row in zip(facts, cut.rows, strict=True)
+            f"{fact} {sexes[row]}" for fact, row in zip(facts, split.rows, strict=True)
         ]
-    return int(_agree(cut, np.unique(facts, return_inverse=True)[1]))
+    fact_codes = np.unique(facts, return_inverse=True)[1]
+    return _BY_AGREEMENT if _agree_within_groups(split, fact_codes) else _NO_VISITS
 
 
-def _is_visit(end: str) -> bool:
-    """Return whether a part is a word for a visit or a date, maybe with others."""
-    if _DATE.fullmatch(end):
+def _has_mixed_sexes(split: _IdSplit, sexes: Sequence[object]) -> bool:
+    """Return whether more groups have two sexes than mistakes explain."""
+    pairs = set()
+    for row, group in zip(split.rows, split.groups, strict=True):
+        sex = sexes[row]
+        is_known = sex == sex and bool(sex)  # NaN differs from itself
+        if is_known:
+            pairs.add((group, sex))
+    n_known_groups = len({group for group, _ in pairs})
+    n_mixed = len(pairs) - n_known_groups
+    return n_mixed > _MAX_SHARE_OF_MIXED_SEX * split.n_groups
+
+
+def _is_visit(id_part: str) -> bool:
+    """Return whether a part is a date or a word for a visit, maybe with other words."""
+    if _DATE_PART.fullmatch(id_part):
         return True
-    words = [word for word in re.split(r"[-_. ]+", end) if word]
-    joined = "".join(words)  # ses-01, follow_up
-    is_word = [bool(_VISIT_WORD.fullmatch(word)) for word in words]
-    is_beside = [bool(_BESIDE.fullmatch(word)) for word in words]
-    rest_fits = all(map(max, zip(is_word, is_beside, strict=True)))
-    return bool(_VISIT_WORD.fullmatch(joined)) or (any(is_word) and rest_fits)
+    tokens = [token for token in re.split(r"[-_. ]+", id_part) if token]
+    # also ses-01 and follow_up
+    if _VISIT_WORD.fullmatch("".join(tokens)):
+        return True
+    is_visit_word = [bool(_VISIT_WORD.fullmatch(token)) for token in tokens]
+    is_accompanying = [bool(_ACCOMPANYING_WORD.fullmatch(token)) for token in tokens]
+    return any(is_visit_word) and all(np.logical_or(is_visit_word, is_accompanying))
 
 
-def _agree(cut: _Cut, codes: np.ndarray) -> bool:
+def _agree_within_groups(split: _IdSplit, fact_codes: np.ndarray) -> bool:
     """Return whether facts agree within groups, as those of one person do.
 
-    They have to agree beyond chance, by a permutation test. Where few parts recur in
-    many groups, also in more than half of the way from chance to always.
+    They must agree beyond chance, by a permutation test. Where few parts recur in many
+    groups, they must also agree in more than half of the way from chance to always.
     """
-    n_codes, n_groups = codes.max() + 1, cut.groups.max() + 1
-
-    def count_same(values: np.ndarray) -> float:
-        cells = np.bincount(cut.groups * n_codes + values, minlength=n_groups * n_codes)
-        table = cells.astype(float)
-        return float((table * (table - 1)).sum())
-
-    sizes = np.bincount(cut.groups).astype(float)
-    same, n_pairs = count_same(codes), (sizes * (sizes - 1)).sum()
-    share = np.bincount(codes) / len(codes)
-    expected = (share**2).sum()
-    is_alike = same / n_pairs >= (1 + expected) / 2
+    group_sizes = np.bincount(split.groups).astype(float)
+    n_pairs = (group_sizes * (group_sizes - 1)).sum()
+    n_agreeing = _count_agreeing_pairs(split.groups, fact_codes)
+    fact_shares = np.bincount(fact_codes) / len(fact_codes)
+    expected_agreement = (fact_shares**2).sum()
     rng = np.random.default_rng(0)
-    drawn = [count_same(rng.permutation(codes)) for _ in range(_N_PERMUTATIONS)]
-    p_value = (1 + sum(count >= same for count in drawn)) / (1 + _N_PERMUTATIONS)
-    if cut.n_groups >= 2 * cut.n_ends:
-        # of few people even perfect agreement may not reach the level
-        is_same = same == n_pairs and cut.n_groups >= _FEWEST_PEOPLE
-        return is_alike and (p_value < _P_RECURRING or is_same)
-    # groups such as HC and AD differ in words, and people in numbers
-    numbers = {re.sub(r"\D+", " ", stem) for stem in cut.stems}
-    is_of_people = (
-        len(numbers) >= 0.75 * cut.n_groups and np.median(sizes) <= _MOST_SCANS
+    n_exceeding = 0
+    for _ in range(_N_PERMUTATIONS):
+        permuted_codes = rng.permutation(fact_codes)
+        n_exceeding += _count_agreeing_pairs(split.groups, permuted_codes) >= n_agreeing
+    p_value = (1 + n_exceeding) / (1 + _N_PERMUTATIONS)
+    if split.n_groups >= 2 * split.n_distinct_parts:
+        agrees_mostly = n_agreeing / n_pairs >= (1 + expected_agreement) / 2
+        # With few people even perfect agreement may not be significant.
+        is_perfect = n_agreeing == n_pairs and split.n_groups >= _MIN_PEOPLE
+        return bool(agrees_mostly and (p_value < _ALPHA_RECURRING or is_perfect))
+    # Stems such as HC and AD differ in words, those of people in numbers.
+    stem_numbers = {re.sub(r"\D+", " ", stem) for stem in split.stems}
+    are_people = (
+        len(stem_numbers) >= 0.75 * split.n_groups
+        and np.median(group_sizes) <= _MAX_SCANS_PER_PERSON
     )
-    return is_of_people and p_value < _P_VALUE
+    return bool(are_people and p_value < _ALPHA_UNIQUE)
+
+
+def _count_agreeing_pairs(groups: np.ndarray, codes: np.ndarray) -> float:
+    """Return the ordered pairs of ids of one group whose codes are the same."""
+    n_groups = groups.max() + 1
+    n_codes = codes.max() + 1
+    cells = np.bincount(groups * n_codes + codes, minlength=n_groups * n_codes)
+    table = cells.astype(float)
+    return float((table * (table - 1)).sum())

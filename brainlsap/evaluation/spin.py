@@ -1,4 +1,4 @@
-"""Two maps of the brain compared, with rotations of the cortex as the null."""
+"""Compare two maps of the brain, with rotations of the cortex as the null model."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,21 +12,21 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.surfaces import fsaverage5
 from brainlsap.exceptions import ParameterError, check_at_least
 
-FEWEST_REGIONS = 5
-"""Maps that share fewer regions, or rotations that leave fewer, are not compared."""
+MIN_REGIONS = 5
+"""Maps, or a rotated map and the other one, need as many common regions."""
 
-LEAST_USABLE = 0.5
+MIN_USABLE_SHARE = 0.5
 """A rotation must leave this share of the regions, and this share of rotations must."""
 
 
 class SpinTest(NamedTuple):
-    """A correlation, those of rotated maps, and how many are as strong.
+    """The correlation of two maps, and its p-value among rotated maps.
 
     Parameters
     ----------
     correlation : float
-        Spearman's, over the regions that both maps know.
-    rotated : array of shape (n_spins,)
+        Spearman's, over the regions that both maps have.
+    null_correlations : array of shape (n_spins,)
         The same with the first map rotated; NaN where the rotated map shares too few
         regions with the second one, or does not vary there.
     p_value : float
@@ -39,7 +39,7 @@ class SpinTest(NamedTuple):
     """
 
     correlation: float
-    rotated: np.ndarray
+    null_correlations: np.ndarray
     p_value: float
     n_regions: int
     n_rotations: int
@@ -53,16 +53,16 @@ def spin_test(
     n_spins: int = 1000,
     random_state: int = 0,
 ) -> SpinTest:
-    """Compare two maps by region with rotations of the cortex as the null.
+    """Compare two maps by region with rotations of the cortex as the null model.
 
-    Neighbouring regions are alike, so that a plain p-value of a correlation is too
-    small. Here the sphere of fsaverage5 is turned at random, the right hemisphere by
-    the mirrored rotation, and every region takes the mean of what lies over it
-    (Alexander-Bloch et al. 2018, NeuroImage 178:540). Subcortical regions, which have
-    no surface, are permuted among themselves.
+    Neighbouring regions are alike, so that the usual p-value of a correlation is too
+    small. Here the sphere of fsaverage5 is rotated at random, the right hemisphere by
+    the mirrored rotation, and every region takes the mean of the vertices that come to
+    lie on it (Alexander-Bloch et al. 2018, NeuroImage 178:540). Subcortical regions,
+    which have no surface, are permuted among themselves.
 
-    Where maps know few regions, or regions of one lobe only, most rotations bring them
-    to places that the other map does not know. A rotation counts if it leaves at least
+    If maps have few regions, or regions of one lobe only, most rotations move them to
+    places where the other map has no value. A rotation counts if it leaves at least
     half of the regions, and five; the others count neither as strong nor as weak. If
     more than half of all rotations leave fewer, the test is refused, since the few that
     remain hardly move the map.
@@ -85,67 +85,114 @@ def spin_test(
     Raises
     ------
     ParameterError
-        Where the maps have fewer than five regions in common, or do not vary there, or
-        where most rotations leave too few of them.
+        If the maps have fewer than five regions in common, or do not vary there, or if
+        most rotations leave too few of them.
     FileFormatError
-        Where the atlas has no surface, or nilearn's sphere is missing.
+        If the atlas has no surface, or nilearn's sphere is missing.
     """
-    from scipy.spatial import cKDTree
-    from scipy.spatial.transform import Rotation
-
     check_at_least("n_spins", n_spins, 1)
     atlas = load_atlas(atlas)
-    one, two = np.full((2, len(atlas)), np.nan)
-    for full, named in ((one, dict(first)), (two, dict(second))):
-        full[atlas.match(list(named))] = list(named.values())
-    known = np.isfinite(one) & np.isfinite(two)
-    correlation = rank_correlation(one[known], two[known])
-    n_regions = int(known.sum())
-    if n_regions < FEWEST_REGIONS or not np.isfinite(correlation):
+    first_map = _values_in_atlas(first, atlas)
+    second_map = _values_in_atlas(second, atlas)
+    is_common = np.isfinite(first_map) & np.isfinite(second_map)
+    correlation = rank_correlation(first_map[is_common], second_map[is_common])
+    n_regions = int(is_common.sum())
+    if n_regions < MIN_REGIONS or not np.isfinite(correlation):
         raise ParameterError(
             "two maps can be compared where both vary over at least five common "
             f"regions, got {n_regions}."
         )
-    n_needed = max(FEWEST_REGIONS, int(np.ceil(LEAST_USABLE * n_regions)))
-    one[~known] = two[~known] = np.nan
-    sides = []
-    for side in "LR":
-        points, _ = fsaverage5(side, "sphere")
-        points = points / np.linalg.norm(points, axis=1, keepdims=True)
-        sides.append((side, points, cKDTree(points), atlas.vertex_labels(side)))
-    below = np.flatnonzero(~atlas.cortex & known)
-    mirror, rng = np.diag([-1.0, 1.0, 1.0]), np.random.default_rng(random_state)
-    rotated = np.empty(n_spins)
+    first_map[~is_common] = second_map[~is_common] = np.nan
+    null_correlations = _correlate_rotated_maps(
+        first_map, second_map, atlas, n_spins, random_state
+    )
+    n_rotations = int(np.isfinite(null_correlations).sum())
+    n_as_strong = int((np.abs(null_correlations) >= abs(correlation) - 1e-12).sum())
+    p_value = (1 + n_as_strong) / (1 + n_rotations)
+    return SpinTest(correlation, null_correlations, p_value, n_regions, n_rotations)
+
+
+def _values_in_atlas(
+    values_by_region: pd.Series | Mapping[str, float], atlas: Atlas
+) -> np.ndarray:
+    """Return a map in the order of the atlas; NaN for regions that it lacks."""
+    named_values = dict(values_by_region)
+    values = np.full(len(atlas), np.nan)
+    values[atlas.match(list(named_values))] = list(named_values.values())
+    return values
+
+
+class _SpinHemisphere:
+    """A hemisphere of fsaverage5's sphere with the labels of an atlas."""
+
+    def __init__(self, atlas: Atlas, side: str) -> None:
+        from scipy.spatial import cKDTree
+
+        vertices, _ = fsaverage5(side, "sphere")
+        self.vertices = vertices / np.linalg.norm(vertices, axis=1, keepdims=True)
+        self.tree = cKDTree(self.vertices)
+        self.labels = atlas.vertex_labels(side)
+        self.n_regions = len(atlas)
+        # The right hemisphere turns as the mirror image of the left one.
+        self.mirror = np.diag([-1.0 if side == "R" else 1.0, 1.0, 1.0])
+
+    def rotate_into(
+        self, spun_map: np.ndarray, region_map: np.ndarray, rotation: np.ndarray
+    ) -> None:
+        """Write the rotated map's mean over each region of this side to `spun_map`."""
+        mirrored_rotation = self.mirror @ rotation @ self.mirror
+        _, nearest_vertex = self.tree.query(self.vertices @ mirrored_rotation)
+        # Label -1, of vertices without a region, takes the NaN at the end.
+        vertex_values = np.append(region_map, np.nan)[self.labels[nearest_vertex]]
+        is_valid = (self.labels >= 0) & np.isfinite(vertex_values)
+        labels = self.labels[is_valid]
+        n_vertices = np.bincount(labels, minlength=self.n_regions)
+        total = np.bincount(labels, vertex_values[is_valid], minlength=self.n_regions)
+        np.divide(total, n_vertices, out=spun_map, where=n_vertices > 0)
+
+
+def _correlate_rotated_maps(
+    first_map: np.ndarray,
+    second_map: np.ndarray,
+    atlas: Atlas,
+    n_spins: int,
+    random_state: int,
+) -> np.ndarray:
+    """Return the correlations (n_spins,) of the rotated first map with the second.
+
+    A rotation that leaves too few regions is NaN; an error is raised as soon as more
+    than half of the rotations do.
+    """
+    from scipy.spatial.transform import Rotation
+
+    is_common = np.isfinite(first_map)
+    n_regions = int(is_common.sum())
+    n_needed = max(MIN_REGIONS, int(np.ceil(MIN_USABLE_SHARE * n_regions)))
+    hemispheres = [_SpinHemisphere(atlas, side) for side in "LR"]
+    subcortex = np.flatnonzero(~atlas.cortex & is_common)
+    rng = np.random.default_rng(random_state)
+    correlations = np.full(n_spins, np.nan)
+    n_unusable = 0
     for spin in range(n_spins):
-        spun, turn = np.full_like(one, np.nan), Rotation.random(random_state=rng)
-        for side, points, tree, labels in sides:
-            rotation = turn.as_matrix()
-            if side == "R":
-                rotation = mirror @ rotation @ mirror
-            _, nearest = tree.query(points @ rotation)
-            moved = np.append(one, np.nan)[labels[nearest]]
-            told = (labels >= 0) & np.isfinite(moved)
-            count = np.bincount(labels[told], minlength=len(atlas))
-            total = np.bincount(labels[told], moved[told], minlength=len(atlas))
-            np.divide(total, count, out=spun, where=count > 0)
-        spun[below] = one[rng.permutation(below)]
-        n_shared = np.count_nonzero(np.isfinite(spun) & np.isfinite(two))
-        is_usable = n_shared >= n_needed
-        rotated[spin] = rank_correlation(spun, two) if is_usable else np.nan
-        n_unusable = np.count_nonzero(np.isnan(rotated[: spin + 1]))
-        if n_unusable > (1 - LEAST_USABLE) * n_spins:
+        rotation = Rotation.random(random_state=rng).as_matrix()
+        spun_map = np.full_like(first_map, np.nan)
+        for hemisphere in hemispheres:
+            hemisphere.rotate_into(spun_map, first_map, rotation)
+        spun_map[subcortex] = first_map[rng.permutation(subcortex)]
+        n_shared = np.count_nonzero(np.isfinite(spun_map) & np.isfinite(second_map))
+        if n_shared >= n_needed:
+            correlations[spin] = rank_correlation(spun_map, second_map)
+        n_unusable += np.isnan(correlations[spin])
+        if n_unusable > (1 - MIN_USABLE_SHARE) * n_spins:
             raise ParameterError(
                 f"{n_unusable} of the first {spin + 1} rotations leave fewer than "
                 f"{n_needed} of the {n_regions} regions that both maps know, which is "
                 "too few to compare. Give maps of more of the cortex."
             )
-    n_rotations = int(np.isfinite(rotated).sum())
-    n_as_strong = int((np.abs(rotated) >= abs(correlation) - 1e-12).sum())
-    p_value = (1 + n_as_strong) / (1 + n_rotations)
-    return SpinTest(correlation, rotated, p_value, n_regions, n_rotations)
+    return correlations
 
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
-    """Return Spearman's correlation; NaN where a map is constant or too short."""
-    both = pd.DataFrame({"first": first, "second": second})
-    return float(both.corr("spearman", min_periods=3).iloc[0, 1])
+    """Return Spearman's correlation; NaN if a map is constant or too short."""
+    pair = pd.DataFrame({"first": first, "second": second})
+    return float(pair.corr("spearman", min_periods=3).iloc[0, 1])

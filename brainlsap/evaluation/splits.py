@@ -1,4 +1,4 @@
-"""Stratified folds that never share a person, given folds, and folds of a file."""
+"""Folds that never share a person: stratified, by site, given, or read from a file."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,7 +15,8 @@ from brainlsap.exceptions import FileFormatError, SplitError
 Split = tuple[np.ndarray, np.ndarray]
 
 N_DRAWS = 1000
-# A class absent from a fold leaves scores undefined: worse than any imbalance.
+# Cost of a class that is absent from a fold, above any imbalance: it leaves scores
+# undefined.
 ABSENCE = 10.0
 
 
@@ -29,13 +30,13 @@ def make_splits(
 ) -> tuple[Split, ...]:
     r"""Divide scans into stratified folds of whole people, once or several times.
 
-    People are dealt one after another, those of most scans first, to the fold f that
-    has least of what they bring, with :math:`v_c` scans of class c: the smallest
-    :math:`\sum_c v_c n_{fc} / n_c^2`, as a greedy step on the squared deviations of
-    all :math:`n_{fc} / n_c` from their mean. Where all people of a class have as many
-    visits no class differs by more than one person between folds. Elsewhere the best
-    of 1,000 such divisions with a random cost added is taken: the one in which shares
-    of classes differ least, at the worst, between a fold and all scans.
+    People are assigned one after another, those with most scans first. A person with
+    :math:`v_c` scans of class c goes to the fold f with the smallest
+    :math:`\sum_c v_c n_{fc} / n_c^2`, a greedy step on the squared deviations of all
+    :math:`n_{fc} / n_c` from their mean. Where all people of a class have equally many
+    visits, no class differs by more than one person between folds. Elsewhere a random
+    cost is added, and the best of 1,000 divisions is taken: the one with the smallest
+    largest difference between the class shares of a fold and those of all scans.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def make_splits(
     random_state : int
         Seed. The first repeat is the same whatever `n_repeats`.
     n_repeats : int
-        How often folds are drawn anew; every scan is tested once in each.
+        How often folds are drawn anew; every scan is tested once in each repeat.
 
     Returns
     -------
@@ -56,7 +57,7 @@ def make_splits(
     Raises
     ------
     SplitError
-        Where the people cannot be divided so.
+        Where the people cannot be divided into such folds.
     """
     y, groups = np.asarray(y, dtype=object), np.asarray(groups, dtype=object)
     n_missing = int(pd.isna(groups).sum() + pd.isna(y).sum())
@@ -96,13 +97,13 @@ def _assign_folds(
 ) -> np.ndarray:
     """Return the fold (n_people,) of people with `visits` (n_people, n_classes)."""
     total, n_visits_of_person = visits.sum(axis=0), visits.sum(axis=1)
-    # with one kind of person a class an even spread is exact
+    # With one kind of person in each class, even spreading is exact.
     is_uniform = len(np.unique(visits, axis=0)) == len(total)
     n_draws = 1 if is_uniform else N_DRAWS
     by_class = (
         visits.argmax(axis=1) if is_uniform else np.zeros_like(n_visits_of_person)
     )
-    # between folds that are equal for all classes the smallest comes first
+    # The last column prefers the smallest of folds that are equal in all classes.
     share = np.column_stack(
         [visits / total, 1e-3 * n_visits_of_person / n_visits_of_person.sum()]
     )
@@ -126,9 +127,10 @@ def _assign_folds(
 def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...]:
     """Return folds as integer arrays; raise where one is empty or shares a person."""
     groups = np.asarray(groups, dtype=object).astype(str)
-    checked = []
-    for number, sides in enumerate(splits, start=1):
-        train, test = (np.asarray(rows, dtype=np.int64) for rows in sides)
+    index_splits = []
+    for number, (train_rows, test_rows) in enumerate(splits, start=1):
+        train = np.asarray(train_rows, dtype=np.int64)
+        test = np.asarray(test_rows, dtype=np.int64)
         if not (len(train) and len(test)):
             raise SplitError(f"fold {number} has no training or no test scans.")
         if shared_people := sorted(set(groups[train]) & set(groups[test])):
@@ -137,10 +139,10 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
                 f"scans ({', '.join(shared_people[:3])}); all visits of a person must "
                 "be on one side. make_splits does that."
             )
-        checked.append((train, test))
-    if not checked:
+        index_splits.append((train, test))
+    if not index_splits:
         raise SplitError("splits has no fold; make_splits makes them.")
-    return tuple(checked)
+    return tuple(index_splits)
 
 
 def count_repeats(splits: Sequence[Split]) -> int:
@@ -157,7 +159,7 @@ def join_groups(*columns: ArrayLike) -> np.ndarray:
     Parameters
     ----------
     *columns : sequences of length n_scans
-        Participant, and whatever else must not be divided; missing values bind
+        Participant, and other groups that folds must not divide; missing values join
         nobody.
 
     Returns
@@ -165,7 +167,7 @@ def join_groups(*columns: ArrayLike) -> np.ndarray:
     object array of str, shape (n_scans,)
         For `groups` of :func:`make_splits`.
     """
-    group_columns = [pd.Series(np.asarray(one, dtype=object)) for one in columns]
+    group_columns = [pd.Series(np.asarray(column, dtype=object)) for column in columns]
     labels, previous = pd.Series(range(len(group_columns[0]))), None
     while not labels.equals(previous):
         previous = labels
@@ -177,7 +179,7 @@ def join_groups(*columns: ArrayLike) -> np.ndarray:
 def leave_one_out_splits(column: ArrayLike, groups: ArrayLike) -> tuple[Split, ...]:
     """Test every site, scanner or phase in turn with a model fitted on the others.
 
-    People who were also scanned at the site that is held out are not trained on.
+    People with a scan at the site that is held out are not in the training scans.
 
     Parameters
     ----------
@@ -213,9 +215,9 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     Parameters
     ----------
     path : str or Path
-        Of a table with the columns scan and fold, and repeat where folds were drawn
-        several times; the scans of all other folds of a repeat are trained on. Such a
-        table is `private/predictions.tsv` of an earlier study.
+        A table with the columns scan and fold, and repeat where folds were drawn
+        several times. The scans of all other folds of a repeat are the training scans.
+        `private/predictions.tsv` of an earlier study is such a table.
     scans : sequence of str
         Every scan of the cohort, in its order.
 
@@ -227,7 +229,7 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     Raises
     ------
     FileFormatError
-        Where the file holds something else.
+        Where the table lacks these columns.
     SplitError
         Where its scans are not those of the cohort.
     """

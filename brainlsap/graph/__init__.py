@@ -16,6 +16,7 @@ from brainlsap.graph.kernels import (
     KERNELS,
     choose_degree,
     error_bound,
+    kernel_title,
     largest_scale,
     polynomial_values,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "error_bound",
     "exact_heat_kernel",
     "heat_kernel",
+    "kernel_title",
     "largest_scale",
     "normalized_laplacian",
     "polynomial_values",

@@ -6,9 +6,10 @@ spectrum :math:`[0, 2]`, with polynomials of a three-term recurrence
 .. math:: P_{n+1} = (\alpha_n \lambda + \beta_n) P_n + \gamma_n P_{n-1},
           \quad P_{-1} = 0, \; P_0 = 1.
 
-A new kernel is three functions and one entry of :data:`EXPANSIONS` (a name in tables is
-one of `MODELS` of :mod:`brainlsap.evaluation.models`). Formulas: Huang
-et al. 2020 and Sim et al. 2024; the latter's errata are settled where they stand.
+A new kernel is three functions and one entry of :data:`EXPANSIONS`; studies compare it
+by name after one entry of `MODELS` in :mod:`brainlsap.evaluation.models` as well.
+Formulas: Huang et al. 2020 and Sim et al. 2024; errata of the latter are settled where
+they stand.
 """
 
 from bisect import bisect_left
@@ -36,6 +37,8 @@ class Expansion:
 
     Attributes
     ----------
+    title : str
+        Name of the polynomials in text.
     coefficients : callable
         `(scale, degree) -> (c, dc)`: coefficients and their derivatives with
         respect to scale, float64 tensors of shape `(n_rois, degree + 1)`.
@@ -52,6 +55,7 @@ class Expansion:
         alike well before 10.
     """
 
+    title: str
     coefficients: Callable[[Tensor, int], tuple[Tensor, Tensor]]
     recurrence: Callable[[int], Recurrence]
     log_tail: Callable[[float, int], float]
@@ -180,19 +184,35 @@ def _laguerre_log_tail(scale: float, degree: int) -> float:
 
 
 EXPANSIONS = {
-    "chebyshev": Expansion(_chebyshev, _chebyshev_recurrence, _chebyshev_log_tail),
+    "chebyshev": Expansion(
+        "Chebyshev", _chebyshev, _chebyshev_recurrence, _chebyshev_log_tail
+    ),
     "hermite": Expansion(
+        "Hermite",
         _hermite,
         _hermite_recurrence,
         _hermite_log_tail,
         recurrence_limit={torch.float32: 2.5, torch.float64: 6.0},
         max_scale=5.0,  # beyond, its terms cancel ever worse
     ),
-    "laguerre": Expansion(_laguerre, _laguerre_recurrence, _laguerre_log_tail),
+    "laguerre": Expansion(
+        "Laguerre", _laguerre, _laguerre_recurrence, _laguerre_log_tail
+    ),
 }
-"""The expansions by name."""
+"""The expansions by name. A further one is one more entry."""
 
 KERNELS = ("exact", *EXPANSIONS)
+
+
+def kernel_title(kernel: str) -> str:
+    """Return what a kernel is called in text, also one that is not registered."""
+    if kernel == "exact":
+        return "the exact heat kernel, from eigenvectors"
+    if kernel not in EXPANSIONS:
+        return f"the heat kernel {kernel}"
+    title = EXPANSIONS[kernel].title
+    article = "an" if title[0] in "AEIOU" else "a"
+    return f"{article} {title} expansion of the heat kernel"
 
 
 def polynomial_values(expansion: Expansion, eigenvalues: Tensor, degree: int) -> Tensor:

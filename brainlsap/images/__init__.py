@@ -1,10 +1,12 @@
-"""From images to what a cohort is made of.
+"""Connectomes, regional PET and atlases from images.
 
 :func:`build_connectome` counts streamlines between regions, :func:`extract_suvr`
-averages PET over them, :func:`build_study` does both for a whole study folder.
+averages PET over regions, :func:`build_study` does both for a whole study folder, and
+:func:`make_atlas` makes an atlas of a parcellation of one's own.
 """
 
 from brainlsap.images.build import BuiltStudy, build_study
+from brainlsap.images.make_atlas import make_atlas
 from brainlsap.images.suvr import RegionalUptake, extract_suvr
 from brainlsap.images.tractography import BuiltConnectome, build_connectome
 
@@ -15,4 +17,5 @@ __all__ = [
     "build_connectome",
     "build_study",
     "extract_suvr",
+    "make_atlas",
 ]

@@ -1,4 +1,4 @@
-"""Parcellations: images of labels, and which label is which region, by name."""
+"""Parcellations: images of labels, matched to the regions of an atlas by name."""
 
 from collections.abc import Collection, Mapping, Sequence
 from operator import index
@@ -14,242 +14,291 @@ from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import as_text, split_name
 from brainlsap.data.connectomes import MOST_ABSENT
 from brainlsap.data.row_order import fitting_orders, read_labels, row_orders
-from brainlsap.data.tables import listed
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.images.volumes import read_volume
+from brainlsap.text import listed
 
 Labels = str | Path | Mapping[int, str]
-# Labels are counted in a table of this size at most; colour codes are no labels.
-LARGEST_LABEL = 1_000_000
-# Grey matter that the atlases leave out, but in which streamlines end. MRtrix's
-# labelconvert makes nodes of it, and an endpoint is given to the nearest node.
-NODES_BESIDE = ("accumbens", "cerebellumcortex")
-# Labels that are regions, as a share of the regions, to be taken for FreeSurfer's.
-_ENOUGH = 0.5
-# Smallest share of the variance of labels' places that an order must explain, and its
-# lead over another, to be told from it.
-_EXPLAINED, _LEAD = 0.8, 0.2
-# Fewer regions than this lie on an affine map by chance.
-_FEWEST_PLACES = 20
-# White matter below each region of the cortex, as wmparc numbers it.
-_WHITE = range(3000, 3036), range(4000, 4036), range(13100, 13176), range(14100, 14176)
+# Largest label that is accepted; larger values are colour codes, not labels.
+MAX_LABEL = 1_000_000
+# Grey matter that the atlases leave out, but where streamlines end. MRtrix's
+# labelconvert makes nodes of it, so it must compete for the ends.
+NON_ATLAS_NODES = ("accumbens", "cerebellumcortex")
+# Labels are read as FreeSurfer's if they include at least this share of the regions.
+_MIN_REGION_SHARE = 0.5
+# Smallest share of the variance of label centres that the right order must explain, and
+# its smallest lead over another order.
+_MIN_EXPLAINED_SHARE = 0.8
+_MIN_LEAD = 0.2
+# With fewer regions than this, an affine map explains the centres by chance.
+_MIN_CENTRES = 20
+# Labels that wmparc gives to the white matter below each cortical region.
+_WHITE_MATTER_LABELS = (
+    *(range(3000, 3036), range(4000, 4036)),
+    *(range(13100, 13176), range(14100, 14176)),
+)
 
 
 def freesurfer_labels() -> dict[int, str]:
-    """Return the labels of FreeSurferColorLUT.txt beside regions of the cortex.
+    """Return the labels of FreeSurferColorLUT.txt other than cortical regions.
 
-    Those that aseg, aparc+aseg, wmparc and gtmseg write.
+    These are the labels that aseg, aparc+aseg, wmparc and gtmseg write.
     """
     table = pd.read_csv(Path(__file__).with_name("freesurfer_labels.tsv"), sep="\t")
-    white = {n: f"white matter {n}" for part in _WHITE for n in part}
-    return {**dict(zip(table["number"], table["name"], strict=True)), **white}
+    names = dict(zip(table["number"], table["name"], strict=True))
+    for label_range in _WHITE_MATTER_LABELS:
+        names |= {number: f"white matter {number}" for number in label_range}
+    return names
 
 
 class LabelImage(NamedTuple):
-    """Labels of voxels, and what they mean."""
+    """Labels of voxels, and the regions that they stand for."""
 
     path: Path
-    values: np.ndarray  # (n_x, n_y, n_z) the part that holds labels; 0: background
+    values: np.ndarray  # (n_x, n_y, n_z), cropped to the labels; 0: background
     affine: np.ndarray  # from voxel to RAS in mm
     names: dict[int, str]  # of every label in the image but 0
     positions: dict[int, int]  # in the atlas, of every label that is a region
-    counts: np.ndarray  # voxels of every number from 0 to the highest label
+    counts: np.ndarray  # number of voxels of every label from 0 to the highest
     notes: tuple[str, ...]
-    are_named_by_order: bool = False
-    """Whether labels only count, and nothing but an order of regions names them."""
+    is_order: bool = False  # nothing but an order of regions names the labels
 
-    def with_cores(self, cores: Collection[str]) -> tuple[int, ...]:
+    def find_labels(self, cores: Collection[str]) -> tuple[int, ...]:
         """Return the labels whose names have one of these cores."""
-        return tuple(n for n, x in self.names.items() if split_name(x)[1] in cores)
+        return tuple(
+            label for label, name in self.names.items() if split_name(name)[1] in cores
+        )
 
-    def recoded(self, codes: Mapping[int, int]) -> np.ndarray:
-        """Return the image with new numbers, 0 for labels that have none."""
-        table = np.zeros(len(self.counts), dtype=np.int32)
-        table[list(codes)] = list(codes.values())
-        return table[self.values]
+    def recode(self, code_of_label: Mapping[int, int]) -> np.ndarray:
+        """Return the image with new codes, 0 for labels without one."""
+        code_table = np.zeros(len(self.counts), dtype=np.int32)
+        code_table[list(code_of_label)] = list(code_of_label.values())
+        return code_table[self.values]
 
 
 def read_label_image(
     path: str | Path, atlas: Atlas, labels: Labels | None = None
 ) -> LabelImage:
-    """Read a parcellation, and find the atlas' regions among its labels by name.
+    """Read a parcellation, and match its labels to the regions of the atlas by name.
 
-    Without `labels` a `<name>.tsv` (BIDS) beside `<name>.nii.gz` counts; else labels
-    are FreeSurfer's numbers, or the nodes of MRtrix's `labelconvert`, or counted in the
-    order of the atlas. Raises FileFormatError where the file is no image of labels or
-    these are not known, RegionNameError where a name is no region, two labels are one
-    region, or regions are missing.
+    Without `labels`, names come from a `<name>.tsv` (BIDS) beside `<name>.nii.gz`;
+    otherwise labels are FreeSurfer's numbers, the nodes of MRtrix's `labelconvert`, or
+    counted in the order of the atlas. Raises FileFormatError if the file is not an
+    image of labels or they are unknown, RegionNameError if a name is not a region, two
+    labels are one region, or regions are missing.
     """
     path = Path(path)
+    values, affine = _read_labels_of_voxels(path)
+    counts = np.bincount(values.ravel())
+    present = np.flatnonzero(counts[1:]) + 1
+    names, note, is_order = _name_labels(path, present.tolist(), atlas, labels)
+    positions, absent_regions = _locate_regions(path, names, atlas)
+    image = LabelImage(
+        path, values, affine, names, positions, counts, (note,), is_order
+    )
+    _check_sides(image, atlas)
+    if is_order:
+        _check_order(image, atlas)
+    if not absent_regions:
+        return image
+    absent_note = f"absent from the parcellation: {', '.join(absent_regions)}"
+    return image._replace(notes=(note, absent_note))
+
+
+def _read_labels_of_voxels(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels of an image, cropped to a margin of one voxel, and the affine.
+
+    The cropped image is a quarter of most images.
+    """
     voxels, affine, _ = read_volume(path)
     with np.errstate(invalid="ignore"):
         values = voxels.astype(np.int32)
-    lowest, highest = voxels.min(), voxels.max()
+    lowest = voxels.min()
+    highest = voxels.max()
     is_whole = lowest >= 0 and np.array_equal(values, voxels)
-    if not (is_whole and 0 < highest <= LARGEST_LABEL):
+    if not (is_whole and 0 < highest <= MAX_LABEL):
         raise FileFormatError(
-            f"expected labels from 0 to {LARGEST_LABEL}, 0 for none, found "
+            f"expected labels from 0 to {MAX_LABEL}, 0 for none, found "
             f"{lowest:g} to {highest:g}. Whole numbers became fractions? Resample by "
             "nearest neighbour.",
             path=path,
         )
-    # the part with labels and a layer around it: a quarter of most images
-    (tight,) = find_objects((values > 0).astype(np.int8))
-    box = tuple(slice(max(part.start - 1, 0), part.stop + 1) for part in tight)
-    values = np.ascontiguousarray(values[box])
-    affine = affine @ from_matvec(np.eye(3), [part.start for part in box])
-    counts = np.bincount(values.ravel())
-    names, note, are_named_by_order = _name_labels(
-        path, np.flatnonzero(counts[1:]) + 1, atlas, labels
-    )
-    # what FreeSurfer is known to have beside the regions is left out, too
-    beside = set(freesurfer_labels().values())
-    out = {n for n, x in names.items() if x in beside and atlas.find(x) is None}
-    meant = [n for n in names if n not in out]
+    (tight_box,) = find_objects((values > 0).astype(np.int8))
+    box = tuple(slice(max(axis.start - 1, 0), axis.stop + 1) for axis in tight_box)
+    affine = affine @ from_matvec(np.eye(3), [axis.start for axis in box])
+    return np.ascontiguousarray(values[box]), affine
+
+
+def _locate_regions(
+    path: Path, names: Mapping[int, str], atlas: Atlas
+) -> tuple[dict[int, int], list[str]]:
+    """Return the atlas position of every label that is a region, and absent regions."""
+    # Drop other structures of FreeSurfer that are not regions of this atlas.
+    other_structures = set(freesurfer_labels().values())
+    region_labels = [
+        label
+        for label, name in names.items()
+        if name not in other_structures or atlas.find(name) is not None
+    ]
     try:
-        rows, _ = atlas.rows([names[n] for n in meant])
+        rows, _ = atlas.rows([names[label] for label in region_labels])
     except RegionNameError as error:
         raise RegionNameError(
             error.message, path=path, kind=error.kind, values=error.values
         ) from error
-    absent = [atlas.names[i] for i in np.flatnonzero(rows < 0)]
-    if len(absent) > MOST_ABSENT:
+    absent_regions = [atlas.names[i] for i in np.flatnonzero(rows < 0)]
+    if len(absent_regions) > MOST_ABSENT:
         raise RegionNameError(
-            f"{len(absent)} of the {len(atlas)} regions of {atlas.name} have "
-            f"no voxel: {listed(absent, 5)}. Choose another atlas, or give labels=.",
+            f"{len(absent_regions)} of the {len(atlas)} regions of "
+            f"{atlas.name} have no voxel: {listed(absent_regions, 5)}. Choose another "
+            "atlas, or give labels=.",
             path=path,
         )
-    positions = {meant[row]: i for i, row in enumerate(rows) if row >= 0}
-    # also in a person's own space, where no region need lie on its side of x = 0
-    side_of = np.zeros(len(counts), dtype="<U1")
-    side_of[[*positions]] = atlas.regions["hemisphere"].iloc[[*positions.values()]]
-    place = np.argwhere(values > 0)
-    x, side = place @ affine[0, :3], side_of[values[tuple(place.T)]]
-    left, right = (x[side == one] for one in "LR")
-    if left.size and right.size and left.mean() - right.mean() > x.std():
+    positions = {region_labels[row]: i for i, row in enumerate(rows) if row >= 0}
+    return positions, absent_regions
+
+
+def _check_sides(image: LabelImage, atlas: Atlas) -> None:
+    """Raise if the left hemisphere's regions lie to the right of the right one's.
+
+    The sides are compared with each other and not with x = 0, because in a
+    participant's own space the hemispheres need not lie on both sides of x = 0.
+    """
+    side_of_label = np.zeros(len(image.counts), dtype="<U1")
+    region_sides = atlas.regions["hemisphere"].iloc[[*image.positions.values()]]
+    side_of_label[[*image.positions]] = region_sides
+    voxels = np.argwhere(image.values > 0)
+    x = voxels @ image.affine[0, :3]
+    voxel_sides = side_of_label[image.values[tuple(voxels.T)]]
+    left_x = x[voxel_sides == "L"]
+    right_x = x[voxel_sides == "R"]
+    if left_x.size and right_x.size and left_x.mean() - right_x.mean() > x.std():
         raise FileFormatError(
-            "the left hemisphere's regions lie to the right of those of the "
-            "right one (image flipped, or its affine lost?). Write it anew from its "
-            "source, with the affine that belongs to it.",
-            path=path,
+            "the left hemisphere's regions lie to the right of those of "
+            "the right one (image flipped, or its affine lost?). Write it anew from "
+            "its source, with the affine that belongs to it.",
+            path=image.path,
         )
-    if are_named_by_order:
-        ordered = tuple(names[number] for number in sorted(names))
-        _check_places(path, _centre_labels(values, affine), ordered, atlas)
-    gone = (f"absent from the parcellation: {', '.join(absent)}",) if absent else ()
-    return LabelImage(
-        path,
-        values,
-        affine,
-        names,
-        positions,
-        counts,
-        (note, *gone),
-        are_named_by_order,
-    )
 
 
-def _centre_labels(values: np.ndarray, affine: np.ndarray) -> np.ndarray:
-    """Return the centre of mass of labels 1, 2 ... in mm, NaN where no voxel is."""
-    place = np.argwhere(values > 0)
-    label = values[tuple(place.T)]
-    n_voxels = np.bincount(label)[1:, None]
-    sums = [np.bincount(label, weights=place[:, axis])[1:] for axis in range(3)]
-    with np.errstate(invalid="ignore"):
-        centres = np.column_stack(sums) / n_voxels
-    return centres @ affine[:3, :3].T + affine[:3, 3]
-
-
-def _check_places(
-    path: Path, centres: np.ndarray, names: Sequence[str], atlas: Atlas
-) -> None:
-    """Raise where labels that only count lie where another order has its regions."""
-    explained = _explain_places(centres, names, atlas)
+def _check_order(image: LabelImage, atlas: Atlas) -> None:
+    """Raise if labels 1, 2 ... lie where another order of rows has its regions."""
+    names = [image.names[label] for label in sorted(image.names)]
+    centres = _label_centres(image)
+    explained = _explained_share(centres, names, atlas)
     for order in fitting_orders(atlas, len(centres)):
-        other = _explain_places(centres, order.names, atlas)
-        if other >= _EXPLAINED and other - explained >= _LEAD:
+        other_explained = _explained_share(centres, order.names, atlas)
+        has_lead = other_explained - explained >= _MIN_LEAD
+        if other_explained >= _MIN_EXPLAINED_SHARE and has_lead:
             raise FileFormatError(
-                f"labels 1 to {len(centres)} do not lie where their regions "
-                f"would be ({explained:.0%} of the variance of places explained), but "
-                f"{order.note.removeprefix('read ')} ({other:.0%}). Name the labels by "
-                "labels=, or by a table of index and name beside the image.",
-                path=path,
+                f"labels 1 to {len(centres)} do not lie where their "
+                f"regions would be ({explained:.0%} of the variance of places "
+                f"explained), but {order.note.removeprefix('read ')} "
+                f"({other_explained:.0%}). Name the labels by labels=, or by a table "
+                "of index and name beside the image.",
+                path=image.path,
             )
 
 
-def _explain_places(centres: np.ndarray, names: Sequence[str], atlas: Atlas) -> float:
-    """Return the share of variance of centres that an affine map explains."""
+def _label_centres(image: LabelImage) -> np.ndarray:
+    """Return the centre of mass of labels 1, 2 ... in mm, NaN for absent labels."""
+    voxels = np.argwhere(image.values > 0)
+    voxel_labels = image.values[tuple(voxels.T)]
+    n_voxels = np.bincount(voxel_labels)[1:, None]
+    sums = [np.bincount(voxel_labels, weights=axis)[1:] for axis in voxels.T]
+    with np.errstate(invalid="ignore"):
+        centres = np.column_stack(sums) / n_voxels
+    return centres @ image.affine[:3, :3].T + image.affine[:3, 3]
+
+
+def _explained_share(centres: np.ndarray, names: Sequence[str], atlas: Atlas) -> float:
+    """Return the share of the variance of centres that an affine map explains.
+
+    The map is from the atlas' coordinates of the regions with these names.
+    """
     if not {*"xyz"} <= {*atlas.regions}:
         return 0.0
-    regions = [atlas.find(name) for name in names]
-    is_region = np.array([region is not None for region in regions])
-    known = np.array([-1 if region is None else region for region in regions])
-    expected = atlas.coordinates[known]
-    is_used = is_region & np.isfinite(expected).all(axis=1)
+    positions = [atlas.find(name) for name in names]
+    is_region = np.array([position is not None for position in positions])
+    rows = np.array([-1 if position is None else position for position in positions])
+    coordinates = atlas.coordinates[rows]
+    is_used = is_region & np.isfinite(coordinates).all(axis=1)
     is_used &= np.isfinite(centres).all(axis=1)
-    if is_used.sum() < _FEWEST_PLACES:
+    if is_used.sum() < _MIN_CENTRES:
         return 0.0
-    design = np.column_stack([expected[is_used], np.ones(is_used.sum())])
-    places = centres[is_used]
-    residual = places - design @ np.linalg.lstsq(design, places, rcond=None)[0]
-    spread = np.square(places - places.mean(axis=0)).sum()
-    return float(1 - np.square(residual).sum() / spread) if spread > 0 else 0.0
+    X = np.column_stack([coordinates[is_used], np.ones(is_used.sum())])
+    y = centres[is_used]
+    residual = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
+    total_variance = np.square(y - y.mean(axis=0)).sum()
+    if total_variance == 0:
+        return 0.0
+    return float(1 - np.square(residual).sum() / total_variance)
+
+
+class LabelNames(NamedTuple):
+    """Names of labels, and where they come from."""
+
+    names: dict[int, str]
+    note: str
+    is_order: bool = False  # labels only count the regions in a known order
 
 
 def _name_labels(
-    path: Path, present: np.ndarray, atlas: Atlas, labels: Labels | None
-) -> tuple[dict[int, str], str, bool]:
-    """Return the name of every label in the image, and what says so.
-
-    And whether nothing but an order of regions does.
-    """
-    beside = path.with_name(path.name.removesuffix(".gz").removesuffix(".nii") + ".tsv")
-    if labels is None and beside.is_file():
-        labels = beside
-    numbers = present.tolist()
+    path: Path, present: list[int], atlas: Atlas, labels: Labels | None
+) -> LabelNames:
+    """Return the name of every label in the image."""
+    stem = path.name.removesuffix(".gz").removesuffix(".nii")
+    sidecar = path.with_name(f"{stem}.tsv")
+    if labels is None and sidecar.is_file():
+        labels = sidecar
     if labels is not None:
-        table = read_label_table(labels, atlas, numbers)
-        if unnamed := [str(n) for n in numbers if n not in table]:
+        name_of_label = read_label_table(labels, atlas, present)
+        nameless = [str(label) for label in present if label not in name_of_label]
+        if nameless:
             raise FileFormatError(
-                f"labels= names {len(table)} labels, but not "
-                f"{listed(unnamed, 8)}, which it holds. Add them, or make them 0.",
+                f"labels= names {len(name_of_label)} labels, but not "
+                f"{listed(nameless, 8)}, which it holds. Add them, or make them 0.",
                 path=path,
             )
-        return {n: table[n] for n in numbers}, "labels named by a table", False
-    if known := known_labels(numbers, atlas):
-        return known
+        names = {label: name_of_label[label] for label in present}
+        return LabelNames(names, "labels named by a table")
+    recognized = recognize_labels(present, atlas)
+    if recognized is not None:
+        return recognized
     expected = {*atlas.regions["freesurfer_id"], *freesurfer_labels()}
-    beyond = [n for n in numbers if n not in expected] or numbers
+    unknown_labels = [label for label in present if label not in expected] or present
     raise FileFormatError(
         f"the labels are not known for {atlas.name}: found "
-        f"{listed(map(str, beyond), 8)}. Expected the atlas' own numbers, FreeSurfer's "
-        "(aparc+aseg), the nodes of MRtrix's labelconvert, or (an atlas on disk) 1 to "
-        f"{len(atlas)} in its order. Choose the atlas of the image, or name them in a "
-        f"table of index and name beside it ({beside.name}), or by labels=.",
+        f"{listed(map(str, unknown_labels), 8)}. Expected the atlas' own numbers, "
+        "FreeSurfer's (aparc+aseg), the nodes of MRtrix's labelconvert, or (an atlas "
+        f"on disk) 1 to {len(atlas)} in its order. Choose the atlas of the image, or "
+        "name them in a table of index and name beside it "
+        f"({sidecar.name}), or by labels=.",
         path=path,
     )
 
 
-def known_labels(
-    present: Sequence[int], atlas: Atlas
-) -> tuple[dict[int, str], str, bool] | None:
-    """Return names of labels known without a table, and what says so.
-
-    And whether nothing but an order of regions does.
-    """
-    ids = zip(atlas.regions["freesurfer_id"].tolist(), atlas.names, strict=True)
-    own = {n: name for n, name in ids if n > 0}
-    known = freesurfer_labels() | own
-    n_regions = sum(n in own for n in present)
-    if known.keys() >= set(present) and n_regions >= _ENOUGH * len(atlas):
-        note = "labels read as FreeSurfer's numbers"
-        return {n: known[n] for n in present}, note, False
-    # an atlas of an image has the numbers of that, and no others
-    has_image = atlas.folder and (atlas.folder / "parcellation.nii.gz").is_file()
-    for tool, ordered, note, _ in () if has_image else row_orders(atlas):
-        names = dict(enumerate(ordered, start=1))
-        if tool in ("atlas", "mrtrix") and list(present) == list(names):
-            return names, f"labels {note}", True
+def recognize_labels(present: Sequence[int], atlas: Atlas) -> LabelNames | None:
+    """Return names of labels that need no table; None if they do."""
+    region_labels = atlas.regions["freesurfer_id"].tolist()
+    region_names = {
+        label: name
+        for label, name in zip(region_labels, atlas.names, strict=True)
+        if label > 0
+    }
+    all_names = freesurfer_labels() | region_names
+    n_regions = sum(label in region_names for label in present)
+    has_enough_regions = n_regions >= _MIN_REGION_SHARE * len(atlas)
+    if all_names.keys() >= set(present) and has_enough_regions:
+        names = {label: all_names[label] for label in present}
+        return LabelNames(names, "labels read as FreeSurfer's numbers")
+    # An atlas made from an image has that image's labels, and no others.
+    if atlas.folder and (atlas.folder / "parcellation.nii.gz").is_file():
+        return None
+    for order in row_orders(atlas):
+        names = dict(enumerate(order.names, start=1))
+        if order.tool in ("atlas", "mrtrix") and list(present) == list(names):
+            return LabelNames(names, f"labels {order.note}", is_order=True)
     return None
 
 
@@ -258,23 +307,25 @@ def read_label_table(
 ) -> dict[int, str]:
     """Return the name of every label.
 
-    `labels` is a file as :func:`.read_labels` reads it: a lookup table of FreeSurfer or
-    MRtrix, or with the columns `index` and `name` (BIDS); or names by number.
+    `labels` is a file that :func:`.read_labels` reads (a lookup table of FreeSurfer or
+    MRtrix, or one with the columns `index` and `name`, as in BIDS), or names by number.
     """
     if isinstance(labels, Mapping):
         return {index(number): as_text(name) for number, name in labels.items()}
-    if not isinstance(labels, str | Path):  # of a list, the first may be of label 0
+    # A list is rejected: its first name could belong to label 0 or 1.
+    if not isinstance(labels, str | Path):
         raise ParameterError(
-            "labels must be a table or names by number, such as "
+            "labels must be a table or names by number, for example "
             f"dict(enumerate(names, start=1)); got {type(labels).__name__}."
         )
     rows = read_labels(labels, present)
     rows = rows[rows["index"] != ""]
-    again = rows[rows["index"].duplicated(keep=False)].drop_duplicates()
-    for number, some in again.groupby("index")["name"]:
-        if len(some) > 1 and {*map(atlas.find, some)} != {None}:
+    repeated_rows = rows[rows["index"].duplicated(keep=False)].drop_duplicates()
+    for number, names in repeated_rows.groupby("index")["name"]:
+        has_region = any(atlas.find(name) is not None for name in names)
+        if len(names) > 1 and has_region:
             raise FileFormatError(
-                f"the label {number} is {' and '.join(some)}; expected one "
+                f"the label {number} is {' and '.join(names)}; expected one "
                 "name for each number. Keep the one that the image means.",
                 path=labels,
             )

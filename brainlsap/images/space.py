@@ -1,4 +1,4 @@
-"""Whether two images, or a tractogram and an image, lie in one space."""
+"""Checks that two images, or a tractogram and an image, lie in one space."""
 
 import re
 from pathlib import Path
@@ -10,20 +10,22 @@ from scipy import ndimage
 
 from brainlsap.exceptions import FileFormatError, ParameterError
 
-# What names of files call the space of the person's own anatomical image.
-OWN_SPACE = ("t1w", "t1", "anat", "orig", "native", "fsnative", "individual")
-# Values of `space-` that say how coordinates are written, and not where the image lies.
-COORDINATE_WORDS = ("rasmm", "lpsmm", "ras", "lps", "voxmm", "vox", "trackvis")
-# How names of templates' spaces begin.
-TEMPLATE_WORDS = ("mni", "icbm", "tal", "oasis", "nki", "fsaverage", "fslr")
-# Labels that span less than this many mm are no whole brain.
-SMALLEST_BRAIN = 80.0
-# Grids of the same size whose corners are this far apart (mm) are of two spaces.
-MOST_CORNER_DISTANCE = 2.0
-# Share of the labelled voxels that the grid of a tractogram must hold.
-LEAST_IN_GRID = 0.5
-# Spacing of the coarse mask of the brain in mm, and layers by which gaps are closed.
-MASK_SPACING, MASK_CLOSING = 4.0, 8
+# Values of `space-` in file names that mean the participant's own anatomical image.
+NATIVE_SPACES = ("t1w", "t1", "anat", "orig", "native", "fsnative", "individual")
+# Values of `space-` that name a coordinate convention and not a space.
+COORDINATE_CONVENTIONS = ("rasmm", "lpsmm", "ras", "lps", "voxmm", "vox", "trackvis")
+# Prefixes of the names of template spaces.
+TEMPLATE_PREFIXES = ("mni", "icbm", "tal", "oasis", "nki", "fsaverage", "fslr")
+# Smallest extent of the labels of a whole brain, in mm.
+MIN_BRAIN_SPAN = 80.0
+# Largest distance in mm between the corners of two grids of the same image.
+MAX_CORNER_DISTANCE = 2.0
+# Smallest share of the labelled voxels that a tractogram's grid must contain.
+MIN_SHARE_IN_GRID = 0.5
+# Voxel size of the coarse brain mask, in mm.
+MASK_SPACING = 4.0
+# Iterations of the closing that fills gaps between labels.
+MASK_CLOSING = 8
 
 
 class ImageGrid(NamedTuple):
@@ -40,74 +42,86 @@ class ImageGrid(NamedTuple):
 
 
 def named_space(path: str | Path) -> str:
-    """Return the space that a file's name says, in lower case, "" where it says none.
+    """Return the space in a file's name, in lower case; "" if it states none.
 
     >>> named_space("sub-01_space-T1w_desc-dseg.nii.gz"), named_space("tracks.tck")
     ('t1w', '')
     >>> named_space("sub-01_dwi_space-RASMM_tractography.trx")
     ''
     """
-    spaces = re.findall(r"(?:^|_)space-([A-Za-z0-9]+)", Path(path).name)
-    spaces = [word.lower() for word in spaces]
-    spaces = [word for word in spaces if word not in COORDINATE_WORDS]
+    space_values = re.findall(r"(?:^|_)space-([A-Za-z0-9]+)", Path(path).name)
+    spaces = [
+        value.lower()
+        for value in space_values
+        if value.lower() not in COORDINATE_CONVENTIONS
+    ]
     if not spaces:
         return ""
-    return "t1w" if spaces[-1] in OWN_SPACE else spaces[-1]
+    return "t1w" if spaces[-1] in NATIVE_SPACES else spaces[-1]
 
 
 def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None:
-    """Raise where names of a tractogram and a parcellation say two spaces.
+    """Raise if the names of a tractogram and a parcellation state two spaces.
 
-    A parcellation whose name says no space lies in the person's own. A tractogram
-    whose name says none lies in a space of that person, which is no template's.
+    A parcellation whose name states no space is taken to be in the participant's own.
+    A tractogram whose name states none is in a space of the participant, and not in
+    that of a template.
     """
-    of_lines, of_labels = named_space(tractogram), named_space(parcellation)
-    if of_lines:
-        is_one = of_lines == (of_labels or "t1w")
+    line_space = named_space(tractogram)
+    label_space = named_space(parcellation)
+    if line_space:
+        is_same_space = line_space == (label_space or "t1w")
     else:
-        is_one = not of_labels.startswith(TEMPLATE_WORDS)
-    if not is_one:
-        lines_words = f"space-{of_lines}" if of_lines else "no space"
-        labels_words = f"space-{of_labels}" if of_labels else "none but the person's"
+        is_same_space = not label_space.startswith(TEMPLATE_PREFIXES)
+    if not is_same_space:
+        line_text = f"space-{line_space}" if line_space else "no space"
+        label_text = f"space-{label_space}" if label_space else "none but the person's"
         raise ParameterError(
-            f"its name says {lines_words}, and the name of the "
-            f"parcellation {Path(parcellation).name} says {labels_words}. Give a "
-            "parcellation in the space of the tractogram, or your word that both lie "
-            "in one space by same_space=True (--same-space).",
+            f"its name says {line_text}, and the name of the "
+            f"parcellation {Path(parcellation).name} says {label_text}. Give a "
+            "parcellation in the space of the tractogram, or state that both lie in "
+            "one space by same_space=True (--same-space).",
             path=tractogram,
         )
 
 
 def check_grids(
-    tractogram: str | Path, lines: ImageGrid, labels: ImageGrid, voxels: np.ndarray
+    tractogram: str | Path,
+    line_grid: ImageGrid,
+    label_grid: ImageGrid,
+    labelled_mm: np.ndarray,
 ) -> None:
-    """Raise where the grid in a tractogram's header lies elsewhere than the labels.
+    """Raise if the grid in a tractogram's header does not cover the labels.
 
-    Grids of one size must be one grid. Of other grids, such as that of the diffusion
-    images, that of the tractogram must hold most labelled voxels (n, 3; in mm).
+    Two grids of the same size must be the same grid. A grid of another size, for
+    example that of the diffusion images, must contain most labelled voxels (n, 3; in
+    mm).
     """
-    sizes = np.sort(voxel_sizes(lines.affine)), np.sort(voxel_sizes(labels.affine))
-    is_same_size = sorted(lines.shape) == sorted(labels.shape[:3])
-    word = "by same_space=True (--same-space) your word that both lie in one space"
-    if is_same_size and np.allclose(*sizes, rtol=0.01):
-        gaps = lines.corners[:, None] - labels.corners[None]
-        distance = np.sqrt((gaps**2).sum(axis=2)).min(axis=1).max()
-        if distance > max(MOST_CORNER_DISTANCE, sizes[1].max()):
+    line_sizes = np.sort(voxel_sizes(line_grid.affine))
+    label_sizes = np.sort(voxel_sizes(label_grid.affine))
+    is_same_shape = sorted(line_grid.shape) == sorted(label_grid.shape[:3])
+    advice = "state that both lie in one space by same_space=True (--same-space)"
+    if is_same_shape and np.allclose(line_sizes, label_sizes, rtol=0.01):
+        differences = line_grid.corners[:, None] - label_grid.corners[None]
+        corner_distances = np.sqrt((differences**2).sum(axis=2))
+        distance = corner_distances.min(axis=1).max()
+        if distance > max(MAX_CORNER_DISTANCE, label_sizes.max()):
             raise FileFormatError(
                 "the image in its header has the size of the "
-                f"parcellation {labels.shape[:3]}, but lies {distance:.0f} mm beside "
-                "it (its affine differs). Give the parcellation of that image, or "
-                f"{word}.",
+                f"parcellation {label_grid.shape[:3]}, but lies {distance:.0f} mm "
+                "beside it (its affine differs). Give the parcellation of that image, "
+                f"or {advice}.",
                 path=tractogram,
             )
-    positions = apply_affine(np.linalg.inv(lines.affine), voxels)
-    is_inside = (positions > -1) & (positions < np.array(lines.shape))
-    share = is_inside.all(axis=1).mean()
-    if share < LEAST_IN_GRID:
+    voxel_coordinates = apply_affine(np.linalg.inv(line_grid.affine), labelled_mm)
+    is_above = voxel_coordinates > -1
+    is_below = voxel_coordinates < np.array(line_grid.shape)
+    share_inside = (is_above & is_below).all(axis=1).mean()
+    if share_inside < MIN_SHARE_IN_GRID:
         raise FileFormatError(
-            f"the image in its header holds {share:.0%} of the "
-            f"parcellation's labelled voxels; expected {LEAST_IN_GRID:.0%} or more. "
-            f"Give a parcellation in the same space, or {word}.",
+            f"the image in its header holds {share_inside:.0%} of the "
+            f"parcellation's labelled voxels; expected {MIN_SHARE_IN_GRID:.0%} or "
+            f"more. Give a parcellation in the same space, or {advice}.",
             path=tractogram,
         )
 
@@ -117,15 +131,15 @@ def brain_mask(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return a coarse mask of the brain around labels, and its affine.
 
-    None where the labels span no whole brain.
+    None if the labels do not cover a whole brain.
     """
     sizes = voxel_sizes(affine)
-    if (sizes * is_labelled.shape).min() < SMALLEST_BRAIN:
+    if (sizes * is_labelled.shape).min() < MIN_BRAIN_SPAN:
         return None
     steps = np.maximum(np.rint(MASK_SPACING / sizes), 1).astype(int)
-    coarse = is_labelled[tuple(slice(None, None, step) for step in steps)]
-    margin = MASK_CLOSING + 3  # so that closing does not meet the border
-    coarse = np.pad(coarse, margin)
-    closed = ndimage.binary_closing(coarse, iterations=MASK_CLOSING)
-    mask = ndimage.binary_dilation(ndimage.binary_fill_holes(closed))
+    mask = is_labelled[tuple(slice(None, None, step) for step in steps)]
+    margin = MASK_CLOSING + 3  # keeps the closing away from the border
+    mask = np.pad(mask, margin)
+    mask = ndimage.binary_closing(mask, iterations=MASK_CLOSING)
+    mask = ndimage.binary_dilation(ndimage.binary_fill_holes(mask))
     return mask, affine @ from_matvec(np.diag(steps), -margin * steps)

@@ -14,7 +14,7 @@ from brainlsap.data.region_tables import REFERENCES
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.images import volumes
 from brainlsap.images.parcellation import LabelImage, Labels, read_label_image
-from brainlsap.images.space import SMALLEST_BRAIN, named_space
+from brainlsap.images.space import MIN_BRAIN_SPAN, named_space
 
 # Smaller coverage of the regions, or the reference, means a wrong affine or a cut
 # image.
@@ -130,7 +130,7 @@ def extract_suvr(
     if transform is None and not same_space:
         check_same_space(pet, parcellation)
     image = read_label_image(parcellation, atlas, labels)
-    codes = image.recoded({n: i + 1 for n, i in image.positions.items()})
+    codes = image.recode({n: i + 1 for n, i in image.positions.items()})
     mask, reference_name = _find_reference(reference, image)
     pet_to_parcellation = volumes.read_transform(transform, pet, parcellation)
     voxels, affine, _ = volumes.read_volume(pet)
@@ -193,7 +193,7 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str
     reference_name = str(reference).lower().replace("_", " ").replace("-", " ")
     if reference_name in REFERENCES:
         label_groups = [
-            image.with_cores((core,)) for core in REFERENCES[reference_name]
+            image.find_labels((core,)) for core in REFERENCES[reference_name]
         ]
         if not all(label_groups):
             raise FileFormatError(
@@ -203,7 +203,7 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str
                 path=image.path,
             )
         codes = {label: 1 for labels in label_groups for label in labels}
-        return Grid(image.recoded(codes), image.affine), reference_name
+        return Grid(image.recode(codes), image.affine), reference_name
     path = Path(reference)
     if not path.is_file():
         raise ParameterError(
@@ -226,8 +226,8 @@ def _measure(scan: Grid, labels: Grid, n_regions: int) -> pd.DataFrame:
     regions = labels.values[label_voxels]
     steps = np.linalg.inv(scan.affine) @ labels.affine
     coordinates = volumes.transform_points(steps, label_voxels)
-    is_covered = volumes.nearest(~np.isnan(scan.values), coordinates)
-    codes = volumes.look_up(*labels, scan.values.shape, scan.affine)
+    is_covered = volumes.sample_nearest(~np.isnan(scan.values), coordinates)
+    codes = volumes.resample_nearest(*labels, scan.values.shape, scan.affine)
     is_used = (codes > 0) & ~np.isnan(scan.values)
     sums = {
         "n_labelled": np.bincount(regions, minlength=n_regions + 1),
@@ -249,15 +249,15 @@ def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
     grid in and around the brain.
     """
     sizes = voxel_sizes(image.affine)
-    if (sizes * image.values.shape).min() < SMALLEST_BRAIN:
+    if (sizes * image.values.shape).min() < MIN_BRAIN_SPAN:
         return np.nan
     tissue_of_label = dict.fromkeys(image.names, 5)
     tissue_of_label |= {n: 3 - int(atlas.cortex[i]) for n, i in image.positions.items()}
     tissue_of_label |= dict.fromkeys(
-        image.with_cores(REFERENCES["cerebellar cortex"]), 4
+        image.find_labels(REFERENCES["cerebellar cortex"]), 4
     )
     voxel_step = np.maximum(np.rint(_GRID / sizes), 1).astype(int)
-    tissue = image.recoded(tissue_of_label)[
+    tissue = image.recode(tissue_of_label)[
         tuple(slice(None, None, step) for step in voxel_step)
     ]
     tissue = np.pad(tissue, _MARGIN)
@@ -273,10 +273,10 @@ def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
 
     def explained_variance(shift: np.ndarray) -> float:
         coordinates = volumes.transform_points(mm_to_voxel, (points + shift).T)
-        sampled = volumes.nearest(values, coordinates)
-        means = np.bincount(classes, sampled) / n_points
-        residual = ((sampled - means[classes]) ** 2).sum()
-        total = ((sampled - sampled.mean()) ** 2).sum()
+        voxel_values = volumes.sample_nearest(values, coordinates)
+        means = np.bincount(classes, voxel_values) / n_points
+        residual = ((voxel_values - means[classes]) ** 2).sum()
+        total = ((voxel_values - voxel_values.mean()) ** 2).sum()
         return 1.0 - float(residual / total) if total > 0 else 0.0
 
     position = np.zeros(3)
@@ -286,7 +286,7 @@ def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
             moves = [
                 position + shift for shift in step * np.vstack([np.eye(3), -np.eye(3)])
             ]
-            fits = [explained_variance(moved) for moved in moves]
+            fits = [explained_variance(shift) for shift in moves]
             if max(fits) <= best_fit:
                 break
             best_fit, position = max(fits), moves[int(np.argmax(fits))]

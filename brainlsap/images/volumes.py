@@ -11,12 +11,13 @@ from scipy.ndimage import map_coordinates
 from brainlsap.exceptions import ParameterError, reading
 from brainlsap.images.space import ImageGrid
 
-# Rounded to this many digits, halves of voxels are exact halves on every machine.
-_DIGITS = 6
+# Decimals to which voxel coordinates are rounded, so that halves are exact halves on
+# every machine.
+_COORDINATE_DECIMALS = 6
 
 
 def read_volume(path: str | Path) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Return the voxels of an image, scaled as its header says, affine and header."""
+    """Return the voxels of an image (scaled by its header), its affine and header."""
     import nibabel
 
     with reading(path, "an image (MRtrix's mrconvert makes .nii of .mif)"):
@@ -36,7 +37,7 @@ def read_volume(path: str | Path) -> tuple[np.ndarray, np.ndarray, Any]:
 
 
 def read_image_grid(path: str | Path) -> ImageGrid:
-    """Return the size and affine of an image; its voxels are not read."""
+    """Return the size and affine of an image without reading its voxels."""
     import nibabel
 
     with reading(path, "an image"):
@@ -54,9 +55,10 @@ def read_transform(
 ) -> np.ndarray:
     """Return the matrix from RAS of the moving image to RAS of the fixed one, in mm.
 
-    FreeSurfer's `.lta`, text or `.mat` of ITK and ANTs (with the fixed image as ANTs'
-    `-f`), a matrix of FSL's flirt, or the very matrix; None is the same space. FSL's
-    and FreeSurfer's matrices need the grids of both images.
+    `transform` is FreeSurfer's `.lta`, a text or `.mat` file of ITK and ANTs (with the
+    fixed image as ANTs' `-f`), a matrix of FSL's flirt, or an array; None means that
+    both are in the same space. FSL's and FreeSurfer's matrices need the grids of both
+    images.
     """
     if isinstance(transform, str | Path):
         transform = _read_registration(Path(transform), moving, fixed)
@@ -69,45 +71,52 @@ def read_transform(
 
 
 def _read_registration(path: Path, moving: str | Path, fixed: str | Path) -> np.ndarray:
-    kind = "fs" if path.suffix.lower() == ".lta" else "itk"
-    with reading(path, f"a linear registration ({kind}, FSL) by brainlsap[tract]"):
+    """Return the matrix of a registration file, from the moving to the fixed image."""
+    file_format = "fs" if path.suffix.lower() == ".lta" else "itk"
+    expected = f"a linear registration ({file_format}, FSL) by brainlsap[tract]"
+    with reading(path, expected):
         from nitransforms.linear import load
 
-        with suppress(ValueError):  # of words or bytes, of ITK
-            if kind == "itk" and np.loadtxt(path).size == 16:
-                kind = "fsl"
+        with suppress(ValueError):  # files of ITK hold words or bytes
+            if file_format == "itk" and np.loadtxt(path).size == 16:
+                file_format = "fsl"
         registration = load(
-            str(path), fmt=kind, reference=str(fixed), moving=str(moving)
+            str(path), fmt=file_format, reference=str(fixed), moving=str(moving)
         )
-        # from points of the fixed image to the moving one, as images are resampled
+        # nitransforms maps points of the fixed image to the moving one.
         return np.linalg.inv(
             np.squeeze(np.asarray(registration.matrix, dtype=np.float64))
         )
 
 
 def transform_points(affine: np.ndarray, points: Any) -> list[np.ndarray]:
-    """Return transformed coordinates in float64; one array an axis, as `points` are.
+    """Return transformed coordinates in float64, one array per axis like `points`.
 
-    Not a matrix product: its rounding depends on the machine, and the last bit decides
-    ties of distances.
+    A matrix product would round differently from machine to machine, and the last bit
+    decides between equal distances.
     """
-    axes = [np.asarray(axis, dtype=np.float64) for axis in points]
-    return [
-        sum(step * axis for step, axis in zip(row, axes, strict=False) if step) + row[3]
-        for row in affine[:3]
-    ]
+    coordinates = [np.asarray(coordinate, dtype=np.float64) for coordinate in points]
+    transformed_axes = []
+    for *factors, translation in affine[:3]:
+        terms = [
+            factor * coordinate
+            for factor, coordinate in zip(factors, coordinates, strict=True)
+            if factor
+        ]
+        transformed_axes.append(sum(terms) + translation)
+    return transformed_axes
 
 
-def nearest(values: np.ndarray, coordinates: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the values at coordinates in voxels (one array an axis), the nearest.
+def sample_nearest(values: np.ndarray, coordinates: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the values of the voxels nearest to voxel coordinates (one array an axis).
 
     0 outside the centres of the outermost voxels; halves are rounded up, as in nilearn.
     """
-    rounded = np.round(coordinates, _DIGITS)
-    return map_coordinates(values, rounded, order=0, mode="constant")
+    stable_coordinates = np.round(coordinates, _COORDINATE_DECIMALS)
+    return map_coordinates(values, stable_coordinates, order=0, mode="constant")
 
 
-def look_up(
+def resample_nearest(
     values: np.ndarray,
     affine: np.ndarray,
     shape: tuple[int, ...],
@@ -117,10 +126,10 @@ def look_up(
 
     `affine` maps voxels of `values` to mm, `grid_affine` voxels of the grid.
     """
-    resampled = np.zeros(shape, dtype=values.dtype)
-    steps = np.linalg.inv(affine) @ grid_affine
+    output = np.zeros(shape, dtype=values.dtype)
+    voxel_to_voxel = np.linalg.inv(affine) @ grid_affine
     j, k = np.indices(shape[1:])
-    for i in range(shape[0]):  # by slices: three float64 volumes would be large
+    for i in range(shape[0]):  # slice by slice, to save memory
         voxel_grid = np.full_like(j, i), j, k
-        resampled[i] = nearest(values, transform_points(steps, voxel_grid))
-    return resampled
+        output[i] = sample_nearest(values, transform_points(voxel_to_voxel, voxel_grid))
+    return output

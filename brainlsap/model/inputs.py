@@ -250,7 +250,7 @@ def make_batch(
         spectra = SPECTRA.blocks(graphs, preparation, dtype)
         return GraphBatch(series, spectra, X, stores_graphs=settings.n_layers > 1)
     kind = NETWORKS[settings.network]
-    if kind is None:
+    if kind.graphs is None:
         return DenseGraphs(X, ())
     scale = float(settings.initial_scale)
     batches = [

@@ -176,17 +176,15 @@ class GraphNetwork(nn.Module):
         scales: Any,
     ) -> None:
         super().__init__()
-        is_heat, network_kind = (
-            settings.network == "heat",
-            NETWORKS.get(settings.network),
-        )
+        is_heat = settings.network == "heat"
+        make_layer = None if is_heat else NETWORKS[settings.network].layer
         self.heat: HeatScale | None = None
         if is_heat:
             largest = settings.max_scale or float("inf")
             self.heat = HeatScale(n_rois, scales, largest, settings.scale_mode)
-        n_layers = settings.n_layers if is_heat or network_kind else 0
+        n_layers = settings.n_layers if is_heat or make_layer else 0
         widths = [n_channels] + [settings.hidden_units] * n_layers
-        layers = [network_kind.layer(width) for width in widths[:-1] if network_kind]
+        layers = [make_layer(width) for width in widths[:-1] if make_layer]
         layer_widths = [layer.width for layer in layers] or widths[:-1]
         self.layers = nn.ModuleList(layers)
         self.mix = nn.ModuleList(

@@ -235,18 +235,46 @@ def heat_kernels(W: np.ndarray, scale: float) -> tuple[Tensor, ...]:
 
 
 class NetworkKind(NamedTuple):
-    """A layer of so many channels, and what it needs of prepared connectomes."""
+    """A network to compare LSAP with: its title, its layers and what they need.
 
-    layer: Callable[[int], Any]
-    graphs: Callable[[np.ndarray, float], tuple[Tensor, ...]]
+    Attributes
+    ----------
+    title : str
+        Name of the model in studies and tables.
+    layer : callable, optional
+        `(n_channels) -> module` with the attribute `width`, its number of channels;
+        without one the network sees no graph.
+    graphs : callable, optional
+        `(W, scale) -> tensors` that the layer takes of prepared connectomes.
+    uses_scale : bool
+        Whether the setting `scale` changes its graphs.
+    """
+
+    title: str
+    layer: Callable[[int], Any] | None = None
+    graphs: Callable[[np.ndarray, float], tuple[Tensor, ...]] | None = None
+    uses_scale: bool = False
+
+    @property
+    def unused_settings(self) -> set[str]:
+        """Settings of :class:`NetworkClassifier` that change nothing here."""
+        names = set() if self.uses_scale else {"scale"}
+        if self.layer is None:
+            names |= {"threshold", "weights", "connectome"}
+        return names
 
 
-NETWORKS: dict[str, NetworkKind | None] = {
-    "mlp": None,
-    "gcn": NetworkKind(MatrixProduct, gcn_graphs),
-    "gat": NetworkKind(GraphAttention, gat_graphs),
-    "gdc": NetworkKind(MatrixProduct, gdc_graphs),
-    "graphheat": NetworkKind(partial(MatrixProduct, adds_signal=True), heat_kernels),
-    "adc": NetworkKind(AdaptiveDiffusion, spectra),
+NETWORKS: dict[str, NetworkKind] = {
+    "mlp": NetworkKind("MLP"),
+    "gcn": NetworkKind("GCN", MatrixProduct, gcn_graphs),
+    "gat": NetworkKind("GAT", GraphAttention, gat_graphs),
+    "gdc": NetworkKind("GDC", MatrixProduct, gdc_graphs),
+    "graphheat": NetworkKind(
+        "GraphHeat",
+        partial(MatrixProduct, adds_signal=True),
+        heat_kernels,
+        uses_scale=True,
+    ),
+    "adc": NetworkKind("ADC", AdaptiveDiffusion, spectra),
 }
-"""Networks to compare LSAP with, by name; None sees no graph."""
+"""Networks to compare LSAP with, by name. A further one is one more entry."""

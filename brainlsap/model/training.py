@@ -234,7 +234,8 @@ def make_epoch(
 
     def epoch() -> float:
         network.train()
-        order = torch.randperm(n_items, device=codes.device)
+        # drawn on the CPU, so that batches are the same on every device
+        order = torch.randperm(n_items).to(codes.device)
         total = torch.zeros((), device=codes.device)
         # equal parts: a last batch of one scan could not be standardised
         for items in torch.tensor_split(order, n_steps):

@@ -23,7 +23,7 @@ from matplotlib.transforms import Affine2D, Transform
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import Evaluation
-from brainlsap.exceptions import ParameterError, check_choice, listed
+from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import brain_raster as raster
 from brainlsap.report import figures
 from brainlsap.report.brain_layout import (
@@ -42,6 +42,7 @@ from brainlsap.report.brain_raster import VIEWS, RegionPicture
 from brainlsap.report.figures import LETTER, MM, PAGE, check_width, new_figure, styled
 from brainlsap.report.plots import QUARTERS, name_rows, scales_in_training
 from brainlsap.report.tables import shorten_name
+from brainlsap.text import listed
 
 NO_VALUE = "#b4b4b4"  # regions without a value
 NO_REGION = "#ededed"  # brain that belongs to no region

@@ -12,11 +12,12 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation.ranking import models_with_scales
-from brainlsap.exceptions import ParameterError, listed
+from brainlsap.exceptions import ParameterError
 from brainlsap.files import check_outputs, replace_when_whole
 from brainlsap.images.parcellation import LabelImage, read_label_image
 from brainlsap.images.volumes import read_volume
 from brainlsap.report.brain import region_maps
+from brainlsap.text import listed
 
 
 class ExportedFiles(list[Path]):
@@ -204,7 +205,7 @@ def _volumes(
 
     parcellation = labelled.path
     is_numbered = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
-    if not is_numbered and labelled.are_named_by_order:
+    if not is_numbered and labelled.is_order:
         told = "which number is whose is not said; write a table of index and name"
         raise ParameterError(f"{parcellation}: {told} beside it, of its name with .tsv")
     voxels, affine, header = read_volume(parcellation)

@@ -12,10 +12,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import Evaluation, chance_p, compare_models
 from brainlsap.evaluation import ranking as ranks
-from brainlsap.evaluation.leakage import N_PERMUTATIONS, count
+from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
 from brainlsap.report import tables
 from brainlsap.report.privacy import withhold_paths
-from brainlsap.report.tables import p_text, reported_values, spread_text, with_and
+from brainlsap.report.tables import p_text, reported_values, spread_text
+from brainlsap.text import count, with_and
 
 N_NAMED, N_FIRST = 3, 10
 """So many regions are named in the headline, and are the smallest of a network."""
@@ -52,11 +53,6 @@ CONTROLS = {
     "the connectome",
 }
 """What controls are: LSAP-C but for this, or another model."""
-UNUSED = {
-    "graphheat": {"n_layers"},
-    "mlp": {"n_layers", "scale", "threshold", "weights", "connectome"},
-}
-"""Settings of other networks than LSAP's that these do not use; else scale, too."""
 UNSAID = frozenset(f"{_DESIGN} {_PLACES_AND_SPEED} {_ABOUT} {_SAID}".split())
 
 
@@ -276,6 +272,9 @@ def _network_settings(evaluation: Evaluation) -> list[tuple[str, Settings, str]]
 
     The first of LSAP, or of other networks.
     """
+    from brainlsap.graph import kernel_title
+    from brainlsap.model import NETWORKS
+
     found: list[tuple[str, Settings, str]] = []
     firsts: dict[bool, tuple[str, dict[str, Any]]] = {}
     own = evaluation.fits[evaluation.fits["role"] != "control"]
@@ -286,9 +285,11 @@ def _network_settings(evaluation: Evaluation) -> list[tuple[str, Settings, str]]
         network = settings.get("network", "heat")
         if network != "heat":  # what it was not asked for is of heat kernels
             asked = {*_flat(json.loads(fits["settings"].iloc[0])), "head"}
-            asked -= UNUSED.get(network, {"n_layers", "scale"})
+            asked -= {"n_layers"} | NETWORKS[network].unused_settings
             kept = {k: v for k, v in settings.items() if k in asked}
             settings = {"layers": settings["n_layers"], **kept}
+        if "kernel" in settings:
+            settings["kernel"] = kernel_title(settings["kernel"])
         like, first = firsts.get(network == "heat", ("", {}))
         told = {k: v for k, v in settings.items() if first.get(k) != v}
         found.append((str(name), Settings(told), like))
@@ -362,7 +363,7 @@ TEMPLATES = Environment(
     undefined=StrictUndefined,
 )
 """The page, and the texts on it."""
-TEMPLATES.filters |= {"count": count, "p": p_text}
+TEMPLATES.filters |= {"check_title": check_title, "count": count, "p": p_text}
 TEMPLATES.globals |= {"controls": CONTROLS}
 TEMPLATES.globals |= {"linear_controls": ("edges only", "confounds only")}
 TEMPLATES.globals |= {"chosen": chosen_text, "networks_kept": networks_kept}

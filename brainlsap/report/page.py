@@ -14,6 +14,7 @@ import numpy as np
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
+from brainlsap.evaluation.leakage import Check
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
 from brainlsap.findings import as_findings
@@ -50,7 +51,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, Any]:
     scores = scores.astype(object).fillna("")
     tables = {
         "scores": scores.loc[:, (scores != "").any()],
-        "ladder": made.ladder_text(evaluation),
+        "ladder": made.nested_model_text(evaluation),
         "intervals": made.interval_table(evaluation),
         "classes": made.class_rate_table(evaluation, models[0]) if models else None,
         "demographics": made.demographics_table(cohort.table, cohort.classes),
@@ -217,7 +218,7 @@ def _find_unit_findings(evaluation: Evaluation) -> list[str]:
     audit = evaluation.audit
     if audit is None:
         return []
-    checks = ("values in another unit", "values on several scales")
+    checks = (Check.UNUSUAL_UNIT, Check.SEVERAL_SCALES)
     findings = audit.loc[audit["check"].isin(checks), "finding"]
     return [f"Units and scales: {finding}." for finding in findings]
 

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.transforms import ScaledTranslation
 from sklearn.metrics import auc, confusion_matrix, roc_curve
 
-from brainlsap.evaluation import SCORES, Evaluation, rank_regions
+from brainlsap.evaluation import SCORES, Evaluation, fold_scores, rank_regions
 from brainlsap.evaluation.comparison import wilson_interval
 from brainlsap.evaluation.metrics import Predictions
 from brainlsap.evaluation.results import check_evaluation_given
@@ -44,7 +44,7 @@ def plot_scores(
     evaluation : Evaluation
         Models on the same folds.
     score : str
-        One of :data:`brainlsap.evaluation.SCORES`.
+        One of :func:`brainlsap.evaluation.fold_scores`.
     axes : Axes, optional
         Where to draw, in letters of 7 points, for which axes with their labels need a
         width and height of 60 mm or more; by default a new figure. Labels are whole in
@@ -65,8 +65,8 @@ def plot_scores(
     ParameterError
         Where `score` is unknown.
     """
-    check_choice("score", score, SCORES)
-    title = tables.shown_scores(evaluation).get(score, SCORES[score])
+    check_choice("score", score, fold_scores())
+    title = tables.shown_scores(evaluation).get(score, SCORES[score].title)
     by_fold, summary = evaluation.scores(), tables.summary_of(evaluation, score)
     label = f"{title} (dots: folds; bar: mean ± s.d.)"
     axes = _named_rows(axes, width, list(summary.index), label)

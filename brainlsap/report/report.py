@@ -17,8 +17,8 @@ import pandas as pd
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
-from brainlsap.evaluation.results import plain
-from brainlsap.exceptions import ParameterError, listed
+from brainlsap.evaluation.results import to_jsonable
+from brainlsap.exceptions import ParameterError
 from brainlsap.files import (
     check_outputs,
     fill_folder,
@@ -26,6 +26,7 @@ from brainlsap.files import (
     replace_when_whole,
 )
 from brainlsap.report.tables import audit_table, feature_text, table_text
+from brainlsap.text import listed
 
 SHAREABLE, PRIVATE, STORED = "report", "private", "evaluation"
 FOLDS = "folds"
@@ -177,7 +178,7 @@ def check_same_study(folder: Path, settings: Mapping[str, Any], data_hash: str) 
             )
         return
     earlier = json.loads(path.read_text(encoding="utf-8"))
-    before, now = _owner(earlier["settings"]), _owner(plain(settings))
+    before, now = _owner(earlier["settings"]), _owner(to_jsonable(settings))
     differences = [
         f"{name}= ({before.get(name)}, now {now.get(name)})"
         for name in sorted(now.keys() | before.keys())

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -11,13 +11,15 @@ import pandas as pd
 
 from brainlsap.atlas import load_atlas
 from brainlsap.data.find_files import visit_order
-from brainlsap.evaluation import MAIN_SCORES, Evaluation, comparison, metrics
+from brainlsap.evaluation import Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
-from brainlsap.evaluation.confounds import find_column
-from brainlsap.evaluation.leakage import count
-from brainlsap.evaluation.ranking import stands_below
+from brainlsap.evaluation.confounds import find_covariate_column
+from brainlsap.evaluation.leakage import check_title
+from brainlsap.evaluation.ranking import find_subcortex_substitute
 from brainlsap.evaluation.results import check_evaluation_given
+from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
+from brainlsap.text import count, with_and
 
 FEATURES = {
     "thickness": "cortical thickness",
@@ -44,18 +46,13 @@ _SIGN = r"(?<![\w.)\]-])-(?=\.?\d)"
 """A hyphen that is the sign of a number, unlike the hyphens of 1-2 and HRF-2."""
 
 
-def with_and(names: Iterable[Any]) -> str:
-    """Return "a, b and c"."""
-    *first, final_name = [str(name) for name in names] or ["none"]
-    return f"{', '.join(first)} and {final_name}" if first else final_name
-
-
 def feature_title(cohort: Any, name: str, region: str | None = None) -> str:
     """Return the title of a feature, of one region or of all.
 
     In the subcortex another measure may be substituted for one of the cortical surface.
     """
-    title, subcortex_substitute = FEATURES.get(name, name), stands_below(cohort, name)
+    title = FEATURES.get(name, name)
+    subcortex_substitute = find_subcortex_substitute(cohort, name)
     if region is None:
         subcortex_note = (
             f" (subcortex: {subcortex_substitute.partition(' in ')[0]})"
@@ -223,22 +220,12 @@ def folds_lacking(evaluation: Evaluation) -> int:
 def shown_scores(evaluation: Evaluation) -> dict[str, str]:
     """Return the scores that are defined here, with their titles in tables."""
     check_evaluation_given(evaluation)
-    is_binary = len(evaluation.cohort.classes) == 2
-    hidden_scores = (
-        set() if evaluation.cohort.classes_ordered else set(metrics.ORDINAL_SCORES)
-    )
-    hidden_scores |= {"stage_error", "adjacent_accuracy"} if is_binary else set()
-    # between two classes the weights of kappa have no effect
-    names = metrics.INTERVAL_SCORES | ({"kappa": "Cohen's kappa"} if is_binary else {})
-    return {
-        name: f"{title} (less is better)" if name in metrics.LOWER_IS_BETTER else title
-        for name, title in names.items()
-        if name not in hidden_scores
-    }
+    cohort = evaluation.cohort
+    return score_titles(len(cohort.classes), is_ordered=cohort.classes_ordered)
 
 
 def score_table(
-    evaluation: Evaluation, scores: str | Sequence[str] = MAIN_SCORES
+    evaluation: Evaluation, scores: str | Sequence[str] | None = None
 ) -> pd.DataFrame:
     """Return the scores of every model as "mean ± s.d." over folds.
 
@@ -247,8 +234,8 @@ def score_table(
     evaluation : Evaluation
         Models on the same folds.
     scores : str or sequence of str, optional
-        Of :data:`brainlsap.evaluation.SCORES`, which as ``list(SCORES)`` is all; by
-        default four.
+        Of :func:`brainlsap.evaluation.fold_scores`, which returns all; by default
+        those of :func:`brainlsap.evaluation.main_scores`.
 
     Returns
     -------
@@ -264,9 +251,10 @@ def score_table(
     ParameterError
         Where a score is unknown.
     """
+    scores = main_scores() if scores is None else scores
     scores = [scores] if isinstance(scores, str) else [*scores]
     for score in scores:
-        check_choice("scores", score, metrics.SCORES)
+        check_choice("scores", score, fold_scores())
     titles, summary = shown_scores(evaluation), evaluation.summary()
     texts = [spread_text(*row) for row in summary[["mean", "sd"]].to_numpy()]
     summary["text"] = np.where(summary["n_failed"] > 0, "failed", texts)
@@ -319,9 +307,10 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
         One row per model: model, then "estimate [low, high]" for the scores of
         all classes together, and the expected calibration error.
     """
-    hidden_scores = ("accuracy", "precision", "f1", "stage_error")
     titles = {
-        k: v for k, v in shown_scores(evaluation).items() if k not in hidden_scores
+        name: title
+        for name, title in shown_scores(evaluation).items()
+        if SCORES[name].is_shown_with_interval
     }
     intervals_of_models = {
         model: intervals(evaluation, model) for model in evaluation.models
@@ -358,10 +347,10 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=1)  # hashed by identity; headline and page use it
-def ladder_text(evaluation: Evaluation) -> pd.DataFrame:
+def nested_model_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return what each step from no network to averaging by region gains."""
     titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
-    steps = comparison.ladder_table(evaluation, N_SWAPS)
+    steps = comparison.nested_model_table(evaluation, N_SWAPS)
     titles |= {"p_holm": "Holm p" if len(steps) > 1 else "p", "adds": "gain"}
     return _mark_limits(number_texts(steps, titles), evaluation)
 
@@ -393,7 +382,7 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
 def covariate(table: pd.DataFrame, name: str) -> pd.Series | None:
     """Return the column of age, sex or site, by any usual name of it, or None."""
     try:
-        values = table[find_column(table, name)]
+        values = table[find_covariate_column(table, name)]
     except ParameterError:
         return None
     blank = values.astype(str).str.strip().str.lower().isin(["", "n/a", "nan"])
@@ -781,6 +770,7 @@ def audit_table(
     columns = ["severity", "check", "finding", "what_to_do", "scans"]
     audit = pd.DataFrame() if evaluation.audit is None else evaluation.audit
     table = audit.reindex(columns=columns, fill_value="")
+    table["check"] = table["check"].map(check_title)
     table["scans"] = _encode_scans(table["scans"], codes, "[name withheld]")
     empty_columns = ["scans"] if (table["scans"] == "").all() else []
     return table.drop(columns=empty_columns).rename(

@@ -10,7 +10,7 @@ import pytest
 from nibabel.freesurfer import write_annot
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
-from brainlsap.atlas.atlas import COLUMNS, read_annotation
+from brainlsap.atlas.atlas import REGION_COLUMNS, read_annotation
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 
 SIZES = {"destrieux160": (148, 12), "desikan82": (68, 14)}
@@ -39,7 +39,7 @@ def test_bundled_atlases(atlas):
     regions = atlas.regions
     assert available_atlases() == tuple(sorted(SIZES))
     assert len(atlas) == n_cortex + n_subcortex
-    assert tuple(regions.columns)[: len(COLUMNS)] == COLUMNS
+    assert tuple(regions.columns)[: len(REGION_COLUMNS)] == REGION_COLUMNS
     assert atlas.cortex.sum() == n_cortex
     assert (regions["hemisphere"] == "L").sum() == len(atlas) // 2
     assert regions["freesurfer_id"].is_unique
@@ -82,7 +82,7 @@ def test_matching_returns_positions_in_the_order_given(atlas):
         (
             ["lh_precuneos", "lh_cuneus", "zzz"],
             r"2 of 3 names unknown to atlas desikan82: 'lh_precuneos' "
-            r"\(nearest: ctx-lh-precuneus.*'zzz' \(nearest: none\).*such as 'ctx-lh-",
+            r"\(nearest: ctx-lh-precuneus.*'zzz' \(nearest: none\).*example 'ctx-lh-",
         ),
         ([f"region{k}" for k in range(9)], r"9 of 9 .*'region4'.* and 4 more\."),
         (["insula"], r"nearest: ctx-lh-insula, ctx-rh-insula.*with its side"),
@@ -161,7 +161,7 @@ def test_a_users_table_is_filled_and_kept(own, tmp_path):
     )
     table = atlas.regions
     assert (atlas.name, atlas.folder) == (tmp_path.name, tmp_path)
-    assert list(table.columns) == [*COLUMNS, "network"]
+    assert list(table.columns) == [*REGION_COLUMNS, "network"]
     assert table["hemisphere"].tolist() == ["L", "R", "M"]
     assert table["structure"].tolist() == ["cortex", "subcortex", "subcortex"]
     assert table["annot_name"].tolist() == ["north", "Putamen", "Brain-Stem"]

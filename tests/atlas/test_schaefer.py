@@ -19,7 +19,8 @@ def test_enigmas_connectome_is_run_and_drawn(shared, tmp_path, capsys):
     brief, out = tmp_path / "brief.toml", tmp_path / "out"
     brief.write_text('n_starts = 1\n[model]\nstart = "constant"\n')
     command = ["run", str(study), "--atlas", "schaefer100", "--feature", "thickness"]
-    command += ["--connectome", str(matrix), "--merge-classes", "early-or-late"]
+    command += ["--connectome", str(matrix), "--row-order", "enigma"]
+    command += ["--merge-classes", "early-or-late"]
     command += ["--models", "LSAP-C", "--folds", "2", "--epochs", "3"]
     command += ["--config", str(brief), "--out", str(out)]
     assert main(command) == 2
@@ -27,8 +28,9 @@ def test_enigmas_connectome_is_run_and_drawn(shared, tmp_path, capsys):
     assert main([*command, "--negative", "drop"]) == 0
     page = (out / "report/report.html").read_text()
     assert "no surfaces" not in page
+    reading = {"row_order": "enigma", "negative": "drop"}
     cohort = load_cohort(
-        study, "schaefer100", "thickness", connectome=matrix, negative="drop"
+        study, "schaefer100", "thickness", connectome=matrix, **reading
     )
     weights = np.maximum(np.loadtxt(matrix, delimiter=","), 0)
     np.testing.assert_allclose(cohort.connectomes[0], weights, rtol=1e-6)

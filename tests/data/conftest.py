@@ -40,19 +40,6 @@ def matrix():
 
 
 @pytest.fixture
-def write(tmp_path):
-    """Return a function that writes text below a temporary folder."""
-
-    def write(name, text):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
-
-
-@pytest.fixture
 def study(tmp_path, write, matrix):
     """A study of five people of the tiny atlas: 7 scans, one connectome each.
 

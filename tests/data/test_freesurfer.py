@@ -186,7 +186,7 @@ def test_files_of_vertices_refused(tmp_path):
     whole = path.read_bytes()
     for cut in (2, 20, -4):
         path.write_bytes(whole[:cut])
-        with pytest.raises(FileFormatError, match=r"lh\.thickness: .* cut short"):
+        with pytest.raises(FileFormatError, match=r"lh\.thickness: .* truncated"):
             read(tmp_path, "thickness", ATLAS)
     nib.freesurfer.write_morph_data(path, np.ones(5, np.float32))
     with pytest.raises(FileFormatError, match=r"5 vertices, but .* has 3040"):

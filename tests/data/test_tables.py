@@ -211,7 +211,7 @@ def test_files_refused(tmp_path):
         read_table(tmp_path)
     (tmp_path / "latin.csv").write_bytes(b"name\nK\xf6ln\n")
     with pytest.raises(
-        FileFormatError, match=r"is no text in UTF-8 .* Save a table as that"
+        FileFormatError, match=r"is not text in UTF-8 .* Save a table as that"
     ):
         read_table(tmp_path / "latin.csv")
 
@@ -354,7 +354,7 @@ def test_aparcstats2table(scans, delimiter):
     row = ["/data/sub-01_ses-M00/", 2.1, 2.2, 2.3, 2.5, 1e6, 1.5e6]
     table = scans(heads, row, name="lh.txt", delimiter=delimiter)
     assert table.names == [("sub-01", "ses-M00", "")]
-    assert table.outside == ("lh_MeanThickness_thickness", "BrainSegVolNotVent")
+    assert table.excluded_heads == ("lh_MeanThickness_thickness", "BrainSegVolNotVent")
     assert list(table.facts) == ["eTIV"]
     np.testing.assert_array_equal(wide(table, 3)["thickness"], [[2.1, 2.2, 2.3]])
 
@@ -400,13 +400,13 @@ def test_scan_tables_refused(scans, tiny):
     with pytest.raises(FileFormatError, match="Write decimals with a point"):
         scans(["Patient ID", "lh_a"], ["s1", '"1,459"'])
     table = scans(["id", "lh_q", "lh_a"], ["s1", 1, "n/a"])
-    assert table.strangers == ("lh_q",)
-    message = unknown_names(table.strangers, tiny)
+    assert table.unmatched_names == ("lh_q",)
+    message = unknown_names(table.unmatched_names, tiny)
     assert "1 name(s) unknown to atlas tiny: 'lh_q'" in message
     assert np.isnan(wide(table, 1)[""]).all()
     names = [f"{name}_suvr" for name in DESIKAN.names]
     table = scans(["id", *names], ["s", *range(82)], atlas=ATLAS)
-    message = unknown_names(table.strangers, ATLAS)
+    message = unknown_names(table.unmatched_names, ATLAS)
     assert "those of desikan82, not of destrieux160. Make the values again" in message
 
 

@@ -17,13 +17,13 @@ from brainlsap.evaluation import (
     compare_models,
     corrected_t_test,
     cross_validate,
-    ladder_table,
     make_models,
+    nested_model_table,
 )
 from brainlsap.evaluation.comparison import adjust_p_values, wilson_interval
 from brainlsap.evaluation.exact_bounds import bound_auc, bound_count_scores
-from brainlsap.evaluation.metrics import ORDINAL_SCORES, Predictions
-from brainlsap.evaluation.models import LADDER
+from brainlsap.evaluation.metrics import Predictions
+from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import score_table
 
@@ -140,19 +140,19 @@ def test_the_t_test_counts_the_people_who_were_trained_on(small_cohort):
 
 def test_a_choice_that_fell_on_one_ridge_throughout_counts_once(example_evaluation):
     rows = example_evaluation.predictions
-    chosen = rows[rows["model"] == LADDER[0]].assign(model="LSAP-R")
+    chosen = rows[rows["model"] == NESTED_RIDGES[0]].assign(model="LSAP-R")
     rows = pd.concat([rows[rows["model"] != "LSAP-R"], chosen])
     one = replace(example_evaluation, predictions=rows)
-    assert one.same_as["LSAP-R"] == LADDER[0]
+    assert one.same_as["LSAP-R"] == NESTED_RIDGES[0]
     found = compare_models(one).set_index("model")
     without = found.drop(list(one.same_as))
     assert set(found["n_comparisons"]) == {len(without)}
     np.testing.assert_allclose(without["p_holm"], adjust_p_values(without["p_value"]))
-    assert found.loc["LSAP-R", "p_holm"] == found.loc[LADDER[0], "p_holm"]
+    assert found.loc["LSAP-R", "p_holm"] == found.loc[NESTED_RIDGES[0], "p_holm"]
     itself = compare_models(one, reference="LSAP-R").set_index("model")
-    assert itself.loc[LADDER[0], ["p_holm", "better"]].tolist() == [1, "unclear"]
+    assert itself.loc[NESTED_RIDGES[0], ["p_holm", "better"]].tolist() == [1, "unclear"]
     remark = score_table(one).set_index("model")["remark"]
-    assert remark["LSAP-R"] == f"same predictions as {LADDER[0]}"
+    assert remark["LSAP-R"] == f"same predictions as {NESTED_RIDGES[0]}"
 
 
 def test_one_model_rounded_otherwise_counts_once_and_other_probabilities_do_not(
@@ -246,7 +246,8 @@ def test_perfect_scores_have_bounds_that_a_perfect_study_does_not_exclude(
     predictions, person = answer(codes, codes, ordered=ordered)
     bounds = bound_count_scores(predictions, person)
     known = {"balanced_accuracy", "accuracy", "precision", "f1", "brier", "ece"}
-    assert {*bounds} == known | (ORDINAL_SCORES if ordered else set())
+    ordinal_scores = {"kappa", "stage_error", "adjacent_accuracy"}
+    assert {*bounds} == known | (ordinal_scores if ordered else set())
     # nothing else is known of a class than its own people: Clopper and Pearson
     n_people = np.bincount(codes)
     rarest = n_people.argmin()
@@ -318,17 +319,19 @@ def test_a_failed_model_has_no_score_and_no_comparison(example_evaluation):
     assert bootstrap_scores(failed, "linear SVM", 20)["estimate"].isna().all()
 
 
-def test_steps_of_the_ladder_are_judged_by_exchanging_people(example_evaluation):
+def test_steps_between_nested_ridges_are_judged_by_exchanging_people(
+    example_evaluation,
+):
     told = example_evaluation.predictions
     below, above = (
         told[told["model"] == "majority class"].assign(model=name)
-        for name in LADDER[:2]
+        for name in NESTED_RIDGES[:2]
     )
     above["predicted"] = above["truth"]
     predictions = pd.concat([below, above])
     two = replace(example_evaluation, predictions=predictions)
-    step = ladder_table(two, 200).iloc[0]
-    assert (step["below"], step["above"]) == LADDER[:2]
+    step = nested_model_table(two, 200).iloc[0]
+    assert (step["below"], step["above"]) == NESTED_RIDGES[:2]
     assert step["adds"] == "averaging along the connectome"
     assert (step["score_below"], step["score_above"]) == pytest.approx((0.2, 1))
     assert step["p_value"] == pytest.approx(1 / 201)
@@ -341,9 +344,9 @@ def test_steps_of_the_ladder_are_judged_by_exchanging_people(example_evaluation)
         few = above["participant"].isin(people[:n])
         above.loc[few, "predicted"] = above.loc[few, "truth"]
         few = replace(two, predictions=pd.concat([below, above]))
-        step = ladder_table(few).iloc[0]
+        step = nested_model_table(few).iloc[0]
         assert (step["p_value"], step["adds"]) == (p_value, "unclear")
         assert step["low"] < 0 < step["high"]
-    assert ladder_table(replace(two, fits=two.fits.assign(failed="yes"))).empty
-    steps = ladder_table(example_evaluation)[["below", "above"]]
-    assert [*map(tuple, steps.to_numpy())] == [*itertools.pairwise(LADDER)]
+    assert nested_model_table(replace(two, fits=two.fits.assign(failed="yes"))).empty
+    steps = nested_model_table(example_evaluation)[["below", "above"]]
+    assert [*map(tuple, steps.to_numpy())] == [*itertools.pairwise(NESTED_RIDGES)]

@@ -52,12 +52,12 @@ def sited(small_cohort):
     ],
 )
 def test_it_is_what_neurocombat_makes(values, table, reference, preserve, key, error):
-    before = values.copy()
+    original = values.copy()
     table = table[["site", *preserve]].rename(columns={"age": "AGE"})
-    found = Deconfounder("site").fit(values, table).transform(values, table)
-    wanted = reference[key].reshape(values.shape)
-    np.testing.assert_allclose(found, wanted, atol=error, rtol=0)
-    np.testing.assert_array_equal(values, before)
+    harmonized = Deconfounder("site").fit(values, table).transform(values, table)
+    expected = reference[key].reshape(values.shape)
+    np.testing.assert_allclose(harmonized, expected, atol=error, rtol=0)
+    np.testing.assert_array_equal(values, original)
 
 
 def test_a_scan_does_not_depend_on_those_beside_it(values, table):
@@ -69,22 +69,23 @@ def test_a_scan_does_not_depend_on_those_beside_it(values, table):
 
 @pytest.mark.filterwarnings("ignore:the audit found a leak. duplicate scans")
 def test_folds_of_cross_validation_are_harmonised_by_their_training_scans(sited):
-    how = {"harmonize": "site", "regress_out": ["age"]}
-    found = cross_validate(LINEAR, sited, 2, baselines=False, **how)
+    step_options = {"harmonize": "site", "regress_out": ["age"]}
+    evaluation = cross_validate(LINEAR, sited, 2, baselines=False, **step_options)
     train, test = make_splits(sited.y, sited.groups, 2)[0]
     steps = Deconfounder("site", ("age",))
     steps.fit(sited.features[train], sited.table.iloc[train])
     clean = replace(sited, features=steps.transform(sited.features, sited.table))
-    worded = sited.table.rename(columns={"sex": "Gender"})  # is protected as well
-    again = clone(steps).fit(sited.features[train], worded.iloc[train])
-    same = again.transform(sited.features, worded)
-    np.testing.assert_allclose(clean.features, same, rtol=1e-5)
+    # sex is preserved under another name as well
+    renamed_table = sited.table.rename(columns={"sex": "Gender"})
+    refitted = clone(steps).fit(sited.features[train], renamed_table.iloc[train])
+    harmonized = refitted.transform(sited.features, renamed_table)
+    np.testing.assert_allclose(clean.features, harmonized, rtol=1e-5)
     X, (model, _) = clean.to_array(), LINEAR["logistic regression"]
     model = clone(model).fit(X[train], sited.y[train], groups=sited.groups[train])
-    rows = found.predictions.query("fold == 1")
-    given = rows[[f"p_{name}" for name in model.classes_]].to_numpy()
-    np.testing.assert_array_equal(given, model.predict_proba(X[test]))
-    assert found.settings["steps"]["preserve"] == ["age", "sex"]
+    rows = evaluation.predictions.query("fold == 1")
+    probabilities = rows[[f"p_{name}" for name in model.classes_]].to_numpy()
+    np.testing.assert_array_equal(probabilities, model.predict_proba(X[test]))
+    assert evaluation.settings["steps"]["preserve"] == ["age", "sex"]
 
 
 def test_missing_values_stay_and_flat_ones_are_left_alone(values, table):
@@ -92,9 +93,9 @@ def test_missing_values_stay_and_flat_ones_are_left_alone(values, table):
     gaps[3, 1, 0] = gaps[20:, 2, 1] = np.nan
     gaps[:, 3, -1] = np.nan
     gaps[:, 0, 0] = 3.3
-    found = Deconfounder("site", ("age",)).fit(gaps, table).transform(gaps, table)
-    np.testing.assert_array_equal(np.isnan(found), np.isnan(gaps))
-    np.testing.assert_allclose(found[:, 0, 0], 3.3, rtol=1e-14)
+    harmonized = Deconfounder("site", ("age",)).fit(gaps, table).transform(gaps, table)
+    np.testing.assert_array_equal(np.isnan(harmonized), np.isnan(gaps))
+    np.testing.assert_allclose(harmonized[:, 0, 0], 3.3, rtol=1e-14)
 
 
 def test_a_regression_takes_out_slope_and_groups_and_nothing_else():
@@ -104,9 +105,9 @@ def test_a_regression_takes_out_slope_and_groups_and_nothing_else():
     values = noise + 0.1 * age[:, None, None] + 2.0 * (sex == "M")[:, None, None]
     table = pd.DataFrame({"Age": age, "gender": sex})
     steps = Deconfounder(regress_out=("age", "sex"))
-    found = steps.fit(values, table).transform(values, table)
-    assert abs(np.corrcoef(found[:, 0, 0], age)[0, 1]) < 1e-10
-    assert found.mean() == pytest.approx(values.mean())
+    residuals = steps.fit(values, table).transform(values, table)
+    assert abs(np.corrcoef(residuals[:, 0, 0], age)[0, 1]) < 1e-10
+    assert residuals.mean() == pytest.approx(values.mean())
     with pytest.raises(ParameterError, match="Age' was numbers in training, got 'old'"):
         steps.transform(values[:1], pd.DataFrame({"Age": ["old"]}))
     with pytest.warns(UserWarning, match="gender: Female not among F, M of the train"):
@@ -115,13 +116,13 @@ def test_a_regression_takes_out_slope_and_groups_and_nothing_else():
 
 @pytest.mark.parametrize("codes", [[1, 2, 3], [1.0, 2.0, 3.0], list("123")])
 def test_numbers_of_sites_are_names(values, table, codes):
-    named = table["site"]
-    numbers = named.map(dict(zip(sorted(named.unique()), codes, strict=True)))
-    found = [
+    site_names = table["site"]
+    numbers = site_names.map(dict(zip(sorted(site_names.unique()), codes, strict=True)))
+    residuals = [
         Deconfounder(regress_out="site").fit(values, one).transform(values, one)
         for one in (table, table.assign(site=numbers))
     ]
-    np.testing.assert_allclose(*found, atol=1e-12)
+    np.testing.assert_allclose(*residuals, atol=1e-12)
     steps = Deconfounder(regress_out="site").fit(values, table.assign(site=numbers))
     with pytest.warns(UserWarning, match="site: 9 not among 1, 2, 3 of the train"):
         steps.transform(values, table.assign(site=9))
@@ -135,15 +136,19 @@ def test_codes_of_groups_are_regressed_out_as_groups(name):
     features = (effect + 0.1 * rng.normal(size=120))[:, None, None]
     table = pd.DataFrame({name: code})
     steps = Deconfounder(regress_out=name).fit(features, table)
-    rest = steps.transform(features, table)[:, 0, 0]
-    means = [rest[code == number].mean() for number in range(1, 5)]
+    residuals = steps.transform(features, table)[:, 0, 0]
+    means = [residuals[code == number].mean() for number in range(1, 5)]
     np.testing.assert_allclose(means, means[0], atol=1e-8)
-    named = pd.DataFrame({name: "g" + pd.Series(code).astype(str)})
-    of_text = Deconfounder(regress_out=name).fit(features, named)
-    np.testing.assert_allclose(rest, of_text.transform(features, named)[:, 0, 0])
+    named_table = pd.DataFrame({name: "g" + pd.Series(code).astype(str)})
+    named_steps = Deconfounder(regress_out=name).fit(features, named_table)
+    np.testing.assert_allclose(
+        residuals, named_steps.transform(features, named_table)[:, 0, 0]
+    )
     # a number of later people that is written with a point is the same group
-    later = pd.DataFrame({name: code.astype(float)})
-    np.testing.assert_array_equal(steps.transform(features, later)[:, 0, 0], rest)
+    later_table = pd.DataFrame({name: code.astype(float)})
+    np.testing.assert_array_equal(
+        steps.transform(features, later_table)[:, 0, 0], residuals
+    )
 
 
 @pytest.mark.parametrize("name", ["age", "MMSE", "TIV", "mean_FD"])
@@ -175,12 +180,17 @@ def test_differences_of_classes_are_adjusted_for_what_is_regressed_out(sited):
     assert basis_text(adjusted) == "adjusted for age by slopes within classes"
     assert "with age taken out of the features" in headline(adjusted)[0]
     assert "taken out" not in headline(raw)[0]
-    tables = (one.cohort.class_features for one in (raw, adjusted))
-    means = [one.groupby("region", sort=False)["mean"] for one in tables]
-    apart = [(one.max() - one.min()).to_numpy() for one in means]
-    assert apart[0][1:].min() > 3
-    assert apart[1][1:].mean() < 0.8
-    assert apart[1][0] == pytest.approx(3, abs=1)
+    raw_difference, adjusted_difference = map(difference_of_classes, (raw, adjusted))
+    assert raw_difference[1:].min() > 3
+    assert adjusted_difference[1:].mean() < 0.8
+    assert adjusted_difference[0] == pytest.approx(3, abs=1)
+
+
+def difference_of_classes(evaluation):
+    """Return the range of the class means of each region."""
+    table = evaluation.cohort.class_features
+    means = table.groupby("region", sort=False)["mean"]
+    return (means.max() - means.min()).to_numpy()
 
 
 def test_differences_are_adjusted_for_numbered_sites_that_were_harmonised(sited):
@@ -189,56 +199,65 @@ def test_differences_are_adjusted_for_numbered_sites_that_were_harmonised(sited)
     values = sited.features * 0 + np.array([0.0, 5.0, 0.0])[site - 1][:, None, None]
     values += 2.0 * is_ill[:, None, None]
     cohort = replace(sited, features=values, table=sited.table.assign(scanner=site))
-    found, _ = adjust_features(cohort, Deconfounder("scanner"))
-    assert np.ptp([found[is_ill].mean(), found[~is_ill].mean()]) == pytest.approx(2)
+    adjusted, _ = adjust_features(cohort, Deconfounder("scanner"))
+    assert np.ptp([adjusted[is_ill].mean(), adjusted[~is_ill].mean()]) == pytest.approx(
+        2
+    )
 
 
 def test_intervals_of_adjusted_differences_are_as_wide_as_they_vary(sited):
-    one = sited.select(~sited.table["participant"].duplicated().to_numpy())
-    rng, is_ill = np.random.default_rng(2), one.y == one.classes[-1]
-    is_well, shape = one.y == one.classes[0], (one.n_scans, len(one.atlas), 1)
-    age = rng.normal(size=one.n_scans) + 2.0 * is_ill
-    cohort = replace(one, table=one.table.assign(age=age))
-    apart = []
+    first_scans = sited.select(~sited.table["participant"].duplicated().to_numpy())
+    rng, is_ill = np.random.default_rng(2), first_scans.y == first_scans.classes[-1]
+    is_well, shape = (
+        first_scans.y == first_scans.classes[0],
+        (first_scans.n_scans, len(first_scans.atlas), 1),
+    )
+    age = rng.normal(size=first_scans.n_scans) + 2.0 * is_ill
+    cohort = replace(first_scans, table=first_scans.table.assign(age=age))
+    differences = []
     for _ in range(30):
         noise = replace(cohort, features=rng.normal(size=shape))
-        found, factors = adjust_features(noise, Deconfounder(None, ("age",)))
-        apart += [*(found[is_ill].mean(axis=0) - found[is_well].mean(axis=0)).ravel()]
-    factor = factors.loc[one.classes[-1], "difference_factor"]
+        adjusted, factors = adjust_features(noise, Deconfounder(None, ("age",)))
+        differences += [
+            *(adjusted[is_ill].mean(axis=0) - adjusted[is_well].mean(axis=0)).ravel()
+        ]
+    factor = factors.loc[first_scans.classes[-1], "difference_factor"]
     variance = factor * (1 / is_ill.sum() + 1 / is_well.sum())
     assert factor > 1.2
-    assert np.var(apart) == pytest.approx(variance, rel=0.15)
+    assert np.var(differences) == pytest.approx(variance, rel=0.15)
 
 
 def test_fitted_steps_are_kept_for_new_people(values, table):
     steps = Deconfounder("site", ("sex",)).fit(values, table)
-    kept = json.loads(json.dumps(steps.to_dict()))
-    again = Deconfounder.from_dict(kept)
-    both = (one.transform(values, table) for one in (again, steps))
-    np.testing.assert_array_equal(*both)
+    stored = json.loads(json.dumps(steps.to_dict()))
+    loaded = Deconfounder.from_dict(stored)
+    outputs = (one.transform(values, table) for one in (loaded, steps))
+    np.testing.assert_array_equal(*outputs)
 
 
 def test_sites_that_were_not_learned_are_kept_and_told(values, table):
-    seen = (table["site"] != "west").to_numpy()
-    model = Deconfounder("site").fit(values[seen], table[seen])
+    is_learned = (table["site"] != "west").to_numpy()
+    model = Deconfounder("site").fit(values[is_learned], table[is_learned])
     with pytest.warns(UserWarning, match=r"11 scans are of sites .* \(west\); they"):
-        found = model.transform(values, table)
-    np.testing.assert_array_equal(found[~seen], values[~seen])
+        harmonized = model.transform(values, table)
+    np.testing.assert_array_equal(harmonized[~is_learned], values[~is_learned])
     with pytest.raises(ParameterError, match="a site that is held out"):
-        model.check(table.assign(participant=table.index, label=1), [(seen, ~seen)])
+        model.check(
+            table.assign(participant=table.index, label=1), [(is_learned, ~is_learned)]
+        )
 
 
 def test_sites_may_be_numbers_and_missing(values, table):
     numbers = table["site"].map({"west": 1, "north": 2, "east": 3, "south": 4})
     model = Deconfounder("site").fit(values, table.assign(site=numbers))
-    wanted = model.transform(values, table.assign(site=numbers))
-    again = model.transform(values, table.assign(site=numbers.astype(float)))
-    np.testing.assert_array_equal(again, wanted)
+    expected = model.transform(values, table.assign(site=numbers))
+    of_floats = model.transform(values, table.assign(site=numbers.astype(float)))
+    np.testing.assert_array_equal(of_floats, expected)
     gap = numbers.astype(float).where(np.arange(len(table)) > 0)
     with pytest.warns(UserWarning, match=r"1 scans are of sites not learned \(n/a\)"):
-        found = model.transform(values, table.assign(site=gap))
-    np.testing.assert_array_equal(found[0], values[0])
-    np.testing.assert_array_equal(found[1:], wanted[1:])
+        harmonized = model.transform(values, table.assign(site=gap))
+    np.testing.assert_array_equal(harmonized[0], values[0])
+    np.testing.assert_array_equal(harmonized[1:], expected[1:])
 
 
 def lonely(table):

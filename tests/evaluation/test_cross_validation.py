@@ -36,8 +36,11 @@ from brainlsap.evaluation import (
     make_splits,
     rank_regions,
 )
-from brainlsap.evaluation.cross_validation import suit_model, warn_of_divided_people
-from brainlsap.evaluation.models import LADDER
+from brainlsap.evaluation.cross_validation import (
+    configure_for_cohort,
+    warn_of_divided_people,
+)
+from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.ranking import permute_labels
 from brainlsap.evaluation.results import CohortSummary
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
@@ -172,7 +175,7 @@ def test_folds_that_share_people_are_refused_or_said_to_be_shared(small_cohort):
     found = cross_validate(model, small_cohort, shared, **how)
     assert found.settings["people_shared"]
     told = found.audit.loc[0, ["check", "severity"]].tolist()
-    assert told == ["person in two folds", "error"]
+    assert told == ["person_in_two_folds", "error"]
 
 
 def test_steps_of_a_pipeline_are_fitted_inside_and_names_are_used_once(small_cohort):
@@ -351,7 +354,7 @@ def test_an_evaluation_shows_its_scores_and_nobody(example_evaluation):
         assert "2 folds, 2 times" in shown
         assert not any(one in shown for one in example_evaluation.cohort.table["scan"])
     ranked = replace(example_evaluation, ranking=rank_regions(example_evaluation))
-    assert f"2 times; regions ranked by {LADDER[-1]}\n" in repr(ranked)
+    assert f"2 times; regions ranked by {NESTED_RIDGES[-1]}\n" in repr(ranked)
     odd = example_evaluation.fits.replace({"model": {"LSAP-C": "<b>"}})
     assert "<b>" not in replace(example_evaluation, fits=odd)._repr_html_()
 
@@ -398,7 +401,7 @@ def test_without_connectomes_networks_are_made_of_features(small_cohort):
     found = cross_validate(models, cohort, 2, baselines=False)
     assert not found.same_as
     assert found.fits["settings"].str.contains("covariance").all()
-    own = suit_model(models["LSAP-C"][0].set_params(connectome="own"), cohort)
+    own = configure_for_cohort(models["LSAP-C"][0].set_params(connectome="own"), cohort)
     assert own.connectome == "own"
 
 

@@ -1,12 +1,14 @@
-"""The audit finds each leak that is planted, says who, and is quiet without."""
+"""The audit finds each planted leak, names its scans, and is quiet without one."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap import Cohort
+from brainlsap import Cohort, report
 from brainlsap.evaluation import audit, leakage, leave_one_out_splits, make_splits
 from brainlsap.evaluation.leakage import column_score
 from brainlsap.simulation import make_cohort
@@ -28,18 +30,18 @@ def with_table(cohort, **columns):
 
 
 def test_a_clean_cohort_has_no_error_and_no_warning(cohort):
-    found = checks(cohort)
-    assert set(found["severity"]) <= {"note"}
+    findings = checks(cohort)
+    assert set(findings["severity"]) <= {"note"}
 
 
 def test_people_families_and_sites_in_two_folds_are_counted(cohort):
     related = with_table(cohort, family_id=pd.factorize(cohort.groups)[0] // 2)
     by_scan = make_splits(cohort.y, np.arange(cohort.n_scans), 3)
-    found = checks(related, by_scan)
-    assert found.loc["person in two folds", "severity"] == "error"
-    assert "of 3 of 3 folds" in found.loc["person in two folds", "finding"]
-    assert found.loc["family in two folds", "severity"] == "warning"
-    assert found.loc["site in two folds", "severity"] == "note"
+    findings = checks(related, by_scan)
+    assert findings.loc["person_in_two_folds", "severity"] == "error"
+    assert "of 3 of 3 folds" in findings.loc["person_in_two_folds", "finding"]
+    assert findings.loc["family_in_two_folds", "severity"] == "warning"
+    assert findings.loc["site_in_two_folds", "severity"] == "note"
 
 
 ENDINGS = ["_V{}", "-{}", "_ses-{}", "v{}", "_MR{}", "_fu{}"]
@@ -52,21 +54,23 @@ WORDS = [["_entry", "_return", "_last"], ["", "_2", "_3"], ["", "b", "c"]]
 def test_visits_with_ids_of_their_own_are_told(cohort, ends):
     table = cohort.table
     visit = table.groupby("participant").cumcount()
-    own = table["participant"] + visit.map(dict(enumerate(ends)))
-    found = checks(with_table(cohort, sex="F", participant=own))
-    row = found.loc["visits taken for people"]
+    visit_ids = table["participant"] + visit.map(dict(enumerate(ends)))
+    findings = checks(with_table(cohort, sex="F", participant=visit_ids))
+    row = findings.loc["visits_taken_for_people"]
     assert row["severity"] == "error"
-    several = table["participant"].duplicated(keep=False)
-    assert f"{several.sum()} people have ids that differ only" in row["finding"]
-    assert row["scans"].split(", ") == table["scan"][several].tolist()
+    has_visits = table["participant"].duplicated(keep=False)
+    assert f"{has_visits.sum()} people have ids that differ only" in row["finding"]
+    assert row["scans"].split(", ") == table["scan"][has_visits].tolist()
 
 
 @pytest.mark.parametrize("name", ["HC_{:02d}", "{:03d}", "site1-{}", "c{}_{}"])
 def test_ids_of_people_are_no_visits(cohort, name):
-    one = cohort.select(np.flatnonzero(~cohort.table["participant"].duplicated()))
+    first_scans = cohort.select(
+        np.flatnonzero(~cohort.table["participant"].duplicated())
+    )
     ids = [name.format(k if "}_" not in name else k // 3, k % 3) for k in range(60)]
-    found = checks(with_table(one, participant=ids))
-    assert "visits taken for people" not in found.index
+    findings = checks(with_table(first_scans, participant=ids))
+    assert "visits_taken_for_people" not in findings.index
 
 
 SESSION_IDS = {
@@ -89,10 +93,10 @@ SESSION_IDS = {
 def one_scan_each(cohort, ids, labels, **columns):
     """Return the first scans of people with other ids and labels, without sexes."""
     first = np.flatnonzero(~cohort.table["participant"].duplicated())[: len(ids)]
-    one = cohort.select(first)
-    table = one.table.drop(columns="sex").assign(**columns)
+    first_scans = cohort.select(first)
+    table = first_scans.table.drop(columns="sex").assign(**columns)
     table = table.assign(participant=ids, label=labels)
-    return replace(one, table=table, classes=("CN", "AD"), classes_ordered=True)
+    return replace(first_scans, table=table, classes=("CN", "AD"), classes_ordered=True)
 
 
 @pytest.mark.parametrize("kind", SESSION_IDS)
@@ -100,14 +104,14 @@ def test_ids_of_sessions_are_told_by_their_structure(cohort, kind):
     pairs = [(i, v) for i in range(20) for v in (0, 1)]
     ids = [SESSION_IDS[kind](i, v) for i, v in pairs]
     labels = [("CN", "AD")[i % 2] for i, _ in pairs]
-    row = checks(one_scan_each(cohort, ids, labels)).loc["visits taken for people"]
+    row = checks(one_scan_each(cohort, ids, labels)).loc["visits_taken_for_people"]
     assert row["severity"] == "error"
     assert "40 people have ids" in row["finding"]
     assert "may be 20 people" in row["finding"]
     # what differs between visits in sex is not of one person
     sexes = ["F", "M"] * 20
-    found = checks(one_scan_each(cohort, ids, labels, sex=sexes))
-    assert "visits taken for people" not in found.index
+    findings = checks(one_scan_each(cohort, ids, labels, sex=sexes))
+    assert "visits_taken_for_people" not in findings.index
 
 
 NUMBERS = np.random.default_rng(0).permutation(10**6)[:40]
@@ -131,39 +135,39 @@ def test_ids_of_people_of_large_studies_are_no_sessions(cohort, kind):
     labels = ["CN", "AD"] * 20  # as groups that are named in ids
     if "group" not in kind:
         labels = np.random.default_rng(1).permutation(labels)
-    found = checks(one_scan_each(cohort, PEOPLE_IDS[kind], labels))
-    assert "visits taken for people" not in found.index
+    findings = checks(one_scan_each(cohort, PEOPLE_IDS[kind], labels))
+    assert "visits_taken_for_people" not in findings.index
 
 
 def test_scans_of_which_nobody_said_whose_they_are_are_told(cohort):
     given = cohort.connectomes, cohort.features, cohort.y
     for groups, is_told in ((None, True), (cohort.groups, False)):
         made = Cohort.from_arrays(*given, groups=groups, atlas=cohort.atlas)
-        assert ("people not told" in checks(made).index) == is_told
+        assert ("people_not_stated" in checks(made).index) == is_told
 
 
 @pytest.mark.parametrize("kind", ["features", "connectomes"])
 @pytest.mark.parametrize("noise", [0.0, 1e-3])
 def test_scans_of_two_people_that_are_the_same_are_named(cohort, kind, noise):
     values = np.array(getattr(cohort, kind))
-    first, other = 0, int(np.flatnonzero(cohort.groups != cohort.groups[0])[-1])
-    values[other] = values[first] * (1 + noise)
-    found = checks(replace(cohort, **{kind: values}))
-    row = found.loc["duplicate scans"]
+    first, second = 0, int(np.flatnonzero(cohort.groups != cohort.groups[0])[-1])
+    values[second] = values[first] * (1 + noise)
+    findings = checks(replace(cohort, **{kind: values}))
+    row = findings.loc["duplicate_scans"]
     names = cohort.table["scan"]
-    assert row["scans"] == f"{names[first]}, {names[other]}"
-    told = f"{'nearly ' if noise else ''}identical {kind} of two participants"
-    assert row["finding"].startswith(told)
+    assert row["scans"] == f"{names[first]}, {names[second]}"
+    expected_start = f"{'nearly ' if noise else ''}identical {kind} of two participants"
+    assert row["finding"].startswith(expected_start)
     assert names[first] not in row["finding"] + row["what_to_do"]
 
 
 def test_scans_in_another_unit_are_not_taken_for_copies_one_by_one(cohort):
     values = np.array(cohort.features)
     values[::2] *= 1000
-    found = checks(replace(cohort, features=values)).loc[["duplicate scans"]]
-    assert len(found) == 1
-    assert "pairs of participants have alike features" in found["finding"].iloc[0]
-    assert "some in another unit? See which" in found["what_to_do"].iloc[0]
+    findings = checks(replace(cohort, features=values)).loc[["duplicate_scans"]]
+    assert len(findings) == 1
+    assert "pairs of participants" in findings["finding"].iloc[0]
+    assert findings["what_to_do"].iloc[0] == leakage.MANY_PAIRS_ADVICE
 
 
 def test_visits_of_one_person_may_be_alike(cohort):
@@ -171,22 +175,22 @@ def test_visits_of_one_person_may_be_alike(cohort):
     first, second = np.flatnonzero(cohort.groups == person)[:2]
     values = np.array(cohort.features)
     values[second] = values[first] * 1.001
-    assert "duplicate scans" not in checks(replace(cohort, features=values)).index
+    assert "duplicate_scans" not in checks(replace(cohort, features=values)).index
     values[second] = values[first]  # but not the same
-    found = checks(replace(cohort, features=values)).loc["duplicate scans"]
-    assert found["severity"] == "warning"
-    assert found["finding"] == "identical features of two visits of a participant"
+    finding = checks(replace(cohort, features=values)).loc["duplicate_scans"]
+    assert finding["severity"] == "warning"
+    assert finding["finding"] == "identical features of two visits of a participant"
 
 
 def test_a_feature_made_of_the_label_is_named(cohort):
     values = np.array(cohort.features)
     codes = np.unique(cohort.y.astype(str), return_inverse=True)[1]
     values[:, 3, 0] = codes + 0.01 * np.random.default_rng(0).normal(size=len(codes))
-    found = checks(replace(cohort, features=values)).loc["label in the features"]
-    assert found["severity"] == "error"
-    assert f"of 1 feature: {cohort.region_names[3]} fdg" in found["finding"]
-    named = checks(replace(cohort, feature_names=("MMSE_total",)))
-    assert "MMSE_total" in named.loc["clinical score as feature", "finding"]
+    finding = checks(replace(cohort, features=values)).loc["label_in_features"]
+    assert finding["severity"] == "error"
+    assert f"of 1 feature: {cohort.region_names[3]} fdg" in finding["finding"]
+    named_findings = checks(replace(cohort, feature_names=("MMSE_total",)))
+    assert "MMSE_total" in named_findings.loc["clinical_score_as_feature", "finding"]
 
 
 def test_a_covariate_that_tells_the_label_is_found_after_correction(cohort):
@@ -194,21 +198,23 @@ def test_a_covariate_that_tells_the_label_is_found_after_correction(cohort):
     person = cohort.table.groupby("participant")["label"].first()
     site = person.where(rng.random(len(person)) < 0.7, "AD")
     confounded = with_table(cohort, site=cohort.table["participant"].map(site))
-    found = checks(confounded).loc["label from one column"]
-    row = found[found["finding"].str.startswith("site alone")].iloc[0]
+    findings = checks(confounded).loc["covariate_predicts_label"]
+    row = findings[findings["finding"].str.startswith("site alone")].iloc[0]
     assert row["severity"] == "warning"
     assert "corrected for 3 columns and gaps" in row["finding"]
     assert (checks(confounded)["what_to_do"] != "").all()
     splits = make_splits(cohort.y, cohort.groups, 3)
-    known = audit(confounded, splits, ["Site"]).set_index("finding")
-    gone = known.filter(like="site alone", axis=0).iloc[0]
-    assert gone.name == row["finding"] + "; taken out of the features inside the folds"
-    assert "compare with a run without" in gone["what_to_do"]
+    by_finding = audit(confounded, splits, ["Site"]).set_index("finding")
+    removed = by_finding.filter(like="site alone", axis=0).iloc[0]
+    assert (
+        removed.name == row["finding"] + "; taken out of the features inside the folds"
+    )
+    assert removed["what_to_do"] == leakage.REMOVED_ADVICE
     whole = leave_one_out_splits(confounded.table["site"], cohort.groups)
-    known = audit(confounded, whole).set_index("finding")
-    held = known.filter(like="site alone", axis=0).iloc[0]
-    assert held["severity"] == "note"
-    assert "its values were held out" in held["what_to_do"]
+    by_finding = audit(confounded, whole).set_index("finding")
+    held_out = by_finding.filter(like="site alone", axis=0).iloc[0]
+    assert held_out["severity"] == "note"
+    assert held_out["what_to_do"] == leakage.HELD_OUT_ADVICE
 
 
 @pytest.mark.parametrize("column", ["SITEID", "scanner_no", "Batch", "field_strength"])
@@ -231,7 +237,7 @@ def test_numbered_groups_tell_the_label_as_named_ones_do(cohort, column):
         .filter(like=f"{column} alone", axis=0)
     )
     assert row["severity"].tolist() == ["note"]
-    assert "its values were held out" in row["what_to_do"].iloc[0]
+    assert row["what_to_do"].tolist() == [leakage.HELD_OUT_ADVICE]
 
 
 @pytest.mark.parametrize(
@@ -241,65 +247,72 @@ def test_numbered_groups_tell_the_label_as_named_ones_do(cohort, column):
 def test_people_without_a_covariate_are_left_out_and_counted(cohort, column, gap):
     person = cohort.groups[0]
     values = cohort.table[column].astype(object).mask(cohort.groups == person, gap)
-    rest = cohort.table["participant"] != person
+    has_value = cohort.table["participant"] != person
     table = cohort.table.assign(**{column: values})
-    found = checks(replace(cohort, table=table))["finding"]
-    (told,) = found[found.str.startswith(f"{column} alone")]
-    assert f"gaps; {column} missing in 1 person" in told
-    known = cohort.table[column], cohort.y, cohort.groups
-    score, _, _ = column_score(*(one[rest] for one in known))
-    assert f"balanced accuracy {score:.2f}" in told
+    findings = checks(replace(cohort, table=table))["finding"]
+    (finding,) = findings[findings.str.startswith(f"{column} alone")]
+    assert f"gaps; {column} missing in 1 person" in finding
+    columns = cohort.table[column], cohort.y, cohort.groups
+    score, _, _ = column_score(*(one[has_value] for one in columns))
+    assert f"balanced accuracy {score:.2f}" in finding
 
 
 def test_covariates_that_are_not_there_are_said_not_to_be_checked(cohort):
-    assert "covariates missing" not in checks(cohort).index
+    assert "covariates_missing" not in checks(cohort).index
     table = cohort.table.drop(columns=["sex", "site"])
-    row = checks(replace(cohort, table=table)).loc["covariates missing"]
-    told = "what sex, site alone would tell of the label was not checked"
-    assert told in row["finding"]
+    row = checks(replace(cohort, table=table)).loc["covariates_missing"]
+    assert "sex, site alone" in row["finding"]
     assert "no column sex (sex, gender, ptgender ...), site (site, ce" in row["finding"]
-    row = checks(replace(cohort, table=table.assign(scanner=cohort.table["site"])))
-    assert "what sex alone would" in row.loc["covariates missing"]["finding"]
+    scanned = replace(cohort, table=table.assign(scanner=cohort.table["site"]))
+    finding = checks(scanned).loc["covariates_missing"]["finding"]
+    assert "sex alone" in finding
+    assert "site" not in finding
 
 
 def test_head_size_and_motion_are_asked_what_they_tell(cohort):
-    drawn = np.random.default_rng(0).normal(size=cohort.n_scans)
-    size = drawn + 3 * (cohort.y == "AD")
-    found = checks(with_table(cohort, mean_FD=drawn, TIV=size))["finding"]
-    told = found["label from one column"]
-    assert sum(one.startswith(("mean_FD alone", "TIV alone")) for one in told) == 2
+    motion = np.random.default_rng(0).normal(size=cohort.n_scans)
+    size = motion + 3 * (cohort.y == "AD")
+    findings = checks(with_table(cohort, mean_FD=motion, TIV=size))["finding"]
+    covariate_findings = findings["covariate_predicts_label"]
+    assert (
+        sum(
+            one.startswith(("mean_FD alone", "TIV alone")) for one in covariate_findings
+        )
+        == 2
+    )
 
 
 def test_words_beside_a_column_fit_its_p_value(cohort, monkeypatch):
-    for score, p, words in (
-        (0.23, 0.9, "No difference of classes is shown"),
-        (0.23, 0.0005, "Classes differ in it, but it tells them by less"),
-        (0.9, 0.0005, "Report this score beside"),
+    usual_advice = leakage.CHECKS["covariate_predicts_label"].advice
+    for accuracy, p, advice in (
+        (0.23, 0.9, leakage.NO_DIFFERENCE_ADVICE),
+        (0.23, 0.0005, leakage.SMALL_GAIN_ADVICE),
+        (0.9, 0.0005, usual_advice),
     ):
-        found = score, 0.2, p
-        monkeypatch.setattr(leakage, "column_score", lambda *_, told=found: told)
-        row = checks(cohort).loc["label from one column"].iloc[0]
-        assert row["what_to_do"].startswith(words)
-        assert (row["severity"] == "warning") == (score == 0.9)
+        result = accuracy, 0.2, p
+        monkeypatch.setattr(leakage, "column_score", lambda *_, score=result: score)
+        row = checks(cohort).loc["covariate_predicts_label"].iloc[0]
+        assert row["what_to_do"] == advice
+        assert (row["severity"] == "warning") == (accuracy == 0.9)
 
 
 def test_a_column_by_chance_below_005_is_no_finding_among_many(cohort):
     rng, person = np.random.default_rng(3), pd.factorize(cohort.groups)[0]
     names = ("site", "scanner", "phase", "center", "study", "model", "protocol", "age")
-    quiet = 0
+    n_quiet = 0
     for _ in range(5):
-        drawn = {name: rng.choice(["a", "b", "c"], 60)[person] for name in names}
-        found = checks(with_table(cohort, **drawn))
-        quiet += "warning" not in set(found["severity"])
-    assert quiet >= 4
+        columns = {name: rng.choice(["a", "b", "c"], 60)[person] for name in names}
+        findings = checks(with_table(cohort, **columns))
+        n_quiet += "warning" not in set(findings["severity"])
+    assert n_quiet >= 4
 
 
 def test_missing_values_that_tell_the_label_are_found(cohort):
     values = np.array(cohort.features)
     values[cohort.y == "AD", 5] = np.nan
     values[cohort.y == "CN", 6] = np.nan
-    found = checks(replace(cohort, features=values))
-    assert "missing values tell the label" in found.index
+    findings = checks(replace(cohort, features=values))
+    assert "missing_values_predict_label" in findings.index
 
 
 def test_the_score_of_a_column_is_chance_or_one():
@@ -323,19 +336,32 @@ def test_the_score_of_a_column_is_chance_or_one():
 def test_several_tracers_and_pipelines_are_named_and_tried(cohort, column, values):
     """SUVRs of two tracers are on two scales; that told the label, and went unseen."""
     y = np.asarray(cohort.y)
-    told = np.where(np.isin(y, cohort.classes[:2]), *values)
-    found = checks(with_table(cohort, **{column: told}))
-    of_scales = found.loc["values on several scales"]
-    assert of_scales["severity"] == "warning"
-    assert all(f"{value} (" in of_scales["finding"] for value in values)
-    tried = found.loc["label from one column", "finding"]
-    assert tried.str.startswith(f"{column} alone").any()
-    one = with_table(cohort, **{column: values[:1] * cohort.n_scans})
-    assert "values on several scales" not in checks(one).index
+    column_values = np.where(np.isin(y, cohort.classes[:2]), *values)
+    findings = checks(with_table(cohort, **{column: column_values}))
+    scale_finding = findings.loc["several_scales"]
+    assert scale_finding["severity"] == "warning"
+    assert all(f"{value} (" in scale_finding["finding"] for value in values)
+    covariate_findings = findings.loc["covariate_predicts_label", "finding"]
+    assert covariate_findings.str.startswith(f"{column} alone").any()
+    single_valued = with_table(cohort, **{column: values[:1] * cohort.n_scans})
+    assert "several_scales" not in checks(single_valued).index
+
+
+def test_every_check_has_a_text_and_code_and_templates_know_only_keys_of_checks():
+    assert list(leakage.CHECKS) == list(leakage.Check)
+    assert {text.severity for text in leakage.CHECKS.values()} <= {*leakage.SEVERITIES}
+    titles = [leakage.check_title(key) for key in leakage.Check]
+    assert len({*titles}) == len(titles)
+    template = (Path(report.__file__).parent / "report.html.j2").read_text()
+    keys = re.findall(
+        r'"(\w+)"', " ".join(re.findall(r"audit_says\((.+?)\)", template))
+    )
+    assert len(keys) > 9
+    assert {*keys} <= {*leakage.CHECKS}
 
 
 def test_values_in_another_unit_are_a_finding(cohort):
-    odd = replace(cohort, features=np.array(cohort.features) * 5)
-    found = checks(odd).loc["values in another unit"]
-    assert found["severity"] == "warning"
-    assert "fdg may not be measured in ratios" in found["finding"]
+    rescaled = replace(cohort, features=np.array(cohort.features) * 5)
+    finding = checks(rescaled).loc["unusual_unit"]
+    assert finding["severity"] == "warning"
+    assert "fdg may not be measured in ratios" in finding["finding"]

@@ -5,17 +5,20 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.preprocessing import StandardScaler
+from torch import nn
 
 from brainlsap.arrays import pack, unpack
 from brainlsap.evaluation import MODELS, make_models
 from brainlsap.evaluation.models import TunedLinearClassifier, shuffle_edges
 from brainlsap.exceptions import ParameterError
-from brainlsap.model import LSAPRidgeClassifier
+from brainlsap.model import NETWORKS, LSAPRidgeClassifier
+from brainlsap.model.propagation import NetworkKind
 
 
 def draw(seed=0, n=60):
@@ -46,6 +49,44 @@ def test_every_model_is_made_by_its_name_or_a_group():
     made = make_models(threshold=3.0, weights="log")
     for name in ("LSAP-C", "LSAP-R"):  # ridges prepare networks as the models do
         assert (made[name][0].threshold, made[name][0].weights) == (3.0, "log")
+
+
+class MeanOfOthers(nn.Module):
+    """A toy layer: every region gets the weighted sum over its neighbours."""
+
+    def __init__(self, n_channels):
+        super().__init__()
+        self.width = n_channels
+
+    def forward(self, H, W):
+        return W @ H
+
+
+def test_a_registered_network_is_a_baseline_of_studies(monkeypatch):
+    n_models = len(MODELS)
+    toy = NetworkKind("Toy-Net", MeanOfOthers, lambda W, _: (torch.from_numpy(W),))
+    monkeypatch.setitem(NETWORKS, "toy", toy)
+    assert len(MODELS) == n_models + 1
+    assert MODELS["Toy-Net"].role == "baseline"
+    names = list(MODELS)
+    assert names.index("ADC") < names.index("Toy-Net") < names.index("features only")
+    assert "Toy-Net" in make_models("all")
+    ((name, (model, role)),) = make_models(
+        "TOYNET", random_state=1, n_epochs=3, n_starts=1
+    ).items()
+    assert (name, role, model.network) == ("Toy-Net", "baseline", "toy")
+    X, y, people = draw()
+    probability = model.fit(X, y, groups=people).predict_proba(X)
+    assert np.isfinite(probability).all()
+
+
+def test_two_models_of_one_name_are_refused(monkeypatch):
+    entry = MODELS["LSAP-C"]
+    with pytest.raises(ParameterError, match="role must be one of"):
+        MODELS["new"] = entry._replace(role="rival")
+    monkeypatch.setitem(NETWORKS, "toy", NetworkKind("Linear SVM"))
+    with pytest.raises(ParameterError, match="linear SVM and Linear SVM"):
+        make_models()
 
 
 @pytest.mark.parametrize("kind", ["logistic", "svm"])
@@ -111,7 +152,7 @@ def test_gaps_flat_regions_and_rare_classes_do_no_harm():
     assert np.isfinite(model.predict_proba(X)).all()
     lone = np.where(people == 0, "SMC", y)
     assert TunedLinearClassifier().fit(X, lone, groups=people).fit_report_["C"] == 0.01
-    with pytest.warns(UserWarning, match="takes every scan for a person"):
+    with pytest.warns(UserWarning, match="treats every scan as a person"):
         TunedLinearClassifier().fit(X, y)
 
 
@@ -202,6 +243,6 @@ def test_logistic_regression_assumes_the_shares_of_training_at_any_class_weight(
         model = make_models("logistic regression")["logistic regression"][0]
         model.fit(X, y, groups=people)
         model.model_.set_params(logisticregression__class_weight=weight)
-        model.model_.fit(model._read(X), y)
+        model.model_.fit(model._read_inputs(X), y)
         model._learn_prior(y, model.class_prior, is_balanced=weight == "balanced")
         assert abs(model.predict_proba(X)[:, 0].mean() - share) < 0.06

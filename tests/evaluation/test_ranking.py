@@ -32,24 +32,24 @@ from brainlsap.simulation import make_cohort
 def with_scales(evaluation, scales, starts=()):
     """Return an evaluation whose one model has these scales (n_folds, n_rois)."""
     regions = list(evaluation.cohort.region_names)
-    parts = [
-        pd.DataFrame({"region": regions, "scale": one}).assign(
+    tables = [
+        pd.DataFrame({"region": regions, "scale": fold_scales}).assign(
             model="it", repeat=1, fold=fold + 1, start=start, share=share
         )
-        for start, share, each in (("mean", 1.0, scales), *starts)
-        for fold, one in enumerate(each)
+        for start, share, maps in (("mean", 1.0, scales), *starts)
+        for fold, fold_scales in enumerate(maps)
     ]
-    return replace(evaluation, scales=pd.concat(parts, ignore_index=True))
+    return replace(evaluation, scales=pd.concat(tables, ignore_index=True))
 
 
 @pytest.mark.parametrize("name", ["LSAP-C", "ridge with a scale per region"])
 def test_planted_regions_are_recovered_whatever_the_starts(name):
     cohort = make_cohort(80, atlas="desikan82", random_state=2)
     models = make_models(name, start="constant", n_starts=1, n_epochs=60)
-    found = cross_validate(models, cohort, 3, baselines=False)
-    ranking = rank_regions(found)
+    evaluation = cross_validate(models, cohort, 3, baselines=False)
+    ranking = rank_regions(evaluation)
     assert ranking_auc(ranking) > 0.99
-    scales = found.scales.query("start == 'mean' and share == 1")
+    scales = evaluation.scales.query("start == 'mean' and share == 1")
     mean = scales.groupby("region", sort=False)["scale"].mean()
     by_mean = ranking.assign(rank=mean.rank().to_numpy())
     assert ranking_auc(ranking) >= ranking_auc(by_mean) - 0.01
@@ -58,15 +58,17 @@ def test_planted_regions_are_recovered_whatever_the_starts(name):
 def test_a_fold_that_began_elsewhere_changes_nothing(example_evaluation):
     rng = np.random.default_rng(0)
     scales = rng.uniform(0.5, 2, (3, 82))
-    one = rank_regions(with_scales(example_evaluation, scales))
-    begun = np.array([[0.2], [1], [10]])
-    other = rank_regions(with_scales(example_evaluation, scales * begun))
-    np.testing.assert_allclose(one["relative_scale"], other["relative_scale"])
-    np.testing.assert_array_equal(one["rank"], other["rank"])
+    ranking = rank_regions(with_scales(example_evaluation, scales))
+    initial = np.array([[0.2], [1], [10]])
+    rescaled_ranking = rank_regions(with_scales(example_evaluation, scales * initial))
+    np.testing.assert_allclose(
+        ranking["relative_scale"], rescaled_ranking["relative_scale"]
+    )
+    np.testing.assert_array_equal(ranking["rank"], rescaled_ranking["rank"])
     by_hand = scales / np.median(scales, axis=1, keepdims=True)
-    np.testing.assert_allclose(one["relative_scale"], by_hand.mean(axis=0))
-    np.testing.assert_allclose(one["relative_low"], by_hand.min(axis=0))
-    np.testing.assert_allclose(one["scale"], np.median(scales, axis=0))
+    np.testing.assert_allclose(ranking["relative_scale"], by_hand.mean(axis=0))
+    np.testing.assert_allclose(ranking["relative_low"], by_hand.min(axis=0))
+    np.testing.assert_allclose(ranking["scale"], np.median(scales, axis=0))
 
 
 def test_spread_intervals_ties_gaps_and_scales_that_stood_still(example_evaluation):
@@ -76,21 +78,21 @@ def test_spread_intervals_ties_gaps_and_scales_that_stood_still(example_evaluati
     scales[:, 1] = scales[:, 0]
     scales[1, 5] = 1.5
     starts = [(str(k), 1.0, scales + 0.2 * k) for k in (1, 2)]
-    given = with_scales(
+    evaluation = with_scales(
         replace(example_evaluation, cohort=cohort),
         scales,
         [*starts, ("mean", 0.0, np.full((2, 82), scales[0, 20]))],
     )
-    ranking = rank_regions(given, "it").set_index(np.arange(82))
+    ranking = rank_regions(evaluation, "it").set_index(np.arange(82))
     assert ranking["rank"][[0, 1, 2]].tolist() == [1, 1, 3]
     assert ranking.loc[7].isna().sum() >= 6
     assert not ranking.loc[7, "measured"]
     assert ranking.loc[20, "moved"] == 0
     assert ranking.loc[40, "moved"] == 1
-    inside = ranking.drop(7)
-    assert (inside["rank_low"] <= inside["rank_high"]).all()
+    measured_regions = ranking.drop(7)
+    assert (measured_regions["rank_low"] <= measured_regions["rank_high"]).all()
     with pytest.raises(ParameterError, match="has no scales to rank regions by"):
-        rank_regions(given, "majority class")
+        rank_regions(evaluation, "majority class")
 
 
 def test_a_map_that_follows_degree_is_flagged(example_evaluation, small_cohort):
@@ -99,8 +101,8 @@ def test_a_map_that_follows_degree_is_flagged(example_evaluation, small_cohort):
     W[:, 3] = 0
     assert properties.loc[3, "degree"] == pytest.approx((W > 0).sum(1).mean())
     assert properties.loc[3, "strength"] == pytest.approx(W.sum(1).mean())
-    within = pd.Series(small_cohort.features[:, 3, 0]).groupby(small_cohort.y)
-    pooled = (within.var(ddof=0) * within.size()).sum() / small_cohort.n_scans
+    by_class = pd.Series(small_cohort.features[:, 3, 0]).groupby(small_cohort.y)
+    pooled = (by_class.var(ddof=0) * by_class.size()).sum() / small_cohort.n_scans
     assert properties.loc[3, "variance_fdg"] == pytest.approx(pooled)
     rng = np.random.default_rng(0)
     follows = properties["degree"].rank().to_numpy() + rng.normal(0, 9, 82)
@@ -114,25 +116,27 @@ def test_a_map_that_follows_degree_is_flagged(example_evaluation, small_cohort):
 def test_models_agree_with_themselves_and_share_regions(example_evaluation):
     rng = np.random.default_rng(0)
     maps = {"Exact": rng.uniform(1, 2, (3, 82)), "LSAP-C": rng.uniform(1, 2, (3, 82))}
-    parts = [
-        with_scales(example_evaluation, one).scales.assign(model=name)
-        for name, one in maps.items()
+    tables = [
+        with_scales(example_evaluation, scales).scales.assign(model=name)
+        for name, scales in maps.items()
     ]
-    given = replace(example_evaluation, scales=pd.concat(parts, ignore_index=True))
-    table = agreement_table(given).set_index(["first", "second"])
+    evaluation = replace(
+        example_evaluation, scales=pd.concat(tables, ignore_index=True)
+    )
+    table = agreement_table(evaluation).set_index(["first", "second"])
     assert abs(table.loc[("Exact", "LSAP-C"), "spearman"]) < 0.3
     assert 0 < table.loc[("Exact", "Exact"), "kendall_w"] < 0.6
     assert table["chance_w"].tolist() == [1 / 3, 1 / 3, 1 / 2]
-    alone = agreement_table(with_scales(given, maps["Exact"][:1]))
+    alone = agreement_table(with_scales(evaluation, maps["Exact"][:1]))
     assert alone["chance_w"].isna().all()  # of one order
-    regions, rmse = common_regions(given, 20)
-    medians = {name: np.median(one, axis=0) for name, one in maps.items()}
-    small = [set(np.argsort(rank_regions(given, n)["rank"])[:20]) for n in maps]
-    names = np.array(given.cohort.region_names)
-    assert set(regions["region"]) == set(names[list(small[0] & small[1])])
+    regions, rmse = common_regions(evaluation, 20)
+    medians = {name: np.median(scales, axis=0) for name, scales in maps.items()}
+    smallest = [set(np.argsort(rank_regions(evaluation, n)["rank"])[:20]) for n in maps]
+    names = np.array(evaluation.cohort.region_names)
+    assert set(regions["region"]) == set(names[list(smallest[0] & smallest[1])])
     assert regions["Exact"].is_monotonic_increasing
-    wanted = np.sqrt(((medians["Exact"] - medians["LSAP-C"]) ** 2).mean())
-    assert rmse.to_dict() == pytest.approx({"Exact": 0, "LSAP-C": wanted})
+    expected_rmse = np.sqrt(((medians["Exact"] - medians["LSAP-C"]) ** 2).mean())
+    assert rmse.to_dict() == pytest.approx({"Exact": 0, "LSAP-C": expected_rmse})
 
 
 def test_only_the_region_that_tells_the_label_is_important():
@@ -144,9 +148,9 @@ def test_only_the_region_that_tells_the_label_is_important():
         def predict(self, X):
             return np.where(X[:, 7, -1] > 0.5, "AD", "CN")
 
-    found = region_importance(Reader(), X, y, cohort.groups, 4)
-    assert found["importance"].drop(7).eq(0).all()
-    assert 0.2 < found["importance"][7] <= 1
+    table = region_importance(Reader(), X, y, cohort.groups, 4)
+    assert table["importance"].drop(7).eq(0).all()
+    assert 0.2 < table["importance"][7] <= 1
 
 
 def test_the_spread_of_an_importance_is_a_sample_standard_deviation():
@@ -197,8 +201,8 @@ def test_the_null_is_kept_in_at_most_five_of_a_hundred_cohorts_without_effect():
     rng, rejected = np.random.default_rng(0), 0
     for _ in range(400):
         slopes = rng.gamma(2.0, size=(25, 30)) * rng.uniform(0.5, 2, (25, 1))
-        found = family_wise_p(slopes, np.ones(30, bool))
-        rejected += found.min() < 0.05
+        p = family_wise_p(slopes, np.ones(30, bool))
+        rejected += p.min() < 0.05
     assert rejected / 400 < 0.05 + 2 * np.sqrt(0.05 * 0.95 / 400)
 
 
@@ -206,13 +210,13 @@ def test_slopes_are_those_of_the_evidence_where_its_common_scale_is_best(small_c
     model = LSAPRidgeClassifier()
     evidence = model.learn_evidence(small_cohort.to_array(), small_cohort.groups)
     codes = np.array([small_cohort.classes.index(one) for one in small_cohort.y])
-    found = region_slopes(evidence, codes[None], True, 10.0)[0]
+    slopes = region_slopes(evidence, codes[None], True, 10.0)[0]
     evidence.set_targets(codes[:, None].astype(float))
     fit = fit_nested_models(evidence, "one", 10.0)["one"]
-    size = np.sqrt(np.diag(evidence.information(fit.scales, fit.ridge)))
-    wanted = evidence(fit.scales, fit.ridge)[1] * fit.scales / size
-    assert np.corrcoef(found, wanted)[0, 1] > 0.99  # the grid is near the best
-    np.testing.assert_allclose(found, wanted, atol=0.3)
+    deviation = np.sqrt(np.diag(evidence.information(fit.scales, fit.ridge)))
+    expected = evidence(fit.scales, fit.ridge)[1] * fit.scales / deviation
+    assert np.corrcoef(slopes, expected)[0, 1] > 0.99  # the grid is near the best
+    np.testing.assert_allclose(slopes, expected, atol=0.3)
 
 
 @pytest.fixture(scope="module")
@@ -227,29 +231,36 @@ def of_cohort(ranking, cohort):
 
 
 def test_permuted_labels_tell_which_regions_stand_out(ranked, small_cohort):
-    found = permutation_null(ranked, small_cohort, 99)
-    assert found.query("planted")["p"].min() < 0.05
-    assert "more strongly than permuted labels do" in ranking_verdict(found)
+    tested = permutation_null(ranked, small_cohort, 99)
+    assert tested.query("planted")["p"].min() < 0.05
+    n_significant = (tested["p"] < 0.05).sum()
+    assert f"In {n_significant} of 82 regions" in ranking_verdict(tested)
     # by draws, as in folds: intervals by curvature hold less than they say
     X = pack(small_cohort.connectomes, small_cohort.features)
     model = LSAPRidgeClassifier("regions", classes=small_cohort.classes)
     low_high = model.fit(X, small_cohort.y, small_cohort.groups).scales_interval_
-    np.testing.assert_allclose(found[["fit_low", "fit_high"]], low_high, rtol=1e-6)
-    who = small_cohort.y, small_cohort.groups
-    label = permute_labels(*who, np.random.default_rng(5))
-    moved = replace(small_cohort, table=small_cohort.table.assign(label=label))
+    np.testing.assert_allclose(tested[["fit_low", "fit_high"]], low_high, rtol=1e-6)
+    rng = np.random.default_rng(5)
+    label = permute_labels(small_cohort.y, small_cohort.groups, rng)
+    permuted_cohort = replace(
+        small_cohort, table=small_cohort.table.assign(label=label)
+    )
     with pytest.raises(ParameterError, match="the one that the ranking is of"):
-        permutation_null(ranked, moved)
-    ranked = of_cohort(ranked, moved)
-    null = permutation_null(ranked, moved, 40)
+        permutation_null(ranked, permuted_cohort)
+    ranked = of_cohort(ranked, permuted_cohort)
+    null = permutation_null(ranked, permuted_cohort, 40)
     assert null["p"].min() > 0.05
     # by name, whatever was sorted or left out
-    some = ranked.sort_values("rank").head(9)
-    again = permutation_null(some, moved, 40).set_index("region")
-    wanted = null.set_index("region").loc[list(some["region"]), list(again)]
-    pd.testing.assert_frame_equal(again, wanted)
+    top_regions = ranked.sort_values("rank").head(9)
+    of_top_regions = permutation_null(top_regions, permuted_cohort, 40).set_index(
+        "region"
+    )
+    expected = null.set_index("region").loc[
+        list(top_regions["region"]), list(of_top_regions)
+    ]
+    pd.testing.assert_frame_equal(of_top_regions, expected)
     with pytest.raises(ParameterError, match=r"what rank_regions returns; got str"):
-        permutation_null("LSAP-C", moved)
+        permutation_null("LSAP-C", permuted_cohort)
 
 
 def test_the_null_goes_through_the_same_steps(ranked, small_cohort):
@@ -257,19 +268,21 @@ def test_the_null_goes_through_the_same_steps(ranked, small_cohort):
     with_steps.attrs["steps"] = {"harmonize": "site", "regress_out": ["age"]}
     site = small_cohort.table["site"]
     shift = 9.0 * (site == site[0]).to_numpy()[:, None, None]
-    other = replace(small_cohort, features=small_cohort.features + shift)
-    raw = permutation_null(of_cohort(ranked, other), other, 20)["p"]
-    clean = permutation_null(of_cohort(with_steps, other), other, 20)["p"]
+    shifted_cohort = replace(small_cohort, features=small_cohort.features + shift)
+    raw = permutation_null(of_cohort(ranked, shifted_cohort), shifted_cohort, 20)["p"]
+    clean = permutation_null(of_cohort(with_steps, shifted_cohort), shifted_cohort, 20)[
+        "p"
+    ]
     shifted = permutation_null(with_steps, small_cohort, 20)["p"]
     assert np.abs(clean - shifted).mean() < 0.5 * np.abs(raw - shifted).mean()
 
 
 def test_too_few_permutations_are_said_to_be_too_few(ranked, small_cohort):
-    assert "not held against permuted labels" in ranking_verdict(ranked)
+    assert "not compared with permuted labels" in ranking_verdict(ranked)
     few = permutation_null(ranked, small_cohort, 20)
-    words = ranking_verdict(few)
-    assert "Too few permutations (20)" in words
-    assert "smallest possible p-value is 0.048. At least 99 are needed" in words
-    assert "stand out" not in words
+    verdict = ranking_verdict(few)
+    assert "Too few permutations (20)" in verdict
+    assert "smallest possible p-value is 0.048. At least 99 are needed" in verdict
+    assert "stand out" not in verdict
     none = few.assign(p=0.4, n_permutations=99)
     assert "No region was shown to stand out" in ranking_verdict(none)

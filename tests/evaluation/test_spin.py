@@ -22,7 +22,7 @@ def test_a_smooth_map_is_like_itself_and_not_like_a_tilted_one():
     assert other.n_regions == len(ATLAS) - 1
     assert other.p_value > 0.05
     again = spin_test(along, dict(tilted.iloc[1:]), ATLAS, 29, 1)
-    np.testing.assert_array_equal(other.rotated, again.rotated)
+    np.testing.assert_array_equal(other.null_correlations, again.null_correlations)
     with pytest.raises(ParameterError, match="at least five common regions"):
         spin_test(along, along * 0, ATLAS)
 
@@ -48,7 +48,7 @@ def test_rotations_that_leave_too_few_regions_count_neither_way():
     names = np.array(ATLAS.names)[regions]
     first, second = (pd.Series(rng.normal(size=24), names) for _ in range(2))
     test = spin_test(first, second, ATLAS, 29)
-    is_usable = np.isfinite(test.rotated)
+    is_usable = np.isfinite(test.null_correlations)
     assert 15 <= test.n_rotations == is_usable.sum() < 29
-    as_strong = np.abs(test.rotated[is_usable]) >= abs(test.correlation)
+    as_strong = np.abs(test.null_correlations[is_usable]) >= abs(test.correlation)
     assert test.p_value == (1 + as_strong.sum()) / (1 + is_usable.sum())

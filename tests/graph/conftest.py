@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from brainlsap.graph import normalized_laplacian
+from brainlsap.graph import choose_degree, normalized_laplacian
 from brainlsap.graph.laplacian import csr_tensor
 
 KINDS = ["weighted", "binary", "disconnected", "ring"]
@@ -42,3 +42,11 @@ def laplacians() -> torch.Tensor:
     W = np.stack([draw_graph("weighted", 7, seed) for seed in range(5)])
     W[1, 4] = W[1, :, 4] = 0.0
     return normalized_laplacian(W)
+
+
+def find_degree(kernel):
+    """Return a degree at which a kernel is accurate at scale 2.5, None for "exact"."""
+    published = {"exact": None, "chebyshev": 24, "hermite": 44, "laguerre": 90}
+    if kernel in published:
+        return published[kernel]
+    return choose_degree(kernel, 2.5, 1e-11)

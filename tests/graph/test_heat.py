@@ -8,6 +8,7 @@ from scipy import linalg, sparse
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import (
+    EXPANSIONS,
     KERNELS,
     diffuse,
     error_bound,
@@ -16,11 +17,10 @@ from brainlsap.graph import (
     largest_scale,
     normalized_laplacian,
 )
-from tests.graph.conftest import KINDS, dense_to_csr, draw_graph
+from tests.graph.conftest import KINDS, dense_to_csr, draw_graph, find_degree
 
 # unequal on purpose: equal scales hide a kernel that is transposed
 SCALE = torch.tensor([0.3, 1.0, 2.5, 0.7, 1.9], dtype=torch.float64)
-DEGREE = {"exact": None, "chebyshev": 24, "hermite": 44, "laguerre": 90}
 
 
 def draw_scale(n_rois: int, highest: float, seed: int = 3) -> torch.Tensor:
@@ -42,7 +42,7 @@ def test_exact_kernel_is_the_matrix_exponential(laplacian):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_kernel_matches_eigendecomposition(kernel, n_rois, kind):
     L = normalized_laplacian(draw_graph(kind, n_rois))
-    degree = DEGREE[kernel]
+    degree = find_degree(kernel)
     edge = min(largest_scale(kernel, degree, 1e-4), 6.0)
     scale = draw_scale(n_rois, edge)
     truth = exact_heat_kernel(L, scale)
@@ -51,7 +51,11 @@ def test_kernel_matches_eigendecomposition(kernel, n_rois, kind):
     fast = heat_kernel(L, scale, kernel=kernel, degree=degree)
     assert_allclose(fast, truth, atol=allowed, rtol=0)
     # float32, up to where the recurrence may go in it
-    single_edge = min(edge, 2.5) if kernel == "hermite" else edge
+    single_limit = np.inf
+    if kernel in EXPANSIONS:
+        limits = EXPANSIONS[kernel].recurrence_limit
+        single_limit = limits.get(torch.float32, np.inf)
+    single_edge = min(edge, single_limit)
     scale = draw_scale(n_rois, single_edge)
     fast = heat_kernel(L.float(), scale, kernel=kernel, degree=degree)
     assert fast.dtype == torch.float32
@@ -65,7 +69,7 @@ def test_diffusion_gradients(laplacians, kernel):
     rng = torch.Generator().manual_seed(1)
     X = torch.randn(5, 7, 2, generator=rng, dtype=torch.float64, requires_grad=True)
     scale = (draw_scale(7, 2.5) + 0.01).requires_grad_()
-    given = {"kernel": kernel, "degree": DEGREE[kernel]}
+    given = {"kernel": kernel, "degree": find_degree(kernel)}
     assert torch.autograd.gradcheck(
         lambda x, s: diffuse(laplacians, x, s, **given), (X, scale)
     )

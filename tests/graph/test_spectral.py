@@ -13,8 +13,8 @@ from brainlsap.graph import (
 )
 from brainlsap.graph.laplacian import Spectrum
 from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
+from tests.graph.conftest import find_degree
 
-DEGREE = {"exact": None, "chebyshev": 22, "hermite": 44, "laguerre": 90}
 N_GRAPHS, N_ROIS, N_CHANNELS = 5, 7, 3
 # unequal on purpose: equal scales hide a kernel that is transposed
 SCALE = torch.linspace(0.1, 2.4, N_ROIS, dtype=torch.float64)
@@ -26,7 +26,7 @@ def draw_signals(n_items=N_GRAPHS, seed=1):
 
 
 def make_batch(L, kernel, H):
-    series = ChebyshevSeries(kernel, DEGREE[kernel], 2.4, H.dtype)
+    series = ChebyshevSeries(kernel, find_degree(kernel), 2.4, H.dtype)
     blocks = [decompose(some) for some in L.split(2)]
     batch = GraphBatch(series, blocks, H.detach(), stores_graphs=True)
     batch.chunk = 2  # five graphs in three parts
@@ -92,7 +92,7 @@ def test_gradients_of_every_way(laplacians, kernel, n_graphs):
 def test_cuda_agrees_with_the_cpu(laplacians, kernel):
     spectrum = Spectrum(*(one.cuda() for one in decompose(laplacians)))
     series = ChebyshevSeries(
-        kernel, DEGREE[kernel], 2.4, torch.float64, torch.device("cuda")
+        kernel, find_degree(kernel), 2.4, torch.float64, torch.device("cuda")
     )
     H = draw_signals().cuda().requires_grad_()
     batch = GraphBatch(series, [spectrum], H.detach(), stores_graphs=True)
@@ -110,7 +110,7 @@ def test_nothing_of_a_layer_leaves_the_device(kernel):
         torch.empty(3, N_ROIS, dtype=torch.float64, device=meta),
         torch.empty(3, N_ROIS, N_ROIS, device=meta),
     )
-    series = ChebyshevSeries(kernel, DEGREE[kernel], 2.4, device=meta)
+    series = ChebyshevSeries(kernel, find_degree(kernel), 2.4, device=meta)
     X = torch.empty(3, N_ROIS, N_CHANNELS, device=meta)
     batch = GraphBatch(series, [spectrum], X, stores_graphs=True)
     batch = batch.select(torch.tensor([2, 0], device=meta))

@@ -7,7 +7,7 @@ import pytest
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.images.parcellation import (
-    NODES_BESIDE,
+    NON_ATLAS_NODES,
     read_label_image,
     read_label_table,
 )
@@ -33,7 +33,7 @@ def test_freesurfer_numbers_are_regions_and_the_rest_is_known(tmp_path, tiny):
     assert {n: tiny.names[p] for n, p in image.positions.items()} == dict(
         zip(NUMBERS, tiny.names, strict=True)
     )
-    beside = image.with_cores(NODES_BESIDE)
+    beside = image.find_labels(NON_ATLAS_NODES)
     assert [image.names[n] for n in beside] == ["Left-Cerebellum-Cortex"]
     assert image.notes == ("labels read as FreeSurfer's numbers",)
     assert image.counts[18] == 2

@@ -91,7 +91,7 @@ def lines_of(path):
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("block", [1, 20, 10_000])
 def test_every_format_gives_the_streamlines(tmp_path, monkeypatch, name, block):
-    monkeypatch.setattr("brainlsap.images.streamlines.BLOCK", block)
+    monkeypatch.setattr("brainlsap.images.streamlines.BLOCK_POINTS", block)
     lines = draw()
     (tmp_path / name).write_bytes(WRITERS[name](lines))
     found = lines_of(tmp_path / name)
@@ -143,7 +143,7 @@ SHORT = trx_bytes(
         ("a.tck", TCK[:-12], "the mark at the end is missing"),
         ("a.tck", TCK[:-24] + TCK[-12:], "the last streamline has no end"),
         ("a.tck", TCK.replace(b"count: 30", b"count: 29"), "says 29 streamlines, fo"),
-        ("a.tck", TCK[:94] + NAN + TCK[98:], "coordinates that are no numbers"),
+        ("a.tck", TCK[:94] + NAN + TCK[98:], "coordinates that are not numbers"),
         ("a.trk", TRK[:-4], "buffer is too small"),
         ("a.trk", trk_bytes(LINES[:-1]).replace(*COUNTS), "says 30 streamlines, fo"),
         ("a.trx", TRX.replace(b"positions", b"positionz"), "no positions in the"),

@@ -112,7 +112,7 @@ def test_blocks_and_threads_do_not_matter(tmp_path, counted, monkeypatch):
     image = draw_labels(OBLIQUE, 0.4)
     files = save(tmp_path, image, draw_lines(image, 90))
     whole = build_connectome(*files, counted, weight="inverse_length", n_threads=1)
-    monkeypatch.setattr("brainlsap.images.streamlines.BLOCK", 13)
+    monkeypatch.setattr("brainlsap.images.streamlines.BLOCK_POINTS", 13)
     one = build_connectome(*files, counted, weight="inverse_length", n_threads=1)
     three = build_connectome(*files, counted, weight="inverse_length", n_threads=3)
     np.testing.assert_array_equal(one.matrix, three.matrix)
@@ -230,7 +230,7 @@ def test_shares_of_ends_are_said_beside_what_is_usual(tmp_path, brain, counted):
 
 def test_a_tractogram_without_streamlines_is_refused(tmp_path, brain, counted):
     files = save_as(tmp_path, (brain[0], []), stay)
-    with pytest.raises(FileFormatError, match="holds no streamline"):
+    with pytest.raises(FileFormatError, match="contains no streamline"):
         build_connectome(*files, counted)
 
 

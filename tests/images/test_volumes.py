@@ -8,7 +8,7 @@ import pytest
 from nibabel.affines import voxel_sizes
 
 from brainlsap.exceptions import FileFormatError, ParameterError
-from brainlsap.images.volumes import look_up, read_transform, read_volume
+from brainlsap.images.volumes import read_transform, read_volume, resample_nearest
 
 
 def save(path, shape=(3, 4, 5), kind=np.int16):
@@ -160,5 +160,5 @@ def test_halves_go_up_and_edges_are_as_in_scipy():
     values = np.arange(1, 5).reshape(4, 1, 1)
     other = np.diag([0.5, 1, 1, 1])
     other[0, 3] = -0.5
-    found = look_up(values, np.eye(4), (9, 1, 1), other)[:, 0, 0]
+    found = resample_nearest(values, np.eye(4), (9, 1, 1), other)[:, 0, 0]
     assert found.tolist() == [0, 1, 2, 2, 3, 3, 4, 4, 0]

@@ -409,7 +409,8 @@ def test_unknown_people_are_warned_of_where_a_slice_is_watched(scans):
 
 
 def test_results_are_the_same_on_every_device(scans, device):
-    given = {"n_layers": 2, "n_epochs": 8, "batch_size": 9}
+    # dropout is drawn on the device, by the device's own generator
+    given = {"n_layers": 2, "n_epochs": 8, "batch_size": 9, "dropout": 0.0}
     model, here = fit(scans, device=device, **given), fit(scans, **given)
     expected = here.predict_proba(scans.X)
     assert_allclose(model.predict_proba(scans.X), expected, atol=2e-2)

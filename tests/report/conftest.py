@@ -123,8 +123,8 @@ def draw_evaluation(
         regions=Atlas.from_names(regions).regions,
     )
     columns = ["check", "severity", "finding", "what_to_do"]
-    twice = ["duplicate scans", "error", "1 pair", "leave one out"]
-    note = ["label from one column", "note", "age alone: 0.34", "report it"]
+    twice = ["duplicate_scans", "error", "1 pair", "leave one out"]
+    note = ["covariate_predicts_label", "note", "age alone: 0.34", "report it"]
     audit = pd.DataFrame([twice, note], columns=columns)
     audit["scans"] = ["anna003_v0, anna008_v0", ""]
     settings = {"cv": "stratified folds of whole people", "n_folds": 3, "n_repeats": 1}

@@ -73,6 +73,7 @@ def test_regions_that_images_leave_out_are_named_and_can_be_had(exported, tmp_pa
     number = ATLAS.regions["freesurfer_id"][ATLAS.find("Left-Amygdala")]
     labels[labels == number] = 0
     nibabel.Nifti1Image(labels, image.affine).to_filename(tmp_path / "labels.nii.gz")
+    how["overwrite"] = True
     (note,) = export_maps(draw_values(), tmp_path / "maps", ATLAS, **how).notes
     assert "leave out 1 of 81 regions" in note
     assert "Left-Amygdala" in note

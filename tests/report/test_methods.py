@@ -12,7 +12,8 @@ from jinja2 import nodes
 
 from brainlsap import LSAPClassifier, load_cohort, make_cohort, run_study, workflow
 from brainlsap.evaluation import cross_validate, make_models, rank_regions
-from brainlsap.evaluation.models import LADDER
+from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.graph import EXPANSIONS
 from brainlsap.report import headline, methods, methods_text, tables
 from brainlsap.report.methods import TEMPLATES, UNSAID
 
@@ -155,6 +156,14 @@ def test_words_for_paper(evaluation):
     assert "LSAP-C reached a balanced accuracy of" in results
 
 
+def test_a_registered_kernel_is_called_by_its_title(evaluation, monkeypatch):
+    expansion = replace(EXPANSIONS["chebyshev"], title="Taylor")
+    assert "the heat kernel taylor" in with_model(evaluation, kernel="taylor")
+    monkeypatch.setitem(EXPANSIONS, "taylor", expansion)
+    text = with_model(evaluation, kernel="taylor")
+    assert "a Taylor expansion of the heat kernel" in text
+
+
 def test_settings_chosen_in_folds_are_told_so(evaluation):
     fits = evaluation.fits.copy()
     mine = fits.index[fits["model"] == "LSAP-C"]
@@ -182,14 +191,14 @@ def test_a_null_of_the_ranking_is_told(evaluation):
 
 
 def test_what_beats_no_network_is_called_averaging(make_evaluation):
-    one = make_evaluation(models=LADDER)
+    one = make_evaluation(models=NESTED_RIDGES)
     rows = one.predictions
-    is_above = rows["model"].isin(LADDER[1:])
+    is_above = rows["model"].isin(NESTED_RIDGES[1:])
     predicted = rows["predicted"].mask(is_above, rows["truth"])
-    is_below = rows["model"] == LADDER[0]
+    is_below = rows["model"] == NESTED_RIDGES[0]
     predicted = predicted.mask(is_below, rows["truth"].iloc[0])
     gained = replace(one, predictions=rows.assign(predicted=predicted))
-    gains = tables.ladder_text(gained)["gain"].tolist()
+    gains = tables.nested_model_text(gained)["gain"].tolist()
     assert gains == ["averaging along the connectome", "unclear"]
     text = " ".join(headline(gained))
     assert "Averaging along the connectome" in text
@@ -222,12 +231,13 @@ def test_the_headline_names_regions_above_chance_and_no_other(evaluation):
 
 
 def test_the_headline_of_two_ridges_has_one_step_and_its_own_p(small_cohort):
-    two = make_models(LADDER[1:], random_state=0)
+    two = make_models(NESTED_RIDGES[1:], random_state=0)
     evaluation = cross_validate(two, small_cohort, cv=2, baselines=False)
     text = " ".join(headline(evaluation))
-    assert f"{LADDER[2]} against {LADDER[1]}," in text
-    assert "(p " in text.partition("adds to a ridge")[2]
-    assert "Holm-corrected p" not in text.partition("adds to a ridge")[2]
+    assert f"{NESTED_RIDGES[2]} against {NESTED_RIDGES[1]}," in text
+    step = text.partition(f"{NESTED_RIDGES[2]} against")[2].partition(")")[0]
+    assert "(p " in step
+    assert "Holm-corrected p" not in step
 
 
 def test_ridges_are_told_with_their_settings_and_what_they_chose(evaluation):

@@ -271,7 +271,7 @@ def test_models_of_the_same_predictions_are_drawn_once(evaluation):
 
 def test_units_and_scales_stand_at_the_top(make_evaluation, tmp_path):
     evaluation = make_evaluation()
-    row = ["values in another unit", "warning", "fdg may not be ratios", "Convert", ""]
+    row = ["unusual_unit", "warning", "fdg may not be ratios", "Convert", ""]
     columns = ["check", "severity", "finding", "what_to_do", "scans"]
     odd = replace(evaluation, audit=pd.DataFrame([row], columns=columns))
     write_report(odd, tmp_path / "results")

@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 
 from brainlsap import report
 from brainlsap.atlas import load_atlas
-from brainlsap.evaluation import SCORES, common_regions, rank_regions
+from brainlsap.evaluation import common_regions, fold_scores, rank_regions
 from brainlsap.evaluation.comparison import compare_models
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.tables import (
@@ -82,7 +82,7 @@ def test_scores_are_means_over_folds(evaluation):
         values = [score(one["truth"], one["predicted"], **options) for one in folds]
         return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"
 
-    table = report.score_table(evaluation, SCORES).set_index("model")
+    table = report.score_table(evaluation, fold_scores()).set_index("model")
     assert table.loc["LSAP-C", "balanced accuracy"] == text(balanced_accuracy_score)
     assert table.loc["linear SVM", "Brier score (less is better)"] == "n/a"
     assert table.loc["linear SVM", "AUC"] != "n/a"
@@ -99,13 +99,13 @@ def test_scores_are_means_over_folds(evaluation):
 
 def test_stage_scores_need_an_order(make_evaluation):
     stages = {"quadratic weighted kappa", "within one stage"}
-    assert not stages & set(report.score_table(make_evaluation(), SCORES))
+    assert not stages & set(report.score_table(make_evaluation(), fold_scores()))
     assert not stages & set(report.interval_table(make_evaluation()))
     known = make_evaluation(ordered=True)
-    told = set(report.score_table(known, SCORES))
+    told = set(report.score_table(known, fold_scores()))
     assert stages <= told & set(report.interval_table(known))
     known = make_evaluation(classes=("CN", "AD"), ordered=True)
-    two = report.score_table(known, SCORES)
+    two = report.score_table(known, fold_scores())
     assert {"AUC", "Cohen's kappa"} <= set(two)
     assert "within one stage" not in two
 

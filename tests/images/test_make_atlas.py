@@ -7,9 +7,9 @@ import pytest
 
 from brainlsap.atlas import load_atlas
 from brainlsap.cli import main
-from brainlsap.data import make_atlas
 from brainlsap.exceptions import FileFormatError, ParameterError
-from brainlsap.images.parcellation import known_labels
+from brainlsap.images import make_atlas
+from brainlsap.images.parcellation import recognize_labels
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def test_full_names_of_a_table_are_those_of_reports(tmp_path, image, write):
     assert atlas.full_names[1:] == ("left Heschl's gyrus", "vermis")
     assert atlas.match(["left Heschl's gyrus", "HR", "Vermis"]).tolist() == [1, 0, 2]
     assert atlas.cortex.tolist() == [True, True, False]  # V says it by its full name
-    assert known_labels([7, 9, 30], atlas)[0] == {7: "HL", 9: "HR", 30: "V"}
-    assert known_labels([1, 2, 3], atlas) is None  # not by position
+    assert recognize_labels([7, 9, 30], atlas)[0] == {7: "HL", 9: "HR", 30: "V"}
+    assert recognize_labels([1, 2, 3], atlas) is None  # not by position
 
 
 @pytest.mark.parametrize("name", [*LABELS, "a.xlsx"])

@@ -1,0 +1,398 @@
+"""The registry of scores: title, range, direction and formula of each, in one entry.
+
+Tables, intervals, comparisons and exact bounds read :data:`SCORES`; a further score is
+one more entry.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from brainlsap.evaluation.metrics import (
+    Predictions,
+    macro_auc,
+    mean_over,
+    weighted_counts,
+)
+from brainlsap.exceptions import ParameterError, check_choice
+
+CountFormula = Callable[[np.ndarray], np.ndarray]
+RowFormula = Callable[[Predictions, np.ndarray, np.ndarray], np.ndarray]
+
+INTERVALS = ("percentile", "proportion", "pairs", "bias corrected")
+"""Kinds of intervals over people, see :class:`Score`."""
+
+N_BINS = 10
+"""Bins of confidence of the expected calibration error."""
+
+# Largest excess over its range that a score may have by rounding.
+_ROUNDING = 1e-9
+# A denominator of at least this keeps 0 / 0 at 0.
+_TINY = 1e-300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """A score of predictions: what it is called, what it can be, how it is computed.
+
+    Exactly one of `of_counts`, `of_ranking` and `of_probability` is its formula. Each
+    returns one value a draw, (n_draws,).
+
+    Attributes
+    ----------
+    title : str
+        Name in tables and figures.
+    range : (float, float), or callable
+        Smallest and largest value; a callable returns them from the number of classes.
+    of_counts : callable, optional
+        `(counts) -> values`, of weighted confusion counts (n_draws, n_true,
+        n_predicted), which may be fractions of people.
+    of_ranking, of_probability : callable, optional
+        `(predictions, outputs, weight) -> values`, with `outputs` (n_rows, n_classes)
+        the values that scans are ranked by, or the probabilities, and `weight`
+        (n_draws, n_rows) how often each row counts. NaN for models without them.
+    of_certain_counts : callable, optional
+        Formula of a score of probabilities, as `of_counts`, where all probabilities
+        are 0 or 1; its exact bounds need it.
+    lower_is_better : bool
+        Whether the best value is the smallest.
+    needs_order : bool
+        Whether it means something only where the order of the classes is known.
+    interval : {"percentile", "proportion", "pairs", "bias corrected"}
+        Interval over people: percentiles of the bootstrap; the same and Wilson's
+        interval at either end of the range, for shares of people; the same and the
+        bound of pairs of people, for areas under the curve; or percentiles of the draws
+        less their mean excess over the estimate, for scores that draws bias upwards.
+    is_by_fold : bool
+        Whether it is computed in every fold too, else over all test scans only.
+    is_main : bool
+        Whether it is in short tables.
+    is_shown_with_interval : bool
+        Whether it has a column in the table of intervals.
+    min_classes : int
+        Number of classes from which tables show it.
+    binary_title : str, optional
+        Title where there are two classes, if another.
+
+    Raises
+    ------
+    ParameterError
+        Where the range is empty, the kind of interval unknown, or the formula missing
+        or doubled.
+    """
+
+    title: str
+    range: tuple[float, float] | Callable[[int], tuple[float, float]] = (0.0, 1.0)
+    of_counts: CountFormula | None = None
+    of_ranking: RowFormula | None = None
+    of_probability: RowFormula | None = None
+    of_certain_counts: CountFormula | None = None
+    lower_is_better: bool = False
+    needs_order: bool = False
+    interval: str = "percentile"
+    is_by_fold: bool = True
+    is_main: bool = False
+    is_shown_with_interval: bool = True
+    min_classes: int = 2
+    binary_title: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the entry."""
+        check_choice("interval", self.interval, INTERVALS)
+        formulas = (self.of_counts, self.of_ranking, self.of_probability)
+        n_formulas = sum(formula is not None for formula in formulas)
+        if n_formulas != 1:
+            raise ParameterError(
+                f"score {self.title!r} has {n_formulas} formulas; expected exactly one "
+                "of of_counts, of_ranking and of_probability."
+            )
+        lowest, highest = self.limits(max(self.min_classes, 2))
+        if not lowest < highest:
+            raise ParameterError(
+                f"score {self.title!r} has the range {lowest:g} to {highest:g}; "
+                "expected the smallest value, then the largest."
+            )
+
+    def limits(self, n_classes: int) -> tuple[float, float]:
+        """Return the smallest and the largest value for this number of classes."""
+        return self.range(n_classes) if callable(self.range) else self.range
+
+    def title_for(self, n_classes: int) -> str:
+        """Return the title for this number of classes, and that less is better."""
+        title = self.title
+        if n_classes == 2 and self.binary_title is not None:
+            title = self.binary_title
+        return f"{title} (less is better)" if self.lower_is_better else title
+
+
+def _count_hits(counts: np.ndarray) -> np.ndarray:
+    """Return the correct predictions of each class, (n_draws, n_classes)."""
+    return np.einsum("bii->bi", counts)
+
+
+def balanced_accuracy(counts: np.ndarray) -> np.ndarray:
+    """Return the mean sensitivity of the classes that the rows hold."""
+    n_true = counts.sum(axis=2)
+    return mean_over(_count_hits(counts) / np.maximum(n_true, _TINY), n_true > 0)
+
+
+def accuracy(counts: np.ndarray) -> np.ndarray:
+    """Return the share of correct predictions."""
+    return _count_hits(counts).sum(axis=1) / counts.sum(axis=(1, 2))
+
+
+def macro_precision(counts: np.ndarray) -> np.ndarray:
+    """Return the mean precision; 0 for a class that is never predicted."""
+    n_true, n_predicted = counts.sum(axis=2), counts.sum(axis=1)
+    return mean_over(_count_hits(counts) / np.maximum(n_predicted, _TINY), n_true > 0)
+
+
+def macro_f1(counts: np.ndarray) -> np.ndarray:
+    """Return the mean F1 of the classes that the rows hold."""
+    n_true, n_predicted = counts.sum(axis=2), counts.sum(axis=1)
+    f1 = 2 * _count_hits(counts) / np.maximum(n_true + n_predicted, _TINY)
+    return mean_over(f1, n_true > 0)
+
+
+def _stage_steps(n_classes: int) -> np.ndarray:
+    """Return the number of stages between every two classes."""
+    stage = np.arange(n_classes)
+    return np.abs(stage[:, None] - stage)
+
+
+def weighted_kappa(counts: np.ndarray) -> np.ndarray:
+    """Return quadratic weighted kappa: agreement beyond that of the two margins."""
+    n_true, n_predicted = counts.sum(axis=2), counts.sum(axis=1)
+    total = counts.sum(axis=(1, 2))
+    expected = n_true[:, :, None] * n_predicted[:, None, :] / total[:, None, None]
+    squared_steps = _stage_steps(counts.shape[1]) ** 2
+    observed_error = (counts * squared_steps).sum(axis=(1, 2))
+    chance_error = (expected * squared_steps).sum(axis=(1, 2))
+    return np.where(chance_error > 0, 1 - observed_error / chance_error, np.nan)
+
+
+def mean_stage_error(counts: np.ndarray) -> np.ndarray:
+    """Return the mean number of stages between truth and prediction."""
+    steps = _stage_steps(counts.shape[1])
+    return (counts * steps).sum(axis=(1, 2)) / counts.sum(axis=(1, 2))
+
+
+def adjacent_accuracy(counts: np.ndarray) -> np.ndarray:
+    """Return the share of predictions at most one stage from the truth."""
+    is_near = _stage_steps(counts.shape[1]) <= 1
+    return (counts * is_near).sum(axis=(1, 2)) / counts.sum(axis=(1, 2))
+
+
+def fold_auc(
+    predictions: Predictions, ranking: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Return the macro AUC averaged over folds: two fits' values do not compare."""
+    aucs = []
+    for fold in np.unique(predictions.fold):
+        rows = predictions.fold == fold
+        auc = macro_auc(predictions.actual[rows], ranking[rows], weight[:, rows])
+        aucs.append(auc)
+    fold_aucs = np.transpose(aucs)
+    return mean_over(fold_aucs, ~np.isnan(fold_aucs))
+
+
+def brier_score(
+    predictions: Predictions, probability: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    r"""Return the mean of :math:`\sum_c (p_c - e_c)^2`, e the true class as 0 and 1."""
+    indicator = np.eye(predictions.n_classes)[predictions.actual]
+    squared_errors = (probability - indicator) ** 2
+    return weight @ squared_errors.sum(axis=1) / weight.sum(axis=1)
+
+
+def calibration_error(
+    predictions: Predictions, probability: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    r"""Return the expected calibration error over bins b of confidence.
+
+    .. math:: \sum_b \frac{n_b}{n} |\mathrm{accuracy}_b - \mathrm{confidence}_b|
+    """
+    predicted = predictions.predicted
+    confidence = probability[np.arange(len(predicted)), predicted]
+    gap = (predicted == predictions.actual) - confidence
+    bins = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
+    bin_gaps = weight @ (np.eye(N_BINS)[bins] * gap[:, None])
+    return np.abs(bin_gaps).sum(axis=1) / weight.sum(axis=1)
+
+
+SCORES: dict[str, Score] = {
+    "balanced_accuracy": Score(
+        title="balanced accuracy", of_counts=balanced_accuracy, is_main=True
+    ),
+    "accuracy": Score(
+        title="accuracy",
+        of_counts=accuracy,
+        interval="proportion",
+        is_main=True,
+        is_shown_with_interval=False,
+    ),
+    "precision": Score(
+        title="macro precision", of_counts=macro_precision, is_shown_with_interval=False
+    ),
+    "f1": Score(
+        title="macro F1", of_counts=macro_f1, is_main=True, is_shown_with_interval=False
+    ),
+    "auc": Score(title="AUC", of_ranking=fold_auc, interval="pairs", is_main=True),
+    "brier": Score(
+        title="Brier score",
+        range=(0.0, 2.0),
+        of_probability=brier_score,
+        of_certain_counts=lambda counts: 2 * (1 - accuracy(counts)),
+        lower_is_better=True,
+    ),
+    "kappa": Score(
+        title="quadratic weighted kappa",
+        range=(-1.0, 1.0),
+        of_counts=weighted_kappa,
+        needs_order=True,
+        # Between two classes the weights have no effect.
+        binary_title="Cohen's kappa",
+    ),
+    "stage_error": Score(
+        title="mean stage error",
+        range=lambda n_classes: (0.0, n_classes - 1.0),
+        of_counts=mean_stage_error,
+        lower_is_better=True,
+        needs_order=True,
+        is_shown_with_interval=False,
+        min_classes=3,
+    ),
+    "adjacent_accuracy": Score(
+        title="within one stage",
+        of_counts=adjacent_accuracy,
+        needs_order=True,
+        interval="proportion",
+        min_classes=3,
+    ),
+    "ece": Score(
+        title="expected calibration error",
+        of_probability=calibration_error,
+        of_certain_counts=lambda counts: 1 - accuracy(counts),
+        lower_is_better=True,
+        interval="bias corrected",
+        is_by_fold=False,
+    ),
+}
+"""Every score by name. A score is one more entry."""
+
+
+def get_score(name: str) -> Score:
+    """Return a registered score; raise where there is none of that name."""
+    check_choice("score", name, SCORES)
+    return SCORES[name]
+
+
+def fold_scores() -> list[str]:
+    """Return the names of the scores that are computed in every fold.
+
+    Returns
+    -------
+    list of str
+        Keys of :data:`SCORES`, in its order.
+
+    Examples
+    --------
+    >>> "auc" in fold_scores(), "ece" in fold_scores()
+    (True, False)
+    """
+    return [name for name, score in SCORES.items() if score.is_by_fold]
+
+
+def main_scores() -> list[str]:
+    """Return the names of the scores in short tables; files have all.
+
+    Returns
+    -------
+    list of str
+        Keys of :data:`SCORES`, in its order.
+
+    Examples
+    --------
+    >>> main_scores()
+    ['balanced_accuracy', 'accuracy', 'f1', 'auc']
+    """
+    return [name for name, score in SCORES.items() if score.is_main]
+
+
+def score_titles(n_classes: int, *, is_ordered: bool) -> dict[str, str]:
+    """Return the titles of the scores that are shown for such classes."""
+    return {
+        name: score.title_for(n_classes)
+        for name, score in SCORES.items()
+        if n_classes >= score.min_classes and (is_ordered or not score.needs_order)
+    }
+
+
+def weighted_scores(
+    predictions: Predictions, weight: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Return every score for each row of weights (n_draws, n_rows).
+
+    Averages over classes (balanced accuracy, precision, F1, AUC of each class against
+    the rest) count the classes that the rows hold. NaN where a score does not exist:
+    without probabilities, or without an order of the classes.
+    """
+    count_values = score_counts(
+        weighted_counts(predictions, weight), ordered=predictions.ordered
+    )
+    values = {name: np.full(len(weight), np.nan) for name in SCORES} | count_values
+    for name, score in SCORES.items():
+        formula, outputs = score.of_probability, predictions.probability
+        if score.of_ranking is not None:
+            formula, outputs = score.of_ranking, predictions.ranking
+        is_defined = predictions.ordered or not score.needs_order
+        if formula is not None and outputs is not None and is_defined:
+            values[name] = formula(predictions, outputs, weight)
+        _check_shape(name, values[name], len(weight))
+    return values
+
+
+def score_counts(
+    counts: np.ndarray, *, ordered: bool, is_certain: bool = False
+) -> dict[str, np.ndarray]:
+    """Return the scores that confusion counts determine, (n_draws,) each.
+
+    `counts` (n_draws, n_true, n_predicted) may be fractions of people. Scores of
+    ordered stages are NaN where the classes have no order. Where all probabilities are
+    0 or 1 (`is_certain`), counts determine scores of probabilities as well.
+    """
+    values = {}
+    for name, score in SCORES.items():
+        formula = score.of_counts or (score.of_certain_counts if is_certain else None)
+        if formula is None:
+            continue
+        if score.needs_order and not ordered:
+            values[name] = np.full(len(counts), np.nan)
+            continue
+        with np.errstate(invalid="ignore", divide="ignore"):
+            values[name] = formula(counts)
+        _check_shape(name, values[name], len(counts))
+        _check_range(name, values[name], counts.shape[1])
+    return values
+
+
+def _check_shape(name: str, values: np.ndarray, n_draws: int) -> None:
+    """Raise where a formula does not return one value a draw."""
+    if np.shape(values) != (n_draws,):
+        raise ParameterError(
+            f"score {name!r} returned the shape {np.shape(values)}; expected one value "
+            f"a draw, ({n_draws},). Correct its formula in SCORES."
+        )
+
+
+def _check_range(name: str, values: np.ndarray, n_classes: int) -> None:
+    """Raise where a formula of counts leaves the registered range."""
+    lowest, highest = SCORES[name].limits(n_classes)
+    tolerance = _ROUNDING * (highest - lowest)
+    is_outside = (values < lowest - tolerance) | (values > highest + tolerance)
+    if is_outside.any():
+        raise ParameterError(
+            f"score {name!r} is {values[is_outside][0]:g}, outside its range "
+            f"{lowest:g} to {highest:g}. Correct its range or formula in SCORES."
+        )

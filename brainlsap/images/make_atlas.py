@@ -1,0 +1,347 @@
+"""Make an atlas from annotations, a table of labels, or an image of labels."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import nibabel
+import numpy as np
+import pandas as pd
+from nibabel.affines import apply_affine
+from scipy.ndimage import center_of_mass
+
+from brainlsap.atlas import Atlas, available_atlases, load_atlas
+from brainlsap.atlas.atlas import complete_regions, find_sides
+from brainlsap.atlas.region_names import find_side, is_outside, split_name
+from brainlsap.atlas.surfaces import fsaverage5, read_annotation
+from brainlsap.data.row_order import read_labels
+from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, write_tsv
+from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.files import fill_folder
+from brainlsap.images.volumes import read_volume
+from brainlsap.text import listed
+
+# From "L" and "R" to the name index of every vertex, and the names.
+Annotations = dict[str, tuple[np.ndarray, list[str]]]
+
+# Vertices of a hemisphere of fsaverage5, fsaverage6 and fsaverage. The vertices of each
+# are the first ones of the next.
+_N_VERTICES = (10242, 40962, 163842)
+# Names of labels that stand for the background of an image.
+_BACKGROUND = ("", "background", "unknown", "clear label", "exterior")
+# Headers of the columns x, y and z.
+_COORDINATE_HEADS = ("{}", "mni_{}", "centroid_{}", "{}_mm", "{}_mni", "mni_{}_mm")
+# Columns of a table of labels that are read, and the headers that they may have.
+_HEADS = {
+    "hemisphere": SIDE_COLUMNS,
+    "long_name": ("long_name", "full_name", "description"),
+    **{axis: [head.format(axis) for head in _COORDINATE_HEADS] for axis in "xyz"},
+}
+# Largest distance in mm between a region's x, y, z and its centre in the image.
+_MAX_DISTANCE = 20
+
+
+def make_atlas(
+    folder: str | Path,
+    *,
+    annot: str | Path | None = None,
+    labels: str | Path | None = None,
+    image: str | Path | None = None,
+) -> Atlas:
+    """Make an atlas of one's own: a folder that every function and command accepts.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Folder to make; its name is that of the atlas.
+    annot : path, optional
+        FreeSurfer's annotation `lh.NAME.annot` of fsaverage, fsaverage6 or fsaverage5,
+        with `rh.NAME.annot` beside it: the surfaces and, without `labels`, the names.
+        FreeSurfer's stats of NAME are then read by name.
+    labels : path, optional
+        Names of the regions in order: a column `name` (or `region`, `roi_name`,
+        `label` ...), also `hemisphere`, `structure`, `full_name`, `x`, `y`, `z` (mm;
+        or `mni_x` ...), and the number of each label in `image` (`index`, `id`, `no`
+        ...); or lines of a number and a name, as of FreeSurfer, MRtrix, AAL, ITK-SNAP,
+        FSL or Connectome Workbench; or of a name and its place; or a name on each
+        line, which counts labels from 1 ("Background" or "Unknown" on the first: 0).
+    image : path, optional
+        NIfTI of the numbers in `labels`, in MNI152: centroids are the centres of mass,
+        whatever `x`, `y`, `z` say, and give the sides that names do not. Regions
+        without a voxel in the image are left out.
+
+    Returns
+    -------
+    Atlas
+        As `load_atlas(folder)` reads it; `settings["notes"]` list what was left out.
+
+    Raises
+    ------
+    ParameterError
+        If neither `annot` nor `labels` names the regions, or the folder exists.
+    FileFormatError
+        If a file cannot be read, names and labels differ, a name occurs twice, or
+        regions lie far outside the brain, on another side than in their names, or more
+        than 20 mm from `x`, `y`, `z`.
+    """
+    if Path(folder).name in available_atlases():
+        raise ParameterError(
+            f"folder= must have another name than {', '.join(available_atlases())}, "
+            "which come with brainlsap."
+        )
+    if annot is None and labels is None:
+        raise ParameterError("annot= or labels= must name the regions; give one.")
+    settings: dict[str, Any] = {"file_words": [Path(folder).name.lower()], "notes": []}
+    volume = None if image is None else _read_label_volume(image)
+    annotations: Annotations = {}
+    if annot is not None:
+        annotations = _read_annotations(Path(annot))
+        parcellation = Path(annot).name[3:].removesuffix(".annot")
+        settings["annotation"] = parcellation
+        settings["segmentation"] = f"{parcellation}+aseg.mgz"
+
+    table = _name_regions(labels, volume, annotations)
+    if "x" in table and table.attrs.get("is_list"):
+        settings["notes"].append(
+            "taken for x, y, z in mm of MNI152: the three numbers beside each name"
+        )
+    if volume is not None:
+        all_names = table["name"]
+        table = _locate_regions(table, volume, f"{image}", f"{labels}")
+        absent_names = all_names[~all_names.isin(table["name"])]
+        if len(absent_names):
+            note = f"left out, not in the image: {listed(absent_names, 8)}"
+            settings["notes"].append(note)
+    table = _distinguish_sides(table)
+    names_source = f"{labels or annot}"
+    source = names_source if image is None else f"{names_source} of {image}"
+    regions = complete_regions(table, source)
+
+    with fill_folder(folder) as partial:
+        if volume is not None:
+            nibabel.save(volume, partial / "parcellation.nii.gz")
+        _write_annotations(annotations, partial)
+        if annot is not None:
+            atlas = Atlas(Path(folder).name, regions)
+            centres = _find_surface_centres(atlas, Path(annot), names_source)
+            _add_surface_facts(table, settings, atlas, centres)
+        write_tsv(table, partial / "regions.tsv")
+        (partial / "atlas.json").write_text(json.dumps(settings, indent=2) + "\n")
+    return load_atlas(folder)
+
+
+def _read_label_volume(image: str | Path) -> nibabel.Nifti1Image:
+    voxels, affine, header = read_volume(image)
+    return nibabel.Nifti1Image(voxels, affine, header, dtype=voxels.dtype)
+
+
+def _read_annotations(left_path: Path) -> Annotations:
+    """Return the annotations of both hemispheres."""
+    if not left_path.name.startswith("lh."):
+        raise ParameterError(
+            f"annot= must be a file lh.NAME.annot, got {left_path.name}."
+        )
+    annotations: Annotations = {}
+    for side in "LR":
+        path = _path_of_side(left_path, side)
+        vertex_names, names = read_annotation(path)
+        annotations[side] = vertex_names, names
+    for side, (vertex_names, _) in annotations.items():
+        if len(vertex_names) not in _N_VERTICES:
+            raise FileFormatError(
+                f"{_path_of_side(left_path, side)}: {len(vertex_names)} vertices; "
+                f"expected one of {_N_VERTICES}, as of fsaverage5, fsaverage6 and "
+                "fsaverage. Map it by mri_surf2surf."
+            )
+    return annotations
+
+
+def _path_of_side(left_path: Path, side: str) -> Path:
+    return left_path.with_name(f"{side.lower()}{left_path.name[1:]}")
+
+
+def _write_annotations(annotations: Annotations, folder: Path) -> None:
+    """Write annotations on fsaverage5, each name with a colour of its own."""
+    for side, (vertex_names, names) in annotations.items():
+        colours = np.outer(np.arange(1, len(names) + 1), [67, 149, 1, 0]) % 256
+        nibabel.freesurfer.write_annot(
+            folder / f"{side.lower()}h.annot",
+            vertex_names[: _N_VERTICES[0]],
+            colours,
+            names,
+            fill_ctab=True,
+        )
+
+
+def _name_regions(
+    labels: str | Path | None,
+    volume: nibabel.Nifti1Image | None,
+    annotations: Annotations,
+) -> pd.DataFrame:
+    """Return the regions of a table of labels, or else those of annotations."""
+    if labels is not None:
+        table = _read_label_regions(labels, volume)
+    else:
+        table = _list_annotated_regions(annotations)
+    for name, heads in _HEADS.items():
+        table = table.rename(columns={find_region_column(table, heads): name})
+    return table
+
+
+def _read_label_regions(
+    labels: str | Path, volume: nibabel.Nifti1Image | None
+) -> pd.DataFrame:
+    """Return the regions of a table of labels, without the background."""
+    present = []
+    if volume is not None:
+        present = np.setdiff1d(volume.dataobj, [0]).tolist()
+    table = read_labels(labels, present)
+    is_background = table["name"].str.strip(" ?").str.lower().isin(_BACKGROUND)
+    is_zero = table["index"] == "0"
+    # A list without numbers may begin with the background.
+    if not any(table["index"]):
+        is_zero.iloc[0] = is_background.iloc[0]
+    zero_names = table["name"][is_zero & ~is_background].tolist()
+    if zero_names:
+        raise FileFormatError(
+            f"the number of {zero_names[0]} is 0, which is the background of "
+            "an image. Count regions as the image does, mostly from 1.",
+            path=labels,
+        )
+    table = table[~is_zero].reset_index(drop=True)
+    table["freesurfer_id"] = table.pop("index")
+    # Without an image, the annotations of each side may count their own labels.
+    if volume is None and table["freesurfer_id"].duplicated().any():
+        table["freesurfer_id"] = "n/a"
+    return table
+
+
+def _list_annotated_regions(annotations: Annotations) -> pd.DataFrame:
+    """Return the regions that annotations name."""
+    rows = [
+        (name, side, name)
+        for side, (_, names) in annotations.items()
+        for name in names
+        if not is_outside(name)
+    ]
+    return pd.DataFrame(rows, columns=["name", "hemisphere", "annot_name"])
+
+
+def _distinguish_sides(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with sides, and a prefix where one name serves both sides."""
+    if "hemisphere" not in table:
+        table["hemisphere"] = find_sides(table)
+    if table["name"].duplicated().any():
+        sides = table["hemisphere"].map(find_side, na_action="ignore")
+        names_with_side = sides.str.lower() + "h_" + table["name"]
+        has_no_side = table["name"].map(split_name).str[0].isna() & sides.notna()
+        table["name"] = table["name"].mask(has_no_side, names_with_side)
+    return table
+
+
+def _locate_regions(
+    table: pd.DataFrame, volume: nibabel.Nifti1Image, image: str, labels: str
+) -> pd.DataFrame:
+    """Return the regions that have voxels in an image, with their centres of mass."""
+    voxels = np.asarray(volume.dataobj)
+    if (voxels != np.round(voxels)).any():
+        raise FileFormatError(
+            "labels must be whole numbers; it was interpolated. Resample "
+            "the parcellation by nearest neighbour.",
+            path=image,
+        )
+    if not any(table.get("freesurfer_id", ())):
+        table["freesurfer_id"] = range(1, len(table) + 1)
+    numbers = pd.to_numeric(table["freesurfer_id"], errors="coerce")
+    is_in_image = numbers.isin(np.unique(voxels))
+    is_repeated = is_in_image & numbers.duplicated(keep=False)
+    if is_repeated.any():
+        raise FileFormatError(
+            f"{listed(table['name'][is_repeated], 8)} share their numbers "
+            "with one another; expected one name for each label. Correct the numbers.",
+            path=labels,
+        )
+    nameless_labels = np.setdiff1d(voxels, [0, *numbers])
+    if len(nameless_labels):
+        unused_names = listed(table["name"][~is_in_image], 8)
+        unused_note = ""
+        if unused_names:
+            unused_note = f", of which the image does not hold {unused_names}"
+        raise FileFormatError(
+            "labels= has no name for "
+            f"{listed(map('{:.9g}'.format, nameless_labels), 8)}; it names "
+            f"{numbers.min():g} to {numbers.max():g} (a list without numbers counts "
+            f"from 1){unused_note}. Add a line for each, or set them to 0.",
+            path=image,
+        )
+    table = table[is_in_image].reset_index(drop=True)
+    centres = center_of_mass(
+        np.ones(voxels.shape), voxels, numbers[is_in_image].to_numpy()
+    )
+    coordinates = apply_affine(volume.affine, centres).round(1)
+    _compare_coordinates(table, coordinates, image, labels)
+    table[["x", "y", "z"]] = coordinates
+    return table
+
+
+def _compare_coordinates(
+    table: pd.DataFrame, centres: np.ndarray, image: str, labels: str
+) -> None:
+    """Raise if x, y, z of a table are far from the centres (n, 3) in the image."""
+    axes = table.reindex(columns=[*"xyz"]).apply(pd.to_numeric, errors="coerce")
+    coordinates = axes.to_numpy(float)
+    distances = np.linalg.norm(coordinates - centres, axis=1)
+    distant_regions = [
+        f"{table['name'][i]} at {(*map(round, coordinates[i]),)}, "
+        f"not {(*map(round, centres[i]),)}"
+        for i in np.flatnonzero(distances > _MAX_DISTANCE)
+    ]
+    if distant_regions:
+        raise FileFormatError(
+            f"x, y, z of {len(distant_regions)} of {len(table)} regions are "
+            f"more than {_MAX_DISTANCE} mm from their centres in {image}: "
+            f"{listed(distant_regions, 3)}. Names or numbers are exchanged, or the "
+            "table is of another image; correct it, or leave x, y and z out, as the "
+            "image's count.",
+            path=labels,
+        )
+
+
+def _find_surface_centres(atlas: Atlas, left_path: Path, source: str) -> np.ndarray:
+    """Return the mean of each region's vertices, midway between white and pial surface.
+
+    NaN for regions without vertices; MNI305, as fsaverage.
+    """
+    centres = np.full((len(atlas), 3), np.nan)
+    for side in "LR":
+        midway = (fsaverage5(side, "white")[0] + fsaverage5(side, "pial")[0]) / 2
+        try:
+            region_of_vertex = atlas.vertex_labels(side, _path_of_side(left_path, side))
+        except FileFormatError as error:
+            raise FileFormatError(
+                f"{source}: does not name all regions of the annotation, or not with "
+                f"sides (lh_, rh_, or a column hemisphere): {error}"
+            ) from error
+        vertices = pd.DataFrame(midway).groupby(region_of_vertex[: len(midway)])
+        means = vertices.mean().drop(-1, errors="ignore")
+        centres[means.index] = means
+    return centres
+
+
+def _add_surface_facts(
+    table: pd.DataFrame, settings: dict[str, Any], atlas: Atlas, centres: np.ndarray
+) -> None:
+    """Add to a table of regions, and to an atlas' settings, what surfaces tell.
+
+    `centres` (n_rois, 3) is NaN for regions that the annotations do not hold.
+    """
+    is_on_surface = ~np.isnan(centres[:, 0])
+    off_surface = atlas.regions["name"][atlas.cortex & ~is_on_surface]
+    if len(off_surface):
+        note = f"without a surface, not in the annotation: {listed(off_surface, 8)}"
+        settings["notes"].append(note)
+    if "structure" not in table:
+        table["structure"] = atlas.regions["structure"].mask(is_on_surface, "cortex")
+    if atlas.regions["x"].isna().all():
+        table[["x", "y", "z"]] = centres.round(1)
+        settings["space"] = "MNI305"

@@ -1,0 +1,223 @@
+"""What every registered score must satisfy, and what a further one gets by itself."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from brainlsap.evaluation import bootstrap_scores, compare_models, main_scores
+from brainlsap.evaluation.exact_bounds import bound_count_scores
+from brainlsap.evaluation.metrics import Predictions
+from brainlsap.evaluation.scores import (
+    SCORES,
+    Score,
+    accuracy,
+    fold_scores,
+    get_score,
+    weighted_scores,
+)
+from brainlsap.exceptions import ParameterError
+from brainlsap.report import score_table
+from brainlsap.report.tables import interval_table, shown_scores
+
+N_ROWS = 120
+
+
+def draw_predictions(seed=0, n_classes=4, probability=None, actual=None):
+    """Return ordered predictions of 120 scans in two folds, mostly right."""
+    rng = np.random.default_rng(seed)
+    if actual is None:
+        actual = rng.integers(n_classes, size=N_ROWS)
+    if probability is None:
+        probability = rng.dirichlet(np.ones(n_classes), N_ROWS)
+        probability[np.arange(N_ROWS), actual] += rng.random(N_ROWS)
+        probability /= probability.sum(axis=1, keepdims=True)
+    return Predictions(
+        actual=actual,
+        predicted=probability.argmax(axis=1),
+        probability=probability,
+        ranking=probability,
+        fold=np.arange(N_ROWS) % 2,
+        n_classes=n_classes,
+        ordered=True,
+    )
+
+
+def reorder(predictions, order):
+    rows = {
+        name: getattr(predictions, name)[order]
+        for name in ("actual", "predicted", "probability", "ranking", "fold")
+    }
+    return predictions._replace(**rows)
+
+
+def score_once(predictions):
+    values = weighted_scores(predictions, np.ones((1, N_ROWS)))
+    return {name: values[name].item() for name in SCORES}
+
+
+def best_value(score, n_classes):
+    lowest, highest = score.limits(n_classes)
+    return lowest if score.lower_is_better else highest
+
+
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_each_score_is_in_its_range_whatever_the_order_of_rows(name, n_classes):
+    lowest, highest = get_score(name).limits(n_classes)
+    for seed in range(5):
+        predictions = draw_predictions(seed, n_classes)
+        order = np.random.default_rng(seed).permutation(N_ROWS)
+        value = score_once(predictions)[name]
+        assert lowest <= value <= highest
+        assert score_once(reorder(predictions, order))[name] == pytest.approx(value)
+
+
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_each_score_is_best_at_perfect_predictions(name, n_classes):
+    score = get_score(name)
+    actual = np.arange(N_ROWS) // 2 % n_classes  # every class in both folds
+    certain = np.eye(n_classes)
+    perfect = draw_predictions(
+        actual=actual, n_classes=n_classes, probability=certain[actual]
+    )
+    assert score_once(perfect)[name] == pytest.approx(best_value(score, n_classes))
+    wrong = perfect._replace(
+        predicted=n_classes - 1 - actual,
+        probability=certain[::-1][actual],
+        ranking=certain[::-1][actual],
+    )
+    gap = score_once(wrong)[name] - score_once(perfect)[name]
+    worst_step = score.limits(n_classes)[1] - score.limits(n_classes)[0]
+    is_worse = gap > 0 if score.lower_is_better else gap < 0
+    # between two classes every prediction is within one stage
+    assert is_worse or n_classes < score.min_classes
+    assert abs(gap) <= worst_step + 1e-12
+
+
+def test_every_interval_holds_its_estimate_and_stays_in_range(example_evaluation):
+    n_classes = len(example_evaluation.cohort.classes)
+    is_right = example_evaluation.predictions.copy()
+    is_right["predicted"] = is_right["truth"]
+    perfect = replace(example_evaluation, predictions=is_right)
+    for evaluation in (example_evaluation, perfect):
+        for model in ("LSAP-C", "majority class"):
+            table = bootstrap_scores(evaluation, model, 40).set_index("score")
+            assert list(table.index) == list(SCORES)
+            for name, row in table.dropna().iterrows():
+                lowest, highest = SCORES[name].limits(n_classes)
+                values = [lowest, row["low"], row["estimate"], row["high"], highest]
+                assert values == sorted(values), (model, name)
+
+
+PERCENT = Score(
+    title="accuracy in percent",
+    range=(0.0, 100.0),
+    of_counts=lambda counts: 100 * accuracy(counts),
+    interval="proportion",
+    is_main=True,
+)
+
+
+def test_a_registered_score_is_right_everywhere(example_evaluation, monkeypatch):
+    monkeypatch.setitem(SCORES, "percent", PERCENT)
+    evaluation = replace(example_evaluation)  # nothing computed yet
+    model = "logistic regression"
+    folds = evaluation.scores()
+    np.testing.assert_allclose(folds["percent"], 100 * folds["accuracy"])
+    scaled = ["difference", "low", "high"]
+    percent = compare_models(evaluation, "percent")
+    fraction = compare_models(evaluation, "accuracy")
+    # as far as a difference can reach: 100, and not 1
+    np.testing.assert_allclose(percent[scaled], 100 * fraction[scaled])
+    assert percent["high"].max() > 1
+    np.testing.assert_allclose(percent["p_value"], fraction["p_value"])
+    assert percent["better"].equals(fraction["better"])
+    intervals = bootstrap_scores(evaluation, model, 60).set_index("score")
+    bounds = ["estimate", "low", "high"]
+    np.testing.assert_allclose(
+        intervals.loc["percent", bounds].to_numpy(float),
+        100 * intervals.loc["accuracy", bounds].to_numpy(float),
+    )
+    # tables
+    assert main_scores()[-1] == "percent"
+    assert PERCENT.title in score_table(evaluation)
+    assert PERCENT.title in interval_table(evaluation)
+    assert PERCENT.title in shown_scores(evaluation).values()
+    assert PERCENT.title in repr(evaluation)
+    mean = evaluation.summary().set_index(["model", "score"]).loc[model, "mean"]
+    assert mean["percent"] == pytest.approx(100 * mean["accuracy"])
+
+
+def test_a_registered_score_has_wilson_and_exact_bounds(
+    example_evaluation, monkeypatch
+):
+    monkeypatch.setitem(SCORES, "percent", PERCENT)
+    monkeypatch.setitem(
+        SCORES,
+        "percent_error",
+        Score(
+            title="errors in percent",
+            range=(0.0, 100.0),
+            of_counts=lambda counts: 100 - 100 * accuracy(counts),
+            lower_is_better=True,
+        ),
+    )
+    rows = example_evaluation.predictions.copy()
+    rows["predicted"] = rows["truth"]
+    perfect = replace(example_evaluation, predictions=rows)
+    table = bootstrap_scores(perfect, "logistic regression", 60).set_index("score")
+    low, high = table.loc["accuracy", ["low", "high"]]
+    assert table.loc["percent", ["low", "high"]].tolist() == pytest.approx(
+        [100 * low, 100 * high]
+    )
+    errors = table.loc["percent_error"]
+    assert errors["estimate"] == errors["low"] == 0 < errors["high"] < 50
+    predictions = draw_predictions(n_classes=2)
+    right = predictions._replace(predicted=predictions.actual)
+    bounds = bound_count_scores(right, np.arange(N_ROWS))
+    assert bounds["percent"] == pytest.approx(
+        tuple(100 * bound for bound in bounds["accuracy"])
+    )
+
+
+def test_a_comparison_of_a_score_where_less_is_better(example_evaluation, monkeypatch):
+    error = Score(
+        title="error",
+        of_counts=lambda counts: 1 - accuracy(counts),
+        lower_is_better=True,
+    )
+    monkeypatch.setitem(SCORES, "error", error)
+    evaluation = replace(example_evaluation)
+    errors = compare_models(evaluation, "error")
+    accuracies = compare_models(evaluation, "accuracy")
+    assert errors["better"].equals(accuracies["better"])
+    assert shown_scores(evaluation)["error"] == "error (less is better)"
+
+
+def test_what_is_not_registered_is_refused(example_evaluation, monkeypatch):
+    with pytest.raises(ParameterError, match="'percent'"):
+        get_score("percent")
+    with pytest.raises(ParameterError, match="'percent'"):
+        compare_models(example_evaluation, "percent")
+    with pytest.raises(ParameterError, match="'percent'"):
+        score_table(example_evaluation, "percent")
+    with pytest.raises(ParameterError, match="'ece'"):  # over all test scans only
+        score_table(example_evaluation, "ece")
+    assert "ece" not in fold_scores()
+    for change, message in (
+        ({"of_counts": None}, "0 formulas"),
+        ({"of_ranking": lambda *_: 0}, "2 formulas"),
+        ({"range": (1.0, 1.0)}, "the range 1 to 1"),
+        ({"interval": "exact"}, "interval must be one of"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            replace(PERCENT, **change)
+    for change, message in (
+        ({"range": (0.0, 1.0)}, "outside its range 0 to 1"),
+        ({"of_counts": lambda counts: counts.sum()}, "one value a draw"),
+    ):
+        monkeypatch.setitem(SCORES, "percent", replace(PERCENT, **change))
+        with pytest.raises(ParameterError, match=message):
+            bootstrap_scores(example_evaluation, "LSAP-C", 5)
