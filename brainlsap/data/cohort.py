@@ -147,7 +147,7 @@ class Cohort:
         store(self, "classes", tuple(name for name in self.classes if name in found))
 
     @staticmethod
-    def from_arrays(  # noqa: C901 (straight, from arrays to the cohort)
+    def from_arrays(
         connectomes: np.ndarray
         | pd.DataFrame
         | Sequence[pd.DataFrame]
@@ -224,159 +224,85 @@ class Cohort:
         Cohort(4 scans of 4 people, 3 regions (own), feature, diagnosis)
         """
         atlas = load_atlas(atlas)
-        covariates = {} if covariates is None else covariates
-        if not isinstance(covariates, Mapping | pd.DataFrame):
-            kind = type(covariates).__name__
-            raise ParameterError(f"covariates must be a DataFrame or dict; got {kind}.")
-        if isinstance(connectomes, Mapping):
-            entries = [*connectomes.values()]
-            connectomes = pd.Series(entries, [*connectomes], dtype=object)
-        by_scan = connectomes if isinstance(connectomes, pd.Series) else None
-        frames = connectomes if by_scan is None else [*by_scan]
-        is_one = isinstance(connectomes, pd.DataFrame)
-        if isinstance(connectomes, pd.DataFrame):
-            frames = [connectomes]
-            if len({*connectomes.shape}) > 1:
-                raise ParameterError(
-                    "connectomes, a DataFrame, must be square; got "
-                    f"{connectomes.shape}. Of several scans give a list of them, or "
-                    "{scan: DataFrame}."
-                )
-        if any(isinstance(one, pd.DataFrame) for one in frames):
-            read = [read_connectome(one, atlas, negative=negative) for one in frames]
-            W = np.array([one.matrix for one in read])
-            W = W[0] if is_one else W
-            notes = list[Finding | str]()
-            for note in (note for one in read for note in one.findings):
-                if note not in notes:
-                    notes.append(note)
-        else:
-            W = _as_numbers("connectomes", frames)
-            check_arrays(W, atlas)
-            W, changes = settle_negative(W, negative)
-            notes = [*changes]
-        names = [feature_names] if isinstance(feature_names, str) else feature_names
-        tables: dict[str, Any] = {"features": features}
-        if isinstance(features, Mapping):
-            names = [*features] if names is None else [*names]
-            if {*names} != {*features}:
-                raise ParameterError(
-                    f"features has {', '.join(map(str, features))}; expected "
-                    f"{', '.join(names)}. Name each array by its feature."
-                )
-            tables = {f"features[{name!r}]": features[name] for name in names}
-        tables = {name: _by_region(name, one, atlas) for name, one in tables.items()}
-        arrays = {k: np.asarray(_as_numbers(k, x), float) for k, x in tables.items()}
-        X, *others = arrays.values()
+        covariates = _check_covariates(covariates)
+        connectomes = _index_by_scan(connectomes)
+        W, notes = _stack_connectomes(connectomes, atlas, negative)
+        names, tables = _name_features(features, feature_names)
+        tables = {name: _by_region(name, x, atlas) for name, x in tables.items()}
+        arrays = {
+            name: np.asarray(_as_numbers(name, values), float)
+            for name, values in tables.items()
+        }
+        X, *other_features = arrays.values()
         labels = [UNLABELLED] * len(X) if labels is None else fill_masked(labels)
         groups = fill_masked(groups)
         facts = {name: fill_masked(column) for name, column in covariates.items()}
-        ids = _person_column(facts, labels, is_needed=groups is None)
-        said = () if groups is None or ids is None else facts[ids]
-        groups = facts.pop(ids) if groups is None and ids is not None else groups
-        n_scans, n_rois = sizes = len(labels), len(atlas)
-        shapes: dict[str, Any] = {name: [sizes] for name in tables}
-        shapes["connectomes"] = [(*sizes, n_rois), (n_rois, n_rois)]
-        if "features" in tables:
-            last = X.shape[2:3] if X.shape[:2] == sizes else ("n_features",)
-            shapes["features"] = [sizes, (*sizes, *last)]
-        given: dict[str, Any] = {"connectomes": W, **arrays, "labels": labels}
-        given |= {} if groups is None else {"groups": groups}
-        given |= {f"covariates[{name!r}]": one for name, one in facts.items()}
-        for name, one in given.items():
-            allowed = dict.fromkeys(shapes.get(name, [(n_scans,)]))
-            if np.shape(one) not in allowed:
-                expected = " or ".join(map(str, allowed)).replace("'", "")
-                raise ParameterError(
-                    f"{name} must have shape {expected}, for {n_scans} scans and "
-                    f"{n_rois} regions ({atlas.name}); got {np.shape(one)}. Other "
-                    "regions are named by atlas=; a table of people becomes one of "
-                    "scans by table.loc[groups]."
-                )
-        tables |= {"labels": labels, "groups": groups, "connectomes": by_scan}
+        person_head = _person_column(facts, labels, is_needed=groups is None)
+        listed_people = () if person_head is None else facts[person_head]
+        if person_head is not None and groups is None:
+            groups = facts.pop(person_head)
+            listed_people = ()
+        _check_shapes(W, arrays, labels, groups, facts, atlas)
         is_table = isinstance(covariates, pd.DataFrame)  # whose columns have one index
-        tables |= {"covariates": covariates} if is_table else facts
-        index = _index_of(tables)
-        X = X if X.ndim == 3 else np.stack([X, *others], axis=-1)
-        W = np.broadcast_to(W, (len(X), *W.shape[-2:])) if W.ndim == 2 else W
+        by_scan = connectomes if isinstance(connectomes, pd.Series) else None
+        index = _index_of(
+            {
+                **tables,
+                "labels": labels,
+                "groups": groups,
+                "connectomes": by_scan,
+                **({"covariates": covariates} if is_table else facts),
+            }
+        )
+        if X.ndim < 3:
+            X = np.stack([X, *other_features], axis=-1)
+        n_scans = len(X)
+        if W.ndim == 2:
+            W = np.broadcast_to(W, (n_scans, *W.shape[-2:]))
         if names is None:
-            names = [f"feature{i + 1}" for i in range(X.shape[-1])]
-            names = names if len(names) > 1 else ["feature"]
-        scans = [f"scan{i:0{len(str(len(X)))}d}" for i in range(1, len(X) + 1)]
-        own: Sequence[str] = scans
-        sessions: Sequence[str] = [""] * len(X)
-        if index is not None:
-            scans = ["_".join(map(str, np.atleast_1d(one))) for one in index]
-            own, _, sessions = zip(*(x.partition("_ses-") for x in scans), strict=True)
-        both = labels, own if groups is None else groups
-        text, people = (_as_text(one) for one in both)
-        words = [word for word in labels if isinstance(word, str)]
-        words = [word for word in words if word.lower() != "nan"]  # NumPy's, of text
-        if missing_words := list(filter(is_missing_word, words)):
-            raise ParameterError(
-                f"labels has {missing_words[0]!r} for {len(missing_words)} scans, "
-                "which counts as missing. Name a class by another word, and leave out "
-                "scans without a label."
-            )
-        everybody = {*people}
-        for claimed in (own, said):
-            for scan, name, person in zip(scans, claimed, people, strict=False):
-                if name != person and name in everybody:
-                    raise ParameterError(
-                        f"groups= says {person!r} for {scan}, an index or ids say "
-                        f"{name!r}; expected people, named alike."
-                    )
-        if scan := next((one for one in people if "_ses-" in one), ""):
-            person = scan.partition("_ses-")[0]
-            raise ParameterError(f"groups= must be people, as {person}; got {scan}.")
-        keys = (scans, people, sessions, text)
-        columns = dict(zip(KEY_COLUMNS, keys, strict=True))
-        if head := find_head(facts, [label_name]):
-            same = _as_text(facts[head])
-            rows = [i for i in range(n_scans) if same[i] != text[i]]
-            if rows and {*same} & {*text}:
-                raise ParameterError(
-                    f"covariates say {head} {same[rows[0]]!r} for {scans[rows[0]]}, "
-                    f"labels= {text[rows[0]]!r} ({len(rows)} of {n_scans} scans "
-                    "differ). Put rows in one order, or leave the column out."
-                )
-        # a covariate called label is not the label
-        kept = {
-            f"{name}_given" if name == "label" else name: plain_column(column)
-            for name, column in facts.items()
-        }
-        table = pd.DataFrame(columns | kept)
-        order, ordered = order_classes(text, classes)
+            names = _number_features(X.shape[-1])
+        scans, people_of_index, sessions = _name_scans(index, n_scans)
+        label_texts = _as_text(labels)
+        people = _as_text(people_of_index if groups is None else groups)
+        _check_label_words(labels)
+        _check_people(scans, people, [people_of_index, listed_people])
+        _check_label_column(facts, label_name, label_texts, scans)
+        keys = (scans, people, sessions, label_texts)
+        table = pd.DataFrame(
+            dict(zip(KEY_COLUMNS, keys, strict=True))
+            | {
+                # A covariate called label is not the label.
+                f"{name}_given" if name == "label" else name: plain_column(column)
+                for name, column in facts.items()
+            }
+        )
+        class_order, is_ordered = order_classes(label_texts, classes)
         if classes is None:
-            refuse_continuous(label_name, order)
-        if absent := find_absent(label_name, order, table["label"].value_counts()):
+            refuse_continuous(label_name, class_order)
+        class_counts = table["label"].value_counts()
+        if absent := find_absent(label_name, class_order, class_counts):
             raise CohortError("classes= has more than labels", [*map(str, absent)])
-        # without `classes` stages have an order, whose names end in letters, or numbers
-        if classes is None and ordered and len(order) > 2 and order[0][-1].isdecimal():
-            message = (
-                f"classes {' < '.join(order)} taken as ordered, being numbers; named "
-                "by words they have no order"
-            )
-            notes = [*notes, Finding(message, kind=CLASSES)]
-        alone = list[str]()
+        if classes is None and is_ordered:
+            notes = [*notes, *_note_number_classes(class_order)]
+        are_people_unknown = groups is None and index is None
         if groups is None:
-            whose = NOT_GIVEN if index is None else "not given: people are of the index"
-            alone = [f"groups= {whose}"]
-        shared = "array" if W.strides[0] == 0 else "one per scan"
+            of_index = "not given: people are of the index"
+            origin = NOT_GIVEN if are_people_unknown else of_index
+            notes = [*notes, Finding(f"groups= {origin}")]
         return Cohort(
             connectomes=W,
             features=X,
             table=table,
             atlas=atlas,
             feature_names=tuple(names),
-            classes=order,
-            classes_ordered=ordered,
+            classes=class_order,
+            classes_ordered=is_ordered,
             label_name=label_name,
-            findings=("made from arrays", *notes, *alone),
-            # what was asked is kept with a model
+            findings=(Finding("made from arrays"), *notes),
+            # What was asked is kept with a model.
             provenance={
-                "connectome": shared,
-                "people": NOT_GIVEN if alone and index is None else "given",
+                "connectome": "array" if W.strides[0] == 0 else "one per scan",
+                "people": NOT_GIVEN if are_people_unknown else "given",
                 "asked": {"negative": negative},
             },
         )
@@ -565,6 +491,190 @@ def check_cohort_given(cohort: object) -> None:
         raise ParameterError(
             f"cohort must be a Cohort; got {type(cohort).__name__}. "
             "Cohort.from_arrays or load_cohort makes one."
+        )
+
+
+def _check_covariates(covariates: Any) -> Mapping[str, Any] | pd.DataFrame:
+    """Return covariates as columns; raise where they have none."""
+    if covariates is None:
+        return {}
+    if not isinstance(covariates, Mapping | pd.DataFrame):
+        kind = type(covariates).__name__
+        raise ParameterError(f"covariates must be a DataFrame or dict; got {kind}.")
+    return covariates
+
+
+def _index_by_scan(connectomes: Any) -> Any:
+    """Return connectomes; those of a mapping as a Series, whose index names scans."""
+    if not isinstance(connectomes, Mapping):
+        return connectomes
+    matrices = [*connectomes.values()]
+    return pd.Series(matrices, [*connectomes], dtype=object)
+
+
+def _number_features(n_features: int) -> list[str]:
+    """Return names of features that have none."""
+    if n_features <= 1:
+        return ["feature"]
+    return [f"feature{i + 1}" for i in range(n_features)]
+
+
+def _name_scans(
+    index: pd.Index | None, n_scans: int
+) -> tuple[list[str], list[str], list[str]]:
+    """Return scan, person and session of every scan, as the index names them."""
+    if index is None:
+        width = len(str(n_scans))
+        scans = [f"scan{i:0{width}d}" for i in range(1, n_scans + 1)]
+        return scans, scans, [""] * n_scans
+    scans = ["_".join(map(str, np.atleast_1d(entry))) for entry in index]
+    parts = [scan.partition("_ses-") for scan in scans]
+    return scans, [person for person, *_ in parts], [visit for *_, visit in parts]
+
+
+def _note_number_classes(classes: Sequence[str]) -> list[Finding]:
+    """Return a note if more than two classes are ordered since they are numbers.
+
+    The names of stages, which are ordered as well, end in letters.
+    """
+    if len(classes) <= 2 or not classes[0][-1].isdecimal():
+        return []
+    message = (
+        f"classes {' < '.join(classes)} taken as ordered, being numbers; named by "
+        "words they have no order"
+    )
+    return [Finding(message, kind=CLASSES)]
+
+
+def _stack_connectomes(
+    connectomes: Any, atlas: Atlas, negative: str
+) -> tuple[np.ndarray, Sequence[Finding | str]]:
+    """Return the weights in the order of the atlas, and notes; tables by their names.
+
+    The array has two axes for one connectome for everybody.
+    """
+    if isinstance(connectomes, pd.DataFrame):
+        if len({*connectomes.shape}) > 1:
+            raise ParameterError(
+                f"connectomes, a DataFrame, must be square; got {connectomes.shape}. "
+                "Of several scans give a list of them, or {scan: DataFrame}."
+            )
+        connectome = read_connectome(connectomes, atlas, negative=negative)
+        return connectome.matrix, connectome.findings
+    matrices = connectomes
+    if isinstance(connectomes, pd.Series):
+        matrices = [*connectomes]
+    if any(isinstance(matrix, pd.DataFrame) for matrix in matrices):
+        files = [
+            read_connectome(matrix, atlas, negative=negative) for matrix in matrices
+        ]
+        findings = list[Finding]()
+        for file in files:
+            findings += [note for note in file.findings if note not in findings]
+        return np.array([file.matrix for file in files]), findings
+    W = _as_numbers("connectomes", matrices)
+    check_arrays(W, atlas)
+    return settle_negative(W, negative)
+
+
+def _name_features(
+    features: Any, feature_names: str | Sequence[str] | None
+) -> tuple[Sequence[str] | None, dict[str, Any]]:
+    """Return the names of features, if they are known, and the values by argument."""
+    names = [feature_names] if isinstance(feature_names, str) else feature_names
+    if not isinstance(features, Mapping):
+        return names, {"features": features}
+    names = [*features] if names is None else [*names]
+    if {*names} != {*features}:
+        raise ParameterError(
+            f"features has {', '.join(map(str, features))}; expected "
+            f"{', '.join(names)}. Name each array by its feature."
+        )
+    return names, {f"features[{name!r}]": features[name] for name in names}
+
+
+def _check_shapes(
+    W: np.ndarray,
+    features: Mapping[str, np.ndarray],
+    labels: Sequence[Any],
+    groups: Sequence[Any] | None,
+    covariates: Mapping[str, Any],
+    atlas: Atlas,
+) -> None:
+    """Raise unless all arrays are of as many scans as labels and of the regions."""
+    n_scans, n_rois = len(labels), len(atlas)
+    shape = (n_scans, n_rois)
+    shapes: dict[str, list[tuple[Any, ...]]] = {name: [shape] for name in features}
+    shapes["connectomes"] = [(*shape, n_rois), (n_rois, n_rois)]
+    if "features" in features:
+        X = features["features"]
+        last_axis = X.shape[2:3] if X.shape[:2] == shape else ("n_features",)
+        shapes["features"] = [shape, (*shape, *last_axis)]
+    arrays: dict[str, Any] = {"connectomes": W, **features, "labels": labels}
+    if groups is not None:
+        arrays["groups"] = groups
+    arrays |= {f"covariates[{name!r}]": column for name, column in covariates.items()}
+    for name, array in arrays.items():
+        allowed = dict.fromkeys(shapes.get(name, [(n_scans,)]))
+        if np.shape(array) not in allowed:
+            expected = " or ".join(map(str, allowed)).replace("'", "")
+            raise ParameterError(
+                f"{name} must have shape {expected}, for {n_scans} scans and {n_rois} "
+                f"regions ({atlas.name}); got {np.shape(array)}. Other regions are "
+                "named by atlas=; a table of people becomes one of scans by "
+                "table.loc[groups]."
+            )
+
+
+def _check_label_words(labels: Sequence[Any]) -> None:
+    """Raise if a label is a word that counts as missing."""
+    words = [word for word in labels if isinstance(word, str)]
+    words = [word for word in words if word.lower() != "nan"]  # NumPy's, of text
+    if missing_words := list(filter(is_missing_word, words)):
+        raise ParameterError(
+            f"labels has {missing_words[0]!r} for {len(missing_words)} scans, which "
+            "counts as missing. Name a class by another word, and leave out scans "
+            "without a label."
+        )
+
+
+def _check_people(
+    scans: Sequence[str], people: Sequence[str], others: Sequence[Sequence[Any]]
+) -> None:
+    """Raise if an index or ids name other people of a cohort, or people are scans."""
+    everybody = {*people}
+    for names in others:
+        for scan, name, person in zip(scans, names, people, strict=False):
+            if name != person and name in everybody:
+                raise ParameterError(
+                    f"groups= says {person!r} for {scan}, an index or ids say "
+                    f"{name!r}; expected people, named alike."
+                )
+    scan_names = [name for name in people if "_ses-" in name]
+    if scan_names:
+        person = scan_names[0].partition("_ses-")[0]
+        raise ParameterError(
+            f"groups= must be people, as {person}; got {scan_names[0]}."
+        )
+
+
+def _check_label_column(
+    covariates: Mapping[str, Any],
+    label_name: str,
+    labels: Sequence[str],
+    scans: Sequence[str],
+) -> None:
+    """Raise if covariates have the label, in another order of scans."""
+    head = find_head(covariates, [label_name])
+    if not head:
+        return
+    column = _as_text(covariates[head])
+    rows = [i for i, label in enumerate(labels) if column[i] != label]
+    if rows and {*column} & {*labels}:
+        raise ParameterError(
+            f"covariates say {head} {column[rows[0]]!r} for {scans[rows[0]]}, "
+            f"labels= {labels[rows[0]]!r} ({len(rows)} of {len(labels)} scans differ). "
+            "Put rows in one order, or leave the column out."
         )
 
 
