@@ -122,7 +122,7 @@ def make_benchmark_cohort(
         atlas=atlas,
         feature_names=("value",),
         classes=STAGES,
-        notes=("simulated: nobody's data",),
+        findings=("simulated: nobody's data",),
         provenance={"simulated": "make_benchmark_cohort", "case": case, **asked},
         truth=pd.DataFrame({"region": atlas.names, "seed": seeded, "effect": effect}),
     )

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import brainlsap
 from brainlsap.exceptions import BrainlsapError, CohortError
 from brainlsap.files import check_outputs, owner_only
+from brainlsap.findings import CHOICES, group_findings
 from brainlsap.options import COMMANDS, Option, option_names, options_of, read_config
 from brainlsap.text import listed
 
@@ -144,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         input_path = options.get("study", options.get("results", "."))
         if not Path(input_path).exists():  # Fail before the slow imports.
-            raise BrainlsapError(f"{input_path}: no such file or folder")
+            raise BrainlsapError("no such file or folder", path=input_path)
         call(**options)
     except BrokenPipeError:  # The reader has closed the pipe, for example `| head`.
         return 141
@@ -308,7 +309,7 @@ def build(study: str, **options: Any) -> None:
         check_options = _options_after_build(built, options)
         print(f"Next: {_command_line('check', study, check_options)}")
     if built.faults:
-        faults = brainlsap.data.tables.group_faults(built.faults)
+        faults = group_findings(built.faults)
         raise CohortError(f"{len(built.faults)} scans have errors", faults)
 
 
@@ -566,12 +567,11 @@ def _load_cohort(
     print(f"Study: {cohort}", brainlsap.check_cohort(cohort).found[1], sep="\n")
     for sentence in brainlsap.data.quality.describe_values(cohort):
         print(f"Values: {sentence}", flush=True)
-    for message in brainlsap.data.quality.find_odd_units(cohort):
-        print(f"Warning: {message}", flush=True)
-    notable = r"taken (to be|for)|classes|baseline|several scales"
-    for note in cohort.notes:
-        if re.search(notable, note):
-            print(f"Note: {note}", flush=True)
+    for finding in brainlsap.data.quality.find_odd_units(cohort):
+        print(f"Warning: {finding}", flush=True)
+    for finding in cohort.findings:
+        if finding.kind in CHOICES:
+            print(f"Note: {finding}", flush=True)
     return cohort
 
 

@@ -4,21 +4,56 @@ Each error is a `ValueError`, as in scikit-learn. The command line prints any of
 standard error and exits with code 2.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
+from typing import Any
 
 
 class BrainlsapError(ValueError):
     """Invalid input of any kind; the message says what came and what to do.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, and what to do.
+    path : str or Path, optional
+        The file that is wrong, which the text begins with.
+    got : str
+        What came in place of what was expected, with which the text ends. Files with
+        the same fault may differ in it.
+    kind : str
+        Key of the fault, for code that acts on it.
+    values : mapping, optional
+        What code that acts on the fault needs to know, by name.
 
     Examples
     --------
     >>> raise BrainlsapError("n_folds must be at least 2, got 1.")
     Traceback (most recent call last):
     brainlsap.exceptions.BrainlsapError: n_folds must be at least 2, got 1.
+    >>> error = FileFormatError("no column 'region'", path="a.tsv", got="'name'")
+    >>> str(error), error.message
+    ("a.tsv: no column 'region'; got 'name'", "no column 'region'")
     """
+
+    def __init__(
+        self,
+        message: object = "",
+        *,
+        path: str | Path | None = None,
+        got: str = "",
+        kind: str = "",
+        values: Mapping[str, object] | None = None,
+    ) -> None:
+        self.message = str(message)
+        self.path = path
+        self.got = got
+        self.kind = kind
+        self.values = dict(values or {})
+        text = self.message if path is None else f"{path}: {self.message}"
+        super().__init__(f"{text}; got {got}" if got else text)
 
 
 class ParameterError(BrainlsapError):
@@ -51,6 +86,9 @@ class CohortError(BrainlsapError):
     faults : sequence of str
         Each fault, naming file, region or person.
 
+    **fields
+        Those of :class:`BrainlsapError`.
+
     Attributes
     ----------
     faults : tuple of str
@@ -63,10 +101,10 @@ class CohortError(BrainlsapError):
     ('sub-07: no connectome',)
     """
 
-    def __init__(self, summary: str, faults: Sequence[str] = ()) -> None:
+    def __init__(self, summary: str, faults: Sequence[str] = (), **fields: Any) -> None:
         self.faults = tuple(faults)
         lines = "".join(f"\n  {fault}" for fault in self.faults)
-        super().__init__(f"{summary}:{lines}" if lines else summary)
+        super().__init__(f"{summary}:{lines}" if lines else summary, **fields)
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
@@ -90,21 +128,27 @@ def reading(path: str | Path, content: str) -> Iterator[None]:
     """
     try:
         yield
-    except RegionNameError as error:  # the atlas does not know the file
-        raise RegionNameError(f"{path}: {error}") from error
+    except RegionNameError as error:
+        # An atlas, which matches the names, does not know the file.
+        raise RegionNameError(
+            error, path=path, kind=error.kind, values=error.values
+        ) from error
     except BrainlsapError:
         raise
     except FileNotFoundError as error:
-        raise FileFormatError(f"{path}: no such file.") from error
-    except ImportError as error:  # an extra is not installed
+        raise FileFormatError("no such file.", path=path) from error
+    except ImportError as error:
+        # An extra is not installed.
         raise FileFormatError(
-            f"{path}: cannot be read as {content}: {error}"
+            f"cannot be read as {content}: {error}", path=path
         ) from error
-    except Exception as error:  # damaged files raise exceptions of any type
+    except Exception as error:
+        # Broken files fail in every way there is.
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         if Path(path).is_dir():
             reason = "it is a folder"
         raise FileFormatError(
-            f"{path}: cannot be read as {content}: {reason.rstrip('.')}. The file may "
-            "be truncated, or in another format than its name says."
+            f"cannot be read as {content}: {reason.rstrip('.')}. The file may be "
+            "truncated, or in another format than its name says.",
+            path=path,
         ) from error

@@ -1124,18 +1124,19 @@ def read_config(path: str | Path) -> dict[str, Any]:
             first_key = first_keys[option.name]
             alias_note = "" if first_key == key else f" {key} is {first_key}."
             raise BrainlsapError(
-                f"{path}: {key} is set twice in the file.{alias_note} Keep one."
+                f"{key} is set twice in the file.{alias_note} Keep one.", path=path
             )
         try:
             settings[option.name] = option.convert(value)
         except ValueError as error:
-            raise BrainlsapError(f"{path}: {key} {error}.") from error
+            raise BrainlsapError(f"{key} {error}.", path=path) from error
         first_keys[option.name] = key
     if unknown_keys:
         raise BrainlsapError(
-            f"{path}: unknown settings: {', '.join(unknown_keys)}. Use the names of "
+            f"unknown settings: {', '.join(unknown_keys)}. Use the names of "
             "flags without --, or of parameters of load_cohort, run_study and "
-            "LSAPClassifier."
+            "LSAPClassifier.",
+            path=path,
         )
     return settings
 
@@ -1151,7 +1152,7 @@ def _iter_entries(
             yield from _iter_entries(path, value)
         else:
             raise BrainlsapError(
-                f"{path}: {key} must be a section, [{key}], got {value!r}."
+                f"{key} must be a section, [{key}], got {value!r}.", path=path
             )
 
 

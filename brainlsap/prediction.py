@@ -18,13 +18,13 @@ from brainlsap.data.covariates import KEY_COLUMNS, has_groups
 from brainlsap.data.load import NO_CONNECTOME
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.stored_cohort import is_cohort_file, label_column
-from brainlsap.data.tables import group_faults
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.results import to_jsonable
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs
+from brainlsap.findings import Finding, group_findings
 from brainlsap.graph.summary import find_unlike, learn_kind
 from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
 from brainlsap.model.storage import CLASSIFIERS
@@ -150,7 +150,7 @@ def _check_missing_values(
     is_refused = missing_share > MAX_MISSING_SHARE
     if is_refused.any():
         faults = [
-            f"{scan}: {share:.0%} of the values used in the fit are missing"
+            Finding(f"{share:.0%} of the values used in the fit are missing", scan=scan)
             for scan, share in zip(
                 scans[is_refused], missing_share[is_refused], strict=True
             )
@@ -159,7 +159,7 @@ def _check_missing_values(
             f"{is_refused.sum()} of {len(scans)} scans lack more than "
             f"{MAX_MISSING_SHARE:.0%} of the values and cannot be predicted; leave "
             "these scans out, or read the missing regions",
-            group_faults(faults),
+            group_findings(faults),
         )
     max_share_in_fit = model.origin_.facts.get("most_missing", 1.0)
     is_sparse = missing_share > max_share_in_fit + MISSING_SHARE_MARGIN

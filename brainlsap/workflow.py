@@ -27,6 +27,7 @@ from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.results import data_hash, to_jsonable
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
+from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
 from brainlsap.report import check_results_folder, write_report
 from brainlsap.report.report import check_same_study
 
@@ -278,7 +279,7 @@ def merge_classes(
     n_scans = cohort.table["label"].value_counts().reindex(cohort.classes)
     absent_classes = find_absent(cohort.label_name, all_originals, n_scans)
     if absent_classes:
-        raise CohortError("merged_classes= cannot be made", absent_classes)
+        raise CohortError("merged_classes= cannot be made", [*map(str, absent_classes)])
     class_of = {name: new for new, names in originals.items() for name in names}
     new_label = cohort.table["label"].map(class_of)
     description = ", ".join(
@@ -290,18 +291,19 @@ def merge_classes(
             f"{', '.join(cohort.classes)}."
         )
     is_selected = new_label.notna().to_numpy()
-    note = f"classes merged: {description}"
+    findings = [Finding(f"classes merged: {description}", kind=CLASSES)]
     if not is_selected.all():
         n_left_out = cohort.table["label"][~is_selected].value_counts()
         counts = ", ".join(f"{name} ({n})" for name, n in n_left_out.items())
-        note += f"; scans of other classes left out: {counts}"
+        message = f"scans of other classes left out: {counts}"
+        findings.append(Finding(message, LEFT_OUT, kind=OTHER_CLASSES))
     selection = cohort.select(is_selected)
     return replace(
         selection,
         table=selection.table.assign(label=new_label[is_selected].to_numpy()),
         classes=tuple(originals),
         classes_ordered=True,  # They are in the order of `merged`.
-        notes=(*cohort.notes, note),
+        findings=(*cohort.findings, *findings),
         provenance=cohort.provenance | {"merged_classes": originals},
     )
 

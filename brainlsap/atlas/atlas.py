@@ -374,9 +374,7 @@ class Atlas:
             else:
                 spellings_of_row.setdefault(row, []).append(text)
         if unknown_names:
-            raise RegionNameError(
-                self._describe_unknown(unknown_names, texts, hemisphere)
-            )
+            raise self._refuse_unknown(unknown_names, texts, hemisphere)
         repeated_regions = [
             f"{self.names[row]} as {', '.join(map(repr, spellings))}"
             for row, spellings in spellings_of_row.items()
@@ -390,21 +388,31 @@ class Atlas:
             )
         return np.array([*spellings_of_row], dtype=int)
 
-    def _describe_unknown(
+    def _refuse_unknown(
         self, unknown_names: list[str], names: list[str], hemisphere: str | None
-    ) -> str:
-        """Return a message about unknown names with the nearest, or another atlas."""
+    ) -> RegionNameError:
+        """Return an error on unknown names, with the nearest, or another atlas."""
         atlas_name = self.other_atlas(names)
         if atlas_name:
-            return f"The names are those of {atlas_name}, not of {self.name}."
+            return RegionNameError(
+                f"The names are those of {atlas_name}, not of {self.name}.",
+                values={"atlas": atlas_name},
+            )
         texts = list(unknown_names)
         for i, name in enumerate(unknown_names[:5]):
             nearest = nearest_names(name, self.names, hemisphere)
             texts[i] = f"{name!r} (nearest: {', '.join(nearest) or 'none'})"
-        return (
-            f"{len(unknown_names)} of {len(names)} names unknown to atlas "
-            f"{self.name}: {listed(texts, 5)}. Give each region with its side, for "
-            f"example {self.names[0]!r}, or name another atlas=."
+        description = (
+            f"unknown to atlas {self.name}: {listed(texts, 5)}. Give each region with "
+            f"its side, for example {self.names[0]!r}, or name another atlas=."
+        )
+        return RegionNameError(
+            f"{len(unknown_names)} of {len(names)} names {description}",
+            values={
+                "n_unknown": len(unknown_names),
+                "n_names": len(names),
+                "description": description,
+            },
         )
 
     def match_all(self, names: Iterable[str | bytes]) -> np.ndarray:
@@ -502,7 +510,7 @@ class Atlas:
         try:
             rows, _ = self.rows(names, hemisphere)
         except RegionNameError as error:
-            raise FileFormatError(f"{path}: {error}") from error
+            raise FileFormatError(error.message, path=path) from error
         # The last entry serves index -1: vertices without a name.
         region_of_name = np.full(len(names) + 1, -1)
         region_of_name[rows[rows >= 0]] = np.flatnonzero(rows >= 0)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from brainlsap.data.find_files import Scan
 from brainlsap.data.load import (
     NO_CONNECTOME,
     STRENGTH,
-    WHERE,
+    RefusedStudyError,
     count_people,
     open_study,
 )
@@ -28,8 +28,20 @@ from brainlsap.exceptions import (
     CohortError,
     FileFormatError,
 )
+from brainlsap.findings import (
+    FOREIGN_IDS,
+    LEFT_OUT,
+    NOTE,
+    Finding,
+    Severity,
+    as_faults,
+    as_findings,
+)
+from brainlsap.options import option_names
 
 Options = dict[str, Any]
+# Arguments that say who and which files are in a study.
+_OPENING_OPTIONS = option_names("reading", selects_files=True)
 _Score = Callable[[ScanList, FeatureSources], float]
 # A visit behind a person's id.
 _A_VISIT = re.compile(
@@ -51,18 +63,18 @@ class CohortCheck:
         That was looked at.
     found : tuple of str
         People, scans, labels and files, counted.
-    notes : tuple of str
-        What was read by name or order, mirrored, filled or left out, with counts.
+    findings : tuple of Finding
+        What was read by name or order, mirrored, filled or left out, with counts; and
+        every fault that keeps the cohort from being loaded, one each.
     faults : tuple of str
-        Everything that keeps the cohort from being loaded; what many scans share is
-        said once.
+        The faults as text; what many scans share is said once.
     cohort : Cohort or None
         None where there are faults.
     """
 
     folder: Path
     found: tuple[str, ...]
-    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
     faults: tuple[str, ...]
     cohort: Cohort | None = None
 
@@ -71,14 +83,22 @@ class CohortCheck:
         """Whether the cohort can be loaded."""
         return not self.faults
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was mapped or left out, as text."""
+        return (*self._select(NOTE, LEFT_OUT),)
+
+    def _select(self, *severities: Severity) -> list[str]:
+        """Return the findings of some severities as text."""
+        return [str(item) for item in self.findings if item.severity in severities]
+
     def text(self) -> str:
         """Return everything as lines of text."""
         lines = [str(self.folder)]
-        dropped = [note for note in self.notes if "left out" in note]
         for title, entries in (
             ("Found", self.found),
-            ("Mapped", [note for note in self.notes if note not in dropped]),
-            ("Dropped", dropped),
+            ("Mapped", self._select(NOTE)),
+            ("Dropped", self._select(LEFT_OUT)),
             ("Faults", self.faults),
         ):
             if entries:
@@ -90,7 +110,9 @@ class CohortCheck:
     __repr__ = text
 
 
-def check_cohort(folder: str | Path | Cohort, *args: Any, **how: Any) -> CohortCheck:
+def check_cohort(
+    folder: str | Path | Cohort, *args: Any, **options: Any
+) -> CohortCheck:
     """Read a cohort's folder as :func:`load_cohort` does; list faults, raise none.
 
     Parameters
@@ -100,7 +122,7 @@ def check_cohort(folder: str | Path | Cohort, *args: Any, **how: Any) -> CohortC
         as :meth:`Cohort.from_arrays` makes one, has been checked by then, and what it
         holds is listed; which of its scans are unusual says :func:`quality_table`,
         what leaks :func:`brainlsap.evaluation.audit`.
-    *args, **how : see :func:`load_cohort`
+    *args, **options : see :func:`load_cohort`
         Its other arguments.
 
     Returns
@@ -112,26 +134,36 @@ def check_cohort(folder: str | Path | Cohort, *args: Any, **how: Any) -> CohortC
     ParameterError
         Where an argument cannot be used.
     """
-    cohort, facts = folder, getattr(folder, "provenance", {"folder": folder})
-    where = Path(facts.get("folder", "cohort"))
-    try:
-        if not isinstance(cohort, Cohort):
-            cohort = read_study(where, *args, **how)
-    except (CohortError, FileFormatError) as error:
-        # where the list of people cannot be used, nothing else can be said
-        found, notes = getattr(error, "found", ()), getattr(error, "notes", ())
-        faults = getattr(error, "faults", ()) or (str(error),)
-        return CohortCheck(where, tuple(found), notes, faults)
+    if isinstance(folder, Cohort):
+        cohort = folder
+        path = Path(cohort.provenance.get("folder", "cohort"))
+    else:
+        path = Path(folder)
+        try:
+            cohort = read_study(path, *args, **options)
+        except (CohortError, FileFormatError) as error:
+            return _describe_refusal(path, error)
     found = count_people(cohort.table, cohort.label_name, cohort.classes)
-    own = cohort.provenance.get("connectome", "one per scan") == "one per scan"
-    for name in (*(["connectome"] if own else []), *cohort.feature_names):
-        found.append(f"{name}: {cohort.n_scans} of {cohort.n_scans} scans")
-    return CohortCheck(where, tuple(found), cohort.notes, (), cohort)
+    names = [*cohort.feature_names]
+    if cohort.provenance.get("connectome", "one per scan") == "one per scan":
+        names.insert(0, "connectome")
+    found += [f"{name}: {cohort.n_scans} of {cohort.n_scans} scans" for name in names]
+    return CohortCheck(path, tuple(found), as_findings(cohort.findings), (), cohort)
 
 
-def suggest_options(  # noqa: C901 (step by step)
-    check: CohortCheck, options: Mapping[str, Any]
-) -> list[Options]:
+def _describe_refusal(path: Path, error: BrainlsapError) -> CohortCheck:
+    """Return the check of a study that cannot be loaded.
+
+    If the list of people cannot be used, nothing else is known.
+    """
+    if isinstance(error, RefusedStudyError):
+        return CohortCheck(path, tuple(error.found), error.findings, error.faults)
+    faults = error.faults if isinstance(error, CohortError) else ()
+    findings = as_faults(faults) or [Finding.from_error(error)]
+    return CohortCheck(path, (), tuple(findings), faults or (str(error),))
+
+
+def suggest_options(check: CohortCheck, options: Mapping[str, Any]) -> list[Options]:
     """Return changes of options by which more of a study, or any, can be read.
 
     Parameters
@@ -149,107 +181,197 @@ def suggest_options(  # noqa: C901 (step by step)
         are found, or the visits at baseline where most others lack something; none
         where people or labels are at fault, which comes first.
     """
-    folder, asked = check.folder, dict(options)
-    # people and labels come first, and ids that are those of files
-    is_strange = any("nobody in it has files" in fault for fault in check.faults)
-    if is_strange or not check.found:
+    # People and labels come first, and ids that are those of files.
+    has_foreign_ids = any(finding.kind == FOREIGN_IDS for finding in check.findings)
+    if has_foreign_ids or not check.found:
         return []
-    features = asked.get("feature") or "thickness"
-    features = [features] if isinstance(features, str) else list(features)
-    where = {name: asked[name] for name in ("atlas", *WHERE) if name in asked}
+    search = _OptionSearch(check.folder, dict(options))
     with suppress(BrainlsapError):
-        if not open_study(folder, **where)[0].scans:  # nobody has these classes
+        if not search.open().scans:  # nobody has these classes
             return []
-    opened: dict[str, tuple[ScanList, FeatureSources] | None] = {}
-    change: Options = {}
-    matrices = list[str]()
-    bar = tqdm(desc="looking for other files", unit="", delay=2, disable=None)
+    if check.is_sound:
+        return search.find_more_features()
+    return search.find_way_to_read()
+
+
+@dataclass
+class _OptionSearch:
+    """A search for options by which a study can be read.
+
+    Each step adopts the first change by which most files are found, and the next step
+    builds on it.
+    """
+
+    folder: Path
+    options: Options
+    """What the user asked for."""
+    change: Options = field(default_factory=dict)
+    """What the search has adopted so far."""
+    opened: dict[str, tuple[ScanList, FeatureSources] | None] = field(
+        default_factory=dict
+    )
+    """Studies by the options they were opened with; None where that failed."""
+
+    def __post_init__(self) -> None:
+        feature = self.options.get("feature") or "thickness"
+        self.features = [feature] if isinstance(feature, str) else list(feature)
+        self.progress = tqdm(
+            desc="looking for other files", unit="", delay=2, disable=None
+        )
+
+    def _opening_options(self, *changes: Options) -> Options:
+        """Return the options that say which files are in the study, with changes."""
+        names = ("atlas", *_OPENING_OPTIONS)
+        opening_options = {
+            name: self.options[name] for name in names if name in self.options
+        }
+        for change in changes:
+            names_to_open = [name for name in _OPENING_OPTIONS if name in change]
+            opening_options |= {name: change[name] for name in names_to_open}
+        return opening_options
+
+    def open(self, *changes: Options) -> ScanList:
+        """Return the scans of the study with the user's options and changes."""
+        return open_study(self.folder, **self._opening_options(*changes))[0]
 
     def adopt(
-        ways: Iterable[Options], score: _Score, least: float = 0
+        self, candidates: Iterable[Options], score: _Score, least: float = 0
     ) -> list[Options]:
-        """Take over the first change by which most is found; return all such."""
-        best, chosen = 0.0, list[Options]()
-        for way in ways:
-            how = where | {k: v for k, v in (change | way).items() if k in WHERE}
-            if repr(how) not in opened:
-                bar.update()
-                opened[repr(how)] = None
+        """Adopt the first change by which most is found; return all such."""
+        best_score = 0.0
+        best_changes = list[Options]()
+        for candidate in candidates:
+            opening_options = self._opening_options(self.change, candidate)
+            key = repr(opening_options)
+            if key not in self.opened:
+                self.progress.update()
+                self.opened[key] = None
                 with suppress(BrainlsapError):
-                    opened[repr(how)] = open_study(folder, **how)
-            study = opened[repr(how)]
-            found = score(*study) if study else 0.0
-            if found > best:
-                best, chosen = found, []
-            if found and found == best >= least:
-                chosen.append(way)
-        change.update(chosen[0] if chosen else {})
-        return chosen
+                    self.opened[key] = open_study(self.folder, **opening_options)
+            study = self.opened[key]
+            n_found = score(*study) if study else 0.0
+            if n_found > best_score:
+                best_score = n_found
+                best_changes = []
+            if n_found and n_found == best_score >= least:
+                best_changes.append(candidate)
+        if best_changes:
+            self.change.update(best_changes[0])
+        return best_changes
 
-    inside = sorted(folder.glob("[!.]*"))
-    around = [*inside, *sorted(folder.resolve().parent.glob("[!.]*"))]
-    # folders of people are no data sets of their own
-    around = [p for p in around if p.is_dir() and p.name[:4] != "sub-"]
-    tables: list[Options] = [
-        {"features_table": path.name}
-        for path in inside
-        if path.suffix in TABLE_SUFFIXES and path.name not in IMPORT_FILES
-    ]
-    folders: list[Options] = [{}]
-    if "subjects_dir" not in asked:
-        folders += [{"subjects_dir": str(p)} for p in around if any(p.glob("*/stats"))]
-    # what lists people of its own is another study, whose ids may be the same
-    around = [p for p in around if p != folder.resolve() and not people_files(p)]
-    if "derivatives" not in asked:
-        folders += [{"derivatives": [str(p)]} for p in around if any(p.glob("sub-*"))]
-    if check.is_sound:
-        more = [
-            name
-            for name in _FEATURES
-            # volumes may stand below the cortex already
-            if name not in (*features, asked.get("subcortex"))
-            and adopt(folders, _located([name]), least=1)
+    def find_more_features(self) -> list[Options]:
+        """Return the change that reads other features of a sound study, too."""
+        folders = self._list_folders()
+        subcortex = self.options.get("subcortex")
+        new_features = list[str]()
+        for name in _FEATURES:
+            # Volumes may stand below the cortex already.
+            is_known = name in self.features or name == subcortex
+            if not is_known and self.adopt(folders, _located([name]), least=1):
+                new_features.append(name)
+        if not new_features:
+            return []
+        self.change["feature"] = [*self.features, *new_features]
+        # The connectomes are known to be sound.
+        known = {} if STRENGTH in self.features else {"connectome": NO_CONNECTOME}
+        changed_options = self.options | self.change | known
+        is_sound = check_cohort(self.folder, **changed_options).is_sound
+        return [self.change] if is_sound else []
+
+    def find_way_to_read(self) -> list[Options]:
+        """Return changes by which a study with faults can be read."""
+        self._find_features()
+        patterns = self._find_connectomes()
+        self._find_atlas_or_baseline()
+        if patterns:
+            # Only the user can say which of several sets of matrices is meant.
+            return [self.change | {"pattern": pattern} for pattern in patterns]
+        return [self.change] if self.change else []
+
+    def _find_features(self) -> None:
+        """Adopt folders or tables that hold the features, or another feature."""
+        folders = self._list_folders()
+        tables = [
+            {"features_table": path.name}
+            for path in self._list_inside()
+            if path.suffix in TABLE_SUFFIXES and path.name not in IMPORT_FILES
         ]
-        change |= {"feature": [*features, *more]}
-        # the connectomes are known to be sound
-        known = {} if STRENGTH in features else {"connectome": NO_CONNECTOME}
-        is_more = more and check_cohort(folder, **asked | change | known).is_sound
-        return [change] if is_more else []
-
-    if not adopt([*folders, *tables], _located(features, named="feature" in asked)):
+        is_named = "feature" in self.options
+        if self.adopt([*folders, *tables], _located(self.features, named=is_named)):
+            return
         for name in (*_FEATURES, "suvr"):  # of a tracer that is not said
-            if adopt(folders, _located([name])):
-                change["feature"] = [name]
-                break
-    if "connectome" not in asked:
-        scans = open_study(folder, **where)[0].scans
-        patterns = [{"pattern": one} for one in dict.fromkeys(_patterns(folder, scans))]
-        sets = adopt([{}, *patterns], _with_connectome)
-        if not sets:
-            files = (path.name for path in inside if is_matrix(path))
-            change["connectome"] = next(files, NO_CONNECTOME)
-        elif sets[0]:
-            matrices = [one["pattern"] for one in sets]
-    changed_check = check_cohort(folder, **asked | change)
-    faults = " ".join(changed_check.faults)
-    if other := re.search(r"(?:those of|\(atlas) (\w+)(?:, not of|\))", faults):
-        change["atlas"] = other[1]
-    elif not changed_check.is_sound and asked.get("scans", "all") == "all":
-        how = where | {k: v for k, v in change.items() if k in WHERE}
-        named = change.get("feature") or features
-        reads_connectomes = "connectome" not in asked | change
+            if self.adopt(folders, _located([name])):
+                self.change["feature"] = [name]
+                return
+
+    def _find_connectomes(self) -> list[str]:
+        """Adopt files that are the connectomes; return patterns if several sets are."""
+        if "connectome" in self.options:
+            return []
+        patterns = dict.fromkeys(_patterns(self.folder, self.open().scans))
+        candidates: list[Options] = [{}, *({"pattern": name} for name in patterns)]
+        best_changes = self.adopt(candidates, _with_connectome)
+        if not best_changes:
+            files = (path.name for path in self._list_inside() if is_matrix(path))
+            self.change["connectome"] = next(files, NO_CONNECTOME)
+            return []
+        if not best_changes[0]:  # as many are found without a pattern
+            return []
+        return [change["pattern"] for change in best_changes]
+
+    def _find_atlas_or_baseline(self) -> None:
+        """Adopt the atlas that faults name, or the scans at baseline."""
+        changed_check = check_cohort(self.folder, **self.options | self.change)
+        for finding in changed_check.findings:
+            if "atlas" in finding.values:
+                self.change["atlas"] = finding.values["atlas"]
+                return
+        if changed_check.is_sound or self.options.get("scans", "all") != "all":
+            return
+        features = self.change.get("feature") or self.features
+        reads_connectomes = "connectome" not in self.options | self.change
         with suppress(BrainlsapError):
-            labelled = {*open_study(folder, **how)[0].table["scan"]}
-            # also those without a label, but not those of other classes
-            every = how if "classes" in how else how | {"label": None}
-            study = open_study(folder, **every)
-            if _lack_at_later_visits(*study, labelled, named, reads_connectomes):
-                baseline = change | {"scans": "baseline"}
-                if check_cohort(folder, **asked | baseline).is_sound:
-                    change = baseline
-    # only the user can say which of several sets of matrices is meant
-    either = [change | {"pattern": one} for one in matrices]
-    return either or [change] if change else []
+            labelled_scans = {*self.open(self.change).table["scan"]}
+            # Also those without a label, but not those of other classes.
+            opening_options = self._opening_options(self.change)
+            if "classes" not in opening_options:
+                opening_options["label"] = None
+            study, sources = open_study(self.folder, **opening_options)
+            if _lack_at_later_visits(
+                study, sources, labelled_scans, features, reads_connectomes
+            ):
+                baseline = self.change | {"scans": "baseline"}
+                if check_cohort(self.folder, **self.options | baseline).is_sound:
+                    self.change = baseline
+
+    def _list_inside(self) -> list[Path]:
+        """Return the files and folders in the study's folder."""
+        return sorted(self.folder.glob("[!.]*"))
+
+    def _list_folders(self) -> list[Options]:
+        """Return options that name folders in the study, or beside it."""
+        siblings = sorted(self.folder.resolve().parent.glob("[!.]*"))
+        nearby = [*self._list_inside(), *siblings]
+        # Folders of people are no data sets of their own.
+        folders = [path for path in nearby if path.is_dir() and path.name[:4] != "sub-"]
+        candidates: list[Options] = [{}]
+        if "subjects_dir" not in self.options:
+            candidates += [
+                {"subjects_dir": str(path)}
+                for path in folders
+                if any(path.glob("*/stats"))
+            ]
+        if "derivatives" not in self.options:
+            candidates += [
+                {"derivatives": [str(path)]}
+                for path in folders
+                # What lists people of its own is another study, whose ids may be the
+                # same.
+                if path != self.folder.resolve()
+                and not people_files(path)
+                and any(path.glob("sub-*"))
+            ]
+        return candidates
 
 
 def _lack_at_later_visits(
@@ -267,7 +389,7 @@ def _lack_at_later_visits(
             continue
         with suppress(BrainlsapError):
             found = sources.locate(name, listed.scans)[0]
-            is_lacking = is_lacking | [isinstance(source, str) for source in found]
+            is_lacking = is_lacking | [isinstance(item, Finding) for item in found]
     if reads_connectomes:
         for row, scan in enumerate(listed.scans):
             with suppress(CohortError):
@@ -286,7 +408,7 @@ def _located(names: Sequence[str], named: bool = False) -> _Score:
         for name in names:
             with suppress(BrainlsapError):
                 found += sources.locate(name, listed.scans)[0]
-        n_found = sum(not isinstance(one, str) for one in found)
+        n_found = sum(not isinstance(source, Finding) for source in found)
         n_expected = len(names) * len(listed.scans)
         return n_found / n_expected if n_expected else 1.0
 

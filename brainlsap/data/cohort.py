@@ -40,12 +40,19 @@ from brainlsap.data.tables import (
     MISSING_CELLS,
     PEOPLE_COLUMNS,
     find_head,
-    group_faults,
     is_formula_error,
     is_missing_word,
 )
 from brainlsap.exceptions import CohortError, ParameterError, reading
 from brainlsap.files import replace_when_whole
+from brainlsap.findings import (
+    CLASSES,
+    FAULT,
+    Finding,
+    as_faults,
+    as_findings,
+    group_findings,
+)
 from brainlsap.text import listed
 
 NOT_GIVEN = "not given: every scan is a person"
@@ -83,8 +90,8 @@ class Cohort:
         Whether that order is known; by default as :func:`.order_classes` says.
     label_name : str
         What the label is, for example `"diagnosis"`.
-    notes : tuple of str
-        What was mapped, mirrored or dropped while reading.
+    findings : sequence of Finding or str
+        What was mapped, mirrored or left out while reading; texts are plain notes.
     provenance : dict
         Where the cohort comes from; must be expressible as JSON.
     truth : DataFrame, optional
@@ -104,7 +111,7 @@ class Cohort:
     classes: tuple[str, ...]
     classes_ordered: bool | None = None
     label_name: str = "diagnosis"
-    notes: tuple[str, ...] = ()
+    findings: Sequence[Finding | str] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
     truth: pd.DataFrame | None = None
 
@@ -122,14 +129,14 @@ class Cohort:
             store(self, name, np.broadcast_to(array, shape) if is_shared else array)
         store(self, "feature_names", tuple(self.feature_names))
         store(self, "classes", tuple(str(name) for name in self.classes))
-        store(self, "notes", tuple(self.notes))
+        store(self, "findings", as_findings(self.findings))
         if self.classes_ordered is None:
             known = order_classes(self.classes) == (self.classes, True)
             store(self, "classes_ordered", known)
         store(self, "table", plain_table(self.table))
         if faults := _find_faults(self):
-            faults = group_faults(faults)
-            raise CohortError("these parts do not make a cohort", faults)
+            texts = group_findings(faults)
+            raise CohortError("these parts do not make a cohort", texts)
         table = self.table
         for column in KEY_COLUMNS:
             table[column] = _as_text(table[column])
@@ -140,7 +147,7 @@ class Cohort:
         store(self, "classes", tuple(name for name in self.classes if name in found))
 
     @staticmethod
-    def from_arrays(  # noqa: C901 (straight, from arrays to the cohort)
+    def from_arrays(
         connectomes: np.ndarray
         | pd.DataFrame
         | Sequence[pd.DataFrame]
@@ -217,152 +224,85 @@ class Cohort:
         Cohort(4 scans of 4 people, 3 regions (own), feature, diagnosis)
         """
         atlas = load_atlas(atlas)
-        covariates = {} if covariates is None else covariates
-        if not isinstance(covariates, Mapping | pd.DataFrame):
-            kind = type(covariates).__name__
-            raise ParameterError(f"covariates must be a DataFrame or dict; got {kind}.")
-        if isinstance(connectomes, Mapping):
-            entries = [*connectomes.values()]
-            connectomes = pd.Series(entries, [*connectomes], dtype=object)
-        by_scan = connectomes if isinstance(connectomes, pd.Series) else None
-        frames = connectomes if by_scan is None else [*by_scan]
-        is_one = isinstance(connectomes, pd.DataFrame)
-        if isinstance(connectomes, pd.DataFrame):
-            frames = [connectomes]
-            if len({*connectomes.shape}) > 1:
-                raise ParameterError(
-                    "connectomes, a DataFrame, must be square; got "
-                    f"{connectomes.shape}. Of several scans give a list of them, or "
-                    "{scan: DataFrame}."
-                )
-        if any(isinstance(one, pd.DataFrame) for one in frames):
-            read = [read_connectome(one, atlas, negative=negative) for one in frames]
-            W = np.array([one.matrix for one in read])
-            W = W[0] if is_one else W
-            notes = [*dict.fromkeys(note for one in read for note in one.notes)]
-        else:
-            W = _as_numbers("connectomes", frames)
-            check_arrays(W, atlas)
-            W, notes = treat_negative_weights(W, negative)
-        names = [feature_names] if isinstance(feature_names, str) else feature_names
-        tables: dict[str, Any] = {"features": features}
-        if isinstance(features, Mapping):
-            names = [*features] if names is None else [*names]
-            if {*names} != {*features}:
-                raise ParameterError(
-                    f"features has {', '.join(map(str, features))}; expected "
-                    f"{', '.join(names)}. Name each array by its feature."
-                )
-            tables = {f"features[{name!r}]": features[name] for name in names}
-        tables = {name: _by_region(name, one, atlas) for name, one in tables.items()}
-        arrays = {k: np.asarray(_as_numbers(k, x), float) for k, x in tables.items()}
-        X, *others = arrays.values()
+        covariates = _check_covariates(covariates)
+        connectomes = _index_by_scan(connectomes)
+        W, notes = _stack_connectomes(connectomes, atlas, negative)
+        names, tables = _name_features(features, feature_names)
+        tables = {name: _by_region(name, x, atlas) for name, x in tables.items()}
+        arrays = {
+            name: np.asarray(_as_numbers(name, values), float)
+            for name, values in tables.items()
+        }
+        X, *other_features = arrays.values()
         labels = [UNLABELLED] * len(X) if labels is None else fill_masked(labels)
         groups = fill_masked(groups)
         facts = {name: fill_masked(column) for name, column in covariates.items()}
-        ids = _person_column(facts, labels, is_needed=groups is None)
-        said = () if groups is None or ids is None else facts[ids]
-        groups = facts.pop(ids) if groups is None and ids is not None else groups
-        n_scans, n_rois = sizes = len(labels), len(atlas)
-        shapes: dict[str, Any] = {name: [sizes] for name in tables}
-        shapes["connectomes"] = [(*sizes, n_rois), (n_rois, n_rois)]
-        if "features" in tables:
-            last = X.shape[2:3] if X.shape[:2] == sizes else ("n_features",)
-            shapes["features"] = [sizes, (*sizes, *last)]
-        given: dict[str, Any] = {"connectomes": W, **arrays, "labels": labels}
-        given |= {} if groups is None else {"groups": groups}
-        given |= {f"covariates[{name!r}]": one for name, one in facts.items()}
-        for name, one in given.items():
-            allowed = dict.fromkeys(shapes.get(name, [(n_scans,)]))
-            if np.shape(one) not in allowed:
-                expected = " or ".join(map(str, allowed)).replace("'", "")
-                raise ParameterError(
-                    f"{name} must have shape {expected}, for {n_scans} scans and "
-                    f"{n_rois} regions ({atlas.name}); got {np.shape(one)}. Other "
-                    "regions are named by atlas=; a table of people becomes one of "
-                    "scans by table.loc[groups]."
-                )
-        tables |= {"labels": labels, "groups": groups, "connectomes": by_scan}
+        person_head = _person_column(facts, labels, is_needed=groups is None)
+        listed_people = () if person_head is None else facts[person_head]
+        if person_head is not None and groups is None:
+            groups = facts.pop(person_head)
+            listed_people = ()
+        _check_shapes(W, arrays, labels, groups, facts, atlas)
         is_table = isinstance(covariates, pd.DataFrame)  # whose columns have one index
-        tables |= {"covariates": covariates} if is_table else facts
-        index = _index_of(tables)
-        X = X if X.ndim == 3 else np.stack([X, *others], axis=-1)
-        W = np.broadcast_to(W, (len(X), *W.shape[-2:])) if W.ndim == 2 else W
+        by_scan = connectomes if isinstance(connectomes, pd.Series) else None
+        index = _index_of(
+            {
+                **tables,
+                "labels": labels,
+                "groups": groups,
+                "connectomes": by_scan,
+                **({"covariates": covariates} if is_table else facts),
+            }
+        )
+        if X.ndim < 3:
+            X = np.stack([X, *other_features], axis=-1)
+        n_scans = len(X)
+        if W.ndim == 2:
+            W = np.broadcast_to(W, (n_scans, *W.shape[-2:]))
         if names is None:
-            names = [f"feature{i + 1}" for i in range(X.shape[-1])]
-            names = names if len(names) > 1 else ["feature"]
-        scans = [f"scan{i:0{len(str(len(X)))}d}" for i in range(1, len(X) + 1)]
-        own: Sequence[str] = scans
-        sessions: Sequence[str] = [""] * len(X)
-        if index is not None:
-            scans = ["_".join(map(str, np.atleast_1d(one))) for one in index]
-            own, _, sessions = zip(*(x.partition("_ses-") for x in scans), strict=True)
-        both = labels, own if groups is None else groups
-        text, people = (_as_text(one) for one in both)
-        words = [word for word in labels if isinstance(word, str)]
-        words = [word for word in words if word.lower() != "nan"]  # NumPy's, of text
-        if missing_words := list(filter(is_missing_word, words)):
-            raise ParameterError(
-                f"labels has {missing_words[0]!r} for {len(missing_words)} scans, "
-                "which counts as missing. Name a class by another word, and leave out "
-                "scans without a label."
-            )
-        everybody = {*people}
-        for claimed in (own, said):
-            for scan, name, person in zip(scans, claimed, people, strict=False):
-                if name != person and name in everybody:
-                    raise ParameterError(
-                        f"groups= says {person!r} for {scan}, an index or ids say "
-                        f"{name!r}; expected people, named alike."
-                    )
-        if scan := next((one for one in people if "_ses-" in one), ""):
-            person = scan.partition("_ses-")[0]
-            raise ParameterError(f"groups= must be people, as {person}; got {scan}.")
-        keys = (scans, people, sessions, text)
-        columns = dict(zip(KEY_COLUMNS, keys, strict=True))
-        if head := find_head(facts, [label_name]):
-            same = _as_text(facts[head])
-            rows = [i for i in range(n_scans) if same[i] != text[i]]
-            if rows and {*same} & {*text}:
-                raise ParameterError(
-                    f"covariates say {head} {same[rows[0]]!r} for {scans[rows[0]]}, "
-                    f"labels= {text[rows[0]]!r} ({len(rows)} of {n_scans} scans "
-                    "differ). Put rows in one order, or leave the column out."
-                )
-        # a covariate called label is not the label
-        kept = {
-            f"{name}_given" if name == "label" else name: plain_column(column)
-            for name, column in facts.items()
-        }
-        table = pd.DataFrame(columns | kept)
-        order, ordered = order_classes(text, classes)
+            names = _number_features(X.shape[-1])
+        scans, people_of_index, sessions = _name_scans(index, n_scans)
+        label_texts = _as_text(labels)
+        people = _as_text(people_of_index if groups is None else groups)
+        _check_label_words(labels)
+        _check_people(scans, people, [people_of_index, listed_people])
+        _check_label_column(facts, label_name, label_texts, scans)
+        keys = (scans, people, sessions, label_texts)
+        table = pd.DataFrame(
+            dict(zip(KEY_COLUMNS, keys, strict=True))
+            | {
+                # A covariate called label is not the label.
+                f"{name}_given" if name == "label" else name: plain_column(column)
+                for name, column in facts.items()
+            }
+        )
+        class_order, is_ordered = order_classes(label_texts, classes)
         if classes is None:
-            refuse_continuous(label_name, order)
-        if absent := find_absent(label_name, order, table["label"].value_counts()):
-            raise CohortError("classes= has more than labels", absent)
-        # without `classes` stages have an order, whose names end in letters, or numbers
-        if classes is None and ordered and len(order) > 2 and order[0][-1].isdecimal():
-            told = f"classes {' < '.join(order)} taken as ordered, being numbers"
-            notes = [*notes, f"{told}; named by words they have no order"]
-        alone = list[str]()
+            refuse_continuous(label_name, class_order)
+        class_counts = table["label"].value_counts()
+        if absent := find_absent(label_name, class_order, class_counts):
+            raise CohortError("classes= has more than labels", [*map(str, absent)])
+        if classes is None and is_ordered:
+            notes = [*notes, *_note_number_classes(class_order)]
+        are_people_unknown = groups is None and index is None
         if groups is None:
-            whose = NOT_GIVEN if index is None else "not given: people are of the index"
-            alone = [f"groups= {whose}"]
-        shared = "array" if W.strides[0] == 0 else "one per scan"
+            of_index = "not given: people are of the index"
+            origin = NOT_GIVEN if are_people_unknown else of_index
+            notes = [*notes, Finding(f"groups= {origin}")]
         return Cohort(
             connectomes=W,
             features=X,
             table=table,
             atlas=atlas,
             feature_names=tuple(names),
-            classes=order,
-            classes_ordered=ordered,
+            classes=class_order,
+            classes_ordered=is_ordered,
             label_name=label_name,
-            notes=("made from arrays", *notes, *alone),
-            # what was asked is kept with a model
+            findings=(Finding("made from arrays"), *notes),
+            # What was asked is kept with a model.
             provenance={
-                "connectome": shared,
-                "people": NOT_GIVEN if alone and index is None else "given",
+                "connectome": "array" if W.strides[0] == 0 else "one per scan",
+                "people": NOT_GIVEN if are_people_unknown else "given",
                 "asked": {"negative": negative},
             },
         )
@@ -387,6 +327,11 @@ class Cohort:
             "connectomes": "one for all" if self.shares_connectome else "one per scan",
         }
         return pd.Series(facts, dtype=object).to_frame("Cohort").to_html()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was mapped, mirrored or left out while reading, as text."""
+        return tuple(map(str, self.findings))
 
     @property
     def n_scans(self) -> int:
@@ -474,9 +419,10 @@ class Cohort:
         import h5py
 
         W = self.connectomes[:1] if self.shares_connectome else self.connectomes
-        texts = ("feature_names", "classes", "classes_ordered", "label_name", "notes")
+        texts = ("feature_names", "classes", "classes_ordered", "label_name")
         about = {name: getattr(self, name) for name in (*texts, "provenance")}
         about |= {
+            "findings": [item.to_jsonable() for item in as_findings(self.findings)],
             "atlas": self.atlas.name,
             "regions": _columns(self.atlas.regions),
             "table": _columns(self.table),
@@ -529,6 +475,9 @@ class Cohort:
             W.flags.writeable = X.flags.writeable = False
             if len(W) == 1 < len(X):
                 W = np.broadcast_to(W[0], (len(X), *W.shape[1:]))
+            # Files of earlier versions have texts.
+            notes = about.pop("findings", None) or about.pop("notes", ())
+            about["findings"] = [Finding.from_jsonable(note) for note in notes]
             atlas = Atlas(about.pop("atlas"), about.pop("regions"))
             if atlas.name in available_atlases():
                 shipped = load_atlas(atlas.name)
@@ -542,6 +491,190 @@ def check_cohort_given(cohort: object) -> None:
         raise ParameterError(
             f"cohort must be a Cohort; got {type(cohort).__name__}. "
             "Cohort.from_arrays or load_cohort makes one."
+        )
+
+
+def _check_covariates(covariates: Any) -> Mapping[str, Any] | pd.DataFrame:
+    """Return covariates as columns; raise where they have none."""
+    if covariates is None:
+        return {}
+    if not isinstance(covariates, Mapping | pd.DataFrame):
+        kind = type(covariates).__name__
+        raise ParameterError(f"covariates must be a DataFrame or dict; got {kind}.")
+    return covariates
+
+
+def _index_by_scan(connectomes: Any) -> Any:
+    """Return connectomes; those of a mapping as a Series, whose index names scans."""
+    if not isinstance(connectomes, Mapping):
+        return connectomes
+    matrices = [*connectomes.values()]
+    return pd.Series(matrices, [*connectomes], dtype=object)
+
+
+def _number_features(n_features: int) -> list[str]:
+    """Return names of features that have none."""
+    if n_features <= 1:
+        return ["feature"]
+    return [f"feature{i + 1}" for i in range(n_features)]
+
+
+def _name_scans(
+    index: pd.Index | None, n_scans: int
+) -> tuple[list[str], list[str], list[str]]:
+    """Return scan, person and session of every scan, as the index names them."""
+    if index is None:
+        width = len(str(n_scans))
+        scans = [f"scan{i:0{width}d}" for i in range(1, n_scans + 1)]
+        return scans, scans, [""] * n_scans
+    scans = ["_".join(map(str, np.atleast_1d(entry))) for entry in index]
+    parts = [scan.partition("_ses-") for scan in scans]
+    return scans, [person for person, *_ in parts], [visit for *_, visit in parts]
+
+
+def _note_number_classes(classes: Sequence[str]) -> list[Finding]:
+    """Return a note if more than two classes are ordered since they are numbers.
+
+    The names of stages, which are ordered as well, end in letters.
+    """
+    if len(classes) <= 2 or not classes[0][-1].isdecimal():
+        return []
+    message = (
+        f"classes {' < '.join(classes)} taken as ordered, being numbers; named by "
+        "words they have no order"
+    )
+    return [Finding(message, kind=CLASSES)]
+
+
+def _stack_connectomes(
+    connectomes: Any, atlas: Atlas, negative: str
+) -> tuple[np.ndarray, Sequence[Finding | str]]:
+    """Return the weights in the order of the atlas, and notes; tables by their names.
+
+    The array has two axes for one connectome for everybody.
+    """
+    if isinstance(connectomes, pd.DataFrame):
+        if len({*connectomes.shape}) > 1:
+            raise ParameterError(
+                f"connectomes, a DataFrame, must be square; got {connectomes.shape}. "
+                "Of several scans give a list of them, or {scan: DataFrame}."
+            )
+        connectome = read_connectome(connectomes, atlas, negative=negative)
+        return connectome.matrix, connectome.findings
+    matrices = connectomes
+    if isinstance(connectomes, pd.Series):
+        matrices = [*connectomes]
+    if any(isinstance(matrix, pd.DataFrame) for matrix in matrices):
+        files = [
+            read_connectome(matrix, atlas, negative=negative) for matrix in matrices
+        ]
+        findings = list[Finding]()
+        for file in files:
+            findings += [note for note in file.findings if note not in findings]
+        return np.array([file.matrix for file in files]), findings
+    W = _as_numbers("connectomes", matrices)
+    check_arrays(W, atlas)
+    return treat_negative_weights(W, negative)
+
+
+def _name_features(
+    features: Any, feature_names: str | Sequence[str] | None
+) -> tuple[Sequence[str] | None, dict[str, Any]]:
+    """Return the names of features, if they are known, and the values by argument."""
+    names = [feature_names] if isinstance(feature_names, str) else feature_names
+    if not isinstance(features, Mapping):
+        return names, {"features": features}
+    names = [*features] if names is None else [*names]
+    if {*names} != {*features}:
+        raise ParameterError(
+            f"features has {', '.join(map(str, features))}; expected "
+            f"{', '.join(names)}. Name each array by its feature."
+        )
+    return names, {f"features[{name!r}]": features[name] for name in names}
+
+
+def _check_shapes(
+    W: np.ndarray,
+    features: Mapping[str, np.ndarray],
+    labels: Sequence[Any],
+    groups: Sequence[Any] | None,
+    covariates: Mapping[str, Any],
+    atlas: Atlas,
+) -> None:
+    """Raise unless all arrays are of as many scans as labels and of the regions."""
+    n_scans, n_rois = len(labels), len(atlas)
+    shape = (n_scans, n_rois)
+    shapes: dict[str, list[tuple[Any, ...]]] = {name: [shape] for name in features}
+    shapes["connectomes"] = [(*shape, n_rois), (n_rois, n_rois)]
+    if "features" in features:
+        X = features["features"]
+        last_axis = X.shape[2:3] if X.shape[:2] == shape else ("n_features",)
+        shapes["features"] = [shape, (*shape, *last_axis)]
+    arrays: dict[str, Any] = {"connectomes": W, **features, "labels": labels}
+    if groups is not None:
+        arrays["groups"] = groups
+    arrays |= {f"covariates[{name!r}]": column for name, column in covariates.items()}
+    for name, array in arrays.items():
+        allowed = dict.fromkeys(shapes.get(name, [(n_scans,)]))
+        if np.shape(array) not in allowed:
+            expected = " or ".join(map(str, allowed)).replace("'", "")
+            raise ParameterError(
+                f"{name} must have shape {expected}, for {n_scans} scans and {n_rois} "
+                f"regions ({atlas.name}); got {np.shape(array)}. Other regions are "
+                "named by atlas=; a table of people becomes one of scans by "
+                "table.loc[groups]."
+            )
+
+
+def _check_label_words(labels: Sequence[Any]) -> None:
+    """Raise if a label is a word that counts as missing."""
+    words = [word for word in labels if isinstance(word, str)]
+    words = [word for word in words if word.lower() != "nan"]  # NumPy's, of text
+    if missing_words := list(filter(is_missing_word, words)):
+        raise ParameterError(
+            f"labels has {missing_words[0]!r} for {len(missing_words)} scans, which "
+            "counts as missing. Name a class by another word, and leave out scans "
+            "without a label."
+        )
+
+
+def _check_people(
+    scans: Sequence[str], people: Sequence[str], others: Sequence[Sequence[Any]]
+) -> None:
+    """Raise if an index or ids name other people of a cohort, or people are scans."""
+    everybody = {*people}
+    for names in others:
+        for scan, name, person in zip(scans, names, people, strict=False):
+            if name != person and name in everybody:
+                raise ParameterError(
+                    f"groups= says {person!r} for {scan}, an index or ids say "
+                    f"{name!r}; expected people, named alike."
+                )
+    scan_names = [name for name in people if "_ses-" in name]
+    if scan_names:
+        person = scan_names[0].partition("_ses-")[0]
+        raise ParameterError(
+            f"groups= must be people, as {person}; got {scan_names[0]}."
+        )
+
+
+def _check_label_column(
+    covariates: Mapping[str, Any],
+    label_name: str,
+    labels: Sequence[str],
+    scans: Sequence[str],
+) -> None:
+    """Raise if covariates have the label, in another order of scans."""
+    head = find_head(covariates, [label_name])
+    if not head:
+        return
+    column = _as_text(covariates[head])
+    rows = [i for i, label in enumerate(labels) if column[i] != label]
+    if rows and {*column} & {*labels}:
+        raise ParameterError(
+            f"covariates say {head} {column[rows[0]]!r} for {scans[rows[0]]}, "
+            f"labels= {labels[rows[0]]!r} ({len(rows)} of {len(labels)} scans differ). "
+            "Put rows in one order, or leave the column out."
         )
 
 
@@ -674,9 +807,9 @@ def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
 
 def find_value_codes(
     X: np.ndarray, scans: Sequence[str], regions: Sequence[str], names: Sequence[str]
-) -> list[str]:
+) -> list[Finding]:
     """Say which features hold a code for what is missing, such as 9999."""
-    faults = list[str]()
+    faults = list[Finding]()
     for name, values in zip(names, np.moveaxis(X, -1, 0), strict=True):
         is_code, known = np.isin(values, MISSING_CODES), ~np.isnan(values)
         if is_code.any() and (known & ~is_code).any():
@@ -687,25 +820,27 @@ def find_value_codes(
             for code in np.unique(values[is_code]):
                 rows, places = np.nonzero(values == code)
                 who = listed(dict.fromkeys(np.array(scans)[rows].tolist()), 5)
-                faults.append(
-                    f"{who}: {name} is {code:g}, first of {regions[places[0]]}, most "
-                    f"others {low:g} to {high:g}; write n/a where it was not measured"
+                message = (
+                    f"{name} is {code:g}, first of {regions[places[0]]}, most others "
+                    f"{low:g} to {high:g}; write n/a where it was not measured"
                 )
+                region = (regions[places[0]],)
+                faults.append(Finding(message, FAULT, scan=who, regions=region))
     return faults
 
 
-def _find_faults(cohort: Cohort) -> list[str]:
+def _find_faults(cohort: Cohort) -> list[Finding]:
     """List where the parts do not fit each other, and values that cannot be."""
     table, classes, names = cohort.table, cohort.classes, cohort.feature_names
-    W, X, regions = cohort.connectomes, cohort.features, cohort.atlas.names
-    sizes, heads = (len(table), len(regions), len(names)), list(map(str, table))
+    sizes, heads = (len(table), len(cohort.atlas), len(names)), list(map(str, table))
     is_whole = set(KEY_COLUMNS) <= set(heads) and len(set(heads)) == len(heads)
     if not is_whole or not sizes[0]:
-        return [
+        message = (
             f"table must have a row for every scan and the columns "
-            f"{', '.join(KEY_COLUMNS)}, each once; got {sizes[0]} rows of "
-            f"{', '.join(heads)}"
-        ]
+            f"{', '.join(KEY_COLUMNS)}, each once"
+        )
+        got = f"{sizes[0]} rows of {', '.join(heads)}"
+        return [Finding(message, FAULT, got=got)]
     keys = pd.DataFrame({name: _as_text(table[name]) for name in KEY_COLUMNS})
     faults = [
         f"table has no {name} in row {np.argmax(keys[name] == '')}"
@@ -737,42 +872,68 @@ def _find_faults(cohort: Cohort) -> list[str]:
         if (given := getattr(cohort, what).shape) != shape
     ]
     if faults:  # values are only worth reading where the axes agree
-        return faults
-    whose = keys["scan"] if W.strides[0] else ["all scans"]  # one for all in memory
-    for where, one in zip(whose, W, strict=False):
-        if not (one.min() >= 0 and one.max() <= MAX_ABSOLUTE):
+        return as_faults(faults)
+    return [
+        *_find_faulty_connectomes(cohort, keys["scan"]),
+        *_find_faulty_features(cohort, keys["scan"]),
+    ]
+
+
+def _find_faulty_connectomes(cohort: Cohort, scans: pd.Series) -> list[Finding]:
+    """Return the faults of connectomes: weights that cannot be, or no connection."""
+    W = cohort.connectomes
+    regions = cohort.atlas.names
+    faults = list[Finding]()
+    is_shared = W.strides[0] == 0  # one matrix for all scans in memory
+    names = ["all scans"] if is_shared else scans
+    for scan, matrix in zip(names, W, strict=False):
+        if not (matrix.min() >= 0 and matrix.max() <= MAX_ABSOLUTE):
             expected = f"finite and not negative, and at most {MAX_ABSOLUTE:g}"
-            wrong = ~((one >= 0) & (one <= MAX_ABSOLUTE))
-        elif W.strides[0] and not one.any() and len(W) > 1:  # one for all may be none
-            faults.append(f"{where}: the connectome has no connection; leave it out")
+            is_wrong = ~((matrix >= 0) & (matrix <= MAX_ABSOLUTE))
+        elif not is_shared and not matrix.any() and len(W) > 1:
+            # A matrix for everybody may be none.
+            message = "the connectome has no connection; leave it out"
+            faults.append(Finding(message, FAULT, scan=scan))
             continue
-        elif (gap := np.abs(one - one.T)).max() > _SYMMETRY * one.max():
-            expected, wrong = "symmetric", gap == gap.max()
+        elif (asymmetry := np.abs(matrix - matrix.T)).max() > _SYMMETRY * matrix.max():
+            expected, is_wrong = "symmetric", asymmetry == asymmetry.max()
         else:
             continue
-        i, j = np.argwhere(wrong)[0]
+        i, j = np.argwhere(is_wrong)[0]
         hint = " (the diagonal is not; set it to 0)" if i == j else ""
-        faults.append(
-            f"{where}: the connectome must be {expected}{hint}; got {one[i, j]:g} "
-            f"between {regions[i]} and {regions[j]}, {one[j, i]:g} back"
+        got = (
+            f"{matrix[i, j]:g} between {regions[i]} and {regions[j]}, "
+            f"{matrix[j, i]:g} back"
         )
-    faults += [
-        f"features must be finite, or NaN where not measured, and at most "
-        f"{MAX_ABSOLUTE:g} in size; got {X[row, region, feature]:g} for "
-        f"{names[feature]} of {regions[region]} in scan {keys['scan'][row]!r}"
-        for row, region, feature in np.argwhere(np.abs(X) > MAX_ABSOLUTE)[:1]
-    ]
-    faults += find_value_codes(X, keys["scan"], regions, names)
-    faults += find_faults(
-        table, cohort.label_name, has_order=bool(cohort.classes_ordered)
-    )
-    unknown = np.isnan(X).all(axis=1)
-    faults += [
-        f"{name} has no value in any scan; leave it out"
-        for name in np.array(names)[unknown.all(axis=0)]
-    ]
-    faults += [
-        f"{scan} has no value of any feature; leave the scan out"
-        for scan in keys["scan"][unknown.all(axis=1) & ~unknown.all()]
-    ]
+        message = f"the connectome must be {expected}{hint}"
+        faults.append(Finding(message, FAULT, scan=scan, got=got))
+    return faults
+
+
+def _find_faulty_features(cohort: Cohort, scans: pd.Series) -> list[Finding]:
+    """Return the faults of features, labels and covariates."""
+    X = cohort.features
+    names, regions = cohort.feature_names, cohort.atlas.names
+    faults = list[Finding]()
+    is_too_large = np.abs(X) > MAX_ABSOLUTE
+    for row, region, feature in np.argwhere(is_too_large)[:1]:
+        message = (
+            f"features must be finite, or NaN where not measured, and at most "
+            f"{MAX_ABSOLUTE:g} in size"
+        )
+        got = (
+            f"{X[row, region, feature]:g} for {names[feature]} of {regions[region]} in "
+            f"scan {scans[row]!r}"
+        )
+        faults.append(Finding(message, FAULT, got=got))
+    faults += find_value_codes(X, scans, regions, names)
+    has_order = bool(cohort.classes_ordered)
+    faults += find_faults(cohort.table, cohort.label_name, has_order=has_order)
+    is_unknown = np.isnan(X).all(axis=1)
+    for name in np.array(names)[is_unknown.all(axis=0)]:
+        message = f"{name} has no value in any scan; leave it out"
+        faults.append(Finding(message, FAULT))
+    for scan in scans[is_unknown.all(axis=1) & ~is_unknown.all()]:
+        message = f"{scan} has no value of any feature; leave the scan out"
+        faults.append(Finding(message, FAULT))
     return faults

@@ -104,8 +104,9 @@ def read_stack(
     check.raise_refusal()
     if rows.adds_parts:
         raise FileFormatError(
-            f"{path}: some regions have several rows ({rows.note}). Add these rows "
-            "and columns first, and name the rows."
+            f"some regions have several rows ({rows.note}). Add these rows "
+            "and columns first, and name the rows.",
+            path=path,
         )
     matrices: MatrixIndex = {}
     for scan_id, matrix in zip(ids, values, strict=True):
@@ -150,18 +151,20 @@ def _choose_ids(
         }
         if len({*study_lists.values()}) > 1:
             raise FileFormatError(
-                f"{path}: the lists {' and '.join(map(repr, study_lists))} could both "
+                f"the lists {' and '.join(map(repr, study_lists))} could both "
                 "be the ids of its matrices, and they differ. Keep the one that is "
-                "right."
+                "right.",
+                path=path,
             )
         for key, ids in study_lists.items():
             return origin_of(key), ids
     other_lists = texts | numbers
     if len(other_lists) > 1:
         raise FileFormatError(
-            f"{path}: none of its lists {', '.join(map(repr, other_lists))} holds the "
+            f"none of its lists {', '.join(map(repr, other_lists))} holds the "
             "ids of this study. Write them as texts into the file, or as lines of "
-            f"{default_list} beside it."
+            f"{default_list} beside it.",
+            path=path,
         )
     # ids of others are refused later, with the scans that have no matrix
     for key, ids in other_lists.items():
@@ -172,8 +175,9 @@ def _choose_ids(
         origin, entry = next(iter(lists_beside.items()))
         n_ids = len(entry.names)
     raise FileFormatError(
-        f"{path}: {n_scans} connectomes, but {n_ids} ids ({origin}); expected one for "
-        f"each, as texts in the file or as lines of {default_list} beside it."
+        f"{n_scans} connectomes, but {n_ids} ids ({origin}); expected one for "
+        f"each, as texts in the file or as lines of {default_list} beside it.",
+        path=path,
     )
 
 
@@ -229,8 +233,9 @@ def _choose_row_names(
     rows_by_list = {regions_of_rows(atlas, names_by_key[key]) for key in region_lists}
     if len(rows_by_list) > 1:
         raise FileFormatError(
-            f"{path}: the lists {' and '.join(map(repr, region_lists))} name the rows "
-            "differently. Keep the one that is right."
+            f"the lists {' and '.join(map(repr, region_lists))} name the rows "
+            "differently. Keep the one that is right.",
+            path=path,
         )
     labels = {*atlas.regions["freesurfer_id"].astype(str)}
     label_lists = [

@@ -31,6 +31,7 @@ from brainlsap.exceptions import (
     check_choice,
     reading,
 )
+from brainlsap.findings import LEFT_OUT, ROW_ORDER, Finding, as_findings
 from brainlsap.text import listed
 
 SYMMETRIZE = ("refuse", "mean", "max")
@@ -63,12 +64,18 @@ class ConnectomeFile(NamedTuple):
     ----------
     matrix : float32 array of shape (n_rois, n_rois)
         Symmetric, finite, not negative.
-    notes : tuple of str
-        What was mapped, mirrored or left out, in words that do not depend on the file.
+    findings : tuple of Finding
+        What was mapped, mirrored or left out; the same for every file that needed the
+        same.
     """
 
     matrix: np.ndarray
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The findings as text."""
+        return tuple(map(str, self.findings))
 
 
 class NameList(NamedTuple):
@@ -202,19 +209,19 @@ def read_connectome(
     if is_checked_alone:
         check.raise_refusal()
     if not rows.names:  # the collected matrices are refused together
-        raise UnknownOrderError(f"{path}: nothing names the {len(raw.values)} rows.")
+        raise UnknownOrderError(f"nothing names the {len(raw.values)} rows.", path=path)
     raw = _apply_row_names(raw, rows, path)
-    values, order_notes = _in_atlas_order(raw, atlas, path)
+    values, order_findings = _in_atlas_order(raw, atlas, path)
     matrix, weight_notes = _check_weights(
         values, atlas.names, path, symmetrize, negative
     )
-    notes = [*source_notes]
+    notes: list[Finding | str] = [*source_notes]
     if is_file:
-        notes.append(rows.note)
-    notes += [*order_notes, *weight_notes]
+        notes.append(Finding(rows.note, kind=ROW_ORDER if rows.is_tool_order else ""))
+    notes += [*order_findings, *weight_notes]
     if is_file and is_checked_alone:
         notes += check.notes()
-    return ConnectomeFile(matrix, tuple(notes))
+    return ConnectomeFile(matrix, as_findings(notes))
 
 
 def _read_source(
@@ -230,9 +237,10 @@ def _read_source(
     reader = FORMATS.get(path.suffix.lower())
     if reader is None:
         raise FileFormatError(
-            f"{path}: connectomes are read from {', '.join(sorted(FORMATS))} files, "
+            f"connectomes are read from {', '.join(sorted(FORMATS))} files, "
             f"got {path.suffix or 'a name without suffix'}. A tractogram becomes a "
-            "connectome by brainlsap.images.build_connectome."
+            "connectome by brainlsap.images.build_connectome.",
+            path=path,
         )
     with reading(path, f"a {path.suffix} file"):
         matrix, *further_matrices = reader(path)
@@ -269,8 +277,9 @@ def _check_shape(raw: RawMatrix, path: Path) -> None:
             "each; write a square matrix, 0 where no connection is."
         )
     raise FileFormatError(
-        f"{path}: expected a square matrix of numbers, got shape "
-        f"{values.shape} of {values.dtype}. {hint}"
+        "expected a square matrix of numbers, got shape "
+        f"{values.shape} of {values.dtype}. {hint}",
+        path=path,
     )
 
 
@@ -298,8 +307,9 @@ def _add_parts(raw: RawMatrix, path: Path) -> RawMatrix:
     mean_word = _MEAN_WORDS.search(path.name)
     if mean_word:
         raise FileFormatError(
-            f"{path}: a region has several rows, and {mean_word[0]} of parts cannot be "
-            "added. Give a matrix of counts of streamlines, or of their weights."
+            f"a region has several rows, and {mean_word[0]} of parts cannot be "
+            "added. Give a matrix of counts of streamlines, or of their weights.",
+            path=path,
         )
     names = tuple(dict.fromkeys(raw.rows or ()))
     region_of_row = [names.index(name) for name in raw.rows or ()]
@@ -340,7 +350,9 @@ def _choose_matrix(
     if measure is not None and measures:
         matrices = [raw for raw in matrices if raw.measure.lower() == measure.lower()]
         if not matrices:
-            raise FileFormatError(f"{path}: no measure {measure!r}; found {measures}.")
+            raise FileFormatError(
+                f"no measure {measure!r}; found {measures}.", path=path
+            )
     candidates = [raw for raw in matrices if _may_fit(raw, atlas)] or matrices
     if len(candidates) == 1:
         return candidates[0], []
@@ -354,8 +366,9 @@ def _choose_matrix(
             )
             return defaults[0], [note]
     raise FileFormatError(
-        f"{path}: {len(candidates)} matrices could be the connectome. Choose by "
-        f"measure= one of {measures or 'them, and give each a name'}."
+        f"{len(candidates)} matrices could be the connectome. Choose by "
+        f"measure= one of {measures or 'them, and give each a name'}.",
+        path=path,
     )
 
 
@@ -369,12 +382,12 @@ def _may_fit(raw: RawMatrix, atlas: Atlas) -> bool:
 
 def _in_atlas_order(
     raw: RawMatrix, atlas: Atlas, path: Path
-) -> tuple[np.ndarray, list[str]]:
-    """Return a matrix in the order of an atlas, and notes on what was left out.
+) -> tuple[np.ndarray, list[Finding]]:
+    """Return a matrix in the order of an atlas, and what was left out.
 
     Raises where regions are missing, unless the tool omits those that a brain lacks.
     """
-    notes = list[str]()
+    findings = list[Finding]()
     rows = raw.rows or ()
     max_missing = MAX_ABSENT_REGIONS if raw.omits_absent_regions else 0
     try:
@@ -390,10 +403,12 @@ def _in_atlas_order(
     except RegionNameError as error:
         hint = atlas.settings.get("remake_connectome", "")
         hint = f" {hint}" if hint and atlas.other_atlas(rows) else ""
-        raise RegionNameError(f"{path}: {error}{hint}") from error
+        raise RegionNameError(
+            f"{error.message}{hint}", path=path, kind=error.kind, values=error.values
+        ) from error
     if dropped_names:
         names = listed(dict.fromkeys(dropped_names), 8)
-        notes.append(f"left out, not in {atlas.name}: {names}")
+        findings.append(Finding(f"left out, not in {atlas.name}: {names}", LEFT_OUT))
     values = raw.values.take(row_of_region, 0).take(column_of_region, 1)
     values = values.astype(np.float64)
     if raw.omits_absent_regions:
@@ -406,8 +421,9 @@ def _in_atlas_order(
             values[is_absent] = 0
             values[:, is_absent] = 0
             names = ", ".join(np.array(atlas.names)[is_absent])
-            notes.append(f"absent from the file, without connections: {names}")
-    return values, notes
+            message = f"absent from the file, without connections: {names}"
+            findings.append(Finding(message))
+    return values, findings
 
 
 def treat_negative_weights(
@@ -422,9 +438,10 @@ def treat_negative_weights(
         return W, []
     if negative == "refuse":
         raise ParameterError(
-            f"{source}: weights are negative. Of correlations, negative='drop' sets "
-            "them to 0, negative='absolute' takes their absolute values; got "
-            f"{int((W < 0).sum())}, down to {np.nanmin(W):.3g}."
+            "weights are negative. Of correlations, negative='drop' sets them to 0, "
+            "negative='absolute' takes their absolute values",
+            path=source,
+            got=f"{int((W < 0).sum())}, down to {np.nanmin(W):.3g}.",
         )
     if negative == "drop":
         return np.maximum(W, 0), ["negative weights were set to 0"]
@@ -444,13 +461,15 @@ def _check_weights(
         i, j = np.argwhere(is_bad)[0]
         hint = "on the diagonal: set it to 0" if i == j else "(write 0 where none is)"
         raise FileFormatError(
-            f"{path}: weights are NaN or infinite {hint}; got {is_bad.sum()} such, "
-            f"first {values[i, j]} between {names[i]} and {names[j]}."
+            f"weights are NaN or infinite {hint}",
+            path=path,
+            got=f"{is_bad.sum()} such, first {values[i, j]} between {names[i]} and "
+            f"{names[j]}.",
         )
     n_loops = np.count_nonzero(values.diagonal())
     if np.count_nonzero(np.maximum(values, values.T)) == n_loops:
         raise FileFormatError(
-            f"{path}: every weight between two regions is 0; expected connections."
+            "every weight between two regions is 0; expected connections.", path=path
         )
     values, symmetry_notes = _symmetrize(values, names, path, symmetrize)
     return values.astype(np.float32), [*notes, *symmetry_notes]
@@ -477,10 +496,11 @@ def _symmetrize(
     if symmetrize == "refuse":
         i, j = np.unravel_index(difference.argmax(), difference.shape)
         raise FileFormatError(
-            f"{path}: weights are not symmetric, nor is a triangle 0; got "
-            f"{values[i, j]} from {names[i]} to {names[j]} but {values[j, i]} back. "
-            "Take their mean, (W + W.T) / 2; for files symmetrize='mean' or 'max' "
-            "does so."
+            "weights are not symmetric, nor is a triangle 0. Take their mean, "
+            "(W + W.T) / 2; for files symmetrize='mean' or 'max' does so",
+            path=path,
+            got=f"{values[i, j]} from {names[i]} to {names[j]} but {values[j, i]} "
+            "back.",
         )
     note = f"the two triangles differ: symmetrized by their {symmetrize}"
     return (larger if symmetrize == "max" else mean), [note]
@@ -494,12 +514,13 @@ def _read_text(path: Path) -> list[RawMatrix]:
     all_lines = [line.strip(" ") for line in read_lines(path, comments=True)]
     lines = [line for line in all_lines if line[0] != "#"]
     if not lines:
-        raise FileFormatError(f"{path}: the file is empty; expected a matrix.")
+        raise FileFormatError("the file is empty; expected a matrix.", path=path)
     delimiter = sniff_delimiter(lines[0])
     if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", lines[-1]):
         raise FileFormatError(
-            f"{path}: numbers have decimal commas. Write points (and thousands without "
-            "separators)."
+            "numbers have decimal commas. Write points (and thousands without "
+            "separators).",
+            path=path,
         )
     if delimiter and all(line.endswith(delimiter) for line in lines):
         lines = [line[:-1] for line in lines]
@@ -511,8 +532,9 @@ def _read_text(path: Path) -> list[RawMatrix]:
     for axis, axis_names in (("rows", rows), ("columns", columns)):
         if axis_names and len(axis_names) != len(values):
             raise FileFormatError(
-                f"{path}: {len(axis_names)} names for {len(values)} {axis}; expected "
-                "one name for each."
+                f"{len(axis_names)} names for {len(values)} {axis}; expected "
+                "one name for each.",
+                path=path,
             )
     header = "\n".join(comments)
     name_axes = [tuple(axis_names) for axis_names in (rows, columns) if axis_names]
@@ -552,9 +574,10 @@ def _refuse_other_layouts(path: Path, rows: Sequence[Sequence[str]]) -> None:
     """Raise where rows are a list of connections, or a connectogram of DSI Studio."""
     if [cell.lower() for row in rows[:2] for cell in row[:2]] == ["data"] * 4:
         raise FileFormatError(
-            f"{path}: is a connectogram of DSI Studio, with two rows and two columns "
+            "is a connectogram of DSI Studio, with two rows and two columns "
             "of heads; expected a square matrix. Give the .connectivity.mat of the "
-            "same run."
+            "same run.",
+            path=path,
         )
     body = rows[1:] or rows  # the first row may name the columns
     n_words = {_count_words(row) for row in body}
@@ -562,9 +585,10 @@ def _refuse_other_layouts(path: Path, rows: Sequence[Sequence[str]]) -> None:
     is_long = len(rows) > 1 or len(rows[0]) > 2
     if n_words == {2} and len(widths) == 1 and is_long:
         raise FileFormatError(
-            f"{path}: is a list of connections, whose lines have two regions and "
+            "is a list of connections, whose lines have two regions and "
             f"{widths.pop() - 2} number(s); expected a square matrix. Write one with "
-            "the names of its rows, and 0 where no connection is."
+            "the names of its rows, and 0 where no connection is.",
+            path=path,
         )
 
 
@@ -734,7 +758,8 @@ def _find_matrices(path: Path, arrays: dict[str, np.ndarray]) -> list[RawMatrix]
     if not squares:
         shapes = listed((f"{key} {value.shape}" for key, value in arrays.items()), 8)
         raise FileFormatError(
-            f"{path}: expected a square matrix of numbers, found {shapes or 'nothing'}."
+            f"expected a square matrix of numbers, found {shapes or 'nothing'}.",
+            path=path,
         )
     lists = _find_name_lists(arrays)
     sizes = {len(values) for values in squares.values()}
@@ -792,8 +817,9 @@ def _choose_row_list(
     if len(candidates) > 1 or (has_odd_length and not candidates):
         lengths = ", ".join(f"{k!r} ({len(names)})" for k, names in own_lists.items())
         raise FileFormatError(
-            f"{path}: {n_rows} rows of {key!r}, but lists of names are {lengths}; "
-            f"expected one of {n_rows}. Keep one, under the key {_NAME_KEYS[0]!r}."
+            f"{n_rows} rows of {key!r}, but lists of names are {lengths}; "
+            f"expected one of {n_rows}. Keep one, under the key {_NAME_KEYS[0]!r}.",
+            path=path,
         )
     return next(iter(candidates), None)
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.data.tables import QUOTES, is_ditto_mark, letters_of
+from brainlsap.findings import FAULT, Finding
 
 KEY_COLUMNS = ("scan", "participant", "session", "label")
 
@@ -212,7 +213,7 @@ def group_names(values: pd.Series) -> pd.Series:
 
 def find_spellings(
     head: str, values: pd.Series, *, is_label: bool = False
-) -> list[str]:
+) -> list[Finding]:
     """Return a fault if a column of groups writes one group in several ways."""
     spellings = pd.Series(values.dropna().astype(str).unique(), dtype=object)
     # A stray quotation mark makes no other group.
@@ -230,30 +231,34 @@ def find_spellings(
     variants = spellings[groups.duplicated(keep=False)]
     if not len(variants):
         return []
-    fault = (
+    message = (
         f"{head} is written as {', '.join(sorted(variants))}; write one word for each"
     )
     if is_label:
-        fault += ", or say which are classes by classes="
-    return [fault]
+        message += ", or say which are classes by classes="
+    return [Finding(message, FAULT)]
 
 
-def find_ditto_marks(table: pd.DataFrame, column: str, head: str) -> list[str]:
+def find_ditto_marks(table: pd.DataFrame, column: str, head: str) -> list[Finding]:
     """Return a fault for every scan whose cell is a mark for the cell above.
 
     `head` is what messages call the column.
     """
     scan_names = table.get("scan", table.index.to_series())
     return [
-        f"{scan}: {head} is {cell}, a mark for the cell above; write the word itself"
+        Finding(
+            f"{head} is {cell}, a mark for the cell above; write the word itself",
+            FAULT,
+            scan=str(scan),
+        )
         for scan, cell in zip(scan_names, table[column], strict=True)
         if is_ditto_mark(cell)
     ]
 
 
-def find_codes(table: pd.DataFrame, heads: Sequence[str]) -> list[str]:
+def find_codes(table: pd.DataFrame, heads: Sequence[str]) -> list[Finding]:
     """Return faults: numbers for a missing value, such as 999 or -9, or no age."""
-    faults = list[str]()
+    faults = list[Finding]()
     table = table.reset_index(drop=True)
     scan_names = table.get("scan", table.index.to_series())
     for head in heads:
@@ -273,16 +278,17 @@ def find_codes(table: pd.DataFrame, heads: Sequence[str]) -> list[str]:
             scan_names[wrong_numbers.index], wrong_numbers, strict=True
         ):
             low, high = valid_numbers.min(), valid_numbers.max()
-            faults.append(
-                f"{scan}: {head} is {number:g}, others {low:g} to {high:g}; write n/a "
-                "for what is not known"
+            message = (
+                f"{head} is {number:g}, others {low:g} to {high:g}; write n/a for what "
+                "is not known"
             )
+            faults.append(Finding(message, FAULT, scan=str(scan)))
     return faults
 
 
 def find_faults(
     table: pd.DataFrame, label_name: str, *, has_order: bool = True
-) -> list[str]:
+) -> list[Finding]:
     """Return what is wrong in the labels and covariates of a cohort.
 
     Parameters
@@ -297,11 +303,11 @@ def find_faults(
 
     Returns
     -------
-    list of str
+    list of Finding
         Words written in several ways, numbers that stand for a missing value, and sex
         that differs between the visits of a person.
     """
-    faults = list[str]()
+    faults = list[Finding]()
     if not has_order:
         faults += find_spellings(label_name, table["label"], is_label=True)
     faults += find_ditto_marks(table, "label", label_name)
@@ -319,7 +325,11 @@ def find_faults(
         if kind == "sex":
             n_sexes = values.groupby(table["participant"]).nunique()
             faults += [
-                f"{person}: {head} differs between visits; write one"
+                Finding(
+                    f"{head} differs between visits; write one",
+                    FAULT,
+                    participant=str(person),
+                )
                 for person in n_sexes.index[n_sexes > 1]
             ]
     return faults

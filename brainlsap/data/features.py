@@ -13,7 +13,7 @@ and those outside `?h.cortex.label` are left out.
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +29,7 @@ from brainlsap.data.find_files import (
     Scan,
     ScanName,
     StudyFiles,
-    ambiguity_message,
+    ambiguity_error,
 )
 from brainlsap.data.id_columns import (
     NO_CHOICE,
@@ -48,6 +48,7 @@ from brainlsap.data.measures import (
 )
 from brainlsap.data.region_tables import (
     ScanTable,
+    find_other_atlas,
     find_tracer_columns,
     read_region_values,
     read_sheets,
@@ -60,6 +61,13 @@ from brainlsap.exceptions import (
     FileFormatError,
     check_choice,
     reading,
+)
+from brainlsap.findings import (
+    ASSUMED,
+    FAULT,
+    LEFT_OUT,
+    SCALES_DIFFER,
+    Finding,
 )
 from brainlsap.text import listed
 
@@ -86,8 +94,8 @@ _MAX_SCALES = 10
 # Heads of columns of PET values, apart from those of regions.
 _PET_HEAD = re.compile("suvr|uptake|dvr|centiloid", re.IGNORECASE)
 _CHOOSE_TABLE = "say which by features_table= (--features-table)"
-Source = Path | np.ndarray | str
-"""Of one scan: a file, a FreeSurfer subject or values; or the fault, as a sentence."""
+Source = Path | np.ndarray | Finding
+"""Of one scan: a file, a FreeSurfer subject or values; or the fault."""
 
 
 class _Column(NamedTuple):
@@ -199,9 +207,10 @@ def read_stats(
     annotation = atlas.settings.get("annotation")
     if annotation is None:
         raise FileFormatError(
-            f"{stats}: FreeSurfer's stats are known for atlases whose atlas.json names "
+            "FreeSurfer's stats are known for atlases whose atlas.json names "
             f"their annotation, not for atlas {atlas.name}. Give the values as a table "
-            "of regions."
+            "of regions.",
+            path=stats,
         )
     name = measure.name
     on_surface = measure.on_surface
@@ -226,7 +235,7 @@ def read_stats(
     for path, side in side_of_file.items():
         if not path.is_file():
             hint = _explain_missing_stats(path, atlas)
-            raise FileFormatError(f"{path}: no such file{hint}")
+            raise FileFormatError(f"no such file{hint}", path=path)
         column = CORTEX_COLUMNS[name] if side else "Volume_mm3"
         file_values = _read_stats_column(path, column, atlas, side)
         values = np.where(np.isnan(file_values), values, file_values)
@@ -259,15 +268,17 @@ def _read_stats_column(
     is_complete = {*widths} == {len(heads)} and n_rows == f"{len(rows)}"
     if not (is_complete and {"StructName", column} <= {*heads}):
         raise FileFormatError(
-            f"{path}: expected a FreeSurfer stats file with a line '# ColHeaders' that "
+            "expected a FreeSurfer stats file with a line '# ColHeaders' that "
             f"names StructName and {column}, and {n_rows} rows of {len(heads)} cells; "
             f"got {len(rows)} rows of {min(widths, default=0)} or more. It may be cut "
-            "short."
+            "short.",
+            path=path,
         )
     if HEMISPHERES.get(header.get("hemi", ""), side) != side:
         raise FileFormatError(
-            f"{path}: says that it is of the other hemisphere; the files of the two "
-            "may be exchanged."
+            "says that it is of the other hemisphere; the files of the two "
+            "may be exchanged.",
+            path=path,
         )
     cells = dict(zip(heads, zip(*rows, strict=True), strict=True))
     names = cells["StructName"]
@@ -289,9 +300,10 @@ def _read_stats_column(
     n_vertices = float(header.get("Measure Cortex, NumVert,", ",inf,").split(",")[-2])
     if missing.size and n_labelled < n_vertices * (1 - _MAX_UNLABELLED):
         raise FileFormatError(
-            f"{path}: {missing.size} of {is_expected.sum()} regions have no row "
+            f"{missing.size} of {is_expected.sum()} regions have no row "
             f"({listed((atlas.names[i] for i in missing), 5)}). The file may be cut "
-            "short; run mris_anatomical_stats or mri_segstats again."
+            "short; run mris_anatomical_stats or mri_segstats again.",
+            path=path,
         )
     is_read = is_expected & (row_of_region >= 0)
     return np.where(is_read, numbers[row_of_region], np.nan)
@@ -314,8 +326,9 @@ def _vertex_means(
         return None
     if name in ("area", "volume"):
         raise FileFormatError(
-            f"{subject}: {name} of a region is a sum over faces, not a mean over "
-            "vertices; it is read from stats. Run mris_anatomical_stats."
+            f"{name} of a region is a sum over faces, not a mean over "
+            "vertices; it is read from stats. Run mris_anatomical_stats.",
+            path=subject,
         )
     values = np.full(len(atlas.names), np.nan)
     for hemisphere, path in overlays.items():
@@ -325,9 +338,10 @@ def _vertex_means(
         vertex_labels = atlas.vertex_labels(HEMISPHERES[hemisphere], annot_path)
         if len(vertex_labels) != len(vertex_values):
             raise FileFormatError(
-                f"{path}: {len(vertex_values)} vertices, but {annot_path.name} has "
+                f"{len(vertex_values)} vertices, but {annot_path.name} has "
                 f"{len(vertex_labels)}; they are not of one surface, or one was cut "
-                "short."
+                "short.",
+                path=path,
             )
         is_averaged = vertex_labels >= 0
         cortex_path = subject / "label" / f"{hemisphere}.cortex.label"
@@ -362,7 +376,7 @@ class FeatureSources:
     """Columns of the table of people."""
     scale_columns: dict[str, list[str | None]] = field(default_factory=dict)
     """Columns by scan that tell on which scale values are, if they differ by scan."""
-    unmatched: str = ""
+    unmatched: Finding | None = None
     """What to do if nobody's files are found; part of the message if anything is wrong.
     """
     chosen: ChosenColumns = NO_CHOICE
@@ -464,7 +478,7 @@ class FeatureSources:
 
     def locate(
         self, feature: str, scans: Sequence[Scan]
-    ) -> tuple[Sequence[Source], list[str]]:
+    ) -> tuple[Sequence[Source], list[Finding | str]]:
         """Return the source of a feature for every scan, and notes.
 
         Raises a CohortError if there is none for any scan.
@@ -483,11 +497,16 @@ class FeatureSources:
         if columns:
             return self._read_table_rows(columns, scans, measure)
         search = self._explain_search(measure, scans)
-        raise CohortError(f"{feature}: found nowhere; looked for {search}")
+        raise CohortError(
+            f"{feature}: found nowhere; looked for {search}",
+            values=find_other_atlas(
+                [table.unmatched_names for table in self.tables], self.atlas
+            ),
+        )
 
     def _locate_region_files(
         self, measure: Measure, scans: Sequence[Scan]
-    ) -> tuple[list[Source], list[str]]:
+    ) -> tuple[list[Source], list[Finding | str]]:
         """Return every scan's table of regions, and notes; nothing if no scan has one.
 
         A scan without a table has a fault instead.
@@ -498,7 +517,7 @@ class FeatureSources:
             try:
                 sources_or_none.append(self.files.regions(scan, feature, self.atlas))
             except CohortError as error:
-                sources_or_none.append(f"{scan.name}: {error}")
+                sources_or_none.append(Finding.from_error(error, scan.name))
         if not any(sources_or_none):
             return [], []
         expected = self.files.patterns.get(feature, measure.expected_files)
@@ -507,12 +526,13 @@ class FeatureSources:
             if source:
                 sources.append(source)
                 continue
-            fault = (
-                f"{scan.name}: no table of regions for {feature}; expected a file "
-                f"{expected}: {ADD_IT}"
+            message = (
+                f"no table of regions for {feature}; expected a file {expected}: "
+                f"{ADD_IT}"
             )
-            other_tracers = _other_tracers(feature, [scan])
-            sources.append("; not used: ".join([fault, *other_tracers]))
+            message = "; not used: ".join([message, *_other_tracers(feature, [scan])])
+            sources.append(Finding(message, FAULT, scan=scan.name))
+        notes: list[Finding | str]
         notes = [f"{feature}: read from a table of regions for every scan"]
         for head, entity in _SCALE_ENTITIES.items():
             pattern = re.compile(f"(?:^|[_/]){entity}-([^_./]+)")
@@ -561,7 +581,7 @@ class FeatureSources:
 
     def _choose_freesurfer_runs(
         self, scans: Sequence[Scan], subjects: Sequence[list[tuple[ScanName, Path]]]
-    ) -> tuple[list[Source], list[str]]:
+    ) -> tuple[list[Source], list[Finding | str]]:
         """Return every scan's FreeSurfer subject, all of one kind of run.
 
         The kind that more scans have is chosen. Longitudinal runs have a base.
@@ -586,16 +606,17 @@ class FeatureSources:
                 continue
             if paths:
                 problem = f"{len(paths)} FreeSurfer subjects could be it"
-                fault = ambiguity_message(problem, "freesurfer", paths)
-            else:
-                fault = f"no {kind} FreeSurfer run"
-                if runs:
-                    fault += f", but a {other_kind} one; they are never mixed"
-                fault += (
-                    "; expected a folder of its name with stats inside, there are "
-                    f"{listed(self.files.subjects, 3)}: {ADD_IT}"
-                )
-            sources.append(f"{scan.name}: {fault}")
+                error = ambiguity_error(problem, "freesurfer", paths)
+                sources.append(Finding.from_error(error, scan.name))
+                continue
+            message = f"no {kind} FreeSurfer run"
+            if runs:
+                message += f", but a {other_kind} one; they are never mixed"
+            message += (
+                "; expected a folder of its name with stats inside, there are "
+                f"{listed(self.files.subjects, 3)}: {ADD_IT}"
+            )
+            sources.append(Finding(message, FAULT, scan=scan.name))
         return sources, [f"FreeSurfer: stats of {kind} runs"]
 
     def add_scale_columns(self, table: pd.DataFrame) -> None:
@@ -606,7 +627,7 @@ class FeatureSources:
 
     def _keep_scale_column(
         self, feature: str, head: str, values: Sequence[str | None], origin: str
-    ) -> list[str]:
+    ) -> list[Finding]:
         """Keep a column that tells on which scale values are, if it differs by scan.
 
         Return its values with counts as a note, and nothing if the table of people has
@@ -625,10 +646,11 @@ class FeatureSources:
                 head = f"{feature}_{kind_of(head)}"
             self.scale_columns[head] = list(values)
         count_texts = listed((f"{name} ({n})" for name, n in counts.most_common()), 5)
-        return [
+        message = (
             f"{feature}: {origin} has {len(counts)} values, {count_texts}: values may "
             "be on several scales; the audit looks at it"
-        ]
+        )
+        return [Finding(message, kind=SCALES_DIFFER)]
 
     def _check_tracers(
         self, measure: Measure, table: ScanTable, rows: Sequence[int], is_unnamed: bool
@@ -741,7 +763,7 @@ class FeatureSources:
 
     def _read_table_rows(
         self, columns: dict[int, _Column], scans: Sequence[Scan], measure: Measure
-    ) -> tuple[list[Source], list[str]]:
+    ) -> tuple[list[Source], list[Finding | str]]:
         """Return the values of every scan in tables with a row per scan, and notes.
 
         A scan without its one row in every table has a fault instead.
@@ -750,9 +772,9 @@ class FeatureSources:
             *{id(column.table): column.table for column in columns.values()}.values()
         ]
         table_names = ", ".join(table.path.name for table in tables)
-        notes = [f"{measure.name}: read from {table_names}"]
+        notes: list[Finding | str] = [f"{measure.name}: read from {table_names}"]
         values = np.full((len(scans), len(self.atlas)), np.nan)
-        faults = dict[int, str]()
+        faults = dict[int, Finding]()
         for table in tables:
             self._compare_ids(table)
             rows_by_scan, table_faults = self._match_rows(table, scans)
@@ -769,7 +791,7 @@ class FeatureSources:
             for region, column in columns.items():
                 if column.table is table:
                     values[:, region] = table.values[column.measure, region][row_index]
-            notes += [f"{table.path.name}: {note}" for note in table.notes]
+            notes += [replace(note, path=table.path.name) for note in table.notes]
             notes += self._describe_left_out(table, rows_by_scan)
         unmeasured_regions = [
             self.atlas.names[i] for i in columns if np.isnan(values[:, i]).all()
@@ -788,7 +810,7 @@ class FeatureSources:
 
     def _match_rows(
         self, table: ScanTable, scans: Sequence[Scan]
-    ) -> tuple[list[list[int]], dict[int, str]]:
+    ) -> tuple[list[list[int]], dict[int, Finding]]:
         """Return the rows of every scan in a table, and faults by scan.
 
         A fault is no row, or more than one.
@@ -798,23 +820,23 @@ class FeatureSources:
             person, visit = self.files.key_of(name)
             row_index.setdefault(person, {}).setdefault(visit, []).append(row)
         rows_by_scan = [scan.entries(row_index) for scan in scans]
-        faults = dict[int, str]()
+        faults = dict[int, Finding]()
         for i, (scan, rows) in enumerate(zip(scans, rows_by_scan, strict=True)):
             if len(rows) > 1:
                 problem = f"{len(rows)} rows in {table.path}; expected one"
-                faults[i] = f"{scan.name}: {problem}"
+                faults[i] = Finding(problem, FAULT, scan=scan.name)
             elif not rows:
                 hint = _explain_missing_row(scan, table, row_index)
                 problem = f"no row in {table.path}, whose rows are {hint}, {ADD_IT}"
-                faults[i] = f"{scan.name}: {problem}"
+                faults[i] = Finding(problem, FAULT, scan=scan.name)
         return rows_by_scan, faults
 
     def _keep_scale_columns(
         self, measure: Measure, table: ScanTable, rows: Sequence[int | None]
-    ) -> list[str]:
+    ) -> list[Finding]:
         """Keep the columns of a table that tell on which scale its values are."""
         heads = [head for head in table.facts if kind_of(head) in SCALE_KINDS]
-        notes = list[str]()
+        notes = list[Finding]()
         for head in dict.fromkeys([*heads, *find_tracer_columns(table.facts)]):
             cells = table.facts[head].to_numpy()
             values = [None if row is None else cells[row] for row in rows]
@@ -824,9 +846,9 @@ class FeatureSources:
 
     def _describe_left_out(
         self, table: ScanTable, rows_by_scan: Sequence[Sequence[int]]
-    ) -> list[str]:
+    ) -> list[Finding]:
         """Return notes on the columns and rows of a table that are not used."""
-        notes = list[str]()
+        notes = list[Finding]()
         known_heads = {*self.people_heads, *self.scale_columns}
         heads = [
             head
@@ -834,15 +856,13 @@ class FeatureSources:
             if head not in known_heads
         ]
         if heads:
-            notes.append(
-                f"{table.path.name}: left out, no regions of {self.atlas.name}: "
-                f"{listed(heads, 5)}"
-            )
+            message = f"left out, no regions of {self.atlas.name}: {listed(heads, 5)}"
+            notes.append(Finding(message, LEFT_OUT, path=table.path.name))
         used_rows = {row for rows in rows_by_scan for row in rows}
         n_unused = len(table.names) - len(used_rows)
         if n_unused:
             note = f"{n_unused} rows of scans that are not in the cohort"
-            notes.append(f"{table.path.name}: {note}")
+            notes.append(Finding(note, path=table.path.name))
         return notes
 
     def _check_regions(
@@ -856,9 +876,15 @@ class FeatureSources:
         try:
             check_structures(region_index, self.atlas, paths)
             if unknown and not self.atlas.cortex[region_index].any():
-                raise FileFormatError(f"{paths}: no cortical region.")
+                raise FileFormatError("no cortical region.", path=paths)
         except FileFormatError as error:
-            raise FileFormatError(f"{error} {unknown}".rstrip()) from error
+            raise FileFormatError(
+                f"{error.message} {unknown}".rstrip(),
+                path=error.path,
+                values=find_other_atlas(
+                    [table.unmatched_names for table in tables], self.atlas
+                ),
+            ) from error
 
     def _check_unnamed(
         self,
@@ -866,7 +892,7 @@ class FeatureSources:
         measure: Measure,
         values: np.ndarray,
         table_names: str,
-    ) -> list[str]:
+    ) -> list[Finding]:
         """Check columns of the cortex that do not name the measure; return a note.
 
         Raises a CohortError unless the user named the feature and the values are
@@ -888,7 +914,8 @@ class FeatureSources:
         if self.is_named and is_plausible:
             if name.lower() in table_names.lower():
                 return []
-            return [f"{name}: {table_names} says no {kind}; taken to be {name}"]
+            message = f"{name}: {table_names} says no {kind}; taken to be {name}"
+            return [Finding(message, kind=ASSUMED)]
         message = f"{table_names}: says no {kind}; values are about {median:.3g}, "
         if is_plausible:
             message += f"as of {name}. Say so by feature={name!r} (--feature {name})"
@@ -904,7 +931,7 @@ class FeatureSources:
         columns: dict[int, _Column],
         measure: Measure,
         tables: Sequence[ScanTable],
-    ) -> list[str]:
+    ) -> list[Finding]:
         """Return a note on subcortical columns that a measure of the surface leaves."""
         unused_columns = {
             (head_measure, region)
@@ -928,7 +955,7 @@ class FeatureSources:
         is_free = self.subcortex != "volume" and "volume" not in self.features
         if is_free and has_all_volumes:
             note += "; subcortex='volume' takes them as volumes"
-        return [note]
+        return [Finding(note, LEFT_OUT)]
 
 
 def _unnamed_measures(measure: Measure) -> set[str]:

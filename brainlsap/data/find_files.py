@@ -184,9 +184,10 @@ def _choose_id_column(path: str | Path, columns: TableColumns) -> str:
         line = columns.comment_lines[-1]
         hint = f" Line {line} begins with # and is a comment."
     raise FileFormatError(
-        f"{path}: {choice.problem}. Columns that may be the ids of people: "
+        f"{choice.problem}. Columns that may be the ids of people: "
         f"{candidates}. Name the column by id_column= (--id), or give it the "
-        f"head participant_id.{hint}"
+        f"head participant_id.{hint}",
+        path=path,
     )
 
 
@@ -206,9 +207,10 @@ def _take_scan_names(
     ]
     if unnamed_rows:
         raise FileFormatError(
-            f"{path}: {id_column or 'the first column'} must be the name of a subject "
+            f"{id_column or 'the first column'} must be the name of a subject "
             "in every row (cells that were merged are empty but the first); not so in "
-            f"{listed(unnamed_rows)}."
+            f"{listed(unnamed_rows)}.",
+            path=path,
         )
     return names
 
@@ -221,9 +223,10 @@ def _take_sessions(
     for row, session in enumerate(sessions):
         if is_formula_error(session):
             raise FileFormatError(
-                f"{path}: {session_column} must be the name of a visit, or empty; got "
-                f"{session!r}, a formula that failed, in row {columns.lines[row]}. "
-                "Write the visit there."
+                f"{session_column} must be the name of a visit, or empty",
+                path=path,
+                got=f"{session!r}, a formula that failed, in row "
+                f"{columns.lines[row]}. Write the visit there.",
             )
     return sessions
 
@@ -654,10 +657,10 @@ def _visit_of(parts: Sequence[str]) -> str:
     return parts[1] if has_visit else ""
 
 
-def ambiguity_message(
+def ambiguity_error(
     problem: str, feature: str, paths: Collection[Path], flag: str = ""
-) -> str:
-    """Return the message that several files could be a scan's, and how to choose.
+) -> CohortError:
+    """Return the error that several files could be a scan's; it says how to choose.
 
     Files of different names are chosen by a pattern of names, files of one name by the
     folders in which they differ.
@@ -679,7 +682,9 @@ def ambiguity_message(
         path_in_folder = _different_folders(paths)
         if feature == "freesurfer":
             folders = " or ".join(map(str, path_in_folder))
-            return f"{problem}; choose their folder by subjects_dir= ({folders})"
+            return CohortError(
+                f"{problem}; choose their folder by subjects_dir= ({folders})"
+            )
         patterns = [_pattern_below(*item) for item in path_in_folder.items()]
         patterns = [pattern for pattern in patterns if pattern]
     flag = "--pattern" if feature == "connectome" else flag
@@ -689,7 +694,7 @@ def ambiguity_message(
     names = [str(path) for path in paths]
     if len(patterns) <= 1 and feature != "freesurfer":
         names = [path.name for path in paths]
-    return f"{problem}; {advice}; got {listed(names, 5)}"
+    return CohortError(f"{problem}; {advice}", got=listed(names, 5))
 
 
 def _format_patterns(patterns: Sequence[str], feature: str, flag: str) -> str:
@@ -783,7 +788,7 @@ def choose_file(
         ] or candidates
     if len(candidates) > 1:
         problem = f"{len(candidates)} files could be its {feature}"
-        raise CohortError(ambiguity_message(problem, feature, candidates, flag))
+        raise ambiguity_error(problem, feature, candidates, flag)
     return candidates[0] if candidates else None
 
 

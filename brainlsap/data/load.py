@@ -6,8 +6,8 @@ gathered, what many scans share is said once, and all of it is raised in one err
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,15 @@ from brainlsap.data.find_files import CONNECTOME_PATTERNS, StudyFiles
 from brainlsap.data.id_columns import ChosenColumns, find_chosen
 from brainlsap.data.measures import SUBCORTEX, apply_subcortex_policy, get_measure
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
-from brainlsap.data.participants import ScanList, list_scans, people_files, read_people
+from brainlsap.data.participants import (
+    ScanList,
+    list_people,
+    list_scans,
+    people_files,
+)
 from brainlsap.data.region_lists import read_names
 from brainlsap.data.region_tables import ScanTable, read_sheets
-from brainlsap.data.tables import ADD_IT, group_faults
+from brainlsap.data.tables import ADD_IT
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -36,24 +41,38 @@ from brainlsap.exceptions import (
     check_choice,
     reading,
 )
-from brainlsap.options import option_names
+from brainlsap.findings import (
+    ASSUMED,
+    FAULT,
+    FOREIGN_IDS,
+    LEFT_OUT,
+    ROW_ORDER,
+    Finding,
+    as_findings,
+    group_findings,
+)
 from brainlsap.text import listed
 
 STRENGTH = "strength"
 NO_CONNECTOME = "none"
-# Arguments that say who and which files are in a study.
-WHERE = option_names("reading", selects_files=True)
-_How = Mapping[str, Any]
 
 
 class RefusedStudyError(CohortError):
-    """A study that cannot be loaded, with what was found and noted in it."""
+    """A study that cannot be loaded, with what was found and noted in it.
+
+    Attributes
+    ----------
+    found : list of str
+        People, scans and files, counted.
+    findings : tuple of Finding
+        Every note and every fault, one each.
+    """
 
     found: list[str]
-    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
 
-def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
+def load_cohort(
     folder: str | Path,
     atlas: str | Path | Atlas = "destrieux160",
     feature: str | Sequence[str] | None = None,
@@ -160,13 +179,120 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     ParameterError, RegionNameError
         Where an argument cannot be used.
     """
-    given = dict(locals())
-    check_choice("scans", scans, ("all", "baseline"))
-    check_choice("subcortex", subcortex, SUBCORTEX)
-    check_choice("symmetrize", symmetrize, SYMMETRIZE)
-    check_choice("negative", negative, NEGATIVE)
-    wanted = "thickness" if feature is None else feature
-    names = (wanted,) if isinstance(wanted, str) else tuple(wanted)
+    for name, value, choices in (
+        ("scans", scans, ("all", "baseline")),
+        ("subcortex", subcortex, SUBCORTEX),
+        ("symmetrize", symmetrize, SYMMETRIZE),
+        ("negative", negative, NEGATIVE),
+    ):
+        check_choice(name, value, choices)
+    features = _check_features(feature, subcortex)
+    loaded_atlas = load_atlas(atlas)
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise CohortError("no such folder", path=folder)
+
+    # Who is in the study, and which files are whose.
+    study, sources = open_study(
+        folder,
+        loaded_atlas,
+        label=label,
+        classes=classes,
+        scans=scans,
+        subcortex=subcortex,
+        features_table=features_table,
+        id_column=id_column,
+        session_column=session_column,
+        subjects_dir=subjects_dir,
+        derivatives=derivatives,
+        pattern=pattern,
+    )
+    sources.is_named = feature is not None
+    sources.features = features
+    # None: bars on terminals alone.
+    study.bar_options = {"unit": "scan", "disable": None if verbose else True}
+
+    # The arrays, scan by scan.
+    options = _MatrixOptions(measure, labels, row_order, symmetrize, negative)
+    if isinstance(labels, str | Path):
+        names = read_names(sources.files.resolve_path(labels))
+        options = replace(options, labels=names)
+    W, has_own_connectomes = _load_connectomes(connectome, sources, options, study)
+    region = None if reference is None else str(reference)
+    X = _read_features(features, sources, W, frames, region, study)
+    scan_names = [scan.name for scan in study.scans]
+    study.faults += find_value_codes(X, scan_names, loaded_atlas.names, features)
+
+    study.notes += study.count_notes()
+    if study.faults:
+        raise _refuse_study(folder, study, sources)
+    user_options = {
+        "atlas": _name_atlas(atlas, loaded_atlas),
+        "feature": feature,
+        "label": label,
+        "classes": classes,
+        "connectome": connectome,
+        "subjects_dir": subjects_dir,
+        "derivatives": derivatives,
+        "pattern": pattern,
+        "scans": scans,
+        "subcortex": subcortex,
+        "features_table": features_table,
+        "id_column": id_column,
+        "session_column": session_column,
+        "labels": labels,
+        "row_order": row_order,
+        "measure": measure,
+        "symmetrize": symmetrize,
+        "negative": negative,
+        "frames": frames,
+        "reference": reference,
+    }
+    asked = _to_record(folder, user_options)
+    shared_connectome = asked.get("connectome", "array")
+    W.flags.writeable = X.flags.writeable = False
+    return Cohort(
+        connectomes=W,
+        features=X,
+        table=study.table,
+        atlas=loaded_atlas,
+        feature_names=features,
+        classes=study.classes,
+        classes_ordered=study.classes_ordered,
+        label_name=study.label or "none",
+        findings=tuple(study.notes),
+        provenance={
+            "folder": str(folder.resolve()),
+            "atlas": loaded_atlas.name,
+            "connectome": "one per scan" if has_own_connectomes else shared_connectome,
+            "scans": scans,
+            "subcortex": subcortex,
+            "brainlsap": __version__,
+            "asked": asked,
+        },
+        truth=_read_truth(folder, loaded_atlas),
+    )
+
+
+@dataclass(frozen=True)
+class _MatrixOptions:
+    """How every matrix is read, as `read_connectome` takes it."""
+
+    measure: str | None
+    labels: str | Path | Sequence[str] | None
+    row_order: str | None
+    symmetrize: str
+    negative: str
+
+
+def _check_features(
+    feature: str | Sequence[str] | None, subcortex: str
+) -> tuple[str, ...]:
+    """Return the names of the features, thickness by default."""
+    if feature is None:
+        names: tuple[str, ...] = ("thickness",)
+    else:
+        names = (feature,) if isinstance(feature, str) else tuple(feature)
     if not names or len(set(names)) < len(names) or not all(names):
         raise ParameterError(
             f"feature must be a name or a list of different names, got {feature!r}."
@@ -176,103 +302,55 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
             "subcortex='volume' beside the feature volume would count volumes twice; "
             "leave subcortex= out."
         )
-    atlas, folder = load_atlas(atlas), Path(folder)
-    if not folder.is_dir():
-        raise CohortError(f"{folder}: no such folder")
+    return names
 
-    # who is in the study, and which files are whose
-    study, sources = open_study(folder, atlas, **{n: given[n] for n in WHERE})
-    n_scans, label_name = len(study.scans), study.label or "none"
-    sources.is_named = feature is not None
-    sources.features = names
-    # None: bars on terminals alone
-    study.bar = {"unit": "scan", "disable": None if verbose else True}
 
-    # the arrays, scan by scan
-    if isinstance(labels, str | Path):
-        labels = read_names(sources.files.resolve_path(labels))
-    how: dict[str, Any] = {"row_order": row_order, "measure": measure}
-    how |= {"labels": labels, "symmetrize": symmetrize, "negative": negative}
-    n_rois, stack = len(atlas.names), None
-    W = np.zeros((1, n_rois, n_rois), dtype=np.float32)
-    try:
-        source = connectome
-        if isinstance(source, str | Path) and source != NO_CONNECTOME:
-            source = sources.files.resolve_path(source)
-            keys = [scan.key for scan in study.scans]
-            stack = read_stack(source, atlas, keys, labels, row_order)
-        if isinstance(source, str):
-            study.notes.append("the connectome: none was read, it is made of features")
-        elif source is not None and stack is None:
-            W[0], notes = read_connectome(source, atlas, **how)
-            study.notes.append("one connectome for everybody")
-            study.notes += [f"the connectome: {note}" for note in notes]
-    except BrainlsapError as error:
-        study.fault(error)
-    if connectome is None or stack is not None:
-        W = _read_connectomes(sources, how, study, stack)
-    else:
-        W = np.broadcast_to(W[0], (n_scans, *W.shape[1:]))
-    pet = {"frames": frames, "reference": reference}
-    X = _read_features(names, sources, W, pet, study)
-    scanned = [scan.name for scan in study.scans]
-    study.faults += find_value_codes(X, scanned, atlas.names, names)
+def _name_atlas(atlas: str | Path | Atlas, loaded_atlas: Atlas) -> str | Path:
+    """Return the name of a shipped atlas, or the folder of another."""
+    is_shipped = loaded_atlas.name in available_atlases()
+    if isinstance(atlas, str | Path) and not is_shipped:
+        return Path(atlas).resolve()
+    return loaded_atlas.name
 
-    study.notes += [f"{note} ({n} of {n_scans})" for note, n in study.counts.items()]
-    if study.faults:
-        study.faults[:0] = filter(None, [sources.unmatched])
-        faults = group_faults(study.faults, folder)
-        n_faults = f"{len(faults)} fault{'s' * (len(faults) > 1)}"
-        refused = RefusedStudyError(f"{folder} cannot be loaded, {n_faults}", faults)
-        counted = count_people(study.table, label_name, study.classes)
-        refused.found, refused.notes = counted + study.found, tuple(study.notes)
-        raise refused
 
-    # what was asked, for private files
-    asked = {
-        name: value
-        for name, value in given.items()
-        if name != "verbose"
-        and not isinstance(value, np.ndarray | pd.DataFrame)
-        and value not in (None, (), [], {})
-    }
-    asked["folder"] = folder.resolve()
-    asked["atlas"] = atlas.name
-    if isinstance(given["atlas"], str | Path) and atlas.name not in available_atlases():
-        asked["atlas"] = Path(given["atlas"]).resolve()
-    has_own = connectome is None or stack is not None
-    shared = "one per scan" if has_own else asked.get("connectome", "array")
-    # the answer of a simulated study, where it is about these regions
-    truth, path = None, folder / TRUTH_FILE
-    if path.is_file():
-        with reading(path, "a table of region, seed and effect"):
-            known = pd.read_csv(path, sep="\t", dtype={"region": object, "seed": bool})
-            if set(known["region"]) == set(atlas.names):
-                truth = known.set_index("region").loc[list(atlas.names)].reset_index()
-    W.flags.writeable = X.flags.writeable = False
-    return Cohort(
-        connectomes=W,
-        features=X,
-        table=study.table,
-        atlas=atlas,
-        feature_names=names,
-        classes=study.classes,
-        classes_ordered=study.classes_ordered,
-        label_name=label_name,
-        notes=tuple(study.notes),
-        provenance={
-            "folder": str(folder.resolve()),
-            "atlas": atlas.name,
-            "connectome": str(shared),
-            "scans": scans,
-            "subcortex": subcortex,
-            "brainlsap": __version__,
-            "asked": json.loads(json.dumps(asked, default=str)),
-            # for reports that are passed on
-            "shareable_notes": study.shareable_notes,
-        },
-        truth=truth,
+def _to_record(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that the user gave, as JSON; arrays are not kept."""
+    record: dict[str, Any] = {"folder": folder.resolve()}
+    for name, value in options.items():
+        is_array = isinstance(value, np.ndarray | pd.DataFrame)
+        if not is_array and value not in (None, (), [], {}):
+            record[name] = value
+    return json.loads(json.dumps(record, default=str))
+
+
+def _read_truth(folder: Path, atlas: Atlas) -> pd.DataFrame | None:
+    """Return the planted regions of a simulated study, if they are of this atlas."""
+    path = folder / TRUTH_FILE
+    if not path.is_file():
+        return None
+    with reading(path, "a table of region, seed and effect"):
+        truth = pd.read_csv(path, sep="\t", dtype={"region": object, "seed": bool})
+        if set(truth["region"]) != set(atlas.names):
+            return None
+        return truth.set_index("region").loc[list(atlas.names)].reset_index()
+
+
+def _refuse_study(
+    folder: Path, study: ScanList, sources: FeatureSources
+) -> RefusedStudyError:
+    """Return the error with every fault of a study, and with what was found in it."""
+    faults = study.faults
+    if sources.unmatched is not None:
+        faults = [sources.unmatched, *faults]
+    texts = group_findings(faults, folder)
+    plural = "s" if len(texts) > 1 else ""
+    error = RefusedStudyError(
+        f"{folder} cannot be loaded, {len(texts)} fault{plural}", texts
     )
+    counts = count_people(study.table, study.label or "none", study.classes)
+    error.found = [*counts, *study.found]
+    error.findings = (*study.notes, *faults)
+    return error
 
 
 def open_study(
@@ -286,213 +364,350 @@ def open_study(
     features_table: str | Path | Sequence[str | Path] | None = None,
     id_column: str | Sequence[str] | None = None,
     session_column: str | Sequence[str] | None = None,
-    **places: Any,
+    subjects_dir: str | Path | None = None,
+    derivatives: Sequence[str | Path] = (),
+    pattern: str | Mapping[str, str] | None = None,
 ) -> tuple[ScanList, FeatureSources]:
     """List the scans of a study, their files, and what features can be read from."""
-    folder, atlas = Path(folder), load_atlas(atlas)
+    folder = Path(folder)
+    loaded_atlas = load_atlas(atlas)
     if isinstance(features_table, str | Path):
         features_table = [features_table]
-    paths = people_files(folder)
-    chosen = ChosenColumns.of(id_column, session_column)
-    sheets = read_sheets(paths[0], atlas, chosen)[0] if paths else list[ScanTable]()
-    # of several the one with the label
-    tables = [one for one in sheets if one.has(label)][:1] or sheets[:1]
-    people = [name for one in tables for name in one.names]
-    files = StudyFiles(folder, people, **places)
-    sources = FeatureSources(files, atlas, subcortex, features_table, chosen=chosen)
-    if not tables:
-        # tables of features need not be where people are
-        is_there = any(one.has(label) for one in sources.tables)
-        every = sources if is_there else replace(sources, table_paths=None)
-        sheets, tables = every.tables, [every.people_table(label)]
-        sources.files = StudyFiles(folder, tables[0].names, **places)
-    sources.people = tables[0]
-    _check_chosen(sources)
-    (path, names, facts, *_), files = tables[0], sources.files
-    sources.people_heads = {*facts}
-    known, doubled = read_people(path, names, facts)
-    study = list_scans(known, sources, label, path.name, classes, scans)
-    study.faults[:0] = doubled
-    if paths and path != paths[0]:
-        study.notes.insert(0, f"people: read from {path.name}")
-    study.notes.extend(
-        f"{s.path.name}: left out, no column {label!r} in {', '.join([*s.facts][:5])}"
-        for s in sheets
-        if not (s is tables[0] or s.values or s.facts.empty or s.has(label))
+    people_paths = people_files(folder)
+    chosen_columns = ChosenColumns.of(id_column, session_column)
+    sheets = list[ScanTable]()
+    if people_paths:
+        sheets = read_sheets(people_paths[0], loaded_atlas, chosen_columns)[0]
+    # Of several sheets, that with the label.
+    people_tables = [sheet for sheet in sheets if sheet.has(label)][:1] or sheets[:1]
+    people_names = [name for table in people_tables for name in table.names]
+    files = StudyFiles(folder, people_names, derivatives, subjects_dir, pattern)
+    sources = FeatureSources(
+        files, loaded_atlas, subcortex, features_table, chosen=chosen_columns
     )
-    if files.subject_aliases:
-        subjects = [f"{own} ({name})" for name, own in files.subject_aliases.items()]
-        text = "FreeSurfer: longer names taken for files or folders of"
-        study.note_names(text, subjects, 3)
-    people_there = {person for person, _ in files.files} | {*files.subjects}
-    if spare := sorted(people_there - {*known}):
-        text = f"not in {path.name}, left out: files or folders of"
-        study.note_names(text, spare, 5)
-    if spare and people_there.isdisjoint(known):
-        sources.unmatched = (
-            f"{path.name}: nobody in it has files; its ids are such as "
-            f"{names[0].participant!r}, those of files and folders such as "
-            f"{spare[0]!r}. Write the ids in {path.name} as files have them (Excel "
-            "drops the zeros of 001 unless the column is text), but visits in a column "
-            "session_id; or rename the files"
+    if not people_tables:
+        # Tables of features need not be where people are.
+        has_people = any(table.has(label) for table in sources.tables)
+        all_sources = sources if has_people else replace(sources, table_paths=None)
+        sheets = all_sources.tables
+        people_tables = [all_sources.people_table(label)]
+        people_names = people_tables[0].names
+        sources.files = StudyFiles(
+            folder, people_names, derivatives, subjects_dir, pattern
         )
+    people_table = people_tables[0]
+    sources.people = people_table
+    sources.people_heads = {*people_table.facts}
+    _check_chosen(sources)
+    people, faults = list_people(
+        people_table.path, people_table.names, people_table.facts
+    )
+    study = list_scans(people, sources, label, people_table.path.name, classes, scans)
+    study.faults[:0] = faults
+    if people_paths and people_table.path != people_paths[0]:
+        study.notes.insert(0, Finding(f"people: read from {people_table.path.name}"))
+    study.notes += [
+        _describe_unused(sheet, label)
+        for sheet in sheets
+        if sheet is not people_table
+        and not (sheet.values or sheet.facts.empty or sheet.has(label))
+    ]
+    if sources.files.subject_aliases:
+        subjects = [
+            f"{own} ({name})" for name, own in sources.files.subject_aliases.items()
+        ]
+        message = "FreeSurfer: longer names taken for files or folders of"
+        study.notes.append(
+            Finding(message, kind=ASSUMED, people=tuple(subjects), max_people=3)
+        )
+    _compare_with_files(study, sources, people)
     return study, sources
+
+
+def _describe_unused(sheet: ScanTable, label: str | None) -> Finding:
+    """Return the note that a sheet is left out, since it has no labels."""
+    message = f"left out, no column {label!r} in {', '.join([*sheet.facts][:5])}"
+    return Finding(message, LEFT_OUT, path=sheet.path.name)
+
+
+def _compare_with_files(
+    study: ScanList, sources: FeatureSources, people: Collection[str]
+) -> None:
+    """Note people who have files and are not listed, and whether nobody listed has."""
+    table = sources.people
+    people_with_files = {person for person, _ in sources.files.files}
+    people_with_files |= {*sources.files.subjects}
+    unlisted = sorted(people_with_files - {*people})
+    if not unlisted or table is None:
+        return
+    table_name = table.path.name
+    message = f"not in {table_name}, left out: files or folders of"
+    study.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted)))
+    if people_with_files.isdisjoint(people):
+        sources.unmatched = Finding(
+            "nobody in it has files; its ids are such as "
+            f"{table.names[0].participant!r}, those of files and folders such as "
+            f"{unlisted[0]!r}. Write the ids in {table_name} as files have them (Excel "
+            "drops the zeros of 001 unless the column is text), but visits in a column "
+            "session_id; or rename the files",
+            FAULT,
+            kind=FOREIGN_IDS,
+            path=table_name,
+        )
 
 
 def _check_chosen(sources: FeatureSources) -> None:
     """Raise where the columns that the user named are not there."""
-    people, chosen = sources.people, sources.chosen
-    if people is None:
+    table, chosen_columns = sources.people, sources.chosen
+    if table is None:
         return
-    heads = [people.id_column, *filter(None, [people.session_column]), *people.facts]
-    if chosen.id and find_chosen([people.id_column], chosen.id) is None:
+    heads = [table.id_column, *table.facts]
+    if table.session_column:
+        heads.insert(1, table.session_column)
+    if chosen_columns.id and find_chosen([table.id_column], chosen_columns.id) is None:
         raise CohortError(
-            f"{people.path}: no column {listed(map(repr, chosen.id))}, named by "
-            f"id_column= (--id); found {listed(heads, 8)}"
+            f"no column {listed(map(repr, chosen_columns.id))}, named by id_column= "
+            f"(--id); found {listed(heads, 8)}",
+            path=table.path,
         )
-    tables = (people, *sources.tables) if chosen.session else ()
-    heads += [table.session_column for table in tables if table.session_column]
-    if chosen.session and find_chosen(heads, chosen.session) is None:
+    if not chosen_columns.session:
+        return
+    heads += [
+        other.session_column
+        for other in (table, *sources.tables)
+        if other.session_column
+    ]
+    if find_chosen(heads, chosen_columns.session) is None:
         raise CohortError(
-            f"{people.path}: no column {listed(map(repr, chosen.session))}, named by "
-            f"session_column= (--session); found {listed(dict.fromkeys(heads), 8)}"
+            f"no column {listed(map(repr, chosen_columns.session))}, named by "
+            f"session_column= (--session); found {listed(dict.fromkeys(heads), 8)}",
+            path=table.path,
         )
+
+
+def _load_connectomes(
+    connectome: str | Path | np.ndarray | pd.DataFrame | None,
+    sources: FeatureSources,
+    options: _MatrixOptions,
+    study: ScanList,
+) -> tuple[np.ndarray, bool]:
+    """Return the connectomes of all scans, and whether every scan has its own.
+
+    A connectome for everybody is broadcast.
+    """
+    n_scans, n_rois = len(study.scans), len(sources.atlas.names)
+    shared_matrix = np.zeros((n_rois, n_rois), dtype=np.float32)
+    stack: ConnectomeStack | None = None
+    try:
+        source = connectome
+        if isinstance(source, str | Path) and source != NO_CONNECTOME:
+            source = sources.files.resolve_path(source)
+            keys = [scan.key for scan in study.scans]
+            stack = read_stack(
+                source, sources.atlas, keys, options.labels, options.row_order
+            )
+        if isinstance(source, str):
+            message = "the connectome: none was read, it is made of features"
+            study.notes.append(Finding(message))
+        elif source is not None and stack is None:
+            shared_matrix, notes = read_connectome(
+                source, sources.atlas, **vars(options)
+            )
+            study.notes.append(Finding("one connectome for everybody"))
+            study.add_notes(notes, about="the connectome")
+    except BrainlsapError as error:
+        study.add_fault(error)
+    if connectome is None or stack is not None:
+        return _read_connectomes(sources, options, study, stack), True
+    return np.broadcast_to(shared_matrix, (n_scans, n_rois, n_rois)), False
 
 
 def _read_connectomes(
-    sources: FeatureSources, how: _How, study: ScanList, stack: ConnectomeStack | None
+    sources: FeatureSources,
+    options: _MatrixOptions,
+    study: ScanList,
+    stack: ConnectomeStack | None,
 ) -> np.ndarray:
     """Read the connectome of every scan; 0 where there was a fault."""
     files, atlas, scans = sources.files, sources.atlas, study.scans
     n_rois = len(atlas.names)
     W = np.zeros((len(scans), n_rois, n_rois), dtype=np.float32)
-    given = files.patterns.get("connectome")
-    wanted = f"a file {given or ' or '.join(CONNECTOME_PATTERNS)} in its folder"
-    if files.flat:
-        wanted = f"a file of its name beside {min(files.flat)}"
+    expected = _describe_expected(files, stack)
     if stack is not None:
-        wanted = f"an id of it in {stack.path.name}"
-        study.notes += [f"connectomes: {note}" for note in stack.notes]
-    n_read, n_missing, n_before = 0, 0, len(study.faults)
-    by_order: dict[str, list[str]] = {}
+        study.add_notes(stack.notes, about="connectomes")
+    n_read = n_missing = 0
+    n_earlier_faults = len(study.faults)
+    scans_by_order: dict[str, list[str]] = {}
     order_check = OrderCheck(atlas)
-    for row, scan in enumerate(tqdm(scans, "reading connectomes", **study.bar)):
+    for row, scan in enumerate(tqdm(scans, "reading connectomes", **study.bar_options)):
         try:
             source = (stack or files).connectome(scan, atlas)
             if source is None:
                 n_missing += 1
-                told = f"{scan.name}: no connectome; expected {wanted}"
-                raise CohortError(f"{told}: {ADD_IT}")
+                message = f"no connectome; expected {expected}: {ADD_IT}"
+                study.add_fault(message, scan)
+                continue
             W[row], notes = read_connectome(
-                source, atlas, **how, order_check=order_check
+                source, atlas, **vars(options), order_check=order_check
             )
         except UnknownOrderError:  # all such are refused together, below
             continue
         except BrainlsapError as error:
-            study.fault(error, scan)
+            study.add_fault(error, scan)
             continue
         n_read += 1
-        study.counts.update(f"connectomes: {note}" for note in notes)
-        for note in (one for one in notes if one.startswith("read in the order")):
-            by_order.setdefault(note, []).append(scan.name)
-    _report_orders(study, order_check, by_order)
+        study.add_notes(notes, about="connectomes", of_scan=True)
+        for note in notes:
+            if note.kind == ROW_ORDER:
+                scans_by_order.setdefault(str(note), []).append(scan.name)
+    _report_orders(study, order_check, scans_by_order)
     study.found.append(f"connectome: {n_read} of {len(scans)} scans")
     if scans and n_missing == len(scans):
-        told = (
-            f"no connectome: none of {len(scans)} scans has {wanted}; they are named "
-        )
-        told += (
-            f"{listed((scan.name for scan in scans), 3)}. One for everybody is given "
-        )
-        told += (
-            "by connectome= (--connectome FILE); 'none' makes one of the features of "
-        )
-        told += "training people"
-        study.faults[n_before:] = [
-            files.unmatched_pattern_message("connectome", scans) if given else told
-        ]
+        if files.patterns.get("connectome"):
+            message = files.unmatched_pattern_message("connectome", scans)
+        else:
+            scan_names = listed((scan.name for scan in scans), 3)
+            message = (
+                f"no connectome: none of {len(scans)} scans has {expected}; they are "
+                f"named {scan_names}. One for everybody is given by connectome= "
+                "(--connectome FILE); 'none' makes one of the features of training "
+                "people"
+            )
+        study.faults[n_earlier_faults:] = [Finding(message, FAULT)]
     return W
 
 
+def _describe_expected(files: StudyFiles, stack: ConnectomeStack | None) -> str:
+    """Say which file, or which id, would be the connectome of a scan."""
+    if stack is not None:
+        return f"an id of it in {stack.path.name}"
+    if files.flat:
+        return f"a file of its name beside {min(files.flat)}"
+    patterns = files.patterns.get("connectome") or " or ".join(CONNECTOME_PATTERNS)
+    return f"a file {patterns} in its folder"
+
+
 def _report_orders(
-    study: ScanList, order_check: OrderCheck, by_order: Mapping[str, Sequence[str]]
+    study: ScanList,
+    order_check: OrderCheck,
+    scans_by_order: Mapping[str, Sequence[str]],
 ) -> None:
     """Add what the order of rows of all connectomes says, and what refuses it.
 
-    `by_order` lists the scans read in each tool's order.
+    `scans_by_order` lists the scans read in each tool's order.
     """
-    if len(by_order) > 1:  # one with a row more is rather damaged than of another tool
-        orders = (f"{note} ({listed(names, 3)})" for note, names in by_order.items())
-        what = "make them alike, or name the rows in the files"
-        study.fault(f"connectomes are in different orders, {', '.join(orders)}; {what}")
+    # One with a row more is rather damaged than of another tool.
+    if len(scans_by_order) > 1:
+        orders = ", ".join(
+            f"{order} ({listed(scan_names, 3)})"
+            for order, scan_names in scans_by_order.items()
+        )
+        study.add_fault(
+            f"connectomes are in different orders, {orders}; make them alike, or name "
+            "the rows in the files"
+        )
     for note, n_matrices in order_check.notes().items():
-        study.counts[f"connectomes: {note}"] += n_matrices
-    for refusal in order_check.refusals():
-        study.fault(refusal)
+        study.add_notes([note] * n_matrices, about="connectomes", of_scan=True)
+    for error in order_check.refusals():
+        study.add_fault(error)
 
 
 def _read_features(
     names: Sequence[str],
     sources: FeatureSources,
     W: np.ndarray,
-    pet: _How,
+    frames: tuple[float, float] | None,
+    reference: str | None,
     study: ScanList,
 ) -> np.ndarray:
     """Read the features of every scan; NaN where there was a fault."""
     atlas, subcortex, scans = sources.atlas, sources.subcortex, study.scans
     X = np.full((len(scans), len(atlas.names), len(names)), np.nan)
-    for column, name in enumerate(names if len(scans) else ()):
-        values, measure, n_read = X[..., column], get_measure(name), 0
-        found: Sequence[Source]
+    if not scans:
+        return X
+    for column, name in enumerate(names):
+        values = X[..., column]
+        measure = get_measure(name)
+        n_read = 0
         try:
-            if name != STRENGTH:
-                found, notes = sources.locate(name, scans)
-            elif W.strides[0]:
-                # a region's links to itself are no links to others
-                own = W.diagonal(axis1=1, axis2=2)
-                found = list(W.sum(axis=2, dtype=np.float64) - own)
-                notes = ["strength: sum of the connectome's weights"]
-            else:
-                raise CohortError(
-                    "strength: with one connectome for everybody (--connectome) it is "
-                    "the same for every scan. Choose another feature"
-                )
+            scan_sources, notes = _locate_feature(name, sources, W, study)
         except BrainlsapError as error:
-            study.fault(error)
+            study.add_fault(error)
             continue
-        study.notes += [note for note in notes if note not in study.notes]
+        study.add_notes(note for note in as_findings(notes) if note not in study.notes)
         sources.add_scale_columns(study.table)
-        shown = tqdm(scans, f"reading {name}", **study.bar)
-        for row, (scan, source) in enumerate(zip(shown, found, strict=True)):
+        progress = tqdm(scans, f"reading {name}", **study.bar_options)
+        for row, (scan, source) in enumerate(zip(progress, scan_sources, strict=True)):
+            if isinstance(source, Finding):
+                study.add_fault(source)
+                continue
             try:
-                if isinstance(source, str):
-                    raise CohortError(source)
-                values[row], of_scan = (
-                    read_feature(source, name, atlas, subcortex=subcortex, **pet)
-                    if isinstance(source, Path)
-                    else apply_subcortex_policy(source, measure, atlas, subcortex)
-                )
+                if isinstance(source, Path):
+                    values[row], notes_of_scan = read_feature(
+                        source,
+                        name,
+                        atlas,
+                        subcortex=subcortex,
+                        frames=frames,
+                        reference=reference,
+                    )
+                else:
+                    values[row], notes_of_scan = apply_subcortex_policy(
+                        source, measure, atlas, subcortex
+                    )
             except BrainlsapError as error:
-                study.fault(error, scan)
+                study.add_fault(error, scan)
                 continue
             n_read += 1
-            study.counts.update(of_scan)
+            study.add_notes(notes_of_scan, of_scan=True)
         study.found.append(f"{name}: {n_read} of {len(scans)} scans")
-        for other in range(column):
-            both = np.isfinite(values) & np.isfinite(X[..., other])
-            if both.any() and np.array_equal(values[both], X[..., other][both]):
-                study.fault(
-                    f"{names[other]} and {name} have the same value in every region "
+        for earlier in range(column):
+            if _are_same_values(values, X[..., earlier]):
+                study.add_fault(
+                    f"{names[earlier]} and {name} have the same value in every region "
                     "of every scan. Say in heads or names of files which is which"
                 )
     return X
 
 
+def _locate_feature(
+    name: str, sources: FeatureSources, W: np.ndarray, study: ScanList
+) -> tuple[Sequence[Source], Sequence[Finding | str]]:
+    """Return where the feature of every scan is read from, and notes on that.
+
+    The strength of regions is computed of the connectomes.
+    """
+    if name != STRENGTH:
+        return sources.locate(name, study.scans)
+    is_shared = W.strides[0] == 0
+    if is_shared:
+        raise CohortError(
+            "strength: with one connectome for everybody (--connectome) it is the same "
+            "for every scan. Choose another feature"
+        )
+    # A region's links to itself are no links to others.
+    own_weights = W.diagonal(axis1=1, axis2=2)
+    strengths = W.sum(axis=2, dtype=np.float64) - own_weights
+    return list(strengths), ["strength: sum of the connectome's weights"]
+
+
+def _are_same_values(values: np.ndarray, others: np.ndarray) -> bool:
+    """Return whether two features agree in every region that both have."""
+    is_in_both = np.isfinite(values) & np.isfinite(others)
+    return bool(is_in_both.any()) and np.array_equal(
+        values[is_in_both], others[is_in_both]
+    )
+
+
 def count_people(table: pd.DataFrame, label: str, classes: Sequence[str]) -> list[str]:
     """Count people, scans, classes and covariates."""
-    labels = Counter(table["label"].dropna().tolist())
-    counted = ", ".join(f"{name} ({labels[name]})" for name in classes)
-    people = f"{table['participant'].nunique()} people, {len(table)} scans"
+    label_counts = Counter(table["label"].dropna().tolist())
+    class_counts = ", ".join(f"{name} ({label_counts[name]})" for name in classes)
+    lines = [
+        f"{table['participant'].nunique()} people, {len(table)} scans",
+        f"scans by {label}: {class_counts}",
+    ]
     covariates = ", ".join(map(str, table.columns[4:]))
-    more = [f"covariates: {covariates}"] if covariates else []
-    return [people, f"scans by {label}: {counted}", *more]
+    if covariates:
+        lines.append(f"covariates: {covariates}")
+    return lines

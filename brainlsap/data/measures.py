@@ -374,9 +374,9 @@ def check_unit(values: np.ndarray, measure: Measure, atlas: Atlas) -> None:
     signs = f" and {share_below_0:.0%} of them below 0" if share_below_0 else ""
     raise FileFormatError(
         f"{measure.name} is not measured in {measure.unit}: expected values above 0 "
-        f"and a median over regions of {low:g} to {high:g}; got a median of "
-        f"{median:.4g}{signs}. Convert the values, or give them a head and a name of "
-        f"their own (feature='{measure.name}_z')."
+        f"and a median over regions of {low:g} to {high:g}",
+        got=f"a median of {median:.4g}{signs}. Convert the values, or give them a head "
+        f"and a name of their own (feature='{measure.name}_z').",
     )
 
 
@@ -393,7 +393,8 @@ def check_structures(region_index: np.ndarray, atlas: Atlas, source: str) -> Non
         is_incomplete = (is_present & is_inside).any() or not is_present.any()
         if missing and is_incomplete:
             raise FileFormatError(
-                f"{source}: {len(missing)} of {is_inside.sum()} {structure} regions of "
+                f"{len(missing)} of {is_inside.sum()} {structure} regions of "
                 f"{atlas.name} are missing: {listed(missing, 5)}. Write n/a for a "
-                "region that was not measured."
+                "region that was not measured.",
+                path=source,
             )

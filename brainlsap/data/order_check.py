@@ -28,6 +28,7 @@ from brainlsap.atlas.template import template_connectome
 from brainlsap.data.row_order import (
     RowNames,
     RowOrder,
+    find_atlas_of_size,
     fitting_orders,
     format_candidate,
     list_candidates,
@@ -113,12 +114,15 @@ class OrderCheck:
         for group in self.groups.values():
             if not group.rows.names:
                 message = _unknown_order_message(group, self.atlas)
-                errors.append(UnknownOrderError(f"{group}: {message}"))
+                values = find_atlas_of_size(len(group.weight_sum), self.atlas)
+                errors.append(
+                    UnknownOrderError(message, path=str(group), values=values)
+                )
                 continue
             better_orders = _find_better_orders(group, self.atlas)
             if better_orders:
                 message = _other_order_message(group, better_orders, self.atlas)
-                errors.append(FileFormatError(f"{group}: {message}"))
+                errors.append(FileFormatError(message, path=str(group)))
         return errors
 
     def raise_refusal(self) -> None:

@@ -1,10 +1,9 @@
 """Who is in a cohort: people, their visits, labels, and the order of classes."""
 
-import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,8 +27,20 @@ from brainlsap.data.tables import (
     is_number_with_marks,
     read_columns,
 )
-from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
-from brainlsap.text import listed
+from brainlsap.exceptions import (
+    BrainlsapError,
+    CohortError,
+    FileFormatError,
+    ParameterError,
+)
+from brainlsap.findings import (
+    BASELINE,
+    CLASSES,
+    FAULT,
+    LEFT_OUT,
+    Finding,
+    as_findings,
+)
 
 UNLABELLED = "unlabelled"
 """The class of every scan where no label is read: of people to be predicted."""
@@ -137,7 +148,7 @@ def order_classes(
 
 
 class _PeopleTable(NamedTuple):
-    """A table of people or of a person's visits: who each row is of, and columns."""
+    """A table of people, or of one person's visits."""
 
     path: Path
     names: Sequence[ScanName]
@@ -147,84 +158,105 @@ class _PeopleTable(NamedTuple):
 
 def _find_tables(
     path: Path, names: Sequence[ScanName], facts: pd.DataFrame
-) -> tuple[list[_PeopleTable], list[str]]:
+) -> tuple[list[_PeopleTable], list[Finding]]:
     """Return the table of people and every sessions file beside it, and faults."""
-    words = facts.attrs.get(MISSING_WORDS, {})
-    tables = [_PeopleTable(path, names, facts.to_dict("list"), words)]
-    faults = list[str]()
-    for participant in {name.key[0]: name.participant for name in names}.values():
+    missing_words = facts.attrs.get(MISSING_WORDS, {})
+    tables = [_PeopleTable(path, names, facts.to_dict("list"), missing_words)]
+    faults = list[Finding]()
+    participants = {name.key[0]: name.participant for name in names}
+    for participant in participants.values():
         for folder in {participant, f"sub-{participant}"}:
-            own = path.parent / folder / f"{folder}_sessions.tsv"
-            if not own.is_file():
+            sessions_path = path.parent / folder / f"{folder}_sessions.tsv"
+            if not sessions_path.is_file():
                 continue
             try:
-                session_ids, columns = _read_sessions(own)
+                session_ids, columns = _read_sessions(sessions_path)
             except FileFormatError as error:
-                faults.append(str(error))
+                faults.append(Finding.from_error(error))
                 continue
-            visited = [ScanName(participant, visit) for visit in session_ids]
-            tables.append(_PeopleTable(own, visited, columns, columns.missing_words))
+            visits = [ScanName(participant, session_id) for session_id in session_ids]
+            tables.append(
+                _PeopleTable(sessions_path, visits, columns, columns.missing_words)
+            )
     return tables, faults
 
 
-def read_people(
+def list_people(
     path: Path, names: Sequence[ScanName], facts: pd.DataFrame
-) -> tuple[People, list[str]]:
-    """Return who stands in a table, and in the sessions file beside it of every person.
+) -> tuple[People, list[Finding]]:
+    """Return who stands in a table, and in the sessions file beside it of each person.
 
     And faults: a person who stands twice, a sessions file that cannot be read.
     """
     tables, faults = _find_tables(path, names, facts)
     people = People()
-    for source, scans, given, missing_words in tables:
-        lower = [head.lower() for head in given]
-        usual = {head for head in COVARIATES if lower.count(head) == 1}
-        heads = [head.lower() if head.lower() in usual else head for head in given]
-        columns = zip(given, heads, strict=True)
-        words = {name: missing_words.get(head, {}) for head, name in columns}
-        of_table: dict[str, set[str]] = {}
-        rows = enumerate(zip(scans, *given.values(), strict=True))
-        for place, (name, *row) in rows:
-            person, visit = name.key
-            visits = of_table.setdefault(person, set())
-            if visit in visits or (visits and "" in (visit, *visits)):
-                faults.append(
-                    f"{name.participant}: stands more than once in {source}; expected "
-                    "one row, or a column session_id (or visit) that differs. Name a "
-                    "column of visits by session_column= (--session)"
-                )
-                continue
-            visits.add(visit)
-            said_of = people.setdefault(person, {})
-            written, known = said_of.get(visit, (name, Facts()))
-            cells = dict(zip(heads, row, strict=True))
-            cell_words = {
-                head: of_rows[place]
-                for head, of_rows in words.items()
-                if place in of_rows
-            }
-            for head in [head for head in cells if is_formula_error(cells[head])]:
-                cell_words[head] = str(cells[head])
-                cells[head] = None
-            if cell_words:
-                known_words = people.missing_words.setdefault((person, visit), {})
-                known_words.update(cell_words)
-            said_of[visit] = written, known | cells
+    for table in tables:
+        faults += _add_rows(people, table)
     return people, faults
+
+
+def _add_rows(people: People, table: _PeopleTable) -> list[Finding]:
+    """Add the rows of one table to `people`; return the rows that stand twice."""
+    faults = list[Finding]()
+    lower_heads = [head.lower() for head in table.columns]
+    known_heads = {head for head in COVARIATES if lower_heads.count(head) == 1}
+    heads = [
+        head.lower() if head.lower() in known_heads else head for head in table.columns
+    ]
+    words_of_column = {
+        head: table.missing_words.get(written_head, {})
+        for written_head, head in zip(table.columns, heads, strict=True)
+    }
+    listed_visits: dict[str, set[str]] = {}
+    rows = zip(table.names, *table.columns.values(), strict=True)
+    for row_index, (name, *row) in enumerate(rows):
+        person, visit = name.key
+        visits = listed_visits.setdefault(person, set())
+        is_again = visit in visits
+        # One row without a visit would be of all visits.
+        has_unnamed_visit = bool(visits) and "" in (visit, *visits)
+        if is_again or has_unnamed_visit:
+            message = (
+                f"stands more than once in {table.path}; expected one row, or a column "
+                "session_id (or visit) that differs. Name a column of visits by "
+                "session_column= (--session)"
+            )
+            faults.append(Finding(message, FAULT, participant=name.participant))
+            continue
+        visits.add(visit)
+        cells = dict(zip(heads, row, strict=True))
+        cell_words = {
+            head: words[row_index]
+            for head, words in words_of_column.items()
+            if row_index in words
+        }
+        for head, cell in cells.items():
+            if is_formula_error(cell):
+                cell_words[head] = str(cell)
+                cells[head] = None
+        if cell_words:
+            known_words = people.missing_words.setdefault((person, visit), {})
+            known_words.update(cell_words)
+        records = people.setdefault(person, {})
+        written_name, known_facts = records.get(visit, (name, Facts()))
+        records[visit] = written_name, known_facts | cells
+    return faults
 
 
 def _read_sessions(path: Path) -> tuple[list[str], TableColumns]:
     """Return the visits that a person's sessions file lists, and its other columns."""
     columns = read_columns(path)
     if "session_id" not in columns:
-        what = f"'session_id'; the columns are {', '.join(columns)}"
-        raise FileFormatError(f"{path}: every row needs a {what}.")
+        raise FileFormatError(
+            f"every row needs a 'session_id'; the columns are {', '.join(columns)}.",
+            path=path,
+        )
     session_ids = columns.pop("session_id")
     for line, cell in zip(columns.lines, session_ids, strict=True):
         if cell is None or is_formula_error(cell):
             raise FileFormatError(
-                f"{path}: every row needs a 'session_id'; line {line} has "
-                f"{cell or 'none'}."
+                f"every row needs a 'session_id'; line {line} has {cell or 'none'}.",
+                path=path,
             )
     return [str(cell) for cell in session_ids], columns
 
@@ -239,207 +271,386 @@ class ScanList:
     """The column, as the table writes it."""
     classes: tuple[str, ...]
     classes_ordered: bool
-    notes: list[str]
-    faults: list[str]
+    notes: list[Finding]
+    faults: list[Finding]
     found: list[str] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
-    """Notes on single scans, and of how many."""
-    shareable_notes: dict[str, str] = field(default_factory=dict)
-    """Notes that name people or visits, and the same without the names."""
-    bar: Mapping[str, Any] = field(default_factory=dict)
+    """What was read, of how many scans."""
+    notes_of_scans: list[Finding] = field(default_factory=list)
+    """Notes on single scans: one entry for each scan of which it is true."""
+    bar_options: Mapping[str, Any] = field(default_factory=dict)
     """How `tqdm` shows it."""
 
-    def note_names(self, text: str, names: Iterable[str], most: int) -> None:
-        """Add a note that ends with names, which a report is not to show."""
-        note = f"{text} {listed(names, most)}"
-        self.notes.append(note)
-        self.shareable_notes[note] = f"{text} [names withheld]"
+    def add_fault(
+        self, error: BrainlsapError | Finding | str, scan: Scan | None = None
+    ) -> None:
+        """Add a fault, of a scan or of the study, unless it is known."""
+        scan_name = "" if scan is None else scan.name
+        if isinstance(error, BrainlsapError):
+            fault = Finding.from_error(error, scan_name)
+        elif isinstance(error, Finding):
+            fault = error
+        else:
+            fault = Finding(error, FAULT, scan=scan_name)
+        if fault not in self.faults:
+            self.faults.append(fault)
 
-    def fault(self, error: object, scan: Scan | None = None) -> None:
-        """Add a fault, which names its scan or its file."""
-        message = str(error)
-        is_whole = message[-2:-1] in (".", " ")  # ends with dots, or the folder "."
-        message = message if is_whole else message.removesuffix(".")
-        # a file says whose it is, and what many files share is said once
-        head = message.partition(": ")[0]
-        is_of_file = os.sep in head and "; " not in head  # no pattern with folders
-        is_said = scan is not None and message.startswith(f"{scan.name}:")
-        if scan is not None and not (is_said or is_of_file):
-            message = f"{scan.name}: {message}"
-        if message not in self.faults:
-            self.faults.append(message)
+    def add_notes(
+        self, notes: Iterable[Finding | str], *, about: str = "", of_scan: bool = False
+    ) -> None:
+        """Add notes on the study, or on one scan; `about` is what they begin with."""
+        target = self.notes_of_scans if of_scan else self.notes
+        for note in as_findings(notes):
+            message = f"{about}: {note.message}" if about else note.message
+            target.append(replace(note, message=message))
+
+    def count_notes(self) -> list[Finding]:
+        """Return the notes on single scans, each once with its number of scans."""
+        notes = list[Finding]()
+        counts = list[int]()
+        for note in self.notes_of_scans:
+            if note in notes:
+                counts[notes.index(note)] += 1
+            else:
+                notes.append(note)
+                counts.append(1)
+        n_scans = len(self.scans)
+        return [
+            replace(note, message=f"{note.message} ({count} of {n_scans})")
+            for note, count in zip(notes, counts, strict=True)
+        ]
 
 
-def list_scans(  # noqa: C901 (one question after the other)
+def list_scans(
     people: People,
     sources: FeatureSources,
     label: str | None,
-    source: str,
+    table_name: str,
     classes: Sequence[str] | None = None,
-    which: str = "all",
+    which_scans: str = "all",
 ) -> ScanList:
     """List the scans of a cohort with their labels, covariates and files.
 
-    `source` is the name of the table of people. People without folders of their own
-    have the visits that FreeSurfer or tables of regions know.
+    `table_name` is the name of the table of people. People without folders of their
+    own have the visits that FreeSurfer or tables of regions know.
     """
-    files = sources.files
-    records = [record for visits in people.values() for record in visits.values()]
-    heads = dict.fromkeys(head for _, facts in records for head in facts)
-    if label is not None and label not in heads and people:
-        same = [head for head in heads if head.lower() == label.lower()]
-        if len(same) != 1:
-            raise CohortError(
-                f"{files.folder}: the label {label!r} is no column of {source}; found "
-                f"{', '.join(heads) or 'none besides the id'}. Name the column by "
-                "label= (--label)"
-            )
-        label = same[0]
-    scans, keys, facts = list[Scan](), list[tuple[str, str, str]](), list[Facts]()
-    label_words = list[str]()  # of cells without a label
-    hints, faults = dict[str, str](), list[str]()
-    n_without_baseline, n_differ, unscanned = 0, 0, list[str]()
-    for person, visits in people.items():
-        written = next(iter(visits.values()))[0].participant
-        known = {visit: name.session for visit, (name, _) in visits.items() if visit}
-        folders = files.sessions.get(person, {})
-        scanned = {
-            visit: session
-            for visit, session in folders.items()
-            # a folder may hold lists and questionnaires alone
-            if visit not in known or sources.has_data(person, visit)
-        }
-        if not any(files.files.get((person, visit)) for visit in ("", *folders)):
-            scanned = {**sources.sessions.get(person, {}), **scanned}
-        absent = [known[one] for one in known if scanned and one not in scanned]
-        unscanned += [f"{written}_{session}" for session in absent]
-        sessions = scanned or known or {"": ""}
-        chosen = sorted(sessions, key=lambda one: visit_order(sessions[one]))
-        if which == "baseline":
-            candidates = known or sessions
-            # the earliest may be a visit that was scanned and is not listed
-            every = {**scanned, **known} or sessions
-            baselines = choose_baselines(candidates, sessions)
-            if len({*baselines} & {*sessions}) > 1:
-                faults.append(
-                    f"{written}: several visits are called baseline; expected one; got "
-                    f"{', '.join(candidates[visit] for visit in baselines)}"
-                )
-            if not (baselines or _have_order(every)):
-                faults.append(
-                    f"{written}: which visit is the first is not known; write "
-                    "dates as 2020-12-31, or call one baseline; got "
-                    f"{', '.join(every.values())}"
-                )
-            baselines = baselines or [min(every, key=visit_order)]
-            chosen = [one for one in chosen if one in baselines and one in candidates]
-            n_without_baseline += not chosen
-            chosen = chosen[:1]
-        # what visits say one by one is not taken from the person for another visit:
-        # it may be listed under another name
-        of_visits = dict.fromkeys(head for one in known for head in visits[one][1])
-        of_person = (visits[""][1] if "" in visits else {}) | of_visits
-        for visit in chosen:
-            name = f"{written}_{sessions[visit]}".rstrip("_")
-            key, is_only = (person, visit), len(sessions) == 1
-            # of several visits that are listed it may be another's
-            paths = files.of_scan(key, is_only and len(known) < 2)
-            scans.append(Scan(name, key, is_only, paths))
-            keys.append((name, written, sessions[visit]))
-            of_visit = visits[visit][1] if visit in known else {}
-            facts.append(of_person | of_visit)
-            label_words.append(people.find_word(person, visit, label or ""))
-            both = of_visit, visits[""][1] if "" in visits else {}
-            n_differ += len({row.get(label or "") for row in both} - {None}) > 1
-            if known and visit not in known:
-                hints[name] = f"; its visits are listed as {', '.join(known.values())}"
-    notes = list[str]()
-    if n_without_baseline:
-        what = "people without a listed scan at baseline: left out"
-        notes.append(f"{n_without_baseline} {what}")
-    if n_differ:
-        told = f"scans have another {label} in {source} than in sub-*_sessions.tsv"
-        notes.append(f"{n_differ} {told}: that of the visit was taken")
-    if not scans:
-        n_unscanned = f"{len(unscanned)} listed visits have no files or folders"
-        absent = [n_unscanned] if unscanned else []
-        what = "; ".join([f"{source} lists none", *absent, *notes])
-        raise CohortError(f"{files.folder}: no scan is left; {what}")
-    covariates = pd.DataFrame(facts, columns=[*heads], dtype=object)
+    folder = sources.files.folder
+    label = _find_label_column(people, label, table_name, folder)
+    visits = _list_visits(people, sources, label, which_scans)
+    notes = list[Finding]()
+    if visits.unscanned:
+        message = (
+            f"{len(visits.unscanned)} listed visits left out: there are no files or "
+            "folders of"
+        )
+        unscanned = tuple(visits.unscanned)
+        notes.append(Finding(message, LEFT_OUT, people=unscanned, max_people=3))
+    if visits.n_without_baseline:
+        message = "people without a listed scan at baseline: left out"
+        message = f"{visits.n_without_baseline} {message}"
+        notes.append(Finding(message, LEFT_OUT, kind=BASELINE))
+    if visits.n_contradictions:
+        message = (
+            f"{visits.n_contradictions} scans have another {label} in {table_name} "
+            "than in sub-*_sessions.tsv: that of the visit was taken"
+        )
+        notes.append(Finding(message))
+    if not visits.scans:
+        reasons = [f"{table_name} lists none"]
+        if visits.unscanned:
+            n_unscanned = len(visits.unscanned)
+            reasons.append(f"{n_unscanned} listed visits have no files or folders")
+        reasons += [str(note) for note in notes if not note.people]
+        raise CohortError(f"no scan is left; {'; '.join(reasons)}", path=folder)
+    heads = _heads_of(people)
+    covariates = pd.DataFrame(visits.facts, columns=heads, dtype=object)
     covariates = covariates.where(covariates.notna(), None)
-    table = pd.DataFrame(keys, columns=KEY_COLUMNS[:3])
-    table["label"] = UNLABELLED if label is None else covariates.pop(label)
-    order: tuple[str, ...] = (UNLABELLED,)
-    ordered = False
-    if label is not None:
-        found = table["label"].value_counts().sort_index()
-        order, ordered = order_classes(list(found.index), classes)
-        is_kept = table["label"].isin(order)
-        words = pd.Series(label_words, dtype=object)
-        if classes is None:
-            refuse_continuous(label, order)
-            unlabelled = zip(table["scan"][~is_kept], words[~is_kept], strict=True)
-            for name, word in unlabelled:
-                what = f"no {label} (n/a{hints.get(name, '')}); give one"
-                if word:
-                    what = f"{label} is {word!r}, {_explain_word(word)}; give another"
-                faults.append(
-                    f"{name}: {what}, leave the scan out, or keep those with a label "
-                    "by classes= (--classes)"
-                )
-        else:
-            lower = {name.lower() for name in order}
-            some = table["label"][table["label"].str.lower().isin(lower)]
-            faults += find_spellings(label, some)
-            others = table["label"][~is_kept]
-            others = others.fillna(words[~is_kept].map(lambda word: word or "n/a"))
-            others = others.value_counts().sort_index()
-            if counted := _counts(others):
-                notes.append(f"left out, {label} is not among the classes: {counted}")
-            spelt = {word.lower(): word for word in words if word}
-            absent = [name for name in order if name.lower() in spelt]
-            for word in (spelt[name.lower()] for name in absent):
-                faults.append(
-                    f"{label}: {source} has {word!r} for {(words == word).sum()} "
-                    f"scans, {_explain_word(word)}; write another word for the class, "
-                    "there and in classes= (--classes)"
-                )
-            rest = [name for name in order if name not in absent]
-            faults += find_absent(label, rest, found)
-        table, covariates = table[is_kept].reset_index(drop=True), covariates[is_kept]
-        scans = [scan for scan, is_one in zip(scans, is_kept, strict=True) if is_one]
-    covariates = covariates.reset_index(drop=True)
-    failed = Counter(
+    table = pd.DataFrame(visits.keys, columns=KEY_COLUMNS[:3])
+    scans = visits.scans
+    faults = visits.faults
+    class_order: tuple[str, ...] = (UNLABELLED,)
+    is_ordered = False
+    if label is None:
+        table["label"] = UNLABELLED
+    else:
+        table["label"] = covariates.pop(label)
+        labelling = _choose_labels(table, label, table_name, classes, visits)
+        class_order, is_ordered = labelling.classes, labelling.is_ordered
+        notes += labelling.notes
+        faults += labelling.faults
+        is_kept = labelling.is_kept
+        table = table[is_kept].reset_index(drop=True)
+        covariates = covariates[is_kept].reset_index(drop=True)
+        scans = [scan for scan, keep in zip(scans, is_kept, strict=True) if keep]
+    notes += _count_failed_formulas(people, label)
+    faults += _add_covariates(table, covariates)
+    has_order = label is None or is_ordered
+    faults += find_faults(table, label or "", has_order=has_order)
+    return ScanList(scans, table, label, class_order, is_ordered, notes, faults)
+
+
+def _heads_of(people: People) -> list[str]:
+    """Return the columns that are known of anybody, in the order of tables."""
+    records = [record for visits in people.values() for record in visits.values()]
+    return [*dict.fromkeys(head for _, facts in records for head in facts)]
+
+
+def _find_label_column(
+    people: People, label: str | None, table_name: str, folder: Path
+) -> str | None:
+    """Return the column of labels in the spelling of the table, which may differ."""
+    heads = _heads_of(people)
+    if label is None or label in heads or not people:
+        return label
+    same_heads = [head for head in heads if head.lower() == label.lower()]
+    if len(same_heads) != 1:
+        raise CohortError(
+            f"the label {label!r} is no column of {table_name}; found "
+            f"{', '.join(heads) or 'none besides the id'}. Name the column by label= "
+            "(--label)",
+            path=folder,
+        )
+    return same_heads[0]
+
+
+@dataclass
+class _VisitList:
+    """The visits that become scans, one entry a scan in each list."""
+
+    scans: list[Scan] = field(default_factory=list)
+    keys: list[tuple[str, str, str]] = field(default_factory=list)
+    """Names of scan, person and visit, as the table writes them."""
+    facts: list[Facts] = field(default_factory=list)
+    label_words: list[str] = field(default_factory=list)
+    """What stands in cells of labels that count as missing."""
+    listed_visits: dict[str, list[str]] = field(default_factory=dict)
+    """By scan whose visit is not listed, the visits that are listed of its person."""
+    unscanned: list[str] = field(default_factory=list)
+    """Listed visits without files, of people who have files of other visits."""
+    n_without_baseline: int = 0
+    n_contradictions: int = 0
+    """Scans whose label differs between the tables of people and of visits."""
+    faults: list[Finding] = field(default_factory=list)
+
+
+def _list_visits(
+    people: People, sources: FeatureSources, label: str | None, which_scans: str
+) -> _VisitList:
+    """List the visits of everybody that become scans, with what is known of each."""
+    visit_list = _VisitList()
+    for person, records in people.items():
+        participant = next(iter(records.values()))[0].participant
+        listed_sessions = {
+            visit: name.session for visit, (name, _) in records.items() if visit
+        }
+        scanned_sessions = _find_scanned(person, listed_sessions, sources)
+        if scanned_sessions:
+            visit_list.unscanned += [
+                f"{participant}_{session}"
+                for visit, session in listed_sessions.items()
+                if visit not in scanned_sessions
+            ]
+        sessions = scanned_sessions or listed_sessions or {"": ""}
+        kept_visits = sorted(sessions, key=lambda visit: visit_order(sessions[visit]))
+        if which_scans == "baseline":
+            baselines, faults = _choose_baseline(
+                participant, listed_sessions, scanned_sessions
+            )
+            visit_list.faults += faults
+            kept_visits = [visit for visit in kept_visits if visit in baselines][:1]
+            visit_list.n_without_baseline += not kept_visits
+        facts_of_person = records[""][1] if "" in records else Facts()
+        # What visits list one by one is not taken from the person for another visit:
+        # that visit may be listed under another name.
+        heads_of_visits = dict.fromkeys(
+            head for visit in listed_sessions for head in records[visit][1]
+        )
+        default_facts = facts_of_person | heads_of_visits
+        for visit in kept_visits:
+            key = (person, visit)
+            scan_name = f"{participant}_{sessions[visit]}".rstrip("_")
+            is_only = len(sessions) == 1
+            # If several visits are listed, a file without a visit may be another's.
+            files_are_own = is_only and len(listed_sessions) < 2
+            paths = sources.files.of_scan(key, files_are_own)
+            facts_of_visit = records[visit][1] if visit in listed_sessions else Facts()
+            visit_list.scans.append(Scan(scan_name, key, is_only, paths))
+            visit_list.keys.append((scan_name, participant, sessions[visit]))
+            visit_list.facts.append(default_facts | facts_of_visit)
+            word = people.find_word(person, visit, label or "")
+            visit_list.label_words.append(word)
+            labels = {
+                facts.get(label or "") for facts in (facts_of_visit, facts_of_person)
+            }
+            visit_list.n_contradictions += len(labels - {None}) > 1
+            if listed_sessions and visit not in listed_sessions:
+                visit_list.listed_visits[scan_name] = [*listed_sessions.values()]
+    return visit_list
+
+
+def _find_scanned(
+    person: str, listed_sessions: Mapping[str, str], sources: FeatureSources
+) -> dict[str, str]:
+    """Return the visits of a person that have files or rows of values, by key."""
+    files = sources.files
+    folder_sessions = files.sessions.get(person, {})
+    scanned_sessions = {
+        visit: session
+        for visit, session in folder_sessions.items()
+        # A folder may hold lists and questionnaires alone.
+        if visit not in listed_sessions or sources.has_data(person, visit)
+    }
+    has_files = any(
+        files.files.get((person, visit)) for visit in ("", *folder_sessions)
+    )
+    if has_files:
+        return scanned_sessions
+    return {**sources.sessions.get(person, {}), **scanned_sessions}
+
+
+def _choose_baseline(
+    participant: str,
+    listed_sessions: Mapping[str, str],
+    scanned_sessions: Mapping[str, str],
+) -> tuple[list[str], list[Finding]]:
+    """Return the visits of a person that are the baseline, and faults.
+
+    The baseline is a listed visit if any is listed; the earliest visit may be one that
+    was scanned and is not listed, and then no visit is the baseline.
+    """
+    faults = list[Finding]()
+    sessions = scanned_sessions or listed_sessions or {"": ""}
+    candidates = listed_sessions or sessions
+    all_sessions = {**scanned_sessions, **listed_sessions} or sessions
+    baselines = choose_baselines(candidates, sessions)
+    if len({*baselines} & {*sessions}) > 1:
+        got = ", ".join(candidates[visit] for visit in baselines)
+        message = "several visits are called baseline; expected one"
+        faults.append(Finding(message, FAULT, participant=participant, got=got))
+    if not (baselines or _have_order(all_sessions)):
+        got = ", ".join(all_sessions.values())
+        message = (
+            "which visit is the first is not known; write dates as 2020-12-31, or call "
+            "one baseline"
+        )
+        faults.append(Finding(message, FAULT, participant=participant, got=got))
+    baselines = baselines or [min(all_sessions, key=visit_order)]
+    return [visit for visit in baselines if visit in candidates], faults
+
+
+class _Labelling(NamedTuple):
+    """The classes of a cohort, which scans have one of them, and what was found."""
+
+    classes: tuple[str, ...]
+    is_ordered: bool
+    is_kept: pd.Series
+    notes: list[Finding]
+    faults: list[Finding]
+
+
+def _choose_labels(
+    table: pd.DataFrame,
+    label: str,
+    table_name: str,
+    classes: Sequence[str] | None,
+    visits: _VisitList,
+) -> _Labelling:
+    """Order the classes, and choose the scans that have one of them."""
+    class_counts = table["label"].value_counts().sort_index()
+    class_order, is_ordered = order_classes(list(class_counts.index), classes)
+    is_kept = table["label"].isin(class_order)
+    words = pd.Series(visits.label_words, dtype=object)
+    if classes is None:
+        refuse_continuous(label, class_order)
+        faults = [
+            _describe_unlabelled(scan_name, label, word, visits)
+            for scan_name, word in zip(
+                table["scan"][~is_kept], words[~is_kept], strict=True
+            )
+        ]
+        return _Labelling(class_order, is_ordered, is_kept, [], faults)
+    notes = list[Finding]()
+    lower_names = {name.lower() for name in class_order}
+    is_alike = table["label"].str.lower().isin(lower_names)
+    faults = find_spellings(label, table["label"][is_alike])
+    other_labels = table["label"][~is_kept]
+    written_words = words[~is_kept].map(lambda word: word or "n/a")
+    other_labels = other_labels.fillna(written_words).value_counts().sort_index()
+    if len(other_labels):
+        counts = _describe_counts(other_labels)
+        message = f"left out, {label} is not among the classes: {counts}"
+        notes.append(Finding(message, LEFT_OUT, kind=CLASSES))
+    written = {word.lower(): word for word in words if word}
+    missing_names = [name for name in class_order if name.lower() in written]
+    for name in missing_names:
+        word = written[name.lower()]
+        message = (
+            f"{label}: {table_name} has {word!r} for {(words == word).sum()} scans, "
+            f"{_explain_word(word)}; write another word for the class, there and in "
+            "classes= (--classes)"
+        )
+        faults.append(Finding(message, FAULT))
+    other_names = [name for name in class_order if name not in missing_names]
+    faults += find_absent(label, other_names, class_counts)
+    return _Labelling(class_order, is_ordered, is_kept, notes, faults)
+
+
+def _describe_unlabelled(
+    scan_name: str, label: str, word: str, visits: _VisitList
+) -> Finding:
+    """Return the fault of a scan without a label, whose cell may hold a word."""
+    hint = ""
+    if sessions := visits.listed_visits.get(scan_name):
+        hint = f"; its visits are listed as {', '.join(sessions)}"
+    message = f"no {label} (n/a{hint}); give one"
+    if word:
+        message = f"{label} is {word!r}, {_explain_word(word)}; give another"
+    message += (
+        ", leave the scan out, or keep those with a label by classes= (--classes)"
+    )
+    return Finding(message, FAULT, scan=scan_name)
+
+
+def _count_failed_formulas(people: People, label: str | None) -> list[Finding]:
+    """Return a note for each error of a formula that covariates hold."""
+    failed_cells = Counter(
         f"{head}: {word!r}"
-        for words_of_scan in people.missing_words.values()
-        for head, word in words_of_scan.items()
+        for words in people.missing_words.values()
+        for head, word in words.items()
         if head != label and is_formula_error(word)
     )
-    what = "a formula that failed in the spreadsheet, counts as missing"
-    notes += [f"{cell}, {what} ({n} rows)" for cell, n in failed.items()]
+    return [
+        Finding(
+            f"{cell}, a formula that failed in the spreadsheet, counts as missing "
+            f"({n_rows} rows)"
+        )
+        for cell, n_rows in failed_cells.items()
+    ]
+
+
+def _add_covariates(table: pd.DataFrame, covariates: pd.DataFrame) -> list[Finding]:
+    """Add covariates to the table of scans, as numbers where all are; return faults."""
+    faults = list[Finding]()
     for head, column in covariates.items():
-        known, numbers = column.dropna(), pd.to_numeric(column, errors="coerce")
-        odd = known[numbers[known.index].isna()]
-        # with decimal commas every number would count as a word of its own
-        is_number = odd.map(is_number_with_marks).all()
-        if is_number or kind_of(head) in ("age", "education"):
+        known_cells = column.dropna()
+        numbers = pd.to_numeric(column, errors="coerce")
+        texts = known_cells[numbers[known_cells.index].isna()]
+        # With decimal commas every number would count as a word of its own.
+        are_marked_numbers = texts.map(is_number_with_marks).all()
+        if are_marked_numbers or kind_of(head) in ("age", "education"):
             faults += [
-                f"{table['scan'][row]}: {head} must be a number with a point and no "
-                f"unit or mark of thousands, or n/a; got {said!r}"
-                for row, said in odd.items()
+                Finding(
+                    f"{head} must be a number with a point and no unit or mark of "
+                    "thousands, or n/a",
+                    FAULT,
+                    scan=table["scan"][row],
+                    got=repr(text),
+                )
+                for row, text in texts.items()
             ]
-        # numbers where all that is there are numbers, else text in pandas' own type
-        is_number = len(known) and odd.empty
+        is_numeric = len(known_cells) > 0 and texts.empty
         name = f"{head}_given" if head in KEY_COLUMNS else head
-        table[name] = numbers if is_number else pd.Series(column.tolist())
-    faults += find_faults(table, label or "", has_order=label is None or ordered)
-    study = ScanList(scans, table, label, order, ordered, [], faults)
-    if unscanned:
-        n_visits = len(unscanned)
-        text = f"{n_visits} listed visits left out: there are no files or folders of"
-        study.note_names(text, unscanned, 3)
-    study.notes += notes
-    return study
+        table[name] = numbers if is_numeric else pd.Series(column.tolist())
+    return faults
 
 
 def refuse_continuous(label: str, classes: Sequence[str]) -> None:
@@ -489,11 +700,6 @@ def choose_baselines(visits: Collection[str], scanned: Collection[str]) -> list[
     return [min(named, key=visit_order)] if named else []
 
 
-def is_called_baseline(visit: str) -> bool:
-    """Return whether the name of a visit calls it the baseline."""
-    return _baseline_rank(visit) is not None
-
-
 def _baseline_rank(visit: str) -> int | None:
     """Return how plainly a visit is called baseline: 0 plainest, None not at all."""
     words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", visit)]
@@ -508,6 +714,11 @@ def _baseline_rank(visit: str) -> int | None:
     return 2 if any(is_baseline) else None
 
 
+def is_called_baseline(visit: str) -> bool:
+    """Return whether the name of a visit calls it the baseline."""
+    return _baseline_rank(visit) is not None
+
+
 def _explain_word(word: str) -> str:
     """Say why a cell that has a word counts as missing."""
     if is_formula_error(word):
@@ -515,16 +726,28 @@ def _explain_word(word: str) -> str:
     return "a word that counts as missing"
 
 
-def find_absent(label: str, names: Sequence[str], found: pd.Series) -> list[str]:
-    """Say which classes were asked for and are none of those found, with counts."""
-    lower = {name.lower(): f". Did you mean {name!r}?" for name in found.index}
-    told = f"of classes; found {_counts(found) or 'none'}"
-    return [
-        f"no scan has the {label} {name!r} {told}{lower.get(name.lower(), '')}"
-        for name in names
-        if name not in found
-    ]
+def find_absent(
+    label: str, names: Sequence[str], class_counts: pd.Series
+) -> list[Finding]:
+    """Return a fault for each class in `names` that no scan has.
+
+    `class_counts` are the numbers of scans by class.
+    """
+    spellings = {str(name).lower(): name for name in class_counts.index}
+    faults = list[Finding]()
+    for name in names:
+        if name in class_counts:
+            continue
+        message = (
+            f"no scan has the {label} {name!r} of classes; found "
+            f"{_describe_counts(class_counts) or 'none'}"
+        )
+        if name.lower() in spellings:
+            message += f". Did you mean {spellings[name.lower()]!r}?"
+        faults.append(Finding(message, FAULT))
+    return faults
 
 
-def _counts(labels: pd.Series) -> str:
-    return ", ".join(f"{name} ({n})" for name, n in labels.items())
+def _describe_counts(counts: pd.Series) -> str:
+    """Return classes with their numbers, as `CN (4), AD (3)`."""
+    return ", ".join(f"{name} ({count})" for name, count in counts.items())

@@ -93,11 +93,14 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFram
     """
     lines = read_lines(path)
     if not lines:
-        raise FileFormatError(f"{path}: the file is empty; expected names of regions.")
+        raise FileFormatError(
+            "the file is empty; expected names of regions.", path=path
+        )
     if lines[0].lstrip().startswith("<"):
         raise FileFormatError(
-            f"{path}: is XML; expected names of regions, a table or a list. Write a "
-            "number and a name on each line (1 more than the index of FSL's atlases)."
+            "is XML; expected names of regions, a table or a list. Write a "
+            "number and a name on each line (1 more than the index of FSL's atlases).",
+            path=path,
         )
     workbench_labels = _read_workbench_list(lines)
     if workbench_labels is not None:
@@ -165,8 +168,9 @@ def _choose_name_column(
     ]
     if word_columns and name_column not in text_columns:
         raise FileFormatError(
-            f"{path}: the column {name_column!r} holds numbers and no names. Give the "
-            f"column of names the head 'name' ({', '.join(word_columns)}?)."
+            f"the column {name_column!r} holds numbers and no names. Give the "
+            f"column of names the head 'name' ({', '.join(word_columns)}?).",
+            path=path,
         )
     return name_column
 
@@ -202,9 +206,10 @@ def _in_counted_order(table: pd.DataFrame, path: str | Path) -> tuple[str, ...]:
         table = table.set_index("index").loc[numbers]
     elif labels.is_unique and not labels.is_monotonic_increasing:
         raise FileFormatError(
-            f"{path}: its numbers do not rise from line to line, so the order of the "
+            "its numbers do not rise from line to line, so the order of the "
             "rows is unknown. Sort the lines in the order of the rows, or leave the "
-            "numbers out."
+            "numbers out.",
+            path=path,
         )
     return tuple(table["name"])
 
@@ -227,10 +232,11 @@ def _read_list_rows(
     if 0 < n_unnumbered < len(rows) and not has_header:
         numbered_line = " ".join(rows[n_leading.index(max(n_leading))])
         raise FileFormatError(
-            f"{path}: {len(rows) - n_unnumbered} of {len(rows)} lines begin with a "
+            f"{len(rows) - n_unnumbered} of {len(rows)} lines begin with a "
             f"number ({numbered_line!r}), the others do not. Give every line its "
             "number, or write name into the first line where such numbers are parts "
-            "of names."
+            "of names.",
+            path=path,
         )
     n_behind = min(_count_numbers(row[::-1]) for row in rows)
     if n_before + n_behind >= min(map(len, rows)):  # names are numbers, too
@@ -239,10 +245,11 @@ def _read_list_rows(
     # a short name and a long one, or a name and a side, need no header
     if has_header or (has_delimiter and max(map(len, name_cells)) > 2):
         raise FileFormatError(
-            f"{path}: no column of names among {', '.join(map(repr, rows[0]))}; "
+            f"no column of names among {', '.join(map(repr, rows[0]))}; "
             f"understood are {', '.join(NAME_COLUMNS)} (or roi_name ...), and for "
             f"their numbers {', '.join(filter(None, INDEX_COLUMNS))}. Write one of "
-            "these heads into the first row."
+            "these heads into the first row.",
+            path=path,
         )
     columns_before = [[row[column] for row in rows] for column in range(n_before)]
     columns_behind = [
@@ -347,9 +354,10 @@ def _take_coordinates(
             columns is columns_behind and columns_before[1:]
         ):
             raise FileFormatError(
-                f"{path}: the numbers beside the names have no heads, and are neither "
+                "the numbers beside the names have no heads, and are neither "
                 "labels nor colours. Name the columns in the first row: index, name, "
-                "x, y, z (mm of MNI152)."
+                "x, y, z (mm of MNI152).",
+                path=path,
             )
         coordinates = dict(zip("xyz", columns[start:], strict=True))
         del columns[start:]
@@ -419,8 +427,9 @@ def check_length(path: Path, n_rows: int, names: Sequence[str], origin: str) -> 
     """Raise FileFormatError where there is not one name for each row."""
     if len(names) != n_rows:
         raise FileFormatError(
-            f"{path}: {n_rows} rows, but {len(names)} names ({origin}); expected one "
-            "for each row. Correct the list, or give another by labels=."
+            f"{n_rows} rows, but {len(names)} names ({origin}); expected one "
+            "for each row. Correct the list, or give another by labels=.",
+            path=path,
         )
 
 
@@ -499,7 +508,8 @@ def _read_tvb_centres(path: Path) -> tuple[str, ...]:
     rows = [split_cells(line, sniff_delimiter(line)) for line in read_lines(path)]
     if any(len(row) < 4 for row in rows):
         raise FileFormatError(
-            f"{path}: expected the name and three coordinates of a region on each line."
+            "expected the name and three coordinates of a region on each line.",
+            path=path,
         )
     return tuple(" ".join(row[:-3]) for row in rows)
 
@@ -527,8 +537,9 @@ def _read_sidecars(path: Path, folders: Sequence[Path]) -> tuple[str, ...] | Non
         if any(description != descriptions[0] for description in descriptions):
             names = " and ".join(sidecar.name for sidecar in sidecars)
             raise FileFormatError(
-                f"{path}: {names} in {folder} describe its nodes differently. Keep one "
-                "of them in that folder."
+                f"{names} in {folder} describe its nodes differently. Keep one "
+                "of them in that folder.",
+                path=path,
             )
         if descriptions:
             node_keys |= descriptions[0]
@@ -585,8 +596,9 @@ def _read_bids_nodes(
         names = names_by_index.get(index, [])
         if len(names) != 1:
             raise FileFormatError(
-                f"{sidecar}: the node {index} is {' and '.join(names) or 'nowhere'} in "
-                f"{files}; expected every index once. Give each node its own index."
+                f"the node {index} is {' and '.join(names) or 'nowhere'} in "
+                f"{files}; expected every index once. Give each node its own index.",
+                path=sidecar,
             )
     if not indices:
         return _in_counted_order(nodes, sidecar)

@@ -66,6 +66,7 @@ from brainlsap.exceptions import (
     RegionNameError,
     reading,
 )
+from brainlsap.findings import LEFT_OUT, Finding
 from brainlsap.text import listed
 
 # Covariates that a study adjusts for, though their names look like regions.
@@ -125,7 +126,7 @@ class ScanTable(NamedTuple):
     values: Mapping[tuple[str, int], np.ndarray] = MappingProxyType({})
     unmatched_names: tuple[str, ...] = ()
     excluded_heads: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
     id_column: str = ""
     session_column: str | None = None
     file: Path = Path()
@@ -214,8 +215,9 @@ def read_scan_table(
     are_regions = all(atlas.find(person) is not None for person in people)
     if are_regions and not are_counts(people):
         raise FileFormatError(
-            f"{path}: rows are named by regions, such as {people[0]!r}; expected a row "
-            "for every scan. Of a connectome say so by connectome= (--connectome)."
+            f"rows are named by regions, such as {people[0]!r}; expected a row "
+            "for every scan. Of a connectome say so by connectome= (--connectome).",
+            path=path,
         )
     # Messages about the table name its sheet, whose name may give the measure, too.
     table_path = Path(f"{path}, sheet {sheet!r}" if sheet else path)
@@ -277,16 +279,17 @@ def _check_tracer(path: Path, table: Mapping[str, _Cells], measure: str) -> None
     file_tracer = wrong_tracer(path.name, measure)
     if file_tracer is not None and find_tracers(file_tracer):
         raise FileFormatError(
-            f"{path}: is of {file_tracer}, not of {measure}. Name its measure by "
-            "feature=."
+            f"is of {file_tracer}, not of {measure}. Name its measure by feature=.",
+            path=path,
         )
     other_features = find_tracer_features(table) - {measure}
     if other_features and measure in PET_FEATURES:
         heads = listed(map(repr, find_tracer_columns(table)))
         raise FileFormatError(
-            f"{path}: the column {heads} names a tracer of "
+            f"the column {heads} names a tracer of "
             f"{listed(sorted(other_features))}, not of {measure}. Name its measure by "
-            "feature=."
+            "feature=.",
+            path=path,
         )
 
 
@@ -330,20 +333,23 @@ def _sort_columns(
             zero_regions.append(region)
     if conflicts:
         raise FileFormatError(
-            f"{path}: {len(conflicts)} regions stand in more than one column: "
-            f"{listed(conflicts)}. Keep one column for each."
+            f"{len(conflicts)} regions stand in more than one column: "
+            f"{listed(conflicts)}. Keep one column for each.",
+            path=path,
         )
-    notes = list[str]()
+    notes = list[Finding]()
     if spare_heads:
-        notes.append(
+        message = (
             f"{len(spare_heads)} columns repeat others or are 0 everywhere, and are "
             f"left out: {listed(spare_heads)}"
         )
+        notes.append(Finding(message, LEFT_OUT))
     if zero_regions:
-        notes.append(
+        message = (
             f"{len(zero_regions)} columns of regions are 0 in every row; write n/a "
             f"where not measured: {listed(zero_regions)}"
         )
+        notes.append(Finding(message))
     fact_heads = sorted_heads.facts
     if not values:
         fact_heads = fact_heads + sorted_heads.excluded
@@ -428,7 +434,9 @@ def read_region_values(
         else:
             names, cells = _read_hemisphere_tables(path, table, measure, atlas)
     if message := unknown_names(names, atlas):
-        raise RegionNameError(f"{path}: {message}")
+        raise RegionNameError(
+            message, path=path, values=find_other_atlas([names], atlas)
+        )
     rows, _ = atlas.rows(names)
     region_index = np.flatnonzero(rows >= 0)
     region_cells = np.array(cells, dtype=object)[rows[region_index]]
@@ -472,8 +480,8 @@ def _read_static_table(
     if name_column is None or value_column is None:
         expected_heads = NAME_COLUMNS if name_column is None else measure.columns
         raise FileFormatError(
-            f"{path}: no column headed {', '.join(expected_heads)}; found "
-            f"{', '.join(table)}."
+            f"no column headed {', '.join(expected_heads)}; found {', '.join(table)}.",
+            path=path,
         )
     _check_one_scan(path, table)
     _check_tracer(path, table, measure.name)
@@ -519,8 +527,9 @@ def _check_one_scan(path: Path, table: Mapping[str, _Cells]) -> None:
         values = [*dict.fromkeys(cell for cell in table[head] if cell)]
         if len(values) > 1:
             raise FileFormatError(
-                f"{path}: the column {head!r} has {len(values)} values, such as "
-                f"{values[0]!r} and {values[1]!r}; expected the regions of one scan."
+                f"the column {head!r} has {len(values)} values, such as "
+                f"{values[0]!r} and {values[1]!r}; expected the regions of one scan.",
+                path=path,
             )
 
 
@@ -560,10 +569,11 @@ def _add_sides(
                 return _add_sides_of_clinica(names, is_bare)
             first_row = min(row for pair in row_pairs for row in pair)
             raise FileFormatError(
-                f"{path}: {len(row_pairs)} regions, such as {names[first_row]!r}, come "
+                f"{len(row_pairs)} regions, such as {names[first_row]!r}, come "
                 "twice, and nothing says which is left and which is right. Write the "
                 "sides into the names (lh_, rh_), or into a column hemisphere (left, "
-                "right)."
+                "right).",
+                path=path,
             )
         side_heads = [*dict.fromkeys([*distinguishing_heads, *side_heads])]
     sides = [file_side] * len(names)
@@ -573,9 +583,10 @@ def _add_sides(
                 is_only = len(side_heads) == 1
                 other_source = "the name of the file" if is_only else "another column"
                 raise FileFormatError(
-                    f"{path}: the column {head!r} says {columns[head][row]!r} of "
+                    f"the column {head!r} says {columns[head][row]!r} of "
                     f"{names[row]!r}, and {other_source} says the other side. Correct "
-                    "it."
+                    "it.",
+                    path=path,
                 )
             sides[row] = column_side or sides[row]
     return [
@@ -608,9 +619,10 @@ def _check_side_words(
     ]
     if unknown_cells:
         raise FileFormatError(
-            f"{path}: the column {head!r} has "
+            f"the column {head!r} has "
             f"{listed(dict.fromkeys(unknown_cells), 5)}, which are no known words for "
-            "left and right. Write left and right (or L and R, lh and rh) there."
+            "left and right. Write left and right (or L and R, lh and rh) there.",
+            path=path,
         )
 
 
@@ -624,9 +636,10 @@ def _refuse_halves(
         if is_split and len(values) == 2:
             value_texts = " and ".join(repr(value or "n/a") for value in values)
             raise FileFormatError(
-                f"{path}: the column {head!r} tells regions of one name apart by "
+                f"the column {head!r} tells regions of one name apart by "
                 f"{value_texts}, which may be left and right, or right and left. Write "
-                "left and right there."
+                "left and right there.",
+                path=path,
             )
 
 
@@ -754,10 +767,22 @@ def unknown_names(names: Sequence[str], atlas: Atlas) -> str:
         atlas.rows(names)
     except RegionNameError as error:
         hint = atlas.settings.get("remake_values", "")
-        # The names of a table may be those that are unknown, and no others.
-        message = re.sub(r"^(\d+) of \1 names", r"\1 name(s)", str(error))
+        message = error.message
+        n_unknown = error.values.get("n_unknown")
+        # A table may pass its unknown names alone, so that their share says nothing.
+        if n_unknown and n_unknown == error.values["n_names"]:
+            message = f"{n_unknown} name(s) {error.values['description']}"
         return f"{message} {hint if atlas.other_atlas(names) else ''}".rstrip()
     return ""
+
+
+def find_other_atlas(tables: Iterable[Sequence[str]], atlas: Atlas) -> dict[str, str]:
+    """Return `{"atlas": name}` of the first other atlas that names of tables are of."""
+    for names in tables:
+        other = atlas.other_atlas(names) if names else None
+        if other:
+            return {"atlas": other}
+    return {}
 
 
 def read_gtm_stats(
@@ -772,8 +797,9 @@ def read_gtm_stats(
     are_counted = [row[0] for row in rows] == [str(i + 1) for i in range(len(rows))]
     if {len(row) for row in rows} not in ({7}, {8}) or not are_counted:
         raise FileFormatError(
-            f"{path}: expected PETSurfer's rows of 7 or 8 cells, counted 1, 2 ... in "
-            "their first column. The file may be cut short."
+            "expected PETSurfer's rows of 7 or 8 cells, counted 1, 2 ... in "
+            "their first column. The file may be cut short.",
+            path=path,
         )
     table = pd.DataFrame([row[:7] for row in rows])
     names = table[2].tolist()
@@ -811,8 +837,9 @@ def average_frames(
     )
     if len(reference_names) != 1:
         raise FileFormatError(
-            f"{reference_path}: expected a time series of one reference region, got "
-            f"{listed(reference_names, 6)}."
+            "expected a time series of one reference region, got "
+            f"{listed(reference_names, 6)}.",
+            path=reference_path,
         )
     return names, values / _reference_mean(
         reference_path, reference_names, reference_values, reference_names[0]
@@ -825,7 +852,7 @@ def _mean_of_frames(
     """Return the regions of a time series, and their means over a window."""
     edge_columns = [find_head(table, _FRAME_STARTS), find_head(table, _FRAME_ENDS)]
     if None in edge_columns:
-        raise FileFormatError(f"{path}: no columns of starts and ends of frames.")
+        raise FileFormatError("no columns of starts and ends of frames.", path=path)
     # A column without a head counts the rows.
     names = [head for head in table if head and head not in edge_columns]
     start, end = parse_numbers(path, table[edge_columns]).T
@@ -841,8 +868,9 @@ def frame_weights(
     edges = ", ".join(f"{edge:g}" for edge in (*start[:40], *end[-1:]))
     if frames is None and len(start) != 1:
         raise ParameterError(
-            f"{path}: {len(start)} frames that change at {edges}; say which to average "
-            "by frames=, as start and end."
+            f"{len(start)} frames that change at {edges}; say which to average "
+            "by frames=, as start and end.",
+            path=path,
         )
     window_start, window_end = frames or (start[0], end[0])
     is_inside = (start >= window_start - 1e-6) & (end <= window_end + 1e-6)
@@ -854,9 +882,10 @@ def frame_weights(
     )
     if not (are_consecutive and is_filled):
         raise FileFormatError(
-            f"{path}: frames must follow each other, and the window {window_start:g} "
+            f"frames must follow each other, and the window {window_start:g} "
             f"to {window_end:g} must begin and end where frames do; they change at "
-            f"{edges}."
+            f"{edges}.",
+            path=path,
         )
     return duration / duration.sum()
 
@@ -882,19 +911,21 @@ def _reference_mean(
             core_of_row[row] = name_core
     if set(core_of_row.values()) != set(cores):
         raise FileFormatError(
-            f"{path}: no region {reference!r} to refer to; known are "
-            f"{', '.join(REFERENCES)} and the regions of the file."
+            f"no region {reference!r} to refer to; known are "
+            f"{', '.join(REFERENCES)} and the regions of the file.",
+            path=path,
         )
     if len(cores) > 1 and sizes is None:
         raise FileFormatError(
-            f"{path}: the {reference} has {len(core_of_row)} parts, which count by "
-            "their volumes, and those are not known. Give another reference=."
+            f"the {reference} has {len(core_of_row)} parts, which count by "
+            "their volumes, and those are not known. Give another reference=.",
+            path=path,
         )
     rows = list(core_of_row)
     weights = None if sizes is None else sizes[rows]
     mean = np.average(values[rows], weights=weights)
     if not 0 < mean < np.inf:
         raise FileFormatError(
-            f"{path}: {reference} has the mean {mean:g}; expected more than 0."
+            f"{reference} has the mean {mean:g}; expected more than 0.", path=path
         )
     return float(mean)

@@ -71,6 +71,19 @@ _MIN_LABEL_NUMBER = 1000
 # Minimum share of the rows with weights that are label numbers of regions.
 _MIN_LABEL_SHARE = 0.9
 
+# Orders that arrange the sides, walls or label numbers of the same regions.
+_ARRANGEMENTS = frozenset(
+    (
+        "right-first",
+        "hemispheres",
+        "hemispheres-right-first",
+        "interleaved",
+        "walls",
+        "labels",
+        "freesurfer",
+    )
+)
+
 
 class RowOrder(NamedTuple):
     """An order in which a tool writes the rows of its matrices.
@@ -112,12 +125,23 @@ class RowNames(NamedTuple):
         the atlas, label "numbers", "array" in memory, or "" where nothing decided.
     adds_parts : bool
         Whether rows of one name are parts of a region, whose weights are added.
+    tool : str
+        The order's `RowOrder.tool`, where an order names the rows.
     """
 
     names: tuple[str, ...]
     note: str
     source: Literal["names", "words", "row_order", "settings", "numbers", "array", ""]
     adds_parts: bool = False
+    tool: str = ""
+
+    @property
+    def is_tool_order(self) -> bool:
+        """Whether the order is a tool's own, so that a study has one of them.
+
+        Arrangements of the same regions may be mixed.
+        """
+        return self.tool != "" and self.tool not in _ARRANGEMENTS
 
 
 # ---- known orders -------------------------------------------------------------------
@@ -387,7 +411,9 @@ def name_rows(
     if lists:
         return _follow_list(path, lists, atlas, order)
     if order is not None:
-        return RowNames(order.names, order.note, "row_order", order.adds_parts)
+        return RowNames(
+            order.names, order.note, "row_order", order.adds_parts, order.tool
+        )
     return _name_rows_by_other_evidence(path, values, atlas, header)
 
 
@@ -467,15 +493,17 @@ def _follow_list(
     }
     if len({*regions_by_list.values()}) > 1:
         raise FileFormatError(
-            f"{path}: {' and '.join(lists)} beside it name its rows differently. "
-            "Keep the one that is right, or give the names by labels=."
+            f"{' and '.join(lists)} beside it name its rows differently. "
+            "Keep the one that is right, or give the names by labels=.",
+            path=path,
         )
     origin, names = next(iter(lists.items()))
     if order and regions_by_list[origin] != regions_of_rows(atlas, order.names):
         raise FileFormatError(
-            f"{path}: {origin} and row_order={order.tool!r} name the rows "
+            f"{origin} and row_order={order.tool!r} name the rows "
             "differently. Leave row_order= out to follow the list, or give the "
-            "names by labels=."
+            "names by labels=.",
+            path=path,
         )
     return RowNames(names, f"rows named by {origin}", "names")
 
@@ -490,13 +518,13 @@ def _name_rows_by_other_evidence(
     for order in row_orders(atlas):
         if order.tool == tool and len(order.names) == n_rows:
             note = f"{order.note}, by words of its path or first line"
-            return RowNames(order.names, note, "words", order.adds_parts)
+            return RowNames(order.names, note, "words", order.adds_parts, order.tool)
     if _are_label_numbers(values, atlas):
         order = _label_number_order(n_rows)
         return RowNames(order.names, order.note, "numbers")
     if atlas.settings.get("unnamed_rows") and n_rows == len(atlas):
         note = f"read in the order of {atlas.name}"
-        return RowNames(atlas.names, note, "settings")
+        return RowNames(atlas.names, note, "settings", tool="atlas")
     return RowNames((), "", "")
 
 
@@ -510,8 +538,17 @@ def _find_order(
             return order
     if row_order == "freesurfer" and n_rows >= _MIN_LABEL_NUMBER:
         return _label_number_order(n_rows)
-    message = unknown_order_message(values, atlas, row_order)
-    raise FileFormatError(f"{path}: {message}")
+    raise FileFormatError(
+        unknown_order_message(values, atlas, row_order),
+        path=path,
+        values=find_atlas_of_size(n_rows, atlas),
+    )
+
+
+def find_atlas_of_size(n_rows: int, atlas: Atlas) -> dict[str, str]:
+    """Return `{"atlas": name}` of another atlas that so many rows may be of, if any."""
+    other_atlas = atlas.settings.get("atlas_by_size", {}).get(str(n_rows))
+    return {"atlas": other_atlas} if other_atlas else {}
 
 
 def _label_number_order(n_rows: int) -> RowOrder:

@@ -29,8 +29,15 @@ from brainlsap.data.participants import (
     order_classes,
     refuse_continuous,
 )
-from brainlsap.data.tables import group_faults
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
+from brainlsap.findings import (
+    BASELINE,
+    CLASSES,
+    FAULT,
+    LEFT_OUT,
+    Finding,
+    group_findings,
+)
 
 SUFFIX = ".h5"
 
@@ -190,7 +197,7 @@ def _apply_connectome(path: str | Path, cohort: Cohort, connectome: Any) -> Coho
         provenance=cohort.provenance | {"connectome": NO_CONNECTOME},
     )
     note = "the connectome: none was taken, it is made of features"
-    return replace(cohort, notes=(*cohort.notes, note))
+    return replace(cohort, findings=(*cohort.findings, note))
 
 
 def _select_features(
@@ -228,7 +235,7 @@ def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
         )
     table = cohort.table
     is_named = table["session"].map(is_called_baseline)
-    rows, faults, n_without = list[int](), list[str](), 0
+    rows, faults, n_without = list[int](), list[Finding](), 0
     for person, visits in table.groupby("participant", sort=False):
         sessions = visits["session"]
         named = sessions[is_named[sessions.index]]
@@ -239,18 +246,20 @@ def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
         try:
             rows.append(_choose_baseline(sessions if named.empty else named))
         except ValueError as error:
-            faults.append(f"{person}: {error}")
+            faults.append(Finding(str(error), FAULT, participant=str(person)))
     if faults:
-        raise CohortError(f"{path}: scans='baseline' cannot be applied", faults)
+        raise CohortError(
+            "scans='baseline' cannot be applied", [*map(str, faults)], path=path
+        )
     if not rows:
-        raise CohortError(f"{path}: no scan is left by scans='baseline'")
+        raise CohortError("no scan is left by scans='baseline'", path=path)
     note = f"{len(table) - len(rows)} scans that are not the baseline left out"
     if n_without:
         note += f", among them all of {n_without} people without a visit of that name"
     chosen = cohort.select(sorted(rows))
     return replace(
         chosen,
-        notes=(*chosen.notes, note),
+        findings=(*chosen.findings, Finding(note, LEFT_OUT, kind=BASELINE)),
         provenance=chosen.provenance | {"scans": scans},
     )
 
@@ -297,8 +306,9 @@ def _select_labels(
     if labels is None:
         heads = [cohort.label_name, *map(str, table.columns[len(KEY_COLUMNS) :])]
         raise CohortError(
-            f"{path}: the label {label!r} is no column of its table; found "
-            f"{', '.join(heads)}. Name the column by label= (--label)"
+            f"the label {label!r} is no column of its table; found "
+            f"{', '.join(heads)}. Name the column by label= (--label)",
+            path=path,
         )
     if is_same_column:
         label_name = cohort.label_name
@@ -311,12 +321,16 @@ def _select_labels(
     counts = labels.value_counts().sort_index()
     order, is_ordered = order_classes(list(counts.index), classes)
     is_kept = labels.isin(order)
-    faults, note = list[str](), ""
+    faults, note = list[Finding](), ""
     if classes is None:
         refuse_continuous(label_name, order)
         faults += [
-            f"{scan}: no {label_name} (n/a); leave the scan out, or keep those with a "
-            "label by classes= (--classes)"
+            Finding(
+                f"no {label_name} (n/a); leave the scan out, or keep those with a "
+                "label by classes= (--classes)",
+                FAULT,
+                scan=scan,
+            )
             for scan in table["scan"][~is_kept]
         ]
     else:
@@ -328,7 +342,7 @@ def _select_labels(
         if counted := ", ".join(f"{name} ({n})" for name, n in others.items()):
             note = f"left out, {label_name} is not among the classes: {counted}"
     if faults:
-        raise CohortError(f"{path}: labels cannot be used", group_faults(faults))
+        raise CohortError("labels cannot be used", group_findings(faults), path=path)
     chosen = cohort.select(is_kept.to_numpy())
     table = table.assign(label=labels)[is_kept].reset_index(drop=True)
     chosen = replace(
@@ -340,7 +354,8 @@ def _select_labels(
     )
     if not note:
         return chosen
-    return replace(chosen, notes=(*chosen.notes, note))
+    left_out = Finding(note, LEFT_OUT, kind=CLASSES)
+    return replace(chosen, findings=(*chosen.findings, left_out))
 
 
 __all__ = ["is_cohort_file", "label_column", "read_cohort_file", "read_study"]

@@ -64,15 +64,17 @@ def read_text(path: str | Path) -> str:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise FileFormatError(
-                f"{path}: is not text in UTF-8 ({error}). Save a table as that (in "
-                "Excel: CSV UTF-8)."
+                f"is not text in UTF-8 ({error}). Save a table as that (in "
+                "Excel: CSV UTF-8).",
+                path=path,
             ) from error
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise FileFormatError(
-            f"{path}: not a text file (it holds zero bytes, the first in line {line}). "
-            "The file may be damaged, or text in UTF-16; save it as UTF-8."
+            f"not a text file (it holds zero bytes, the first in line {line}). "
+            "The file may be damaged, or text in UTF-16; save it as UTF-8.",
+            path=path,
         )
     return text
 
@@ -237,9 +239,10 @@ def choose_header(
         is_table = is_delimited and len(first_row.cells) > 1
         if score == first_score and is_table and row.cells != first_row.cells:
             raise FileFormatError(
-                f"{path}: line {row.line} begins with # and has as many cells as line "
+                f"line {row.line} begins with # and has as many cells as line "
                 f"{first_row.line}, so either could be the header. Take the # away if "
-                f"line {row.line} is the header; delete the line if it is a comment."
+                f"line {row.line} is the header; delete the line if it is a comment.",
+                path=path,
             )
     return first_row
 
@@ -252,7 +255,7 @@ def _empty_table(path: str | Path, comment_lines: Sequence[int]) -> FileFormatEr
             f" {len(comment_lines)} lines begin with # and count as comments."
         )
     return FileFormatError(
-        f"{path}: the table is empty; expected a header line.{comment_hint}"
+        f"the table is empty; expected a header line.{comment_hint}", path=path
     )
 
 
@@ -379,9 +382,10 @@ def _parse_lines(
         return next(reader), reader.line_num
     except csv.Error as error:
         raise FileFormatError(
-            f'{path}: line {start + 1} has a quotation mark (") that opens a cell and '
+            f'line {start + 1} has a quotation mark (") that opens a cell and '
             f"does not close it; read on to line {start + reader.line_num}. Delete the "
-            "mark, or write it twice inside a cell in quotation marks."
+            "mark, or write it twice inside a cell in quotation marks.",
+            path=path,
         ) from error
 
 
@@ -404,9 +408,10 @@ def _refuse_swallowed_rows(
         has_rows_at_ends = n_delimiters[0] == n_after and n_delimiters[-1] == column
         if has_row_inside or has_rows_at_ends:
             raise FileFormatError(
-                f'{path}: a quotation mark (") in line {first_line} opens a cell that '
+                f'a quotation mark (") in line {first_line} opens a cell that '
                 f"goes on to line {last_line}, over lines that look like rows of the "
-                "table. Delete a stray mark; write a cell of text in one line."
+                "table. Delete a stray mark; write a cell of text in one line.",
+                path=path,
             )
 
 
@@ -432,10 +437,11 @@ def _match_widths(
         if _are_row_names(header, rows, delimiter, score_header):
             return TableRow(header.line, ["", *header.cells])
         raise FileFormatError(
-            f"{path}: every line below the header (line {header.line}) has "
+            f"every line below the header (line {header.line}) has "
             f"{n_cells + 1} cells, expected {n_cells}. Delete a title above the "
             "header, and delimiters at the ends of lines; write decimals with a point; "
-            "name the first column where R wrote names of rows without a head."
+            "name the first column where R wrote names of rows without a head.",
+            path=path,
         )
     row = wrong_rows[0]
     earlier_lines = [earlier.line for earlier in rows if earlier.line < row.line]
@@ -450,8 +456,9 @@ def _match_widths(
     n_wrong = len(wrong_rows)
     count = f" ({n_wrong} lines have another number)" if n_wrong > 1 else ""
     raise FileFormatError(
-        f"{path}: line {row.line} has {_count_cells(row.cells)}, expected {n_cells} as "
-        f"in the header (line {header.line}){count}. {advice}"
+        f"line {row.line} has {_count_cells(row.cells)}, expected {n_cells} as "
+        f"in the header (line {header.line}){count}. {advice}",
+        path=path,
     )
 
 
@@ -538,10 +545,11 @@ def _refuse_undivided(
         is_prose = any(f"{delimiter} " in row.cells[0] for row in rows)
         if len(counts) == 1 and counts != {0} and not is_prose:
             raise FileFormatError(
-                f"{path}: the header (line {header.line}) is one cell, "
+                f"the header (line {header.line}) is one cell, "
                 f"{header.cells[0]!r}, but every line below has "
                 f"{counts.pop() + 1} cells separated by "
-                f"{_DELIMITER_NAMES[delimiter]}. Name every column."
+                f"{_DELIMITER_NAMES[delimiter]}. Name every column.",
+                path=path,
             )
 
 

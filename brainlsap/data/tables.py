@@ -1,9 +1,7 @@
 """Read and write tables as text: nothing is guessed about what a cell means."""
 
 import json
-import os
 import re
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from unicodedata import normalize
@@ -178,9 +176,10 @@ def read_columns(path: str | Path, sheet: str = "") -> TableColumns:
     repeated_heads = sorted({head for head in heads if heads.count(head) > 1})
     if repeated_heads:
         raise FileFormatError(
-            f"{path}: {listed(map(repr, repeated_heads))} stand more than once in the "
+            f"{listed(map(repr, repeated_heads))} stand more than once in the "
             f"first row, taken for the header: {listed(map(repr, heads), 5)}. Name "
-            "every column otherwise, and delete what stands above the header."
+            "every column otherwise, and delete what stands above the header.",
+            path=path,
         )
     table = TableColumns()
     table.lines = [row.line for row in text.rows]
@@ -251,8 +250,9 @@ def _check_marked_rows(path: str | Path, text: TableText) -> None:
         begins_alike = first_cell == text.header.cells[0]
         if begins_alike and [cell.strip() for cell in row.cells] == text.header.cells:
             raise FileFormatError(
-                f"{path}: line {row.line} repeats the header (line "
-                f"{text.header.line}). Delete the line."
+                f"line {row.line} repeats the header (line "
+                f"{text.header.line}). Delete the line.",
+                path=path,
             )
     if 0 < len(marked_rows) < len(text.rows):
         row = marked_rows[0]
@@ -261,7 +261,8 @@ def _check_marked_rows(path: str | Path, text: TableText) -> None:
         raise FileFormatError(
             f"{path}: line {row.line}{count} begins with # "
             f"({row.cells[0].strip()!r}) below the header, where no comments are. "
-            "Delete the line to leave the row out, or write its first cell without #."
+            "Delete the line to leave the row out, or write its first cell without #.",
+            path=path,
         )
 
 
@@ -357,8 +358,9 @@ def parse_numbers(
         for row, column in np.argwhere(is_wrong)
     ]
     raise FileFormatError(
-        f"{path}: {len(wrong_cells)} cells must be numbers or n/a: "
-        f"{listed(wrong_cells, 5)}.{_explain_numbers(cells[is_wrong])}"
+        f"{len(wrong_cells)} cells must be numbers or n/a: "
+        f"{listed(wrong_cells, 5)}.{_explain_numbers(cells[is_wrong])}",
+        path=path,
     )
 
 
@@ -416,36 +418,3 @@ def find_region_column(heads: Iterable[str], candidates: Sequence[str]) -> str |
     head_of_stem = {_REGION_PREFIX.sub("", head): head for head in reversed(heads)}
     stem = find_head(map(str, head_of_stem), candidates)
     return None if stem is None else head_of_stem.get(stem)
-
-
-def group_faults(faults: Sequence[str], folder: str | Path = "") -> list[str]:
-    r"""Return faults, with those that differ only by scan or file put together.
-
-    What was found ("; got ...") may differ, too: that of the first is kept.
-
-    >>> faults = ["sub-01: no connectome", "sub-02: no age", "sub-03: no connectome"]
-    >>> print("\n".join(group_faults(faults)))
-    2 scans: no connectome
-        sub-01, sub-03
-    sub-02: no age
-    """
-    faults_by_problem: dict[str, list[str]] = {}
-    for fault in faults:
-        problem = fault.partition(": ")[2].partition("; got ")[0]
-        faults_by_problem.setdefault(problem or fault, []).append(fault)
-    messages = list[str]()
-    for similar_faults in faults_by_problem.values():
-        if len(similar_faults) == 1:
-            messages += similar_faults
-            continue
-        sources = [fault.split(": ", 1)[0] for fault in similar_faults]
-        problem = similar_faults[0].split(": ", 1)[1]
-        problem = problem.replace("; got ", "; the first got ", 1)
-        names = [source.removeprefix(f"{folder}{os.sep}") for source in sources]
-        lines = textwrap.wrap(
-            listed(names, 5), 84, break_long_words=False, break_on_hyphens=False
-        )
-        are_files = all("/" in source or "\\" in source for source in sources)
-        kind = "files" if are_files else "scans"
-        messages.append("\n    ".join([f"{len(sources)} {kind}: {problem}", *lines]))
-    return messages

@@ -544,7 +544,7 @@ def _check_values(table: pd.DataFrame, column: str) -> None:
     if has_groups(column, table[column]):
         faults += find_spellings(column, table[column])
     if faults:
-        raise ParameterError(f"{'; '.join(faults)}.")
+        raise ParameterError(f"{'; '.join(map(str, faults))}.")
     values = table[column].dropna()
     n_missing = len(table) - len(values)
     if n_missing:

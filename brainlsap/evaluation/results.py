@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +24,7 @@ from brainlsap.evaluation.scores import (
 )
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
+from brainlsap.findings import Finding, as_findings
 
 TABLES = ("predictions", "scales", "fits", "audit", "ranking")
 """Tables of an evaluation that are saved."""
@@ -55,8 +56,12 @@ class CohortSummary:
         Of length n_rois.
     measured : bool array of shape (n_rois,)
         Whether any scan has any feature of a region.
-    feature_names, notes, provenance
-        Those of the cohort.
+    feature_names : tuple of str
+        That of the cohort.
+    findings : tuple of Finding
+        Those of the cohort; texts are plain notes.
+    provenance : dict
+        That of the cohort.
     truth : DataFrame or None
         Planted regions of a simulated cohort.
     data_hash : str
@@ -81,7 +86,7 @@ class CohortSummary:
     region_names: tuple[str, ...]
     measured: np.ndarray
     feature_names: tuple[str, ...]
-    notes: tuple[str, ...] = ()
+    findings: Sequence[Finding | str] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
     truth: pd.DataFrame | None = None
     data_hash: str = ""
@@ -112,7 +117,7 @@ class CohortSummary:
             region_names=cohort.region_names,
             measured=np.asarray(cohort.measured.any(axis=(0, 2))),
             feature_names=cohort.feature_names,
-            notes=cohort.notes,
+            findings=cohort.findings,
             provenance=cohort.provenance,
             truth=cohort.truth,
             data_hash=data_hash(cohort),
@@ -120,6 +125,14 @@ class CohortSummary:
             regions=cohort.atlas.regions,
             atlas_folder=str(folder.resolve()) if folder else None,
         )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "findings", as_findings(self.findings))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The findings as text."""
+        return tuple(map(str, self.findings))
 
     def __repr__(self) -> str:
         return (
@@ -390,6 +403,8 @@ class Evaluation:
             if table is not None
         }
         cohort_fields = vars(self.cohort) | dict.fromkeys(("table", *COHORT_TABLES))
+        findings = as_findings(self.cohort.findings)
+        cohort_fields["findings"] = [finding.to_jsonable() for finding in findings]
         content = to_jsonable(
             {"columns": columns, "cohort": cohort_fields, "settings": self.settings}
         )
@@ -443,13 +458,17 @@ class Evaluation:
             cohort |= {name: tables.pop(name, None) for name in COHORT_TABLES}
             for name, value in cohort.items():
                 cohort[name] = tuple(value) if isinstance(value, list) else value
+            # Evaluations of earlier versions have texts.
+            notes = cohort.pop("findings", None) or cohort.pop("notes", ())
+            cohort["findings"] = [Finding.from_jsonable(note) for note in notes]
             cohort["measured"] = np.array(cohort["measured"], dtype=bool)
             summary = CohortSummary(**cohort)
             return cls(cohort=summary, settings=content["settings"], **tables)
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise FileFormatError(
-                f"{folder}: no evaluation can be read there ({error}). Name the folder "
-                "that `run` wrote; in Python, its private/evaluation."
+                f"no evaluation can be read there ({error}). Name the folder "
+                "that `run` wrote; in Python, its private/evaluation.",
+                path=folder,
             ) from error
 
 

@@ -40,6 +40,7 @@ from brainlsap.exceptions import (
     check_at_least,
 )
 from brainlsap.files import lock_folder, replace_when_whole
+from brainlsap.findings import FAULT, Finding
 from brainlsap.images.streamlines import TRACTOGRAM_FORMATS
 from brainlsap.images.suvr import extract_suvr
 from brainlsap.images.tractography import build_connectome
@@ -70,7 +71,7 @@ class BuiltStudy(NamedTuple):
     existing_files
         Files that were up to date.
     faults
-        One line per scan that failed.
+        One per scan that failed.
     missing
         One line per kind of image that scans lack, with the number of scans.
     """
@@ -78,7 +79,7 @@ class BuiltStudy(NamedTuple):
     folder: Path
     new_files: tuple[Path, ...]
     existing_files: tuple[Path, ...]
-    faults: tuple[str, ...]
+    faults: tuple[Finding, ...]
     missing: tuple[str, ...] = ()
 
 
@@ -191,7 +192,7 @@ def build_study(
     if n_jobs != -1:
         check_at_least("n_jobs", n_jobs, 1)
     if not folder.is_dir():
-        raise CohortError(f"{folder}: no such folder")
+        raise CohortError("no such folder", path=folder)
     out = folder / OUTPUT_FOLDER if out is None else Path(out)
     study_key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
     _check_owner(out, folder, study_key)
@@ -227,7 +228,10 @@ def build_study(
         folder=out,
         new_files=tuple(result.path for result in finished if result.is_new),
         existing_files=tuple(result.path for result in finished if not result.is_new),
-        faults=tuple(f"{scan}: {'; '.join(faults[scan])}" for scan in sorted(faults)),
+        faults=tuple(
+            Finding("; ".join(texts), FAULT, scan=scan)
+            for scan, texts in sorted(faults.items())
+        ),
         missing=missing,
     )
 
@@ -314,10 +318,10 @@ def find_tasks(
     missing = _describe_missing(counts, has_tasks=bool(tasks))
     if not tasks and not faults:
         raise CohortError(
-            f"{files.folder}: no tractogram ({', '.join(TRACTOGRAM_FORMATS)}) and no "
-            "*_pet.nii.gz was found below sub-* of it, of its derivatives, or of "
-            "derivatives=",
+            f"no tractogram ({', '.join(TRACTOGRAM_FORMATS)}) and no *_pet.nii.gz "
+            "was found below sub-* of it, of its derivatives, or of derivatives=",
             missing,
+            path=files.folder,
         )
     return TaskList(tasks, faults, missing)
 

@@ -204,8 +204,9 @@ def _read_label_regions(
     zero_names = table["name"][is_zero & ~is_background].tolist()
     if zero_names:
         raise FileFormatError(
-            f"{labels}: the number of {zero_names[0]} is 0, which is the background of "
-            "an image. Count regions as the image does, mostly from 1."
+            f"the number of {zero_names[0]} is 0, which is the background of "
+            "an image. Count regions as the image does, mostly from 1.",
+            path=labels,
         )
     table = table[~is_zero].reset_index(drop=True)
     table["freesurfer_id"] = table.pop("index")
@@ -245,8 +246,9 @@ def _locate_label_regions(
     voxels = np.asarray(volume.dataobj)
     if (voxels != np.round(voxels)).any():
         raise FileFormatError(
-            f"{image}: labels must be whole numbers; it was interpolated. Resample "
-            "the parcellation by nearest neighbour."
+            "labels must be whole numbers; it was interpolated. Resample "
+            "the parcellation by nearest neighbour.",
+            path=image,
         )
     if not any(table.get("freesurfer_id", ())):
         table["freesurfer_id"] = range(1, len(table) + 1)
@@ -255,8 +257,9 @@ def _locate_label_regions(
     is_repeated = is_in_image & numbers.duplicated(keep=False)
     if is_repeated.any():
         raise FileFormatError(
-            f"{labels}: {listed(table['name'][is_repeated], 8)} share their numbers "
-            "with one another; expected one name for each label. Correct the numbers."
+            f"{listed(table['name'][is_repeated], 8)} share their numbers "
+            "with one another; expected one name for each label. Correct the numbers.",
+            path=labels,
         )
     nameless_labels = np.setdiff1d(voxels, [0, *numbers])
     if len(nameless_labels):
@@ -265,10 +268,11 @@ def _locate_label_regions(
         if unused_names:
             unused_note = f", of which the image does not hold {unused_names}"
         raise FileFormatError(
-            f"{image}: labels= has no name for "
+            "labels= has no name for "
             f"{listed(map('{:.9g}'.format, nameless_labels), 8)}; it names "
             f"{numbers.min():g} to {numbers.max():g} (a list without numbers counts "
-            f"from 1){unused_note}. Add a line for each, or set them to 0."
+            f"from 1){unused_note}. Add a line for each, or set them to 0.",
+            path=image,
         )
     table = table[is_in_image].reset_index(drop=True)
     centres = center_of_mass(
@@ -294,11 +298,12 @@ def _compare_coordinates(
     ]
     if distant_regions:
         raise FileFormatError(
-            f"{labels}: x, y, z of {len(distant_regions)} of {len(table)} regions are "
+            f"x, y, z of {len(distant_regions)} of {len(table)} regions are "
             f"more than {_MAX_DISTANCE} mm from their centres in {image}: "
             f"{listed(distant_regions, 3)}. Names or numbers are exchanged, or the "
             "table is of another image; correct it, or leave x, y and z out, as the "
-            "image's count."
+            "image's count.",
+            path=labels,
         )
 
 
@@ -314,8 +319,9 @@ def _find_surface_centres(atlas: Atlas, left_path: Path, source: str) -> np.ndar
             region_of_vertex = atlas.vertex_labels(side, _path_of_side(left_path, side))
         except FileFormatError as error:
             raise FileFormatError(
-                f"{source}: does not name all regions of the annotation, or not with "
-                f"sides (lh_, rh_, or a column hemisphere): {error}"
+                "does not name all regions of the annotation, or not with "
+                f"sides (lh_, rh_, or a column hemisphere): {error}",
+                path=source,
             ) from error
         vertices = pd.DataFrame(midway).groupby(region_of_vertex[: len(midway)])
         means = vertices.mean().drop(-1, errors="ignore")

@@ -62,6 +62,7 @@ class LabelImage(NamedTuple):
     positions: dict[int, int]  # in the atlas, of every label that is a region
     counts: np.ndarray  # number of voxels of every label from 0 to the highest
     notes: tuple[str, ...]
+    is_order: bool = False  # nothing but an order of regions names the labels
 
     def find_labels(self, cores: Collection[str]) -> tuple[int, ...]:
         """Return the labels whose names have one of these cores."""
@@ -93,7 +94,9 @@ def read_label_image(
     present = np.flatnonzero(counts[1:]) + 1
     names, note, is_order = _name_labels(path, present.tolist(), atlas, labels)
     positions, absent_regions = _locate_regions(path, names, atlas)
-    image = LabelImage(path, values, affine, names, positions, counts, (note,))
+    image = LabelImage(
+        path, values, affine, names, positions, counts, (note,), is_order
+    )
     _check_sides(image, atlas)
     if is_order:
         _check_order(image, atlas)
@@ -116,9 +119,10 @@ def _read_labels_of_voxels(path: Path) -> tuple[np.ndarray, np.ndarray]:
     is_whole = lowest >= 0 and np.array_equal(values, voxels)
     if not (is_whole and 0 < highest <= MAX_LABEL):
         raise FileFormatError(
-            f"{path}: expected labels from 0 to {MAX_LABEL}, 0 for none, found "
+            f"expected labels from 0 to {MAX_LABEL}, 0 for none, found "
             f"{lowest:g} to {highest:g}. Whole numbers became fractions? Resample by "
-            "nearest neighbour."
+            "nearest neighbour.",
+            path=path,
         )
     (tight_box,) = find_objects((values > 0).astype(np.int8))
     box = tuple(slice(max(axis.start - 1, 0), axis.stop + 1) for axis in tight_box)
@@ -140,13 +144,16 @@ def _locate_regions(
     try:
         rows, _ = atlas.rows([names[label] for label in region_labels])
     except RegionNameError as error:
-        raise RegionNameError(f"{path}: {error}") from error
+        raise RegionNameError(
+            error.message, path=path, kind=error.kind, values=error.values
+        ) from error
     absent_regions = [atlas.names[i] for i in np.flatnonzero(rows < 0)]
     if len(absent_regions) > MAX_ABSENT_REGIONS:
         raise RegionNameError(
-            f"{path}: {len(absent_regions)} of the {len(atlas)} regions of "
+            f"{len(absent_regions)} of the {len(atlas)} regions of "
             f"{atlas.name} have no voxel: {listed(absent_regions, 5)}. Choose another "
-            "atlas, or give labels=."
+            "atlas, or give labels=.",
+            path=path,
         )
     positions = {region_labels[row]: i for i, row in enumerate(rows) if row >= 0}
     return positions, absent_regions
@@ -168,9 +175,10 @@ def _check_sides(image: LabelImage, atlas: Atlas) -> None:
     right_x = x[voxel_sides == "R"]
     if left_x.size and right_x.size and left_x.mean() - right_x.mean() > x.std():
         raise FileFormatError(
-            f"{image.path}: the left hemisphere's regions lie to the right of those of "
+            "the left hemisphere's regions lie to the right of those of "
             "the right one (image flipped, or its affine lost?). Write it anew from "
-            "its source, with the affine that belongs to it."
+            "its source, with the affine that belongs to it.",
+            path=image.path,
         )
 
 
@@ -184,11 +192,12 @@ def _check_order(image: LabelImage, atlas: Atlas) -> None:
         has_lead = other_share - own_share >= _MIN_LEAD
         if other_share >= _MIN_EXPLAINED_SHARE and has_lead:
             raise FileFormatError(
-                f"{image.path}: labels 1 to {len(centres)} do not lie where their "
+                f"labels 1 to {len(centres)} do not lie where their "
                 f"regions would be ({own_share:.0%} of the variance of places "
                 f"explained), but {order.note.removeprefix('read ')} "
                 f"({other_share:.0%}). Name the labels by labels=, or by a table "
-                "of index and name beside the image."
+                "of index and name beside the image.",
+                path=image.path,
             )
 
 
@@ -248,8 +257,9 @@ def _name_labels(
         nameless = [str(label) for label in present if label not in name_of_label]
         if nameless:
             raise FileFormatError(
-                f"{path}: labels= names {len(name_of_label)} labels, but not "
-                f"{listed(nameless, 8)}, which it holds. Add them, or make them 0."
+                f"labels= names {len(name_of_label)} labels, but not "
+                f"{listed(nameless, 8)}, which it holds. Add them, or make them 0.",
+                path=path,
             )
         names = {label: name_of_label[label] for label in present}
         return LabelNames(names, "labels named by a table")
@@ -259,12 +269,13 @@ def _name_labels(
     expected = {*atlas.regions["freesurfer_id"], *freesurfer_labels()}
     unknown_labels = [label for label in present if label not in expected] or present
     raise FileFormatError(
-        f"{path}: the labels are not known for {atlas.name}: found "
+        f"the labels are not known for {atlas.name}: found "
         f"{listed(map(str, unknown_labels), 8)}. Expected the atlas' own numbers, "
         "FreeSurfer's (aparc+aseg), the nodes of MRtrix's labelconvert, or (an atlas "
         f"on disk) 1 to {len(atlas)} in its order. Choose the atlas of the image, or "
         "name them in a table of index and name beside it "
-        f"({sidecar.name}), or by labels=."
+        f"({sidecar.name}), or by labels=.",
+        path=path,
     )
 
 
@@ -315,8 +326,9 @@ def read_label_table(
         has_region = any(atlas.find(name) is not None for name in names)
         if len(names) > 1 and has_region:
             raise FileFormatError(
-                f"{labels}: the label {number} is {' and '.join(names)}; expected one "
-                "name for each number. Keep the one that the image means."
+                f"the label {number} is {' and '.join(names)}; expected one "
+                "name for each number. Keep the one that the image means.",
+                path=labels,
             )
     rows = rows.drop_duplicates("index")
     return dict(zip(rows["index"].astype(int), rows["name"], strict=True))

@@ -77,10 +77,11 @@ def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None
         line_text = f"space-{line_space}" if line_space else "no space"
         label_text = f"space-{label_space}" if label_space else "none but the person's"
         raise ParameterError(
-            f"{tractogram}: its name says {line_text}, and the name of the "
+            f"its name says {line_text}, and the name of the "
             f"parcellation {Path(parcellation).name} says {label_text}. Give a "
             "parcellation in the space of the tractogram, or state that both lie in "
-            "one space by same_space=True (--same-space)."
+            "one space by same_space=True (--same-space).",
+            path=tractogram,
         )
 
 
@@ -106,10 +107,11 @@ def check_grids(
         distance = corner_distances.min(axis=1).max()
         if distance > max(MAX_CORNER_DISTANCE, label_sizes.max()):
             raise FileFormatError(
-                f"{tractogram}: the image in its header has the size of the "
+                "the image in its header has the size of the "
                 f"parcellation {label_grid.shape[:3]}, but lies {distance:.0f} mm "
                 "beside it (its affine differs). Give the parcellation of that image, "
-                f"or {advice}."
+                f"or {advice}.",
+                path=tractogram,
             )
     voxel_coordinates = apply_affine(np.linalg.inv(line_grid.affine), labelled_mm)
     is_above = voxel_coordinates > -1
@@ -117,9 +119,10 @@ def check_grids(
     share_inside = (is_above & is_below).all(axis=1).mean()
     if share_inside < MIN_SHARE_IN_GRID:
         raise FileFormatError(
-            f"{tractogram}: the image in its header holds {share_inside:.0%} of the "
+            f"the image in its header holds {share_inside:.0%} of the "
             f"parcellation's labelled voxels; expected {MIN_SHARE_IN_GRID:.0%} or "
-            f"more. Give a parcellation in the same space, or {advice}."
+            f"more. Give a parcellation in the same space, or {advice}.",
+            path=tractogram,
         )
 
 

@@ -58,8 +58,8 @@ def read_streamlines(path: str | Path) -> Iterator[StreamlineBlock]:
     )
     if suffix is None:
         raise FileFormatError(
-            f"{path}: expected {', '.join(TRACTOGRAM_FORMATS)} files, got "
-            f"{Path(path).suffix}."
+            f"expected {', '.join(TRACTOGRAM_FORMATS)} files, got {Path(path).suffix}.",
+            path=path,
         )
     with reading(path, "a tractogram"):
         for points, starts, stops in TRACTOGRAM_FORMATS[suffix](Path(path)):

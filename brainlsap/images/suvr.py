@@ -162,14 +162,17 @@ def extract_suvr(
         faults.append(f"fits the labels best when moved by {shift_mm:.0f} mm")
     if faults and not accept_low_coverage:
         raise FileFormatError(
-            f"{pet}: the image {' and '.join(faults)}; expected {MIN_OVERLAP:.0%} of "
+            f"the image {' and '.join(faults)}; expected {MIN_OVERLAP:.0%} of "
             f"the regions and {MIN_REFERENCE_COVERAGE:.0%} of the reference. Are both "
-            "in one space, or is a transform= missing? accept_low_coverage= accepts it."
+            "in one space, or is a transform= missing? accept_low_coverage= accepts "
+            "it.",
+            path=pet,
         )
     if not 0 < reference_mean < np.inf:
         raise FileFormatError(
-            f"{pet}: the mean of the reference {reference_name} is {reference_mean}; "
-            "expected more than 0."
+            f"the mean of the reference {reference_name} is {reference_mean}; "
+            "expected more than 0.",
+            path=pet,
         )
     table.index = pd.Index(atlas.names, name="region")
     table["suvr"] = table["mean"] / reference_mean
@@ -191,9 +194,10 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
     """Raise unless the names of PET and parcellation state the same space."""
     if named_space(pet) != (named_space(parcellation) or "t1w"):
         raise ParameterError(
-            f"{pet}: nothing says that it is in the space of {Path(parcellation).name}."
+            f"nothing says that it is in the space of {Path(parcellation).name}."
             " Give an image whose name says so (*_space-T1w_*_pet.nii.gz), transform= "
-            "with its registration, or same_space=True (--same-space)."
+            "with its registration, or same_space=True (--same-space).",
+            path=pet,
         )
 
 
@@ -206,9 +210,10 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str
         ]
         if not all(label_groups):
             raise FileFormatError(
-                f"{image.path}: the parcellation has no label for every part of the "
+                "the parcellation has no label for every part of the "
                 f"reference {reference_name}. Give a mask in the same space by "
-                "reference=."
+                "reference=.",
+                path=image.path,
             )
         codes = {label: 1 for labels in label_groups for label in labels}
         return Grid(image.recode(codes), image.affine), reference_name
@@ -221,7 +226,7 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str
     mask, affine, _ = volumes.read_volume(path)
     is_inside = mask > 0
     if not is_inside.any():
-        raise FileFormatError(f"{path}: expected a mask with voxels above 0.")
+        raise FileFormatError("expected a mask with voxels above 0.", path=path)
     return Grid(is_inside.astype(np.int32), affine), str(path)
 
 

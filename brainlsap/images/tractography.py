@@ -228,8 +228,9 @@ def build_connectome(
                 total += sums
     if streamline_weights is not None and len(factors) != n_streamlines:
         raise FileFormatError(
-            f"{tractogram}: {n_streamlines} streamlines, but {len(factors)} weights in "
-            "streamline_weights=; expected one for each."
+            f"{n_streamlines} streamlines, but {len(factors)} weights in "
+            "streamline_weights=; expected one for each.",
+            path=tractogram,
         )
     if not same_space:
         placement.check(tractogram)
@@ -347,28 +348,31 @@ class Placement:
         )
         if self.n_ends == 0:
             raise FileFormatError(
-                f"{tractogram}: contains no streamline; expected some."
+                "contains no streamline; expected some.", path=tractogram
             )
         if self.n_ends < MIN_ENDS:
             return
         if self.share_in_nodes < MIN_SHARE_IN_NODES:
             raise FileFormatError(
-                f"{tractogram}: {self.share_in_nodes:.1%} of the streamlines' ends lie "
-                f"in a node; expected {MIN_SHARE_IN_NODES:.0%} or more. {advice}"
+                f"{self.share_in_nodes:.1%} of the streamlines' ends lie "
+                f"in a node; expected {MIN_SHARE_IN_NODES:.0%} or more. {advice}",
+                path=tractogram,
             )
         if self.brain is None:
             return
         if self.share_outside > MAX_SHARE_OUTSIDE:
             raise FileFormatError(
-                f"{tractogram}: {self.share_outside:.0%} of the streamlines' ends lie "
+                f"{self.share_outside:.0%} of the streamlines' ends lie "
                 f"outside of the brain; expected {MAX_SHARE_OUTSIDE:.0%} at most. "
-                f"{advice}"
+                f"{advice}",
+                path=tractogram,
             )
         extent = (self.highest - self.lowest).max()
         if extent < MIN_EXTENT_SHARE * self.label_span:
             raise FileFormatError(
-                f"{tractogram}: all streamlines end within {extent:.2g} mm of each "
-                f"other, and the labels span {self.label_span:.0f} mm. {advice}"
+                f"all streamlines end within {extent:.2g} mm of each "
+                f"other, and the labels span {self.label_span:.0f} mm. {advice}",
+                path=tractogram,
             )
 
 

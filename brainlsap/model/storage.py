@@ -201,8 +201,9 @@ def load_model(path: str | Path) -> Any:
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if header["sha256"] != _digest(header["about"], arrays):
             raise FileFormatError(
-                f"{path}: changed after it was written: names, settings or weights do "
-                "not fit their checksum. Get the file again, or fit the model again."
+                "changed after it was written: names, settings or weights do "
+                "not fit their checksum. Get the file again, or fit the model again.",
+                path=path,
             )
         description = json.loads(header["about"])
         file_version = str(description["version"])
@@ -212,9 +213,11 @@ def load_model(path: str | Path) -> Any:
         is_same_minor = file_version.split(".")[:2] == version.split(".")[:2]
         if not is_same_minor or file_format != FORMAT_VERSION:
             raise FileFormatError(
-                f"{path}: fitted by brainlsap {file_version}, and this is {version} "
+                f"fitted by brainlsap {file_version}, and this is {version} "
                 f"(format {file_format}, and {FORMAT_VERSION} is read): predictions "
-                f"may differ. Install brainlsap {file_version}, or fit the model again."
+                f"may differ. Install brainlsap {file_version}, or fit the model "
+                "again.",
+                path=path,
             )
         return _restore(header["about"], arrays)
 

@@ -221,7 +221,7 @@ def _volume_images(
 
     parcellation = label_image.path
     has_numbers = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
-    if not has_numbers and "in the order of" in label_image.notes[0]:
+    if not has_numbers and label_image.is_order:
         raise ParameterError(
             f"{parcellation}: the region of each label is unknown. Write a table with "
             "the columns index and name beside the image, with its name and the "

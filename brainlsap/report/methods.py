@@ -14,7 +14,7 @@ from brainlsap.evaluation import Evaluation, chance_p, compare_models
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
 from brainlsap.report import tables
-from brainlsap.report.privacy import SHAREABLE_NOTES, withhold_paths
+from brainlsap.report.privacy import withhold_paths
 from brainlsap.report.tables import p_text, reported_values, spread_text
 from brainlsap.text import count, with_and
 
@@ -223,7 +223,6 @@ def methods_text(evaluation: Evaluation) -> list[str]:
 def _reading_settings(evaluation: Evaluation) -> dict[str, Any]:
     """Return how the data were read: what was found, else the options given."""
     found_values = dict(evaluation.cohort.provenance)
-    found_values.pop(SHAREABLE_NOTES, None)
     options = found_values.pop("asked", None) or {}
     # What was read overrides the option: one array may hold the connectomes of all.
     settings = withhold_paths(options | found_values)

@@ -18,13 +18,14 @@ from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation.leakage import Check
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
+from brainlsap.findings import as_findings
 from brainlsap.report import plots, tables
 from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.exports import relative_scales
 from brainlsap.report.figures import MIDDLE, PAGE, own_axes
 from brainlsap.report.methods import TEMPLATES, headline, methods_text, training_text
-from brainlsap.report.privacy import SHAREABLE_NOTES, withhold_paths, withholder
+from brainlsap.report.privacy import withhold_paths, withholder
 from brainlsap.report.report import REPORT_SETTINGS
 
 MIN_COLOR_RANGE = 0.05
@@ -303,16 +304,14 @@ def _codes_and_withholder(
 def _shareable_notes(
     evaluation: Evaluation, withhold: Callable[[str], str]
 ) -> list[str]:
-    """Return a cohort's notes; notes that name people in their shareable version."""
-    cohort = evaluation.cohort
-    shareable = cohort.provenance.get(SHAREABLE_NOTES) or {}
-    return [shareable.get(note) or withhold(note) for note in cohort.notes]
+    """Return a cohort's notes without names of people, files and days."""
+    findings = as_findings(evaluation.cohort.findings)
+    return [withhold(finding.shareable_text()) for finding in findings]
 
 
 def _shareable_provenance(evaluation: Evaluation) -> dict[str, Any]:
-    """Return the provenance of a cohort, without paths and notes."""
-    provenance = evaluation.cohort.provenance
-    return withhold_paths({k: v for k, v in provenance.items() if k != SHAREABLE_NOTES})
+    """Return the provenance of a cohort, without paths."""
+    return withhold_paths(evaluation.cohort.provenance)
 
 
 def _withhold_texts(value: Any, withhold: Callable[[str], str]) -> Any:

@@ -15,9 +15,6 @@ import pandas as pd
 from brainlsap.atlas import available_atlases
 
 PATH, NAME, DAY = "[path withheld]", "[name withheld]", "[day withheld]"
-SHAREABLE_NOTES = "shareable_notes"
-"""Key in a cohort's provenance: maps a note to its version without names."""
-
 # Settings that are always paths or patterns of paths.
 _PATH_FIELDS = frozenset(
     (

@@ -293,7 +293,7 @@ def make_cohort(
         atlas=atlas,
         feature_names=names,
         classes=tuple(stage for stage in STAGES if stage in set(people["label"])),
-        notes=("simulated: nobody's data",),
+        findings=("simulated: nobody's data",),
         provenance={"simulated": "make_cohort", **settings},
         truth=pd.DataFrame(truth),
     )

@@ -43,7 +43,7 @@ def draw_parts(seed=0, **changes):
         "atlas": tiny_atlas(),
         "feature_names": ("thickness", "fdg"),
         "classes": ("CN", "EMCI", "AD"),
-        "notes": ("mirrored 6 matrices",),
+        "findings": ("mirrored 6 matrices",),
         "provenance": {"folder": "somewhere", "n": 6},
     }
     return {**parts, **changes}
@@ -163,7 +163,7 @@ def test_file_round_trip(tmp_path, shared, factor):
         connectomes = np.broadcast_to(connectomes[0], connectomes.shape)
     truth = pd.DataFrame({"region": ["region-1"], "seed": [True], "effect": [-1 / 3]})
     # bytes that look like HDF5's own once made a valid file unreadable
-    given = {"truth": truth, "notes": ("GCOL\x01", "TREE", "a" * 100_000)}
+    given = {"truth": truth, "findings": ("GCOL\x01", "TREE", "a" * 100_000)}
     given |= {"connectomes": connectomes, "classes_ordered": False}
     cohort = Cohort(**draw_parts(**given))
     path = cohort.save(tmp_path / "new" / "cohort.h5")

@@ -89,11 +89,11 @@ def test_visits_have_their_own_labels(study, tiny, write):
     assert cohort.table["age"].tolist()[:2] == [70, 71]
     assert cohort.table["mmse"].isna().tolist() == [False, False, *[True] * 5]
     told = "1 listed visits left out: there are no files or folders of "
-    (note,) = (one for one in cohort.notes if one.startswith(told))
-    assert note == f"{told}sub-01_ses-M06"
+    (note,) = (one for one in cohort.findings if one.people)
+    assert str(note) == f"{told}sub-01_ses-M06"
+    assert (note.severity, note.people) == ("left out", ("sub-01_ses-M06",))
     # a report names nobody who is not in the cohort either
-    shareable = cohort.provenance["shareable_notes"][note]
-    assert shareable == f"{told}[names withheld]"
+    assert note.shareable_text() == f"{told}[names withheld]"
 
 
 def test_one_connectome_for_everybody(study, tiny, matrix, tmp_path):
@@ -129,7 +129,8 @@ def test_people_who_are_not_listed_are_left_out(study, tiny, write):
         longer,
     ):
         assert note in cohort.notes
-        shareable = cohort.provenance["shareable_notes"][note]
+        (finding,) = (one for one in cohort.findings if str(one) == note)
+        shareable = finding.shareable_text()
         assert shareable.endswith("of [names withheld]")
         for name in ("01", "98", "99"):
             assert name not in shareable

@@ -8,7 +8,7 @@ import pytest
 
 from brainlsap.data import load_cohort, order_classes
 from brainlsap.data.load import open_study
-from brainlsap.data.participants import read_people
+from brainlsap.data.participants import list_people
 from brainlsap.data.region_tables import read_scan_table
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 from tests.data.conftest import refused
@@ -19,7 +19,7 @@ def read(write, tiny):
     """Return a function that writes a table of people and reads them, or raises."""
 
     def read(text, name="participants.tsv"):
-        people, faults = read_people(*read_scan_table(write(name, text), tiny)[:3])
+        people, faults = list_people(*read_scan_table(write(name, text), tiny)[:3])
         if faults:
             raise CohortError(name, faults)
         return people
@@ -323,7 +323,7 @@ def test_visits_of_freesurfer_are_those_that_were_scanned(listed, tiny, write):
     # a folder of a visit that nobody lists is still one where data are expected
     write("study/sub-01/ses-M99/sub-01_ses-M99_scans.tsv", "")
     study, _ = open_study(listed, tiny, label="dx")
-    assert [fault[:22] for fault in study.faults] == ["sub-01_ses-M99: no dx "]
+    assert [fault.scan for fault in study.faults] == ["sub-01_ses-M99"]
 
 
 N_PEOPLE = 24

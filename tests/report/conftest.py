@@ -116,7 +116,7 @@ def draw_evaluation(
         region_names=tuple(regions),
         measured=np.arange(len(regions)) != 5,
         feature_names=("thickness",),
-        notes=("anna003_v0: mirrored", "sub-anna004: 1 region dropped, 2021-03-04"),
+        findings=("anna003_v0: mirrored", "sub-anna004: 1 region dropped, 2021-03-04"),
         provenance={"folder": "/data/clara/sub-anna001", "subcortex": "absent"},
         data_hash="ab" * 32,
         class_features=draw_features(classes, regions, rng),

@@ -15,6 +15,7 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import Evaluation, rank_regions, ranking_verdict
 from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.files import lock_folder
+from brainlsap.findings import Finding
 from brainlsap.report import (
     check_results_folder,
     page,
@@ -383,8 +384,8 @@ def test_names_go_with_what_is_appended_to_them():
 def test_notes_say_what_may_be_shared_of_them(make_evaluation, tmp_path):
     one = make_evaluation()
     note, shared = "left out: files of 7, berta", "left out: files of [names withheld]"
-    provenance = one.cohort.provenance | {"shareable_notes": {note: shared}}
-    cohort = replace(one.cohort, notes=(note,), provenance=provenance)
+    finding = Finding("left out: files of", people=("7", "berta"))
+    cohort = replace(one.cohort, findings=(finding,))
     write_report(replace(one, cohort=cohort), tmp_path / "out")
     texts = texts_below(tmp_path / "out" / "report")
     assert shared in texts["report.html"]
