@@ -1,10 +1,10 @@
-"""Connectomes and SUVR tables of a whole study, from its images.
+"""Build the connectomes and SUVR tables of a study from its images.
 
-What is made stands in `derivatives/brainlsap` in the layout that
-:func:`~brainlsap.data.load_cohort` reads. Each file has a `.json` beside it, written
-last, with the parameters and the sizes and times of the inputs: what is there with the
-same ones is not made again. `dataset_description.json` marks the folder as built of
-this study; no other folder is written to.
+The files are written to `derivatives/brainlsap` in the layout that
+:func:`~brainlsap.data.load_cohort` reads. A `.json` file next to each, written last,
+records the parameters and the sizes and times of the inputs; files for which these have
+not changed are not built again. `dataset_description.json` records the study from which
+the folder was built; no other folder is written to.
 """
 
 import hashlib
@@ -38,32 +38,32 @@ from brainlsap.images.streamlines import FORMATS
 from brainlsap.images.suvr import extract_suvr
 from brainlsap.images.tractography import build_connectome
 
-FOLDER = Path("derivatives") / "brainlsap"
-NAME = "Connectomes and regional values"
-"""Of the data set that is built."""
-# What is looked for -> patterns of names, the first that fits anything counts.
-PATTERNS: dict[str, Sequence[str]] = {
+OUTPUT_FOLDER = Path("derivatives") / "brainlsap"
+DATASET_NAME = "Connectomes and regional values"
+"""Name of the data set in `dataset_description.json`."""
+# Kind of input -> file-name patterns; the first pattern that matches a file counts.
+IMAGE_PATTERNS: dict[str, Sequence[str]] = {
     "tractogram": tuple(f"*{suffix}" for suffix in FORMATS),
     "pet": ("*space-t1w*_pet.nii*", "*_pet.nii*", "*_pet.mgz"),
     "transform": ("*from-pet*_to-*_xfm.*",),
     "streamline_weights": (),
 }
-_DIFFUSION = re.compile(r"_dwi\.nii|/dwi/", re.IGNORECASE)
-_TRACER = re.compile(r"_(trc-[A-Za-z0-9]+)")
+_DIFFUSION_PATTERN = re.compile(r"_dwi\.nii|/dwi/", re.IGNORECASE)
+_TRACER_PATTERN = re.compile(r"_(trc-[A-Za-z0-9]+)")
 
 
 class BuiltStudy(NamedTuple):
-    """What was built of a study, where, and a line for each scan that failed."""
+    """Files built from a study, and a line for each scan with an error."""
 
     folder: Path
     new_files: tuple[Path, ...]
     existing_files: tuple[Path, ...]
     faults: tuple[str, ...]
-    missing: tuple[str, ...] = ()  # what some scans lack, and how many
+    missing: tuple[str, ...] = ()  # kinds of images that scans lack, with counts
 
 
 class Task(NamedTuple):
-    """One file to build, of which scan, and of which images by their parameter."""
+    """One file to build: its scan, its path, and the input images by parameter."""
 
     scan: str
     path: Path
@@ -71,7 +71,7 @@ class Task(NamedTuple):
 
 
 class TaskList(NamedTuple):
-    """What can be built of a study, and what cannot."""
+    """The files that can be built from a study, and reasons for the others."""
 
     tasks: list[Task]
     faults: dict[str, list[str]]  # by name of the scan
@@ -92,37 +92,37 @@ def build_study(
     n_jobs: int = 1,
     verbose: bool = False,
 ) -> BuiltStudy:
-    """Build what is missing of a study's connectomes and SUVR tables.
+    """Build the connectomes and SUVR tables of a study that do not exist yet.
 
     Parameters
     ----------
     folder : str or Path
-        With `sub-*` folders or `derivatives/*/sub-*`; tractograms (`.tck`, `.trk`,
-        `.trx`) and `*_pet.nii.gz` of a scan, one for each tracer (`trc-`), are looked
-        for there, the parcellation also in FreeSurfer's `mri`.
+        Study folder with `sub-*` folders or `derivatives/*/sub-*`. For each scan, these
+        hold a tractogram (`.tck`, `.trk`, `.trx`), one `*_pet.nii.gz` for each tracer
+        (`trc-`), and a parcellation, which can also be in FreeSurfer's `mri`.
     atlas : str, Path or Atlas
-        As :func:`.load_atlas` takes it.
+        Argument of :func:`.load_atlas`.
     out : path, optional
         By default `derivatives/brainlsap` in the folder.
     derivatives : sequence of path
-        Further data sets to look through.
+        Further folders to search.
     subjects_dir : path, optional
-        Where FreeSurfer's subjects are, if not below the folder.
+        Folder of FreeSurfer subjects, if it is not in the study folder.
     patterns : mapping of str to str, optional
-        Patterns of the names of files, by `tractogram`, `parcellation`, `pet`,
-        `transform` (registration of PET to parcellation) and `streamline_weights`. The
-        parcellation may also be the path of one image for everybody.
+        File-name patterns of `tractogram`, `parcellation`, `pet`, `transform`
+        (registration of PET to parcellation) and `streamline_weights`. The parcellation
+        may also be the path of one image for all participants.
     connectome, suvr : mapping, optional
-        Arguments of :func:`.build_connectome` and of :func:`.extract_suvr`; among both
-        `same_space`, without which PET must say that it was resampled to the
-        parcellation's space (`space-T1w`), or have a transform, and a tractogram may
-        not say another space.
+        Arguments of :func:`.build_connectome` and of :func:`.extract_suvr`. Both accept
+        `same_space`. Without it, the name of a PET image must say that it was resampled
+        to the space of the parcellation (`space-T1w`), or the image needs a transform;
+        the name of a tractogram must not say another space.
     id_column : str or sequence of str, optional
-        Head of the column that names people, as in :func:`brainlsap.load_cohort`.
+        Column with the participant ID, as in :func:`brainlsap.load_cohort`.
     n_jobs : int
-        Scans at once, by joblib.
+        Number of scans processed in parallel.
     verbose : bool
-        Whether to show a bar on standard error.
+        Whether to show a progress bar on standard error.
 
     Returns
     -------
@@ -133,60 +133,71 @@ def build_study(
     Raises
     ------
     CohortError
-        Where no image is found, or a folder does not exist.
+        If no image is found, or a folder does not exist.
     ParameterError
-        Where an argument cannot be used, another process is building there, or `out` is
+        If an argument cannot be used, another process writes to `out`, or `out` holds
         a data set of another program or of another study.
     WritingError
-        Where the disk is full, or the folder may not be written to; what is finished
-        is kept.
+        If the disk is full, or the folder may not be written to. Finished files are
+        kept.
     """
     from joblib import Parallel, delayed
     from tqdm.auto import tqdm
 
-    folder, atlas = Path(folder), load_atlas(atlas)
+    folder = Path(folder)
+    atlas = load_atlas(atlas)
     if n_jobs != -1:
         check_at_least("n_jobs", n_jobs, 1)
     if not folder.is_dir():
         raise CohortError(f"{folder}: no such folder")
-    out = folder / FOLDER if out is None else Path(out)
+    out = folder / OUTPUT_FOLDER if out is None else Path(out)
     study_key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
     _check_owner(out, folder, study_key)
     tables = people_files(folder)
-    listed = list[str]()
+    participant_ids = list[str]()
     if tables:
         rows = read_rows(tables[0], chosen=ChosenColumns.of(id_column))
-        listed = [name.participant for name in rows.names]
-    files = StudyFiles(folder, listed, derivatives, subjects_dir)
+        participant_ids = [name.participant for name in rows.names]
+    files = StudyFiles(folder, participant_ids, derivatives, subjects_dir)
     tasks, faults, missing = find_tasks(files, out, atlas, dict(patterns or {}))
-    asked = {"tractogram": connectome or {}, "pet": suvr or {}}
-    calls = (delayed(build_file)(task, atlas, asked) for task in tasks)
-    about = {"Name": "brainlsap", "Version": version("brainlsap")}
-    about["StudyKey"] = study_key
+    settings_by_input = {"tractogram": connectome or {}, "pet": suvr or {}}
+    calls = (delayed(build_file)(task, atlas, settings_by_input) for task in tasks)
+    program = {
+        "Name": "brainlsap",
+        "Version": version("brainlsap"),
+        "StudyKey": study_key,
+    }
     with lock_folder(out):
         try:
-            describe_dataset(out, NAME, about)
+            describe_dataset(out, DATASET_NAME, program)
             results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(calls)
-            hidden = None if verbose else True
-            done = sorted(tqdm(results, "building", len(tasks), disable=hidden))
-        finally:  # also of processes that were ended with this one
+            is_hidden = None if verbose else True
+            outcomes = sorted(tqdm(results, "building", len(tasks), disable=is_hidden))
+        finally:
+            # Worker processes that were killed may have left incomplete files.
             for path in [*out.rglob(".partial-*")]:
                 shutil.rmtree(path, ignore_errors=True)
-    made = tuple(path for _, path, said in done if said == "made")
-    kept = tuple(path for _, path, said in done if said == "kept")
-    messages = {path: said for _, path, said in done if said not in ("made", "kept")}
+    new_files = tuple(path for _, path, outcome in outcomes if outcome == "made")
+    existing_files = tuple(path for _, path, outcome in outcomes if outcome == "kept")
+    messages = {
+        path: outcome
+        for _, path, outcome in outcomes
+        if outcome not in ("made", "kept")
+    }
     messages = _unify_messages(messages, {task.path: task.inputs for task in tasks})
-    for scan, path, _ in done:
+    for scan, path, _ in outcomes:
         if path in messages:
             faults.setdefault(scan, []).append(messages[path])
-    lines = (f"{scan}: {'; '.join(said)}" for scan, said in sorted(faults.items()))
-    return BuiltStudy(out, made, kept, tuple(lines), missing)
+    lines = (
+        f"{scan}: {'; '.join(outcome)}" for scan, outcome in sorted(faults.items())
+    )
+    return BuiltStudy(out, new_files, existing_files, tuple(lines), missing)
 
 
 def _unify_messages(
     messages: Mapping[Path, str], inputs: Mapping[Path, Mapping[str, Path]]
 ) -> dict[Path, str]:
-    """Say "its pet" in place of a file where several scans have the same fault."""
+    """Replace file names by their kind ("its pet") if several scans share a message."""
     general = {}
     for path, message in messages.items():
         for kind, file in inputs[path].items():
@@ -201,83 +212,104 @@ def _unify_messages(
 
 
 def _check_owner(out: Path, folder: Path, study_key: str) -> None:
-    """Raise where `out` holds something that was not built of this study."""
+    """Raise ParameterError if `out` holds files not built from this study."""
     if out.is_file():
-        raise ParameterError(f"{out} is a file; name a folder by out=.")
+        raise ParameterError(f"{out} is a file; give the path of a folder by out=.")
     entries = [path for path in out.glob("*") if not path.name.startswith(".partial-")]
     if not entries:
         return
-    about: Mapping[str, Any] = {}
+    program: Mapping[str, Any] = {}
     description: Mapping[str, Any] = {}
     with suppress(OSError, ValueError, LookupError, TypeError):
         path = out / "dataset_description.json"
         description = json.loads(path.read_text(encoding="utf-8"))
-        about = description["GeneratedBy"][0]
-    if about.get("Name") != "brainlsap" or description.get("Name") != NAME:
+        program = description["GeneratedBy"][0]
+    if program.get("Name") != "brainlsap" or description.get("Name") != DATASET_NAME:
         raise ParameterError(
-            f"{out} is not empty, and no earlier build wrote it. Name another folder "
-            "by out=."
+            f"{out} is not empty and was not written by an earlier build. Choose "
+            "another folder by out=."
         )
-    # what lies in the study moves with it
+    # A folder inside the study moves with it, so the key of its path may differ.
     is_inside = folder.resolve() in out.resolve().parents
-    if not is_inside and about.get("StudyKey", study_key) != study_key:
+    if not is_inside and program.get("StudyKey", study_key) != study_key:
         raise ParameterError(
-            f"{out} was built of another study, or the study has moved. Name another "
-            "folder by out=, or delete it."
+            f"{out} was built from another study, or the study has moved. Choose "
+            "another folder by out=, or delete this one."
         )
 
 
 def find_tasks(
     files: StudyFiles, out: Path, atlas: Atlas, patterns: Mapping[str, str]
 ) -> TaskList:
-    """Return what can be built, what keeps scans from being built, and what they lack.
+    """Return the files to build, errors of scans, and the images that scans lack.
 
-    A person's files outside of visits, such as one anatomy, serve all visits. What
-    lies in `out` was built before.
+    Files of a person that belong to no visit, for example one anatomical image, are
+    used for all visits. Files in `out` were built before and are not inputs.
     """
     segmentation = atlas.settings.get("segmentation", "none")
-    segmented = {
+    segmentation_paths = {
         (person, visit): folder / "mri" / segmentation
         for person, visits in files.subjects.items()
         for visit, subjects in visits.items()
-        for name, folder in subjects
-        # the longitudinal stream has spaces of its own
-        if not name.base and (folder / "mri" / segmentation).is_file()
+        for person_name, folder in subjects
+        # The longitudinal stream of FreeSurfer uses another space.
+        if not person_name.base and (folder / "mri" / segmentation).is_file()
     }
-    word = atlas.settings.get("file_words", [atlas.name])[0]
+    atlas_word = atlas.settings.get("file_words", [atlas.name])[0]
     tasks: list[Task] = []
     faults: dict[str, list[str]] = {}
     counts = Counter[str]()
     for person in sorted({person for person, _ in files.files}):
-        visits = {visit for one, visit in (*files.files, *segmented) if one == person}
+        visits = {
+            visit
+            for image_person, visit in (*files.files, *segmentation_paths)
+            if image_person == person
+        }
         for visit in sorted(visits - {""}, key=visit_order) or [""]:
             keys = ((person, visit), (person, ""))
-            own = {path for key in keys for path in files.files.get(key, [])}
-            images = sorted(path for path in own if out not in path.parents)
-            brains = [segmented[key] for key in keys if key in segmented]
-            parts = (part for path in images for part in path.parts)
-            own_names = (part for part in parts if ScanName(part).key[0] == person)
-            name, session = next(own_names, person), f"ses-{visit}" if visit else ""
-            scan = f"{name}_{session}".rstrip("_")
+            scan_paths = {path for key in keys for path in files.files.get(key, [])}
+            images = sorted(path for path in scan_paths if out not in path.parents)
+            segmentations = [
+                segmentation_paths[key] for key in keys if key in segmentation_paths
+            ]
+            path_parts = (path_part for path in images for path_part in path.parts)
+            folder_names = (
+                path_part
+                for path_part in path_parts
+                if ScanName(path_part).key[0] == person
+            )
+            person_name, session = (
+                next(folder_names, person),
+                f"ses-{visit}" if visit else "",
+            )
+            scan = f"{person_name}_{session}".rstrip("_")
             try:
-                chosen, has_labels = _choose_images(images, brains, atlas, patterns)
+                inputs_by_image, has_labels = _choose_images(
+                    images, segmentations, atlas, patterns
+                )
             except CohortError as error:
                 faults[scan] = [str(error)]
                 continue
             counts["scan"] += 1
             counts["parcellation"] += has_labels
-            counts["tractogram"] += "tractogram" in chosen
-            counts["PET"] += any(what != "tractogram" for what in chosen)
-            counts["diffusion image"] += any(map(_DIFFUSION.search, map(str, images)))
-            if chosen and not has_labels:
+            counts["tractogram"] += "tractogram" in inputs_by_image
+            counts["PET"] += any(
+                image_name != "tractogram" for image_name in inputs_by_image
+            )
+            counts["diffusion image"] += any(
+                map(_DIFFUSION_PATTERN.search, map(str, images))
+            )
+            if inputs_by_image and not has_labels:
                 faults[scan] = [_describe_missing_parcellation(atlas)]
                 continue
-            for what, inputs in chosen.items():
-                path = Path("dwi", f"{scan}_atlas-{word}_connectivity.csv")
-                if what != "tractogram":
-                    image = f"{scan}_{what}".rstrip("_")
-                    path = Path("pet", f"{image}_atlas-{word}_desc-suvr_regions.tsv")
-                tasks.append(Task(scan, out / name / session / path, inputs))
+            for image_name, inputs in inputs_by_image.items():
+                path = Path("dwi", f"{scan}_atlas-{atlas_word}_connectivity.csv")
+                if image_name != "tractogram":
+                    image = f"{scan}_{image_name}".rstrip("_")
+                    path = Path(
+                        "pet", f"{image}_atlas-{atlas_word}_desc-suvr_regions.tsv"
+                    )
+                tasks.append(Task(scan, out / person_name / session / path, inputs))
     missing = _describe_missing(counts, has_tasks=bool(tasks))
     if not tasks and not faults:
         raise CohortError(
@@ -289,7 +321,10 @@ def find_tasks(
 
 
 def _describe_missing(counts: Mapping[str, int], *, has_tasks: bool) -> tuple[str, ...]:
-    """Say once which images scans lack and how many; not what no scan is to have."""
+    """Return a line for each kind of image that some scans lack.
+
+    A kind that no scan has is listed only if it is expected.
+    """
     n_scans = counts["scan"]
     advice = {
         "tractogram": f"{', '.join(FORMATS)}; MRtrix's tckgen, for example, makes it "
@@ -303,7 +338,7 @@ def _describe_missing(counts: Mapping[str, int], *, has_tasks: bool) -> tuple[st
         is_expected = counts[kind] > 0 or kind == "parcellation"
         if kind == "tractogram":
             is_expected = is_expected or counts["diffusion image"] > 0
-        # where nothing can be built, everything that is absent is of interest
+        # If nothing can be built, list every kind that is missing.
         if n_absent and (is_expected or not has_tasks):
             lines.append(f"no {kind}: {n_absent} of {n_scans} scans ({text})")
     return tuple(lines)
@@ -319,76 +354,101 @@ def _describe_missing_parcellation(atlas: Atlas) -> str:
 
 
 def _choose_images(
-    files: list[Path], brains: list[Path], atlas: Atlas, patterns: Mapping[str, str]
+    files: list[Path],
+    segmentations: list[Path],
+    atlas: Atlas,
+    patterns: Mapping[str, str],
 ) -> tuple[dict[str, dict[str, Path]], bool]:
-    """Choose one file of each kind, for the tractogram and each tracer.
+    """Return the inputs of the connectome and of each tracer, one file of each kind.
 
-    Return them, and whether there is a parcellation.
+    The second value says whether there is a parcellation.
     """
-    own = atlas.settings.get("image_patterns", (f"*{atlas.name.lower()}*",))
-    usual = PATTERNS | {"parcellation": own}
+    parcellation_patterns = atlas.settings.get(
+        "image_patterns", (f"*{atlas.name.lower()}*",)
+    )
+    default_patterns = IMAGE_PATTERNS | {"parcellation": parcellation_patterns}
 
-    def choose(what: str, among: Sequence[Path]) -> dict[str, Path]:
-        flag = f"--{what.replace('_', '-')}"
-        found = pick(among, usual[what], what, patterns.get(what, ""), atlas, flag)
-        return {} if found is None else {what: found}
+    def choose(image_name: str, paths: Sequence[Path]) -> dict[str, Path]:
+        flag = f"--{image_name.replace('_', '-')}"
+        path = pick(
+            paths,
+            default_patterns[image_name],
+            image_name,
+            patterns.get(image_name, ""),
+            atlas,
+            flag,
+        )
+        return {} if path is None else {image_name: path}
 
     images = [p for p in files if p.name.lower().endswith((".nii", ".nii.gz", ".mgz"))]
     files = [path for path in files if path.suffix != ".json"]
-    chosen = {}
-    if lines := choose("tractogram", files):
-        chosen["tractogram"] = lines | choose("streamline_weights", files)
-    by_tracer: dict[str, list[Path]] = {}
+    inputs_by_image = {}
+    if tractogram := choose("tractogram", files):
+        inputs_by_image["tractogram"] = tractogram | choose("streamline_weights", files)
+    paths_by_tracer: dict[str, list[Path]] = {}
     for path in files:
-        tracer = _TRACER.search(path.name)
-        by_tracer.setdefault(tracer[1] if tracer else "", []).append(path)
-    for name, of_tracer in by_tracer.items():
-        if pet := choose("pet", of_tracer):
-            # it has been applied where the PET's name says a space
+        tracer = _TRACER_PATTERN.search(path.name)
+        paths_by_tracer.setdefault(tracer[1] if tracer else "", []).append(path)
+    for tracer_entity, tracer_paths in paths_by_tracer.items():
+        if pet := choose("pet", tracer_paths):
+            # A PET image with a space in its name has been transformed already.
             if "transform" in patterns or "space-" not in pet["pet"].name:
-                pet |= choose("transform", sorted({*of_tracer, *by_tracer.get("", [])}))
-            chosen[name] = pet
-    shared = Path(patterns.get("parcellation", ""))  # of all, in a template's space
-    is_shared = shared.is_file()
-    if not chosen:  # nothing to build: whether there is one, not which
+                pet |= choose(
+                    "transform", sorted({*tracer_paths, *paths_by_tracer.get("", [])})
+                )
+            inputs_by_image[tracer_entity] = pet
+    shared_image = Path(
+        patterns.get("parcellation", "")
+    )  # one image for all participants
+    is_shared = shared_image.is_file()
+    if not inputs_by_image:  # Only find out whether there is a parcellation.
         with suppress(CohortError):
-            return {}, is_shared or bool(brains or choose("parcellation", images))
+            return {}, is_shared or bool(
+                segmentations or choose("parcellation", images)
+            )
         return {}, True
-    labels = {"parcellation": shared} if is_shared else choose("parcellation", images)
-    if brains and not labels:
-        labels = {"parcellation": brains[0]}
-    return {what: inputs | labels for what, inputs in chosen.items()}, bool(labels)
+    parcellation = (
+        {"parcellation": shared_image} if is_shared else choose("parcellation", images)
+    )
+    if segmentations and not parcellation:
+        parcellation = {"parcellation": segmentations[0]}
+    return {
+        image_name: inputs | parcellation
+        for image_name, inputs in inputs_by_image.items()
+    }, bool(parcellation)
 
 
 def build_file(
-    task: Task, atlas: Atlas, asked: Mapping[str, Mapping[str, Any]]
+    task: Task, atlas: Atlas, settings_by_input: Mapping[str, Mapping[str, Any]]
 ) -> tuple[str, Path, str]:
-    """Build one file if it is missing; return its scan, and "made", "kept" or why not.
+    """Build one file unless it exists; return scan, path and outcome.
 
-    A fault is returned, not raised: others go on.
+    The outcome is "made", "kept" or an error message. Errors are returned, so that
+    other files are still built.
     """
     path, is_pet = task.path, "pet" in task.inputs
     sidecar = path.with_suffix(".json")
     build: Callable[..., Any] = extract_suvr if is_pet else build_connectome
-    settings = asked["pet" if is_pet else "tractogram"]
+    settings = settings_by_input["pet" if is_pet else "tractogram"]
     call = inspect.signature(build).bind(atlas=atlas, **task.inputs, **settings)
     call.apply_defaults()
-    given = {k: v for k, v in call.arguments.items() if k not in task.inputs}
+    parameters = {k: v for k, v in call.arguments.items() if k not in task.inputs}
     stats = {name: (file.name, file.stat()) for name, file in task.inputs.items()}
-    record = {  # what must be the same for a file not to be made again
+    # An existing file is kept if this record has not changed.
+    record = {
         "Inputs": {n: [f, s.st_size, s.st_mtime_ns] for n, (f, s) in stats.items()},
-        "Parameters": given | {"atlas": atlas.name},
+        "Parameters": parameters | {"atlas": atlas.name},
     }
     record = json.loads(json.dumps(record, default=str))
     try:
         if path.is_file() and sidecar.is_file():
-            said = json.loads(sidecar.read_text(encoding="utf-8"))
-            if record.items() <= said.items():
+            stored_record = json.loads(sidecar.read_text(encoding="utf-8"))
+            if record.items() <= stored_record.items():
                 return task.scan, path, "kept"
         built = build(*call.args, **call.kwargs)
         if is_pet:
             frame = built.table.drop(columns="mean")
-        else:  # counts as whole numbers
+        else:  # Write counts as whole numbers.
             frame = built.to_frame().convert_dtypes()
         sidecar.unlink(missing_ok=True)
         with replace_when_whole(path) as partial:
@@ -399,11 +459,13 @@ def build_file(
             for name, value in vars(built).items()
             if isinstance(value, int | float) and np.isfinite(value)
         }
-        said = {"Notes": built.notes, **numbers, **record}
+        stored_record = {"Notes": built.notes, **numbers, **record}
         with replace_when_whole(sidecar) as partial:
-            partial.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+            partial.write_text(
+                json.dumps(stored_record, indent=2) + "\n", encoding="utf-8"
+            )
         return task.scan, path, "made"
-    except WritingError:  # it would be the same for every other scan
+    except WritingError:  # Every other scan would fail, too.
         raise
     except (BrainlsapError, OSError, MemoryError) as error:
         return task.scan, path, " ".join(str(error).split())
