@@ -55,10 +55,10 @@ class AdniImport(NamedTuple):
 
     folder: Path  # the study's folder
     pairs: pd.DataFrame  # used images, their visits, the days between
-    unused: pd.DataFrame  # images that are not used, and the reason
+    unused_images: pd.DataFrame  # images that are not used, and the reason
     labels: pd.DataFrame  # participants by phase, site and baseline label
     notes: tuple[str, ...]  # numbers of used, skipped and estimated entries
-    skipped: pd.DataFrame  # skipped table entries: rid, viscode, column ...
+    skipped_entries: pd.DataFrame  # skipped table entries: rid, viscode, column ...
 
 
 def import_adni(
@@ -128,11 +128,11 @@ def import_adni(
             images, listed_images, modalities, skip_faulty=skip_faulty
         )
         notes += image_notes
-        skipped = pd.DataFrame(faults, columns=AdniFault._fields)
+        skipped_entries = pd.DataFrame(faults, columns=AdniFault._fields)
         if faults:
             notes.append(
                 f"faults of tables that were skipped: {len(faults)}, of RID "
-                f"{listed(skipped['rid'].unique(), 3)} (adni_skipped.tsv)"
+                f"{listed(skipped_entries['rid'].unique(), 3)} (adni_skipped.tsv)"
             )
         # If no table has the PTID, take it from the image folders: it ends with the
         # RID.
@@ -146,8 +146,10 @@ def import_adni(
             session_id="ses-M" + visits["month"].astype(str).str.zfill(3),
             exam_date=visits["date"].dt.strftime("%Y-%m-%d"),
         )
-        pairs, unused = pair_images(visits, image_table, window)
-        unused = pd.concat([unused, unusable_images[UNUSED_COLUMNS]], ignore_index=True)
+        pairs, unused_images = pair_images(visits, image_table, window)
+        unused_images = pd.concat(
+            [unused_images, unusable_images[UNUSED_COLUMNS]], ignore_index=True
+        )
         visits = visits[~visits["is_faulty"].astype(bool)]
         modalities_by_visit = pairs.groupby(_VISIT_COLUMNS)["modality"]
         has_required = modalities_by_visit.transform(
@@ -177,7 +179,7 @@ def import_adni(
             f"{pairs['participant_id'].nunique()} people, "
             f"{len(pairs[_VISIT_COLUMNS].drop_duplicates())} visits with images",
             "images: " + ", ".join(f"{name} {n}" for name, n in counts.items()),
-            f"images that are not used: {len(unused)} (adni_unused_images.tsv)",
+            f"images that are not used: {len(unused_images)} (adni_unused_images.tsv)",
             *notes,
             "stage is given at baseline visits only; diagnosis at every visit",
         )
@@ -185,14 +187,14 @@ def import_adni(
         for row in pairs.to_dict("records"):
             _link_files(row, study_folder)
         write_tsv(pairs, study_folder / "adni_pairing.tsv")
-        write_tsv(unused, study_folder / "adni_unused_images.tsv")
+        write_tsv(unused_images, study_folder / "adni_unused_images.tsv")
         write_tsv(labels, study_folder / "adni_labels_by_phase.tsv")
         if faults:
-            write_tsv(skipped, study_folder / "adni_skipped.tsv")
+            write_tsv(skipped_entries, study_folder / "adni_skipped.tsv")
         (study_folder / "adni_notes.txt").write_text(
             "\n".join([*lines, ""]), encoding="utf-8"
         )
-    return AdniImport(Path(out), pairs, unused, labels, lines, skipped)
+    return AdniImport(Path(out), pairs, unused_images, labels, lines, skipped_entries)
 
 
 def labels_by_phase(visits: pd.DataFrame) -> pd.DataFrame:

@@ -75,7 +75,9 @@ class AdniImages(NamedTuple):
 
     images: pd.DataFrame  # by person, day and number
     notes: list[str]
-    unused: pd.DataFrame  # folders and images with a reason: ptid, image, reason ...
+    unused_images: (
+        pd.DataFrame
+    )  # folders and images with a reason: ptid, image, reason ...
 
 
 def find_images(
@@ -113,27 +115,20 @@ def find_images(
             [f"{path}: {reason}" for path, reason in strange_rows.to_numpy()],
         )
     days = parse_days(images["day"])
-    for row in images[days.isna()].itertuples():
-        reason = f"{row.day!r} is no day such as 2006-04-18_08_20_30.0"
-        images.loc[row.Index, "reason"] = reason
-    for image, same in images[images.duplicated("image", keep=False)].groupby("image"):
-        places = " and in ".join(same["source"])
-        images.loc[same.index, "reason"] = f"{image} stands in {places}"
+    _mark_faults(images, days)
     is_faulty = images["reason"] != ""
     if is_faulty.any() and not skip_faulty:
-        faulty = images[is_faulty].drop_duplicates("reason")
         raise CohortError(
             f"{folder}: images that cannot be used. Correct the folders, or leave "
             "such images out by skip_faulty=True",
-            [
-                reason if reason.startswith(image) else f"{path}: {reason}"
-                for image, path, reason in faulty[
-                    ["image", "source", "reason"]
-                ].to_numpy()
-            ],
+            _describe_faults(images[is_faulty]),
         )
-    unused = pd.concat([all_images[is_strange], images[is_faulty]], ignore_index=True)
-    unused["scan_date"] = parse_days(unused["day"]).dt.strftime("%Y-%m-%d")
+    unused_images = pd.concat(
+        [all_images[is_strange], images[is_faulty]], ignore_index=True
+    )
+    unused_images["scan_date"] = parse_days(unused_images["day"]).dt.strftime(
+        "%Y-%m-%d"
+    )
     notes = []
     lost_descriptions = all_images.loc[~is_used & ~is_strange, "description"]
     if len(lost_descriptions):
@@ -158,7 +153,28 @@ def find_images(
     scan_dates = days.dt.strftime("%Y-%m-%d")
     images = images.assign(day=days, scan_date=scan_dates, scanner=scanner)
     images = images.sort_values(["ptid", "day", "image"], ignore_index=True)
-    return AdniImages(images.drop(columns="reason"), notes, unused)
+    return AdniImages(images.drop(columns="reason"), notes, unused_images)
+
+
+def _mark_faults(images: pd.DataFrame, days: pd.Series) -> None:
+    """Write into the column `reason` why images cannot be used."""
+    for row in images[days.isna()].itertuples():
+        reason = f"{row.day!r} is no day such as 2006-04-18_08_20_30.0"
+        images.loc[row.Index, "reason"] = reason
+    duplicates = images[images.duplicated("image", keep=False)]
+    for image, rows in duplicates.groupby("image"):
+        sources = " and in ".join(rows["source"])
+        images.loc[rows.index, "reason"] = f"{image} stands in {sources}"
+
+
+def _describe_faults(faulty_images: pd.DataFrame) -> list[str]:
+    """Return a line for each reason why images cannot be used."""
+    lines = []
+    for row in faulty_images.drop_duplicates("reason").itertuples():
+        # The reason of a duplicate begins with its number and names its folders.
+        names_image = str(row.reason).startswith(str(row.image))
+        lines.append(str(row.reason) if names_image else f"{row.source}: {row.reason}")
+    return lines
 
 
 def _find_people(folder: Path) -> list[Path]:
