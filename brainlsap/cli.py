@@ -277,12 +277,12 @@ def import_adni(
     **options: Any,
 ) -> None:
     """Create a study folder from ADNI tables and images."""
-    imported = brainlsap.adni.import_adni(
+    adni_import = brainlsap.adni.import_adni(
         tables, images, out, modalities=dict(modality), **options
     )
-    print(*imported.notes, f"Study: {imported.folder}", sep="\n")
+    print(*adni_import.notes, f"Study: {adni_import.folder}", sep="\n")
     # Downloaded connectomes can be read at once; images must be processed first.
-    paths = imported.folder.glob("sub-*/ses-*/dwi/*")
+    paths = adni_import.folder.glob("sub-*/ses-*/dwi/*")
     has_connectomes = any(map(brainlsap.data.connectomes.is_matrix, paths))
     print(f"Next: {_command_line('check' if has_connectomes else 'build', out, {})}")
 
@@ -390,7 +390,10 @@ def _print_suggestions(
     suggestions = brainlsap.data.suggest_options(cohort_check, reading_options)
     if not suggestions:
         return
-    lines = [_command_line("check", study, options | more) for more in suggestions]
+    lines = [
+        _command_line("check", study, options | extra_options)
+        for extra_options in suggestions
+    ]
     command_text = "one of these commands" if len(lines) > 1 else "this command"
     print(f"\nMore data can be read with {command_text}:", *lines, sep="\n  ")
 

@@ -709,8 +709,8 @@ def _for_prediction(option: Option) -> Option:
         return replace(option, help="table column with known labels, if any, to copy")
     if option.name == "scans":
         return option
-    before, _, after = option.help.partition(" (default")
-    return replace(option, help=before + after.partition(")")[2])
+    text_before, _, text_after = option.help.partition(" (default")
+    return replace(option, help=text_before + text_after.partition(")")[2])
 
 
 CONFIG = Option(

@@ -492,8 +492,8 @@ def _merged_labels(
 ) -> list[Any]:
     """Return the labels of scans after the merging of classes in the fit."""
     merged_class = {
-        str(original): merged
-        for merged, originals in merged_classes.items()
+        str(original): new_class
+        for new_class, originals in merged_classes.items()
         for original in originals
     }
     return [merged_class.get(str(label), label) for label in cohort.y]

@@ -205,8 +205,10 @@ def run_study(
                 properties = region_properties(cohort)
                 ranking = ranking.merge(properties, on="region", how="left")
                 evaluation = replace(evaluation, ranking=ranking)
-            recorded = {"asked": study_options, "leave_out": leave_out}
-            evaluation = replace(evaluation, settings=evaluation.settings | recorded)
+            recorded_options = {"asked": study_options, "leave_out": leave_out}
+            evaluation = replace(
+                evaluation, settings=evaluation.settings | recorded_options
+            )
             write_report(
                 evaluation,
                 results,

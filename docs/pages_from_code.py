@@ -100,10 +100,13 @@ def _short_names(package: object) -> str:
     parts = [
         "These names can be imported from the package; they are loaded on first use.\n"
     ]
-    where = {one: part for part, some in package._NAMES.items() for one in some.split()}
+    module_of_name = {}
+    for module, public_names in package._PUBLIC_NAMES.items():
+        for name in public_names.split():
+            module_of_name[name] = module
     for name in package.__all__:
         parts += [f".. py:data:: {name}\n"]
-        parts += [f"   :obj:`brainlsap.{where[name]}.{name}`\n"]
+        parts += [f"   :obj:`brainlsap.{module_of_name[name]}.{name}`\n"]
     return "\n".join(parts)
 
 

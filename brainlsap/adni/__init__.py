@@ -1,4 +1,4 @@
-"""ADNI's tables and LONI's images become a study's folder: :func:`import_adni`."""
+"""Create a study folder from ADNI tables and images: :func:`import_adni`."""
 
 from brainlsap.adni.convert import AdniImport, import_adni
 

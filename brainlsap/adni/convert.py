@@ -1,17 +1,17 @@
-"""ADNI's tables and images become a study's folder.
+"""Create a study folder from ADNI tables and images.
 
-What is written::
+Files that are written::
 
     participants.tsv              participant_id, ptid, rid, sex ... first_phase, site
     sub-ADNI002S0295/
         sub-ADNI002S0295_sessions.tsv    session_id, diagnosis, stage, scanner ...
         ses-M000/dwi/sub-ADNI002S0295_ses-M000_dwi.nii.gz    a link to LONI's file
         ses-M000/pet/sub-ADNI002S0295_ses-M000_trc-18FAV45_pet.nii.gz
-    adni_pairing.tsv              which image is which visit's, and the days between
-    adni_unused_images.tsv        every other image, and why
-    adni_skipped.tsv              what was skipped of the tables, and why, if any was
-    adni_labels_by_phase.tsv      people by phase, site and baseline label
-    adni_notes.txt                what was left out, reckoned or lost
+    adni_pairing.tsv              image and visit, and the days between them
+    adni_unused_images.tsv        images that are not used, and the reason
+    adni_skipped.tsv              table entries that were skipped, if any, and why
+    adni_labels_by_phase.tsv      participants by phase, site and baseline label
+    adni_notes.txt                numbers of used, skipped and estimated entries
 """
 
 import re
@@ -29,7 +29,7 @@ from brainlsap.adni.images import (
     tracer_of,
 )
 from brainlsap.adni.tables import (
-    STAGES,
+    ADNI_STAGES,
     AdniFault,
     gather_adni_tables,
     refuse_faults,
@@ -40,26 +40,26 @@ from brainlsap.exceptions import CohortError, check_at_least, check_choice
 from brainlsap.files import fill_folder
 from brainlsap.text import listed
 
-_PERSON = ("ptid", "rid", "sex", "education", "apoe4", "first_phase", "site")
-_SESSION = (
+_PERSON_COLUMNS = ("ptid", "rid", "sex", "education", "apoe4", "first_phase", "site")
+_SESSION_COLUMNS = (
     *("session_id", "viscode", "exam_date", "phase", "age", "mmse", "diagnosis"),
     *("stage", "scanner"),
 )
-_VISIT = ["participant_id", "session_id"]
-_NAMED = (".nii", ".nii.gz", ".bval", ".bvec", ".json")
-_DICOM = {".dcm", ".ima", ""}
-_SUFFIX = re.compile(r"\.nii\.gz$|\.[^.]*$")
+_VISIT_COLUMNS = ["participant_id", "session_id"]
+_BIDS_SUFFIXES = (".nii", ".nii.gz", ".bval", ".bvec", ".json")
+_DICOM_SUFFIXES = {".dcm", ".ima", ""}
+_SUFFIX_PATTERN = re.compile(r"\.nii\.gz$|\.[^.]*$")
 
 
 class AdniImport(NamedTuple):
-    """What was imported from ADNI."""
+    """Result of an import from ADNI."""
 
     folder: Path  # the study's folder
-    pairs: pd.DataFrame  # every image that is used, its visit, the days between
-    unused: pd.DataFrame  # every other image, and why
-    labels: pd.DataFrame  # people by phase, site and baseline label
-    notes: tuple[str, ...]  # how much was used, left out, reckoned or lost
-    skipped: pd.DataFrame  # what was skipped of the tables: rid, viscode, column ...
+    pairs: pd.DataFrame  # used images, their visits, the days between
+    unused_images: pd.DataFrame  # images that are not used, and the reason
+    labels: pd.DataFrame  # participants by phase, site and baseline label
+    notes: tuple[str, ...]  # numbers of used, skipped and estimated entries
+    skipped_entries: pd.DataFrame  # skipped table entries: rid, viscode, column ...
 
 
 def import_adni(
@@ -72,160 +72,190 @@ def import_adni(
     modalities: Mapping[str, str] | None = None,
     skip_faulty: bool = False,
 ) -> AdniImport:
-    r"""Make a study's folder from ADNI's tables and LONI's images.
+    r"""Create a study folder from ADNI tables and images downloaded from LONI.
 
-    Each modality joins the nearest visit of its person within the window, and no image
-    is used twice. `diagnosis` (CN, MCI, AD) is that of each visit; `stage` (CN, SMC,
-    EMCI, LMCI, AD) is given once, at baseline. PET is named by its tracer. The layout
-    is on the page of :mod:`brainlsap.adni.convert`; :func:`.load_cohort` reads it.
+    Each image is assigned to the nearest visit of the participant within the window. A
+    visit has at most one image of each modality, and no image is used twice.
+    `diagnosis` (CN, MCI, AD) is given at each visit; `stage` (CN, SMC, EMCI, LMCI, AD)
+    only at baseline. PET files are named by their tracer. :mod:`brainlsap.adni.convert`
+    describes the layout, which :func:`.load_cohort` reads.
 
     Parameters
     ----------
     tables : str or Path
-        Folder with ADNIMERGE, or with DXSUM and ARM (PTDEMOG and REGISTRY are used
-        where they are there), and LONI's list of images, as CSV; or ADNIMERGE's file.
+        Folder with CSV files: ADNIMERGE, or DXSUM and ARM (and, if available, PTDEMOG
+        and REGISTRY), and LONI's list of images; or the file ADNIMERGE.
     images : str or Path
-        LONI's download: `PTID/description/date/I-id`.
+        Folder downloaded from LONI: `PTID/description/date/I-id`.
     out : str or Path
-        New, or empty.
+        New or empty folder.
     window : int
-        Days between an image and its visit, at the most.
+        Maximum number of days between an image and its visit.
     require : sequence of str
-        Modalities (dwi, anat, fdg, amyloid, tau) that a visit needs; visits without
+        Modalities (dwi, anat, fdg, amyloid, tau) that a visit must have; other visits
         are left out.
     modalities : mapping of str to str, optional
-        Words in descriptions that mean a modality, looked for before the usual ones:
-        `{"fdg": "Coreg,_Avg"}`.
+        Text in the description of an image that identifies a modality, for example
+        `{"fdg": "Coreg,_Avg"}`. It is searched for before the built-in words.
     skip_faulty : bool
-        Whether to leave out what cannot be used, in place of refusing the tables:
-        visits with a diagnosis that is not known or with two of them, days that are
-        none, a stage or an arm that is not known, images with one number. It is listed
-        in `adni_skipped.tsv` and `adni_unused_images.tsv`.
+        Whether to leave out entries that cannot be used instead of raising an error:
+        visits with an unknown diagnosis or with two, invalid dates, unknown stages or
+        arms, and images with the same number. They are listed in `adni_skipped.tsv` and
+        `adni_unused_images.tsv`.
 
     Returns
     -------
     AdniImport
-        The folder, tables of pairs, unused images and labels, notes, and what was
-        skipped.
+        The folder, tables of pairs, unused images, labels and skipped entries, and
+        notes.
 
     Raises
     ------
     CohortError
-        Where tables or images are missing, contradict themselves or say words and codes
-        that are not known, or no image joins a visit.
+        If tables or images are missing, contradict themselves or have unknown codes, or
+        no image matches a visit.
     ParameterError
-        Where an argument cannot be used, or `out` holds something.
+        If an argument cannot be used, or `out` is not empty.
     """
     modalities = dict(modalities or {})
     check_at_least("window", window, 0)
     for name in (*require, *modalities):
         check_choice("modality", name, MODALITIES)
-    with fill_folder(out) as whole:
+    with fill_folder(out) as study_folder:
         visits, listed_images, notes, faults = gather_adni_tables(tables)
         if not skip_faulty:
             refuse_faults(Path(tables), faults)
-        found, image_notes, strange = find_images(
+        image_table, image_notes, unusable_images = find_images(
             images, listed_images, modalities, skip_faulty=skip_faulty
         )
         notes += image_notes
-        skipped = pd.DataFrame(faults, columns=AdniFault._fields)
+        skipped_entries = pd.DataFrame(faults, columns=AdniFault._fields)
         if faults:
             notes.append(
                 f"faults of tables that were skipped: {len(faults)}, of RID "
-                f"{listed(skipped['rid'].unique(), 3)} (adni_skipped.tsv)"
+                f"{listed(skipped_entries['rid'].unique(), 3)} (adni_skipped.tsv)"
             )
-        # names that no table gives are those of images' folders: they end with the RID
-        by_number = {str(int(n.rsplit("_", 1)[1])): n for n in found["ptid"]}
-        ptid = visits["ptid"].astype(object).fillna(visits["rid"].map(by_number))
+        # If no table has the PTID, take it from the image folders: it ends with the
+        # RID.
+        ptid_of_rid = {
+            str(int(ptid.rsplit("_", 1)[1])): ptid for ptid in image_table["ptid"]
+        }
+        ptid = visits["ptid"].astype(object).fillna(visits["rid"].map(ptid_of_rid))
         visits = visits.assign(
             ptid=ptid,
             participant_id="sub-ADNI" + ptid.str.replace("_", ""),
             session_id="ses-M" + visits["month"].astype(str).str.zfill(3),
             exam_date=visits["date"].dt.strftime("%Y-%m-%d"),
         )
-        pairs, unused = pair_images(visits, found, window)
-        unused = pd.concat([unused, strange[UNUSED_COLUMNS]], ignore_index=True)
+        pairs, unused_images = pair_images(visits, image_table, window)
+        unused_images = pd.concat(
+            [unused_images, unusable_images[UNUSED_COLUMNS]], ignore_index=True
+        )
         visits = visits[~visits["is_faulty"].astype(bool)]
-        by_visit = pairs.groupby(_VISIT)["modality"]
-        has_all = by_visit.transform(lambda m: set(require) <= set(m)).astype(bool)
-        if n_left := len(pairs.loc[~has_all, _VISIT].drop_duplicates()):
-            notes.append(f"{n_left} visits lack one of {', '.join(require)}: left out")
-        pairs = pairs[has_all].reset_index(drop=True)
+        modalities_by_visit = pairs.groupby(_VISIT_COLUMNS)["modality"]
+        has_required = modalities_by_visit.transform(
+            lambda modalities: set(require) <= set(modalities)
+        ).astype(bool)
+        if n_incomplete := len(
+            pairs.loc[~has_required, _VISIT_COLUMNS].drop_duplicates()
+        ):
+            notes.append(
+                f"{n_incomplete} visits lack one of {', '.join(require)}: left out"
+            )
+        pairs = pairs[has_required].reset_index(drop=True)
         if pairs.empty:
             raise CohortError(
-                f"no image joins a visit: {len(found)} images of "
-                f"{found['ptid'].nunique()} people, {len(visits)} visits, within "
-                f"{window} days; {n_left} visits left out for want of a modality"
+                f"no image joins a visit: {len(image_table)} images of "
+                f"{image_table['ptid'].nunique()} people, {len(visits)} visits, within "
+                f"{window} days; {n_incomplete} visits left out for want of a modality"
             )
         labels = labels_by_phase(visits)
-        unstaged = labels.groupby("phase")["none"].sum()
-        told = ", ".join(f"{n} of {phase}" for phase, n in unstaged.items() if n)
-        notes += [f"people without a stage: {told}"] if told else []
+        n_without_stage = labels.groupby("phase")["none"].sum()
+        counts_text = ", ".join(
+            f"{n} of {phase}" for phase, n in n_without_stage.items() if n
+        )
+        notes += [f"people without a stage: {counts_text}"] if counts_text else []
         counts = pairs["modality"].value_counts().sort_index()
         lines = (
             f"{pairs['participant_id'].nunique()} people, "
-            f"{len(pairs[_VISIT].drop_duplicates())} visits with images",
+            f"{len(pairs[_VISIT_COLUMNS].drop_duplicates())} visits with images",
             "images: " + ", ".join(f"{name} {n}" for name, n in counts.items()),
-            f"images that are not used: {len(unused)} (adni_unused_images.tsv)",
+            f"images that are not used: {len(unused_images)} (adni_unused_images.tsv)",
             *notes,
             "stage is given at baseline visits only; diagnosis at every visit",
         )
-        _write_people(pairs, visits, whole)
+        _write_people(pairs, visits, study_folder)
         for row in pairs.to_dict("records"):
-            _link_files(row, whole)
-        write_tsv(pairs, whole / "adni_pairing.tsv")
-        write_tsv(unused, whole / "adni_unused_images.tsv")
-        write_tsv(labels, whole / "adni_labels_by_phase.tsv")
+            _link_files(row, study_folder)
+        write_tsv(pairs, study_folder / "adni_pairing.tsv")
+        write_tsv(unused_images, study_folder / "adni_unused_images.tsv")
+        write_tsv(labels, study_folder / "adni_labels_by_phase.tsv")
         if faults:
-            write_tsv(skipped, whole / "adni_skipped.tsv")
-        (whole / "adni_notes.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
-    return AdniImport(Path(out), pairs, unused, labels, lines, skipped)
+            write_tsv(skipped_entries, study_folder / "adni_skipped.tsv")
+        (study_folder / "adni_notes.txt").write_text(
+            "\n".join([*lines, ""]), encoding="utf-8"
+        )
+    return AdniImport(Path(out), pairs, unused_images, labels, lines, skipped_entries)
 
 
 def labels_by_phase(visits: pd.DataFrame) -> pd.DataFrame:
-    """Count people by the phase in which they came in, site and baseline label."""
-    absent = {"first_phase": "n/a", "site": "n/a", "stage": "none"}
-    people = visits.drop_duplicates("rid").fillna(absent)
+    """Count participants by phase of enrolment, site and baseline label."""
+    placeholders = {"first_phase": "n/a", "site": "n/a", "stage": "none"}
+    people = visits.drop_duplicates("rid").fillna(placeholders)
     table = pd.crosstab([people["first_phase"], people["site"]], people["stage"])
-    table = table.reindex(columns=[*STAGES, "none"], fill_value=0)
+    table = table.reindex(columns=[*ADNI_STAGES, "none"], fill_value=0)
     return table.rename_axis(index=["phase", "site"], columns=None).reset_index()
 
 
 def _write_people(pairs: pd.DataFrame, visits: pd.DataFrame, folder: Path) -> None:
     describe_dataset(folder, "ADNI", {"Name": "brainlsap import-adni"}, "raw")
-    kept = visits[visits["ptid"].isin(pairs["ptid"])]
-    kept = kept.assign(stage=kept["stage"].where(kept["month"] == 0))
-    known = pairs.dropna(subset="scanner").sort_values("modality")
-    scanners = known.groupby(_VISIT)["scanner"].agg(lambda of: "; ".join(of.unique()))
-    kept = kept.join(scanners, on=_VISIT)
-    kept["scanner"] = kept["scanner"].fillna(kept["field"])
-    people = kept.drop_duplicates("participant_id")
-    write_tsv(people[["participant_id", *_PERSON]], folder / "participants.tsv")
-    for name, rows in kept.groupby("participant_id"):
+    visit_rows = visits[visits["ptid"].isin(pairs["ptid"])]
+    visit_rows = visit_rows.assign(
+        stage=visit_rows["stage"].where(visit_rows["month"] == 0)
+    )
+    rows_with_scanner = pairs.dropna(subset="scanner").sort_values("modality")
+    scanners = rows_with_scanner.groupby(_VISIT_COLUMNS)["scanner"].agg(
+        lambda names: "; ".join(names.unique())
+    )
+    visit_rows = visit_rows.join(scanners, on=_VISIT_COLUMNS)
+    visit_rows["scanner"] = visit_rows["scanner"].fillna(visit_rows["field"])
+    people = visit_rows.drop_duplicates("participant_id")
+    write_tsv(people[["participant_id", *_PERSON_COLUMNS]], folder / "participants.tsv")
+    for name, rows in visit_rows.groupby("participant_id"):
         (folder / str(name)).mkdir()
-        write_tsv(rows[list(_SESSION)], folder / str(name) / f"{name}_sessions.tsv")
+        write_tsv(
+            rows[list(_SESSION_COLUMNS)], folder / str(name) / f"{name}_sessions.tsv"
+        )
 
 
 def _link_files(row: dict[str, str], folder: Path) -> None:
-    """Link to the files of an image below the visit that it joins.
+    """Link the files of an image into the folder of its visit.
 
-    One NIfTI image and its sidecars get the names of BIDS; other files keep theirs
-    behind the visit's; of many (DICOM), the folder is linked in `sourcedata/`.
+    A single NIfTI image and its sidecars get BIDS names. Other files keep their names
+    after that of the visit. The folder of a DICOM series is linked in `sourcedata/`.
     """
-    pet = "pet", f"trc-{tracer_of(row['description'], row['modality'])}_pet"
-    kinds = {"anat": ("anat", "T1w"), "dwi": ("dwi", "dwi")}
-    kind, ending = kinds.get(row["modality"], pet)
+    if row["modality"] == "anat":
+        kind, ending = "anat", "T1w"
+    elif row["modality"] == "dwi":
+        kind, ending = "dwi", "dwi"
+    else:
+        kind = "pet"
+        ending = f"trc-{tracer_of(row['description'], row['modality'])}_pet"
     visit = Path(row["participant_id"], row["session_id"], kind)
     name = f"{row['participant_id']}_{row['session_id']}"
     (folder / visit).mkdir(parents=True, exist_ok=True)
     source = Path(row["source"]).resolve()
     paths = [path for path in source.iterdir() if path.is_file()]
-    files = {path: "".join(_SUFFIX.findall(path.name.lower())) for path in paths}
-    if not _DICOM.isdisjoint(files.values()):
+    files = {
+        path: "".join(_SUFFIX_PATTERN.findall(path.name.lower())) for path in paths
+    }
+    if not _DICOM_SUFFIXES.isdisjoint(files.values()):
         (folder / "sourcedata" / visit).mkdir(parents=True, exist_ok=True)
         (folder / "sourcedata" / visit / row["image"]).symlink_to(source)
         return
-    is_one = sum(suffix in _NAMED[:2] for suffix in files.values()) == 1
+    is_one = sum(suffix in _BIDS_SUFFIXES[:2] for suffix in files.values()) == 1
     for path, suffix in files.items():
-        new = f"{ending}{suffix}" if is_one and suffix in _NAMED else path.name
-        (folder / visit / f"{name}_{new}").symlink_to(path)
+        link_name = (
+            f"{ending}{suffix}" if is_one and suffix in _BIDS_SUFFIXES else path.name
+        )
+        (folder / visit / f"{name}_{link_name}").symlink_to(path)

@@ -250,59 +250,61 @@ class GraphClassifier(PackedClassifier):
 class LSAPClassifier(GraphClassifier):
     r"""Classify scans by heat convolution with a learned scale for every region.
 
-    Each layer is :math:`\mathrm{ReLU}(\mathrm{std}(K(s) H) W + b)`; row p of the heat
-    kernel K(s) has region p's own scale on that person's network, and a perceptron
-    reads all regions. Scales take plain clipped steps and are kept where the kernel
-    can be trusted. Several starts, each choosing its epoch on another slice of the
-    training people, are averaged.
+    Each layer is :math:`\mathrm{ReLU}(\mathrm{std}(K(s) H) W + b)`. Row p of the heat
+    kernel K(s) uses the scale of region p on the connectome of the scan. A perceptron
+    then reads all regions. Scales are updated by clipped gradient steps and kept in the
+    range in which the kernel is accurate. The prediction averages several networks,
+    each of which chooses its epoch on another early-stopping set of participants.
 
-    A setting left at None is the preset's. "default" holds up on real data; "paper"
-    is that of Sim et al. 2024: two layers of 16 units, dropout 0.5, weight decay
-    5e-4, 2,000 epochs, binarised networks without edges under 10 streamlines,
-    features of each scan minus their mean over their range.
+    A setting that is None is taken from the preset. "default" works well on real data.
+    "paper" is that of Sim et al. 2024: two layers of 16 units, dropout 0.5, weight
+    decay 5e-4, 2,000 epochs, binarised connectomes without edges below 10 streamlines,
+    and features of each scan minus their mean, divided by their range.
 
     Parameters
     ----------
     kernel : {"chebyshev", "exact", "hermite", "laguerre"}, optional
-        How the heat kernel is made.
+        Expansion of the heat kernel, or its exact form.
     preset : {"default", "paper"}
     scale_mode : {"region", "global", "frozen"}, optional
-        A scale for each region, one for all, or the start for ever.
+        Learn a scale for each region, or one for all, or keep the initial scales.
     start : {"ridge", "constant"}, optional
-        What training starts from. "ridge", the default: :class:`LSAPRidgeClassifier` is
-        fitted to the same scans first, and the networks add their logits to half of
-        its logits (in training, those of a fit without the person). "constant", and
-        always with the paper's preset or constant inputs: LSAP by itself, with all
-        scales equal at first.
+        Start of the training. With "ridge", the default, :class:`LSAPRidgeClassifier`
+        is fitted to the same scans first, and the networks add their logits to half of
+        its logits (during training, to those of a fit without the participant). With
+        "constant", the networks are trained alone, with equal initial scales. The
+        paper's preset and constant inputs always use "constant".
     initial_scale : float or "evidence", optional
-        Where scales start. By default, with the ridge, "evidence": at its most probable
-        scales, or at 0.2 where the data are not 20 times as probable with averaging
-        along the connectome, which the ridge then goes without. By default without the
-        ridge: at 1 (paper 2).
+        Initial scales. The default with the ridge is "evidence": its most probable
+        scales, or 0.2 if the data are not at least 20 times as probable with diffusion
+        along the connectome as without. The default without the ridge is 1 (paper 2).
     max_scale : float, optional
-        Scales are kept at or below it, and below what kernel and degree are
-        trusted at (default 10; 5 for Hermite).
+        Largest scale; it may be lowered to where kernel and degree are accurate
+        (default 10; 5 for Hermite).
     n_layers : int, optional
-        Heat convolutions; all share the scales (default 1, paper 2).
+        Number of heat convolutions, which share the scales (default 1, paper 2).
     head : {"softmax", "ordinal"}, optional
-        "ordinal" (CORN) asks of each stage whether a scan is beyond it.
+        Output layer. "ordinal" (CORN) predicts, for each stage, whether a scan is
+        beyond it.
     classes : sequence, optional
-        All classes in order of stage, for the ordinal head, which refuses to guess it
-        (numbers are ordered by value). `cross_validate` fills in a known order.
+        All classes in order of stage. The ordinal head needs them, unless classes are
+        numbers. `cross_validate` fills in the order of a cohort if it is known.
     class_weight : {"balanced", "none"}, optional
-        Whether rare classes weigh more in the loss.
+        Whether rare classes have a larger weight in the loss.
     n_epochs : int, optional
-        Passes at the most.
+        Maximum number of epochs.
     n_starts : int, optional
-        Networks to average, each with its own seed.
+        Number of networks to average, each with its own seed.
     threshold : float, optional
-        Edges below it are dropped, in the connectome's unit (paper 10).
+        Edges with a smaller weight, in the unit of the connectome, are dropped
+        (paper 10).
     weights : {"weighted", "log", "binary"}, optional
-        What becomes of the edges that stay.
+        Transformation of the remaining edge weights.
     connectome : {"own", "covariance"}, optional
-        Each scan's own, or one network for all: how features go together over the
-        training people (:func:`brainlsap.graph.covariance_connectome`). Left at None it
-        is the scan's own, and inside folds the other where no connectome was read.
+        Use the connectome of each scan, or one for all: the covariance of features over
+        the training participants (:func:`brainlsap.graph.covariance_connectome`). The
+        default is "own", and in cross-validation of a study without connectomes
+        "covariance".
     class_prior : {"training", "balanced"} or dict of class to share
         Class shares that `predict_proba` assumes: those of the training scans,
         equal ones, or your own. `predict` does not depend on it.
@@ -311,60 +313,63 @@ class LSAPClassifier(GraphClassifier):
     device : str
         "cpu", or "cuda" for a graphics card.
     n_threads : int
-        CPU threads of one fit.
+        Number of CPU threads of one fit.
     options : dict, optional
         Rarer settings by name:
 
         - `degree`: degree of the expansion; by default the lowest that keeps
           `tolerance` up to `max_scale` (paper: 20, 30 and 20 for C, H and L).
-        - `tolerance`: largest error of the kernel (1e-4; its values go up to 1). With a
-          `degree`, the error at the start counts if that is larger.
-        - `scale_step`, `scale_clip`: step size (the paper's beta_s), and the most that
-          one step moves a scale (0.1).
-        - `scale_penalty`: "none"; "barrier", the released code's near 0; or "l1", the
-          paper's term read literally.
-        - `penalty_weight`: its weight, the paper's alpha (1).
+        - `tolerance`: largest error of the kernel, whose values are at most 1 (1e-4).
+          With a given `degree`, the error at the initial scale counts if it is larger.
+        - `scale_step`, `scale_clip`: step size of scales (the paper's beta_s), and the
+          largest change of a scale in one step (0.1).
+        - `scale_penalty`: "none"; "barrier", which keeps scales from 0 as in the code
+          of the paper; or "l1", the penalty as the paper states it.
+        - `penalty_weight`: weight of this penalty, the paper's alpha (1).
         - `hidden_units`: units of each layer (8, paper 16).
         - `readout_units`: units of the perceptron (16).
-        - `standardize`: "region", over people, before and after diffusion; or "scan",
-          each scan once.
+        - `standardize`: "region", over scans, before and after diffusion; or "scan",
+          within each scan.
         - `dropout`: share of units dropped in training.
-        - `learning_rate`, `weight_decay`: of Adam.
-        - `readout_penalty`: weight of the perceptron's squared first-layer weights.
-        - `patience`: epochs without better validation loss (0: never stop early).
-        - `validation_fraction`: share of the training people that each start watches.
-        - `batch_size`: scans a step (0: all).
-        - `inputs`: "features", or "constant", which puts 1 in the place of each.
+        - `learning_rate`, `weight_decay`: parameters of Adam.
+        - `readout_penalty`: weight of squared first-layer weights of the perceptron.
+        - `patience`: epochs without a lower validation loss after which training stops
+          (0: never stop early).
+        - `validation_fraction`: share of the training participants in each
+          early-stopping set.
+        - `batch_size`: number of scans in one step (0: all).
+        - `inputs`: "features", or "constant" to replace each of them by 1.
 
-        :meth:`set_params` takes these names too, so that searches find them.
+        :meth:`set_params` accepts these names, too, so that searches can vary them.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        Sorted; `stages_` has them in order of stage.
+        Sorted classes; `stages_` has them in order of stage.
     class_prior_, training_shares_ : arrays of shape (n_classes,)
         Class shares that `predict_proba` assumes, and those of the training scans,
         in the order of `classes_`.
     scales_ : array of shape (n_rois,)
-        Learned scales, the mean over starts.
+        Learned scales, averaged over networks.
     scales_by_start_ : array of shape (n_starts, n_rois)
-        Of the starts that are averaged: not of dead or diverged ones.
+        Learned scales of each averaged network, without those that failed.
     scales_start_ : array of shape (n_rois,)
-        Where scales began.
+        Initial scales.
     ridge_ : LSAPRidgeClassifier or None
-        What training started from; its logits are part of every prediction.
+        Ridge regression that training started from; its logits are part of every
+        prediction.
     scale_path_ : array of shape (5, n_rois)
-        Scales at 0, 1/4, 1/2, 3/4 and all of training (up to each start's chosen
-        epoch), the mean over starts.
+        Scales after 0, 1/4, 1/2, 3/4 and all of the training (up to the chosen epoch),
+        averaged over networks.
     measured_ : bool array of shape (n_rois,)
         Regions with a feature in training.
     shared_connectome_ : array of shape (n_rois, n_rois) or None
-        The connectome, where all training scans had the same.
+        The connectome, if all training scans had the same.
     history_ : list of History
-        Losses and scales during training, one a start.
+        Losses and scales of each network during training.
     fit_report_ : dict
         Error bound at the learned scales, epochs, restarts, settings, warnings and
-        more, as JSON takes it; `failed` is None, or why no start can be trusted.
+        more, as JSON allows; `failed` is None, or the reason why every network failed.
 
     Examples
     --------
@@ -418,15 +423,15 @@ class LSAPClassifier(GraphClassifier):
 
 @dataclass(eq=False, repr=False)
 class NetworkClassifier(GraphClassifier):
-    """Classify scans by a network from the literature, to compare LSAP with.
+    """Classify scans by a network from the literature, as a baseline for LSAP.
 
-    All networks get what LSAP gets: features standardised over the training scans
-    before and after each step along the graph, the same read-out, restarts, and early
-    stopping on people who were left out; they differ in how they use the connectome.
-    Defaults are the paper's (two layers of 16 units, Adam with 0.01 and weight decay
-    5e-4) but for LSAP's dropout: at the paper's 0.5, GDC learned nothing. A network
-    that cannot learn its own training scans in any start says so in
-    `fit_report_["failed"]`: its score is that of a failed fit.
+    All networks are treated as LSAP: features are standardised over the training scans
+    before and after each graph layer, and read-out, restarts and early stopping on
+    held-out participants are the same. They differ in how they use the connectome.
+    Defaults are those of the paper (two layers of 16 units, Adam with 0.01 and weight
+    decay 5e-4), except for the dropout of LSAP: with the paper's 0.5, GDC learned
+    nothing. If no network can learn the training scans, `fit_report_["failed"]` says
+    why, and the score is that of a failed fit.
 
     Parameters
     ----------
@@ -435,29 +440,30 @@ class NetworkClassifier(GraphClassifier):
         graphs rewired by PageRank; one fixed heat kernel; a learned heat radius for
         each layer and channel. See :data:`NETWORKS`.
     hidden_units, n_layers : int
-        Units of each layer and of the read-out; graph layers.
+        Number of units in each layer and in the read-out, and number of graph layers.
     dropout : float
         Share of units dropped in training.
     learning_rate, weight_decay : float
-        Of Adam.
+        Parameters of Adam.
     scale : float
         Heat scale of `graphheat`.
     n_epochs, patience : int
-        Passes at the most, and without better validation loss (0: never stop early).
+        Maximum number of epochs, and of epochs without a lower validation loss (0:
+        never stop early).
     batch_size : int
-        Scans a step (0: all).
+        Number of scans in one step (0: all).
     validation_fraction : float
-        Share of the training people that each start watches.
+        Share of the training participants in each early-stopping set.
     n_starts : int
-        Networks to average, each watching another slice.
+        Number of networks to average, each with another early-stopping set.
     class_weight : {"balanced", "none"}
-        Whether rare classes weigh more in the loss.
+        Whether rare classes have a larger weight in the loss.
     threshold : float
-        Edges below it are dropped, in the connectome's unit.
+        Edges with a smaller weight, in the unit of the connectome, are dropped.
     weights : {"weighted", "log", "binary"}
-        What becomes of the edges that stay.
+        Transformation of the remaining edge weights.
     connectome : {"own", "covariance"}, optional
-        As of :class:`LSAPClassifier`.
+        As in :class:`LSAPClassifier`.
     class_prior : {"training", "balanced"} or dict of class to share
         Class shares that `predict_proba` assumes: those of the training scans,
         equal ones, or your own. `predict` does not depend on it.
@@ -474,7 +480,7 @@ class NetworkClassifier(GraphClassifier):
     measured_, shared_connectome_, history_ : see :class:`LSAPClassifier`
     fit_report_ : dict
         Epochs, losses, restarts, number of parameters, settings; `failed` is None, or
-        why no start can be trusted.
+        the reason why every network failed.
 
     Examples
     --------
