@@ -128,7 +128,7 @@ def ranking_auc(ranking: pd.DataFrame) -> float:
 
 
 def ranking_verdict(ranking: pd.DataFrame) -> str:
-    """Return which conclusions the permutation test allows on a ranking.
+    """Return in words what the null allows to be said of a ranking.
 
     Parameters
     ----------
@@ -141,8 +141,8 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     """
     if "p" not in ranking:
         return (
-            "The ranking was not compared with permuted labels. It shows how the "
-            "models weigh regions, but not that the order differs from chance."
+            "The ranking was not held against permuted labels: it says how the models "
+            "weigh regions, not that the order is more than chance."
         )
     number, p = int(ranking["n_permutations"].iloc[0]), ranking["p"].min()
     if number < FEWEST_PERMUTATIONS:
@@ -153,17 +153,17 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     if p >= ALPHA:
         return (
             "No region was shown to stand out from permuted labels (smallest "
-            f"family-wise p = {p:.2f}, {number} permutations). The order may be due to "
-            "chance: do not interpret it. Whether classes differ in a region is "
-            "another question (Cohen's d)."
+            f"family-wise p = {p:.2f}, {number} permutations): the order may be "
+            "chance. Do not interpret it; how classes differ in a region is another "
+            "question (Cohen's d)."
         )
     return (
-        f"In {(ranking['p'] < ALPHA).sum()} of {ranking['measured'].sum()} regions, "
-        "the data favour a scale below those of the other regions more strongly than "
-        f"permuted labels do (family-wise p < {ALPHA}, {number} permutations; smallest "
-        f"possible p = {1 / (number + 1):.2g}). The test does not concern the rank "
-        "order. It controls the family-wise error only if no region is informative; if "
-        "some are, others among these may be false positives."
+        f"{(ranking['p'] < ALPHA).sum()} of {ranking['measured'].sum()} regions: the "
+        "labels ask for a scale below those of the rest, more strongly than permuted "
+        f"labels do (family-wise p < {ALPHA}, {number} permutations; smallest possible "
+        f"p = {1 / (number + 1):.2g}). p belongs to this test and says nothing of the "
+        "order. It controls errors where no region matters; where some do, others can "
+        "stand among them by mistake."
     )
 
 
