@@ -159,7 +159,7 @@ def ranking_auc(ranking: pd.DataFrame) -> float:
 
 
 def ranking_verdict(ranking: pd.DataFrame) -> str:
-    """Return which conclusions the permutation test allows on a ranking.
+    """Return in words what the null allows to be said of a ranking.
 
     Parameters
     ----------
@@ -172,8 +172,8 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     """
     if "p" not in ranking:
         return (
-            "The ranking was not compared with permuted labels. It shows how the "
-            "models weigh regions, but not that the order differs from chance."
+            "The ranking was not held against permuted labels: it says how the models "
+            "weigh regions, not that the order is more than chance."
         )
     n_permutations = int(ranking["n_permutations"].iloc[0])
     smallest_possible_p = 1 / (n_permutations + 1)

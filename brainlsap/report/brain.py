@@ -82,73 +82,76 @@ def plot_regions(
 ) -> Figure | SubFigure:
     r"""Draw one value per region on cortex and subcortex: the seven-view figure.
 
-    On the inflated cortex (fsaverage5) colours are flat, so that each of them stands on
-    the colour bar; the subcortex is lit from the viewer, and there it is the colour of
-    what faces the viewer that stands on the bar. Where a region is seen less than 1 mm
-    wide, a view gives it to its neighbour. An atlas without surfaces is drawn as
-    markers at the regions' coordinates, those above others whose values stand out: are
-    farthest from the median, or from 0 where signs differ (of an atlas of an image
-    :func:`export_maps` writes one, which nilearn's `plot_stat_map` draws); one without
-    these as a dot a line.
+    Colours on the inflated cortex (fsaverage5) are flat, so each is exactly a colour of
+    the colour bar. The subcortex is lit from the viewer; there, surfaces that face the
+    viewer have the colour of the bar. A view assigns parts of a region that appear less
+    than 1 mm wide to its neighbour.
+
+    An atlas without surfaces is drawn as markers at the coordinates of its regions.
+    Markers that stand out, by the distance of their value from the median (or from 0 if
+    signs differ), lie above the others. An atlas with neither surfaces nor coordinates
+    is drawn as dots, one line per region. For an atlas with an image,
+    :func:`export_maps` writes a map that nilearn's `plot_stat_map` draws.
 
     Parameters
     ----------
     values : Series or mapping of str to float; or DataFrame or mapping of str to these
         One value per region *by name*, in any spelling that the atlas matches; or
-        several maps by title (columns of a DataFrame): one row each, on one scale of
-        colours. Regions without a value, or with NaN, are grey.
+        several maps by title (columns of a DataFrame), drawn one per row with a common
+        colour scale. Regions without a value, or with NaN, are grey.
     atlas : str, Path or Atlas
-        What :func:`brainlsap.atlas.load_atlas` takes.
+        Argument of :func:`brainlsap.atlas.load_atlas`.
     title : str, optional
-        Title of the figure; in it and in `colorbar_label` `$t_{38}$` is math (and
-        `\$` a dollar), in names it is not.
+        Title of the figure. In the title and in `colorbar_label`, `$t_{38}$` is
+        mathematics and `\$` a dollar sign; in region names dollar signs are literal.
     cmap : str or Colormap, or sequence of these, optional
-        Colours, low to high; by default "viridis", and for values of both signs
-        "RdBu_r". Of a map of 20 colours at most, such as "tab10", whole numbers have
-        one each. For these, the middle of any map that is lighter there than at both
-        ends, or darker, is at 0 (one of your own too; nilearn's are known by name after
-        `import nilearn.plotting`).
+        Colours from low to high; by default "viridis", and "RdBu_r" for values of both
+        signs. A colour map of at most 20 colours (for example "tab10") gives each whole
+        number its own colour. For values of both signs, the middle of a diverging
+        colour map (lighter or darker there than at both ends) is at 0. The map may be
+        your own; nilearn's are known by name after `import nilearn.plotting`.
     vmin, vmax : float or sequence of float, optional
-        Values of the first and last colour; by default the smallest and largest of all
-        maps, and symmetric about 0 where colours diverge there (one that is given is
-        mirrored, two are kept). Values beyond get
-        the end colours, and the bar says so.
+        Values of the first and last colour; by default the smallest and largest value
+        of all maps, and symmetric about 0 for diverging colours. There, a
+        single limit is mirrored, and two limits are used as given. Values beyond have
+        the end colours, and the colour bar shows this.
     shared_scale : bool
-        False: colours and a bar for every map of several, and `cmap`, `vmin`, `vmax`
-        and `colorbar_label` may be lists of one for each.
+        If False, each of several maps has its own colours and colour bar; `cmap`,
+        `vmin`, `vmax` and `colorbar_label` may then be lists with one item per map.
     views : "all", str or sequence of str
         Columns: "dorsal", "ventral", "lateral left", "lateral right", "medial left",
-        "medial right", "subcortex"; "lateral" and "medial" are both sides, "cortex" is
-        all but the last. Markers are seen "dorsal", "posterior", "lateral left" and
-        "lateral right". Where they would be too small for their titles, they stand on
-        several lines. "all" leaves out a cortex or subcortex of which no region has a
-        value, and the note says so.
+        "medial right" and "subcortex"; "lateral" and "medial" are both sides, "cortex"
+        is all but the last. Markers have the views "dorsal", "posterior", "lateral
+        left" and "lateral right". Views that would be too small for their titles wrap
+        to several lines. "all" leaves out the cortex or the subcortex if none of its
+        regions has a value, and the note states this.
     colorbar_label : str or sequence of str, optional
-        What the values are, with their unit.
+        Quantity and unit of the values.
     outline : str, sequence of str, or mapping of str to str
-        Regions with a thick outline, or ring around the marker (dots have none); a
-        mapping has a label for each as well, above or below a view that shows it.
+        Regions to mark with a thick outline, or with a ring around the marker (not for
+        dots). A mapping also gives each a label, drawn above or below a view.
     width : float
-        In mm, from 60 to 400, such as 85 (one column of a journal) or 180 (two);
-        letters keep their size. Rows are at most 140 mm tall: few views in a wide
-        figure have white beside them.
+        Width of a new figure in mm, from 60 to 400: for example 85 (one column of a
+        journal) or 180 (two). The size of the text does not change. Rows are at most
+        140 mm tall, so few views in a wide figure leave white margins.
     figure : Figure or SubFigure, optional
-        Without axes. Where to draw, in place of `width`, on as many lines as make
-        views largest; beside axes, one of `fig.subfigures(1, 2)`. Size and what is said
-        below of files are then yours: `plt.rcParams["pdf.fonttype"] = 42`,
+        An empty figure to draw in; its size replaces `width`, and views wrap to the
+        number of lines that makes them largest. To draw beside other axes, use one of
+        `fig.subfigures(1, 2)`. You then set the size and the options for saving
+        yourself: `plt.rcParams["pdf.fonttype"] = 42`,
         `plt.rcParams["svg.fonttype"] = "none"`, `savefig(dpi=300)`.
 
     Returns
     -------
     Figure
-        Of pyplot. Saved, it has 300 dpi, text as text (PDF: TrueType, no letter below
-        6 points but for sub- and superscripts, of 4.9), and in SVG an id for every
-        region or marker: its name, after map and view, without signs but `_`, `-` and
-        `.`. Its attribute `note` is for the caption: what stands in for surfaces, and
-        which values or outlines were not drawn; of outlines, and of regions without a
-        place, a warning says so, too (an atlas of names alone has dots, of the 40
-        regions that stand out most).
-        `bbox_inches="tight"` would change the width.
+        A pyplot figure. It is saved at 300 dpi with text as text (PDF: TrueType, at
+        least 6 points, sub- and superscripts 4.9). In SVG, every region or marker has
+        an id: map, view and region name, without signs other than `_`, `-` and `.`. The
+        attribute `note` is a remark for the caption: what replaces surfaces, and which
+        values or outlines were not drawn. A warning also reports missing outlines and
+        regions without coordinates. An atlas of names alone shows dots for the 40
+        regions that stand out most. Saving with `bbox_inches="tight"` would change the
+        width.
 
     Raises
     ------
@@ -595,7 +598,7 @@ def _draw_view(
         }
         axes.add_collection(PathCollection(lines, **style), autolim=False)
         axes.set(xlim=x_range, ylim=y_range)
-        # markers whose values stand out lie above the others
+        # Draw markers that stand out above the others.
         centre = 0 if values.min() < 0 < values.max() else values.median()
         order.sort(key=(values - centre).abs().fillna(-1).to_numpy().__getitem__)
     for region in order:  # -1: all of the brain, below its regions

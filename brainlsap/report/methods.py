@@ -392,6 +392,15 @@ def _describe_networks(
     return descriptions
 
 
+def has_ordinal_output(evaluation: Evaluation) -> bool:
+    """Return whether a network, other than controls, has an ordinal output (CORN)."""
+    is_control = evaluation.fits["role"] == "control"
+    return any(
+        _model_settings(fits).get("head") == "ordinal"
+        for _, fits in evaluation.fits[~is_control].groupby("model")
+    )
+
+
 def _describe_ridges(
     evaluation: Evaluation,
 ) -> tuple[dict[str, str], bool, SettingPhrases]:
@@ -449,6 +458,11 @@ def _render_paragraphs(name: str, evaluation: Evaluation, **values: Any) -> list
     return [paragraph for paragraph in paragraphs if paragraph]
 
 
+def with_article(model: str) -> str:
+    """Return a model as in a sentence: "LSAP-C", but "the ridge with one scale"."""
+    return f"the {model}" if model[:1].islower() else model
+
+
 def as_text(value: Any) -> str:
     """Return a value as text for a sentence: short numbers, lists with commas."""
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -466,7 +480,12 @@ TEMPLATES = Environment(
     undefined=StrictUndefined,
 )
 """Templates of the page and of its texts."""
-TEMPLATES.filters |= {"check_title": check_title, "count": count, "p": p_text}
+TEMPLATES.filters |= {
+    "check_title": check_title,
+    "count": count,
+    "p": p_text,
+    "with_article": with_article,
+}
 TEMPLATES.globals |= {
     "controls": CONTROLS,
     "linear_controls": LINEAR_CONTROLS,

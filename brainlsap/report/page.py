@@ -24,7 +24,13 @@ from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.exports import relative_scales
 from brainlsap.report.figures import MIDDLE, PAGE, own_axes
-from brainlsap.report.methods import TEMPLATES, headline, methods_text, training_text
+from brainlsap.report.methods import (
+    TEMPLATES,
+    has_ordinal_output,
+    headline,
+    methods_text,
+    training_text,
+)
 from brainlsap.report.privacy import withhold_paths, withholder
 from brainlsap.report.report import REPORT_SETTINGS
 
@@ -185,6 +191,7 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     page = TEMPLATES.get_template("report.html.j2").render(
         evaluation=evaluation,
         has_interactive_brain=has_interactive_brain,
+        has_ordinal_output=has_ordinal_output(evaluation),
         title=withhold(evaluation.settings["title"]),
         headline=[withhold(sentence) for sentence in headline(evaluation)],
         unit_findings=[withhold(text) for text in _find_unit_findings(evaluation)],

@@ -278,7 +278,7 @@ def test_the_null_goes_through_the_same_steps(ranked, small_cohort):
 
 
 def test_too_few_permutations_are_said_to_be_too_few(ranked, small_cohort):
-    assert "not compared with permuted labels" in ranking_verdict(ranked)
+    assert "not held against permuted labels" in ranking_verdict(ranked)
     few = permutation_null(ranked, small_cohort, 20)
     verdict = ranking_verdict(few)
     assert "Too few permutations (20)" in verdict

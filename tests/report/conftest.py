@@ -37,32 +37,38 @@ def draw_table(classes, n_people=36):
 
 def draw_predictions(table, classes, model, skill, rng):
     fold = pd.factorize(table["participant"])[0] // len(classes) % 3 + 1
-    right = np.array([classes.index(label) for label in table["label"]])
-    p = rng.dirichlet(np.ones(len(classes)), len(table))
-    p[np.arange(len(table)), right] += skill
-    p /= p.sum(axis=1, keepdims=True)
-    told = pd.DataFrame({"model": model, "repeat": 1, "fold": fold})
-    told = told.assign(scan=table["scan"], participant=table["participant"])
-    told["truth"] = table["label"]
-    told["predicted"] = np.array(classes, dtype=object)[p.argmax(axis=1)]
+    true_code = np.array([classes.index(label) for label in table["label"]])
+    probabilities = rng.dirichlet(np.ones(len(classes)), len(table))
+    probabilities[np.arange(len(table)), true_code] += skill
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    predictions = pd.DataFrame({"model": model, "repeat": 1, "fold": fold})
+    predictions = predictions.assign(
+        scan=table["scan"], participant=table["participant"]
+    )
+    predictions["truth"] = table["label"]
+    predictions["predicted"] = np.array(classes, dtype=object)[
+        probabilities.argmax(axis=1)
+    ]
     for kind in "pd":
         for code, name in enumerate(classes):
             is_known = (kind == "d") == (model == "linear SVM")
-            told[f"{kind}_{name}"] = p[:, code] if is_known else np.nan
-    return told
+            predictions[f"{kind}_{name}"] = (
+                probabilities[:, code] if is_known else np.nan
+            )
+    return predictions
 
 
 def draw_scales(model, regions, rng):
     """Learned scales fall from region to region; the sixth is not measured."""
-    parts = []
+    frames = []
     for fold in (1, 2, 3):
         learned = 2 - 0.2 * np.arange(len(regions)) % 1.8 + rng.normal(0, 0.01)
         for start, share in [("mean", 1.0), ("1", 1.0), ("2", 1.0), ("mean", 0.0)]:
             scale = learned * rng.uniform(0.98, 1.02, len(regions)) if share else 2.0
-            part = {"model": model, "repeat": 1, "fold": fold, "start": start}
-            part |= {"share": share, "region": regions, "scale": scale}
-            parts.append(pd.DataFrame(part))
-    return pd.concat(parts, ignore_index=True)
+            fold_scales = {"model": model, "repeat": 1, "fold": fold, "start": start}
+            fold_scales |= {"share": share, "region": regions, "scale": scale}
+            frames.append(pd.DataFrame(fold_scales))
+    return pd.concat(frames, ignore_index=True)
 
 
 def draw_features(classes, regions, rng):
@@ -89,23 +95,27 @@ def draw_evaluation(
     regions = regions or [f"region_{k}" for k in range(N_ROIS)]
     names = {**dict.fromkeys(models, skill), "majority": -0.5, "linear SVM": 0.3}
     predictions, scales = [], []
-    for name, how_well in names.items():
-        told = draw_predictions(table, classes, name, how_well, rng)
-        predictions.append(told[~told["fold"].isin([2] if name in failed else [])])
+    for name, skill_of_model in names.items():
+        model_predictions = draw_predictions(table, classes, name, skill_of_model, rng)
+        predictions.append(
+            model_predictions[
+                ~model_predictions["fold"].isin([2] if name in failed else [])
+            ]
+        )
         if name in models:
             scales.append(draw_scales(name, regions, rng))
     fits = pd.MultiIndex.from_product([names, (1, 2, 3)], names=["model", "fold"])
     fits = fits.to_frame(index=False).assign(repeat=1, n_train=36, n_test=18, seed=5)
-    own = fits["model"].isin(models)
+    is_model = fits["model"].isin(models)
     report = {"settings": {**SETTINGS, "head": "softmax"}, "error_bound": 3e-9}
     report["losses"] = {"epoch": [0, 1], "training": [2, 1], "validation": [2, None]}
-    fits["role"] = np.where(own, "model", "baseline")
-    fits["epochs"] = np.where(own, 10.0, np.nan)
-    lost = fits["model"].isin(failed) & (fits["fold"] == 2)
-    fits["failed"] = np.where(lost, "did not learn", "")
-    fits["settings"] = np.where(own, json.dumps(SETTINGS), "{}")
-    fits["warnings"] = np.where(own, '["anna003_v0 is odd"]', "[]")
-    fits["report"] = np.where(own, json.dumps(report), "{}")
+    fits["role"] = np.where(is_model, "model", "baseline")
+    fits["epochs"] = np.where(is_model, 10.0, np.nan)
+    is_failed = fits["model"].isin(failed) & (fits["fold"] == 2)
+    fits["failed"] = np.where(is_failed, "did not learn", "")
+    fits["settings"] = np.where(is_model, json.dumps(SETTINGS), "{}")
+    fits["warnings"] = np.where(is_model, '["anna003_v0 is odd"]', "[]")
+    fits["report"] = np.where(is_model, json.dumps(report), "{}")
     fits = fits.assign(seconds_fit=0.5, seconds_predict=0.1)
     cohort = CohortSummary(
         table=table,
@@ -149,18 +159,22 @@ def check_letters(figure):
         axis = getattr(axes, name)
         low, high = sorted(axis.get_view_interval())
         ticks = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
-        seen = {text for place, text in ticks if axes.axison and low <= place <= high}
-        texts -= {*axis.get_ticklabels()} - seen
-    boxes = {one: Text.get_window_extent(one) for one in texts if one.get_visible()}
+        visible = {
+            text for place, text in ticks if axes.axison and low <= place <= high
+        }
+        texts -= {*axis.get_ticklabels()} - visible
+    boxes = {
+        first: Text.get_window_extent(first) for first in texts if first.get_visible()
+    }
     page = figure.bbox
     for text, box in boxes.items():
         assert text.get_fontsize() >= 6, text
         assert page.x0 <= box.x0 < box.x1 <= page.x1, text
         assert page.y0 <= box.y0 < box.y1 <= page.y1, text
     upright = [text for text in boxes if text.get_rotation() % 90 == 0]
-    for one, other in combinations(upright, 2):
-        assert not boxes[one].overlaps(boxes[other]), (one, other)
-    return [one.get_fontsize() for one in boxes]
+    for first, second in combinations(upright, 2):
+        assert not boxes[first].overlaps(boxes[second]), (first, second)
+    return [first.get_fontsize() for first in boxes]
 
 
 @pytest.fixture(scope="session")

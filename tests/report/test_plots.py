@@ -27,27 +27,31 @@ def texts(axes):
 
 
 def test_scores_show_every_model_and_fold(make_evaluation):
-    one = make_evaluation(failed=["Exact"])
-    axes = report.plot_scores(one)
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == list(one.models)
+    evaluation = make_evaluation(failed=["Exact"])
+    axes = report.plot_scores(evaluation)
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == list(
+        evaluation.models
+    )
     assert "failed: 1 of 3" in texts(axes)
-    mean = one.summary().query("model == 'LSAP-C' and score == 'balanced_accuracy'")
+    mean = evaluation.summary().query(
+        "model == 'LSAP-C' and score == 'balanced_accuracy'"
+    )
     assert f"{mean['mean'].item():.3f}" in texts(axes)
     dots = [line for line in axes.lines if line.get_marker() == "."]
-    assert [len(line.get_xdata()) for line in dots] == [3] * len(one.models)
+    assert [len(line.get_xdata()) for line in dots] == [3] * len(evaluation.models)
     chance = next(line for line in axes.lines if line.get_linestyle() == "--")
     assert chance.get_xdata()[0] == pytest.approx(1 / 3)
     with pytest.raises(ParameterError, match="score"):
-        report.plot_scores(one, "recall")
+        report.plot_scores(evaluation, "recall")
 
 
 def test_confusion_counts_scans(evaluation):
     axes = report.plot_confusion(evaluation, "majority")
     assert plt.gcf() is axes.figure  # of pyplot
-    told = evaluation.predictions.query("model == 'majority'")
-    hits = ((told["truth"] == "CN") & (told["predicted"] == "CN")).sum()
+    predictions = evaluation.predictions.query("model == 'majority'")
+    hits = ((predictions["truth"] == "CN") & (predictions["predicted"] == "CN")).sum()
     assert texts(axes)[0].endswith(f"\n{hits}")
-    n = (told["truth"] == "CN").sum()
+    n = (predictions["truth"] == "CN").sum()
     assert axes.get_yticklabels()[0].get_text() == f"CN\nn = {n}"
     with pytest.raises(ParameterError, match="model"):
         report.plot_confusion(evaluation, "nobody")
@@ -78,14 +82,14 @@ def test_roc_has_a_curve_of_every_class_and_its_area(evaluation):
     axes = report.plot_roc(evaluation)
     names = [one.get_text() for one in axes.get_legend().get_texts()]
     assert [one.split()[0] for one in names] == list(evaluation.cohort.classes)
-    told = evaluation.predictions.query("model == 'LSAP-C'")
-    folds = [fold for _, fold in told.groupby("fold")]
+    predictions = evaluation.predictions.query("model == 'LSAP-C'")
+    folds = [fold for _, fold in predictions.groupby("fold")]
     areas = [roc_auc_score(one["truth"] == "CN", one["p_CN"]) for one in folds]
     assert names[0].split()[1] == f"{np.mean(areas):.2f}"
     assert report.plot_roc(evaluation, "linear SVM").lines  # of decision values
-    none = evaluation.predictions.assign(d_CN=np.nan, p_CN=np.nan)
+    without_scores = evaluation.predictions.assign(d_CN=np.nan, p_CN=np.nan)
     with pytest.raises(ParameterError, match="no ROC curve"):
-        report.plot_roc(replace(evaluation, predictions=none))
+        report.plot_roc(replace(evaluation, predictions=without_scores))
 
 
 @pytest.mark.parametrize("classes", [("CN", "AD"), ("CN", "SMC", "EMCI", "AD")])
@@ -105,8 +109,8 @@ def test_directions_are_differences_from_the_first_class(evaluation):
     names = [one.get_text() for one in axes.get_legend().get_texts()]
     assert names == ["R&D_<50%>", "AD"]
     first = ranking.set_index("rank").loc[1.0, "region"]
-    found = report.class_differences(evaluation).set_index(["class", "region"])
-    expected = found.loc[("AD", first), "difference"]
+    differences = report.class_differences(evaluation).set_index(["class", "region"])
+    expected = differences.loc[("AD", first), "difference"]
     assert axes.containers[1].lines[0].get_xdata()[0] == expected
 
 
@@ -151,18 +155,18 @@ def test_scales_show_intervals_and_planted_regions(evaluation):
 def test_letters_are_whole_beside_other_axes(make_evaluation):
     atlas = load_atlas("desikan82")
     classes = ("CN", "late mild cognitive impairment", "behavioural-variant dementia")
-    one = make_evaluation(classes, regions=list(atlas.names))
-    features = one.cohort.class_features.assign(feature="$R_1$ beside $T_2$")
-    given = {"feature_names": ("$R_1$ beside $T_2$",), "class_features": features}
-    one = replace(one, cohort=replace(one.cohort, **given))
-    ranking = rank_regions(one)
+    evaluation = make_evaluation(classes, regions=list(atlas.names))
+    features = evaluation.cohort.class_features.assign(feature="$R_1$ beside $T_2$")
+    changes = {"feature_names": ("$R_1$ beside $T_2$",), "class_features": features}
+    evaluation = replace(evaluation, cohort=replace(evaluation.cohort, **changes))
+    ranking = rank_regions(evaluation)
     bounds = ranking.filter(like="relative_")
     ranking[[*bounds]] = 1 + 0.0005 * (bounds - 1)  # long numbers
     size = (180 / 25.4, 150 / 25.4)
     figure, axes = plt.subplots(2, 2, figsize=size, layout="constrained")
-    report.plot_roc(one, axes=axes[0, 0])
+    report.plot_roc(evaluation, axes=axes[0, 0])
     report.plot_scales(ranking, atlas, 5, axes=axes[0, 1])
-    report.plot_directions(one, ranking, atlas, 5, axes=axes[1, 0])
+    report.plot_directions(evaluation, ranking, atlas, 5, axes=axes[1, 0])
     check_letters(figure)
     assert not axes[1, 0].xaxis.label.get_parse_math()  # a name is never math
     boxes = [axes[0, 0].get_legend().get_window_extent(), axes[0, 0].bbox]
@@ -170,8 +174,8 @@ def test_letters_are_whole_beside_other_axes(make_evaluation):
 
 
 def test_colors_of_ordered_classes_are_told_apart(make_evaluation):
-    one = make_evaluation(("CN", "SMC", "EMCI", "LMCI", "AD"), ordered=True)
-    lines = [x for x in report.plot_roc(one).lines if x.get_label()[0] != "_"]
+    evaluation = make_evaluation(("CN", "SMC", "EMCI", "LMCI", "AD"), ordered=True)
+    lines = [x for x in report.plot_roc(evaluation).lines if x.get_label()[0] != "_"]
     grey = [to_rgb(line.get_color()) @ np.array([0.3, 0.6, 0.1]) for line in lines]
     assert (np.diff(grey) < -0.13).all()  # for readers of any colour vision
 
@@ -182,19 +186,27 @@ def test_letters_have_one_size_and_are_whole(make_evaluation, plot, width):
     atlas = load_atlas("schaefer100")
     classes = ("CN", "R&D_<50%>", "behavioural-variant frontotemporal dementia")
     models = ("LSAP-C", "logistic regression on all features")
-    one = make_evaluation(classes, models, regions=list(atlas.names))
-    given = {"evaluation": one, "ranking": rank_regions(one), "atlas": atlas}
-    given["connectome"] = np.ones((len(atlas), len(atlas)))
-    known = signature(plot).parameters.keys()
-    draw = partial(plot, **{k: given[k] for k in known & given})
+    evaluation = make_evaluation(classes, models, regions=list(atlas.names))
+    arguments = {
+        "evaluation": evaluation,
+        "ranking": rank_regions(evaluation),
+        "atlas": atlas,
+    }
+    arguments["connectome"] = np.ones((len(atlas), len(atlas)))
+    parameters = signature(plot).parameters.keys()
+    draw = partial(plot, **{k: arguments[k] for k in parameters & arguments})
     if width == "of axes":
         with plt.rc_context({"font.size": 12}):
             figure, axes = plt.subplots(1, 1 + (plot is report.plot_training))
         assert np.array_equal(np.ravel(draw(axes=axes)), np.ravel(axes))
         texts = [text for text in figure.findobj(Text) if text.get_text()]
         assert {text.get_fontsize() for text in texts} == {7}
-        spines = [one.spines[k] for one in np.ravel(axes) for k in ("top", "right")]
-        assert not any(one.get_visible() for one in spines)
+        spines = [
+            evaluation.spines[k]
+            for evaluation in np.ravel(axes)
+            for k in ("top", "right")
+        ]
+        assert not any(evaluation.get_visible() for evaluation in spines)
     else:
         figure = np.ravel(draw(width=width))[0].figure
         assert figure.get_size_inches()[0] * 25.4 == pytest.approx(width)
@@ -206,8 +218,8 @@ def test_letters_have_one_size_and_are_whole(make_evaluation, plot, width):
 def test_figures_of_several_panels_are_whole_and_no_taller_than_they_need(
     example_evaluation,
 ):
-    one = replace(example_evaluation, ranking=rank_regions(example_evaluation))
-    figures = report_figures(one, load_atlas("desikan82"))
+    evaluation = replace(example_evaluation, ranking=rank_regions(example_evaluation))
+    figures = report_figures(evaluation, load_atlas("desikan82"))
     # with the legend above the curves; and ten regions
     for name, tallest in (("classes", 80), ("regions", 110)):
         assert figures[name].get_figheight() * 25.4 < tallest

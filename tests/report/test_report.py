@@ -73,16 +73,16 @@ def test_codes_cannot_be_undone_without_the_key(make_evaluation, written, tmp_pa
     assert sorted(key["code"]) == [f"S{k:04d}" for k in range(1, len(key) + 1)]
     assert not key["code"].is_monotonic_increasing
     write_report(make_evaluation(), tmp_path / "again")  # the same seed and cohort
-    again = pd.read_csv(tmp_path / "again" / "private" / "codes.tsv", sep="\t")
-    assert key["scan"].equals(again["scan"])
-    assert not key["code"].equals(again["code"])
+    second_key = pd.read_csv(tmp_path / "again" / "private" / "codes.tsv", sep="\t")
+    assert key["scan"].equals(second_key["scan"])
+    assert not key["code"].equals(second_key["code"])
     code = key.set_index("scan")["code"]
     quality = pd.read_csv(written / "report" / "tables" / "quality.tsv", sep="\t")
     assert quality["scan"].is_monotonic_increasing
     assert set(quality["scan"]) == {code["anna003_v0"], code["anna001_v0"]}
     assert f"same as {code['anna008_v0']}" in set(quality["what is unusual"])
-    told = pd.read_csv(written / "report" / "predictions.tsv", sep="\t")
-    assert told["scan"][: len(key)].tolist() == sorted(key["code"])
+    predictions = pd.read_csv(written / "report" / "predictions.tsv", sep="\t")
+    assert predictions["scan"][: len(key)].tolist() == sorted(key["code"])
 
 
 def test_tables_on_the_page_are_those_of_the_files(written):
@@ -121,9 +121,9 @@ def test_tables_for_manuscripts(written, tmp_path):
 
 
 def test_names_are_escaped(make_evaluation, tmp_path):
-    one = make_evaluation(models=("<script>alert(1)</script>",))
-    made = write_report(one, tmp_path / "out", title="A <b>bold</b> title")
-    text = made.read_text("utf-8")
+    evaluation = make_evaluation(models=("<script>alert(1)</script>",))
+    page_path = write_report(evaluation, tmp_path / "out", title="A <b>bold</b> title")
+    text = page_path.read_text("utf-8")
     assert "<script>" not in text
     assert "<b>bold" not in text
     assert "R&amp;D_&lt;50%&gt;" in text
@@ -158,10 +158,10 @@ def test_what_no_report_wrote_is_not_replaced(evaluation, results, tmp_path):
 
 def test_a_report_of_another_study_is_not_replaced(make_evaluation, results):
     before = bytes_below(results)
-    one = make_evaluation()
+    evaluation = make_evaluation()
     others = [
-        replace(one, cohort=replace(one.cohort, data_hash="cd" * 32)),
-        replace(one, settings=one.settings | {"random_state": 1}),
+        replace(evaluation, cohort=replace(evaluation.cohort, data_hash="cd" * 32)),
+        replace(evaluation, settings=evaluation.settings | {"random_state": 1}),
     ]
     for other in others:
         with pytest.raises(ParameterError, match="overwrite=True"):
@@ -186,22 +186,22 @@ def test_killed_writing_leaves_the_earlier_report(evaluation, results, monkeypat
 
 def test_one_run_at_a_time(results):
     before = bytes_below(results)
-    one = Evaluation.load(results / "private/evaluation")
+    evaluation = Evaluation.load(results / "private/evaluation")
     # the thread that holds it may write, as a study does; another may not
-    with lock_folder(results), ThreadPoolExecutor() as other:
-        written = other.submit(write_report, one, results)
+    with lock_folder(results), ThreadPoolExecutor() as executor:
+        written = executor.submit(write_report, evaluation, results)
         with pytest.raises(ParameterError, match="is in use by another run"):
             written.result()
     assert bytes_below(results) == before
 
 
 def test_settings_and_versions_are_kept(written):
-    told = json.loads((written / "report" / "settings.json").read_text("utf-8"))
-    assert told["written_by"] == "brainlsap"
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", told["date"])
-    assert told["models"]["LSAP-C"]["degree"] == 20
-    assert told["cohort"]["provenance"]["folder"] == "[path withheld]"
-    assert "report/report.html" in told["files"]
+    record = json.loads((written / "report" / "settings.json").read_text("utf-8"))
+    assert record["written_by"] == "brainlsap"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
+    assert record["models"]["LSAP-C"]["degree"] == 20
+    assert record["cohort"]["provenance"]["folder"] == "[path withheld]"
+    assert "report/report.html" in record["files"]
 
 
 def test_predictions_say_which_scans_are_of_one_person(written):
@@ -213,15 +213,15 @@ def test_predictions_say_which_scans_are_of_one_person(written):
 
 
 def test_an_evaluation_without_much(evaluation, tmp_path):
-    lost = evaluation.fits["model"] == "LSAP-C"  # in every fold
-    one = replace(
+    is_first = evaluation.fits["model"] == "LSAP-C"  # in every fold
+    reduced = replace(
         evaluation,
         predictions=evaluation.predictions.query("model != 'LSAP-C'"),
         scales=evaluation.scales.iloc[:0],
-        fits=evaluation.fits.assign(failed=np.where(lost, "diverged", "")),
+        fits=evaluation.fits.assign(failed=np.where(is_first, "diverged", "")),
         audit=None,
     )
-    text = write_report(one, tmp_path / "out").read_text("utf-8")
+    text = write_report(reduced, tmp_path / "out").read_text("utf-8")
     assert "No leakage audit was made" in text
     assert "LSAP-C could not be trained in every fold" in text
     assert 'id="regions"' not in text
@@ -238,23 +238,29 @@ def test_own_regions_are_drawn_where_they_lie(evaluation, tmp_path):
 
 def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
     names = list(load_atlas("destrieux160").names)
-    one = make_evaluation(models=("LSAP-C",), regions=names, atlas_name="destrieux160")
-    ranking = rank_regions(one).assign(p=0.5, n_permutations=99)
-    scales = one.scales[one.scales["fold"] < 3]
-    one = replace(one, ranking=None, audit=one.audit[1:], scales=scales)
-    page = write_report(one, tmp_path / "out", ranking=ranking)
+    evaluation = make_evaluation(
+        models=("LSAP-C",), regions=names, atlas_name="destrieux160"
+    )
+    ranking = rank_regions(evaluation).assign(p=0.5, n_permutations=99)
+    scales = evaluation.scales[evaluation.scales["fold"] < 3]
+    evaluation = replace(
+        evaluation, ranking=None, audit=evaluation.audit[1:], scales=scales
+    )
+    page = write_report(evaluation, tmp_path / "out", ranking=ranking)
     text = page.read_text("utf-8")
     assert ranking_verdict(ranking) in html.unescape(text)
     assert "It does not test the rank" in text
     assert "LSAP-C: mean over 2 of 3 folds" in text
     assert "neither leak nor warning, and made 1 note (below)" in text
-    assert {one.stem for one in (page.parent / "figures").iterdir()} >= {
+    assert {evaluation.stem for evaluation in (page.parent / "figures").iterdir()} >= {
         *("brain", "regions", "training", "quarters", "scores", "classes"),
     }
     assert "Plotly" in (page.parent / "brain.html").read_text("utf-8")
-    end = one.scales.query("share == 1 and start == 'mean'")
-    still = replace(one, scales=pd.concat([end, end.assign(share=0.0)]))
-    page = write_report(still, tmp_path / "still")  # as they began
+    final_scales = evaluation.scales.query("share == 1 and start == 'mean'")
+    unchanged = replace(
+        evaluation, scales=pd.concat([final_scales, final_scales.assign(share=0.0)])
+    )
+    page = write_report(unchanged, tmp_path / "still")  # as they began
     assert not (page.parent / "figures" / "quarters.png").exists()
     assert "Training changed 0% of the scales of LSAP-C" in page.read_text("utf-8")
 
@@ -273,10 +279,12 @@ def test_units_and_scales_stand_at_the_top(make_evaluation, tmp_path):
     evaluation = make_evaluation()
     row = ["unusual_unit", "warning", "fdg may not be ratios", "Convert", ""]
     columns = ["check", "severity", "finding", "what_to_do", "scans"]
-    odd = replace(evaluation, audit=pd.DataFrame([row], columns=columns))
-    write_report(odd, tmp_path / "results")
-    page = (tmp_path / "results/report/report.html").read_text("utf-8")
-    summary = page[page.index('<div class="summary">') : page.index("<nav")]
+    flagged = replace(evaluation, audit=pd.DataFrame([row], columns=columns))
+    write_report(flagged, tmp_path / "results")
+    page_text = (tmp_path / "results/report/report.html").read_text("utf-8")
+    summary = page_text[
+        page_text.index('<div class="summary">') : page_text.index("<nav")
+    ]
     assert "fdg may not be ratios" in summary
 
 
@@ -313,8 +321,8 @@ def test_paths_in_text_are_withheld_to_their_end(path):
 
 
 def test_paths_in_settings_are_withheld_by_field(make_evaluation, tmp_path):
-    one = make_evaluation()
-    asked = {
+    evaluation = make_evaluation()
+    options = {
         "folder": "Berta Lab/study",
         "features_table": ["data of Berta/fdg.csv", PATHS[0]],
         "subjects_dir": "berta",
@@ -325,14 +333,18 @@ def test_paths_in_settings_are_withheld_by_field(make_evaluation, tmp_path):
         "pattern": {"connectome": "Berta Lab/{participant}.csv"},
         "another_option": {"of": ["data of Berta/x y", 3]},
     }
-    cohort = replace(one.cohort, provenance={"folder": PATHS[3], "asked": asked})
-    settings = one.settings | {"asked": asked, "title": f"A study, {PATHS[0]}"}
-    write_report(replace(one, cohort=cohort, settings=settings), tmp_path / "out")
+    cohort = replace(
+        evaluation.cohort, provenance={"folder": PATHS[3], "asked": options}
+    )
+    settings = evaluation.settings | {"asked": options, "title": f"A study, {PATHS[0]}"}
+    write_report(
+        replace(evaluation, cohort=cohort, settings=settings), tmp_path / "out"
+    )
     for name, text in texts_below(tmp_path / "out" / "report").items():
         assert not re.search("berta|clara|hospital", text, re.IGNORECASE), name
-    known = json.loads((tmp_path / "out/report/settings.json").read_text("utf-8"))
-    assert known["settings"]["asked"]["features_table"] == "[path withheld]"
-    assert known["settings"]["random_state"] == 0
+    record = json.loads((tmp_path / "out/report/settings.json").read_text("utf-8"))
+    assert record["settings"]["asked"]["features_table"] == "[path withheld]"
+    assert record["settings"]["random_state"] == 0
 
 
 def test_words_of_tables_are_no_paths():
@@ -382,11 +394,11 @@ def test_names_go_with_what_is_appended_to_them():
 
 
 def test_notes_say_what_may_be_shared_of_them(make_evaluation, tmp_path):
-    one = make_evaluation()
+    evaluation = make_evaluation()
     note, shared = "left out: files of 7, berta", "left out: files of [names withheld]"
     finding = Finding("left out: files of", people=("7", "berta"))
-    cohort = replace(one.cohort, findings=(finding,))
-    write_report(replace(one, cohort=cohort), tmp_path / "out")
+    cohort = replace(evaluation.cohort, findings=(finding,))
+    write_report(replace(evaluation, cohort=cohort), tmp_path / "out")
     texts = texts_below(tmp_path / "out" / "report")
     assert shared in texts["report.html"]
     for text in texts.values():

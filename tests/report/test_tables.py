@@ -33,8 +33,8 @@ PEOPLE = pd.DataFrame(
 
 
 def test_numbers_become_text():
-    told = " ".join(p_text(p) for p in (0.0004, 0.05, 1.0, np.nan))
-    assert told == "< 0.001 0.050 1.000 n/a"
+    texts = " ".join(p_text(p) for p in (0.0004, 0.05, 1.0, np.nan))
+    assert texts == "< 0.001 0.050 1.000 n/a"
     assert spread_text(0.6251, 0.0449) == "0.625 ± 0.045"
     assert spread_text(0.6251) == "0.625"
     assert spread_text(0.125, digits=2) == "0.13"  # 13% in figures
@@ -56,8 +56,8 @@ def test_tables_become_text_in_every_style():
     with pytest.raises(ParameterError, match="style"):
         report.table_text(frame, "word")
     signed = pd.DataFrame({"1-2": ["-0.085 [-0.266, -.1]"], "x": "HRF-2, 5-to-3 (-1)"})
-    told = "$-$0.085 [$-$0.266, $-$.1] & HRF-2, 5-to-3 ($-$1)"
-    assert told in report.table_text(signed, "latex")
+    signed_row = "$-$0.085 [$-$0.266, $-$.1] & HRF-2, 5-to-3 ($-$1)"
+    assert signed_row in report.table_text(signed, "latex")
 
 
 def test_covariates_count_whatever_their_case():
@@ -66,17 +66,19 @@ def test_covariates_count_whatever_their_case():
     # the mean age of two people is not shown: it would give them away
     assert table.loc["AD"].tolist() == [3, 3, "n/a", "F 2, n/a 1", 1]
     visits = PEOPLE.assign(session="M12")
-    later = pd.concat([visits, visits.assign(session="bl", AGE=30)])
-    first = report.demographics_table(later, ["CN"])
+    with_baseline = pd.concat([visits, visits.assign(session="bl", AGE=30)])
+    first = report.demographics_table(with_baseline, ["CN"])
     assert first["age"].tolist() == ["30.0 ± 0.0"]
-    known = report.demographics_table(PEOPLE[["participant", "label"]], ["CN"])
-    assert list(known) == ["class", "people", "scans"]
-    assert len(known) == 1
+    without_covariates = report.demographics_table(
+        PEOPLE[["participant", "label"]], ["CN"]
+    )
+    assert list(without_covariates) == ["class", "people", "scans"]
+    assert len(without_covariates) == 1
 
 
 def test_scores_are_means_over_folds(evaluation):
-    told = evaluation.predictions[evaluation.predictions["model"] == "LSAP-C"]
-    folds = [one for _, one in told.groupby("fold")]
+    predictions = evaluation.predictions[evaluation.predictions["model"] == "LSAP-C"]
+    folds = [one for _, one in predictions.groupby("fold")]
 
     def text(score, **options):
         values = [score(one["truth"], one["predicted"], **options) for one in folds]
@@ -93,7 +95,9 @@ def test_scores_are_means_over_folds(evaluation):
     with pytest.raises(ParameterError, match=r"scores must be one of .*; got 'bacc'"):
         report.score_table(evaluation, ["bacc"])
     rates = report.class_rate_table(evaluation).set_index("class")
-    hits = (told["truth"] == told["predicted"])[told["truth"] == "AD"].mean()
+    hits = (predictions["truth"] == predictions["predicted"])[
+        predictions["truth"] == "AD"
+    ].mean()
     assert rates.loc["AD", "sensitivity"].startswith(f"{hits:.2f} [")
 
 
@@ -101,19 +105,21 @@ def test_stage_scores_need_an_order(make_evaluation):
     stages = {"quadratic weighted kappa", "within one stage"}
     assert not stages & set(report.score_table(make_evaluation(), fold_scores()))
     assert not stages & set(report.interval_table(make_evaluation()))
-    known = make_evaluation(ordered=True)
-    told = set(report.score_table(known, fold_scores()))
-    assert stages <= told & set(report.interval_table(known))
-    known = make_evaluation(classes=("CN", "AD"), ordered=True)
-    two = report.score_table(known, fold_scores())
-    assert {"AUC", "Cohen's kappa"} <= set(two)
-    assert "within one stage" not in two
+    ordered = make_evaluation(ordered=True)
+    titles = set(report.score_table(ordered, fold_scores()))
+    assert stages <= titles & set(report.interval_table(ordered))
+    ordered = make_evaluation(classes=("CN", "AD"), ordered=True)
+    binary_table = report.score_table(ordered, fold_scores())
+    assert {"AUC", "Cohen's kappa"} <= set(binary_table)
+    assert "within one stage" not in binary_table
 
 
 def test_a_model_that_failed_has_no_score(make_evaluation):
-    one = make_evaluation(failed=["Exact"])
-    assert set(report.score_table(one).set_index("model").loc["Exact"]) == {"failed"}
-    fits = report.fit_table(one).set_index("model")
+    evaluation = make_evaluation(failed=["Exact"])
+    assert set(report.score_table(evaluation).set_index("model").loc["Exact"]) == {
+        "failed"
+    }
+    fits = report.fit_table(evaluation).set_index("model")
     assert fits.loc["Exact", "failed"] == 1
     assert fits.loc["Exact", "epoch kept"] == "11"  # the epoch 10 from 0
     assert "no score" in report.headline(make_evaluation(failed=["LSAP-C"]))[0]
@@ -121,32 +127,39 @@ def test_a_model_that_failed_has_no_score(make_evaluation):
 
 @pytest.mark.parametrize("skill", [0.9, -0.4])
 def test_headline_and_table_have_one_test(make_evaluation, skill):
-    one = make_evaluation(skill=skill)
-    tests = compare_models(one).set_index("model")
-    table = report.comparison_table(one).set_index("model")
+    evaluation = make_evaluation(skill=skill)
+    tests = compare_models(evaluation).set_index("model")
+    table = report.comparison_table(evaluation).set_index("model")
     holm = f"Holm p ({len(tests)} comparisons)"
     assert list(table) == ["model minus LSAP-C [95%]", holm, "better than LSAP-C"]
     assert table[holm].tolist() == [p_text(p) for p in tests["p_holm"]]
     best = "linear SVM"  # of the baselines; "Exact" is a model of the study
-    sentences = " ".join(report.headline(one))
+    sentences = " ".join(report.headline(evaluation))
     assert f"The best baseline on the same folds, {best}" in sentences
     p = table.loc[best, holm]
     assert f"p {p if p.startswith('<') else f'= {p}'} (" in sentences
-    told = {"yes": "LSAP-C is worse than", "no": "LSAP-C is better than"}
-    verdict = told.get(table.loc[best, "better than LSAP-C"], "no clear difference")
+    verdicts = {"yes": "LSAP-C is worse than", "no": "LSAP-C is better than"}
+    verdict = verdicts.get(table.loc[best, "better than LSAP-C"], "no clear difference")
     assert (
         f"({best} minus LSAP-C) is {tests.loc[best, 'difference']:+z.3f}" in sentences
     )
     assert verdict in sentences
     assert "1 error: duplicate scans" in sentences
-    warned = report.headline(replace(one, audit=one.audit.assign(severity="warning")))
-    told = "other than the brain may explain the scores: 1 pair; age alone: 0.34."
-    assert told in " ".join(warned)
+    warned = report.headline(
+        replace(evaluation, audit=evaluation.audit.assign(severity="warning"))
+    )
+    warning = "other than the brain may explain the scores: 1 pair; age alone: 0.34."
+    assert warning in " ".join(warned)
     assert len(warned) <= 7
     # one test needs no correction
-    two = replace(one, fits=one.fits.query("model in ('LSAP-C', 'linear SVM')"))
-    assert list(report.comparison_table(two))[2:] == ["p", "better than LSAP-C"]
-    assert "Holm" not in " ".join(report.headline(two))
+    without_correction = replace(
+        evaluation, fits=evaluation.fits.query("model in ('LSAP-C', 'linear SVM')")
+    )
+    assert list(report.comparison_table(without_correction))[2:] == [
+        "p",
+        "better than LSAP-C",
+    ]
+    assert "Holm" not in " ".join(report.headline(without_correction))
 
 
 def test_folds_that_share_people_are_marked(evaluation):
@@ -167,9 +180,9 @@ def test_audit_says_who_by_name_or_by_code(evaluation):
 def test_unusual_scans_stand_in_the_order_of_their_codes(evaluation):
     quality = ["like anna001_v0", "", "no features"]
     table = evaluation.cohort.table.iloc[:3].assign(quality=quality)
-    one = replace(evaluation, cohort=replace(evaluation.cohort, table=table))
+    flagged = replace(evaluation, cohort=replace(evaluation.cohort, table=table))
     codes = dict(zip(table["scan"], ["S3", "S2", "S1"], strict=True))
-    assert report.unusual_scans_table(one, codes).to_numpy().tolist() == [
+    assert report.unusual_scans_table(flagged, codes).to_numpy().tolist() == [
         ["S1", "no features"],
         ["S3", "like S2"],
     ]
@@ -183,23 +196,23 @@ def test_what_is_no_evaluation_is_refused():
 
 def test_regions_by_name(make_evaluation):
     atlas = load_atlas("desikan82")
-    one = make_evaluation(regions=list(atlas.names), atlas_name="desikan82")
-    ranking = rank_regions(one)
+    evaluation = make_evaluation(regions=list(atlas.names), atlas_name="desikan82")
+    ranking = rank_regions(evaluation)
     table = report.region_table(ranking, atlas, 3)
     first = ranking.set_index("rank").loc[1.0]
     assert table["rank"].tolist() == [1, 2, 3]
-    place = atlas.names.index(first["region"])
-    assert table.loc[0, "region"] == atlas.full_names[place]
-    assert table.loc[0, "short name"] == atlas.short_names[place]
-    x, y, z = atlas.coordinates[place]
+    atlas_index = atlas.names.index(first["region"])
+    assert table.loc[0, "region"] == atlas.full_names[atlas_index]
+    assert table.loc[0, "short name"] == atlas.short_names[atlas_index]
+    x, y, z = atlas.coordinates[atlas_index]
     assert table.loc[0, "x, y, z"] == f"{x:.0f}, {y:.0f}, {z:.0f}"
     assert table.loc[0, "relative scale"].startswith(f"{first['relative_scale']:.3f} [")
     assert not {P_HEAD, "remark"} & set(table)
-    tested = ranking.assign(p=0.5, planted=ranking["rank"] == 2, moved=0.0)
-    few = "p (needs 99 permutations)"
-    for n, head, told in ((98, few, "n/a"), (99, P_HEAD, "0.500")):
-        table = report.region_table(tested.assign(n_permutations=n), atlas, 2)
-        assert table[head].tolist() == [told] * 2
+    tested_ranking = ranking.assign(p=0.5, planted=ranking["rank"] == 2, moved=0.0)
+    title_of_few = "p (needs 99 permutations)"
+    for n, head, p_shown in ((98, title_of_few, "n/a"), (99, P_HEAD, "0.500")):
+        table = report.region_table(tested_ranking.assign(n_permutations=n), atlas, 2)
+        assert table[head].tolist() == [p_shown] * 2
     assert table["remark"].tolist() == ["not learned", "planted, not learned"]
     assert report.region_table(ranking)["region"][0] == first["region"]
     with pytest.raises(ParameterError, match="n_regions"):
@@ -207,33 +220,39 @@ def test_regions_by_name(make_evaluation):
 
 
 def test_directions_have_means_and_cohens_d(evaluation):
-    found = report.class_differences(evaluation).set_index(["region", "class"])
-    one = found.loc[("region_0", "AD")]
-    drawn = evaluation.cohort.class_features.set_index(["region", "class"])
+    differences = report.class_differences(evaluation).set_index(["region", "class"])
+    shown = differences.loc[("region_0", "AD")]
+    class_features = evaluation.cohort.class_features.set_index(["region", "class"])
     (n, mean, sd), (m, mean_0, sd_0) = (
-        drawn.loc[("region_0", name), ["people", "mean", "sd"]] for name in ("AD", "CN")
+        class_features.loc[("region_0", name), ["people", "mean", "sd"]]
+        for name in ("AD", "CN")
     )
     pooled = np.sqrt(((n - 1) * sd**2 + (m - 1) * sd_0**2) / (n + m - 2))
-    assert one["difference"] == pytest.approx((mean - mean_0) / pooled)
-    assert one["low"] < mean < one["high"]
-    assert found.xs("CN", level="class").filter(like="difference").isna().all(axis=None)
-    assert ("region_1", "R&D_<50%>") not in found.index  # two people
+    assert shown["difference"] == pytest.approx((mean - mean_0) / pooled)
+    assert shown["low"] < mean < shown["high"]
+    assert (
+        differences.xs("CN", level="class")
+        .filter(like="difference")
+        .isna()
+        .all(axis=None)
+    )
+    assert ("region_1", "R&D_<50%>") not in differences.index  # two people
     ranking = rank_regions(evaluation)
     table = report.direction_table(evaluation, ranking, n_regions=2)
     assert list(table) == [
         *("region", "feature", "CN", "R&D_<50%>", "R&D_<50%> \N{MINUS SIGN} CN (s.d.)"),
         *("AD", "AD \N{MINUS SIGN} CN (s.d.)"),
     ]
-    known = found.loc[(table["region"][0], "AD"), "difference"]
-    assert table.iloc[0, -1].startswith(f"{known:.2f} [")
+    expected = differences.loc[(table["region"][0], "AD"), "difference"]
+    assert table.iloc[0, -1].startswith(f"{expected:.2f} [")
 
 
 def test_common_regions_have_their_distance_to_exact(evaluation):
     table = report.common_region_table(evaluation, n_smallest=3)
     assert list(table) == ["models", "region", "Exact", "LSAP-C"]
-    found, rmse = common_regions(evaluation, 3)
+    common, rmse = common_regions(evaluation, 3)
     assert table.iloc[-1].tolist() == ["", "RMSE", "-", f"{rmse['LSAP-C']:.3f}"]
-    assert table.loc[0, "Exact"] == f"{found['Exact'].min():.3f}"
+    assert table.loc[0, "Exact"] == f"{common['Exact'].min():.3f}"
 
 
 def test_what_stands_below_the_cortex_is_named(evaluation):
@@ -241,11 +260,11 @@ def test_what_stands_below_the_cortex_is_named(evaluation):
     structure = ["cortex"] * 6 + ["subcortex"]
     how = {"subcortex": "volume"}, pd.DataFrame({"name": names, "structure": structure})
     cohort = replace(evaluation.cohort, provenance=how[0], regions=how[1])
-    one = replace(evaluation, cohort=cohort)
-    told = report.direction_table(one, rank_regions(one), n_regions=7)
-    told = told.set_index("region")["feature"]
-    assert told[names[6]] == "volume in mm3"
-    assert set(told.drop(names[6])) == {"cortical thickness"}
+    changed = replace(evaluation, cohort=cohort)
+    feature_titles = report.direction_table(changed, rank_regions(changed), n_regions=7)
+    feature_titles = feature_titles.set_index("region")["feature"]
+    assert feature_titles[names[6]] == "volume in mm3"
+    assert set(feature_titles.drop(names[6])) == {"cortical thickness"}
     text = measured_text(cohort)
     assert text.startswith("cortical thickness (subcortex: volume) in 7 of 7")
 
