@@ -107,9 +107,9 @@ def parse_scan_name(text: str) -> ScanName:
     name = text.strip().replace("\\", "/").rstrip("/").rpartition("/")[2]
     name, _, base = name.partition(".long.")
     for pattern in (_PTID, _BIDS):
-        found = pattern.fullmatch(name)
-        if found:
-            return ScanName(found["person"], found["visit"] or "", base)
+        match = pattern.fullmatch(name)
+        if match:
+            return ScanName(match["person"], match["visit"] or "", base)
     return ScanName(name, "", base)
 
 
@@ -158,9 +158,9 @@ def read_rows(
         head = choice.head
     texts = columns.pop(head)
     names = [parse_scan_name(text or "") for text in texts]
-    words = missing_words.get(head, {})
+    missing_words_of_ids = missing_words.get(head, {})
     wrong = [
-        f"row {lines[row]} ({text or words.get(row, 'empty')})"
+        f"row {lines[row]} ({text or missing_words_of_ids.get(row, 'empty')})"
         for row, (text, name) in enumerate(zip(texts, names, strict=True))
         if name.participant[:1] in ("", ".")
         or is_formula_error(text)
@@ -176,16 +176,21 @@ def read_rows(
     visits = find_chosen(columns, chosen.session) or find_session_column(columns)
     if visits:
         sessions = columns.pop(visits)
-        failed = [row for row, visit in enumerate(sessions) if is_formula_error(visit)]
-        if failed:
+        failed_rows = [
+            row for row, visit in enumerate(sessions) if is_formula_error(visit)
+        ]
+        if failed_rows:
             raise FileFormatError(
                 f"{visits} must be the name of a visit, or empty",
                 path=path,
-                got=f"{sessions[failed[0]]!r}, a formula that failed, in row "
-                f"{lines[failed[0]]}. Write the visit there.",
+                got=f"{sessions[failed_rows[0]]!r}, a formula that failed, in row "
+                f"{lines[failed_rows[0]]}. Write the visit there.",
             )
-        both = zip(names, sessions, strict=True)
-        names = [one._replace(session=visit or one.session) for one, visit in both]
+        names_and_sessions = zip(names, sessions, strict=True)
+        names = [
+            one._replace(session=visit or one.session)
+            for one, visit in names_and_sessions
+        ]
     for index in {*saved_index} & {*columns}:
         columns.pop(index)  # the order of rows is no covariate
     table = pd.DataFrame(columns, dtype=object).rename_axis(columns=head)
@@ -222,12 +227,12 @@ class Scan(NamedTuple):
         of its person.
         """
         person, visit = self.key
-        known = index.get(person, {})
-        if found := known.get(visit):
-            return found
+        entries_by_visit = index.get(person, {})
+        if entries := entries_by_visit.get(visit):
+            return entries
         if visit:
-            return known.get("", []) if self.is_only else []
-        return list(chain(*known.values()))
+            return entries_by_visit.get("", []) if self.is_only else []
+        return list(chain(*entries_by_visit.values()))
 
 
 class StudyFiles:
@@ -339,12 +344,12 @@ class StudyFiles:
 
     def key_of(self, name: ScanName) -> tuple[str, str]:
         """Return person and visit, also of a name that joins those of the people."""
-        said, visit = name.key
-        joined = self._joined.fullmatch(said)
-        if visit or said in self._people or not joined:
-            return said, visit
-        spelt = self._visits.get(joined[2].lower(), joined[2])
-        return (joined[1], spelt) if joined[1] in self._people else (said, "")
+        person, visit = name.key
+        match = self._joined.fullmatch(person)
+        if visit or person in self._people or not match:
+            return person, visit
+        spelt = self._visits.get(match[2].lower(), match[2])
+        return (match[1], spelt) if match[1] in self._people else (person, "")
 
     def _walk(self, root: Path) -> Iterator[tuple[ScanName, Path | None, list[Path]]]:
         """Yield the FreeSurfer subjects of a root and the files of its people.
@@ -396,22 +401,30 @@ class StudyFiles:
                 "pattern must be below the cohort's folder with one {participant} or "
                 f"one {{scan}}, and {{session}} if need be, got {pattern!r}."
             )
-        wanted = re.sub(r"\\\*", "[^/]*?", re.escape(pattern))
+        regex = re.sub(r"\\\*", "[^/]*?", re.escape(pattern))
         for name in fields:
             letters = "[^_/]+" if name == "session" else ".+?"
-            wanted = wanted.replace(re.escape(f"{{{name}}}"), f"(?P<{name}>{letters})")
-        found = {}
+            regex = regex.replace(re.escape(f"{{{name}}}"), f"(?P<{name}>{letters})")
+        scan_of_path = {}
         for path in self.folder.glob(re.sub(r"(\*|\{.*?\})+", "*", pattern)):
-            match = re.fullmatch(wanted, path.relative_to(self.folder).as_posix())
+            match = re.fullmatch(regex, path.relative_to(self.folder).as_posix())
             if match and path.name[0] != "." and path.is_file():
-                said = match.groupdict()
-                scan = parse_scan_name(said.pop("scan")) if "scan" in said else None
-                found[path] = scan or ScanName(**said)
-        alone = re.sub(r"[-_]\{session\}", "", pattern)
-        if alone != pattern:  # who came once may have no visit in the name
-            others = self._fit_template(alone).items()
-            found |= {path: x for path, x in others if x.key[0] in self._people}
-        return found
+                fields_of_path = match.groupdict()
+                scan = (
+                    parse_scan_name(fields_of_path.pop("scan"))
+                    if "scan" in fields_of_path
+                    else None
+                )
+                scan_of_path[path] = scan or ScanName(**fields_of_path)
+        pattern_without_session = re.sub(r"[-_]\{session\}", "", pattern)
+        if (
+            pattern_without_session != pattern
+        ):  # who came once may have no visit in the name
+            other_files = self._fit_template(pattern_without_session).items()
+            scan_of_path |= {
+                path: x for path, x in other_files if x.key[0] in self._people
+            }
+        return scan_of_path
 
     def inside(self, path: str | Path) -> Path:
         """Return a path, which may also be relative to the study's folder."""
@@ -425,13 +438,18 @@ class StudyFiles:
         visit in its name is of this one.
         """
         person, visit = key
-        found, of_none = set(self.files.get(key, ())), self.files.get((person, ""), [])
+        own_files, files_without_visit = (
+            set(self.files.get(key, ())),
+            self.files.get((person, ""), []),
+        )
         if visit and visit not in self.sessions.get(person, {}):
             # a folder that is named without ses-
-            found |= {path for path in of_none if visit in path.parts[-4:-1]}
-        if visit and is_only and not found & self.flat:
-            found |= self.flat & set(of_none)
-        return tuple(sorted(found))
+            own_files |= {
+                path for path in files_without_visit if visit in path.parts[-4:-1]
+            }
+        if visit and is_only and not own_files & self.flat:
+            own_files |= self.flat & set(files_without_visit)
+        return tuple(sorted(own_files))
 
     def connectome(self, scan: Scan, atlas: Atlas) -> Path | None:
         """Return the one connectome of a scan, None where there is none.
@@ -466,21 +484,21 @@ class StudyFiles:
         files = [path for path in files if path not in rights]
         return pick(files, get_measure(feature).files, feature, given, atlas)
 
-    def fits_nothing(self, what: str, scans: Sequence[Scan]) -> str:
+    def fits_nothing(self, content: str, scans: Sequence[Scan]) -> str:
         """Say that a pattern fits no file of any scan, and what there is."""
         names = list(dict.fromkeys(path.name for scan in scans for path in scan.files))
-        found = f"their files are {listed(names, 5)}"
+        hint = f"their files are {listed(names, 5)}"
         if not names:
-            found = "no file is known to be theirs; where one folder has those of all, "
-            found += "a pattern says whose each is, such as 'sc/{participant}.txt'"
+            hint = "no file is known to be theirs; where one folder has those of all, "
+            hint += "a pattern says whose each is, such as 'sc/{participant}.txt'"
         return (
-            f"{what}: the pattern {self.patterns[what]!r} (pattern=) fits no file of "
-            f"any of {len(scans)} scans; {found}"
+            f"{content}: the pattern {self.patterns[content]!r} (pattern=) fits no "
+            f"file of any of {len(scans)} scans; {hint}"
         )
 
 
 def choose_one(
-    message: str, what: str, paths: Collection[Path], flag: str = ""
+    message: str, content: str, paths: Collection[Path], flag: str = ""
 ) -> CohortError:
     """Return the fault that several files could be a scan's, and how to choose.
 
@@ -489,7 +507,7 @@ def choose_one(
     """
     if len({path.name for path in paths}) < len(paths):
         roots = _different_folders(paths)
-        if what == "freesurfer":
+        if content == "freesurfer":
             folders = " or ".join(map(str, roots))
             return CohortError(
                 f"{message}; choose their folder by subjects_dir= ({folders})"
@@ -498,20 +516,24 @@ def choose_one(
         patterns = [pattern for pattern in patterns if pattern]
     else:
         patterns = ["*_x*"]
-    flag = "--pattern" if what == "connectome" else flag
-    key = what if re.fullmatch(r"[A-Za-z0-9_-]+", what) else f'"{what}"'
-    ways = [
+    flag = "--pattern" if content == "connectome" else flag
+    key = content if re.fullmatch(r"[A-Za-z0-9_-]+", content) else f'"{content}"'
+    choices = [
         f"{flag} {pattern!r}" if flag else f"pattern = {{{key} = {pattern!r}}}"
         for pattern in patterns
     ]
-    how = " or ".join(ways) + " in --config" * (not flag)
-    how += f" (in Python pattern={{{what!r}: {patterns[0]!r}}})"
-    if what == "freesurfer":
-        how += "; visits stand in a column visit of the table of people"
+    instruction = " or ".join(choices) + " in --config" * (not flag)
+    instruction += f" (in Python pattern={{{content!r}: {patterns[0]!r}}})"
+    if content == "freesurfer":
+        instruction += "; visits stand in a column visit of the table of people"
     names = (
-        paths if len(patterns) > 1 or what == "freesurfer" else [p.name for p in paths]
+        paths
+        if len(patterns) > 1 or content == "freesurfer"
+        else [p.name for p in paths]
     )
-    return CohortError(f"{message}; choose by {how}", got=listed(map(str, names), 5))
+    return CohortError(
+        f"{message}; choose by {instruction}", got=listed(map(str, names), 5)
+    )
 
 
 def _different_folders(paths: Collection[Path]) -> dict[Path, Path]:
@@ -542,7 +564,7 @@ def other_side(path: Path) -> Path | None:
 def pick(
     files: Sequence[Path],
     groups: Sequence[str | tuple[str, ...]],
-    what: str,
+    content: str,
     given: str,
     atlas: Atlas,
     flag: str = "",
@@ -558,20 +580,26 @@ def pick(
         name = path.name if given else path.name.lower()
         return fnmatchcase(name, glob) or ("/" in glob and path.match(glob))
 
-    def says(path: Path, words: Iterable[str]) -> bool:
-        return any(word in path.name.lower() for word in words)
+    def says(path: Path, file_words: Iterable[str]) -> bool:
+        return any(word in path.name.lower() for word in file_words)
 
-    found = list[Path]()
+    fitting_files = list[Path]()
     for group in [given] if given else groups:
         globs = (group,) if isinstance(group, str) else group
-        found = found or [p for p in files if any(fits(p, glob) for glob in globs)]
-    if len(found) > 1:
-        words = atlas.settings.get("file_words", [atlas.name.lower()])
-        others = atlas.settings.get("other_words", [])
-        found = [p for p in found if says(p, words) and not says(p, others)] or found
+        fitting_files = fitting_files or [
+            p for p in files if any(fits(p, glob) for glob in globs)
+        ]
+    if len(fitting_files) > 1:
+        file_words = atlas.settings.get("file_words", [atlas.name.lower()])
+        other_words = atlas.settings.get("other_words", [])
+        fitting_files = [
+            p for p in fitting_files if says(p, file_words) and not says(p, other_words)
+        ] or fitting_files
         # micapipe writes parts of its matrix beside the whole
-        found = [p for p in found if "full-connectome" in p.name] or found
-    if len(found) > 1:
-        message = f"{len(found)} files could be its {what}"
-        raise choose_one(message, what, found, flag)
-    return found[0] if found else None
+        fitting_files = [
+            p for p in fitting_files if "full-connectome" in p.name
+        ] or fitting_files
+    if len(fitting_files) > 1:
+        message = f"{len(fitting_files)} files could be its {content}"
+        raise choose_one(message, content, fitting_files, flag)
+    return fitting_files[0] if fitting_files else None
