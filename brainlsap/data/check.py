@@ -143,12 +143,12 @@ def check_cohort(
             cohort = read_study(path, *args, **options)
         except (CohortError, FileFormatError) as error:
             return _describe_refusal(path, error)
-    found = count_people(cohort.table, cohort.label_name, cohort.classes)
+    counts = count_people(cohort.table, cohort.label_name, cohort.classes)
     names = [*cohort.feature_names]
     if cohort.provenance.get("connectome", "one per scan") == "one per scan":
         names.insert(0, "connectome")
-    found += [f"{name}: {cohort.n_scans} of {cohort.n_scans} scans" for name in names]
-    return CohortCheck(path, tuple(found), as_findings(cohort.findings), (), cohort)
+    counts += [f"{name}: {cohort.n_scans} of {cohort.n_scans} scans" for name in names]
+    return CohortCheck(path, tuple(counts), as_findings(cohort.findings), (), cohort)
 
 
 def _describe_refusal(path: Path, error: BrainlsapError) -> CohortCheck:
@@ -297,7 +297,7 @@ class _OptionSearch:
             if path.suffix in TABLE_SUFFIXES and path.name not in IMPORT_FILES
         ]
         is_named = "feature" in self.options
-        if self.adopt([*folders, *tables], _located(self.features, named=is_named)):
+        if self.adopt([*folders, *tables], _located(self.features, is_named=is_named)):
             return
         for name in (*_FEATURES, "suvr"):  # of a tracer that is not said
             if self.adopt(folders, _located([name])):
@@ -375,36 +375,38 @@ class _OptionSearch:
 
 
 def _lack_at_later_visits(
-    listed: ScanList,
+    scan_list: ScanList,
     sources: FeatureSources,
     labelled: set[str],
     features: Sequence[str],
     reads_connectomes: bool,
 ) -> bool:
     """Return whether most visits after the first lack a label, or what is read."""
-    is_later = listed.table["participant"].duplicated().to_numpy()
-    is_lacking = ~listed.table["scan"].isin(labelled).to_numpy()
+    is_later = scan_list.table["participant"].duplicated().to_numpy()
+    is_lacking = ~scan_list.table["scan"].isin(labelled).to_numpy()
     for name in features:
         if name == STRENGTH:
             continue
         with suppress(BrainlsapError):
-            found = sources.locate(name, listed.scans)[0]
-            is_lacking = is_lacking | [isinstance(item, Finding) for item in found]
+            feature_sources = sources.locate(name, scan_list.scans)[0]
+            is_lacking = is_lacking | [
+                isinstance(item, Finding) for item in feature_sources
+            ]
     if reads_connectomes:
-        for row, scan in enumerate(listed.scans):
+        for row, scan in enumerate(scan_list.scans):
             with suppress(CohortError):
                 path = sources.files.connectome(scan, sources.atlas)
                 is_lacking[row] |= path is None
     return bool(is_later.any()) and bool(is_lacking[is_later].mean() >= 0.5)
 
 
-def _located(names: Sequence[str], named: bool = False) -> _Score:
+def _located(names: Sequence[str], is_named: bool = False) -> _Score:
     """Return a measure of how many scans' features are found."""
     names = [name for name in names if name != STRENGTH]
 
     def share(listed: ScanList, sources: FeatureSources) -> float:
         found: list[Source] = []
-        sources.is_named = named
+        sources.is_named = is_named
         for name in names:
             with suppress(BrainlsapError):
                 found += sources.locate(name, listed.scans)[0]
@@ -415,10 +417,10 @@ def _located(names: Sequence[str], named: bool = False) -> _Score:
     return share
 
 
-def _with_connectome(listed: ScanList, sources: FeatureSources) -> float:
+def _with_connectome(scan_list: ScanList, sources: FeatureSources) -> float:
     """Return how many scans have a connectome."""
     n_found = 0
-    for scan in listed.scans:
+    for scan in scan_list.scans:
         with suppress(CohortError):
             n_found += sources.files.connectome(scan, sources.atlas) is not None
     return n_found
@@ -430,15 +432,24 @@ def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
     for path in filter(is_matrix, scans[0].files):
         yield "*" + path.name.split(visit or person)[-1]
     for top in sorted(folder.glob("[!.]*")):
-        below = top.rglob("*") if top.name[:4] not in ("sub-", "deri") else ()
-        for path in (top, *below):
+        paths_inside = top.rglob("*") if top.name[:4] not in ("sub-", "deri") else ()
+        for path in (top, *paths_inside):
             name = path.relative_to(folder).as_posix()
-            for word, what in ((person, "{participant}"), (visit or "-", "{session}")):
-                whole = rf"(?i)(?<![A-Z0-9]){re.escape(word)}(?![A-Z0-9])"
-                name = re.sub(whole, what, name, count=1) if word != "-" else name
+            for key_text, field_name in (
+                (person, "{participant}"),
+                (visit or "-", "{session}"),
+            ):
+                name_pattern = rf"(?i)(?<![A-Z0-9]){re.escape(key_text)}(?![A-Z0-9])"
+                name = (
+                    re.sub(name_pattern, field_name, name, count=1)
+                    if key_text != "-"
+                    else name
+                )
             if "{participant}" in name and is_matrix(path):
-                every = _A_VISIT.sub(r"\1{session}", name)
-                alike = (re.sub(r"\{.*?\}", "*", one) for one in (name, every))
+                session_pattern = _A_VISIT.sub(r"\1{session}", name)
+                alike = (
+                    re.sub(r"\{.*?\}", "*", one) for one in (name, session_pattern)
+                )
                 if len({len([*folder.glob(one)]) for one in alike}) > 1:
-                    yield every
+                    yield session_pattern
                 yield name

@@ -131,8 +131,8 @@ class Cohort:
         store(self, "classes", tuple(str(name) for name in self.classes))
         store(self, "findings", as_findings(self.findings))
         if self.classes_ordered is None:
-            known = order_classes(self.classes) == (self.classes, True)
-            store(self, "classes_ordered", known)
+            has_known_order = order_classes(self.classes) == (self.classes, True)
+            store(self, "classes_ordered", has_known_order)
         store(self, "table", plain_table(self.table))
         if faults := _find_faults(self):
             texts = group_findings(faults)
@@ -143,8 +143,12 @@ class Cohort:
         rest = [name for name in table.columns if name not in KEY_COLUMNS]
         store(self, "table", table[[*KEY_COLUMNS, *rest]])
         # chance and scores count the classes that there are
-        found = set(table["label"])
-        store(self, "classes", tuple(name for name in self.classes if name in found))
+        used_classes = set(table["label"])
+        store(
+            self,
+            "classes",
+            tuple(name for name in self.classes if name in used_classes),
+        )
 
     @staticmethod
     def from_arrays(
@@ -420,8 +424,8 @@ class Cohort:
 
         W = self.connectomes[:1] if self.shares_connectome else self.connectomes
         texts = ("feature_names", "classes", "classes_ordered", "label_name")
-        about = {name: getattr(self, name) for name in (*texts, "provenance")}
-        about |= {
+        metadata = {name: getattr(self, name) for name in (*texts, "provenance")}
+        metadata |= {
             "findings": [item.to_jsonable() for item in as_findings(self.findings)],
             "atlas": self.atlas.name,
             "regions": _columns(self.atlas.regions),
@@ -440,7 +444,7 @@ class Cohort:
                 chunks = (1, *values.shape[1:])
                 file.create_dataset(name, data=values, chunks=chunks, fletcher32=True)
             # a dataset, since attributes end at 64 kB
-            file["about"] = json.dumps(about)
+            file["about"] = json.dumps(metadata)
         return path
 
     @staticmethod
@@ -459,30 +463,32 @@ class Cohort:
             reading(path, "a cohort that Cohort.save wrote"),
             h5py.File(path, "r") as file,
         ):
-            said = file.attrs.get("format"), file.attrs.get("format_version")
-            if said != (FORMAT, FORMAT_VERSION):
-                known = FORMAT, FORMAT_VERSION
-                raise ValueError(f"format and version are {said}, expected {known}")
+            file_format = file.attrs.get("format"), file.attrs.get("format_version")
+            if file_format != (FORMAT, FORMAT_VERSION):
+                expected_format = FORMAT, FORMAT_VERSION
+                raise ValueError(
+                    f"format and version are {file_format}, expected {expected_format}"
+                )
             for name in ("connectomes", "features", "about"):
                 item = file[name]  # a header may promise terabytes
                 if item.id.get_storage_size() < item.size * item.dtype.itemsize:
                     raise ValueError(f"{name} holds less than its header promises")
-            about = json.loads(file["about"][()])
+            metadata = json.loads(file["about"][()])
             W, X = file["connectomes"][()], file["features"][()]
             for name in ("table", "regions", "truth"):
-                if about[name] is not None:
-                    about[name] = pd.DataFrame(about[name])
+                if metadata[name] is not None:
+                    metadata[name] = pd.DataFrame(metadata[name])
             W.flags.writeable = X.flags.writeable = False
             if len(W) == 1 < len(X):
                 W = np.broadcast_to(W[0], (len(X), *W.shape[1:]))
             # Files of earlier versions have texts.
-            notes = about.pop("findings", None) or about.pop("notes", ())
-            about["findings"] = [Finding.from_jsonable(note) for note in notes]
-            atlas = Atlas(about.pop("atlas"), about.pop("regions"))
+            notes = metadata.pop("findings", None) or metadata.pop("notes", ())
+            metadata["findings"] = [Finding.from_jsonable(note) for note in notes]
+            atlas = Atlas(metadata.pop("atlas"), metadata.pop("regions"))
             if atlas.name in available_atlases():
-                shipped = load_atlas(atlas.name)
-                atlas = shipped if shipped.names == atlas.names else atlas
-            return Cohort(connectomes=W, features=X, atlas=atlas, **about)
+                shipped_atlas = load_atlas(atlas.name)
+                atlas = shipped_atlas if shipped_atlas.names == atlas.names else atlas
+            return Cohort(connectomes=W, features=X, atlas=atlas, **metadata)
 
 
 def check_cohort_given(cohort: object) -> None:
@@ -615,9 +621,9 @@ def _check_shapes(
         arrays["groups"] = groups
     arrays |= {f"covariates[{name!r}]": column for name, column in covariates.items()}
     for name, array in arrays.items():
-        allowed = dict.fromkeys(shapes.get(name, [(n_scans,)]))
-        if np.shape(array) not in allowed:
-            expected = " or ".join(map(str, allowed)).replace("'", "")
+        allowed_shapes = dict.fromkeys(shapes.get(name, [(n_scans,)]))
+        if np.shape(array) not in allowed_shapes:
+            expected = " or ".join(map(str, allowed_shapes)).replace("'", "")
             raise ParameterError(
                 f"{name} must have shape {expected}, for {n_scans} scans and {n_rois} "
                 f"regions ({atlas.name}); got {np.shape(array)}. Other regions are "
@@ -628,9 +634,11 @@ def _check_shapes(
 
 def _check_label_words(labels: Sequence[Any]) -> None:
     """Raise if a label is a word that counts as missing."""
-    words = [word for word in labels if isinstance(word, str)]
-    words = [word for word in words if word.lower() != "nan"]  # NumPy's, of text
-    if missing_words := list(filter(is_missing_word, words)):
+    label_texts = [word for word in labels if isinstance(word, str)]
+    label_texts = [
+        word for word in label_texts if word.lower() != "nan"
+    ]  # NumPy's, of text
+    if missing_words := list(filter(is_missing_word, label_texts)):
         raise ParameterError(
             f"labels has {missing_words[0]!r} for {len(missing_words)} scans, which "
             "counts as missing. Name a class by another word, and leave out scans "
@@ -639,11 +647,11 @@ def _check_label_words(labels: Sequence[Any]) -> None:
 
 
 def _check_people(
-    scans: Sequence[str], people: Sequence[str], others: Sequence[Sequence[Any]]
+    scans: Sequence[str], people: Sequence[str], claimed_people: Sequence[Sequence[Any]]
 ) -> None:
     """Raise if an index or ids name other people of a cohort, or people are scans."""
     everybody = {*people}
-    for names in others:
+    for names in claimed_people:
         for scan, name, person in zip(scans, names, people, strict=False):
             if name != person and name in everybody:
                 raise ParameterError(
@@ -745,12 +753,14 @@ def _index_of(tables: Mapping[str, Any]) -> pd.Index | None:
     Raise where tables are in different orders, or `groups` are needed. An index that
     only counts names nobody, unless another has the same entries.
     """
-    found = {k: x.index for k, x in tables.items() if hasattr(x, "iloc")}
-    texts = {k: [*map(str, x)] for k, x in found.items()}
-    named = [k for k, x in texts.items() if not are_counts(x)]
-    whose = {k: [*map(_person_of, x)] for k, x in found.items()}
+    indexes = {k: x.index for k, x in tables.items() if hasattr(x, "iloc")}
+    texts = {k: [*map(str, x)] for k, x in indexes.items()}
+    named_arguments = [k for k, x in texts.items() if not are_counts(x)]
+    people_by_argument = {k: [*map(_person_of, x)] for k, x in indexes.items()}
     for (first, a), (second, b) in combinations(texts.items(), 2):
-        is_other = {first, second} <= {*named} and whose[first] != whose[second]
+        is_other = {first, second} <= {*named_arguments} and people_by_argument[
+            first
+        ] != people_by_argument[second]
         if a != b and (is_other or sorted(a) == sorted(b)):
             scan = next(
                 i for i, pair in enumerate(zip(a, b, strict=True)) if len({*pair}) > 1
@@ -762,34 +772,36 @@ def _index_of(tables: Mapping[str, Any]) -> pd.Index | None:
             )
     groups = tables["groups"]
     people = [] if groups is None else [*map(_person_of, groups)]
-    for name in named if people else ():
-        told = whose[name]
-        if told != people and {*told} <= {*people}:
-            row = int(np.argmax(np.array(told) != people))
+    for name in named_arguments if people else ():
+        indexed_people = people_by_argument[name]
+        if indexed_people != people and {*indexed_people} <= {*people}:
+            row = int(np.argmax(np.array(indexed_people) != people))
             raise ParameterError(
-                f"{name} has {told[row]!r} in its index for scan {row + 1}, groups= "
-                f"says {people[row]!r}. Put rows in the order of groups, or take the "
-                "index off (.reset_index(drop=True))."
+                f"{name} has {indexed_people[row]!r} in its index for scan {row + 1}, "
+                f"groups= says {people[row]!r}. Put rows in the order of groups, or "
+                "take the index off (.reset_index(drop=True))."
             )
-        if pd.Series(people).groupby(told).nunique().max() > 1:
+        if pd.Series(people).groupby(indexed_people).nunique().max() > 1:
             raise ParameterError(
                 f"{name} has several scans of a person in its index, and groups= calls "
                 "them different people. Give the people as groups=."
             )
-    if not named:
+    if not named_arguments:
         return None
-    index, entries = found[named[0]], texts[named[0]]
-    if len(named) == 1 and are_counts(sorted(entries, key=lambda x: (len(x), x))):
+    index, entries = indexes[named_arguments[0]], texts[named_arguments[0]]
+    if len(named_arguments) == 1 and are_counts(
+        sorted(entries, key=lambda x: (len(x), x))
+    ):
         raise ParameterError(
-            f"{named[0]} has the index {listed(entries, 3)}: its rows were moved, and "
-            "arrays beside it have no index. Put it in their order (.sort_index()?), "
-            "then .reset_index(drop=True)."
+            f"{named_arguments[0]} has the index {listed(entries, 3)}: its rows were "
+            "moved, and arrays beside it have no index. Put it in their order "
+            "(.sort_index()?), then .reset_index(drop=True)."
         )
     is_one_each = index.is_unique and index.nlevels == 1
     if groups is None and not is_one_each:
         raise ParameterError(
-            f"{named[0]} has an index of several levels, or an entry twice; say whose "
-            "scans they are by groups=."
+            f"{named_arguments[0]} has an index of several levels, or an entry twice; "
+            "say whose scans they are by groups=."
         )
     return index if index.is_unique and not isinstance(index, pd.RangeIndex) else None
 
@@ -811,21 +823,21 @@ def find_value_codes(
     """Say which features hold a code for what is missing, such as 9999."""
     faults = list[Finding]()
     for name, values in zip(names, np.moveaxis(X, -1, 0), strict=True):
-        is_code, known = np.isin(values, MISSING_CODES), ~np.isnan(values)
-        if is_code.any() and (known & ~is_code).any():
+        is_code, is_known = np.isin(values, MISSING_CODES), ~np.isnan(values)
+        if is_code.any() and (is_known & ~is_code).any():
             # a few scans in another unit may not hide a code
             low, high = np.nanpercentile(values[~is_code], (5, 95))
-            far = 2 * (high - low)
-            is_code &= (values < low - far) | (values > high + far)
+            margin = 2 * (high - low)
+            is_code &= (values < low - margin) | (values > high + margin)
             for code in np.unique(values[is_code]):
-                rows, places = np.nonzero(values == code)
-                who = listed(dict.fromkeys(np.array(scans)[rows].tolist()), 5)
+                rows, region_index = np.nonzero(values == code)
+                scan_names = listed(dict.fromkeys(np.array(scans)[rows].tolist()), 5)
                 message = (
-                    f"{name} is {code:g}, first of {regions[places[0]]}, most others "
-                    f"{low:g} to {high:g}; write n/a where it was not measured"
+                    f"{name} is {code:g}, first of {regions[region_index[0]]}, most "
+                    f"others {low:g} to {high:g}; write n/a where it was not measured"
                 )
-                region = (regions[places[0]],)
-                faults.append(Finding(message, FAULT, scan=who, regions=region))
+                region = (regions[region_index[0]],)
+                faults.append(Finding(message, FAULT, scan=scan_names, regions=region))
     return faults
 
 
@@ -847,17 +859,23 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
         for name in ("scan", "participant", "label")
         if (keys[name] == "").any()
     ]
-    doubled = keys["scan"][keys["scan"].duplicated()].unique()
-    faults += [f"scan {scan!r} stands more than once in table" for scan in doubled]
+    repeated_scans = keys["scan"][keys["scan"].duplicated()].unique()
+    faults += [
+        f"scan {scan!r} stands more than once in table" for scan in repeated_scans
+    ]
     people = keys["participant"].unique()
-    named = {"classes": classes, "feature_names": names, "people (groups)": people}
-    for what, given in named.items():
-        texts = pd.Series(given, dtype=object).astype(str)
+    names_by_argument = {
+        "classes": classes,
+        "feature_names": names,
+        "people (groups)": people,
+    }
+    for argument, values in names_by_argument.items():
+        texts = pd.Series(values, dtype=object).astype(str)
         is_again = texts.map(bare_id).duplicated(keep=False)
         if is_again.any() or texts.empty:
             told = listed(texts[is_again], 8) or "none"
             rule = "must differ in more than case and zeros at the front"
-            faults.append(f"{what} {rule}, got {told}")
+            faults.append(f"{argument} {rule}, got {told}")
     faults += [
         f"label {label!r} of {n} scan(s) is not among the classes {', '.join(classes)};"
         " name it in classes= too, or leave its scans out of every array"
@@ -866,10 +884,11 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
     ]
     shapes = {"connectomes": (*sizes[:2], sizes[1]), "features": sizes}
     faults += [
-        f"{what} must have shape {shape} for {sizes[0]} scans, the {sizes[1]} regions "
-        f"of {cohort.atlas.name} (atlas=) and {sizes[2]} feature names, got {given}"
-        for what, shape in shapes.items()
-        if (given := getattr(cohort, what).shape) != shape
+        f"{argument} must have shape {shape} for {sizes[0]} scans, the {sizes[1]} "
+        f"regions of {cohort.atlas.name} (atlas=) and {sizes[2]} feature names, got "
+        f"{values}"
+        for argument, shape in shapes.items()
+        if (values := getattr(cohort, argument).shape) != shape
     ]
     if faults:  # values are only worth reading where the axes agree
         return as_faults(faults)
@@ -901,12 +920,12 @@ def _find_faulty_connectomes(cohort: Cohort, scans: pd.Series) -> list[Finding]:
             continue
         i, j = np.argwhere(is_wrong)[0]
         hint = " (the diagonal is not; set it to 0)" if i == j else ""
-        got = (
+        weights_text = (
             f"{matrix[i, j]:g} between {regions[i]} and {regions[j]}, "
             f"{matrix[j, i]:g} back"
         )
         message = f"the connectome must be {expected}{hint}"
-        faults.append(Finding(message, FAULT, scan=scan, got=got))
+        faults.append(Finding(message, FAULT, scan=scan, got=weights_text))
     return faults
 
 
@@ -921,11 +940,11 @@ def _find_faulty_features(cohort: Cohort, scans: pd.Series) -> list[Finding]:
             f"features must be finite, or NaN where not measured, and at most "
             f"{MAX_ABSOLUTE:g} in size"
         )
-        got = (
+        value_text = (
             f"{X[row, region, feature]:g} for {names[feature]} of {regions[region]} in "
             f"scan {scans[row]!r}"
         )
-        faults.append(Finding(message, FAULT, got=got))
+        faults.append(Finding(message, FAULT, got=value_text))
     faults += find_value_codes(X, scans, regions, names)
     has_order = bool(cohort.classes_ordered)
     faults += find_faults(cohort.table, cohort.label_name, has_order=has_order)

@@ -131,19 +131,21 @@ def order_classes(
     """
     if given is not None:
         names = tuple(map(str, [given] if isinstance(given, str) else given))
-        if doubled := [name for name in names if names.count(name) > 1]:
-            raise ParameterError(f"classes names {doubled[0]!r} more than once.")
+        if repeated_names := [name for name in names if names.count(name) > 1]:
+            raise ParameterError(f"classes names {repeated_names[0]!r} more than once.")
         return names, True
-    found = sorted({str(label) for label in labels})
-    stages = [STAGE_OF_WORD.get(name.lower(), -1) for name in found]
+    label_names = sorted({str(label) for label in labels})
+    stages = [STAGE_OF_WORD.get(name.lower(), -1) for name in label_names]
     if -1 not in stages and len(set(stages)) == len(stages):
-        return tuple(sorted(found, key=lambda name: STAGE_OF_WORD[name.lower()])), True
+        return tuple(
+            sorted(label_names, key=lambda name: STAGE_OF_WORD[name.lower()])
+        ), True
     try:
-        return tuple(sorted(found, key=lambda name: (float(name), name))), True
+        return tuple(sorted(label_names, key=lambda name: (float(name), name))), True
     except ValueError:
         # the first class is the reference that others differ from
         return tuple(
-            sorted(found, key=lambda name: STAGE_OF_WORD.get(name.lower()) != 0)
+            sorted(label_names, key=lambda name: STAGE_OF_WORD.get(name.lower()) != 0)
         ), False
 
 
@@ -476,8 +478,8 @@ def _list_visits(
             visit_list.scans.append(Scan(scan_name, key, is_only, paths))
             visit_list.keys.append((scan_name, participant, sessions[visit]))
             visit_list.facts.append(default_facts | facts_of_visit)
-            word = people.find_word(person, visit, label or "")
-            visit_list.label_words.append(word)
+            missing_word = people.find_word(person, visit, label or "")
+            visit_list.label_words.append(missing_word)
             labels = {
                 facts.get(label or "") for facts in (facts_of_visit, facts_of_person)
             }
@@ -523,16 +525,16 @@ def _choose_baseline(
     all_sessions = {**scanned_sessions, **listed_sessions} or sessions
     baselines = choose_baselines(candidates, sessions)
     if len({*baselines} & {*sessions}) > 1:
-        got = ", ".join(candidates[visit] for visit in baselines)
+        visit_names = ", ".join(candidates[visit] for visit in baselines)
         message = "several visits are called baseline; expected one"
-        faults.append(Finding(message, FAULT, participant=participant, got=got))
+        faults.append(Finding(message, FAULT, participant=participant, got=visit_names))
     if not (baselines or _have_order(all_sessions)):
-        got = ", ".join(all_sessions.values())
+        visit_names = ", ".join(all_sessions.values())
         message = (
             "which visit is the first is not known; write dates as 2020-12-31, or call "
             "one baseline"
         )
-        faults.append(Finding(message, FAULT, participant=participant, got=got))
+        faults.append(Finding(message, FAULT, participant=participant, got=visit_names))
     baselines = baselines or [min(all_sessions, key=visit_order)]
     return [visit for visit in baselines if visit in candidates], faults
 
@@ -558,13 +560,13 @@ def _choose_labels(
     class_counts = table["label"].value_counts().sort_index()
     class_order, is_ordered = order_classes(list(class_counts.index), classes)
     is_kept = table["label"].isin(class_order)
-    words = pd.Series(visits.label_words, dtype=object)
+    missing_words_of_scans = pd.Series(visits.label_words, dtype=object)
     if classes is None:
         refuse_continuous(label, class_order)
         faults = [
             _describe_unlabelled(scan_name, label, word, visits)
             for scan_name, word in zip(
-                table["scan"][~is_kept], words[~is_kept], strict=True
+                table["scan"][~is_kept], missing_words_of_scans[~is_kept], strict=True
             )
         ]
         return _Labelling(class_order, is_ordered, is_kept, [], faults)
@@ -573,20 +575,20 @@ def _choose_labels(
     is_alike = table["label"].str.lower().isin(lower_names)
     faults = find_spellings(label, table["label"][is_alike])
     other_labels = table["label"][~is_kept]
-    written_words = words[~is_kept].map(lambda word: word or "n/a")
+    written_words = missing_words_of_scans[~is_kept].map(lambda word: word or "n/a")
     other_labels = other_labels.fillna(written_words).value_counts().sort_index()
     if len(other_labels):
         counts = _describe_counts(other_labels)
         message = f"left out, {label} is not among the classes: {counts}"
         notes.append(Finding(message, LEFT_OUT, kind=CLASSES))
-    written = {word.lower(): word for word in words if word}
-    missing_names = [name for name in class_order if name.lower() in written]
+    written_words_of = {word.lower(): word for word in missing_words_of_scans if word}
+    missing_names = [name for name in class_order if name.lower() in written_words_of]
     for name in missing_names:
-        word = written[name.lower()]
+        word = written_words_of[name.lower()]
         message = (
-            f"{label}: {table_name} has {word!r} for {(words == word).sum()} scans, "
-            f"{_explain_word(word)}; write another word for the class, there and in "
-            "classes= (--classes)"
+            f"{label}: {table_name} has {word!r} for "
+            f"{(missing_words_of_scans == word).sum()} scans, {_explain_word(word)}; "
+            "write another word for the class, there and in classes= (--classes)"
         )
         faults.append(Finding(message, FAULT))
     other_names = [name for name in class_order if name not in missing_names]
@@ -686,30 +688,34 @@ def choose_baselines(visits: Collection[str], scanned: Collection[str]) -> list[
     ['Screening']
     """
     ranks = {visit: _baseline_rank(visit) for visit in visits}
-    called = [visit for visit in visits if ranks[visit] is not None]
-    called = [visit for visit in called if visit in scanned] or called
-    if called:
-        best = min(rank for visit in called if (rank := ranks[visit]) is not None)
-        return [visit for visit in called if ranks[visit] == best]
-    named = [
+    baseline_visits = [visit for visit in visits if ranks[visit] is not None]
+    baseline_visits = [
+        visit for visit in baseline_visits if visit in scanned
+    ] or baseline_visits
+    if baseline_visits:
+        best = min(
+            rank for visit in baseline_visits if (rank := ranks[visit]) is not None
+        )
+        return [visit for visit in baseline_visits if ranks[visit] == best]
+    first_visits = [
         visit
         for visit in visits
         if visit.lower() in FIRST_VISITS or "screening" in visit.lower()
     ]
-    named = [visit for visit in named if visit in scanned] or named
-    return [min(named, key=visit_order)] if named else []
+    first_visits = [visit for visit in first_visits if visit in scanned] or first_visits
+    return [min(first_visits, key=visit_order)] if first_visits else []
 
 
 def _baseline_rank(visit: str) -> int | None:
     """Return how plainly a visit is called baseline: 0 plainest, None not at all."""
-    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", visit)]
-    words = [word for word in words if word not in _NEUTRAL_WORDS]
-    is_baseline = ["baseline" in word or word in _BASELINE_WORDS for word in words]
-    if not words or _NOT_BASELINE_WORDS & {*words}:
+    terms = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", visit)]
+    terms = [word for word in terms if word not in _NEUTRAL_WORDS]
+    is_baseline = ["baseline" in word or word in _BASELINE_WORDS for word in terms]
+    if not terms or _NOT_BASELINE_WORDS & {*terms}:
         return None
     if all(is_baseline):
         return 0
-    if _TIME_ZERO.fullmatch("".join(words)):
+    if _TIME_ZERO.fullmatch("".join(terms)):
         return 1
     return 2 if any(is_baseline) else None
 

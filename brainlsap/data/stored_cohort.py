@@ -71,37 +71,39 @@ def read_study(study: str | Path, *args: Any, **options: Any) -> Cohort:
     """
     if not is_cohort_file(study):
         return load_cohort(study, *args, **options)
-    named = dict(zip(("atlas", "feature", "label"), args, strict=False))
-    return read_cohort_file(study, **named, **options)
+    positional_options = dict(zip(("atlas", "feature", "label"), args, strict=False))
+    return read_cohort_file(study, **positional_options, **options)
 
 
 def read_cohort_file(path: str | Path, **options: Any) -> Cohort:
     """Read the file of a cohort, and apply options to it or refuse them."""
     options.pop("verbose", None)
     cohort = Cohort.load(path)
-    applied = {
+    applied_options = {
         name: options.pop(name)
         for name in ("atlas", "feature", "label", "classes", "scans", "connectome")
         if options.get(name) is not None
     }
     options.pop("label", None)  # None: the labels of the file stay
     _check_reading_options(path, cohort, options)
-    if "atlas" in applied:
-        cohort = _check_atlas(path, cohort, applied["atlas"])
-    if "connectome" in applied:
-        cohort = _apply_connectome(path, cohort, applied["connectome"])
-    if "feature" in applied:
-        cohort = _select_features(path, cohort, applied["feature"])
-    if "scans" in applied:
-        cohort = _select_scans(path, cohort, applied["scans"])
-    if "label" in applied or "classes" in applied:
+    if "atlas" in applied_options:
+        cohort = _check_atlas(path, cohort, applied_options["atlas"])
+    if "connectome" in applied_options:
+        cohort = _apply_connectome(path, cohort, applied_options["connectome"])
+    if "feature" in applied_options:
+        cohort = _select_features(path, cohort, applied_options["feature"])
+    if "scans" in applied_options:
+        cohort = _select_scans(path, cohort, applied_options["scans"])
+    if "label" in applied_options or "classes" in applied_options:
         cohort = _select_labels(
-            path, cohort, applied.get("label"), applied.get("classes")
+            path, cohort, applied_options.get("label"), applied_options.get("classes")
         )
     # a report and a stored model say what was asked
-    asked = {name: value for name, value in applied.items() if name != "atlas"}
+    new_options = {
+        name: value for name, value in applied_options.items() if name != "atlas"
+    }
     earlier = cohort.provenance.get("asked") or {}
-    provenance = {"asked": earlier | json.loads(json.dumps(asked, default=str))}
+    provenance = {"asked": earlier | json.loads(json.dumps(new_options, default=str))}
     return replace(cohort, provenance=cohort.provenance | provenance)
 
 
@@ -122,9 +124,11 @@ def _find_covariate(cohort: Cohort, column: str) -> str | None:
     for name in (column, f"{column}_given"):
         if name in heads:
             return heads[name]
-        same = [head for text, head in heads.items() if text.lower() == name.lower()]
-        if len(same) == 1:
-            return same[0]
+        same_heads = [
+            head for text, head in heads.items() if text.lower() == name.lower()
+        ]
+        if len(same_heads) == 1:
+            return same_heads[0]
     return None
 
 
@@ -143,22 +147,29 @@ def _check_reading_options(
     """Raise where options say another way of reading than that of the file."""
     provenance = cohort.provenance
     earlier = dict(provenance.get("asked") or {})
-    refused = list[str]()
+    refused_options = list[str]()
     for name, value in options.items():
         if value is None or value in ((), [], {}):
             continue
-        known = earlier.get(name, provenance.get(name))
-        if json.loads(json.dumps(value, default=str)) == known:
+        earlier_value = earlier.get(name, provenance.get(name))
+        if json.loads(json.dumps(value, default=str)) == earlier_value:
             continue
         # no weight was negative, so that nothing is to be dropped
-        if name == "negative" and known == "refuse" and value in ("drop", "absolute"):
+        if (
+            name == "negative"
+            and earlier_value == "refuse"
+            and value in ("drop", "absolute")
+        ):
             continue
-        said = "no value of its own" if known is None else repr(known)
-        refused.append(f"{name}= ({value!r}; the file has {said})")
-    if refused:
+        value_text = (
+            "no value of its own" if earlier_value is None else repr(earlier_value)
+        )
+        refused_options.append(f"{name}= ({value!r}; the file has {value_text})")
+    if refused_options:
         raise ParameterError(
-            f"{path} holds a cohort that was read before, so {', '.join(refused)} "
-            "cannot be applied. Leave it out, or read the study's folder."
+            f"{path} holds a cohort that was read before, so "
+            f"{', '.join(refused_options)} cannot be applied. Leave it out, or read "
+            "the study's folder."
         )
 
 
@@ -190,10 +201,10 @@ def _apply_connectome(path: str | Path, cohort: Cohort, connectome: Any) -> Coho
             "folder."
         )
     shape = cohort.connectomes.shape
-    nothing = np.broadcast_to(np.zeros(shape[1:], dtype=np.float32), shape)
+    zero_matrices = np.broadcast_to(np.zeros(shape[1:], dtype=np.float32), shape)
     cohort = replace(
         cohort,
-        connectomes=nothing,
+        connectomes=zero_matrices,
         provenance=cohort.provenance | {"connectome": NO_CONNECTOME},
     )
     note = "the connectome: none was taken, it is made of features"
@@ -225,8 +236,8 @@ def _select_features(
 def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
     """Return the cohort of all scans, or of the baseline of every person."""
     check_choice("scans", scans, ("all", "baseline"))
-    before = cohort.provenance.get("scans", "all")
-    if scans == before:
+    earlier_scans = cohort.provenance.get("scans", "all")
+    if scans == earlier_scans:
         return cohort
     if scans == "all":
         raise ParameterError(
@@ -238,13 +249,21 @@ def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
     rows, faults, n_without = list[int](), list[Finding](), 0
     for person, visits in table.groupby("participant", sort=False):
         sessions = visits["session"]
-        named = sessions[is_named[sessions.index]]
-        named = named[named.isin(choose_baselines([*named], [*named]))]
-        if named.empty and is_named.any() and (sessions != "").all():
+        baseline_sessions = sessions[is_named[sessions.index]]
+        baseline_sessions = baseline_sessions[
+            baseline_sessions.isin(
+                choose_baselines([*baseline_sessions], [*baseline_sessions])
+            )
+        ]
+        if baseline_sessions.empty and is_named.any() and (sessions != "").all():
             n_without += 1  # as where the baseline is listed and was not scanned
             continue
         try:
-            rows.append(_choose_baseline(sessions if named.empty else named))
+            rows.append(
+                _choose_baseline(
+                    sessions if baseline_sessions.empty else baseline_sessions
+                )
+            )
         except ValueError as error:
             faults.append(Finding(str(error), FAULT, participant=str(person)))
     if faults:
@@ -256,11 +275,11 @@ def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
     note = f"{len(table) - len(rows)} scans that are not the baseline left out"
     if n_without:
         note += f", among them all of {n_without} people without a visit of that name"
-    chosen = cohort.select(sorted(rows))
+    baseline_cohort = cohort.select(sorted(rows))
     return replace(
-        chosen,
-        findings=(*chosen.findings, Finding(note, LEFT_OUT, kind=BASELINE)),
-        provenance=chosen.provenance | {"scans": scans},
+        baseline_cohort,
+        findings=(*baseline_cohort.findings, Finding(note, LEFT_OUT, kind=BASELINE)),
+        provenance=baseline_cohort.provenance | {"scans": scans},
     )
 
 
@@ -284,10 +303,10 @@ def _has_order(sessions: Sequence[str]) -> bool:
     """
     if len({*sessions}) < len(sessions):
         return False
-    words = {re.sub(r"\d+", "", name) for name in sessions}
+    name_shapes = {re.sub(r"\d+", "", name) for name in sessions}
     years = [re.search(r"(?:19|20)\d\d[-.]?\d\d", name) for name in sessions]
     is_dated = any(re.search(r"\d[./-]\d|\d{6,}", name) for name in sessions)
-    return len(words) == 1 and (not is_dated or all(years))
+    return len(name_shapes) == 1 and (not is_dated or all(years))
 
 
 def _select_labels(
@@ -338,24 +357,26 @@ def _select_labels(
         is_alike = labels.str.lower().isin(names)
         faults += find_spellings(label_name, labels[is_alike])
         faults += find_absent(label_name, order, counts)
-        others = labels[~is_kept].fillna("n/a").value_counts().sort_index()
-        if counted := ", ".join(f"{name} ({n})" for name, n in others.items()):
-            note = f"left out, {label_name} is not among the classes: {counted}"
+        other_labels = labels[~is_kept].fillna("n/a").value_counts().sort_index()
+        if counts_text := ", ".join(
+            f"{name} ({n})" for name, n in other_labels.items()
+        ):
+            note = f"left out, {label_name} is not among the classes: {counts_text}"
     if faults:
         raise CohortError("labels cannot be used", group_findings(faults), path=path)
-    chosen = cohort.select(is_kept.to_numpy())
+    labelled_cohort = cohort.select(is_kept.to_numpy())
     table = table.assign(label=labels)[is_kept].reset_index(drop=True)
-    chosen = replace(
-        chosen,
+    labelled_cohort = replace(
+        labelled_cohort,
         table=table,
         classes=order,
         classes_ordered=is_ordered,
         label_name=label_name,
     )
     if not note:
-        return chosen
+        return labelled_cohort
     left_out = Finding(note, LEFT_OUT, kind=CLASSES)
-    return replace(chosen, findings=(*chosen.findings, left_out))
+    return replace(labelled_cohort, findings=(*labelled_cohort.findings, left_out))
 
 
 __all__ = ["is_cohort_file", "label_column", "read_cohort_file", "read_study"]
