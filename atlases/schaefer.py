@@ -100,6 +100,9 @@ def build(source: Path, n_regions: int, folder: Path) -> None:
         ],
         "other_words": ["schaefer1000", "schaefer-1000"],
         "image_patterns": [f"*{annotation}*", f"*schaefer*{n_regions}*", "*nodes*"],
+        "atlas_by_size": {
+            str(n + 14): f"schaefer{n}" for n in (100, 200, 400) if n != n_regions
+        },
         "sizes": {
             str(n_regions): "cortex only, without the subcortex that it needs",
             str(n_regions + 2): "cortex with a medial wall on each side",
