@@ -22,7 +22,7 @@ from brainlsap.nodes.classifier import (
     LabelledNodes,
     evaluate_nodes,
     label_loss,
-    read_labels,
+    read_node_labels,
 )
 from brainlsap.nodes.networks import NodeNetwork
 from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
@@ -54,7 +54,7 @@ def one_run(
 ) -> float:
     """Return the test accuracy at the epoch of the best validation accuracy."""
     split = graph.public_split
-    _, train, validation = read_labels(graph, split.train, split.validation)
+    _, train, validation = read_node_labels(graph, split.train, split.validation)
     torch.manual_seed(seed)
     network = NodeNetwork(graph, graph.n_classes, settings)
     heat = network.heat
@@ -96,8 +96,11 @@ def main() -> None:
     settings = resolve_node_settings("lsap-c", "paper", given, "cora")
     rows = []
     for who, moving in (
-        ("training nodes", read_labels(graph, graph.public_split.train)[1]),
-        ("all nodes, test nodes included", read_labels(graph, graph.labels >= 0)[1]),
+        ("training nodes", read_node_labels(graph, graph.public_split.train)[1]),
+        (
+            "all nodes, test nodes included",
+            read_node_labels(graph, graph.labels >= 0)[1],
+        ),
     ):
         for step in STEPS:
             scores = [

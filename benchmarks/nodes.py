@@ -38,7 +38,7 @@ from brainlsap.nodes import (
     run_nodes,
     summarize_nodes,
 )
-from brainlsap.nodes.classifier import read_labels, train_epoch
+from brainlsap.nodes.classifier import read_node_labels, train_epoch
 from brainlsap.nodes.settings import NODE_DATASETS, chosen_variant
 from brainlsap.report import table_text
 
@@ -120,7 +120,7 @@ def ready(graph: Any, name: str) -> tuple[Any, Any, float]:
     model = LSAPNodeClassifier(name, variant="paper", n_epochs=1, options=options)
     network = model.fit(graph, train).network_
     prepared = time.perf_counter() - start
-    nodes = read_labels(graph, train)[1]
+    nodes = read_node_labels(graph, train)[1]
     adam = torch.optim.Adam(network.parameters(), lr=1e-3)
     call = lambda: train_epoch(network, adam, nodes, None)  # noqa: E731
     return network, call, prepared

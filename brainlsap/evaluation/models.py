@@ -269,7 +269,7 @@ def remove_edges(X: np.ndarray, random_state: int = 0) -> np.ndarray:  # noqa: A
 Factory = Callable[[int, dict[str, Any]], Any]
 
 
-class Entry(NamedTuple):
+class ModelEntry(NamedTuple):
     """How a model is made of a seed and settings, and its role in a study."""
 
     make: Factory
@@ -359,21 +359,21 @@ def _lsap_on_edited_edges(edit: Callable[..., np.ndarray]) -> Factory:
     return make_model
 
 
-class ModelTable(MutableMapping[str, Entry]):
+class ModelTable(MutableMapping[str, ModelEntry]):
     """Models by name, in the order of :data:`ROLES`.
 
     Networks to compare with are the entries of :data:`brainlsap.model.NETWORKS`, by
     their titles. They are read when asked for: importing them takes seconds.
     """
 
-    def __init__(self, entries: dict[str, Entry]) -> None:
+    def __init__(self, entries: dict[str, ModelEntry]) -> None:
         self._entries = entries
 
-    def _list_entries(self) -> dict[str, Entry]:
+    def _list_entries(self) -> dict[str, ModelEntry]:
         from brainlsap.model import NETWORKS
 
         networks = {
-            kind.title: Entry(_network(name), "baseline")
+            kind.title: ModelEntry(_network(name), "baseline")
             for name, kind in NETWORKS.items()
         }
         names = [*self._entries, *(kind.title for kind in NETWORKS.values())]
@@ -386,11 +386,11 @@ class ModelTable(MutableMapping[str, Entry]):
         entries = self._entries | networks
         return dict(sorted(entries.items(), key=lambda item: ROLES.index(item[1].role)))
 
-    def __getitem__(self, name: str) -> Entry:
+    def __getitem__(self, name: str) -> ModelEntry:
         """Return an entry."""
         return self._list_entries()[name]
 
-    def __setitem__(self, name: str, entry: Entry) -> None:
+    def __setitem__(self, name: str, entry: ModelEntry) -> None:
         """Add a model; raise where its role is unknown."""
         check_choice("role", entry.role, ROLES)
         self._entries[name] = entry
@@ -410,27 +410,27 @@ class ModelTable(MutableMapping[str, Entry]):
 
 MODELS = ModelTable(
     {
-        "LSAP-C": Entry(_lsap("chebyshev"), "model"),
-        "LSAP-H": Entry(_lsap("hermite"), "model"),
-        "LSAP-L": Entry(_lsap("laguerre"), "model"),
-        "Exact": Entry(_lsap("exact"), "model"),
-        "LSAP-R": Entry(_ridge("auto"), "model"),
-        "majority class": Entry(
+        "LSAP-C": ModelEntry(_lsap("chebyshev"), "model"),
+        "LSAP-H": ModelEntry(_lsap("hermite"), "model"),
+        "LSAP-L": ModelEntry(_lsap("laguerre"), "model"),
+        "Exact": ModelEntry(_lsap("exact"), "model"),
+        "LSAP-R": ModelEntry(_ridge("auto"), "model"),
+        "majority class": ModelEntry(
             lambda *_: DummyClassifier(strategy="prior"), "baseline"
         ),
-        "logistic regression": Entry(_linear(kind="logistic"), "baseline"),
-        "linear SVM": Entry(_linear(kind="svm"), "baseline"),
-        "ridge without network": Entry(_ridge("none"), "baseline"),
-        "ridge with one scale": Entry(_ridge("one"), "baseline"),
-        "ridge with a scale per region": Entry(_ridge("regions"), "baseline"),
-        "random forest": Entry(_forest, "baseline"),
-        "features only": Entry(_lsap_on_edited_edges(remove_edges), "control"),
-        "edges only": Entry(_linear(reads="edges"), "control"),
-        "shuffled edges": Entry(_lsap_on_edited_edges(shuffle_edges), "control"),
-        "frozen scales": Entry(_lsap(scale_mode="frozen"), "control"),
-        "one global scale": Entry(_lsap(scale_mode="global"), "control"),
-        "constant features": Entry(_lsap(inputs="constant"), "control"),
-        "confounds only": Entry(_linear(reads="covariates"), "control"),
+        "logistic regression": ModelEntry(_linear(kind="logistic"), "baseline"),
+        "linear SVM": ModelEntry(_linear(kind="svm"), "baseline"),
+        "ridge without network": ModelEntry(_ridge("none"), "baseline"),
+        "ridge with one scale": ModelEntry(_ridge("one"), "baseline"),
+        "ridge with a scale per region": ModelEntry(_ridge("regions"), "baseline"),
+        "random forest": ModelEntry(_forest, "baseline"),
+        "features only": ModelEntry(_lsap_on_edited_edges(remove_edges), "control"),
+        "edges only": ModelEntry(_linear(reads="edges"), "control"),
+        "shuffled edges": ModelEntry(_lsap_on_edited_edges(shuffle_edges), "control"),
+        "frozen scales": ModelEntry(_lsap(scale_mode="frozen"), "control"),
+        "one global scale": ModelEntry(_lsap(scale_mode="global"), "control"),
+        "constant features": ModelEntry(_lsap(inputs="constant"), "control"),
+        "confounds only": ModelEntry(_linear(reads="covariates"), "control"),
     }
 )
 """Every model, baseline and control by name.

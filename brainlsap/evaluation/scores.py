@@ -23,7 +23,7 @@ RowFormula = Callable[[Predictions, np.ndarray, np.ndarray], np.ndarray]
 INTERVALS = ("percentile", "proportion", "pairs", "bias corrected")
 """Kinds of intervals over people, see :class:`Score`."""
 
-N_BINS = 10
+N_CALIBRATION_BINS = 10
 """Bins of confidence of the expected calibration error."""
 
 # Largest excess over its range that a score may have by rounding.
@@ -216,8 +216,10 @@ def calibration_error(
     predicted = predictions.predicted
     confidence = probability[np.arange(len(predicted)), predicted]
     gap = (predicted == predictions.actual) - confidence
-    bins = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
-    bin_gaps = weight @ (np.eye(N_BINS)[bins] * gap[:, None])
+    bins = np.minimum(
+        (confidence * N_CALIBRATION_BINS).astype(int), N_CALIBRATION_BINS - 1
+    )
+    bin_gaps = weight @ (np.eye(N_CALIBRATION_BINS)[bins] * gap[:, None])
     return np.abs(bin_gaps).sum(axis=1) / weight.sum(axis=1)
 
 

@@ -138,7 +138,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         if validation is None and settings.scale_signal == "validation":
             raise ParameterError("scale_signal='validation' needs validation nodes.")
         device = torch.device(self.device)
-        self.classes_, labelled, validation_nodes = read_labels(
+        self.classes_, labelled, validation_nodes = read_node_labels(
             graph, train, validation, device
         )
         with seeded(self.random_state, device):
@@ -174,7 +174,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         return float((self.predict() == np.asarray(graph.labels))[nodes].mean())
 
 
-def read_labels(
+def read_node_labels(
     graph: Any, train: Any, validation: Any = None, device: Any = "cpu"
 ) -> tuple[np.ndarray, LabelledNodes, LabelledNodes | None]:
     """Read the labels of training and validation nodes, and no others."""

@@ -40,7 +40,7 @@ from brainlsap.report.brain_layout import (
 )
 from brainlsap.report.brain_raster import VIEWS, RegionPicture
 from brainlsap.report.figures import LETTER, MM, PAGE, check_width, new_figure, styled
-from brainlsap.report.plots import QUARTERS, name_rows, scales_in_training
+from brainlsap.report.plots import QUARTERS, label_rows, scales_in_training
 from brainlsap.report.tables import shorten_name
 from brainlsap.text import listed
 
@@ -730,7 +730,7 @@ def _plot_dots(
         colors = color_scales[k % len(color_scales)].to_rgba(values.to_numpy())
         rows = range(len(names))
         axes.scatter(values, rows, 20, colors, edgecolors=LINE, lw=0.4, zorder=3)
-        name_rows(axes, names)
+        label_rows(axes, names)
         axes.set_title(wrap_text(name, MAP_NAME_HEIGHT))
         if values.min() < 0 < values.max():
             axes.axvline(0, color=LINE, linewidth=0.5)

@@ -77,7 +77,7 @@ class SettingPhrases:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.remaining = {
-            key: as_text(value)
+            key: value_text(value)
             for key, value in settings.items()
             if value not in (None, [], (), {}, "")
         }
@@ -430,7 +430,7 @@ def _model_settings(fits: pd.DataFrame) -> dict[str, Any]:
     keys = dict.fromkeys(key for settings in fit_settings for key in settings)
     keys.pop("random_state", None)
     for key in keys:
-        values = sorted({as_text(settings.get(key)) for settings in fit_settings})
+        values = sorted({value_text(settings.get(key)) for settings in fit_settings})
         if len(values) > 1:
             options[key] = f"{' or '.join(values)} (chosen in each training fold)"
         elif options.get(key) is None:
@@ -463,14 +463,14 @@ def with_article(model: str) -> str:
     return f"the {model}" if model[:1].islower() else model
 
 
-def as_text(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Return a value as text for a sentence: short numbers, lists with commas."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {as_text(item)}" for key, item in value.items())
+        return ", ".join(f"{key}: {value_text(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
-        return with_and(map(as_text, value))
+        return with_and(map(value_text, value))
     return " ".join(str(value).split())
 
 

@@ -566,7 +566,7 @@ def _named_rows(axes: Any, width: float, names: list[str], label: str) -> Axes:
     label = textwrap.fill(label, max(12, int(plot_width / LETTER)))
     row_height = max(1.5, 1 + max(name.count("\n") for name in names))
     figures.add_lines(axes, label.count("\n") + row_height * len(names))
-    name_rows(axes, names)
+    label_rows(axes, names)
     axes.set_xlabel(label)
     axes.locator_params("x", nbins=int(np.clip(plot_width / 13, 1, 9)))
     return axes
@@ -591,7 +591,7 @@ def _select_predictions(
     return model, evaluation.as_predictions(rows)
 
 
-def name_rows(axes: Axes, names: list[str]) -> None:
+def label_rows(axes: Axes, names: list[str]) -> None:
     """Label rows, the first on top, with pale lines; keep only the lower spine."""
     axes.set_yticks(range(len(names)), names)
     axes.set(ylim=(len(names) - 0.4, -0.6), axisbelow=True)
