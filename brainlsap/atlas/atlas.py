@@ -374,7 +374,7 @@ class Atlas:
             else:
                 spellings_of_row.setdefault(row, []).append(text)
         if unknown_names:
-            raise self._refuse_unknown(unknown_names, texts, hemisphere)
+            raise self._unknown_names_error(unknown_names, texts, hemisphere)
         repeated_regions = [
             f"{self.names[row]} as {', '.join(map(repr, spellings))}"
             for row, spellings in spellings_of_row.items()
@@ -388,7 +388,7 @@ class Atlas:
             )
         return np.array([*spellings_of_row], dtype=int)
 
-    def _refuse_unknown(
+    def _unknown_names_error(
         self, unknown_names: list[str], names: list[str], hemisphere: str | None
     ) -> RegionNameError:
         """Return an error on unknown names, with the nearest, or another atlas."""

@@ -454,8 +454,8 @@ class FeatureSources:
         """
         if self.files.files.get((person, visit)):
             return True
-        subjects = self.files.subjects.get(person, {})
-        return visit in subjects or visit in self.sessions.get(person, {})
+        subjects_by_visit = self.files.subjects.get(person, {})
+        return visit in subjects_by_visit or visit in self.sessions.get(person, {})
 
     @cached_property
     def sessions(self) -> dict[str, dict[str, str]]:

@@ -491,7 +491,7 @@ def class_eta_squared(values: np.ndarray, label: np.ndarray) -> np.ndarray:
     class_sizes = names.groupby(names).transform("size")
     rows = (class_sizes >= MIN_CLASS_SCANS).to_numpy()
     n_blocks = values.shape[1] // 1000 + 1
-    eta_squared = []
+    block_eta_squared = []
     for block in np.array_split(values[rows], n_blocks, axis=1):
         scans = pd.DataFrame(block.astype(float))
         by_class = scans.groupby(names[rows].to_numpy())
@@ -500,8 +500,8 @@ def class_eta_squared(values: np.ndarray, label: np.ndarray) -> np.ndarray:
         within_classes = (by_class.var(ddof=0) * n_values).sum()
         has_enough = (n_values >= MIN_CLASS_SCANS).all()
         varies = has_enough & (total > 1e-20 * (scans**2).sum())
-        eta_squared.append(np.where(varies, 1 - within_classes / total, 0))
-    return np.concatenate(eta_squared)
+        block_eta_squared.append(np.where(varies, 1 - within_classes / total, 0))
+    return np.concatenate(block_eta_squared)
 
 
 def _find_several_scales(

@@ -136,8 +136,8 @@ def order_labels(
         )
     present_classes, codes = np.unique(y, return_inverse=True)
     if len(present_classes) < 2:
-        class_names = ", ".join(repr(str(name)) for name in present_classes) or "none"
-        raise ParameterError(f"y must hold two classes, got only {class_names}.")
+        classes_text = ", ".join(repr(str(name)) for name in present_classes) or "none"
+        raise ParameterError(f"y must hold two classes, got only {classes_text}.")
     if classes is None:
         if (
             head == "ordinal"

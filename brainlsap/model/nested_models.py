@@ -106,7 +106,7 @@ class _ScalePosterior:
         x[:n_free] = solution.x
         return x, float(solution.fun)
 
-    def laplace_fit(self, x: np.ndarray, value: float, spread: float) -> ScaleFit:
+    def fit_by_laplace(self, x: np.ndarray, value: float, spread: float) -> ScaleFit:
         """Integrate over the scales by Laplace's approximation around a minimum.
 
         The curvature is the expected one; without integrating, more scales would be
@@ -172,7 +172,7 @@ def fit_nested_models(
     starts = [np.array([log_ridge, np.log(s), *zeros]) for s in (0.2, 0.6, 1.5, 4.0)]
     best_start = min(starts, key=lambda x: posterior(x, 0.0)[0])
     x, value = posterior.minimize(best_start, 0.0, n_free=2)
-    fits["one"] = posterior.laplace_fit(x, value, 0.0)
+    fits["one"] = posterior.fit_by_laplace(x, value, 0.0)
     if richest == "one":
         return fits
     previous_spread = 1.0
@@ -180,7 +180,7 @@ def fit_nested_models(
         x = x.copy()
         x[2:] *= previous_spread / spread
         x, value = posterior.minimize(x, spread, n_free=len(x))
-        fit = posterior.laplace_fit(x, value, spread)
+        fit = posterior.fit_by_laplace(x, value, spread)
         previous_spread = spread
         if "regions" in fits and fit.log_evidence <= fits["regions"].log_evidence:
             break

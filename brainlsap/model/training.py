@@ -141,12 +141,12 @@ def inner_splits(
     from sklearn.model_selection import StratifiedGroupKFold
 
     all_rows = np.arange(len(codes))
-    no_validation = all_rows, all_rows[:0]
+    split_without_validation = all_rows, all_rows[:0]
     _, people = np.unique(groups, return_inverse=True)
     sizes = [len(set(people[codes == code])) for code in set(codes)]
     n_people, n_starts = people.max() + 1, settings.n_starts
     if not settings.patience or n_people < MIN_VALIDATION_PEOPLE or min(sizes) < 2:
-        return [no_validation] * n_starts
+        return [split_without_validation] * n_starts
     n_slices = min(max(2, round(1 / settings.validation_fraction)), max(sizes))
     splits: list = []
     with warnings.catch_warnings():
@@ -160,7 +160,7 @@ def inner_splits(
     return [
         (train_rows, validation_rows)
         if len(set(codes[train_rows])) == len(sizes)
-        else no_validation
+        else split_without_validation
         for train_rows, validation_rows in splits[:n_starts]
     ]
 

@@ -636,16 +636,18 @@ def direction_table(
     """
     regions = list(ranked_regions(ranking, n_regions)["region"])
     features, classes = evaluation.cohort.feature_names, evaluation.cohort.classes
-    rows = pd.MultiIndex.from_product([regions, features])
+    row_keys = pd.MultiIndex.from_product([regions, features])
     differences = class_differences(evaluation).set_index(["region", "feature"])
     names = region_labels(regions, atlas, "full")
-    feature_titles = [feature_title(evaluation.cohort, f, region) for region, f in rows]
+    feature_titles = [
+        feature_title(evaluation.cohort, f, region) for region, f in row_keys
+    ]
     names = np.repeat(names, len(features)).tolist()
     table = pd.DataFrame({"region": names, "feature": feature_titles})
     for name in classes:
         class_rows = (
             differences[differences["class"] == name]
-            .reindex(rows)
+            .reindex(row_keys)
             .reset_index(drop=True)
         )
         table = table.join(number_texts(class_rows, {"mean": name}))
