@@ -262,7 +262,7 @@ def atlas(folder: str, **sources: Any) -> None:
     if unsided_names := listed(regions["name"][new_atlas.cortex & ~is_sided], 8):
         print(f"Treated as midline, because the hemisphere is unknown: {unsided_names}")
     if regions["x"].isna().all():
-        print("Coordinates: none; figures show markers instead of the brain.")
+        print("Coordinates: none; figures show a dot per region, not the brain.")
     for note in new_atlas.settings.get("notes", ()):
         print(note)
     print(f"Next: {_command_line('check', 'STUDY', {'atlas': folder})}")

@@ -1,4 +1,7 @@
-"""Write files and folders completely or not at all; lock folders against other runs."""
+"""Write files and folders completely or not at all; lock folders in use.
+
+An interrupted run leaves no incomplete output, and two runs never write to one folder.
+"""
 
 import errno
 import os
@@ -18,7 +21,7 @@ __all__ = [
     "replace_when_whole",
 ]
 
-# Error numbers of a full disk or a place without permission to write.
+# Errors of the system for a full disk, or a folder that must not be written to.
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
@@ -28,45 +31,44 @@ def check_outputs(
     inputs: Iterable[object] = (),
     overwrite: bool = False,
 ) -> None:
-    """Raise unless files are new, or may be overwritten and are not inputs.
+    """Raise unless output files are new, or may be replaced.
 
     Parameters
     ----------
     paths : iterable of path
         Files to write.
     inputs : iterable
-        Files that are read, and folders with files that are read. They are never
-        replaced. Other values, and paths that do not exist, are ignored.
+        Files, or folders with files, that are read. They are never replaced. Entries
+        that are no path, and paths that do not exist, are ignored.
     overwrite : bool
-        Whether existing files other than inputs may be replaced.
+        Whether other existing files may be replaced.
 
     Raises
     ------
     ParameterError
         If a file exists, is an input, or is a folder.
     """
+    input_paths = [Path(entry) for entry in inputs if isinstance(entry, str | Path)]
     sources = [
-        Path(name).expanduser().resolve()
-        for name in inputs
-        if isinstance(name, str | Path) and os.path.lexists(name)
+        path.expanduser().resolve() for path in input_paths if os.path.lexists(path)
     ]
     for path in map(Path, paths):
         if not os.path.lexists(path):
             continue
         target = path.resolve()
         if path.is_dir():
-            raise ParameterError(f"{path} is a folder; name a file.")
+            raise ParameterError(f"{path} is a folder; give the path of a file.")
         for source in sources:
-            is_input = target == source or source in target.parents
-            if is_input or (path.exists() and path.samefile(source)):
+            is_same = target == source or source in target.parents
+            if is_same or (path.exists() and path.samefile(source)):
                 raise ParameterError(
-                    f"{path} is among the files that are read, and would be replaced. "
-                    "Name another file."
+                    f"{path} is one of the input files and would be replaced. Choose "
+                    "another output file."
                 )
         if not overwrite:
             raise ParameterError(
-                f"{path} is there already. Name another file, or replace it by "
-                "overwrite=True."
+                f"{path} already exists. Choose another output file, or replace this "
+                "one by overwrite=True."
             )
 
 
@@ -77,42 +79,42 @@ def replace_when_whole(path: str | Path) -> Iterator[Path]:
     Parameters
     ----------
     path : str or Path
-        The file; its folder is made if it does not exist.
+        Final path of the file or folder; its parent is created if needed.
 
     Yields
     ------
     Path
-        A file of the same name in a temporary folder beside it, so that the rename
-        never crosses a file system.
+        Temporary path with the same name, in a temporary folder next to the final path
+        (so that renaming never crosses file systems).
 
     Raises
     ------
     WritingError
-        If the disk is full, or the folder is not writable.
+        If the disk is full, or the folder may not be written to.
     """
     path = Path(path)
-    with _name_unwritable(path):
+    with _explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         prefix = f".partial-{path.name}-"
-        with tempfile.TemporaryDirectory(prefix=prefix, dir=path.parent) as temporary:
-            partial = Path(temporary) / path.name
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=path.parent) as folder:
+            partial = Path(folder) / path.name
             yield partial
             partial.replace(path)
 
 
 @contextmanager
 def fill_folder(folder: str | Path, *, replace: bool = False) -> Iterator[Path]:
-    """Yield an empty folder beside `folder`; rename it to `folder` on success.
+    """Yield an empty temporary folder; rename it to `folder` on success.
 
-    Incomplete folders that a killed run left behind are removed. Hold
-    :func:`lock_folder` around it if another run may write to the same place.
+    Temporary folders of killed runs are removed. Hold :func:`lock_folder` around it if
+    another run may write to the same folder.
 
     Parameters
     ----------
     folder : str or Path
-        New or empty folder, unless `replace`; its parent is made.
+        New or empty folder, unless `replace`; its parent is created.
     replace : bool
-        Whether an existing folder is replaced, at the end.
+        Whether to replace an existing folder, after the new one is complete.
 
     Yields
     ------
@@ -124,17 +126,17 @@ def fill_folder(folder: str | Path, *, replace: bool = False) -> Iterator[Path]:
     ParameterError
         If the folder is not empty and may not be replaced, or is a file.
     WritingError
-        If the disk is full, or the parent folder is not writable.
+        If the disk is full, or the parent may not be written to.
     """
     folder = Path(folder).expanduser().resolve()
     if folder.is_file():
-        raise ParameterError(f"{folder} is a file; name a folder.")
+        raise ParameterError(f"{folder} is a file; give the path of a folder.")
     if not replace and folder.exists() and any(folder.iterdir()):
         raise ParameterError(
-            f"{folder} must be new or empty; delete it or name another."
+            f"{folder} must be new or empty; delete it or choose another folder."
         )
-    for stray in folder.parent.glob(f".partial-{folder.name}-????????"):
-        shutil.rmtree(stray, ignore_errors=True)
+    for remnant in folder.parent.glob(f".partial-{folder.name}-????????"):
+        shutil.rmtree(remnant, ignore_errors=True)
     with replace_when_whole(folder) as partial:
         partial.mkdir()
         yield partial
@@ -144,64 +146,64 @@ def fill_folder(folder: str | Path, *, replace: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def lock_folder(folder: str | Path) -> Iterator[Path]:
-    """Hold a folder for this process until the end of the block.
+    """Lock a folder for this process until the end of the block.
 
-    The lock is a hidden file beside the folder. The operating system releases it when
-    the process ends for any reason.
+    The lock is a hidden file next to the folder. The system releases it when the
+    process ends, even if it is killed.
 
     Parameters
     ----------
     folder : str or Path
-        Folder, which need not exist; its parent is made.
+        Folder that need not exist; its parent is created.
 
     Yields
     ------
     Path
-        The folder as an absolute path.
+        The folder, absolute.
 
     Raises
     ------
     ParameterError
-        If another run holds it.
+        If another run has locked it.
     WritingError
-        If no lock can be written beside it.
+        If the lock cannot be written.
     """
     from filelock import FileLock, Timeout
 
     folder = Path(folder).expanduser().resolve()
-    path = folder.parent / f".{folder.name}.lock"
-    with _name_unwritable(path):
+    lock_path = folder.parent / f".{folder.name}.lock"
+    with _explain_write_errors(lock_path):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # A singleton per path: a function may hold the same lock as its caller.
-        lock = FileLock(path, timeout=0, is_singleton=True)
+        # One lock object for each path: a function may lock what its caller has locked.
+        lock = FileLock(lock_path, timeout=0, is_singleton=True)
         try:
             lock.acquire()
         except Timeout:
             raise ParameterError(
-                f"{folder} is in use by another run. Wait for it, or name another "
-                f"folder; if that run is gone, remove {path}."
+                f"{folder} is in use by another run. Wait for it, or choose another "
+                f"folder; if no run uses it, delete {lock_path}."
             ) from None
     try:
         yield folder
     finally:
         if lock.lock_counter == 1:
-            path.unlink(missing_ok=True)
+            lock_path.unlink(missing_ok=True)
         lock.release()
 
 
 @contextmanager
 def owner_only() -> Iterator[None]:
     """Make new files of this process and its children readable by their owner only."""
-    previous_mask = os.umask(0o077)
+    previous_umask = os.umask(0o077)
     try:
         yield
     finally:
-        os.umask(previous_mask)
+        os.umask(previous_umask)
 
 
 @contextmanager
-def _name_unwritable(path: Path) -> Iterator[None]:
-    """Turn errors of a full disk or a missing permission into WritingError."""
+def _explain_write_errors(path: Path) -> Iterator[None]:
+    """Turn errors of a full disk or a closed folder into a `WritingError`."""
     try:
         yield
     except WritingError:
@@ -210,6 +212,6 @@ def _name_unwritable(path: Path) -> Iterator[None]:
         if error.errno not in UNWRITABLE:
             raise
         raise WritingError(
-            f"{path} cannot be written: {os.strerror(error.errno)}. Free some space or "
-            "name a folder that you may write to; what was there before is untouched."
+            f"{path} cannot be written: {os.strerror(error.errno)}. Free disk space, "
+            "or choose a folder that you may write to. Existing files are unchanged."
         ) from error

@@ -339,8 +339,8 @@ def _vertex_means(
         if len(vertex_labels) != len(vertex_values):
             raise FileFormatError(
                 f"{len(vertex_values)} vertices, but {annot_path.name} has "
-                f"{len(vertex_labels)}; they are not of one surface, or one was cut "
-                "short.",
+                f"{len(vertex_labels)}; they are not of one surface, or one file is "
+                "truncated.",
                 path=path,
             )
         is_averaged = vertex_labels >= 0

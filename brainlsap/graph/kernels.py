@@ -27,7 +27,7 @@ Recurrence = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 # No useful kernel needs more; a search that gets here has no answer.
 _HIGHEST_DEGREE = 1000
-# Larger scales do not differ on a graph of a few hundred regions.
+# On a brain network of a few hundred regions the kernel no longer changes beyond it.
 _LARGEST_SCALE = 1000.0
 
 
@@ -71,6 +71,7 @@ def scaled_bessel(z: Tensor, order: int) -> Tensor:
     positive numbers are added, so every value is accurate, also at z = 0.
     """
     largest = float(z.max()) if z.numel() else 0.0
+    # e^-z I_n(z) falls about as exp(-n^2 / 2z): to e^-40 at n = sqrt(80 z)
     start = max(order, int(np.sqrt(80.0 * largest) + largest / 4)) + 16
     ratio, ratios = torch.zeros_like(z), []
     for n in range(start, 0, -1):
@@ -89,10 +90,11 @@ def _chebyshev(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
         \frac{dc_n}{ds} = (2 - \delta_{n0}) (-1)^n e^{-s}
         \left[\frac{I_{n-1} + I_{n+1}}{2} - I_n\right]
 
-    The half of the zeroth term is inside :math:`c_0`. (The paper's recurrence has
-    :math:`L` where the shifted operator is meant, and its :math:`dc_0/ds` is twice
-    the true value; the authors' code doubles :math:`c_0` as well. Its b is 2
-    here: below the largest eigenvalue the polynomials would grow without bound.)
+    No sum halves its first term: the factor :math:`2 - \delta_{n0}` is in
+    :math:`c_n`. (The paper's recurrence has :math:`L` where :math:`L - I` is meant, and
+    its :math:`dc_0/ds` is twice the true value; the authors' code doubles :math:`c_0`
+    as well. The paper's b, the assumed largest eigenvalue, is 2 here: at eigenvalues
+    above b the polynomials would grow without bound.)
     """
     bessel = scaled_bessel(scale.double(), degree + 1)
     lower_order = torch.cat([bessel[:, 1:2], bessel[:, :degree]], dim=1)
@@ -264,9 +266,10 @@ def error_bound(
 
     The largest :math:`|e^{-s\lambda} - \sum_{n \le m} c_n P_n(\lambda)|` over
     :math:`\lambda \in [0, 2]` is at most the sum of the terms left out:
-    exact for Chebyshev (:math:`|T_n| \le 1`), by Cramer's inequality for Hermite,
-    and the geometric tail :math:`e (s/(s+1))^{m+1}` for Laguerre.
-    It grows with scale, so the bound at the largest scale holds for all. Because
+    for Chebyshev that of :math:`|c_n|`, which the error reaches at :math:`\lambda = 0`;
+    for Hermite by Cramer's inequality; for Laguerre the geometric tail
+    :math:`e (s/(s+1))^{m+1}`.
+    This sum grows with scale, so that at the largest scale it holds for all. Because
     :math:`L` is symmetric it bounds every entry of the kernel's error, also for one
     scale per region.
 

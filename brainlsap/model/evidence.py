@@ -84,8 +84,9 @@ def diffusion_terms(
 class Moments(NamedTuple):
     """Products of the standardised columns Z, their derivatives dZ, and targets t.
 
-    `dZ` holds the derivative of each column in its own scale. `dZtdZ` is None unless
-    second derivatives are asked for.
+    All rows are multiplied by the square roots of the weights, so that `ZtZ` is the
+    Z'UZ of the formulas. `dZ` holds the derivative of each column in its own scale.
+    `dZtdZ`, for the expected curvature, is None unless asked for.
     """
 
     ZtZ: np.ndarray
@@ -161,7 +162,10 @@ class Evidence:
         self.n_contrasts = count_contrasts(self.t)
 
     def noise_prior_excess(self, log_ridge: Any) -> Any:
-        """Return max(0, bound - log_ridge): the argument of the half-normal prior."""
+        """Return how far log_ridge falls below the bound, or 0 above it.
+
+        Half the square of this is minus the log of the prior.
+        """
         bound = _LOG_NOISE_BOUND + np.log(self.n_columns)
         return np.maximum(bound - log_ridge, 0.0)
 
@@ -198,7 +202,8 @@ class Evidence:
         ZtZ = np.einsum("rd,drm->dm", g, gram_g)
         dZtZ = np.einsum("rd,drm->dm", dg, gram_g)
         inverse_sd = invert_sd(np.diag(ZtZ) / self.n_people)
-        shift = np.diag(dZtZ) * inverse_sd**2 / self.n_people
+        # the derivative of Z is that of the column less this multiple of Z
+        log_sd_slope = np.diag(dZtZ) * inverse_sd**2 / self.n_people
         both_sd = np.outer(inverse_sd, inverse_sd)
         ZtZ, dZtZ = ZtZ * both_sd, dZtZ * both_sd
         Ztt = np.einsum("rd,rdk->dk", g, self.Xtt) * inverse_sd[:, None]
@@ -207,10 +212,10 @@ class Evidence:
         if second:
             gram_dg = np.einsum("drem,em->drm", self.gram, dg)
             dZtdZ = np.einsum("rd,drm->dm", dg, gram_dg) * both_sd
-            dZtdZ += np.outer(shift, shift) * ZtZ
-            dZtdZ -= shift[:, None] * dZtZ.T + dZtZ * shift
-        dZtZ = dZtZ - shift[:, None] * ZtZ
-        return Moments(ZtZ, dZtZ, Ztt, dZtt - shift[:, None] * Ztt, dZtdZ)
+            dZtdZ += np.outer(log_sd_slope, log_sd_slope) * ZtZ
+            dZtdZ -= log_sd_slope[:, None] * dZtZ.T + dZtZ * log_sd_slope
+        dZtZ = dZtZ - log_sd_slope[:, None] * ZtZ
+        return Moments(ZtZ, dZtZ, Ztt, dZtt - log_sd_slope[:, None] * Ztt, dZtdZ)
 
     def __call__(
         self, scale: np.ndarray, ridge: float
@@ -224,6 +229,7 @@ class Evidence:
             K_inverse = cho_solve(factor, np.eye(len(K)))
             alpha = cho_solve(factor, self.t)
             noise_variance = float((self.t * alpha).sum()) / (self.dof * k)
+            # G / ridge is the derivative of minus the log evidence in Z
             G = k * K_inverse @ Z - alpha @ (alpha.T @ Z) / noise_variance
             G = G / ridge
             by_column = (G * dZ).sum(0)
@@ -234,8 +240,10 @@ class Evidence:
             factor = cho_factor(ZtZ + ridge * np.eye(n_columns), lower=True)
             M_inverse = cho_solve(factor, np.eye(n_columns))
             w = cho_solve(factor, Ztt)
+            # penalised: squared residuals plus ridge times squared weights w
             rss = self.ttt - float((Ztt * w).sum())
             noise_variance = rss / (self.dof * k)
+            # G / 2 is the derivative of minus the log evidence in M
             G = k * M_inverse + w @ w.T / noise_variance
             by_column = (G * dZtZ).sum(1) - (w * dZtt).sum(1) / noise_variance
             by_ridge = (np.trace(G) - k * n_columns / ridge) / 2
@@ -246,15 +254,18 @@ class Evidence:
         return float(value * k / 2), by_region, float(by_ridge)
 
     def information(self, scale: np.ndarray, ridge: float) -> np.ndarray:
-        """Return the expected curvature of minus the log evidence in log scales."""
+        """Return the expected curvature of minus the log evidence in log scales.
+
+        This is Fisher's information at a known noise variance, (n_rois, n_rois).
+        """
         ZtZ, dZtZ, _, _, dZtdZ = self.moments(scale, second=True)
         identity = np.eye(len(ZtZ))
         M_inverse = np.linalg.inv(ZtZ + ridge * identity)
-        # d M^-1 splits into a part within columns and one between them
-        within = ridge * (identity - ridge * M_inverse)
-        within = within * (dZtdZ - dZtZ @ M_inverse @ dZtZ.T)
-        between = ridge * dZtZ @ M_inverse
-        by_column = self.n_contrasts * (within + between * between.T) / ridge**2
+        # With K = ZZ'/ridge + I: S = Z'K^-1 Z, dS = (dZ)'K^-1 Z, ddS = (dZ)'K^-1 dZ.
+        S = ridge * (identity - ridge * M_inverse)
+        dS = ridge * dZtZ @ M_inverse
+        ddS = dZtdZ - dZtZ @ M_inverse @ dZtZ.T
+        by_column = self.n_contrasts * (S * ddS + dS * dS.T) / ridge**2
         shape = (self.n_rois, self.n_features) * 2
         return by_column.reshape(shape).sum((1, 3)) * np.outer(scale, scale)
 
@@ -282,10 +293,11 @@ def region_slopes(
 ) -> np.ndarray:
     """Return how strongly the evidence favours a smaller scale of each region.
 
-    For every row of `codes` (n_labellings, n_scans): the derivatives in log scales,
-    where all regions have the most probable common scale and ridge of a grid, divided
-    by the square roots of their expected curvature, (n_labellings, n_rois). This is the
-    first step of a fit of a scale per region, at a hundredth of its cost.
+    For every row of `codes` (n_labellings, n_scans): the derivatives of minus the log
+    evidence in log scales, divided by the square roots of their expected curvature,
+    (n_labellings, n_rois). All regions have the same scale; it and the ridge are the
+    most probable pair on a grid. This is the first step of a fit of a scale per region,
+    at a hundredth of its cost. `evidence` is left with the targets of the last row.
     """
     targets = [class_targets(labelling, is_ordered) for labelling in codes]
     k, root_weights = targets[0].shape[1], np.sqrt(evidence.weights)[:, None]
@@ -296,7 +308,9 @@ def region_slopes(
     log_ridges, scales = np.log(ridges), np.geomspace(0.05, max_scale, 24)
     excess = evidence.noise_prior_excess(log_ridges)
     noise_penalty = excess**2 / count_contrasts(t[:, :k])
-    log_evidence = []  # for every scale, ridge and labelling
+    # 2 / k times log evidence plus log prior, for every scale, ridge and labelling;
+    # k is the number of contrasts
+    log_evidence = []
     for scale in scales:
         Z, _, _ = evidence.standardized_columns(np.full(evidence.n_rois, scale))
         eigenvalues, vectors = np.linalg.eigh(Z.T @ Z)

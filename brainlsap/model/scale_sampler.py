@@ -1,12 +1,13 @@
 r"""Gibbs sampling of the scales of all regions from their posterior.
 
-Given ridge :math:`\lambda`, common scale m and spread :math:`\tau`, log scales have a
-normal prior around m and the targets the density of :class:`.Evidence`. One sweep draws
+Given ridge :math:`\lambda`, log common scale m and spread :math:`\tau`, the log scales
+:math:`x_p` have independent normal priors with mean m and standard deviation
+:math:`\tau`, and the targets have the density of :class:`.Evidence`. One sweep draws
 
 1. the ridge on a grid, from the eigenvalues of Z'Z;
-2. the scale of every region on a grid, given all others: one block of
-   :math:`M = Z^\top U Z + \lambda I` changes, and its inverse is updated by
-   Sherman-Morrison-Woodbury;
+2. the scale of every region on a grid, given all others: only this region's rows and
+   columns of :math:`M = Z^\top U Z + \lambda I` change, and the inverse of M is
+   updated by the formula for the inverse of a partitioned matrix;
 3. the common scale (normal) and the spread (on a grid);
 4. a Metropolis move that shifts and stretches all scales jointly.
 
@@ -24,7 +25,7 @@ from brainlsap.model.evidence import Evidence, invert_sd, term_coefficients
 from brainlsap.model.nested_models import COMMON_SD, MIN_SCALE, ScaleFit
 
 _N_GRID = 36
-# Burn-in, as a fraction of the draws that are used.
+# The number of draws that are used, divided by this, is the number of burn-in sweeps.
 _BURN_IN = 6
 # Proposals of the joint move: standard deviations of the shift of log scales, and of
 # the log of the factor that stretches them.
@@ -41,7 +42,9 @@ def sample_scales(
     """Return posterior means and 95 % intervals of the scales, from an initial fit.
 
     The conditional densities of a region's scale are averaged over sweeps, not the
-    drawn scales (Rao-Blackwell). A sixth as many sweeps come first as burn-in.
+    drawn scales (Rao-Blackwell). Scales and ridge are exponentials of the mean logs;
+    `log_common` is the mean log scale over regions; `log_evidence` stays that of the
+    initial fit. A sixth as many sweeps come first as burn-in.
     """
     sampler = ScaleSampler(evidence, initial, max_scale, rng)
     densities, log_ridges, spreads = [], [], []
@@ -210,9 +213,10 @@ class ScaleSampler:
         # Symmetrise; otherwise rounding errors accumulate over regions.
         schur = (schur + schur.transpose(0, 2, 1)) / 2
         schur_inverse = np.linalg.inv(schur)
-        residual = products[:-k, -k:].reshape(n_features, n_terms, k)
-        residual = evidence.Xtt[:, block].transpose(1, 0, 2) - residual
-        projected_rhs = np.einsum("arf,frk->afk", coefs, residual)
+        # products of the region's terms with the targets, less what others explain
+        explained_Xtt = products[:-k, -k:].reshape(n_features, n_terms, k)
+        partial_Xtt = evidence.Xtt[:, block].transpose(1, 0, 2) - explained_Xtt
+        projected_rhs = np.einsum("arf,frk->afk", coefs, partial_Xtt)
         reduction = (projected_rhs * (schur_inverse @ projected_rhs)).sum(axis=(1, 2))
         rss = evidence.ttt - float(np.trace(products[-k:, -k:])) - reduction
         log_prior = -(((self.grid - self.log_common) / self.spread) ** 2) / 2
@@ -248,8 +252,11 @@ class ScaleSampler:
     ) -> None:
         """Update: add a region's block to the inverse of M, in place.
 
-        `columns` are the inverse of the other columns times the region's row of M.
+        `columns` (n_columns, n_features) is the inverse of M without the region, times
+        the region's columns of M; its rows of the region are overwritten.
         """
+        # With C = (columns; -I) the inverse of the whole M is that without the region
+        # plus C schur_inverse C'.
         columns[block] = -np.eye(self.evidence.n_features)
         solved = schur_inverse @ columns.T
         self.M_inverse = dgemm(
@@ -307,8 +314,9 @@ class ScaleSampler:
         """Return the log evidence at the present ridge, up to a constant."""
         factor = cho_factor(ZtZ + self.ridge * np.eye(len(ZtZ)), lower=True)
         rss = self.evidence.ttt - float((Ztt * cho_solve(factor, Ztt)).sum())
-        log_det = np.log(np.diag(factor[0])).sum()
-        return -self._half_dof * np.log(rss) - self.evidence.n_contrasts * log_det
+        half_log_det = np.log(np.diag(factor[0])).sum()
+        n_contrasts = self.evidence.n_contrasts
+        return -self._half_dof * np.log(rss) - n_contrasts * half_log_det
 
 
 def _coefficients_on_grid(

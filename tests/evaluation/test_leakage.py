@@ -354,7 +354,7 @@ def test_every_check_has_a_text_and_code_and_templates_know_only_keys_of_checks(
     assert len({*titles}) == len(titles)
     template = (Path(report.__file__).parent / "report.html.j2").read_text()
     keys = re.findall(
-        r'"(\w+)"', " ".join(re.findall(r"audit_says\((.+?)\)", template))
+        r'"(\w+)"', " ".join(re.findall(r"audit_result\((.+?)\)", template))
     )
     assert len(keys) > 9
     assert {*keys} <= {*leakage.CHECKS}

@@ -70,7 +70,7 @@ def test_an_image_with_a_table_gives_names_and_centres(
     names = [name.replace(" ", "_") for name in atlas.full_names]
     assert names == ["Heschl_R", "Heschl_L", "Vermis"]
     told = capsys.readouterr().out
-    assert "Sides: 1 left, 1 right, 1 in the middle\nSubcortex: Vermis\n" in told
+    assert "Hemispheres: 1 left, 1 right, 1 midline\nSubcortex: Vermis\n" in told
     assert f"Next: brainlsap check STUDY --atlas {out}" in told
     np.testing.assert_allclose(atlas.coordinates[:, 0], [20, -20, 0])
     np.testing.assert_allclose(atlas.coordinates[:, 1:], [[6, 10]] * 3)
@@ -132,7 +132,7 @@ def test_heads_and_flags_are_named_as_they_are_typed(tmp_path, write, capsys):
     assert main(["atlas", str(tmp_path / "bare"), "--labels", str(labels)]) == 0
     told = capsys.readouterr().out
     assert "Names: lh_Heschl, rh_Heschl\n" in told
-    assert "Coordinates: none, so figures show dots" in told
+    assert "Coordinates: none" in told
     labels = write("g.txt", "Background\nHeschl_L\nHeschl_R\n")  # of 0
     atlas = make_atlas(tmp_path / "from-0", labels=labels)
     assert atlas.names == ("Heschl_L", "Heschl_R")
@@ -264,8 +264,11 @@ def test_regions_of_unknown_structure_are_counted_and_named(tmp_path, write, cap
     told = capsys.readouterr().out
     assert "7 regions: 2 cortical, 2 subcortical, 3 of unknown structure" in told
     assert "Subcortex: mAmyg_L, mAmyg_R\n" in told
-    assert "Not known to be cortex, but counted with it: A8m_L, A8m_R, Middle\n" in told
-    assert "taken for the middle: Middle\n" in told
+    assert (
+        "Treated as cortex, because the structure is unknown: A8m_L, A8m_R, Middle\n"
+        in told
+    )
+    assert "Treated as midline, because the hemisphere is unknown: Middle\n" in told
     atlas = load_atlas(tmp_path / "bn")
     assert atlas.cortex.tolist() == [True, True, False, False, True, True, True]
     assert atlas.is_unknown.sum() == 3
