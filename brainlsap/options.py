@@ -6,7 +6,9 @@ command line (:mod:`brainlsap.cli`), settings files (:func:`read_config`), the r
 studies and stored models use this table.
 
 To add an option to several commands, add a record to one of the tuples below; to add an
-option to a single command, add it to the entry of this command in :data:`COMMANDS`.
+option to a single command, add it to the entry of this command in :data:`COMMANDS`. An
+option that is passed to another function than the command's own is in
+:data:`CONFIGURABLE`, too.
 """
 
 import difflib

@@ -252,6 +252,7 @@ def _unify_messages(
 
 
 def _generalize_message(message: str, inputs: Mapping[str, Path]) -> str:
+    """Return a message with the kind of each input in place of its path."""
     for kind, file in inputs.items():
         without_path = message.replace(str(file), f"its {kind}")
         message = without_path.replace(file.name, f"its {kind}")

@@ -12,7 +12,7 @@ from jinja2 import nodes
 
 from brainlsap import LSAPClassifier, load_cohort, make_cohort, run_study, workflow
 from brainlsap.evaluation import cross_validate, make_models, rank_regions
-from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.evaluation.models import MODELS, NESTED_RIDGES
 from brainlsap.graph import EXPANSIONS
 from brainlsap.report import headline, methods, methods_text, tables
 from brainlsap.report.methods import TEMPLATES, UNLISTED
@@ -132,6 +132,13 @@ def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, nam
     text = "\n".join([*methods_text(evaluation), *headline(evaluation)])
     for name in names:
         assert STUDY_OPTIONS[name][1] in text, name
+
+
+def test_every_control_has_a_phrase_that_says_what_it_leaves_out():
+    controls = {name for name in MODELS if MODELS[name].role == "control"}
+    assert controls
+    assert controls <= {*methods.CONTROLS}
+    assert {*methods.LINEAR_CONTROLS} <= controls
 
 
 def test_words_for_paper(evaluation):
