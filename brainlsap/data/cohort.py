@@ -199,7 +199,7 @@ class Cohort:
             What the label is.
         negative : {"refuse", "drop", "absolute"}
             What becomes of negative weights, as correlations have them. A model that
-            is fitted keeps it: :func:`brainlsap.prediction.read_people` reads so.
+            is fitted keeps it: :func:`brainlsap.read_new_people` reads so.
 
         Raises
         ------

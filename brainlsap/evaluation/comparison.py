@@ -215,7 +215,7 @@ def nested_model_table(
     DataFrame
         One row a step: below, above (models), score_below, score_above, difference
         (above minus below), low, high (95%, not corrected), p_value, p_holm, and adds:
-        the gain of :data:`GAINS` where the model above is better and p_holm < 0.05,
+        the gain of `GAINS` where the model above is better and p_holm < 0.05,
         "no" where it is worse and p_holm < 0.05, else "unclear". Empty where the models
         were not run, or failed.
     """
@@ -290,7 +290,7 @@ def bootstrap_scores(
     draw; its interval is that of the draws less their mean excess over the estimate,
     from 0 up. Where every draw is the same, as at perfect scores, accuracies have
     Wilson's interval and other scores the exact bounds of Buehler (1957), those of
-    :mod:`brainlsap.evaluation.exact_bounds`. Only a model that predicts one class for
+    `brainlsap.evaluation.exact_bounds`. Only a model that predicts one class for
     everybody, or gives everybody one probability, has an interval of width 0.
 
     Parameters

@@ -65,7 +65,7 @@ class Deconfounder(BaseEstimator):
         Column, such as a site, for ComBat; age and sex are preserved where the table
         has them, never the label: test scans would then need it.
     regress_out : str or sequence of str
-        Columns: groups or numbers, as :func:`brainlsap.data.covariates.has_groups`
+        Columns: groups or numbers, as `brainlsap.data.covariates.has_groups`
         decides by name and values. A missing value counts as the mean of the training
         scans.
 

@@ -236,7 +236,7 @@ def audit(
       difference between classes is Holm-corrected for the columns tested.
       `missing_values_predict_label`: the same for what was not measured. Numbers of
       sites, scanners and phases are names of groups, whatever their coding
-      (:func:`brainlsap.data.covariates.has_groups`).
+      (`brainlsap.data.covariates.has_groups`).
     - `several_scales`: scans have several tracers, reference regions, corrections for
       partial volume, or versions of a pipeline.
     - `unusual_unit`: ratios or sizes that no brain has.
