@@ -83,7 +83,7 @@ class CohortError(BrainlsapError):
     ----------
     summary : str
         What is wrong, in one line.
-    faults : sequence of str
+    faults : sequence of str or Finding
         Each fault, naming file, region or person.
 
     **fields
@@ -101,8 +101,10 @@ class CohortError(BrainlsapError):
     ('sub-07: no connectome',)
     """
 
-    def __init__(self, summary: str, faults: Sequence[str] = (), **fields: Any) -> None:
-        self.faults = tuple(faults)
+    def __init__(
+        self, summary: str, faults: Sequence[object] = (), **fields: Any
+    ) -> None:
+        self.faults = tuple(map(str, faults))
         lines = "".join(f"\n  {fault}" for fault in self.faults)
         super().__init__(f"{summary}:{lines}" if lines else summary, **fields)
 

@@ -281,7 +281,7 @@ def merge_classes(
     n_scans = cohort.table["label"].value_counts().reindex(cohort.classes)
     absent_classes = find_absent(cohort.label_name, all_originals, n_scans)
     if absent_classes:
-        raise CohortError("merged_classes= cannot be made", [*map(str, absent_classes)])
+        raise CohortError("merged_classes= cannot be made", absent_classes)
     class_of = {name: new for new, names in originals.items() for name in names}
     new_label = cohort.table["label"].map(class_of)
     description = ", ".join(

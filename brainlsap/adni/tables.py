@@ -113,19 +113,6 @@ class AdniTables(NamedTuple):
     faults: list[AdniFault]  # their visits have `is_faulty`
 
 
-def read_adni_tables(
-    folder: str | Path,
-) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
-    """Read every table of ADNI in a folder, or ADNIMERGE's file.
-
-    Returns visits, LONI's list of images, and notes, as `gather_adni_tables` does;
-    raises CohortError where that gathers faults.
-    """
-    visits, images, notes, faults = gather_adni_tables(folder)
-    refuse_faults(folder, faults)
-    return visits, images, notes
-
-
 def gather_adni_tables(folder: str | Path) -> AdniTables:
     """Read every table of ADNI in a folder, or ADNIMERGE's file; collect errors.
 

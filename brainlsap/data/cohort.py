@@ -285,7 +285,7 @@ class Cohort:
             refuse_continuous(label_name, class_order)
         class_counts = table["label"].value_counts()
         if absent := find_absent(label_name, class_order, class_counts):
-            raise CohortError("classes= has more than labels", [*map(str, absent)])
+            raise CohortError("classes= has more than labels", absent)
         if classes is None and is_ordered:
             notes = [*notes, *_note_number_classes(class_order)]
         are_people_unknown = groups is None and index is None

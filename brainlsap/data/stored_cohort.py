@@ -267,9 +267,7 @@ def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
         except ValueError as error:
             faults.append(Finding(str(error), FAULT, participant=str(person)))
     if faults:
-        raise CohortError(
-            "scans='baseline' cannot be applied", [*map(str, faults)], path=path
-        )
+        raise CohortError("scans='baseline' cannot be applied", faults, path=path)
     if not rows:
         raise CohortError("no scan is left by scans='baseline'", path=path)
     note = f"{len(table) - len(rows)} scans that are not the baseline left out"

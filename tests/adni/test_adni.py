@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from brainlsap.adni import import_adni
-from brainlsap.adni.tables import read_adni_tables
+from brainlsap.adni.tables import gather_adni_tables, refuse_faults
 from brainlsap.atlas import load_atlas
 from brainlsap.cli import main
 from brainlsap.data import load_cohort
@@ -33,6 +33,13 @@ def images(tmp_path):
 @pytest.fixture
 def out(tmp_path):
     return tmp_path / "cohort"
+
+
+def read_adni_tables(folder):
+    """Return visits, LONI's list of images and notes, or refuse faults."""
+    visits, images, notes, faults = gather_adni_tables(folder)
+    refuse_faults(folder, faults)
+    return visits, images, notes
 
 
 def read_text(path):
