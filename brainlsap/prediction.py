@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.arrays import pack
+from brainlsap.arrays import pack, to_jsonable
 from brainlsap.atlas import Atlas, available_atlases
 from brainlsap.class_prior import ClassPrior, change_prior, resolve_class_prior
 from brainlsap.data import Cohort, load_cohort, order_classes, read_study
@@ -21,7 +21,6 @@ from brainlsap.data.stored_cohort import is_cohort_file, label_column
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.cross_validation import configure_for_cohort
-from brainlsap.evaluation.results import to_jsonable
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs
 from brainlsap.findings import Finding, group_findings

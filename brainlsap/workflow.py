@@ -8,6 +8,7 @@ from typing import Any
 
 from joblib import hash as hash_of
 
+from brainlsap.arrays import to_jsonable
 from brainlsap.data import Cohort, quality_table
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.covariates import STAGE_OF_WORD
@@ -24,7 +25,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.cross_validation import split_role
 from brainlsap.evaluation.models import NESTED_RIDGES
-from brainlsap.evaluation.results import data_hash, to_jsonable
+from brainlsap.evaluation.results import data_hash
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding

@@ -4,7 +4,6 @@ Nothing is refused at the first fault: whatever keeps the cohort from being load
 gathered, what many scans share is said once, and all of it is raised in one error.
 """
 
-import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from brainlsap import __version__
+from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.cohort import Cohort, find_value_codes
 from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
@@ -320,7 +320,7 @@ def _to_record(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
         is_array = isinstance(value, np.ndarray | pd.DataFrame)
         if not is_array and value not in (None, (), [], {}):
             record[name] = value
-    return json.loads(json.dumps(record, default=str))
+    return to_jsonable(record)
 
 
 def _read_truth(folder: Path, atlas: Atlas) -> pd.DataFrame | None:

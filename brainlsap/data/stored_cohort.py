@@ -6,7 +6,6 @@ say how files of a folder are read: they are refused, unless the folder was read
 the same value.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.covariates import KEY_COLUMNS, find_spellings
@@ -103,7 +103,7 @@ def read_cohort_file(path: str | Path, **options: Any) -> Cohort:
         name: value for name, value in applied_options.items() if name != "atlas"
     }
     earlier = cohort.provenance.get("asked") or {}
-    provenance = {"asked": earlier | json.loads(json.dumps(new_options, default=str))}
+    provenance = {"asked": earlier | to_jsonable(new_options)}
     return replace(cohort, provenance=cohort.provenance | provenance)
 
 
@@ -152,7 +152,7 @@ def _check_reading_options(
         if value is None or value in ((), [], {}):
             continue
         earlier_value = earlier.get(name, provenance.get(name))
-        if json.loads(json.dumps(value, default=str)) == earlier_value:
+        if to_jsonable(value) == earlier_value:
             continue
         # no weight was negative, so that nothing is to be dropped
         if (

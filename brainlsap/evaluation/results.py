@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort
 from brainlsap.evaluation.metrics import Predictions
@@ -498,19 +499,3 @@ def check_evaluation_given(evaluation: object) -> None:
             f"evaluation must be an Evaluation; got {type(evaluation).__name__}. "
             "cross_validate or run_study makes one."
         )
-
-
-def to_jsonable(value: Any) -> Any:
-    """Return settings and reports as JSON takes them; not finite numbers as None."""
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): to_jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [to_jsonable(item) for item in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    # Functions by their own name, other objects by that of their class.
-    return getattr(value, "__name__", type(value).__name__)

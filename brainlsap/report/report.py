@@ -14,10 +14,10 @@ from typing import Any
 
 import pandas as pd
 
+from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
-from brainlsap.evaluation.results import to_jsonable
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import (
     check_outputs,
