@@ -157,7 +157,7 @@ def run_study(
         cv = list(cv)
     step_options = {"harmonize": harmonize, "regress_out": regress_out}
     study_options = to_jsonable(
-        (cohort.provenance.get("asked") or {})
+        cohort.reading_options.to_jsonable()
         | {"random_state": random_state}
         | step_options
         | model_settings
@@ -175,7 +175,8 @@ def run_study(
         params = to_jsonable(split_role(model)[0].get_params())
         study_options |= {f"{name}__{key}": value for key, value in params.items()}
     if not overwrite:
-        check_same_study(results, {"asked": study_options}, data_hash(cohort))
+        settings_of_study = {"study_options": study_options}
+        check_same_study(results, settings_of_study, data_hash(cohort))
     finished_fits = results / "private" / "folds"
     with lock_folder(results):
         try:
@@ -206,9 +207,9 @@ def run_study(
                 properties = region_properties(cohort)
                 ranking = ranking.merge(properties, on="region", how="left")
                 evaluation = replace(evaluation, ranking=ranking)
-            recorded_options = {"asked": study_options, "leave_out": leave_out}
+            study_settings = {"study_options": study_options, "leave_out": leave_out}
             evaluation = replace(
-                evaluation, settings=evaluation.settings | recorded_options
+                evaluation, settings=evaluation.settings | study_settings
             )
             write_report(
                 evaluation,

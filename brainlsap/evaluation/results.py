@@ -16,6 +16,7 @@ import pandas as pd
 from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort
+from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation.metrics import Predictions
 from brainlsap.evaluation.scores import (
     SCORES,
@@ -63,6 +64,8 @@ class CohortSummary:
         Those of the cohort; texts are plain notes.
     provenance : dict
         That of the cohort.
+    reading_options : ReadingOptions
+        Those of the cohort.
     truth : DataFrame or None
         Planted regions of a simulated cohort.
     data_hash : str
@@ -94,6 +97,7 @@ class CohortSummary:
     class_features: pd.DataFrame | None = None
     regions: pd.DataFrame | None = None
     atlas_folder: str | None = None
+    reading_options: ReadingOptions = field(default_factory=ReadingOptions)
 
     @classmethod
     def of(
@@ -120,6 +124,7 @@ class CohortSummary:
             feature_names=cohort.feature_names,
             findings=cohort.findings,
             provenance=cohort.provenance,
+            reading_options=cohort.reading_options,
             truth=cohort.truth,
             data_hash=data_hash(cohort),
             class_features=class_features,
@@ -155,8 +160,7 @@ class CohortSummary:
     @property
     def atlas(self) -> Atlas | None:
         """The atlas: by its name, by its path, or made of its regions; else None."""
-        reading_options = self.provenance.get("asked") or {}
-        for name in (self.atlas_name, reading_options.get("atlas"), self.atlas_folder):
+        for name in (self.atlas_name, self.reading_options.atlas, self.atlas_folder):
             with suppress(ValueError):  # unknown, or unreadable
                 atlas = load_atlas(str(name))
                 if set(self.region_names) <= set(atlas.names):
@@ -406,6 +410,7 @@ class Evaluation:
         cohort_fields = vars(self.cohort) | dict.fromkeys(("table", *COHORT_TABLES))
         findings = as_findings(self.cohort.findings)
         cohort_fields["findings"] = [finding.to_jsonable() for finding in findings]
+        cohort_fields["reading_options"] = self.cohort.reading_options.to_jsonable()
         content = to_jsonable(
             {"columns": columns, "cohort": cohort_fields, "settings": self.settings}
         )
@@ -462,6 +467,9 @@ class Evaluation:
             # Evaluations of earlier versions have texts.
             notes = cohort.pop("findings", None) or cohort.pop("notes", ())
             cohort["findings"] = [Finding.from_jsonable(note) for note in notes]
+            cohort["reading_options"] = ReadingOptions.from_jsonable(
+                cohort.pop("reading_options", None)
+            )
             cohort["measured"] = np.array(cohort["measured"], dtype=bool)
             summary = CohortSummary(**cohort)
             return cls(cohort=summary, settings=content["settings"], **tables)
