@@ -73,7 +73,7 @@ class BuiltStudy(NamedTuple):
     existing_files
         Files that were up to date.
     faults
-        One per scan that failed.
+        What prevents files from being built, with the scan of each.
     missing
         One line per kind of image that scans lack, with the number of scans.
     """
@@ -111,7 +111,7 @@ class TaskList(NamedTuple):
     """What can be built of a study, and what cannot."""
 
     tasks: list[BuildTask]
-    faults: dict[str, list[str]]  # by name of the scan
+    faults: list[Finding]
     missing: tuple[str, ...]
 
 
@@ -121,7 +121,7 @@ class BuildResult(NamedTuple):
     scan: str
     path: Path
     is_new: bool = False
-    fault: str = ""
+    fault: Finding | None = None
 
 
 def build_study(
@@ -216,49 +216,19 @@ def build_study(
             progress = tqdm(
                 parallel(calls), "building", len(tasks), disable=not verbose or None
             )
-            results = sorted(progress)
+            results = sorted(progress, key=lambda result: result.path)
         finally:  # also remove files of processes that were ended with this one
             for path in [*out.rglob(".partial-*")]:
                 shutil.rmtree(path, ignore_errors=True)
-    messages = {result.path: result.fault for result in results if result.fault}
-    messages = _unify_messages(messages, {task.path: task.inputs for task in tasks})
-    for result in results:
-        if result.fault:
-            faults.setdefault(result.scan, []).append(messages[result.path])
-    finished = [result for result in results if not result.fault]
+    faults += [result.fault for result in results if result.fault is not None]
+    finished = [result for result in results if result.fault is None]
     return BuiltStudy(
         folder=out,
         new_files=tuple(result.path for result in finished if result.is_new),
         existing_files=tuple(result.path for result in finished if not result.is_new),
-        faults=tuple(
-            Finding("; ".join(texts), FAULT, scan=scan)
-            for scan, texts in sorted(faults.items())
-        ),
+        faults=tuple(sorted(faults, key=lambda fault: fault.scan)),
         missing=missing,
     )
-
-
-def _unify_messages(
-    messages: Mapping[Path, str], inputs: Mapping[Path, Mapping[str, Path]]
-) -> dict[Path, str]:
-    """Replace file names by "its pet" if several scans have the same fault."""
-    general = {
-        path: _generalize_message(message, inputs[path])
-        for path, message in messages.items()
-    }
-    counts = Counter(general.values())
-    return {
-        path: general[path] if counts[general[path]] > 1 else message
-        for path, message in messages.items()
-    }
-
-
-def _generalize_message(message: str, inputs: Mapping[str, Path]) -> str:
-    """Return a message with the kind of each input in place of its path."""
-    for kind, file in inputs.items():
-        without_path = message.replace(str(file), f"its {kind}")
-        message = without_path.replace(file.name, f"its {kind}")
-    return message
 
 
 def _check_owner(out: Path, folder: Path, study_key: str) -> None:
@@ -297,14 +267,14 @@ def find_tasks(
     Files in `out` are results of earlier builds and not inputs.
     """
     tasks: list[BuildTask] = []
-    faults: dict[str, list[str]] = {}
+    faults: list[Finding] = []
     counts = Counter[str]()
     for scan_images in _list_scan_images(files, out, atlas):
         scan = scan_images.scan
         try:
             inputs_of_kind, has_labels = _choose_images(scan_images, atlas, patterns)
         except CohortError as error:
-            faults[scan] = [str(error)]
+            faults.append(Finding.from_error(error, scan))
             continue
         image_names = map(str, scan_images.images)
         counts["scan"] += 1
@@ -313,7 +283,8 @@ def find_tasks(
         counts["PET"] += any(kind != "tractogram" for kind in inputs_of_kind)
         counts["diffusion image"] += any(map(_DIFFUSION.search, image_names))
         if inputs_of_kind and not has_labels:
-            faults[scan] = [_describe_missing_parcellation(atlas)]
+            message = _describe_missing_parcellation(atlas)
+            faults.append(Finding(message, FAULT, scan=scan))
             continue
         for kind, inputs in inputs_of_kind.items():
             path = out / _output_path(scan_images, kind, atlas)
@@ -542,9 +513,12 @@ def build_file(
         return BuildResult(task.scan, task.path, is_new=True)
     except WritingError:  # every other scan would fail in the same way
         raise
-    except (BrainlsapError, OSError, MemoryError) as error:
+    except BrainlsapError as error:
+        fault = Finding.from_error(error, task.scan)
+    except (OSError, MemoryError) as error:
         message = " ".join(str(error).split()) or type(error).__name__
-        return BuildResult(task.scan, task.path, fault=message)
+        fault = Finding(message, FAULT, scan=task.scan)
+    return BuildResult(task.scan, task.path, fault=fault)
 
 
 def _record_call(
