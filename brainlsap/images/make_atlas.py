@@ -14,7 +14,7 @@ from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import complete_regions, find_sides
 from brainlsap.atlas.region_names import find_side, is_outside, split_name
 from brainlsap.atlas.surfaces import fsaverage5, read_annotation
-from brainlsap.data.region_lists import read_labels
+from brainlsap.data.region_lists import RegionList, read_labels
 from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, write_tsv
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
@@ -100,8 +100,8 @@ def make_atlas(
         settings["annotation"] = parcellation
         settings["segmentation"] = f"{parcellation}+aseg.mgz"
 
-    table = _name_regions(labels, volume, annotations)
-    if "x" in table and table.attrs.get("is_list"):
+    table, has_header = _name_regions(labels, volume, annotations)
+    if "x" in table and not has_header:
         settings["notes"].append(
             "taken for x, y, z in mm of MNI152: the three numbers beside each name"
         )
@@ -177,25 +177,25 @@ def _name_regions(
     labels: str | Path | None,
     volume: nibabel.Nifti1Image | None,
     annotations: Annotations,
-) -> pd.DataFrame:
+) -> RegionList:
     """Return the regions of a table of labels, or else those of annotations."""
     if labels is not None:
-        table = _read_label_regions(labels, volume)
+        table, has_header = _read_label_regions(labels, volume)
     else:
-        table = _list_annotated_regions(annotations)
+        table, has_header = _list_annotated_regions(annotations), True
     for name, heads in _HEADS.items():
         table = table.rename(columns={find_region_column(table, heads): name})
-    return table
+    return RegionList(table, has_header)
 
 
 def _read_label_regions(
     labels: str | Path, volume: nibabel.Nifti1Image | None
-) -> pd.DataFrame:
+) -> RegionList:
     """Return the regions of a table of labels, without the background."""
     present = []
     if volume is not None:
         present = np.setdiff1d(volume.dataobj, [0]).tolist()
-    table = read_labels(labels, present)
+    table, has_header = read_labels(labels, present)
     is_background = table["name"].str.strip(" ?").str.lower().isin(_BACKGROUND)
     is_zero = table["index"] == "0"
     # A list without numbers may begin with the background.
@@ -213,7 +213,7 @@ def _read_label_regions(
     # Without an image, the annotations of each side may count their own labels.
     if volume is None and table["freesurfer_id"].duplicated().any():
         table["freesurfer_id"] = "n/a"
-    return table
+    return RegionList(table, has_header)
 
 
 def _list_annotated_regions(annotations: Annotations) -> pd.DataFrame:

@@ -319,7 +319,7 @@ def read_label_table(
             "labels must be a table or names by number, for example "
             f"dict(enumerate(names, start=1)); got {type(labels).__name__}."
         )
-    rows = read_labels(labels, present)
+    rows = read_labels(labels, present).table
     rows = rows[rows["index"] != ""]
     repeated_rows = rows[rows["index"].duplicated(keep=False)].drop_duplicates()
     for number, names in repeated_rows.groupby("index")["name"]:
