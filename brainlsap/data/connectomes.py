@@ -565,9 +565,35 @@ def _parse_weights(
             ndmin=2,
         )
     except ValueError as error:
-        # cut off NumPy's advice, which is about its own arguments
-        raise ValueError(str(error).partition("; use")[0]) from error
+        # NumPy's message advises on its own arguments.
+        fault = _describe_unreadable(lines, delimiter, has_row_names)
+        raise ValueError(fault) from error
     return values[:, 1:] if has_row_names else values
+
+
+def _describe_unreadable(
+    lines: Sequence[str], delimiter: str | None, has_row_names: bool
+) -> str:
+    """Return which line or cell keeps lines from being a table of numbers."""
+    n_cells = len(split_cells(lines[0], delimiter))
+    for row, line in enumerate(lines, start=1):
+        cells = split_cells(line, delimiter)
+        if len(cells) != n_cells:
+            return f"row {row} has {len(cells)} cells, and row 1 has {n_cells}"
+        for column, cell in enumerate(cells, start=1):
+            is_row_name = has_row_names and column == 1
+            if not (is_row_name or _is_number(cell)):
+                return f"{cell!r} in row {row}, column {column} is no number"
+    return "its cells are no numbers"
+
+
+def _is_number(cell: str) -> bool:
+    """Return whether Python reads a cell as a number."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _refuse_other_layouts(path: Path, rows: Sequence[Sequence[str]]) -> None:
