@@ -215,7 +215,7 @@ def _shorten_path(finding: Finding, folder: str | Path) -> str:
     """Return the place of a finding, a path relative to a folder if it is below it."""
     if not finding.path or not str(folder):
         return finding.place
-    # The path of a sheet is a text with more than a path.
+    # A sheet of a workbook is named behind the path of its file.
     path = Path(finding.place)
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 

@@ -29,8 +29,8 @@ from brainlsap.data.id_columns import (
 )
 from brainlsap.data.measures import get_measure, wrong_tracer
 from brainlsap.data.tables import (
-    MISSING_WORDS,
     TABLE_SUFFIXES,
+    MissingWords,
     TableColumns,
     is_ditto_mark,
     is_formula_error,
@@ -132,12 +132,15 @@ class ScanRows(NamedTuple):
         The other columns, as text.
     id_column, session_column : str
         Heads of the columns that `names` are from.
+    missing_words : MissingWords
+        Those of :class:`.TableColumns`.
     """
 
     names: list[ScanName]
     columns: pd.DataFrame
     id_column: str
-    session_column: str | None = None
+    session_column: str | None
+    missing_words: MissingWords
 
 
 def read_rows(
@@ -167,8 +170,7 @@ def read_rows(
     for index in {*saved_index} & {*columns}:
         columns.pop(index)  # the order of rows is no covariate
     table = pd.DataFrame(columns, dtype=object).rename_axis(columns=id_column)
-    table.attrs[MISSING_WORDS] = columns.missing_words
-    return ScanRows(names, table, id_column, session_column)
+    return ScanRows(names, table, id_column, session_column, columns.missing_words)
 
 
 def _choose_id_column(path: str | Path, columns: TableColumns) -> str:

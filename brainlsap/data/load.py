@@ -376,20 +376,18 @@ def open_study(
     sources.people = people_table
     sources.people_heads = {*people_table.facts}
     _check_chosen(sources)
-    people, faults = list_people(
-        people_table.path, people_table.names, people_table.facts
-    )
+    people, faults = list_people(people_table)
     study = list_scans(
         people,
         sources,
         label,
-        people_table.path.name,
+        people_table.title,
         options.classes,
         options.scans,
     )
     study.faults[:0] = faults
-    if people_paths and people_table.path != people_paths[0]:
-        study.notes.insert(0, Finding(f"people: read from {people_table.path.name}"))
+    if people_paths and (people_table.sheet or people_table.path != people_paths[0]):
+        study.notes.insert(0, Finding(f"people: read from {people_table.title}"))
     study.notes += [
         _describe_unused(sheet, label)
         for sheet in sheets
@@ -411,7 +409,7 @@ def open_study(
 def _describe_unused(sheet: ScanTable, label: str | None) -> Finding:
     """Return the note that a sheet is left out, since it has no labels."""
     message = f"left out, no column {label!r} in {', '.join([*sheet.facts][:5])}"
-    return Finding(message, LEFT_OUT, path=sheet.path.name)
+    return Finding(message, LEFT_OUT, path=sheet.title)
 
 
 def _compare_with_files(
@@ -424,7 +422,7 @@ def _compare_with_files(
     unlisted = sorted(people_with_files - {*people})
     if not unlisted or table is None:
         return
-    table_name = table.path.name
+    table_name = table.title
     message = f"not in {table_name}, left out: files or folders of"
     study.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted)))
     if people_with_files.isdisjoint(people):
@@ -452,7 +450,7 @@ def _check_chosen(sources: FeatureSources) -> None:
         raise CohortError(
             f"no column {listed(map(repr, chosen_columns.id))}, named by id_column= "
             f"(--id); found {listed(heads, 8)}",
-            path=table.path,
+            path=table.place,
         )
     if not chosen_columns.session:
         return
@@ -465,7 +463,7 @@ def _check_chosen(sources: FeatureSources) -> None:
         raise CohortError(
             f"no column {listed(map(repr, chosen_columns.session))}, named by "
             f"session_column= (--session); found {listed(dict.fromkeys(heads), 8)}",
-            path=table.path,
+            path=table.place,
         )
 
 

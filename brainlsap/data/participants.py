@@ -20,8 +20,9 @@ from brainlsap.data.covariates import (
 )
 from brainlsap.data.features import FeatureSources
 from brainlsap.data.find_files import FIRST_VISITS, Scan, ScanName, visit_order
+from brainlsap.data.region_tables import ScanTable
 from brainlsap.data.tables import (
-    MISSING_WORDS,
+    MissingWords,
     TableColumns,
     is_formula_error,
     is_number_with_marks,
@@ -150,25 +151,32 @@ def order_classes(
 
 
 class _PeopleTable(NamedTuple):
-    """A table of people, or of one person's visits."""
+    """A table of people, or of one person's visits; `place` names it in messages."""
 
-    path: Path
+    place: str
     names: Sequence[ScanName]
     columns: Mapping[str, Sequence[str | None]]
-    missing_words: Mapping[str, Mapping[int, str]]
+    missing_words: MissingWords
 
 
 def _find_tables(
-    path: Path, names: Sequence[ScanName], facts: pd.DataFrame
+    scan_table: ScanTable,
 ) -> tuple[list[_PeopleTable], list[Finding]]:
     """Return the table of people and every sessions file beside it, and faults."""
-    missing_words = facts.attrs.get(MISSING_WORDS, {})
-    tables = [_PeopleTable(path, names, facts.to_dict("list"), missing_words)]
+    columns_of_table = scan_table.facts.to_dict("list")
+    tables = [
+        _PeopleTable(
+            scan_table.place,
+            scan_table.names,
+            columns_of_table,
+            scan_table.missing_words,
+        )
+    ]
     faults = list[Finding]()
-    participants = {name.key[0]: name.participant for name in names}
+    participants = {name.key[0]: name.participant for name in scan_table.names}
     for participant in participants.values():
         for folder in {participant, f"sub-{participant}"}:
-            sessions_path = path.parent / folder / f"{folder}_sessions.tsv"
+            sessions_path = scan_table.path.parent / folder / f"{folder}_sessions.tsv"
             if not sessions_path.is_file():
                 continue
             try:
@@ -178,19 +186,17 @@ def _find_tables(
                 continue
             visits = [ScanName(participant, session_id) for session_id in session_ids]
             tables.append(
-                _PeopleTable(sessions_path, visits, columns, columns.missing_words)
+                _PeopleTable(str(sessions_path), visits, columns, columns.missing_words)
             )
     return tables, faults
 
 
-def list_people(
-    path: Path, names: Sequence[ScanName], facts: pd.DataFrame
-) -> tuple[People, list[Finding]]:
+def list_people(scan_table: ScanTable) -> tuple[People, list[Finding]]:
     """Return who stands in a table, and in the sessions file beside it of each person.
 
     And faults: a person who stands twice, a sessions file that cannot be read.
     """
-    tables, faults = _find_tables(path, names, facts)
+    tables, faults = _find_tables(scan_table)
     people = People()
     for table in tables:
         faults += _add_rows(people, table)
@@ -219,8 +225,8 @@ def _add_rows(people: People, table: _PeopleTable) -> list[Finding]:
         has_unnamed_visit = bool(visits) and "" in (visit, *visits)
         if is_again or has_unnamed_visit:
             message = (
-                f"stands more than once in {table.path}; expected one row, or a column "
-                "session_id (or visit) that differs. Name a column of visits by "
+                f"stands more than once in {table.place}; expected one row, or a "
+                "column session_id (or visit) that differs. Name a column of visits by "
                 "session_column= (--session)"
             )
             faults.append(Finding(message, FAULT, participant=name.participant))

@@ -52,6 +52,7 @@ from brainlsap.data.tables import (
     PEOPLE_COLUMNS,
     SESSION_COLUMNS,
     SIDE_COLUMNS,
+    MissingWords,
     find_head,
     find_region_column,
     parse_numbers,
@@ -112,12 +113,12 @@ _Cells = Sequence[str | None]
 class ScanTable(NamedTuple):
     """A table of many scans, a row each.
 
-    path : the file, with the name of the sheet of a workbook; names : person and visit
-    of every row; facts : labels and covariates as text; values : columns by measure (""
+    path : the file; sheet : of a workbook with several; names : person and visit of
+    every row; facts : labels and covariates as text; values : columns by measure (""
     if it is not named) and region (position in the atlas); unmatched_names : names in
     heads with a side that are no region of the atlas; excluded_heads : columns that
     atlases leave out on purpose; id_column, session_column : heads of the columns that
-    names are of; file : the file itself.
+    names are of; missing_words : those of its cells.
     """
 
     path: Path
@@ -129,7 +130,18 @@ class ScanTable(NamedTuple):
     notes: tuple[Finding, ...] = ()
     id_column: str = ""
     session_column: str | None = None
-    file: Path = Path()
+    sheet: str = ""
+    missing_words: MissingWords = MappingProxyType({})
+
+    @property
+    def place(self) -> str:
+        """Path and sheet, for messages."""
+        return _name_sheet(self.path, self.sheet)
+
+    @property
+    def title(self) -> str:
+        """Name of the file, and sheet."""
+        return _name_sheet(self.path.name, self.sheet)
 
     @property
     def is_exact(self) -> bool:
@@ -143,7 +155,7 @@ class ScanTable(NamedTuple):
 
     def describe_mismatch(self, atlas: Atlas) -> str:
         """Return what the table holds instead of a feature, empty if nothing."""
-        name = self.path.name
+        name = self.title
         if self.measures and not self.unmatched_names:
             return f"{name} is of {', '.join(self.measures)}"
         if not self.values and (head := find_region_column(self.facts, NAME_COLUMNS)):
@@ -210,8 +222,8 @@ def read_scan_table(
     Raises FileFormatError, with everything that is wrong, if the file is no table, rows
     do not name scans, regions occur twice, or cells are not numbers.
     """
-    names, table, id_column, session_column = read_rows(path, sheet, chosen)
-    people = [name.participant for name in names]
+    rows = read_rows(path, sheet, chosen)
+    people = [name.participant for name in rows.names]
     are_regions = all(atlas.find(person) is not None for person in people)
     if are_regions and not are_counts(people):
         raise FileFormatError(
@@ -219,20 +231,29 @@ def read_scan_table(
             "for every scan. Of a connectome say so by connectome= (--connectome).",
             path=path,
         )
-    # Messages about the table name its sheet, whose name may give the measure, too.
-    table_path = Path(f"{path}, sheet {sheet!r}" if sheet else path)
-    side, default_measure = None, _measure_of_file_name(table_path.name)
+    side = None
+    # The name of the sheet may give the measure, too.
+    default_measure = _measure_of_file_name(_name_sheet(Path(path).name, sheet))
     if default_measure in ("", "suvr"):
-        tracer_features = find_tracer_features(table)
+        tracer_features = find_tracer_features(rows.columns)
         if len(tracer_features) == 1:
             default_measure = tracer_features.pop()
-    if match := FREESURFER_HEAD.fullmatch(id_column):
+    if match := FREESURFER_HEAD.fullmatch(rows.id_column):
         side = match[1].upper() if match[1] else None
         default_measure = MEASURE_OF_WORD.get(match[2].lower(), "other")
-    sorted_table = _sort_columns(table_path, names, table, atlas, side, default_measure)
-    return sorted_table._replace(
-        id_column=id_column, session_column=session_column, file=Path(path)
+    sorted_table = _sort_columns(
+        Path(path), rows.names, rows.columns, atlas, side, default_measure, sheet
     )
+    return sorted_table._replace(
+        id_column=rows.id_column,
+        session_column=rows.session_column,
+        missing_words=rows.missing_words,
+    )
+
+
+def _name_sheet(file_name: str | Path, sheet: str) -> str:
+    """Return the name or path of a file with the sheet of a workbook."""
+    return f"{file_name}, sheet {sheet!r}" if sheet else str(file_name)
 
 
 def _measure_of_file_name(file_name: str) -> str:
@@ -300,15 +321,17 @@ def _sort_columns(
     atlas: Atlas,
     side: str | None,
     default_measure: str = "",
+    sheet: str = "",
 ) -> ScanTable:
     """Sort the columns of a table by what they hold.
 
     `side` and `default_measure` are of heads that name neither.
     """
+    place = _name_sheet(path, sheet)
     original_heads = _drop_copy_numbers(table)
     sorted_heads = _sort_heads(original_heads, atlas, side, default_measure)
     region_heads = [head for heads in sorted_heads.by_region.values() for head in heads]
-    numbers = parse_numbers(path, table[region_heads]).T
+    numbers = parse_numbers(place, table[region_heads]).T
     columns = dict(zip(region_heads, numbers, strict=True))
     values: dict[tuple[str, int], np.ndarray] = {}
     conflicts = list[str]()
@@ -335,7 +358,7 @@ def _sort_columns(
         raise FileFormatError(
             f"{len(conflicts)} regions stand in more than one column: "
             f"{listed(conflicts)}. Keep one column for each.",
-            path=path,
+            path=place,
         )
     notes = list[Finding]()
     if spare_heads:
@@ -361,6 +384,7 @@ def _sort_columns(
         unmatched_names=tuple(sorted_heads.unmatched_names),
         excluded_heads=tuple(sorted_heads.excluded),
         notes=tuple(notes),
+        sheet=sheet,
     )
 
 
