@@ -1,12 +1,10 @@
 """The atlas: regions in order, spellings of their names, and their locations."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +20,7 @@ from brainlsap.atlas.region_names import (
     nearest_names,
     split_name,
 )
+from brainlsap.atlas.settings import AtlasSettings, read_settings
 from brainlsap.atlas.surfaces import read_annotation, read_mesh
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -86,7 +85,7 @@ class Atlas:
         and centroid `x`, `y`, `z` in mm (NaN if unknown).
     folder : Path or None
         Folder of the surface files; None for an atlas made of names only.
-    settings : dict
+    settings : AtlasSettings
         Contents of `atlas.json`, about the files of tools; empty without one.
 
     Attributes
@@ -116,7 +115,7 @@ class Atlas:
     name: str
     regions: pd.DataFrame
     folder: Path | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: AtlasSettings = field(default_factory=AtlasSettings)
 
     @staticmethod
     def from_names(
@@ -625,7 +624,8 @@ def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
         If there is no such atlas and no such file.
     FileFormatError
         If the table cannot be read, lacks a column, is empty, or has an invalid value,
-        for example one name for two regions.
+        for example one name for two regions; or if `atlas.json` has an unknown key or
+        an invalid value.
 
     Examples
     --------
@@ -652,17 +652,19 @@ def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
 
 def _read_atlas(path: Path) -> Atlas:
     folder = path.parent
-    settings = {}
     with reading(
         path, f"a tab-separated table of regions ({_ATLAS_COMMAND} makes one)"
     ):
         table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
         table.columns = table.columns.str.lower()
-    if path.name == "regions.tsv" and (folder / "atlas.json").is_file():
-        with reading(folder / "atlas.json", "JSON"):
-            settings = json.loads((folder / "atlas.json").read_text(encoding="utf-8"))
-    name = folder.resolve().name if path.name == "regions.tsv" else path.stem
-    return Atlas(name, complete_regions(table, str(path)), folder, settings)
+    is_folder = path.name == "regions.tsv"
+    name = folder.resolve().name if is_folder else path.stem
+    atlas = Atlas(name, complete_regions(table, str(path)), folder)
+    settings_path = folder / "atlas.json"
+    if not (is_folder and settings_path.is_file()):
+        return atlas
+    n_cortex = int(atlas.cortex.sum())
+    return replace(atlas, settings=read_settings(settings_path, n_cortex))
 
 
 _read_bundled_atlas = lru_cache(maxsize=32)(_read_atlas)
