@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from brainlsap.arrays import as_number_array
+from brainlsap.arrays import as_number_array, to_jsonable
 from brainlsap.data import Cohort
 from brainlsap.data.covariates import (
     IS_CATEGORICAL,
@@ -21,7 +21,6 @@ from brainlsap.data.covariates import (
     has_groups,
     kind_of,
 )
-from brainlsap.evaluation.results import to_jsonable
 from brainlsap.exceptions import ParameterError
 from brainlsap.text import listed
 
