@@ -28,7 +28,7 @@ from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
 from brainlsap.findings import Finding, as_findings
 
-TABLES = ("predictions", "scales", "fits", "audit", "ranking")
+TABLES = ("predictions", "scales", "fits", "audit", "ranking", "region_tests")
 """Tables of an evaluation that are saved."""
 
 COHORT_TABLES = ("truth", "class_features", "regions")
@@ -107,11 +107,7 @@ class CohortSummary:
 
         `factors`: by class, of the variance of means and of differences.
         """
-        class_features = _class_features(cohort, features)
-        if factors is not None:
-            class_features = class_features.merge(
-                factors, left_on="class", right_index=True, how="left"
-            )
+        class_features = summarize_features(cohort, features, factors)
         folder = cohort.atlas.folder
         return cls(
             table=cohort.table,
@@ -190,17 +186,28 @@ def data_hash(cohort: Cohort) -> str:
     return digest.hexdigest()
 
 
-def _class_features(cohort: Cohort, features: np.ndarray) -> pd.DataFrame:
-    """Return people, mean and s.d. of every feature by region and class."""
+def summarize_features(
+    cohort: Cohort, features: np.ndarray, factors: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """Return people, mean and s.d. of every feature by region and class.
+
+    `features` and `factors` are those of :func:`.adjust_features`.
+    """
     columns = pd.MultiIndex.from_product(
         [cohort.feature_names, cohort.region_names], names=["feature", "region"]
     )
     values = features.transpose(0, 2, 1).reshape(cohort.n_scans, -1)
     table = pd.DataFrame(values.astype(float), columns=columns)
     people = table.groupby([cohort.groups, cohort.y]).mean()
-    summary = people.groupby(level=1).agg(["count", "mean", "std"])
-    summary = summary.rename_axis("class").stack([0, 1], future_stack=True)
-    return summary.reset_index().rename(columns={"count": "people", "std": "sd"})
+    by_class = people.groupby(level=1)
+    statistics = {"count": by_class.count(), "mean": by_class.mean()}
+    statistics["std"] = by_class.std()
+    summary = pd.concat(statistics, axis=1).rename_axis("class")
+    summary = summary.stack([1, 2], future_stack=True)
+    summary = summary.reset_index().rename(columns={"count": "people", "std": "sd"})
+    if factors is None:
+        return summary
+    return summary.merge(factors, left_on="class", right_index=True, how="left")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -233,6 +240,8 @@ class Evaluation:
         Of :func:`rank_regions`, by the model in its column `model`: the ridge with a
         scale per region where it was run, else the first model with scales.
         `rank_regions(evaluation, name)` ranks by another.
+    region_tests : DataFrame, optional
+        Of :func:`.compare_regions`: effect and contrast of every region and feature.
 
     Examples
     --------
@@ -254,6 +263,7 @@ class Evaluation:
     settings: dict[str, Any]
     audit: pd.DataFrame | None = None
     ranking: pd.DataFrame | None = None
+    region_tests: pd.DataFrame | None = None
 
     @property
     def models(self) -> tuple[str, ...]:
