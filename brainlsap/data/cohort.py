@@ -57,7 +57,7 @@ from brainlsap.findings import (
 from brainlsap.text import listed
 
 NOT_GIVEN = "not given: every scan is a person"
-FORMAT, FORMAT_VERSION = "brainlsap cohort", 3
+COHORT_FORMAT, COHORT_FORMAT_VERSION = "brainlsap cohort", 3
 # Two triangles that were averaged or rescaled may differ in float32's last bits.
 _SYMMETRY = 1e-6
 
@@ -441,8 +441,8 @@ class Cohort:
             replace_when_whole(path) as partial,
             h5py.File(partial, "w", locking=False) as file,
         ):
-            file.attrs["format"] = FORMAT
-            file.attrs["format_version"] = FORMAT_VERSION
+            file.attrs["format"] = COHORT_FORMAT
+            file.attrs["format_version"] = COHORT_FORMAT_VERSION
             # checksums turn a damaged file into an error instead of other numbers
             for name, values in (("connectomes", W), ("features", self.features)):
                 chunks = (1, *values.shape[1:])
@@ -468,8 +468,8 @@ class Cohort:
             h5py.File(path, "r") as file,
         ):
             file_format = file.attrs.get("format"), file.attrs.get("format_version")
-            if file_format != (FORMAT, FORMAT_VERSION):
-                expected_format = FORMAT, FORMAT_VERSION
+            if file_format != (COHORT_FORMAT, COHORT_FORMAT_VERSION):
+                expected_format = COHORT_FORMAT, COHORT_FORMAT_VERSION
                 raise ValueError(
                     f"format and version are {file_format}, expected {expected_format}"
                 )

@@ -312,11 +312,11 @@ def _complete_matrix(values: np.ndarray) -> np.ndarray:
 
 def _first_rows(order: RowOrder | RowNames, atlas: Atlas) -> np.ndarray:
     """Return the first row of each region, -1 where the order does not have it."""
-    return _find_rows(tuple(order.names), atlas)[0]
+    return _find_region_rows(tuple(order.names), atlas)[0]
 
 
 @lru_cache(maxsize=256)
-def _find_rows(
+def _find_region_rows(
     names: tuple[str, ...], atlas: Atlas
 ) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
     """Return the first row of each region, and (region, row) of its further parts."""
@@ -339,7 +339,7 @@ def _to_regions(
 
     The weights of several rows of one region are added.
     """
-    first_rows, further_parts = _find_rows(tuple(order.names), atlas)
+    first_rows, further_parts = _find_region_rows(tuple(order.names), atlas)
     W = values[np.ix_(first_rows, first_rows)].astype(float)
     if further_parts:
         merge = np.zeros((len(atlas), len(values)))

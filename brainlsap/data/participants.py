@@ -381,7 +381,7 @@ def list_scans(
         table["label"] = UNLABELLED
     else:
         table["label"] = covariates.pop(label)
-        labelling = _choose_labels(table, label, table_name, classes, visits)
+        labelling = _select_labelled_scans(table, label, table_name, classes, visits)
         class_order, is_ordered = labelling.classes, labelling.is_ordered
         notes += labelling.notes
         faults += labelling.faults
@@ -460,7 +460,7 @@ def _list_visits(
         sessions = scanned_sessions or listed_sessions or {"": ""}
         kept_visits = sorted(sessions, key=lambda visit: visit_order(sessions[visit]))
         if which_scans == "baseline":
-            baselines, faults = _choose_baseline(
+            baselines, faults = _choose_baseline_visits(
                 participant, listed_sessions, scanned_sessions
             )
             visit_list.faults += faults
@@ -515,7 +515,7 @@ def _find_scanned(
     return {**sources.sessions.get(person, {}), **scanned_sessions}
 
 
-def _choose_baseline(
+def _choose_baseline_visits(
     participant: str,
     listed_sessions: Mapping[str, str],
     scanned_sessions: Mapping[str, str],
@@ -555,7 +555,7 @@ class _Labelling(NamedTuple):
     faults: list[Finding]
 
 
-def _choose_labels(
+def _select_labelled_scans(
     table: pd.DataFrame,
     label: str,
     table_name: str,

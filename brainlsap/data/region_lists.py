@@ -130,7 +130,7 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> RegionList:
         table = table.replace(_INTEGER_AS_FLOAT, r"\1", regex=True)
     text_columns = [head for head in table if not are_numbers(table[head])]
     name_column = _choose_name_column(path, table, text_columns)
-    index_column = _choose_index_column(
+    index_column = _choose_number_column(
         table, [*text_columns, name_column], present, has_header
     )
     names = table.pop(name_column)
@@ -187,7 +187,7 @@ def _choose_name_column(
     return name_column
 
 
-def _choose_index_column(
+def _choose_number_column(
     table: pd.DataFrame,
     excluded_columns: Sequence[str],
     present: Iterable[object],

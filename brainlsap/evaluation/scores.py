@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from brainlsap.evaluation.metrics import (
+    SMALLEST_DENOMINATOR,
     Predictions,
     macro_auc,
     mean_over,
@@ -27,9 +28,7 @@ N_CALIBRATION_BINS = 10
 """Bins of confidence of the expected calibration error."""
 
 # Largest excess over its range that a score may have by rounding.
-_ROUNDING = 1e-9
-# A denominator of at least this keeps 0 / 0 at 0.
-_TINY = 1e-300
+_RANGE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +133,9 @@ def _count_hits(counts: np.ndarray) -> np.ndarray:
 def balanced_accuracy(counts: np.ndarray) -> np.ndarray:
     """Return the mean sensitivity of the classes that the rows hold."""
     n_true = counts.sum(axis=2)
-    return mean_over(_count_hits(counts) / np.maximum(n_true, _TINY), n_true > 0)
+    return mean_over(
+        _count_hits(counts) / np.maximum(n_true, SMALLEST_DENOMINATOR), n_true > 0
+    )
 
 
 def accuracy(counts: np.ndarray) -> np.ndarray:
@@ -145,13 +146,17 @@ def accuracy(counts: np.ndarray) -> np.ndarray:
 def macro_precision(counts: np.ndarray) -> np.ndarray:
     """Return the mean precision; 0 for a class that is never predicted."""
     n_true, n_predicted = counts.sum(axis=2), counts.sum(axis=1)
-    return mean_over(_count_hits(counts) / np.maximum(n_predicted, _TINY), n_true > 0)
+    return mean_over(
+        _count_hits(counts) / np.maximum(n_predicted, SMALLEST_DENOMINATOR), n_true > 0
+    )
 
 
 def macro_f1(counts: np.ndarray) -> np.ndarray:
     """Return the mean F1 of the classes that the rows hold."""
     n_true, n_predicted = counts.sum(axis=2), counts.sum(axis=1)
-    f1 = 2 * _count_hits(counts) / np.maximum(n_true + n_predicted, _TINY)
+    f1 = (
+        2 * _count_hits(counts) / np.maximum(n_true + n_predicted, SMALLEST_DENOMINATOR)
+    )
     return mean_over(f1, n_true > 0)
 
 
@@ -351,7 +356,7 @@ def weighted_scores(
         is_defined = predictions.ordered or not score.needs_order
         if formula is not None and outputs is not None and is_defined:
             values[name] = formula(predictions, outputs, weight)
-        _check_shape(name, values[name], len(weight))
+        _check_draws(name, values[name], len(weight))
     return values
 
 
@@ -374,12 +379,12 @@ def score_counts(
             continue
         with np.errstate(invalid="ignore", divide="ignore"):
             values[name] = formula(counts)
-        _check_shape(name, values[name], len(counts))
+        _check_draws(name, values[name], len(counts))
         _check_range(name, values[name], counts.shape[1])
     return values
 
 
-def _check_shape(name: str, values: np.ndarray, n_draws: int) -> None:
+def _check_draws(name: str, values: np.ndarray, n_draws: int) -> None:
     """Raise where a formula does not return one value a draw."""
     if np.shape(values) != (n_draws,):
         raise ParameterError(
@@ -391,7 +396,7 @@ def _check_shape(name: str, values: np.ndarray, n_draws: int) -> None:
 def _check_range(name: str, values: np.ndarray, n_classes: int) -> None:
     """Raise where a formula of counts leaves the registered range."""
     lowest, highest = SCORES[name].limits(n_classes)
-    tolerance = _ROUNDING * (highest - lowest)
+    tolerance = _RANGE_TOLERANCE * (highest - lowest)
     is_outside = (values < lowest - tolerance) | (values > highest + tolerance)
     if is_outside.any():
         raise ParameterError(

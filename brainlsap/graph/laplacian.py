@@ -16,7 +16,7 @@ from brainlsap.graph.connectomes import Preparation
 # Graphs decomposed in one batch: all at once, in float64, would take twice the memory.
 SPECTRA_AT_ONCE = 16
 # Tolerance for Laplacians computed in float32 or stored with few digits.
-_TOLERANCE = 1e-3
+_FLOAT32_TOLERANCE = 1e-3
 _ADVICE = "Make L with normalized_laplacian(W) from a symmetric connectome W."
 
 
@@ -58,7 +58,7 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     # relative to the largest weight: sums in another order differ by rounding
     max_asymmetry = 1e-5 * W.mT + 1e-6 * W.amax((-2, -1), keepdim=True)
     is_symmetric = bool(((W - W.mT).abs() <= max_asymmetry).all())
-    _check_weights(float(W.min()), float(W.max()), is_symmetric)
+    _check_weight_range(float(W.min()), float(W.max()), is_symmetric)
     degree = W.sum(dim=-1)
     root = torch.where(degree > 0, degree, torch.inf).rsqrt()
     laplacian = -(root[..., :, None] * W * root[..., None, :])
@@ -71,7 +71,7 @@ def _sparse_laplacian(W: sparse.csr_array) -> Tensor:
     _check_square("W", W)
     W = W.astype(np.result_type(W.dtype, np.float32))
     lowest, highest = W.data.min(initial=0.0), W.data.max(initial=0.0)
-    _check_weights(lowest, highest, abs(W - W.T).max() <= 1e-6 * highest)
+    _check_weight_range(lowest, highest, abs(W - W.T).max() <= 1e-6 * highest)
     degree = W.sum(axis=1)
     with np.errstate(divide="ignore"):
         root = np.where(degree > 0, degree**-0.5, 0.0).astype(W.dtype)
@@ -88,7 +88,7 @@ def _check_square(name: str, matrix: Tensor | sparse.csr_array) -> None:
         )
 
 
-def _check_weights(lowest: float, highest: float, is_symmetric: bool) -> None:
+def _check_weight_range(lowest: float, highest: float, is_symmetric: bool) -> None:
     for is_met, requirement in (
         (np.isfinite([lowest, highest]).all(), "be finite; it holds NaN or infinity"),
         (lowest >= 0, f"not be negative, its smallest weight is {lowest:g}"),
@@ -142,7 +142,7 @@ def check_operator(L: Tensor) -> None:
     x, y = torch.from_numpy(random_vectors).to(L.device, L.dtype)
     gap = ((y * (L @ x)).sum((-2, -1)) - (x * (L @ y)).sum((-2, -1))).abs()
     size = x.norm() * (L @ y).norm(dim=(-2, -1))
-    if not bool((gap <= _TOLERANCE * size).all()):
+    if not bool((gap <= _FLOAT32_TOLERANCE * size).all()):
         raise ParameterError(f"L must be symmetric and finite. {_ADVICE}")
     # power iteration towards the highest of L, and of 2 I - L, the lowest of L
     for shift, sign in ((0.0, 1.0), (2.0, -1.0)):
@@ -152,7 +152,7 @@ def check_operator(L: Tensor) -> None:
             previous = current / norm.clamp_min(1e-30)
             current = shift * previous + sign * (L @ previous)
         eigenvalue = float((previous * current).sum((-2, -1)).max())
-        if eigenvalue > 2.0 + _TOLERANCE:
+        if eigenvalue > 2.0 + _FLOAT32_TOLERANCE:
             raise ParameterError(
                 f"L has an eigenvalue of about {shift + sign * eigenvalue:.3g}; those "
                 f"of a normalised Laplacian lie between 0 and 2. {_ADVICE}"

@@ -413,20 +413,20 @@ def _choose_images(
         with suppress(CohortError):
             has_labels = has_common_labels or has_segmentation
             return {}, has_labels or bool(
-                _choose_labels(scan_images.images, atlas, patterns)
+                _choose_parcellation(scan_images.images, atlas, patterns)
             )
         return {}, True
     if has_common_labels:
         labels = {"parcellation": common_labels}
     else:
-        labels = _choose_labels(scan_images.images, atlas, patterns)
+        labels = _choose_parcellation(scan_images.images, atlas, patterns)
     if has_segmentation and not labels:
         labels = {"parcellation": scan_images.segmentations[0]}
     all_inputs = {kind: inputs | labels for kind, inputs in inputs_of_kind.items()}
     return all_inputs, bool(labels)
 
 
-def _choose_labels(
+def _choose_parcellation(
     files: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
 ) -> dict[str, Path]:
     """Return the parcellation among files, by the name of its parameter."""

@@ -26,7 +26,7 @@ MAX_LABEL = 1_000_000
 # labelconvert makes nodes of it, so it must compete for the ends.
 NON_ATLAS_NODES = ("accumbens", "cerebellumcortex")
 # Labels are read as FreeSurfer's if they include at least this share of the regions.
-_MIN_REGION_SHARE = 0.5
+_MIN_FREESURFER_SHARE = 0.5
 # Smallest share of the variance of label centres that the right order must explain, and
 # its smallest lead over another order.
 _MIN_EXPLAINED_SHARE = 0.8
@@ -289,7 +289,7 @@ def recognize_labels(present: Sequence[int], atlas: Atlas) -> LabelNames | None:
     }
     all_names = freesurfer_labels() | region_names
     n_regions = sum(label in region_names for label in present)
-    has_enough_regions = n_regions >= _MIN_REGION_SHARE * len(atlas)
+    has_enough_regions = n_regions >= _MIN_FREESURFER_SHARE * len(atlas)
     if all_names.keys() >= set(present) and has_enough_regions:
         names = {label: all_names[label] for label in present}
         return LabelNames(names, "labels read as FreeSurfer's numbers")

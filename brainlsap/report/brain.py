@@ -45,8 +45,8 @@ from brainlsap.report.tables import shorten_name
 from brainlsap.text import listed
 
 NO_VALUE = "#b4b4b4"  # regions without a value
-NO_REGION = "#ededed"  # brain that belongs to no region
-LINE = "#2b2b2b"
+NO_REGION_COLOR = "#ededed"  # brain that belongs to no region
+LINE_COLOR = "#2b2b2b"
 MAX_DOTS = 40
 MARKER_VIEW_SCALE = 1.4  # minimum height of views with markers, relative to surfaces
 
@@ -470,7 +470,7 @@ def color_scale(maps: pd.DataFrame, cmap: Any, vmin: Any, vmax: Any) -> ScalarMa
 
 def region_colors(values: np.ndarray, scale: ScalarMappable) -> np.ndarray:
     """Return RGBA of every region (n_rois + 1, 4); the last, -1, is of no region."""
-    return np.vstack([scale.to_rgba(values), to_rgba(NO_REGION)])
+    return np.vstack([scale.to_rgba(values), to_rgba(NO_REGION_COLOR)])
 
 
 def _has_no_value(
@@ -566,7 +566,7 @@ def _draw_color_bar(axes: Any, scale: ScalarMappable, bar: PlacedBar) -> None:
         axes.yaxis.label.set(rotation=0, ha="left", va="center")
     if bar.has_no_value:
         height = bar.box.height
-        patch: Any = {"facecolor": NO_VALUE, "edgecolor": LINE, "linewidth": 0.5}
+        patch: Any = {"facecolor": NO_VALUE, "edgecolor": LINE_COLOR, "linewidth": 0.5}
         placement: Any = {"transform": axes.transAxes, "clip_on": False}
         axes.add_artist(
             Rectangle((0, -5 / height), 1, 2.3 / height, **patch, **placement)
@@ -603,7 +603,7 @@ def _draw_view(
         order.sort(key=(values - centre).abs().fillna(-1).to_numpy().__getitem__)
     for region in order:  # -1: all of the brain, below its regions
         # lines at the edge of a view are not clipped
-        style = {"facecolor": colors[region], "edgecolor": LINE, "clip_on": False}
+        style = {"facecolor": colors[region], "edgecolor": LINE_COLOR, "clip_on": False}
         # no "$", "(" or "²", which ids of XML and CSS cannot hold
         id_words = re.sub(r"[^\w\s.-]|[²³]", "", f"{gid}.{names[region]}").split()
         style |= {"linewidth": 0.25, "transform": in_view, "gid": "-".join(id_words)}
@@ -729,11 +729,11 @@ def _plot_dots(
     for k, (axes, (name, values)) in enumerate(zip(panels, table.items(), strict=True)):
         colors = color_scales[k % len(color_scales)].to_rgba(values.to_numpy())
         rows = range(len(names))
-        axes.scatter(values, rows, 20, colors, edgecolors=LINE, lw=0.4, zorder=3)
+        axes.scatter(values, rows, 20, colors, edgecolors=LINE_COLOR, lw=0.4, zorder=3)
         label_rows(axes, names)
         axes.set_title(wrap_text(name, MAP_NAME_HEIGHT))
         if values.min() < 0 < values.max():
-            axes.axvline(0, color=LINE, linewidth=0.5)
+            axes.axvline(0, color=LINE_COLOR, linewidth=0.5)
         axes.set_xlabel(bar_labels[k] if len(bar_labels) > 1 else "", parse_math=True)
     figure.suptitle(title, fontsize=9, parse_math=True)
     footer = [bar_labels[0] if len(bar_labels) == 1 else "", wrap_text(note, width - 4)]
