@@ -170,12 +170,13 @@ def _mark_faults(images: pd.DataFrame, days: pd.Series) -> None:
 
 def _describe_faults(faulty_images: pd.DataFrame) -> list[str]:
     """Return a line for each reason why images cannot be used."""
-    lines = []
-    for row in faulty_images.drop_duplicates("reason").itertuples():
-        # The reason of a duplicate begins with its number and names its folders.
-        names_image = str(row.reason).startswith(str(row.image))
-        lines.append(str(row.reason) if names_image else f"{row.source}: {row.reason}")
-    return lines
+    is_duplicate = faulty_images.duplicated("image", keep=False)
+    # The reason of a duplicate names its folders.
+    lines = faulty_images["reason"].where(
+        is_duplicate,
+        faulty_images["source"].astype(str) + ": " + faulty_images["reason"],
+    )
+    return lines[~faulty_images["reason"].duplicated()].tolist()
 
 
 def _find_people(folder: Path) -> list[Path]:
