@@ -171,12 +171,10 @@ def _mark_faults(images: pd.DataFrame, days: pd.Series) -> None:
 def _describe_faults(faulty_images: pd.DataFrame) -> list[str]:
     """Return a line for each reason why images cannot be used."""
     is_duplicate = faulty_images.duplicated("image", keep=False)
+    reasons = faulty_images["reason"]
     # The reason of a duplicate names its folders.
-    lines = faulty_images["reason"].where(
-        is_duplicate,
-        faulty_images["source"].astype(str) + ": " + faulty_images["reason"],
-    )
-    return lines[~faulty_images["reason"].duplicated()].tolist()
+    lines = reasons.where(is_duplicate, faulty_images["source"] + ": " + reasons)
+    return lines[~reasons.duplicated()].tolist()
 
 
 def _find_people(folder: Path) -> list[Path]:

@@ -37,6 +37,7 @@ from brainlsap.findings import (
     Severity,
     as_faults,
     as_findings,
+    group_findings,
 )
 from brainlsap.options import option_names
 
@@ -90,8 +91,9 @@ class CohortCheck:
         return (*self._select(NOTE, LEFT_OUT),)
 
     def _select(self, *severities: Severity) -> list[str]:
-        """Return the findings of some severities as text."""
-        return [str(item) for item in self.findings if item.severity in severities]
+        """Return the findings of some severities as text; those alike are one."""
+        selected = [item for item in self.findings if item.severity in severities]
+        return group_findings(selected, self.folder)
 
     def text(self) -> str:
         """Return everything as lines of text."""

@@ -823,8 +823,12 @@ class FeatureSources:
         faults = dict[int, Finding]()
         for i, (scan, rows) in enumerate(zip(scans, rows_by_scan, strict=True)):
             if len(rows) > 1:
-                problem = f"{len(rows)} rows in {table.place}; expected one"
-                faults[i] = Finding(problem, FAULT, scan=scan.name)
+                faults[i] = Finding(
+                    f"more than one row in {table.place}; expected one",
+                    FAULT,
+                    scan=scan.name,
+                    got=f"{len(rows)} rows",
+                )
             elif not rows:
                 hint = _explain_missing_row(scan, table, row_index)
                 problem = f"no row in {table.place}, whose rows are {hint}, {ADD_IT}"

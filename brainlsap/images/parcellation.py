@@ -194,8 +194,9 @@ def _check_order(image: LabelImage, atlas: Atlas) -> None:
             raise FileFormatError(
                 f"labels 1 to {len(centres)} do not lie where their "
                 f"regions would be ({own_share:.0%} of the variance of places "
-                f"explained), but labels {order.note} do ({other_share:.0%}). Name the labels by labels=, or by a table "
-                "of index and name beside the image.",
+                f"explained), but labels {order.note} do ({other_share:.0%}). "
+                "Name the labels by labels=, or by a table of index and name beside "
+                "the image.",
                 path=image.path,
             )
 
