@@ -159,9 +159,9 @@ def order_classes(
 
 
 class _PeopleTable(NamedTuple):
-    """A table of people, or of one person's visits; `place` names it in messages."""
+    """A table of people, or of one person's visits; named in messages by its path."""
 
-    place: str
+    path_and_sheet: str
     names: Sequence[ScanName]
     columns: Mapping[str, Sequence[str | None]]
     missing_words: MissingWords
@@ -174,7 +174,7 @@ def _find_tables(
     columns_of_table = scan_table.facts.to_dict("list")
     tables = [
         _PeopleTable(
-            scan_table.place,
+            scan_table.path_and_sheet,
             scan_table.names,
             columns_of_table,
             scan_table.missing_words,
@@ -241,9 +241,9 @@ def _add_rows(people: People, table: _PeopleTable) -> list[Finding]:
         has_unnamed_visit = bool(earlier_visits) and "" in (visit, *earlier_visits)
         if is_repeated_visit or has_unnamed_visit:
             message = (
-                f"stands more than once in {table.place}; expected one row, or a "
-                "column session_id (or visit) that differs. Name a column of visits by "
-                "session_column= (--session)"
+                f"stands more than once in {table.path_and_sheet}; expected one row, "
+                "or a column session_id (or visit) that differs. Name a column of "
+                "visits by session_column= (--session)"
             )
             faults.append(Finding(message, FAULT, participant=name.participant))
             continue

@@ -134,12 +134,12 @@ class ScanTable(NamedTuple):
     missing_words: MissingWords = MappingProxyType({})
 
     @property
-    def place(self) -> str:
+    def path_and_sheet(self) -> str:
         """Path and sheet, for messages."""
         return _name_sheet(self.path, self.sheet)
 
     @property
-    def title(self) -> str:
+    def name_and_sheet(self) -> str:
         """Name of the file, and sheet."""
         return _name_sheet(self.path.name, self.sheet)
 
@@ -155,7 +155,7 @@ class ScanTable(NamedTuple):
 
     def describe_mismatch(self, atlas: Atlas) -> str:
         """Return what the table holds instead of a feature, empty if nothing."""
-        name = self.title
+        name = self.name_and_sheet
         if self.measures and not self.unmatched_names:
             return f"{name} is of {', '.join(self.measures)}"
         if not self.values and (head := find_region_column(self.facts, NAME_COLUMNS)):
@@ -327,11 +327,11 @@ def _sort_columns(
 
     `side` and `default_measure` are of heads that name neither.
     """
-    place = _name_sheet(path, sheet)
+    path_and_sheet = _name_sheet(path, sheet)
     original_heads = _drop_copy_numbers(table)
     sorted_heads = _sort_heads(original_heads, atlas, side, default_measure)
     region_heads = [head for heads in sorted_heads.by_region.values() for head in heads]
-    numbers = parse_numbers(place, table[region_heads]).T
+    numbers = parse_numbers(path_and_sheet, table[region_heads]).T
     columns = dict(zip(region_heads, numbers, strict=True))
     values: dict[tuple[str, int], np.ndarray] = {}
     conflicts = list[str]()
@@ -358,7 +358,7 @@ def _sort_columns(
         raise FileFormatError(
             f"{len(conflicts)} regions stand in more than one column: "
             f"{listed(conflicts)}. Keep one column for each.",
-            path=place,
+            path=path_and_sheet,
         )
     notes = list[Finding]()
     if spare_heads:
