@@ -379,7 +379,7 @@ class FeatureSources:
     unmatched: Finding | None = None
     """What to do if nobody's files are found; part of the message if anything is wrong.
     """
-    chosen: ChosenColumns = NO_CHOICE
+    chosen_columns: ChosenColumns = NO_CHOICE
     """Columns of ids and visits that the user named."""
     people: ScanTable | None = None
     """The table of people, with which others are compared."""
@@ -396,7 +396,7 @@ class FeatureSources:
         tables = list[ScanTable]()
         for path in paths:
             try:
-                sheets, errors = read_sheets(path, self.atlas, self.chosen)
+                sheets, errors = read_sheets(path, self.atlas, self.chosen_columns)
             except BrainlsapError as error:
                 if self.table_paths is not None:
                     raise
@@ -748,7 +748,7 @@ class FeatureSources:
 
         The check is skipped if the user named the column of ids.
         """
-        if self.people is None or self.chosen.id:
+        if self.people is None or self.chosen_columns.id:
             return
         people = [self.files.key_of(name)[0] for name in self.people.names]
         table_people = [self.files.key_of(name)[0] for name in table.names]

@@ -144,23 +144,23 @@ class ScanRows(NamedTuple):
 
 
 def read_rows(
-    path: str | Path, sheet: str = "", chosen: ChosenColumns = NO_CHOICE
+    path: str | Path, sheet: str = "", chosen_columns: ChosenColumns = NO_CHOICE
 ) -> ScanRows:
     """Read a table with a row for every scan.
 
-    `chosen` are the columns of ids and visits that the user named, where the table has
+    `chosen_columns` are those of ids and visits that the user named, if the table has
     them. Raises FileFormatError where the file is no table, no column names the scans,
     or two could, or rows do not name scans.
     """
     columns = read_columns(path, sheet)
-    id_column = find_chosen(columns, chosen.id)
+    id_column = find_chosen(columns, chosen_columns.id)
     if id_column is None:
         id_column = _choose_id_column(path, columns)
     saved_index = find_saved_index(columns)
     names = _take_scan_names(path, columns, id_column)
-    session_column = find_chosen(columns, chosen.session) or find_session_column(
-        columns
-    )
+    session_column = find_chosen(
+        columns, chosen_columns.session
+    ) or find_session_column(columns)
     if session_column:
         sessions = _take_sessions(path, columns, session_column)
         names = [

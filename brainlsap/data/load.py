@@ -362,7 +362,11 @@ def open_study(
     )
     files = find_files(people=people_names)
     sources = FeatureSources(
-        files, loaded_atlas, options.subcortex, table_paths, chosen=chosen_columns
+        files,
+        loaded_atlas,
+        options.subcortex,
+        table_paths,
+        chosen_columns=chosen_columns,
     )
     if not people_tables:
         # Tables of features need not be where people are.
@@ -443,7 +447,7 @@ def _compare_with_files(
 
 def _check_chosen(sources: FeatureSources) -> None:
     """Raise where the columns that the user named are not there."""
-    table, chosen_columns = sources.people, sources.chosen
+    table, chosen_columns = sources.people, sources.chosen_columns
     if table is None:
         return
     column_heads = [table.id_column, *table.facts]

@@ -187,7 +187,7 @@ class _SortedHeads(NamedTuple):
 
 
 def read_sheets(
-    path: str | Path, atlas: Atlas, chosen: ChosenColumns = NO_CHOICE
+    path: str | Path, atlas: Atlas, chosen_columns: ChosenColumns = NO_CHOICE
 ) -> tuple[list[ScanTable], list[str]]:
     """Read a table of many scans; of a workbook every sheet that is one.
 
@@ -197,7 +197,7 @@ def read_sheets(
     tables, errors = list[ScanTable](), list[BrainlsapError]()
     for sheet in _list_sheets(path):
         try:
-            tables.append(read_scan_table(path, atlas, sheet, chosen))
+            tables.append(read_scan_table(path, atlas, sheet, chosen_columns))
         except BrainlsapError as error:
             errors.append(error)
     if not tables:
@@ -215,14 +215,17 @@ def _list_sheets(path: str | Path) -> list[str]:
 
 
 def read_scan_table(
-    path: str | Path, atlas: Atlas, sheet: str = "", chosen: ChosenColumns = NO_CHOICE
+    path: str | Path,
+    atlas: Atlas,
+    sheet: str = "",
+    chosen_columns: ChosenColumns = NO_CHOICE,
 ) -> ScanTable:
     """Read a table of many scans and sort its columns by what they mean.
 
     Raises FileFormatError, with everything that is wrong, if the file is no table, rows
     do not name scans, regions occur twice, or cells are not numbers.
     """
-    rows = read_rows(path, sheet, chosen)
+    rows = read_rows(path, sheet, chosen_columns)
     people = [name.participant for name in rows.names]
     are_regions = all(atlas.find(person) is not None for person in people)
     if are_regions and not are_counts(people):
@@ -803,9 +806,9 @@ def unknown_names(names: Sequence[str], atlas: Atlas) -> str:
 def find_other_atlas(tables: Iterable[Sequence[str]], atlas: Atlas) -> dict[str, str]:
     """Return `{"atlas": name}` of the first other atlas that names of tables are of."""
     for names in tables:
-        other = atlas.other_atlas(names) if names else None
-        if other:
-            return {"atlas": other}
+        atlas_name = atlas.other_atlas(names) if names else None
+        if atlas_name:
+            return {"atlas": atlas_name}
     return {}
 
 

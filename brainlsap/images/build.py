@@ -201,7 +201,7 @@ def build_study(
     tables = people_files(folder)
     participants = list[str]()
     if tables:
-        rows = read_rows(tables[0], chosen=ChosenColumns.of(id_column))
+        rows = read_rows(tables[0], chosen_columns=ChosenColumns.of(id_column))
         participants = [name.participant for name in rows.names]
     files = StudyFiles(folder, participants, derivatives, subjects_dir)
     tasks, faults, missing = find_tasks(files, out, atlas, dict(patterns or {}))
