@@ -80,7 +80,7 @@ class Atlas:
     region_name : str
         For example "destrieux160".
     regions : DataFrame
-        One row per region in atlas order; columns `region_name`, `freesurfer_id` (-1 if
+        One row per region in atlas order; columns `name`, `freesurfer_id` (-1 if
         none), `hemisphere` ("L", "R"; "M" on the midline), `structure` ("cortex",
         "subcortex", or "unknown"), `annot_name`, `long_name`, `lobe`, `short_name`,
         and centroid `x`, `y`, `z` in mm (NaN if unknown).
