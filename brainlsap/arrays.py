@@ -1,4 +1,4 @@
-"""Checks of arrays, and the packed array that estimators take as `X`.
+"""Checks of arrays, their plain forms, and the packed array that estimators take.
 
 `X[i]` is the connectome of scan i followed by its features, so `X` has shape
 `(n_scans, n_rois, n_rois + n_features)` and splits at column `X.shape[1]`. Features
@@ -6,6 +6,8 @@ that were not measured are NaN; connectomes are finite.
 """
 
 import warnings
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -176,3 +178,27 @@ def unpack(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         )
     n_rois = X.shape[1]
     return X[..., :n_rois], X[..., n_rois:]
+
+
+def to_jsonable(value: Any) -> Any:
+    """Return options, settings and reports as JSON takes them.
+
+    Numbers that are not finite become None and paths text. Functions are named by their
+    own name, other objects by that of their class.
+
+    >>> to_jsonable({"folder": Path("study"), "frames": (1.5, np.nan), 3: np.int64(4)})
+    {'folder': 'study', 'frames': [1.5, None], '3': 4}
+    """
+    if isinstance(value, np.generic | np.ndarray | pd.Series | pd.Index):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): to_jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [to_jsonable(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    return getattr(value, "__name__", type(value).__name__)

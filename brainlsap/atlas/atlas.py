@@ -1,12 +1,10 @@
 """The atlas: regions in order, spellings of their names, and their locations."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +20,7 @@ from brainlsap.atlas.region_names import (
     nearest_names,
     split_name,
 )
+from brainlsap.atlas.settings import AtlasSettings, read_settings
 from brainlsap.atlas.surfaces import read_annotation, read_mesh
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -86,7 +85,7 @@ class Atlas:
         and centroid `x`, `y`, `z` in mm (NaN if unknown).
     folder : Path or None
         Folder of the surface files; None for an atlas made of names only.
-    settings : dict
+    settings : AtlasSettings
         Contents of `atlas.json`, about the files of tools; empty without one.
 
     Attributes
@@ -116,7 +115,7 @@ class Atlas:
     name: str
     regions: pd.DataFrame
     folder: Path | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: AtlasSettings = field(default_factory=AtlasSettings)
 
     @staticmethod
     def from_names(
@@ -679,7 +678,8 @@ def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
         If there is no such atlas and no such file.
     FileFormatError
         If the table cannot be read, lacks a column, is empty, or has an invalid value,
-        for example one name for two regions.
+        for example one name for two regions; or if `atlas.json` has an unknown key or
+        an invalid value.
 
     Examples
     --------
@@ -706,7 +706,6 @@ def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
 
 def _read_atlas(table_path: Path) -> Atlas:
     folder = table_path.parent
-    settings = {}
     with reading(
         table_path, f"a tab-separated table of regions ({_ATLAS_COMMAND} makes one)"
     ):
@@ -714,15 +713,14 @@ def _read_atlas(table_path: Path) -> Atlas:
             table_path, sep="\t", dtype=str, keep_default_na=False
         )
         region_table.columns = region_table.columns.str.lower()
-    if table_path.name == "regions.tsv" and (folder / "atlas.json").is_file():
-        with reading(folder / "atlas.json", "JSON"):
-            settings = json.loads((folder / "atlas.json").read_text(encoding="utf-8"))
-    atlas_name = (
-        folder.resolve().name if table_path.name == "regions.tsv" else table_path.stem
-    )
-    return Atlas(
-        atlas_name, complete_regions(region_table, str(table_path)), folder, settings
-    )
+    is_folder = table_path.name == "regions.tsv"
+    atlas_name = folder.resolve().name if is_folder else table_path.stem
+    atlas = Atlas(atlas_name, complete_regions(region_table, str(table_path)), folder)
+    settings_path = folder / "atlas.json"
+    if not (is_folder and settings_path.is_file()):
+        return atlas
+    n_cortex = int(atlas.cortex.sum())
+    return replace(atlas, settings=read_settings(settings_path, n_cortex))
 
 
 _read_bundled_atlas = lru_cache(maxsize=32)(_read_atlas)

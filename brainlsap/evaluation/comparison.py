@@ -18,7 +18,7 @@ from brainlsap.evaluation.scores import (
     get_score,
     weighted_scores,
 )
-from brainlsap.evaluation.splits import person_blocks
+from brainlsap.evaluation.splits import permute_labels
 from brainlsap.exceptions import check_at_least, check_choice
 
 GAINS = {
@@ -412,7 +412,6 @@ def chance_p(
     if predictions is None:
         return float("nan")
     actual_classes, predicted_classes = predictions.actual, predictions.predicted
-    row_blocks = person_blocks(person_codes)
     # The sum over classes of hits by class size orders draws as balanced accuracy does.
     class_weight = 1 / np.bincount(
         actual_classes, minlength=predictions.n_classes
@@ -422,10 +421,8 @@ def chance_p(
     ].sum()
     rng = np.random.default_rng(random_state)
     n_exceeding = 1
-    labels = actual_classes.copy()
     for _ in range(n_permutations):
-        for block_rows in row_blocks:
-            labels[block_rows] = actual_classes[rng.permutation(block_rows)]
+        labels = permute_labels(actual_classes, person_codes, rng)
         permuted_score = class_weight[labels[labels == predicted_classes]].sum()
         n_exceeding += permuted_score >= observed_score - _SAME_SCORE
     return n_exceeding / (n_permutations + 1)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from brainlsap.arrays import as_number_array
+from brainlsap.arrays import as_number_array, to_jsonable
 from brainlsap.data import Cohort
 from brainlsap.data.covariates import (
     IS_CATEGORICAL,
@@ -21,7 +21,6 @@ from brainlsap.data.covariates import (
     has_groups,
     kind_of,
 )
-from brainlsap.evaluation.results import to_jsonable
 from brainlsap.exceptions import ParameterError
 from brainlsap.text import listed
 
@@ -177,7 +176,7 @@ class Deconfounder(BaseEstimator):
             C = np.hstack(
                 [np.ones((len(table), 1)), apply_design(covariate_design, table)]
             )
-            covariate_slopes = _least_squares(
+            covariate_slopes = least_squares(
                 C, feature_values, min_scans=C.shape[1] + 1
             )[1:]
             self.confounds_ = {
@@ -261,7 +260,7 @@ class Deconfounder(BaseEstimator):
         site_dummies = np.eye(n_sites)[site_index[is_learned]]
         # values by site, each (n_sites, n_values)
         n_known = site_dummies.T @ ~np.isnan(feature_values)
-        beta = _least_squares(
+        beta = least_squares(
             np.hstack([site_dummies, covariate_design]), feature_values
         )
         site_means, covariate_slopes = beta[:n_sites], beta[n_sites:]
@@ -433,7 +432,7 @@ def apply_design(covariate_design: Design, table: pd.DataFrame) -> np.ndarray:
 
 
 def adjust_features(
-    cohort: Cohort, deconfounder: Deconfounder
+    cohort: Cohort, deconfounder: Deconfounder, reference: str | None = None
 ) -> tuple[np.ndarray, pd.DataFrame | None]:
     """Return features at the mean of the covariates taken out, by within-class slopes.
 
@@ -442,14 +441,46 @@ def adjust_features(
     cohort : Cohort
     deconfounder : Deconfounder
         Says which covariates are taken out; it need not be fitted.
+    reference : str, optional
+        Class from which the others differ; by default the first.
 
     Returns
     -------
     features : array of shape (n_scans, n_rois, n_features)
     factors : DataFrame or None
         By class: by how much the adjustment raises the variance of the class mean
-        (mean_factor), and of its difference from the first class (difference_factor).
+        (mean_factor), and of its difference from the reference (difference_factor).
         None if nothing is taken out.
+    """
+    covariate_values = code_covariates(cohort, deconfounder)
+    if not covariate_values.shape[1]:
+        return cohort.features, None
+    feature_values = cohort.features.astype(np.float64).reshape(cohort.n_scans, -1)
+    class_dummies = pd.get_dummies(cohort.y)
+    n_classes = class_dummies.shape[1]
+    design_matrix = np.hstack([class_dummies.to_numpy(np.float64), covariate_values])
+    covariate_slopes = least_squares(
+        design_matrix, feature_values, min_scans=design_matrix.shape[1] + 1
+    )[n_classes:]
+    adjusted_features = (
+        feature_values - covariate_values @ np.nan_to_num(covariate_slopes)
+    ).reshape(cohort.features.shape)
+    person_means = (
+        pd.DataFrame(design_matrix).groupby([cohort.groups, cohort.y]).mean().to_numpy()
+    )
+    reference_index = class_dummies.columns.get_loc(reference or cohort.classes[0])
+    variance_factors = _variance_factors(person_means, n_classes, reference_index)
+    return adjusted_features, pd.DataFrame(
+        variance_factors, index=class_dummies.columns
+    )
+
+
+def code_covariates(cohort: Cohort, deconfounder: Deconfounder) -> np.ndarray:
+    """Return what is taken out as centred numbers (n_scans, n_columns).
+
+    The site of `harmonize` counts as a covariate: ComBat does not know the label, and
+    also removes the part of a class difference that goes with the site. Within sites
+    the difference is whole.
     """
     covariate_names = [*deconfounder.regress_out]
     scan_table = cohort.table
@@ -459,29 +490,7 @@ def adjust_features(
         # Sites may be numbered: make them text, so that they count as groups.
         site_names = "site " + scan_table[site_column].astype(str)
         scan_table = scan_table.assign(**{site_column: site_names})
-    if not covariate_names:
-        return cohort.features, None
-    feature_values = cohort.features.astype(np.float64).reshape(cohort.n_scans, -1)
-    class_dummies = pd.get_dummies(cohort.y)
-    n_classes = class_dummies.shape[1]
-    covariate_values = apply_design(
-        learn_design(covariate_names, scan_table), scan_table
-    )
-    design_matrix = np.hstack([class_dummies.to_numpy(np.float64), covariate_values])
-    covariate_slopes = _least_squares(
-        design_matrix, feature_values, min_scans=design_matrix.shape[1] + 1
-    )[n_classes:]
-    adjusted_features = (
-        feature_values - covariate_values @ np.nan_to_num(covariate_slopes)
-    ).reshape(cohort.features.shape)
-    person_means = (
-        pd.DataFrame(design_matrix).groupby([cohort.groups, cohort.y]).mean().to_numpy()
-    )
-    reference_class = class_dummies.columns.get_loc(cohort.classes[0])
-    variance_factors = _variance_factors(person_means, n_classes, reference_class)
-    return adjusted_features, pd.DataFrame(
-        variance_factors, index=class_dummies.columns
-    )
+    return apply_design(learn_design(covariate_names, scan_table), scan_table)
 
 
 def _variance_factors(
@@ -527,7 +536,7 @@ def _check_coding(
         )
 
 
-def _least_squares(
+def least_squares(
     design_matrix: np.ndarray, feature_values: np.ndarray, min_scans: int = 1
 ) -> np.ndarray:
     """Return slopes (n_columns, n_values), each from the scans that have the value.
@@ -536,17 +545,26 @@ def _least_squares(
     """
     coefficients = np.full((design_matrix.shape[1], feature_values.shape[1]), np.nan)
     # Solve once for all values that the same scans have.
-    missing_patterns, pattern_index = np.unique(
-        ~np.isnan(feature_values), axis=1, return_inverse=True
-    )
-    for pattern_number, has_value in enumerate(missing_patterns.T):
-        pattern_columns = pattern_index.reshape(-1) == pattern_number
+    for has_value, pattern_columns in missing_patterns(feature_values):
         if has_value.sum() >= min_scans:
             value_block = feature_values[np.ix_(has_value, pattern_columns)]
             coefficients[:, pattern_columns] = np.linalg.lstsq(
                 design_matrix[has_value], value_block, rcond=None
             )[0]
     return coefficients
+
+
+def missing_patterns(values: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return columns that the same rows have: a mask of these rows, and the columns."""
+    is_known = ~np.isnan(values)
+    if is_known.all():
+        return [(np.ones(len(values), dtype=bool), np.arange(values.shape[1]))]
+    patterns, pattern_index = np.unique(is_known, axis=1, return_inverse=True)
+    pattern_index = pattern_index.reshape(-1)
+    return [
+        (has_value, np.flatnonzero(pattern_index == index))
+        for index, has_value in enumerate(patterns.T)
+    ]
 
 
 def _estimate_site_effects(

@@ -751,7 +751,11 @@ def _majority_accuracy(test_counts: np.ndarray) -> float:
 
 
 def _chi_squared_p(contingency_table: np.ndarray, rng: np.random.Generator) -> float:
-    """Return the p-value of a contingency table among random ones of its margins."""
+    """Return the p-value of a contingency table among random ones of its margins.
+
+    Each person counts once, so that all labels may be exchanged; a random table is the
+    count of such an exchange.
+    """
     table_margins = [
         contingency_table.sum(axis=sum_axis).astype(int) for sum_axis in (1, 0)
     ]

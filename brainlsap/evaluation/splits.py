@@ -292,3 +292,32 @@ def person_blocks(groups: ArrayLike) -> list[np.ndarray]:
         person_order[block_sizes == block_size].reshape(-1, block_size)
         for block_size in np.unique(block_sizes)
     ]
+
+
+def permute_labels(
+    labels: np.ndarray, groups: ArrayLike, rng: np.random.Generator
+) -> np.ndarray:
+    """Exchange labels between people with equally many scans, all scans together.
+
+    Every permutation test of labels uses this exchange. The number of visits often goes
+    with the diagnosis and with the data; labels that moved between people with unequal
+    numbers would test that as well, and would change the sizes of classes. Somebody
+    with a number of scans that nobody else has keeps the labels.
+
+    Parameters
+    ----------
+    labels, groups : array-like of length n_scans
+        The label and the person of each scan.
+    rng : numpy.random.Generator
+        Source of the permutation.
+
+    Returns
+    -------
+    array of length n_scans
+        A permuted copy of `labels`.
+    """
+    labels = np.asarray(labels)
+    permuted_labels = labels.copy()
+    for block_rows in person_blocks(groups):
+        permuted_labels[block_rows] = labels[rng.permutation(block_rows)]
+    return permuted_labels

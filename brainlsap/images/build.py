@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
+from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.find_files import (
     ScanName,
@@ -646,8 +648,7 @@ def _record_call(
         for argument_name, argument_value in call_arguments.items()
         if argument_name not in build_task.inputs
     }
-    call_record = {
-        "Inputs": input_records,
-        "Parameters": call_parameters | {"atlas": atlas.name},
-    }
-    return json.loads(json.dumps(call_record, default=str))
+    if isinstance(labels := call_parameters.get("labels"), pd.DataFrame):
+        call_parameters["labels"] = labels.to_dict("list")
+    call_parameters["atlas"] = atlas.name
+    return to_jsonable({"Inputs": input_records, "Parameters": call_parameters})

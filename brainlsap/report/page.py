@@ -267,6 +267,8 @@ def _write_settings(
         field_name: getattr(cohort, field_name) for field_name in COHORT_FIELDS
     }
     cohort_facts["provenance"] = _shareable_provenance(evaluation)
+    reading_options = cohort.reading_options.to_jsonable()
+    cohort_facts["reading_options"] = withhold_paths(reading_options)
     model_settings = evaluation.fits.drop_duplicates("model").set_index("model")
     setting_facts = {
         "title": settings["title"],

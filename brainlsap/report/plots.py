@@ -333,7 +333,7 @@ def plot_calibration(
 
 @styled()
 def plot_scales(
-    region_ranking: pd.DataFrame,
+    ranking: pd.DataFrame,
     atlas: Any = None,
     n_regions: int = N_SHOWN,
     *,
@@ -344,7 +344,7 @@ def plot_scales(
 
     Parameters
     ----------
-    region_ranking : DataFrame
+    ranking : DataFrame
         Result of :func:`brainlsap.evaluation.rank_regions`.
     atlas : str, Path, Atlas or sequence of str, optional
         Source of full region names; by default the names of the ranking.
@@ -366,9 +366,7 @@ def plot_scales(
     ParameterError
         If no region has a rank.
     """
-    top_regions = tables.ranked_regions(region_ranking, n_regions).reset_index(
-        drop=True
-    )
+    top_regions = tables.ranked_regions(ranking, n_regions).reset_index(drop=True)
     axis_label = "relative heat scale (bars: range over folds)"
     region_names = tables.region_labels(list(top_regions["region"]), atlas)
     axes = _named_rows(axes, width, region_names, axis_label)

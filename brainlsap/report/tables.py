@@ -16,6 +16,7 @@ from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.leakage import check_title
 from brainlsap.evaluation.ranking import find_subcortex_substitute
+from brainlsap.evaluation.region_tests import MIN_PEOPLE, standardized_differences
 from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
@@ -34,9 +35,6 @@ FEATURES = {
 
 N_DRAWS, N_SWAPS = 1000, 5000
 """Bootstrap draws for intervals; exchanges in tests of nested models."""
-
-MIN_PEOPLE = 3
-"""Means over fewer people are not shown: they would disclose a person's value."""
 
 _LATEX = {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$"}
 _LATEX |= {"\N{EN DASH}": "--", "\N{MINUS SIGN}": "$-$"}
@@ -567,13 +565,13 @@ def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
 
 
 def region_table(
-    region_ranking: pd.DataFrame, atlas: Any = None, n_regions: int = 10
+    ranking: pd.DataFrame, atlas: Any = None, n_regions: int = 10
 ) -> pd.DataFrame:
     """Return the regions of smallest relative scale as a table for a paper.
 
     Parameters
     ----------
-    region_ranking : DataFrame
+    ranking : DataFrame
         As from :func:`brainlsap.evaluation.rank_regions`.
     atlas : str, Path, Atlas or sequence of str, optional
         Holds names and coordinates of the regions.
@@ -595,7 +593,7 @@ def region_table(
     ParameterError
         Where `n_regions` is less than 1, or no region has a rank.
     """
-    top_regions = ranked_regions(region_ranking, n_regions).reset_index(drop=True)
+    top_regions = ranked_regions(ranking, n_regions).reset_index(drop=True)
     regions = list(top_regions["region"])
     paper_table = pd.DataFrame({"rank": top_regions["rank"].astype(int)})
     paper_table["region"] = region_names = region_labels(regions, atlas, "full")
@@ -659,49 +657,8 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
         are as read, or, if covariates were regressed out, adjusted to their mean over
         scans by slopes within classes.
     """
-    from scipy.stats import t as student
-
-    first_columns = ["feature", "region", "class", "people", "mean", "sd"]
-    class_features: Any = evaluation.cohort.class_features
-    class_features = class_features[class_features["people"] >= MIN_PEOPLE]
-    first_class_features = class_features.loc[
-        class_features["class"] == evaluation.cohort.classes[0], first_columns
-    ]
-    class_features = class_features.merge(
-        first_class_features, "left", on=first_columns[:2], suffixes=("", "_first")
-    )
-    n_people = class_features["people"]
-    class_mean = class_features["mean"]
-    class_sd = class_features["sd"]
-    n_first, mean_first, sd_first = (
-        class_features[f"{column_name}_first"] for column_name in first_columns[3:]
-    )
-    # Estimating the slopes of covariates widens the intervals.
-    of_mean, of_difference = (
-        class_features.get(f"{column_name}_factor", 1.0)
-        for column_name in ("mean", "difference")
-    )
-    half_width = (
-        student.ppf(0.975, n_people - 1) * class_sd * np.sqrt(of_mean / n_people)
-    )
-    pooled_squares = (n_people - 1) * class_sd**2 + (n_first - 1) * sd_first**2
-    standardized_difference = (class_mean - mean_first) / np.sqrt(
-        pooled_squares / (n_people + n_first - 2)
-    )
-    standardized_difference[class_features["class"] == evaluation.cohort.classes[0]] = (
-        np.nan
-    )
-    difference_variance = of_difference * (n_people + n_first) / (
-        n_people * n_first
-    ) + standardized_difference**2 / (2 * (n_people + n_first))
-    half_interval = 1.96 * np.sqrt(difference_variance)
-    return class_features[first_columns[:5]].assign(
-        low=class_mean - half_width,
-        high=class_mean + half_width,
-        difference=standardized_difference,
-        difference_low=standardized_difference - half_interval,
-        difference_high=standardized_difference + half_interval,
-    )
+    class_features = evaluation.cohort.class_features
+    return standardized_differences(class_features, evaluation.cohort.classes[0])
 
 
 def regressed_text(evaluation: Evaluation) -> str:
