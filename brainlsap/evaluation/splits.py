@@ -234,12 +234,12 @@ def leave_one_out_splits(
     return check_splits([*zip(train_rows, test_rows, strict=True)], groups)
 
 
-def read_splits(splits_path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
+def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     """Read folds from a table that says in which fold every scan is tested.
 
     Parameters
     ----------
-    splits_path : str or Path
+    path : str or Path
         A table with the columns scan and fold, and repeat where folds were drawn
         several times. The scans of all other folds of a repeat are the training scans.
         `private/predictions.tsv` of an earlier study is such a table.
@@ -258,10 +258,10 @@ def read_splits(splits_path: str | Path, scans: Sequence[str]) -> tuple[Split, .
     SplitError
         Where its scans are not those of the cohort.
     """
-    splits_table = read_table(splits_path)
+    splits_table = read_table(path)
     if not {"scan", "fold"} <= set(splits_table):
         raise FileFormatError(
-            f"{splits_path}: folds need the columns scan and fold (and repeat), got "
+            f"{path}: folds need the columns scan and fold (and repeat), got "
             f"{', '.join(splits_table)}."
         )
     splits_table["repeat"] = splits_table.get("repeat", "1")
@@ -272,7 +272,7 @@ def read_splits(splits_path: str | Path, scans: Sequence[str]) -> tuple[Split, .
         unmatched_scans = sorted(set(fold_of.index) ^ set(scans))
         if unmatched_scans or not fold_of.index.is_unique:
             raise SplitError(
-                f"{splits_path}: repeat {repeat_number} does not fit the cohort: "
+                f"{path}: repeat {repeat_number} does not fit the cohort: "
                 f"{len(unmatched_scans)} scans are in one of them only "
                 f"({', '.join(unmatched_scans[:3])}), "
                 f"{fold_of.index.duplicated().sum()} in two folds."

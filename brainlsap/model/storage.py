@@ -82,9 +82,7 @@ class ModelOrigin:
                 )
 
 
-def save_model(
-    model: Any, model_path: str | Path, origin: ModelOrigin | None = None
-) -> Path:
+def save_model(model: Any, path: str | Path, origin: ModelOrigin | None = None) -> Path:
     """Write a fitted model to one file, completely or not at all.
 
     The file includes the connectome if all training scans shared one.
@@ -93,7 +91,7 @@ def save_model(
     ----------
     model : LSAPClassifier, LSAPRidgeClassifier or NetworkClassifier
         Fitted.
-    model_path : str or Path
+    path : str or Path
         The file; an existing one is replaced. `.safetensors` is a fitting suffix.
     origin : ModelOrigin, optional
         At least the names of regions and features, such as `cohort.region_names` and
@@ -168,17 +166,17 @@ def save_model(
     header = json.dumps(
         {"about": record_text, "sha256": _hash_model(record_text, stored_arrays)}
     )
-    with replace_when_whole(model_path) as partial_path:
+    with replace_when_whole(path) as partial_path:
         partial_path.write_bytes(save(stored_arrays, metadata={HEADER: header}))
-    return Path(model_path)
+    return Path(path)
 
 
-def load_model(model_path: str | Path) -> Any:
+def load_model(path: str | Path) -> Any:
     """Read a model that :func:`save_model` wrote.
 
     Parameters
     ----------
-    model_path : str or Path
+    path : str or Path
         The file.
 
     Returns
@@ -211,8 +209,8 @@ def load_model(model_path: str | Path) -> Any:
     """
     from safetensors import safe_open
 
-    with reading(model_path, "a whole model file, as `brainlsap fit` writes"):
-        with safe_open(model_path, framework="numpy") as safetensors_file:
+    with reading(path, "a whole model file, as `brainlsap fit` writes"):
+        with safe_open(path, framework="numpy") as safetensors_file:
             header = json.loads((safetensors_file.metadata() or {})[HEADER])
             stored_arrays = {
                 array_name: safetensors_file.get_tensor(array_name)
@@ -222,7 +220,7 @@ def load_model(model_path: str | Path) -> Any:
             raise FileFormatError(
                 "changed after it was written: names, settings or weights do "
                 "not fit their checksum. Get the file again, or fit the model again.",
-                path=model_path,
+                path=path,
             )
         file_record = json.loads(header["about"])
         file_version = str(file_record["version"])
@@ -236,7 +234,7 @@ def load_model(model_path: str | Path) -> Any:
                 f"(format {file_format}, and {FORMAT_VERSION} is read): predictions "
                 f"may differ. Install brainlsap {file_version}, or fit the model "
                 "again.",
-                path=model_path,
+                path=path,
             )
         return _restore_model(header["about"], stored_arrays)
 

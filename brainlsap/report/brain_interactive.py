@@ -121,7 +121,7 @@ def interactive_brain(
 
 def write_interactive(
     maps: Any,
-    page_path: str | Path,
+    path: str | Path,
     atlas: str | Path | Atlas = "destrieux160",
     **options: Any,
 ) -> Path:
@@ -131,7 +131,7 @@ def write_interactive(
     ----------
     maps, atlas
         As for :func:`interactive_brain`.
-    page_path : str or Path
+    path : str or Path
         The file; one of this name is replaced.
     **options
         Further parameters of :func:`interactive_brain`.
@@ -141,11 +141,11 @@ def write_interactive(
     Path
         The file.
     """
-    figure, page_path = interactive_brain(maps, atlas, **options), Path(page_path)
-    with replace_when_whole(page_path) as partial_path:
+    figure, path = interactive_brain(maps, atlas, **options), Path(path)
+    with replace_when_whole(path) as partial_path:
         # An id is random otherwise, and the file another one every time.
         figure.write_html(partial_path, config={"displaylogo": False}, div_id="brain")
-    return page_path
+    return path
 
 
 def _escape_tags(shown_text: str | None) -> str:
