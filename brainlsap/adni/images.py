@@ -11,20 +11,15 @@ import pandas as pd
 
 from brainlsap.adni.tables import parse_days
 from brainlsap.data import TRACERS
+from brainlsap.data.measures import PET_FEATURES, find_longest_tracer
 from brainlsap.data.tables import letters_of
 from brainlsap.exceptions import CohortError, reading
 from brainlsap.text import listed
 
-_PET_WORDS = {
-    feature: tuple(w for t in TRACERS if t.feature == feature for w in t.lower_entities)
-    for feature in ("tau", "amyloid", "fdg")
-}
-# Modality -> words that identify it in an image description, in the order of search.
-MODALITIES: dict[str, tuple[str, ...]] = {
-    "dwi": ("dti", "dwi", "dmri", "diffusion"),
-    **_PET_WORDS,
-    "anat": ("mprage", "mp-rage", "mp_rage", "spgr", "t1w", "t1_"),
-}
+# Words in an image description, in the order of search: dwi, PET, anat.
+_DIFFUSION_WORDS = ("dti", "dwi", "dmri", "diffusion")
+_ANATOMICAL_WORDS = ("mprage", "mp-rage", "mp_rage", "spgr", "t1w", "t1_")
+MODALITIES = ("dwi", *PET_FEATURES, "anat")
 _FOUND_COLUMNS = [
     "ptid",
     "image",
@@ -52,23 +47,23 @@ def modality_of(description: str, words: Mapping[str, str]) -> str | None:
     for modality, word in words.items():
         if word.lower().replace(" ", "_") in text:
             return modality
-    for modality, known_words in MODALITIES.items():
-        if any(word in text for word in known_words):
-            return modality
+    if any(word in text for word in _DIFFUSION_WORDS):
+        return "dwi"
+    tracer = find_longest_tracer(text)
+    if tracer is not None:
+        return tracer.feature
+    if any(word in text for word in _ANATOMICAL_WORDS):
+        return "anat"
     return None
 
 
 def tracer_of(description: str, modality: str) -> str:
     """Return the `trc-` entity of a PET image, or else its modality."""
-    text = description.lower()
+    tracer = find_longest_tracer(description, modality)
     modality_tracers = [tracer for tracer in TRACERS if tracer.feature == modality]
-    default_entity = modality
-    if modality == "fdg":
-        default_entity = modality_tracers[0].entities[0]
-    for tracer in modality_tracers:
-        if any(word in text for word in tracer.lower_entities):
-            return tracer.entities[0]
-    return default_entity
+    if tracer is None and len(modality_tracers) == 1:
+        tracer = modality_tracers[0]
+    return modality if tracer is None else tracer.entities[0]
 
 
 class AdniImages(NamedTuple):
