@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.adni.tables import parse_days
-from brainlsap.data import TRACERS
 from brainlsap.data.measures import PET_FEATURES, TRACERS, find_longest_tracer
 from brainlsap.data.tables import letters_of
 from brainlsap.exceptions import CohortError, reading
