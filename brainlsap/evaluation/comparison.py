@@ -18,7 +18,7 @@ from brainlsap.evaluation.scores import (
     get_score,
     weighted_scores,
 )
-from brainlsap.evaluation.splits import person_blocks
+from brainlsap.evaluation.splits import permute_labels
 from brainlsap.exceptions import check_at_least, check_choice
 
 GAINS = {
@@ -363,16 +363,13 @@ def chance_p(
     if predictions is None:
         return float("nan")
     actual, predicted = predictions.actual, predictions.predicted
-    blocks = person_blocks(person)
     # The sum over classes of hits by class size orders draws as balanced accuracy does.
     class_weight = 1 / np.bincount(actual, minlength=predictions.n_classes).clip(1)
     observed = class_weight[actual[actual == predicted]].sum()
     rng = np.random.default_rng(random_state)
     n_exceeding = 1
-    labels = actual.copy()
     for _ in range(n_permutations):
-        for rows in blocks:
-            labels[rows] = actual[rng.permutation(rows)]
+        labels = permute_labels(actual, person, rng)
         permuted = class_weight[labels[labels == predicted]].sum()
         n_exceeding += permuted >= observed - _SAME_SCORE
     return n_exceeding / (n_permutations + 1)

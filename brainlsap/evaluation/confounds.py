@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from brainlsap.arrays import as_number_array
+from brainlsap.arrays import as_number_array, to_jsonable
 from brainlsap.data import Cohort
 from brainlsap.data.covariates import (
     IS_CATEGORICAL,
@@ -21,7 +21,6 @@ from brainlsap.data.covariates import (
     has_groups,
     kind_of,
 )
-from brainlsap.evaluation.results import to_jsonable
 from brainlsap.exceptions import ParameterError
 from brainlsap.text import listed
 
@@ -161,7 +160,7 @@ class Deconfounder(BaseEstimator):
         if self.regress_out:
             design = learn_design(self.regress_out, table)
             C = np.hstack([np.ones((len(table), 1)), apply_design(design, table)])
-            slopes = _least_squares(C, values, min_scans=C.shape[1] + 1)[1:]
+            slopes = least_squares(C, values, min_scans=C.shape[1] + 1)[1:]
             self.confounds_ = {"design": design, "slope": np.nan_to_num(slopes)}
         return self
 
@@ -230,7 +229,7 @@ class Deconfounder(BaseEstimator):
         site_dummies = np.eye(n_sites)[site_index[is_learned]]
         # values by site, each (n_sites, n_values)
         n_known = site_dummies.T @ ~np.isnan(values)
-        beta = _least_squares(np.hstack([site_dummies, design]), values)
+        beta = least_squares(np.hstack([site_dummies, design]), values)
         site_means, slope = beta[:n_sites], beta[n_sites:]
         n_scans = np.maximum(n_known.sum(axis=0), 1)
         mean = (n_known * site_means).sum(axis=0) / n_scans
@@ -368,7 +367,7 @@ def apply_design(design: Design, table: pd.DataFrame) -> np.ndarray:
 
 
 def adjust_features(
-    cohort: Cohort, steps: Deconfounder
+    cohort: Cohort, steps: Deconfounder, reference: str | None = None
 ) -> tuple[np.ndarray, pd.DataFrame | None]:
     """Return features at the mean of the covariates taken out, by within-class slopes.
 
@@ -377,14 +376,40 @@ def adjust_features(
     cohort : Cohort
     steps : Deconfounder
         Says which covariates are taken out; it need not be fitted.
+    reference : str, optional
+        Class from which the others differ; by default the first.
 
     Returns
     -------
     features : array of shape (n_scans, n_rois, n_features)
     factors : DataFrame or None
         By class: by how much the adjustment raises the variance of the class mean
-        (mean_factor), and of its difference from the first class (difference_factor).
+        (mean_factor), and of its difference from the reference (difference_factor).
         None if nothing is taken out.
+    """
+    covariates = code_covariates(cohort, steps)
+    if not covariates.shape[1]:
+        return cohort.features, None
+    values = cohort.features.astype(np.float64).reshape(cohort.n_scans, -1)
+    class_dummies = pd.get_dummies(cohort.y)
+    n_classes = class_dummies.shape[1]
+    design = np.hstack([class_dummies.to_numpy(np.float64), covariates])
+    slopes = least_squares(design, values, min_scans=design.shape[1] + 1)[n_classes:]
+    adjusted = (values - covariates @ np.nan_to_num(slopes)).reshape(
+        cohort.features.shape
+    )
+    people = pd.DataFrame(design).groupby([cohort.groups, cohort.y]).mean().to_numpy()
+    reference_index = class_dummies.columns.get_loc(reference or cohort.classes[0])
+    factors = _variance_factors(people, n_classes, reference_index)
+    return adjusted, pd.DataFrame(factors, index=class_dummies.columns)
+
+
+def code_covariates(cohort: Cohort, steps: Deconfounder) -> np.ndarray:
+    """Return what the steps take out as centred numbers (n_scans, n_columns).
+
+    The site of `harmonize` counts as a covariate: ComBat does not know the label, and
+    also removes the part of a class difference that goes with the site. Within sites
+    the difference is whole.
     """
     names = [*steps.regress_out]
     table = cohort.table
@@ -394,21 +419,7 @@ def adjust_features(
         # Sites may be numbered: make them text, so that they count as groups.
         site_names = "site " + table[site_column].astype(str)
         table = table.assign(**{site_column: site_names})
-    if not names:
-        return cohort.features, None
-    values = cohort.features.astype(np.float64).reshape(cohort.n_scans, -1)
-    class_dummies = pd.get_dummies(cohort.y)
-    n_classes = class_dummies.shape[1]
-    covariates = apply_design(learn_design(names, table), table)
-    design = np.hstack([class_dummies.to_numpy(np.float64), covariates])
-    slopes = _least_squares(design, values, min_scans=design.shape[1] + 1)[n_classes:]
-    adjusted = (values - covariates @ np.nan_to_num(slopes)).reshape(
-        cohort.features.shape
-    )
-    people = pd.DataFrame(design).groupby([cohort.groups, cohort.y]).mean().to_numpy()
-    reference = class_dummies.columns.get_loc(cohort.classes[0])
-    factors = _variance_factors(people, n_classes, reference)
-    return adjusted, pd.DataFrame(factors, index=class_dummies.columns)
+    return apply_design(learn_design(names, table), table)
 
 
 def _variance_factors(
@@ -448,7 +459,7 @@ def _check_coding(column: str, values: pd.Series, coding: CovariateCoding) -> No
         )
 
 
-def _least_squares(
+def least_squares(
     design: np.ndarray, values: np.ndarray, min_scans: int = 1
 ) -> np.ndarray:
     """Return slopes (n_columns, n_values), each from the scans that have the value.
@@ -457,15 +468,26 @@ def _least_squares(
     """
     slopes = np.full((design.shape[1], values.shape[1]), np.nan)
     # Solve once for all values that the same scans have.
-    patterns, pattern_index = np.unique(~np.isnan(values), axis=1, return_inverse=True)
-    for index, has_value in enumerate(patterns.T):
-        columns = pattern_index.reshape(-1) == index
+    for has_value, columns in missing_patterns(values):
         if has_value.sum() >= min_scans:
             block = values[np.ix_(has_value, columns)]
             slopes[:, columns] = np.linalg.lstsq(design[has_value], block, rcond=None)[
                 0
             ]
     return slopes
+
+
+def missing_patterns(values: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return columns that the same rows have: a mask of these rows, and the columns."""
+    is_known = ~np.isnan(values)
+    if is_known.all():
+        return [(np.ones(len(values), dtype=bool), np.arange(values.shape[1]))]
+    patterns, pattern_index = np.unique(is_known, axis=1, return_inverse=True)
+    pattern_index = pattern_index.reshape(-1)
+    return [
+        (has_value, np.flatnonzero(pattern_index == index))
+        for index, has_value in enumerate(patterns.T)
+    ]
 
 
 def _estimate_site_effects(

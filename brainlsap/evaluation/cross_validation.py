@@ -27,13 +27,13 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from threadpoolctl import threadpool_limits
 
 import brainlsap
-from brainlsap.arrays import pack
+from brainlsap.arrays import pack, to_jsonable
 from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.data.cohort import Cohort, check_cohort_given
 from brainlsap.evaluation.confounds import Deconfounder, adjust_features
 from brainlsap.evaluation.leakage import Check, audit, check_title
 from brainlsap.evaluation.models import make_models
-from brainlsap.evaluation.results import CohortSummary, Evaluation, to_jsonable
+from brainlsap.evaluation.results import CohortSummary, Evaluation
 from brainlsap.evaluation.splits import Split, check_splits, count_repeats, make_splits
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole

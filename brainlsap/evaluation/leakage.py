@@ -708,7 +708,11 @@ def _majority_accuracy(test_counts: np.ndarray) -> float:
 
 
 def _chi_squared_p(counts: np.ndarray, rng: np.random.Generator) -> float:
-    """Return the p-value of a contingency table among random ones of its margins."""
+    """Return the p-value of a contingency table among random ones of its margins.
+
+    Each person counts once, so that all labels may be exchanged; a random table is the
+    count of such an exchange.
+    """
     margins = [counts.sum(axis=axis).astype(int) for axis in (1, 0)]
     random_counts = random_table(*margins, seed=rng).rvs(N_PERMUTATIONS)
     # Chi-squared is sum(O^2 / E) up to constants.

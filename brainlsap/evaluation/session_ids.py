@@ -237,6 +237,7 @@ def _agree_within_groups(split: _IdSplit, fact_codes: np.ndarray) -> bool:
 
     They must agree beyond chance, by a permutation test. Where few parts recur in many
     groups, they must also agree in more than half of the way from chance to always.
+    Facts are exchanged between all scans: who is one person is the question here.
     """
     group_sizes = np.bincount(split.groups).astype(float)
     n_pairs = (group_sizes * (group_sizes - 1)).sum()

@@ -263,3 +263,32 @@ def person_blocks(groups: ArrayLike) -> list[np.ndarray]:
     order, n_rows = np.argsort(person_index, kind="stable"), np.bincount(person_index)
     sizes = n_rows[person_index[order]]
     return [order[sizes == size].reshape(-1, size) for size in np.unique(sizes)]
+
+
+def permute_labels(
+    labels: np.ndarray, groups: ArrayLike, rng: np.random.Generator
+) -> np.ndarray:
+    """Exchange labels between people with equally many scans, all scans together.
+
+    Every permutation test of labels uses this exchange. The number of visits often goes
+    with the diagnosis and with the data; labels that moved between people with unequal
+    numbers would test that as well, and would change the sizes of classes. Somebody
+    with a number of scans that nobody else has keeps the labels.
+
+    Parameters
+    ----------
+    labels, groups : array-like of length n_scans
+        The label and the person of each scan.
+    rng : numpy.random.Generator
+        Source of the permutation.
+
+    Returns
+    -------
+    array of length n_scans
+        A permuted copy of `labels`.
+    """
+    labels = np.asarray(labels)
+    permuted = labels.copy()
+    for rows in person_blocks(groups):
+        permuted[rows] = labels[rng.permutation(rows)]
+    return permuted

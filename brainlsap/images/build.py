@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
+from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.find_files import (
     ScanName,
@@ -556,5 +558,7 @@ def _record_call(
     parameters = {
         name: value for name, value in arguments.items() if name not in task.inputs
     }
-    record = {"Inputs": inputs, "Parameters": parameters | {"atlas": atlas.name}}
-    return json.loads(json.dumps(record, default=str))
+    if isinstance(labels := parameters.get("labels"), pd.DataFrame):
+        parameters["labels"] = labels.to_dict("list")
+    parameters["atlas"] = atlas.name
+    return to_jsonable({"Inputs": inputs, "Parameters": parameters})

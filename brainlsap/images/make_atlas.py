@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import nibabel
 import numpy as np
@@ -13,6 +12,7 @@ from scipy.ndimage import center_of_mass
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import complete_regions, find_sides
 from brainlsap.atlas.region_names import find_side, is_outside, split_name
+from brainlsap.atlas.settings import AtlasSettings
 from brainlsap.atlas.surfaces import fsaverage5, read_annotation
 from brainlsap.data.region_lists import read_labels
 from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, write_tsv
@@ -91,7 +91,7 @@ def make_atlas(
         )
     if annot is None and labels is None:
         raise ParameterError("annot= or labels= must name the regions; give one.")
-    settings: dict[str, Any] = {"file_words": [Path(folder).name.lower()], "notes": []}
+    settings: AtlasSettings = {"file_words": [Path(folder).name.lower()], "notes": []}
     volume = None if image is None else _read_label_volume(image)
     annotations: Annotations = {}
     if annot is not None:
@@ -330,7 +330,7 @@ def _find_surface_centres(atlas: Atlas, left_path: Path, source: str) -> np.ndar
 
 
 def _add_surface_facts(
-    table: pd.DataFrame, settings: dict[str, Any], atlas: Atlas, centres: np.ndarray
+    table: pd.DataFrame, settings: AtlasSettings, atlas: Atlas, centres: np.ndarray
 ) -> None:
     """Add to a table of regions, and to an atlas' settings, what surfaces tell.
 

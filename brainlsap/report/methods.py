@@ -61,7 +61,7 @@ _DESIGN = "cv n_folds n_repeats random_state people_shared"
 _PLACES_AND_SPEED = "folder subjects_dir derivatives out memory device n_threads n_jobs"
 _PROVENANCE = "version brainlsap versions date verbose title overwrite people"
 _IN_SENTENCES = (
-    "atlas feature label model models baselines steps asked options class_prior"
+    "atlas feature label model models baselines steps study_options options class_prior"
 )
 UNLISTED = frozenset(
     f"{_DESIGN} {_PLACES_AND_SPEED} {_PROVENANCE} {_IN_SENTENCES}".split()
@@ -223,11 +223,10 @@ def methods_text(evaluation: Evaluation) -> list[str]:
 
 def _reading_settings(evaluation: Evaluation) -> dict[str, Any]:
     """Return how the data were read: what was found, else the options given."""
-    found_values = dict(evaluation.cohort.provenance)
-    options = found_values.pop("asked", None) or {}
+    cohort = evaluation.cohort
     # What was read overrides the option: one array may hold the connectomes of all.
-    settings = withhold_paths(options | found_values)
-    if not {"thickness", "area"} & set(evaluation.cohort.feature_names):
+    settings = withhold_paths(cohort.reading_options.to_jsonable() | cohort.provenance)
+    if not {"thickness", "area"} & set(cohort.feature_names):
         settings.pop("subcortex", None)
     return settings
 

@@ -240,6 +240,8 @@ def _write_settings(
     settings, cohort = evaluation.settings, evaluation.cohort
     cohort_facts = {name: getattr(cohort, name) for name in COHORT_FIELDS}
     cohort_facts["provenance"] = _shareable_provenance(evaluation)
+    reading_options = cohort.reading_options.to_jsonable()
+    cohort_facts["reading_options"] = withhold_paths(reading_options)
     model_settings = evaluation.fits.drop_duplicates("model").set_index("model")
     facts = {
         "title": settings["title"],

@@ -14,10 +14,10 @@ from typing import Any
 
 import pandas as pd
 
+from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
-from brainlsap.evaluation.results import to_jsonable
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import (
     check_outputs,
@@ -215,7 +215,7 @@ def check_same_study(folder: Path, settings: Mapping[str, Any], data_hash: str) 
 
 def _study_options(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the options that identify a study, else all settings but the report's."""
-    options = settings.get("asked")
+    options = settings.get("study_options")
     if options:
         return options
     excluded = (*REPORT_SETTINGS, "version")

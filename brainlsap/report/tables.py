@@ -16,6 +16,7 @@ from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.leakage import check_title
 from brainlsap.evaluation.ranking import find_subcortex_substitute
+from brainlsap.evaluation.region_tests import MIN_PEOPLE, standardized_differences
 from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
@@ -34,9 +35,6 @@ FEATURES = {
 
 N_DRAWS, N_SWAPS = 1000, 5000
 """Bootstrap draws for intervals; exchanges in tests of nested models."""
-
-MIN_PEOPLE = 3
-"""Means over fewer people are not shown: they would disclose a person's value."""
 
 _LATEX = {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$"}
 _LATEX |= {"\N{EN DASH}": "--", "\N{MINUS SIGN}": "$-$"}
@@ -566,34 +564,8 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
         are as read, or, if covariates were regressed out, adjusted to their mean over
         scans by slopes within classes.
     """
-    from scipy.stats import t as student
-
-    columns = ["feature", "region", "class", "people", "mean", "sd"]
-    table: Any = evaluation.cohort.class_features
-    table = table[table["people"] >= MIN_PEOPLE]
-    first = table.loc[table["class"] == evaluation.cohort.classes[0], columns]
-    table = table.merge(first, "left", on=columns[:2], suffixes=("", "_first"))
-    n_people, mean, sd = table["people"], table["mean"], table["sd"]
-    n_first, mean_first, sd_first = (table[f"{name}_first"] for name in columns[3:])
-    # Estimating the slopes of covariates widens the intervals.
-    of_mean, of_difference = (
-        table.get(f"{name}_factor", 1.0) for name in ("mean", "difference")
-    )
-    half_width = student.ppf(0.975, n_people - 1) * sd * np.sqrt(of_mean / n_people)
-    squares = (n_people - 1) * sd**2 + (n_first - 1) * sd_first**2
-    difference = (mean - mean_first) / np.sqrt(squares / (n_people + n_first - 2))
-    difference[table["class"] == evaluation.cohort.classes[0]] = np.nan
-    variance = of_difference * (n_people + n_first) / (
-        n_people * n_first
-    ) + difference**2 / (2 * (n_people + n_first))
-    bound = 1.96 * np.sqrt(variance)
-    return table[columns[:5]].assign(
-        low=mean - half_width,
-        high=mean + half_width,
-        difference=difference,
-        difference_low=difference - bound,
-        difference_high=difference + bound,
-    )
+    class_features = evaluation.cohort.class_features
+    return standardized_differences(class_features, evaluation.cohort.classes[0])
 
 
 def regressed_text(evaluation: Evaluation) -> str:

@@ -41,8 +41,8 @@ from brainlsap.evaluation.cross_validation import (
     warn_of_divided_people,
 )
 from brainlsap.evaluation.models import NESTED_RIDGES
-from brainlsap.evaluation.ranking import permute_labels
 from brainlsap.evaluation.results import CohortSummary
+from brainlsap.evaluation.splits import permute_labels
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
 from brainlsap.workflow import merge_classes
 
