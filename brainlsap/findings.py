@@ -23,12 +23,10 @@ FOREIGN_IDS = "foreign ids"
 """Nobody in the table of people has files."""
 ROW_ORDER = "row order"
 """The rows of a connectome were read in the order of a tool."""
-ASSUMED, CLASSES, BASELINE, SCALES_DIFFER = (
-    "assumed",
-    "classes",
-    "baseline",
-    "scales differ",
-)
+ASSUMED = "assumed"
+CLASSES = "classes"
+BASELINE = "baseline"
+SCALES_DIFFER = "scales differ"
 OTHER_CLASSES = "other classes"
 """Scans left out, since classes were merged and theirs is not among these."""
 CHOICES = frozenset((ASSUMED, CLASSES, OTHER_CLASSES, BASELINE, SCALES_DIFFER))

@@ -79,7 +79,7 @@ class Atlas:
     region_name : str
         For example "destrieux160".
     regions : DataFrame
-        One row per region in atlas order; columns `region_name`, `freesurfer_id` (-1 if
+        One row per region in atlas order; columns `name`, `freesurfer_id` (-1 if
         none), `hemisphere` ("L", "R"; "M" on the midline), `structure` ("cortex",
         "subcortex", or "unknown"), `annot_name`, `long_name`, `lobe`, `short_name`,
         and centroid `x`, `y`, `z` in mm (NaN if unknown).
@@ -518,7 +518,7 @@ class Atlas:
         return _find_rows(self, tuple(names), hemisphere)
 
     def vertex_labels(
-        self, hemisphere: str, annotation_path: str | Path | None = None
+        self, hemisphere: str, path: str | Path | None = None
     ) -> np.ndarray:
         """Return the region of every vertex of one hemisphere.
 
@@ -526,7 +526,7 @@ class Atlas:
         ----------
         hemisphere : {"L", "R"}
             The side.
-        annotation_path : str or Path, optional
+        path : str or Path, optional
             Annotation of another surface, for example a subject's; by default the
             atlas' own, on fsaverage5.
 
@@ -543,14 +543,12 @@ class Atlas:
             If the atlas has no surface labels, or they name an unknown region.
         """
         check_choice("hemisphere", hemisphere, ("L", "R"))
-        annotation_path = annotation_path or Path(
-            self.folder or self.name, f"{hemisphere.lower()}h.annot"
-        )
-        name_of_vertex, annotation_names = read_annotation(annotation_path)
+        path = path or Path(self.folder or self.name, f"{hemisphere.lower()}h.annot")
+        name_of_vertex, annotation_names = read_annotation(path)
         try:
             name_rows, _ = self.rows(annotation_names, hemisphere)
         except RegionNameError as error:
-            raise FileFormatError(error.message, path=annotation_path) from error
+            raise FileFormatError(error.message, path=path) from error
         # The last entry serves index -1: vertices without a name.
         region_of_name = np.full(len(annotation_names) + 1, -1)
         region_of_name[name_rows[name_rows >= 0]] = np.flatnonzero(name_rows >= 0)

@@ -29,9 +29,8 @@ def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
         # the table's file name, the number of names after it, and each name's index
         # before the name.
         is_new_form = n_names < 0
-        annotation_file.read(
-            read_integers(1 + is_new_form)[-1]
-        )  # file name of the table
+        # Skip the file name of the table.
+        annotation_file.read(read_integers(1 + is_new_form)[-1])
         if is_new_form:
             n_names = read_integers(1)[0]
         region_names: list[str] = []
