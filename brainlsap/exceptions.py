@@ -10,6 +10,8 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from brainlsap.text import option_name
+
 
 class BrainlsapError(ValueError):
     """Invalid input of any kind; the message says what came and what to do.
@@ -113,13 +115,17 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     """Raise unless `value` is one of `choices`; the message lists them."""
     if value not in choices:
         choices_text = ", ".join(repr(choice) for choice in sorted(choices))
-        raise ParameterError(f"{name} must be one of {choices_text}; got {value!r}.")
+        raise ParameterError(
+            f"{option_name(name)} must be one of {choices_text}; got {value!r}."
+        )
 
 
 def check_at_least(name: str, value: object, lowest: float) -> None:
     """Raise unless `value` is a finite number and at least `lowest`."""
     if not isinstance(value, Real) or not lowest <= float(value) < float("inf"):
-        raise ParameterError(f"{name} must be at least {lowest}, got {value!r}.")
+        raise ParameterError(
+            f"{option_name(name)} must be at least {lowest}, got {value!r}."
+        )
 
 
 @contextmanager

@@ -69,7 +69,7 @@ from brainlsap.findings import (
     SCALES_DIFFER,
     Finding,
 )
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 TRUTH_FILE = "truth.tsv"
 HEMISPHERES = {"lh": "L", "rh": "R"}
@@ -93,7 +93,6 @@ _SCALE_ENTITIES = {
 _MAX_SCALES = 10
 # Heads of columns of PET values, apart from those of regions.
 _PET_HEAD = re.compile("suvr|uptake|dvr|centiloid", re.IGNORECASE)
-_CHOOSE_TABLE = "say which by features_table= (--features-table)"
 Source = Path | np.ndarray | Finding
 """Of one scan: a file, a FreeSurfer subject or values; or the fault."""
 
@@ -430,7 +429,9 @@ class FeatureSources:
         problem = f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and"
         if candidates:
             paths = listed(table.path_and_sheet for table in candidates)
-            advice = _CHOOSE_TABLE if len(files) > 1 else "keep one of these sheets"
+            advice = "keep one of these sheets"
+            if len(files) > 1:
+                advice = f"say which by {option_text('features_table')}"
             raise CohortError(
                 f"{problem} {len(candidates)} tables could be it: {paths}; {advice}"
             )
@@ -443,8 +444,8 @@ class FeatureSources:
         reasons = [*dict.fromkeys((*reasons, *self.skip_reasons))][:5]
         raise CohortError(
             f"{problem} no table that holds ids and {label or 'people'!r} in its "
-            "place. Correct the table below, name the label by label= (--label), or "
-            "another folder"
+            "place. Correct the table below, name the label by "
+            f"{option_text('label')}, or another folder"
             + "".join(f"\n    not used: {reason}" for reason in reasons)
         )
 
@@ -550,7 +551,10 @@ class FeatureSources:
         text = f"a column per region in tables with a row per scan, in {folders}"
         if self.table_paths is None:
             if measure.in_stats:
-                text = f"FreeSurfer subjects there or in subjects_dir=, {text}"
+                text = (
+                    "FreeSurfer subjects there or in "
+                    f"{option_text('subjects_dir')}, {text}"
+                )
             text = f"files {measure.expected_files} beside the scans, {text}"
         file_names = " ".join(path.name for scan in scans for path in scan.files)
         table_names = re.findall(r"desc-([a-z0-9]+)_regions", file_names.lower())
@@ -575,8 +579,8 @@ class FeatureSources:
             )
         elif measure.in_stats and freesurfer_pattern:
             reasons.append(
-                f"the pattern {freesurfer_pattern!r} of freesurfer (pattern=) fits the "
-                "name of no subject's folder"
+                f"the pattern {freesurfer_pattern!r} of freesurfer "
+                f"({option_text('pattern')}) fits the name of no subject's folder"
             )
         return text + "".join(f"; not used: {reason}" for reason in reasons if reason)
 
@@ -593,8 +597,8 @@ class FeatureSources:
             raise CohortError(
                 "FreeSurfer: every scan has a cross-sectional and a longitudinal run; "
                 "choose one by pattern = {freesurfer = '*.long.*'} or pattern = "
-                "{freesurfer = '!*.long.*'} in --config (in Python pattern="
-                "{'freesurfer': '*.long.*'})"
+                "{freesurfer = '!*.long.*'} in --config (in Python "
+                "pattern={'freesurfer': '*.long.*'})"
             )
         is_long = sum(has_long) > sum(has_cross)
         kind = _LONGITUDINAL if is_long else _CROSS_SECTIONAL
@@ -680,7 +684,7 @@ class FeatureSources:
                 raise CohortError(
                     f"{name}: {table.name_and_sheet} has tracers of "
                     f"{' and '.join(features)} in its column {head!r}: {counts}. "
-                    "Keep the rows of one, and name it by feature= (--feature)"
+                    f"Keep the rows of one, and name it by {option_text('feature')}"
                 )
         pet_heads = [head for head in table.facts if _PET_HEAD.search(head)]
         named_features = {
@@ -733,7 +737,7 @@ class FeatureSources:
                 paths = listed(column.table.path_and_sheet for column in best)
                 # --features-table cannot choose among the sheets of one file.
                 is_one_file = len({column.table.path for column in best}) == 1
-                advice = _CHOOSE_TABLE
+                advice = f"say which by {option_text('features_table')}"
                 if is_one_file:
                     advice = "keep one of them in this file"
                 raise CohortError(
@@ -927,11 +931,11 @@ class FeatureSources:
             return [Finding(message, kind=ASSUMED)]
         message = f"{table_names}: says no {kind}; values are about {median:.3g}, "
         if is_plausible:
-            message += f"as of {name}. Say so by feature={name!r} (--feature {name})"
+            message += f"as of {name}. Say so by {option_text('feature', name)}"
         else:
             message += (
                 f"and {name} is {low:g} to {high:g}. Say what they are, by any name, "
-                "by feature= (--feature)"
+                f"by {option_text('feature')}"
             )
         raise CohortError(message)
 
@@ -963,7 +967,7 @@ class FeatureSources:
         # Beside the feature volume they would count twice.
         is_free = self.subcortex != "volume" and "volume" not in self.features
         if is_free and has_all_volumes:
-            note += "; subcortex='volume' takes them as volumes"
+            note += f"; {option_text('subcortex', 'volume')} takes them as volumes"
         return [Finding(note, LEFT_OUT)]
 
 

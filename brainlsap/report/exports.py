@@ -17,7 +17,7 @@ from brainlsap.files import check_outputs, replace_when_whole
 from brainlsap.images.parcellation import LabelImage, read_label_image
 from brainlsap.images.volumes import read_volume
 from brainlsap.report.brain import region_maps
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 
 class ExportedFiles(list[Path]):
@@ -208,12 +208,12 @@ def _explain_omissions(
     if not has_surfaces and parcellation is None:
         return [
             "no image was written: the atlas has neither surfaces nor an image. "
-            f"parcellation= (--parcellation IMAGE) writes NIfTI maps; {remedy_text}."
+            f"{option_text('parcellation')} writes NIfTI maps; {remedy_text}."
         ]
     if has_surfaces and parcellation is None and not_drawn:
         omission_texts.append(
             f"the surfaces (.gii) leave out {len(not_drawn)} of {len(regions)} regions "
-            f"with values: {listed(not_drawn)}. parcellation= (--parcellation IMAGE) "
+            f"with values: {listed(not_drawn)}. {option_text('parcellation')} "
             f"writes NIfTI maps with them; {remedy_text}."
         )
     not_in_volume = [
