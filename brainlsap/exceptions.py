@@ -10,6 +10,9 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+# Kinds of errors of any file.
+ABSENT, UNREADABLE = "no such file", "unreadable"
+
 
 class BrainlsapError(ValueError):
     """Invalid input of any kind; the message says what came and what to do.
@@ -138,11 +141,11 @@ def reading(path: str | Path, content: str) -> Iterator[None]:
     except BrainlsapError:
         raise
     except FileNotFoundError as error:
-        raise FileFormatError("no such file.", path=path) from error
+        raise FileFormatError("no such file.", path=path, kind=ABSENT) from error
     except ImportError as error:
         # An extra is not installed.
         raise FileFormatError(
-            f"cannot be read as {content}: {error}", path=path
+            f"cannot be read as {content}: {error}", path=path, kind=UNREADABLE
         ) from error
     except Exception as error:
         # Broken files fail in every way there is.
@@ -153,4 +156,5 @@ def reading(path: str | Path, content: str) -> Iterator[None]:
             f"cannot be read as {content}: {reason.rstrip('.')}. The file may be "
             "truncated, or in another format than its name says.",
             path=path,
+            kind=UNREADABLE,
         ) from error
