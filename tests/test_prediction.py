@@ -249,8 +249,8 @@ def test_an_atlas_that_was_moved_is_asked_for(tmp_path):
     rng, y = np.random.default_rng(0), ["CN", "AD"] * 8
     W, F = rng.random((16, 3, 3)), rng.random((16, 3))
     made = Cohort.from_arrays(W + W.transpose(0, 2, 1), F, y, atlas=str(atlas))
-    asked = made.provenance["asked"] | {"atlas": str(atlas)}
-    made = replace(made, provenance=made.provenance | {"asked": asked})
+    options = made.reading_options.change(atlas=str(atlas))
+    made = replace(made, reading_options=options)
     model = fit_model(made, tmp_path / "m.safetensors", LSAPRidgeClassifier())
     assert (
         read_new_people(model, connectomes=made.connectomes, features=F).n_scans == 16

@@ -20,7 +20,9 @@ from brainlsap.data.load import (
     count_people,
     open_study,
 )
+from brainlsap.data.measures import PET_FEATURES
 from brainlsap.data.participants import ScanList, people_files
+from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
 from brainlsap.data.stored_cohort import read_study
 from brainlsap.data.tables import IMPORT_FILES, TABLE_SUFFIXES
 from brainlsap.exceptions import (
@@ -50,7 +52,7 @@ _A_VISIT = re.compile(
     re.IGNORECASE,
 )
 # Features that are looked for beside those that were asked for.
-_FEATURES = ("thickness", "volume", "area", "fdg", "amyloid", "tau")
+_FEATURES = ("thickness", "volume", "area", *PET_FEATURES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,20 +221,21 @@ class _OptionSearch:
             desc="looking for other files", unit="", delay=2, disable=None
         )
 
-    def _opening_options(self, *changes: Options) -> Options:
+    def _opening_options(self, *changes: Options) -> ReadingOptions:
         """Return the options that say which files are in the study, with changes."""
-        names = ("atlas", *_OPENING_OPTIONS)
-        opening_options = {
-            name: self.options[name] for name in names if name in self.options
+        selected = {
+            name: self.options[name]
+            for name in ("atlas", *_OPENING_OPTIONS)
+            if name in self.options
         }
         for change in changes:
             names_to_open = [name for name in _OPENING_OPTIONS if name in change]
-            opening_options |= {name: change[name] for name in names_to_open}
-        return opening_options
+            selected |= {name: change[name] for name in names_to_open}
+        return DEFAULT_OPTIONS.change(**selected)
 
     def open(self, *changes: Options) -> ScanList:
         """Return the scans of the study with the user's options and changes."""
-        return open_study(self.folder, **self._opening_options(*changes))[0]
+        return open_study(self.folder, self._opening_options(*changes))[0]
 
     def adopt(
         self, candidates: Iterable[Options], score: _Score, least: float = 0
@@ -247,7 +250,7 @@ class _OptionSearch:
                 self.progress.update()
                 self.opened[key] = None
                 with suppress(BrainlsapError):
-                    self.opened[key] = open_study(self.folder, **opening_options)
+                    self.opened[key] = open_study(self.folder, opening_options)
             study = self.opened[key]
             n_found = score(*study) if study else 0.0
             if n_found > best_score:
@@ -334,9 +337,9 @@ class _OptionSearch:
             labelled_scans = {*self.open(self.change).table["scan"]}
             # Also those without a label, but not those of other classes.
             opening_options = self._opening_options(self.change)
-            if "classes" not in opening_options:
-                opening_options["label"] = None
-            study, sources = open_study(self.folder, **opening_options)
+            if opening_options.classes is None:
+                opening_options = opening_options.change(label=None)
+            study, sources = open_study(self.folder, opening_options)
             if _lack_at_later_visits(
                 study, sources, labelled_scans, features, reads_connectomes
             ):

@@ -36,6 +36,7 @@ from brainlsap.data.participants import (
     order_classes,
     refuse_continuous,
 )
+from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.data.tables import (
     MISSING_CELLS,
     PEOPLE_COLUMNS,
@@ -56,7 +57,7 @@ from brainlsap.findings import (
 from brainlsap.text import listed
 
 NOT_GIVEN = "not given: every scan is a person"
-FORMAT, FORMAT_VERSION = "brainlsap cohort", 2
+FORMAT, FORMAT_VERSION = "brainlsap cohort", 3
 # Two triangles that were averaged or rescaled may differ in float32's last bits.
 _SYMMETRY = 1e-6
 
@@ -94,6 +95,8 @@ class Cohort:
         What was mapped, mirrored or left out while reading; texts are plain notes.
     provenance : dict
         Where the cohort comes from; must be expressible as JSON.
+    reading_options : ReadingOptions
+        The options with which it was read, as far as they are known.
     truth : DataFrame, optional
         For simulated cohorts: region, seed (bool), effect (float).
 
@@ -114,6 +117,7 @@ class Cohort:
     findings: Sequence[Finding | str] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
     truth: pd.DataFrame | None = None
+    reading_options: ReadingOptions = field(default_factory=ReadingOptions)
 
     def __post_init__(self) -> None:
         store = object.__setattr__
@@ -303,12 +307,11 @@ class Cohort:
             classes_ordered=is_ordered,
             label_name=label_name,
             findings=(Finding("made from arrays"), *notes),
-            # What was asked is kept with a model.
             provenance={
                 "connectome": "array" if W.strides[0] == 0 else "one per scan",
                 "people": NOT_GIVEN if are_people_unknown else "given",
-                "asked": {"negative": negative},
             },
+            reading_options=ReadingOptions(negative=negative),
         )
 
     def __repr__(self) -> str:
@@ -427,6 +430,7 @@ class Cohort:
         metadata = {name: getattr(self, name) for name in (*texts, "provenance")}
         metadata |= {
             "findings": [item.to_jsonable() for item in as_findings(self.findings)],
+            "reading_options": self.reading_options.to_jsonable(),
             "atlas": self.atlas.name,
             "regions": _columns(self.atlas.regions),
             "table": _columns(self.table),
@@ -481,9 +485,12 @@ class Cohort:
             W.flags.writeable = X.flags.writeable = False
             if len(W) == 1 < len(X):
                 W = np.broadcast_to(W[0], (len(X), *W.shape[1:]))
-            # Files of earlier versions have texts.
-            notes = metadata.pop("findings", None) or metadata.pop("notes", ())
-            metadata["findings"] = [Finding.from_jsonable(note) for note in notes]
+            metadata["findings"] = [
+                Finding.from_jsonable(finding) for finding in metadata["findings"]
+            ]
+            metadata["reading_options"] = ReadingOptions.from_jsonable(
+                metadata["reading_options"]
+            )
             atlas = Atlas(metadata.pop("atlas"), metadata.pop("regions"))
             if atlas.name in available_atlases():
                 shipped_atlas = load_atlas(atlas.name)

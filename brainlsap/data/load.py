@@ -4,12 +4,11 @@ Nothing is refused at the first fault: whatever keeps the cohort from being load
 gathered, what many scans share is said once, and all of it is raised in one error.
 """
 
-import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,12 @@ from brainlsap import __version__
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.cohort import Cohort, find_value_codes
 from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
-from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
+from brainlsap.data.connectomes import (
+    NEGATIVE,
+    SYMMETRIZE,
+    ConnectomeFile,
+    read_connectome,
+)
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
 from brainlsap.data.find_files import CONNECTOME_PATTERNS, StudyFiles
 from brainlsap.data.id_columns import ChosenColumns, find_chosen
@@ -31,6 +35,7 @@ from brainlsap.data.participants import (
     list_scans,
     people_files,
 )
+from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.data.region_lists import read_names
 from brainlsap.data.region_tables import ScanTable, read_sheets
 from brainlsap.data.tables import ADD_IT
@@ -179,83 +184,81 @@ def load_cohort(
     ParameterError, RegionNameError
         Where an argument cannot be used.
     """
-    for name, value, choices in (
-        ("scans", scans, ("all", "baseline")),
-        ("subcortex", subcortex, SUBCORTEX),
-        ("symmetrize", symmetrize, SYMMETRIZE),
-        ("negative", negative, NEGATIVE),
-    ):
-        check_choice(name, value, choices)
-    features = _check_features(feature, subcortex)
-    loaded_atlas = load_atlas(atlas)
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise CohortError("no such folder", path=folder)
-
-    # Who is in the study, and which files are whose.
-    study, sources = open_study(
-        folder,
-        loaded_atlas,
+    options = ReadingOptions(
+        folder=folder,
+        atlas=atlas,
+        feature=feature,
         label=label,
         classes=classes,
+        connectome=connectome,
+        subjects_dir=subjects_dir,
+        derivatives=derivatives,
+        pattern=pattern,
         scans=scans,
         subcortex=subcortex,
         features_table=features_table,
         id_column=id_column,
         session_column=session_column,
-        subjects_dir=subjects_dir,
-        derivatives=derivatives,
-        pattern=pattern,
+        labels=labels,
+        row_order=row_order,
+        measure=measure,
+        symmetrize=symmetrize,
+        negative=negative,
+        frames=frames,
+        reference=reference,
     )
-    sources.is_named = feature is not None
+    return read_folder(folder, options, verbose=verbose)
+
+
+def read_folder(
+    folder: str | Path, options: ReadingOptions, *, verbose: bool = False
+) -> Cohort:
+    """Read a cohort from a study's folder, as :func:`load_cohort` does."""
+    for name, value, choices in (
+        ("scans", options.scans, ("all", "baseline")),
+        ("subcortex", options.subcortex, SUBCORTEX),
+        ("symmetrize", options.symmetrize, SYMMETRIZE),
+        ("negative", options.negative, NEGATIVE),
+    ):
+        check_choice(name, value, choices)
+    features = _check_features(options.feature, options.subcortex)
+    atlas = load_atlas(options.atlas)
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise CohortError("no such folder", path=folder)
+
+    # List the scans of the study and their files.
+    study, sources = open_study(folder, options.change(atlas=atlas))
+    sources.is_named = options.feature is not None
     sources.features = features
     # None: bars on terminals alone.
     study.bar_options = {"unit": "scan", "disable": None if verbose else True}
 
-    # The arrays, scan by scan.
-    options = _MatrixOptions(measure, labels, row_order, symmetrize, negative)
-    if isinstance(labels, str | Path):
-        names = read_names(sources.files.resolve_path(labels))
-        options = replace(options, labels=names)
-    W, has_own_connectomes = _load_connectomes(connectome, sources, options, study)
-    region = None if reference is None else str(reference)
-    X = _read_features(features, sources, W, frames, region, study)
+    # Read the arrays, scan by scan.
+    matrix_options = options
+    if isinstance(options.labels, str | Path):
+        names = read_names(sources.files.resolve_path(options.labels))
+        matrix_options = options.change(labels=names)
+    W, has_own_connectomes = _load_connectomes(sources, matrix_options, study)
+    X = _read_features(features, sources, W, options, study)
     scan_names = [scan.name for scan in study.scans]
-    study.faults += find_value_codes(X, scan_names, loaded_atlas.names, features)
+    study.faults += find_value_codes(X, scan_names, atlas.names, features)
 
     study.notes += study.count_notes()
     if study.faults:
         raise _refuse_study(folder, study, sources)
-    user_options = {
-        "atlas": _name_atlas(atlas, loaded_atlas),
-        "feature": feature,
-        "label": label,
-        "classes": classes,
-        "connectome": connectome,
-        "subjects_dir": subjects_dir,
-        "derivatives": derivatives,
-        "pattern": pattern,
-        "scans": scans,
-        "subcortex": subcortex,
-        "features_table": features_table,
-        "id_column": id_column,
-        "session_column": session_column,
-        "labels": labels,
-        "row_order": row_order,
-        "measure": measure,
-        "symmetrize": symmetrize,
-        "negative": negative,
-        "frames": frames,
-        "reference": reference,
-    }
-    asked = _to_record(folder, user_options)
-    shared_connectome = asked.get("connectome", "array")
+    recorded_options = ReadingOptions.from_jsonable(
+        options.change(
+            folder=folder.resolve(), atlas=_name_atlas(options.atlas, atlas)
+        ).to_jsonable()
+    )
+    shared_connectome = recorded_options.connectome or "array"
     W.flags.writeable = X.flags.writeable = False
     return Cohort(
         connectomes=W,
         features=X,
         table=study.table,
-        atlas=loaded_atlas,
+        atlas=atlas,
         feature_names=features,
         classes=study.classes,
         classes_ordered=study.classes_ordered,
@@ -263,26 +266,15 @@ def load_cohort(
         findings=tuple(study.notes),
         provenance={
             "folder": str(folder.resolve()),
-            "atlas": loaded_atlas.name,
+            "atlas": atlas.name,
             "connectome": "one per scan" if has_own_connectomes else shared_connectome,
-            "scans": scans,
-            "subcortex": subcortex,
+            "scans": options.scans,
+            "subcortex": options.subcortex,
             "brainlsap": __version__,
-            "asked": asked,
         },
-        truth=_read_truth(folder, loaded_atlas),
+        reading_options=recorded_options,
+        truth=_read_truth(folder, atlas),
     )
-
-
-@dataclass(frozen=True)
-class _MatrixOptions:
-    """How every matrix is read, as `read_connectome` takes it."""
-
-    measure: str | None
-    labels: str | Path | Sequence[str] | None
-    row_order: str | None
-    symmetrize: str
-    negative: str
 
 
 def _check_features(
@@ -311,16 +303,6 @@ def _name_atlas(atlas: str | Path | Atlas, loaded_atlas: Atlas) -> str | Path:
     if isinstance(atlas, str | Path) and not is_shipped:
         return Path(atlas).resolve()
     return loaded_atlas.name
-
-
-def _to_record(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that the user gave, as JSON; arrays are not kept."""
-    record: dict[str, Any] = {"folder": folder.resolve()}
-    for name, value in options.items():
-        is_array = isinstance(value, np.ndarray | pd.DataFrame)
-        if not is_array and value not in (None, (), [], {}):
-            record[name] = value
-    return json.loads(json.dumps(record, default=str))
 
 
 def _read_truth(folder: Path, atlas: Atlas) -> pd.DataFrame | None:
@@ -354,36 +336,33 @@ def _refuse_study(
 
 
 def open_study(
-    folder: str | Path,
-    atlas: str | Path | Atlas = "destrieux160",
-    *,
-    label: str | None = "diagnosis",
-    classes: Sequence[str] | None = None,
-    scans: str = "all",
-    subcortex: str = "absent",
-    features_table: str | Path | Sequence[str | Path] | None = None,
-    id_column: str | Sequence[str] | None = None,
-    session_column: str | Sequence[str] | None = None,
-    subjects_dir: str | Path | None = None,
-    derivatives: Sequence[str | Path] = (),
-    pattern: str | Mapping[str, str] | None = None,
+    folder: str | Path, options: ReadingOptions
 ) -> tuple[ScanList, FeatureSources]:
     """List the scans of a study, their files, and what features can be read from."""
     folder = Path(folder)
-    loaded_atlas = load_atlas(atlas)
-    if isinstance(features_table, str | Path):
-        features_table = [features_table]
+    label = options.label
+    loaded_atlas = load_atlas(options.atlas)
+    table_paths = options.features_table
+    if isinstance(table_paths, str | Path):
+        table_paths = [table_paths]
     people_paths = people_files(folder)
-    chosen_columns = ChosenColumns.of(id_column, session_column)
+    chosen_columns = ChosenColumns.of(options.id_column, options.session_column)
     sheets = list[ScanTable]()
     if people_paths:
         sheets = read_sheets(people_paths[0], loaded_atlas, chosen_columns)[0]
     # Of several sheets, that with the label.
     people_tables = [sheet for sheet in sheets if sheet.has(label)][:1] or sheets[:1]
     people_names = [name for table in people_tables for name in table.names]
-    files = StudyFiles(folder, people_names, derivatives, subjects_dir, pattern)
+    find_files = partial(
+        StudyFiles,
+        folder,
+        derivatives=options.derivatives,
+        subjects_dir=options.subjects_dir,
+        pattern=options.pattern,
+    )
+    files = find_files(people=people_names)
     sources = FeatureSources(
-        files, loaded_atlas, subcortex, features_table, chosen=chosen_columns
+        files, loaded_atlas, options.subcortex, table_paths, chosen=chosen_columns
     )
     if not people_tables:
         # Tables of features need not be where people are.
@@ -392,9 +371,7 @@ def open_study(
         sheets = all_sources.tables
         people_tables = [all_sources.people_table(label)]
         people_names = people_tables[0].names
-        sources.files = StudyFiles(
-            folder, people_names, derivatives, subjects_dir, pattern
-        )
+        sources.files = find_files(people=people_names)
     people_table = people_tables[0]
     sources.people = people_table
     sources.people_heads = {*people_table.facts}
@@ -402,7 +379,14 @@ def open_study(
     people, faults = list_people(
         people_table.path, people_table.names, people_table.facts
     )
-    study = list_scans(people, sources, label, people_table.path.name, classes, scans)
+    study = list_scans(
+        people,
+        sources,
+        label,
+        people_table.path.name,
+        options.classes,
+        options.scans,
+    )
     study.faults[:0] = faults
     if people_paths and people_table.path != people_paths[0]:
         study.notes.insert(0, Finding(f"people: read from {people_table.path.name}"))
@@ -486,9 +470,8 @@ def _check_chosen(sources: FeatureSources) -> None:
 
 
 def _load_connectomes(
-    connectome: str | Path | np.ndarray | pd.DataFrame | None,
     sources: FeatureSources,
-    options: _MatrixOptions,
+    options: ReadingOptions,
     study: ScanList,
 ) -> tuple[np.ndarray, bool]:
     """Return the connectomes of all scans, and whether every scan has its own.
@@ -499,7 +482,7 @@ def _load_connectomes(
     shared_matrix = np.zeros((n_rois, n_rois), dtype=np.float32)
     stack: ConnectomeStack | None = None
     try:
-        source = connectome
+        source = options.connectome
         if isinstance(source, str | Path) and source != NO_CONNECTOME:
             source = sources.files.resolve_path(source)
             keys = [scan.key for scan in study.scans]
@@ -510,21 +493,38 @@ def _load_connectomes(
             message = "the connectome: none was read, it is made of features"
             study.notes.append(Finding(message))
         elif source is not None and stack is None:
-            shared_matrix, notes = read_connectome(
-                source, sources.atlas, **vars(options)
-            )
+            shared_matrix, notes = _read_matrix(source, sources.atlas, options)
             study.notes.append(Finding("one connectome for everybody"))
             study.add_notes(notes, about="the connectome")
     except BrainlsapError as error:
         study.add_fault(error)
-    if connectome is None or stack is not None:
+    if options.connectome is None or stack is not None:
         return _read_connectomes(sources, options, study, stack), True
     return np.broadcast_to(shared_matrix, (n_scans, n_rois, n_rois)), False
 
 
+def _read_matrix(
+    source: str | Path | np.ndarray | pd.DataFrame,
+    atlas: Atlas,
+    options: ReadingOptions,
+    order_check: OrderCheck | None = None,
+) -> ConnectomeFile:
+    """Read one connectome with the options of the study."""
+    return read_connectome(
+        source,
+        atlas,
+        measure=options.measure,
+        labels=options.labels,
+        row_order=options.row_order,
+        symmetrize=options.symmetrize,
+        negative=options.negative,
+        order_check=order_check,
+    )
+
+
 def _read_connectomes(
     sources: FeatureSources,
-    options: _MatrixOptions,
+    options: ReadingOptions,
     study: ScanList,
     stack: ConnectomeStack | None,
 ) -> np.ndarray:
@@ -547,9 +547,7 @@ def _read_connectomes(
                 message = f"no connectome; expected {expected}: {ADD_IT}"
                 study.add_fault(message, scan)
                 continue
-            W[row], notes = read_connectome(
-                source, atlas, **vars(options), order_check=order_check
-            )
+            W[row], notes = _read_matrix(source, atlas, options, order_check)
         except UnknownOrderError:  # all such are refused together, below
             continue
         except BrainlsapError as error:
@@ -616,12 +614,12 @@ def _read_features(
     names: Sequence[str],
     sources: FeatureSources,
     W: np.ndarray,
-    frames: tuple[float, float] | None,
-    reference: str | None,
+    options: ReadingOptions,
     study: ScanList,
 ) -> np.ndarray:
     """Read the features of every scan; NaN where there was a fault."""
-    atlas, subcortex, scans = sources.atlas, sources.subcortex, study.scans
+    atlas, subcortex, scans = sources.atlas, options.subcortex, study.scans
+    reference = None if options.reference is None else str(options.reference)
     X = np.full((len(scans), len(atlas.names), len(names)), np.nan)
     if not scans:
         return X
@@ -648,7 +646,7 @@ def _read_features(
                         name,
                         atlas,
                         subcortex=subcortex,
-                        frames=frames,
+                        frames=options.frames,
                         reference=reference,
                     )
                 else:

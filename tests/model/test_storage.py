@@ -18,7 +18,7 @@ from brainlsap.model import (
     load_model,
     save_model,
 )
-from brainlsap.model.storage import FORMAT_VERSION, HEADER, _digest
+from brainlsap.model.storage import FORMAT_VERSION, HEADER, _hash_model
 from tests.conftest import raises_kind
 from tests.model.conftest import draw_scans
 
@@ -100,7 +100,7 @@ def change(path, edit, *, sign=False):
     edit(about)
     header["about"] = json.dumps(about)
     if sign:
-        header["sha256"] = _digest(header["about"], arrays)
+        header["sha256"] = _hash_model(header["about"], arrays)
     save_file(arrays, path, {HEADER: json.dumps(header)})
 
 

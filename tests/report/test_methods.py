@@ -11,6 +11,7 @@ import pytest
 from jinja2 import nodes
 
 from brainlsap import LSAPClassifier, load_cohort, make_cohort, run_study, workflow
+from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation import cross_validate, make_models, rank_regions
 from brainlsap.evaluation.models import MODELS, NESTED_RIDGES
 from brainlsap.graph import EXPANSIONS
@@ -188,8 +189,12 @@ def test_settings_chosen_in_folds_are_marked(evaluation):
 def test_one_array_may_hold_the_connectomes_of_all_scans(
     evaluation, connectome, is_shared
 ):
-    options = {"connectome": "W.npy"}
-    text = with_cohort(evaluation, connectome=connectome, asked=options)
+    cohort = replace(
+        evaluation.cohort,
+        provenance={"connectome": connectome},
+        reading_options=ReadingOptions(connectome="W.npy"),
+    )
+    text = text_of(evaluation, cohort=cohort)
     assert ("shared one connectome" in text) == is_shared
 
 

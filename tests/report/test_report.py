@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation import Evaluation, rank_regions, ranking_verdict
 from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.files import lock_folder
@@ -336,19 +337,28 @@ def test_paths_in_settings_are_withheld_by_field(make_evaluation, tmp_path):
         "reference": "berta.nii.gz",
         "atlas": PATHS[3],
         "pattern": {"connectome": "Berta Lab/{participant}.csv"},
-        "another_option": {"of": ["data of Berta/x y", 3]},
     }
     cohort = replace(
-        evaluation.cohort, provenance={"folder": PATHS[3], "asked": options}
+        evaluation.cohort,
+        provenance={"folder": PATHS[3]},
+        reading_options=ReadingOptions(**options),
     )
-    settings = evaluation.settings | {"asked": options, "title": f"A study, {PATHS[0]}"}
+    options["another_option"] = {"of": ["data of Berta/x y", 3]}
+    settings = evaluation.settings | {
+        "study_options": options,
+        "title": f"A study, {PATHS[0]}",
+    }
     write_report(
         replace(evaluation, cohort=cohort, settings=settings), tmp_path / "out"
     )
     for name, text in texts_below(tmp_path / "out" / "report").items():
         assert not re.search("berta|clara|hospital", text, re.IGNORECASE), name
     record = json.loads((tmp_path / "out/report/settings.json").read_text("utf-8"))
-    assert record["settings"]["asked"]["features_table"] == "[path withheld]"
+    stored_options = record["settings"]["study_options"]
+    assert stored_options["features_table"] == "[path withheld]"
+    reading_options = record["cohort"]["reading_options"]
+    assert {*reading_options} == {*options} - {"another_option"}
+    assert reading_options["features_table"] == "[path withheld]"
     assert record["settings"]["random_state"] == 0
 
 
