@@ -82,10 +82,10 @@ def run_study(
         models are in the order of MODELS. Regions are ranked by the ridge regression
         with a scale for each region; without baselines, by the first model with scales.
     baselines : bool
-        Whether to run baselines on the same folds: majority class, logistic
-        regression, linear SVM, and ridge regressions without diffusion, with one
-        scale, with a scale for each region, and with the choice among these
-        ("LSAP-R").
+        Whether to run baselines on the same folds: majority class; logistic
+        regression on global means, on selected features and on all features; linear
+        SVM; and ridge regressions without diffusion, with one scale, with a scale for
+        each region, and with the choice among these ("LSAP-R").
     cv : int, splitter, or iterable of (train, test)
         As in :func:`brainlsap.cross_validate`, by default 5; a person is never in two
         folds.

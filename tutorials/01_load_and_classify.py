@@ -125,8 +125,9 @@ for train, test in splits:
 # `cross_validate` does the same inside. It clones the model for every fold, shows it
 # the training scans only, and keeps every prediction on the test scans. The usual
 # baselines run through the very same folds: the most frequent class, logistic
-# regression and a linear SVM on the features alone, and ridges without the network,
-# with one scale and with a scale per region, among which LSAP-R chooses.
+# regression on means over the brain and each hemisphere, on selected and on all
+# features, a linear SVM, and ridges without the network, with one scale and with a
+# scale per region, among which LSAP-R chooses.
 #
 # The classifier learns a heat scale for every region. It begins with its ridge, LSAP-R,
 # and adds networks to half of what that says. It gets fewer epochs and one start here,
@@ -142,11 +143,12 @@ table.to_csv("scores.csv", index=False)
 
 # %% [markdown]
 # Read the baselines first. Chance is a balanced accuracy of 1/5; the most frequent
-# class gets exactly that, however high its plain accuracy is. What logistic regression
-# and the SVM achieve needs no network. Only the difference to the best baseline is the
-# model's, and only if it is larger than the spread over folds. Ridges that know the
-# order of the stages are hard to beat: LSAP-R is what LSAP-C began with, so the
-# difference between these two is what the networks added, or took away.
+# class gets exactly that, however high its plain accuracy is. What global means
+# achieve needs no region, and what logistic regression and the SVM achieve needs no
+# network. Only the difference to the best baseline is the model's, and only if it is
+# larger than the spread over folds. Ridges that know the order of the stages are hard
+# to beat: LSAP-R is what LSAP-C began with, so the difference between these two is
+# what the networks added, or took away.
 
 # %%
 scores = evaluation.scores().pivot(

@@ -10,21 +10,15 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.adni.tables import parse_days
-from brainlsap.data import TRACERS
+from brainlsap.data.measures import PET_FEATURES, TRACERS, find_longest_tracer
 from brainlsap.data.tables import letters_of
 from brainlsap.exceptions import CohortError, reading
 from brainlsap.text import listed
 
-_PET_WORDS = {
-    feature: tuple(w for t in TRACERS if t.feature == feature for w in t.lower_entities)
-    for feature in ("tau", "amyloid", "fdg")
-}
-# Modality -> words that identify it in an image description, in the order of search.
-MODALITIES: dict[str, tuple[str, ...]] = {
-    "dwi": ("dti", "dwi", "dmri", "diffusion"),
-    **_PET_WORDS,
-    "anat": ("mprage", "mp-rage", "mp_rage", "spgr", "t1w", "t1_"),
-}
+# Words in an image description, in the order of search: dwi, PET, anat.
+_DIFFUSION_WORDS = ("dti", "dwi", "dmri", "diffusion")
+_ANATOMICAL_WORDS = ("mprage", "mp-rage", "mp_rage", "spgr", "t1w", "t1_")
+MODALITIES = ("dwi", *PET_FEATURES, "anat")
 _FOUND_COLUMNS = [
     "ptid",
     "image",
@@ -54,27 +48,23 @@ def modality_of(
     for modality, modality_word in word_of_modality.items():
         if modality_word.lower().replace(" ", "_") in normalized_description:
             return modality
-    for modality, known_words in MODALITIES.items():
-        if any(
-            modality_word in normalized_description for modality_word in known_words
-        ):
-            return modality
+    if any(word in normalized_description for word in _DIFFUSION_WORDS):
+        return "dwi"
+    tracer = find_longest_tracer(normalized_description)
+    if tracer is not None:
+        return tracer.feature
+    if any(word in normalized_description for word in _ANATOMICAL_WORDS):
+        return "anat"
     return None
 
 
 def tracer_of(series_description: str, modality: str) -> str:
     """Return the `trc-` entity of a PET image, or else its modality."""
-    lower_description = series_description.lower()
+    tracer = find_longest_tracer(series_description, modality)
     modality_tracers = [tracer for tracer in TRACERS if tracer.feature == modality]
-    default_entity = modality
-    if modality == "fdg":
-        default_entity = modality_tracers[0].entities[0]
-    for tracer in modality_tracers:
-        if any(
-            entity_word in lower_description for entity_word in tracer.lower_entities
-        ):
-            return tracer.entities[0]
-    return default_entity
+    if tracer is None and len(modality_tracers) == 1:
+        tracer = modality_tracers[0]
+    return modality if tracer is None else tracer.entities[0]
 
 
 class AdniImages(NamedTuple):
@@ -82,9 +72,7 @@ class AdniImages(NamedTuple):
 
     images: pd.DataFrame  # by person, day and number
     notes: list[str]
-    unused_images: (
-        pd.DataFrame
-    )  # folders and images with a reason: ptid, image, reason ...
+    unused_images: pd.DataFrame  # with a reason: ptid, image, reason ...
 
 
 def find_images(

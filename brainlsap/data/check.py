@@ -20,6 +20,7 @@ from brainlsap.data.load import (
     count_people,
     open_study,
 )
+from brainlsap.data.measures import PET_FEATURES
 from brainlsap.data.participants import ScanList, people_files
 from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
 from brainlsap.data.stored_cohort import read_study
@@ -51,7 +52,7 @@ _A_VISIT = re.compile(
     re.IGNORECASE,
 )
 # Features that are looked for beside those that were asked for.
-_FEATURES = ("thickness", "volume", "area", "fdg", "amyloid", "tau")
+_FEATURES = ("thickness", "volume", "area", *PET_FEATURES)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from brainlsap.data.measures import PET_FEATURES
 from brainlsap.data.tables import QUOTES, is_ditto_mark, letters_of
 from brainlsap.findings import FAULT, Finding
 
@@ -27,7 +28,8 @@ COVARIATES = {
     ),
     "tracer": (
         *("tracer", "pet_tracer", "radiotracer", "ligand", "radioligand", "trc"),
-        *("radiopharmaceutical", "amyloid_tracer", "tau_tracer", "fdg_tracer"),
+        "radiopharmaceutical",
+        *(f"{feature}_tracer" for feature in PET_FEATURES),
     ),
     "processing": (
         *("pvc", "pvc_method", "partial_volume_correction", "reference_region"),

@@ -82,7 +82,10 @@ _MEASURE_OF_TERM = {
     },
     **MEASURE_OF_WORD,
 }
-_ANY_TERM = f"({'|'.join(map(re.escape, _MEASURE_OF_TERM))})"
+# Try the longest term first, so that none is taken for a shorter one within it.
+_ANY_TERM = (
+    f"({'|'.join(map(re.escape, sorted(_MEASURE_OF_TERM, key=len, reverse=True)))})"
+)
 _HEAD_WITH_TERM = re.compile(f"(.+?)[-_. ]{_ANY_TERM}", re.IGNORECASE)
 _TERM_IN_FILE_NAME = re.compile(f"(?<![a-z0-9]){_ANY_TERM}(?![a-z0-9])")
 # Accept a word that is no known measure (or numbers as heads) if it occurs with more
@@ -263,7 +266,7 @@ def find_tracer_columns(table: Mapping[str, _Cells]) -> list[str]:
 
 def _names_tracer(cell: str) -> bool:
     """Return whether a cell names a tracer, and not only a kind of tracers."""
-    return any(tracer.name != tracer.feature for tracer in find_tracers(cell))
+    return any(not tracer.is_generic for tracer in find_tracers(cell))
 
 
 def find_tracer_features(table: Mapping[str, _Cells]) -> set[str]:

@@ -293,8 +293,9 @@ def split_role(model: Any) -> tuple[Any, str]:
 def configure_for_cohort(model: Any, cohort: Cohort) -> Any:
     """Set parameters that the user left to the cohort, and return the model.
 
-    The order of the classes, where it is known, and that connectomes are made of the
-    features of the training people, where none were read.
+    The order of the classes, where it is known; that connectomes are made of the
+    features of the training people, where none were read; and the hemispheres and
+    structures of regions.
     """
     parameters = model.get_params()
     changes = dict[str, Any]()
@@ -309,6 +310,8 @@ def configure_for_cohort(model: Any, cohort: Cohort) -> Any:
         was_not_read = cohort.provenance.get("connectome") == "none"
         if name == "connectome" and value is None and was_not_read:
             changes[key] = "covariance"
+        if name in ("hemispheres", "structures") and value is None:
+            changes[key] = tuple(cohort.atlas.regions[name.removesuffix("s")])
     return model.set_params(**changes) if changes else model
 
 

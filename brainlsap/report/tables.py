@@ -11,6 +11,7 @@ import pandas as pd
 
 from brainlsap.atlas import load_atlas
 from brainlsap.data.find_files import visit_order
+from brainlsap.data.measures import PET_FEATURES
 from brainlsap.evaluation import Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_covariate_column
@@ -27,9 +28,8 @@ FEATURES = {
     "volume": "regional volume",
     "area": "cortical surface area",
     "strength": "strength of the connectome (sum of a region's weights)",
+    **{feature: f"{feature}-PET SUVR" for feature in PET_FEATURES},
     "fdg": "FDG-PET SUVR",
-    "amyloid": "amyloid-PET SUVR",
-    "tau": "tau-PET SUVR",
 }
 """Titles of features in text; other features are called by their names."""
 
