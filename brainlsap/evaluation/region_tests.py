@@ -713,19 +713,19 @@ def standardized_differences(
         feature_table[f"{column_name}_first"] for column_name in first_columns[3:]
     )
     # Estimating the slopes of covariates widens the intervals.
-    of_mean, of_difference = (
+    mean_factor, difference_factor = (
         feature_table.get(f"{column_name}_factor", 1.0)
         for column_name in ("mean", "difference")
     )
     half_width = (
-        student.ppf(0.975, n_people - 1) * class_sd * np.sqrt(of_mean / n_people)
+        student.ppf(0.975, n_people - 1) * class_sd * np.sqrt(mean_factor / n_people)
     )
     pooled_squares = (n_people - 1) * class_sd**2 + (n_first - 1) * sd_first**2
     class_difference = (class_mean - mean_first) / np.sqrt(
         pooled_squares / (n_people + n_first - 2)
     )
     class_difference[feature_table["class"] == reference_class] = np.nan
-    difference_variance = of_difference * (n_people + n_first) / (
+    difference_variance = difference_factor * (n_people + n_first) / (
         n_people * n_first
     ) + class_difference**2 / (2 * (n_people + n_first))
     half_interval = _Z_95 * np.sqrt(difference_variance)
@@ -758,14 +758,20 @@ def _join_differences(
     for class_name in cohort.classes:
         if class_name == reference_class:
             continue
-        of_class = class_differences[class_differences["class"] == class_name]
-        of_class = of_class[["region", "feature", *suffix_of_column]].rename(
+        differences_of_class = class_differences[
+            class_differences["class"] == class_name
+        ]
+        differences_of_class = differences_of_class[
+            ["region", "feature", *suffix_of_column]
+        ].rename(
             columns={
                 column_name: f"d_{class_name}{column_suffix}"
                 for column_name, column_suffix in suffix_of_column.items()
             }
         )
-        region_table = region_table.merge(of_class, "left", ["region", "feature"])
+        region_table = region_table.merge(
+            differences_of_class, "left", ["region", "feature"]
+        )
     return region_table
 
 
