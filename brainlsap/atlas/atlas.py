@@ -76,7 +76,7 @@ class Atlas:
 
     Parameters
     ----------
-    region_name : str
+    name : str
         For example "destrieux160".
     regions : DataFrame
         One row per region in atlas order; columns `name`, `freesurfer_id` (-1 if

@@ -101,7 +101,7 @@ def bound_auc(
 
     Parameters
     ----------
-    predictions, person
+    predictions, person_codes
         As of :func:`bound_count_scores`.
     estimate : float
         The AUC that was observed.

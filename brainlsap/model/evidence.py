@@ -123,13 +123,13 @@ class Evidence:
     terms : array of shape (n_terms, n_scans, n_columns)
         From :func:`diffusion_terms`.
     targets : array of shape (n_scans, k)
-    weights : array of shape (n_scans,)
+    scan_weights : array of shape (n_scans,)
         Weight of each scan; their sum is the number of people.
     n_features : int
         Columns of each region, which share its scale.
     B : array of shape (degree + 1, n_terms)
         Basis of the terms, from :func:`term_basis`.
-    by_scans : bool, optional
+    uses_scan_matrix : bool, optional
         Whether to use the matrix of the scans; by default the smaller matrix is used.
     """
 

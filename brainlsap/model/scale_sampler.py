@@ -81,7 +81,7 @@ class ScaleSampler:
     Parameters
     ----------
     evidence : Evidence
-    initial : ScaleFit
+    initial_fit : ScaleFit
         Where to start.
     max_scale : float
         Largest scale of the grid.
