@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 # A denominator of at least this keeps 0 / 0 at 0.
-_TINY = 1e-300
+SMALLEST_DENOMINATOR = 1e-300
 
 
 class Predictions(NamedTuple):
@@ -64,7 +64,7 @@ def macro_auc(
         )
         n_class = class_weight.sum(axis=0)
         n_pairs = n_class * weight_below[-1]
-        class_aucs.append(n_ordered_pairs / np.maximum(n_pairs, _TINY))
+        class_aucs.append(n_ordered_pairs / np.maximum(n_pairs, SMALLEST_DENOMINATOR))
         is_present.append(n_class > 0)
     return mean_over(np.stack(class_aucs, 1), np.stack(is_present, 1), min_values=2)
 

@@ -26,7 +26,7 @@ MAX_LABEL = 1_000_000
 # labelconvert makes nodes of it, so it must compete for the ends.
 NON_ATLAS_NODES = ("accumbens", "cerebellumcortex")
 # Labels are read as FreeSurfer's if they include at least this share of the regions.
-_MIN_REGION_SHARE = 0.5
+_MIN_FREESURFER_SHARE = 0.5
 # Smallest share of the variance of label centres that the right order must explain, and
 # its smallest lead over another order.
 _MIN_EXPLAINED_SHARE = 0.8
@@ -223,7 +223,7 @@ def _check_order(image: LabelImage, atlas: Atlas) -> None:
             raise FileFormatError(
                 f"labels 1 to {len(label_centroids)} do not lie where their "
                 f"regions would be ({explained_share:.0%} of the variance of places "
-                f"explained), but {row_order.note.removeprefix('read ')} "
+                f"explained), but labels {row_order.note} do "
                 f"({order_explained_share:.0%}). Name the labels by labels=, or by a "
                 "table of index and name beside the image.",
                 path=image.path,
@@ -335,7 +335,7 @@ def recognize_labels(used_labels: Sequence[int], atlas: Atlas) -> LabelNames | N
     }
     all_names = freesurfer_labels() | region_names
     n_regions = sum(label in region_names for label in used_labels)
-    has_enough_regions = n_regions >= _MIN_REGION_SHARE * len(atlas)
+    has_enough_regions = n_regions >= _MIN_FREESURFER_SHARE * len(atlas)
     if all_names.keys() >= set(used_labels) and has_enough_regions:
         name_of_label = {label: all_names[label] for label in used_labels}
         return LabelNames(name_of_label, "labels read as FreeSurfer's numbers")
@@ -370,7 +370,7 @@ def read_label_table(
             "labels must be a table or names by number, for example "
             f"dict(enumerate(names, start=1)); got {type(labels).__name__}."
         )
-    label_rows = read_labels(labels, used_labels)
+    label_rows = read_labels(labels, used_labels).table
     label_rows = label_rows[label_rows["index"] != ""]
     repeated_rows = label_rows[
         label_rows["index"].duplicated(keep=False)

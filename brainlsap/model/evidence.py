@@ -26,7 +26,7 @@ from brainlsap.model.inputs import all_equal
 # all noise, and left-out scores would be too good to be true.
 _LOG_NOISE_BOUND = float(np.log(0.3))
 # Largest error of the kernel by its Chebyshev series.
-_TOLERANCE = 1e-5
+_KERNEL_TOLERANCE = 1e-5
 # Connectomes whose terms are computed at once.
 _BATCH_SIZE = 64
 
@@ -39,12 +39,12 @@ def term_basis(max_scale: float) -> np.ndarray:
     combinations of the terms serve for all, to the tolerance of the series.
     """
     scale_grid = torch.from_numpy(np.append(0.0, np.geomspace(0.005, max_scale, 200)))
-    degree = choose_degree("chebyshev", max_scale, _TOLERANCE)
+    degree = choose_degree("chebyshev", max_scale, _KERNEL_TOLERANCE)
     c, _ = EXPANSIONS["chebyshev"].coefficients(scale_grid, degree)
     _, singular_values, right_singular_vectors = np.linalg.svd(
         c.numpy(), full_matrices=False
     )
-    is_needed = singular_values > 0.1 * _TOLERANCE * singular_values[0]
+    is_needed = singular_values > 0.1 * _KERNEL_TOLERANCE * singular_values[0]
     return right_singular_vectors[is_needed].T.copy()
 
 
