@@ -241,6 +241,7 @@ def _read_source(
             f"got {path.suffix or 'a name without suffix'}. A tractogram becomes a "
             "connectome by brainlsap.images.build_connectome.",
             path=path,
+            kind="unknown format",
         )
     with reading(path, f"a {path.suffix} file"):
         matrix, *further_matrices = reader(path)
@@ -280,6 +281,8 @@ def _check_matrix_shape(raw: RawMatrix, path: Path) -> None:
         "expected a square matrix of numbers, got shape "
         f"{values.shape} of {values.dtype}. {hint}",
         path=path,
+        kind="matrix shape",
+        values={"shape": values.shape},
     )
 
 
@@ -310,6 +313,7 @@ def _add_parts(raw: RawMatrix, path: Path) -> RawMatrix:
             f"a region has several rows, and {mean_word[0]} of parts cannot be "
             "added. Give a matrix of counts of streamlines, or of their weights.",
             path=path,
+            kind="parts of means",
         )
     names = tuple(dict.fromkeys(raw.rows or ()))
     region_of_row = [names.index(name) for name in raw.rows or ()]
@@ -351,7 +355,9 @@ def _choose_matrix(
         matrices = [raw for raw in matrices if raw.measure.lower() == measure.lower()]
         if not matrices:
             raise FileFormatError(
-                f"no measure {measure!r}; found {measures}.", path=path
+                f"no measure {measure!r}; found {measures}.",
+                path=path,
+                kind="no such measure",
             )
     candidates = [raw for raw in matrices if _may_fit(raw, atlas)] or matrices
     if len(candidates) == 1:
@@ -369,6 +375,7 @@ def _choose_matrix(
         f"{len(candidates)} matrices could be the connectome. Choose by "
         f"{option_text('measure')} one of {measures or 'them, and give each a name'}.",
         path=path,
+        kind="several matrices",
     )
 
 
@@ -442,6 +449,7 @@ def treat_negative_weights(
             f"sets them to 0, {option_text('negative', 'absolute')} takes their "
             "absolute values",
             path=source,
+            kind="negative weights",
             got=f"{int((W < 0).sum())}, down to {np.nanmin(W):.3g}.",
         )
     if negative == "drop":
@@ -464,13 +472,16 @@ def _treat_weights(
         raise FileFormatError(
             f"weights are NaN or infinite {hint}",
             path=path,
+            kind="weights not finite",
             got=f"{is_bad.sum()} such, first {values[i, j]} between {names[i]} and "
             f"{names[j]}.",
         )
     n_loops = np.count_nonzero(values.diagonal())
     if np.count_nonzero(np.maximum(values, values.T)) == n_loops:
         raise FileFormatError(
-            "every weight between two regions is 0; expected connections.", path=path
+            "every weight between two regions is 0; expected connections.",
+            path=path,
+            kind="no connections",
         )
     values, symmetry_notes = _symmetrize(values, names, path, symmetrize)
     return values.astype(np.float32), [*notes, *symmetry_notes]
@@ -501,6 +512,7 @@ def _symmetrize(
             f"(W + W.T) / 2; for files {option_text('symmetrize', 'mean')} or 'max' "
             "does so",
             path=path,
+            kind="not symmetric",
             got=f"{values[i, j]} from {names[i]} to {names[j]} but {values[j, i]} "
             "back.",
         )
@@ -516,13 +528,16 @@ def _read_text(path: Path) -> list[RawMatrix]:
     all_lines = [line.strip(" ") for line in read_lines(path, comments=True)]
     lines = [line for line in all_lines if line[0] != "#"]
     if not lines:
-        raise FileFormatError("the file is empty; expected a matrix.", path=path)
+        raise FileFormatError(
+            "the file is empty; expected a matrix.", path=path, kind="empty file"
+        )
     delimiter = sniff_delimiter(lines[0])
     if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", lines[-1]):
         raise FileFormatError(
             "numbers have decimal commas. Write points (and thousands without "
             "separators).",
             path=path,
+            kind="decimal commas",
         )
     if delimiter and all(line.endswith(delimiter) for line in lines):
         lines = [line[:-1] for line in lines]
@@ -537,6 +552,7 @@ def _read_text(path: Path) -> list[RawMatrix]:
                 f"{len(axis_names)} names for {len(values)} {axis}; expected "
                 "one name for each.",
                 path=path,
+                kind="names per axis",
             )
     header = "\n".join(comments)
     name_axes = [tuple(axis_names) for axis_names in (rows, columns) if axis_names]
@@ -606,6 +622,7 @@ def _refuse_other_layouts(path: Path, rows: Sequence[Sequence[str]]) -> None:
             "of heads; expected a square matrix. Give the .connectivity.mat of the "
             "same run.",
             path=path,
+            kind="connectogram",
         )
     body = rows[1:] or rows  # the first row may name the columns
     n_words = {_count_words(row) for row in body}
@@ -617,6 +634,7 @@ def _refuse_other_layouts(path: Path, rows: Sequence[Sequence[str]]) -> None:
             f"{widths.pop() - 2} number(s); expected a square matrix. Write one with "
             "the names of its rows, and 0 where no connection is.",
             path=path,
+            kind="list of connections",
         )
 
 
@@ -788,6 +806,7 @@ def _find_matrices(path: Path, arrays: dict[str, np.ndarray]) -> list[RawMatrix]
         raise FileFormatError(
             f"expected a square matrix of numbers, found {shapes or 'nothing'}.",
             path=path,
+            kind="no square matrix",
         )
     lists = _find_name_lists(arrays)
     sizes = {len(values) for values in squares.values()}
@@ -848,6 +867,7 @@ def _choose_row_list(
             f"{n_rows} rows of {key!r}, but lists of names are {lengths}; "
             f"expected one of {n_rows}. Keep one, under the key {_NAME_KEYS[0]!r}.",
             path=path,
+            kind="names per row",
         )
     return next(iter(candidates), None)
 

@@ -26,6 +26,7 @@ import pandas as pd
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.template import template_connectome
 from brainlsap.data.row_order import (
+    UNKNOWN_ORDER,
     RowNames,
     RowOrder,
     find_atlas_of_size,
@@ -116,13 +117,23 @@ class OrderCheck:
                 message = _unknown_order_message(group, self.atlas)
                 values = find_atlas_of_size(len(group.weight_sum), self.atlas)
                 errors.append(
-                    UnknownOrderError(message, path=str(group), values=values)
+                    UnknownOrderError(
+                        message, path=str(group), kind=UNKNOWN_ORDER, values=values
+                    )
                 )
                 continue
             better_orders = _find_better_orders(group, self.atlas)
             if better_orders:
                 message = _other_order_message(group, better_orders, self.atlas)
-                errors.append(FileFormatError(message, path=str(group)))
+                tools = tuple(order.tool for order in better_orders)
+                errors.append(
+                    FileFormatError(
+                        message,
+                        path=str(group),
+                        kind="another order fits better",
+                        values={"row_orders": tools},
+                    )
+                )
         return errors
 
     def raise_refusal(self) -> None:

@@ -25,6 +25,8 @@ from brainlsap.data.region_lists import (
 from brainlsap.exceptions import FileFormatError, check_choice
 from brainlsap.text import option_text
 
+# Kind of the error where nothing names the rows.
+UNKNOWN_ORDER = "unknown order"
 # The value of `row_order=` that uses names without a check, and all values. For each
 # number of rows, a value names one order at most.
 UNCHECKED_NAMES = "names"
@@ -553,6 +555,7 @@ def _find_order(
     raise FileFormatError(
         unknown_order_message(values, atlas, row_order),
         path=path,
+        kind=UNKNOWN_ORDER,
         values=find_atlas_of_size(n_rows, atlas),
     )
 

@@ -171,6 +171,8 @@ def read_columns(path: str | Path, sheet: str = "") -> TableColumns:
             f"first row, taken for the header: {listed(map(repr, heads), 5)}. Name "
             "every column otherwise, and delete what stands above the header.",
             path=path,
+            kind="repeated heads",
+            values={"heads": tuple(repeated_heads)},
         )
     table = TableColumns()
     table.lines = [row.line for row in text.rows]
@@ -245,16 +247,20 @@ def _check_marked_rows(path: str | Path, text: TableText) -> None:
                 f"line {row.line} repeats the header (line "
                 f"{text.header.line}). Delete the line.",
                 path=path,
+                kind="repeated header",
+                values={"line": row.line},
             )
     if 0 < len(marked_rows) < len(text.rows):
         row = marked_rows[0]
         n_further = len(marked_rows) - 1
         count = f" (and {n_further} more)" if n_further else ""
         raise FileFormatError(
-            f"{path}: line {row.line}{count} begins with # "
+            f"line {row.line}{count} begins with # "
             f"({row.cells[0].strip()!r}) below the header, where no comments are. "
             "Delete the line to leave the row out, or write its first cell without #.",
             path=path,
+            kind="comment among rows",
+            values={"line": row.line},
         )
 
 
@@ -353,6 +359,8 @@ def parse_numbers(
         f"{len(wrong_cells)} cells must be numbers or n/a: "
         f"{listed(wrong_cells, 5)}.{_explain_numbers(cells[is_wrong])}",
         path=path,
+        kind="not numbers",
+        values={"cells": tuple(cells[is_wrong])},
     )
 
 

@@ -173,7 +173,7 @@ def join_groups(*groupings: ArrayLike) -> np.ndarray:
 
     Parameters
     ----------
-    *columns : sequences of length n_scans
+    *groupings : sequences of length n_scans
         Participant, and other groups that folds must not divide; missing values join
         nobody.
 

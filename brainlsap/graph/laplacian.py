@@ -283,25 +283,29 @@ class SpectrumCache:
         ):
             batch = W[block_start : block_start + SPECTRA_AT_ONCE]
             connectome_keys = [
-                (_as_key(setting_value), *preparation_key) for setting_value in batch
+                (_as_key(connectome), *preparation_key) for connectome in batch
             ]
-            new_rows = {
+            row_of_new_key = {
                 connectome_key: block_row
                 for block_row, connectome_key in enumerate(connectome_keys)
                 if connectome_key not in self._spectra
             }
             new_spectra: dict[tuple, Spectrum] = {}
-            if new_rows:
-                prepared_weights = preparation.apply(batch[list(new_rows.values())])
-                new_spectrum = decompose(normalized_laplacian(prepared_weights), dtype)
-                new_spectra = dict(
-                    zip(new_rows, map(Spectrum, *new_spectrum), strict=True)
+            if row_of_new_key:
+                prepared_weights = preparation.apply(
+                    batch[list(row_of_new_key.values())]
                 )
-                n_bytes = new_spectrum.eigenvectors.nbytes
+                decomposed_spectra = decompose(
+                    normalized_laplacian(prepared_weights), dtype
+                )
+                new_spectra = dict(
+                    zip(row_of_new_key, map(Spectrum, *decomposed_spectra), strict=True)
+                )
+                n_bytes = decomposed_spectra.eigenvectors.nbytes
                 is_within_limit = self._n_bytes + n_bytes <= self.max_bytes
                 if (
                     block_start == 0
-                    and len(new_rows) == len(set(connectome_keys))
+                    and len(row_of_new_key) == len(set(connectome_keys))
                     and not is_within_limit
                 ):
                     self._spectra, self._n_bytes = {}, 0  # filled by another cohort

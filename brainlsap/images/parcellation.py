@@ -194,9 +194,13 @@ def _check_sides(image: LabelImage, atlas: Atlas) -> None:
     voxels = np.argwhere(image.values > 0)
     x = voxels @ image.affine[0, :3]
     voxel_sides = side_of_label[image.values[tuple(voxels.T)]]
-    left_x = x[voxel_sides == "L"]
-    right_x = x[voxel_sides == "R"]
-    if left_x.size and right_x.size and left_x.mean() - right_x.mean() > x.std():
+    x_of_left = x[voxel_sides == "L"]
+    x_of_right = x[voxel_sides == "R"]
+    if (
+        x_of_left.size
+        and x_of_right.size
+        and x_of_left.mean() - x_of_right.mean() > x.std()
+    ):
         raise FileFormatError(
             "the left hemisphere's regions lie to the right of those of "
             "the right one (image flipped, or its affine lost?). Write it anew from "
@@ -209,17 +213,20 @@ def _check_order(image: LabelImage, atlas: Atlas) -> None:
     """Raise if labels 1, 2 ... lie where another order of rows has its regions."""
     region_names = [image.names[label] for label in sorted(image.names)]
     label_centroids = _label_centres(image)
-    own_share = _explained_share(label_centroids, region_names, atlas)
+    explained_share = _explained_share(label_centroids, region_names, atlas)
     for row_order in fitting_orders(atlas, len(label_centroids)):
-        other_share = _explained_share(label_centroids, row_order.names, atlas)
-        has_lead = other_share - own_share >= _MIN_LEAD
-        if other_share >= _MIN_EXPLAINED_SHARE and has_lead:
+        order_explained_share = _explained_share(
+            label_centroids, row_order.names, atlas
+        )
+        has_lead = order_explained_share - explained_share >= _MIN_LEAD
+        if order_explained_share >= _MIN_EXPLAINED_SHARE and has_lead:
             raise FileFormatError(
                 f"labels 1 to {len(label_centroids)} do not lie where their "
-                f"regions would be ({own_share:.0%} of the variance of places "
-                f"explained), but labels {row_order.note} do ({other_share:.0%}). "
-                f"Name the labels by {option_text('labels')}, or by a table of index "
-                "and name beside the image.",
+                f"regions would be ({explained_share:.0%} of the variance of places "
+                f"explained), but labels {row_order.note} do "
+                f"({order_explained_share:.0%}). Name the labels by "
+                f"{option_text('labels')}, or by a table of index and name beside the "
+                "image.",
                 path=image.path,
             )
 

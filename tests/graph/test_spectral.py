@@ -76,7 +76,7 @@ def test_gradients_of_every_way(laplacians, kernel, n_graphs):
     H = draw_signals().requires_grad_()
     batch = make_batch(laplacians[:n_graphs], kernel, H)
     scale = SCALE.clone().requires_grad_()
-    assert torch.autograd.gradcheck(batch.diffuse, (scale, H))
+    assert torch.autograd.gradcheck(batch.diffuse, (scale, H), fast_mode=True)
     assert torch.autograd.gradcheck(batch.diffuse, scale)
     truth = torch.autograd.grad(batch.diffuse(scale, H).square().sum(), (scale, H))
     batch = make_batch(laplacians[:n_graphs], kernel, H.float())
