@@ -430,7 +430,7 @@ def test_a_label_in_front_that_failed_takes_no_person_away(study, tiny):
         odd = table.astype(object)
         odd.loc[2, head] = '"'
         odd.to_csv(path, sep="\t", index=False, quoting=csv.QUOTE_NONE)
-        with pytest.raises(BrainlsapError, match=r'row 4 \("\)|sub-03.* is "'):
+        with pytest.raises(BrainlsapError, match=r'row 4 \("\)|sub-03.*got "'):
             load_cohort(study, tiny, "fdg")
 
 
