@@ -58,7 +58,7 @@ from brainlsap.evaluation.results import (
     data_hash,
     summarize_features,
 )
-from brainlsap.evaluation.splits import person_blocks
+from brainlsap.evaluation.splits import permute_labels
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 # Means over fewer people are not shown: they would disclose a person's value.
@@ -391,11 +391,11 @@ def permute_statistics(
     basis = np.hstack([classes, covariates]).T
     n_contrasts = classes.shape[1]
     is_tested &= n_contrasts > 0
-    blocks = person_blocks(prepared.persons)
-    orders = np.tile(np.arange(n_rows), (1 + n_permutations, 1))
-    for order in orders[1:]:
-        for rows in blocks:
-            order[rows] = rows[rng.permutation(len(rows))]
+    rows = np.arange(n_rows)
+    permuted_rows = [
+        permute_labels(rows, prepared.persons, rng) for _ in range(n_permutations)
+    ]
+    orders = np.array([rows, *permuted_rows])
     effects = np.empty((len(orders), n_values))
     contrasts = np.empty((len(orders), n_values))
     n_at_once = max(1, _BLOCK_SIZE // (len(basis) * (n_rows + 2 * n_values)))
