@@ -62,9 +62,9 @@ def as_number_array(values: Any) -> np.ndarray:
 def plain_column(values: Any) -> pd.Series:
     """Return a column of a NumPy type or of text; masked and NA values are missing."""
     values = fill_masked(values)
-    is_extension = pd.api.types.is_extension_array_dtype(values)
-    is_typed = is_extension or isinstance(values, pd.Series)
-    column = pd.Series(values if is_typed else list(values)).reset_index(drop=True)
+    is_extension_dtype = pd.api.types.is_extension_array_dtype(values)
+    has_dtype = is_extension_dtype or isinstance(values, pd.Series)
+    column = pd.Series(values if has_dtype else list(values)).reset_index(drop=True)
     is_missing = column.isna()
     is_nullable = getattr(column.dtype, "na_value", None) is pd.NA
     is_category = isinstance(column.dtype, pd.CategoricalDtype)
@@ -117,7 +117,7 @@ def check_features(features: np.ndarray) -> None:
 
 
 def check_groups(
-    groups: np.ndarray | None, n_scans: int, leak_place: str | None
+    groups: np.ndarray | None, n_scans: int, leaking_split: str | None
 ) -> np.ndarray:
     """Return the participant of every scan; warn if that is a guess.
 
@@ -125,13 +125,13 @@ def check_groups(
     ----------
     groups : array of shape (n_scans,) or None
     n_scans : int
-    leak_place : str or None
+    leaking_split : str or None
         What goes wrong if visits are treated as participants; None gives no warning.
     """
-    if groups is None and leak_place:
+    if groups is None and leaking_split:
         warnings.warn(
             "fit without groups treats every scan as a person of its own: visits of "
-            f"one person may be on both sides of {leak_place}. Pass groups=people; "
+            f"one person may be on both sides of {leaking_split}. Pass groups=people; "
             "after sklearn.set_config(enable_metadata_routing=True) searches and "
             'pipelines pass them on, and cross_val_score(params={"groups": people}). '
             "Stacking does not: there cv= must be a list of folds by person.",

@@ -230,7 +230,7 @@ def _shorten_path(finding: Finding, folder: str | Path) -> str:
     """Return the place of a finding, a path relative to a folder if it is below it."""
     if not finding.path or not str(folder):
         return finding.place
-    # The path of a sheet is a text with more than a path.
+    # A sheet of a workbook is named behind the path of its file.
     finding_path = Path(finding.place)
     return (
         str(finding_path.relative_to(folder))

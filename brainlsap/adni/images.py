@@ -194,16 +194,11 @@ def _mark_faults(images: pd.DataFrame, acquisition_dates: pd.Series) -> None:
 
 def _describe_faults(faulty_images: pd.DataFrame) -> list[str]:
     """Return a line for each reason why images cannot be used."""
-    fault_lines = []
-    for fault_row in faulty_images.drop_duplicates("reason").itertuples():
-        # The reason of a duplicate begins with its number and names its folders.
-        names_image = str(fault_row.reason).startswith(str(fault_row.image))
-        fault_lines.append(
-            str(fault_row.reason)
-            if names_image
-            else f"{fault_row.source}: {fault_row.reason}"
-        )
-    return fault_lines
+    is_duplicate = faulty_images.duplicated("image", keep=False)
+    reasons = faulty_images["reason"]
+    # The reason of a duplicate names its folders.
+    lines = reasons.where(is_duplicate, faulty_images["source"] + ": " + reasons)
+    return lines[~reasons.duplicated()].tolist()
 
 
 def _find_people(folder: Path) -> list[Path]:

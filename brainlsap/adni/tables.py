@@ -223,13 +223,13 @@ def _unify_image_heads(column_names: Iterable[str]) -> dict[str, str]:
         letters_of(column_name): column_name for column_name in column_names
     }
     spellings_by_name = {"image data id": IMAGE_HEADS, "subject": SUBJECT_HEADS}
-    new_names = {}
+    renamed_columns = {}
     for standard_name, column_spellings in spellings_by_name.items():
         for column_spelling in column_spellings:
             if column_spelling in column_by_letters:
-                new_names[column_by_letters[column_spelling]] = standard_name
+                renamed_columns[column_by_letters[column_spelling]] = standard_name
                 break
-    return new_names
+    return renamed_columns
 
 
 def _first_known(table: pd.DataFrame, *column_names: str) -> pd.Series:
@@ -691,8 +691,11 @@ def _complete_person_facts(visits: pd.DataFrame) -> pd.DataFrame:
 
 def _baseline_dates(visit_rows: pd.DataFrame) -> pd.Series:
     """Return the date of each person's baseline, or else the first known date."""
-    visit_dates, of_person = pd.to_datetime(visit_rows["date"]), visit_rows["number"]
-    at_start = (
-        visit_dates.where(visit_rows["month"] == 0).groupby(of_person).transform("min")
+    visit_dates = pd.to_datetime(visit_rows["date"])
+    roster_numbers = visit_rows["number"]
+    baseline_dates = (
+        visit_dates.where(visit_rows["month"] == 0)
+        .groupby(roster_numbers)
+        .transform("min")
     )
-    return at_start.fillna(visit_dates.groupby(of_person).transform("min"))
+    return baseline_dates.fillna(visit_dates.groupby(roster_numbers).transform("min"))

@@ -76,7 +76,7 @@ class Atlas:
 
     Parameters
     ----------
-    region_name : str
+    name : str
         For example "destrieux160".
     regions : DataFrame
         One row per region in atlas order; columns `name`, `freesurfer_id` (-1 if
@@ -810,12 +810,12 @@ def complete_regions(
     region_table["freesurfer_id"] = (
         parsed_numbers["freesurfer_id"].fillna(-1).astype(int)
     )
-    own_columns = [
+    user_columns = [
         column_name
         for column_name in region_table
         if column_name not in (*REGION_COLUMNS, "index")
     ]
-    return region_table[[*REGION_COLUMNS, *own_columns]]
+    return region_table[[*REGION_COLUMNS, *user_columns]]
 
 
 def _read_sides(region_table: pd.DataFrame) -> pd.Series:

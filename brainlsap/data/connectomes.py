@@ -42,7 +42,7 @@ DEFAULT_MEASURES = ("sift_radius2_count", "radius2_count", "count")
 # without more regions is of another atlas.
 MAX_ABSENT_REGIONS = 8
 # Maximum difference of the two triangles by rounding, relative to the largest weight.
-_ROUNDING = 1e-5
+_MAX_ASYMMETRY = 1e-5
 _NUMBERS = re.compile(r"(?:[-+.\d\s]|(?<=[\d.])e(?=[-+\d])|nan|inf)*", re.IGNORECASE)
 # Number of lines of a text by which a list of connections is recognised.
 _N_SAMPLE_LINES = 5
@@ -187,7 +187,7 @@ def read_connectome(
     check_choice("symmetrize", symmetrize, SYMMETRIZE)
     atlas = load_atlas(atlas)
     path, raw, source_notes = _read_source(source, atlas, measure)
-    _check_shape(raw, path)
+    _check_matrix_shape(raw, path)
     is_file = isinstance(source, str | Path)
     has_unnamed_rows = not is_file and raw.rows is None
     if has_unnamed_rows:
@@ -212,7 +212,7 @@ def read_connectome(
         raise UnknownOrderError(f"nothing names the {len(raw.values)} rows.", path=path)
     raw = _apply_row_names(raw, rows, path)
     values, order_findings = _in_atlas_order(raw, atlas, path)
-    matrix, weight_notes = _check_weights(
+    matrix, weight_notes = _treat_weights(
         values, atlas.names, path, symmetrize, negative
     )
     notes: list[Finding | str] = [*source_notes]
@@ -265,7 +265,7 @@ def _take_array(source: np.ndarray | pd.DataFrame) -> RawMatrix:
     return RawMatrix(values, rows=name_axes[0], columns=name_axes[-1])
 
 
-def _check_shape(raw: RawMatrix, path: Path) -> None:
+def _check_matrix_shape(raw: RawMatrix, path: Path) -> None:
     """Raise where values are no square matrix of numbers."""
     values = raw.values
     n_rows = len(values)
@@ -456,7 +456,7 @@ def treat_negative_weights(
     return np.abs(W), ["negative weights were taken by their size"]
 
 
-def _check_weights(
+def _treat_weights(
     values: np.ndarray, names: Sequence[str], path: Path, symmetrize: str, negative: str
 ) -> tuple[np.ndarray, list[str]]:
     """Return a symmetric matrix of weights that can be used, and notes.
@@ -502,7 +502,7 @@ def _symmetrize(
         return larger, ["only one triangle is filled: mirrored"]
     difference = larger - smaller
     mean = (larger + smaller) / 2
-    if difference.max() <= _ROUNDING * larger.max():
+    if difference.max() <= _MAX_ASYMMETRY * larger.max():
         return mean, ["the two triangles differ by rounding: averaged"]
     if symmetrize == "refuse":
         i, j = np.unravel_index(difference.argmax(), difference.shape)
@@ -581,9 +581,35 @@ def _parse_weights(
             ndmin=2,
         )
     except ValueError as error:
-        # cut off NumPy's advice, which is about its own arguments
-        raise ValueError(str(error).partition("; use")[0]) from error
+        # NumPy's message advises on its own arguments.
+        fault = _describe_unreadable(lines, delimiter, has_row_names)
+        raise ValueError(fault) from error
     return values[:, 1:] if has_row_names else values
+
+
+def _describe_unreadable(
+    lines: Sequence[str], delimiter: str | None, has_row_names: bool
+) -> str:
+    """Return which line or cell keeps lines from being a table of numbers."""
+    n_cells = len(split_cells(lines[0], delimiter))
+    for row, line in enumerate(lines, start=1):
+        cells = split_cells(line, delimiter)
+        if len(cells) != n_cells:
+            return f"row {row} has {len(cells)} cells, and row 1 has {n_cells}"
+        for column, cell in enumerate(cells, start=1):
+            is_row_name = has_row_names and column == 1
+            if not (is_row_name or _is_number(cell)):
+                return f"{cell!r} in row {row}, column {column} is no number"
+    return "its cells are no numbers"
+
+
+def _is_number(cell: str) -> bool:
+    """Return whether Python reads a cell as a number."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _refuse_other_layouts(path: Path, rows: Sequence[Sequence[str]]) -> None:

@@ -362,7 +362,11 @@ def open_study(
     )
     files = find_files(people=people_names)
     sources = FeatureSources(
-        files, loaded_atlas, options.subcortex, table_paths, chosen=chosen_columns
+        files,
+        loaded_atlas,
+        options.subcortex,
+        table_paths,
+        chosen_columns=chosen_columns,
     )
     if not people_tables:
         # Tables of features need not be where people are.
@@ -376,20 +380,20 @@ def open_study(
     sources.people = people_table
     sources.people_heads = {*people_table.facts}
     _check_chosen(sources)
-    people, faults = list_people(
-        people_table.path, people_table.names, people_table.facts
-    )
+    people, faults = list_people(people_table)
     study = list_scans(
         people,
         sources,
         label,
-        people_table.path.name,
+        people_table.name_and_sheet,
         options.classes,
         options.scans,
     )
     study.faults[:0] = faults
-    if people_paths and people_table.path != people_paths[0]:
-        study.notes.insert(0, Finding(f"people: read from {people_table.path.name}"))
+    if people_paths and (people_table.sheet or people_table.path != people_paths[0]):
+        study.notes.insert(
+            0, Finding(f"people: read from {people_table.name_and_sheet}")
+        )
     study.notes += [
         _describe_unused(sheet, label)
         for sheet in sheets
@@ -397,12 +401,13 @@ def open_study(
         and not (sheet.values or sheet.facts.empty or sheet.has(label))
     ]
     if sources.files.subject_aliases:
-        subjects = [
-            f"{own} ({name})" for name, own in sources.files.subject_aliases.items()
+        renamed_subjects = [
+            f"{study_name} ({subject_name})"
+            for subject_name, study_name in sources.files.subject_aliases.items()
         ]
         message = "FreeSurfer: longer names taken for files or folders of"
         study.notes.append(
-            Finding(message, kind=ASSUMED, people=tuple(subjects), max_people=3)
+            Finding(message, kind=ASSUMED, people=tuple(renamed_subjects), max_people=3)
         )
     _compare_with_files(study, sources, people)
     return study, sources
@@ -411,7 +416,7 @@ def open_study(
 def _describe_unused(sheet: ScanTable, label: str | None) -> Finding:
     """Return the note that a sheet is left out, since it has no labels."""
     message = f"left out, no column {label!r} in {', '.join([*sheet.facts][:5])}"
-    return Finding(message, LEFT_OUT, path=sheet.path.name)
+    return Finding(message, LEFT_OUT, path=sheet.name_and_sheet)
 
 
 def _compare_with_files(
@@ -421,19 +426,19 @@ def _compare_with_files(
     table = sources.people
     people_with_files = {person for person, _ in sources.files.files}
     people_with_files |= {*sources.files.subjects}
-    unlisted = sorted(people_with_files - {*people})
-    if not unlisted or table is None:
+    unlisted_people = sorted(people_with_files - {*people})
+    if not unlisted_people or table is None:
         return
-    table_name = table.path.name
+    table_name = table.name_and_sheet
     message = f"not in {table_name}, left out: files or folders of"
-    study.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted)))
+    study.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted_people)))
     if people_with_files.isdisjoint(people):
         sources.unmatched = Finding(
             "nobody in it has files; its ids are such as "
             f"{table.names[0].participant!r}, those of files and folders such as "
-            f"{unlisted[0]!r}. Write the ids in {table_name} as files have them (Excel "
-            "drops the zeros of 001 unless the column is text), but visits in a column "
-            "session_id; or rename the files",
+            f"{unlisted_people[0]!r}. Write the ids in {table_name} as files have them "
+            "(Excel drops the zeros of 001 unless the column is text), but visits in a "
+            "column session_id; or rename the files",
             FAULT,
             kind=FOREIGN_IDS,
             path=table_name,
@@ -442,30 +447,31 @@ def _compare_with_files(
 
 def _check_chosen(sources: FeatureSources) -> None:
     """Raise where the columns that the user named are not there."""
-    table, chosen_columns = sources.people, sources.chosen
+    table, chosen_columns = sources.people, sources.chosen_columns
     if table is None:
         return
-    heads = [table.id_column, *table.facts]
+    column_heads = [table.id_column, *table.facts]
     if table.session_column:
-        heads.insert(1, table.session_column)
+        column_heads.insert(1, table.session_column)
     if chosen_columns.id and find_chosen([table.id_column], chosen_columns.id) is None:
         raise CohortError(
             f"no column {listed(map(repr, chosen_columns.id))}, named by id_column= "
-            f"(--id); found {listed(heads, 8)}",
-            path=table.path,
+            f"(--id); found {listed(column_heads, 8)}",
+            path=table.path_and_sheet,
         )
     if not chosen_columns.session:
         return
-    heads += [
-        other.session_column
-        for other in (table, *sources.tables)
-        if other.session_column
+    column_heads += [
+        scan_table.session_column
+        for scan_table in (table, *sources.tables)
+        if scan_table.session_column
     ]
-    if find_chosen(heads, chosen_columns.session) is None:
+    if find_chosen(column_heads, chosen_columns.session) is None:
         raise CohortError(
             f"no column {listed(map(repr, chosen_columns.session))}, named by "
-            f"session_column= (--session); found {listed(dict.fromkeys(heads), 8)}",
-            path=table.path,
+            "session_column= (--session); found "
+            f"{listed(dict.fromkeys(column_heads), 8)}",
+            path=table.path_and_sheet,
         )
 
 
@@ -581,8 +587,8 @@ def _describe_expected(files: StudyFiles, stack: ConnectomeStack | None) -> str:
         return f"an id of it in {stack.path.name}"
     if files.flat:
         return f"a file of its name beside {min(files.flat)}"
-    patterns = files.patterns.get("connectome") or " or ".join(CONNECTOME_PATTERNS)
-    return f"a file {patterns} in its folder"
+    pattern_text = files.patterns.get("connectome") or " or ".join(CONNECTOME_PATTERNS)
+    return f"a file {pattern_text} in its folder"
 
 
 def _report_orders(
@@ -596,13 +602,13 @@ def _report_orders(
     """
     # One with a row more is rather damaged than of another tool.
     if len(scans_by_order) > 1:
-        orders = ", ".join(
+        orders_text = ", ".join(
             f"{order} ({listed(scan_names, 3)})"
             for order, scan_names in scans_by_order.items()
         )
         study.add_fault(
-            f"connectomes are in different orders, {orders}; make them alike, or name "
-            "the rows in the files"
+            f"connectomes are in different orders, {orders_text}; make them alike, or "
+            "name the rows in the files"
         )
     for note, n_matrices in order_check.notes().items():
         study.add_notes([note] * n_matrices, about="connectomes", of_scan=True)
@@ -624,7 +630,7 @@ def _read_features(
     if not scans:
         return X
     for column, name in enumerate(names):
-        values = X[..., column]
+        feature_values = X[..., column]
         measure = get_measure(name)
         n_read = 0
         try:
@@ -641,7 +647,7 @@ def _read_features(
                 continue
             try:
                 if isinstance(source, Path):
-                    values[row], notes_of_scan = read_feature(
+                    feature_values[row], notes_of_scan = read_feature(
                         source,
                         name,
                         atlas,
@@ -650,7 +656,7 @@ def _read_features(
                         reference=reference,
                     )
                 else:
-                    values[row], notes_of_scan = apply_subcortex_policy(
+                    feature_values[row], notes_of_scan = apply_subcortex_policy(
                         source, measure, atlas, subcortex
                     )
             except BrainlsapError as error:
@@ -660,7 +666,7 @@ def _read_features(
             study.add_notes(notes_of_scan, of_scan=True)
         study.found.append(f"{name}: {n_read} of {len(scans)} scans")
         for earlier in range(column):
-            if _are_same_values(values, X[..., earlier]):
+            if _are_same_values(feature_values, X[..., earlier]):
                 study.add_fault(
                     f"{names[earlier]} and {name} have the same value in every region "
                     "of every scan. Say in heads or names of files which is which"
@@ -689,11 +695,11 @@ def _locate_feature(
     return list(strengths), ["strength: sum of the connectome's weights"]
 
 
-def _are_same_values(values: np.ndarray, others: np.ndarray) -> bool:
+def _are_same_values(feature_values: np.ndarray, other_values: np.ndarray) -> bool:
     """Return whether two features agree in every region that both have."""
-    is_in_both = np.isfinite(values) & np.isfinite(others)
+    is_in_both = np.isfinite(feature_values) & np.isfinite(other_values)
     return bool(is_in_both.any()) and np.array_equal(
-        values[is_in_both], others[is_in_both]
+        feature_values[is_in_both], other_values[is_in_both]
     )
 
 
@@ -701,11 +707,11 @@ def count_people(table: pd.DataFrame, label: str, classes: Sequence[str]) -> lis
     """Count people, scans, classes and covariates."""
     label_counts = Counter(table["label"].dropna().tolist())
     class_counts = ", ".join(f"{name} ({label_counts[name]})" for name in classes)
-    lines = [
+    count_lines = [
         f"{table['participant'].nunique()} people, {len(table)} scans",
         f"scans by {label}: {class_counts}",
     ]
     covariates = ", ".join(map(str, table.columns[4:]))
     if covariates:
-        lines.append(f"covariates: {covariates}")
-    return lines
+        count_lines.append(f"covariates: {covariates}")
+    return count_lines

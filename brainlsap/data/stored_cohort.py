@@ -251,7 +251,7 @@ def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
             continue
         try:
             rows.append(
-                _choose_baseline(
+                _choose_baseline_row(
                     sessions if baseline_sessions.empty else baseline_sessions
                 )
             )
@@ -272,7 +272,7 @@ def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
     )
 
 
-def _choose_baseline(sessions: pd.Series) -> int:
+def _choose_baseline_row(sessions: pd.Series) -> int:
     """Return the row of the first visit; raise ValueError where it is not known."""
     if len(sessions) == 1:
         return int(sessions.index[0])

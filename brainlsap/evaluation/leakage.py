@@ -514,13 +514,13 @@ def class_eta_squared(scan_values: np.ndarray, class_labels: np.ndarray) -> np.n
     n_blocks = scan_values.shape[1] // 1000 + 1
     block_eta_squared = []
     for value_block in np.array_split(scan_values[large_class_rows], n_blocks, axis=1):
-        scans = pd.DataFrame(value_block.astype(float))
-        by_class = scans.groupby(class_names[large_class_rows].to_numpy())
-        n_values = by_class.count()
-        total_squares = scans.var(ddof=0) * scans.count()
-        within_classes = (by_class.var(ddof=0) * n_values).sum()
+        block_table = pd.DataFrame(value_block.astype(float))
+        scans_by_class = block_table.groupby(class_names[large_class_rows].to_numpy())
+        n_values = scans_by_class.count()
+        total_squares = block_table.var(ddof=0) * block_table.count()
+        within_classes = (scans_by_class.var(ddof=0) * n_values).sum()
         has_enough = (n_values >= MIN_CLASS_SCANS).all()
-        is_varying = has_enough & (total_squares > 1e-20 * (scans**2).sum())
+        is_varying = has_enough & (total_squares > 1e-20 * (block_table**2).sum())
         block_eta_squared.append(
             np.where(is_varying, 1 - within_classes / total_squares, 0)
         )

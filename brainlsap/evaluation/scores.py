@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from brainlsap.evaluation.metrics import (
+    SMALLEST_DENOMINATOR,
     Predictions,
     macro_auc,
     mean_over,
@@ -27,9 +28,7 @@ N_CALIBRATION_BINS = 10
 """Bins of confidence of the expected calibration error."""
 
 # Largest excess over its range that a score may have by rounding.
-_ROUNDING = 1e-9
-# A denominator of at least this keeps 0 / 0 at 0.
-_TINY = 1e-300
+_RANGE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +134,8 @@ def balanced_accuracy(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean sensitivity of the classes that the rows hold."""
     n_true = confusion_counts.sum(axis=2)
     return mean_over(
-        _count_hits(confusion_counts) / np.maximum(n_true, _TINY), n_true > 0
+        _count_hits(confusion_counts) / np.maximum(n_true, SMALLEST_DENOMINATOR),
+        n_true > 0,
     )
 
 
@@ -148,14 +148,19 @@ def macro_precision(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean precision; 0 for a class that is never predicted."""
     n_true, n_predicted = confusion_counts.sum(axis=2), confusion_counts.sum(axis=1)
     return mean_over(
-        _count_hits(confusion_counts) / np.maximum(n_predicted, _TINY), n_true > 0
+        _count_hits(confusion_counts) / np.maximum(n_predicted, SMALLEST_DENOMINATOR),
+        n_true > 0,
     )
 
 
 def macro_f1(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean F1 of the classes that the rows hold."""
     n_true, n_predicted = confusion_counts.sum(axis=2), confusion_counts.sum(axis=1)
-    f1 = 2 * _count_hits(confusion_counts) / np.maximum(n_true + n_predicted, _TINY)
+    f1 = (
+        2
+        * _count_hits(confusion_counts)
+        / np.maximum(n_true + n_predicted, SMALLEST_DENOMINATOR)
+    )
     return mean_over(f1, n_true > 0)
 
 
@@ -373,7 +378,7 @@ def weighted_scores(
             values_of_score[score_name] = score_formula(
                 predictions, model_outputs, row_weights
             )
-        _check_shape(score_name, values_of_score[score_name], len(row_weights))
+        _check_draws(score_name, values_of_score[score_name], len(row_weights))
     return values_of_score
 
 
@@ -398,12 +403,12 @@ def score_counts(
             continue
         with np.errstate(invalid="ignore", divide="ignore"):
             values_of_score[score_name] = score_formula(confusion_counts)
-        _check_shape(score_name, values_of_score[score_name], len(confusion_counts))
+        _check_draws(score_name, values_of_score[score_name], len(confusion_counts))
         _check_range(score_name, values_of_score[score_name], confusion_counts.shape[1])
     return values_of_score
 
 
-def _check_shape(score_name: str, score_values: np.ndarray, n_draws: int) -> None:
+def _check_draws(score_name: str, score_values: np.ndarray, n_draws: int) -> None:
     """Raise where a formula does not return one value a draw."""
     if np.shape(score_values) != (n_draws,):
         raise ParameterError(
@@ -415,7 +420,7 @@ def _check_shape(score_name: str, score_values: np.ndarray, n_draws: int) -> Non
 def _check_range(score_name: str, score_values: np.ndarray, n_classes: int) -> None:
     """Raise where a formula of counts leaves the registered range."""
     lower_limit, upper_limit = SCORES[score_name].limits(n_classes)
-    tolerance = _ROUNDING * (upper_limit - lower_limit)
+    tolerance = _RANGE_TOLERANCE * (upper_limit - lower_limit)
     is_outside = (score_values < lower_limit - tolerance) | (
         score_values > upper_limit + tolerance
     )

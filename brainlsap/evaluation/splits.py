@@ -14,7 +14,8 @@ from brainlsap.exceptions import FileFormatError, SplitError
 # Row indices of the training scans and of the test scans of one fold.
 Split = tuple[np.ndarray, np.ndarray]
 
-N_DRAWS = 1000
+# Random divisions of the people, of which the most even is taken.
+N_DRAWN_DIVISIONS = 1000
 # Cost of a class that is absent from a fold, above any imbalance: it leaves scores
 # undefined.
 ABSENCE = 10.0
@@ -103,7 +104,7 @@ def _assign_folds(
     n_visits_of_person = visit_counts.sum(axis=1)
     # With one kind of person in each class, even spreading is exact.
     is_uniform = len(np.unique(visit_counts, axis=0)) == len(class_totals)
-    n_draws = 1 if is_uniform else N_DRAWS
+    n_draws = 1 if is_uniform else N_DRAWN_DIVISIONS
     by_class = (
         visit_counts.argmax(axis=1) if is_uniform else np.zeros_like(n_visits_of_person)
     )
@@ -171,7 +172,7 @@ def join_groups(*groupings: ArrayLike) -> np.ndarray:
 
     Parameters
     ----------
-    *columns : sequences of length n_scans
+    *groupings : sequences of length n_scans
         Participant, and other groups that folds must not divide; missing values join
         nobody.
 

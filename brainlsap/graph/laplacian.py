@@ -16,7 +16,7 @@ from brainlsap.graph.connectomes import Preparation
 # Graphs decomposed in one batch: all at once, in float64, would take twice the memory.
 SPECTRA_AT_ONCE = 16
 # Tolerance for Laplacians computed in float32 or stored with few digits.
-_TOLERANCE = 1e-3
+_FLOAT32_TOLERANCE = 1e-3
 _ADVICE = "Make L with normalized_laplacian(W) from a symmetric connectome W."
 
 
@@ -58,7 +58,7 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     # relative to the largest weight: sums in another order differ by rounding
     max_asymmetry = 1e-5 * W.mT + 1e-6 * W.amax((-2, -1), keepdim=True)
     is_symmetric = bool(((W - W.mT).abs() <= max_asymmetry).all())
-    _check_weights(float(W.min()), float(W.max()), is_symmetric)
+    _check_weight_range(float(W.min()), float(W.max()), is_symmetric)
     node_degrees = W.sum(dim=-1)
     inverse_sqrt_degrees = torch.where(
         node_degrees > 0, node_degrees, torch.inf
@@ -75,7 +75,7 @@ def _sparse_laplacian(W: sparse.csr_array) -> Tensor:
     _check_square("W", W)
     W = W.astype(np.result_type(W.dtype, np.float32))
     min_weight, max_weight = W.data.min(initial=0.0), W.data.max(initial=0.0)
-    _check_weights(min_weight, max_weight, abs(W - W.T).max() <= 1e-6 * max_weight)
+    _check_weight_range(min_weight, max_weight, abs(W - W.T).max() <= 1e-6 * max_weight)
     node_degrees = W.sum(axis=1)
     with np.errstate(divide="ignore"):
         inverse_sqrt_degrees = np.where(
@@ -99,7 +99,9 @@ def _check_square(argument_name: str, matrix: Tensor | sparse.csr_array) -> None
         )
 
 
-def _check_weights(min_weight: float, max_weight: float, is_symmetric: bool) -> None:
+def _check_weight_range(
+    min_weight: float, max_weight: float, is_symmetric: bool
+) -> None:
     for is_met, requirement in (
         (
             np.isfinite([min_weight, max_weight]).all(),
@@ -158,7 +160,7 @@ def check_operator(L: Tensor) -> None:
     x, y = torch.from_numpy(random_vectors).to(L.device, L.dtype)
     asymmetry = ((y * (L @ x)).sum((-2, -1)) - (x * (L @ y)).sum((-2, -1))).abs()
     operator_norm = x.norm() * (L @ y).norm(dim=(-2, -1))
-    if not bool((asymmetry <= _TOLERANCE * operator_norm).all()):
+    if not bool((asymmetry <= _FLOAT32_TOLERANCE * operator_norm).all()):
         raise ParameterError(f"L must be symmetric and finite. {_ADVICE}")
     # power iteration towards the highest of L, and of 2 I - L, the lowest of L
     for spectrum_shift, sign in ((0.0, 1.0), (2.0, -1.0)):
@@ -168,7 +170,7 @@ def check_operator(L: Tensor) -> None:
             unit_signal = current_signal / signal_norm.clamp_min(1e-30)
             current_signal = spectrum_shift * unit_signal + sign * (L @ unit_signal)
         eigenvalue = float((unit_signal * current_signal).sum((-2, -1)).max())
-        if eigenvalue > 2.0 + _TOLERANCE:
+        if eigenvalue > 2.0 + _FLOAT32_TOLERANCE:
             raise ParameterError(
                 "L has an eigenvalue of about "
                 f"{spectrum_shift + sign * eigenvalue:.3g}; those of a normalised "
@@ -281,25 +283,29 @@ class SpectrumCache:
         ):
             batch = W[block_start : block_start + SPECTRA_AT_ONCE]
             connectome_keys = [
-                (_as_key(setting_value), *preparation_key) for setting_value in batch
+                (_as_key(connectome), *preparation_key) for connectome in batch
             ]
-            new_rows = {
+            row_of_new_key = {
                 connectome_key: block_row
                 for block_row, connectome_key in enumerate(connectome_keys)
                 if connectome_key not in self._spectra
             }
             new_spectra: dict[tuple, Spectrum] = {}
-            if new_rows:
-                prepared_weights = preparation.apply(batch[list(new_rows.values())])
-                new_spectrum = decompose(normalized_laplacian(prepared_weights), dtype)
-                new_spectra = dict(
-                    zip(new_rows, map(Spectrum, *new_spectrum), strict=True)
+            if row_of_new_key:
+                prepared_weights = preparation.apply(
+                    batch[list(row_of_new_key.values())]
                 )
-                n_bytes = new_spectrum.eigenvectors.nbytes
+                decomposed_spectra = decompose(
+                    normalized_laplacian(prepared_weights), dtype
+                )
+                new_spectra = dict(
+                    zip(row_of_new_key, map(Spectrum, *decomposed_spectra), strict=True)
+                )
+                n_bytes = decomposed_spectra.eigenvectors.nbytes
                 is_within_limit = self._n_bytes + n_bytes <= self.max_bytes
                 if (
                     block_start == 0
-                    and len(new_rows) == len(set(connectome_keys))
+                    and len(row_of_new_key) == len(set(connectome_keys))
                     and not is_within_limit
                 ):
                     self._spectra, self._n_bytes = {}, 0  # filled by another cohort

@@ -93,11 +93,11 @@ def find_unlike(
         By what differs, in words, reasons that hold for at least one scan.
     """
     scan_summaries = summarize_connectomes(W)
-    shown_values = {}
+    value_texts = {}
     for summary_name, summary_values in scan_summaries.items():
         lower_bound, upper_bound = training_kind["ranges"][summary_name]
         median_value = np.median(summary_values)
-        shown_values[summary_name] = (
+        value_texts[summary_name] = (
             f"{median_value:.3g} (fit {lower_bound:.3g} to {upper_bound:.3g})"
         )
     lower_bound, upper_bound = training_kind["ranges"]["weight"]
@@ -124,9 +124,9 @@ def find_unlike(
         f"{median_value:.2f} (fit at least {training_kind['least_correlation']:.2f})"
     )
     is_unlike_by_reason = {
-        f"mean weight {shown_values['weight']}": is_other_unit,
-        f"density {shown_values['density']}": is_other_density,
-        f"spread of log weights {shown_values['spread']}": is_other_spread,
+        f"mean weight {value_texts['weight']}": is_other_unit,
+        f"density {value_texts['density']}": is_other_density,
+        f"spread of log weights {value_texts['spread']}": is_other_spread,
         f"correlation of regions' strengths with the fit {correlation_text}": (
             is_other_pattern
         ),

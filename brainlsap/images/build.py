@@ -73,7 +73,7 @@ class BuiltStudy(NamedTuple):
     existing_files
         Files that were up to date.
     faults
-        One per scan that failed.
+        What prevents files from being built, with the scan of each.
     missing
         One line per kind of image that scans lack, with the number of scans.
     """
@@ -111,7 +111,7 @@ class TaskList(NamedTuple):
     """What can be built of a study, and what cannot."""
 
     tasks: list[BuildTask]
-    faults: dict[str, list[str]]  # by name of the scan
+    faults: list[Finding]
     missing: tuple[str, ...]
 
 
@@ -121,7 +121,7 @@ class BuildResult(NamedTuple):
     scan: str
     path: Path
     is_new: bool = False
-    fault: str = ""
+    fault: Finding | None = None
 
 
 def build_study(
@@ -201,10 +201,12 @@ def build_study(
     people_tables = people_files(folder)
     participants = list[str]()
     if people_tables:
-        people_rows = read_rows(people_tables[0], chosen=ChosenColumns.of(id_column))
+        people_rows = read_rows(
+            people_tables[0], chosen_columns=ChosenColumns.of(id_column)
+        )
         participants = [row_names.participant for row_names in people_rows.names]
     study_files = StudyFiles(folder, participants, derivatives, subjects_dir)
-    build_tasks, faults_by_scan, missing_inputs = find_tasks(
+    build_tasks, faults, missing_inputs = find_tasks(
         study_files, out, atlas, dict(patterns or {})
     )
     build_arguments = {"tractogram": connectome or {}, "pet": suvr or {}}
@@ -224,26 +226,17 @@ def build_study(
                 len(build_tasks),
                 disable=not verbose or None,
             )
-            build_results = sorted(progress_bar)
+            build_results = sorted(progress_bar, key=lambda result: result.path)
         finally:  # also remove files of processes that were ended with this one
             for partial_path in [*out.rglob(".partial-*")]:
                 shutil.rmtree(partial_path, ignore_errors=True)
-    fault_of_file = {
-        build_result.path: build_result.fault
+    faults += [
+        build_result.fault
         for build_result in build_results
-        if build_result.fault
-    }
-    fault_of_file = _unify_messages(
-        fault_of_file,
-        {build_task.path: build_task.inputs for build_task in build_tasks},
-    )
-    for build_result in build_results:
-        if build_result.fault:
-            faults_by_scan.setdefault(build_result.scan, []).append(
-                fault_of_file[build_result.path]
-            )
+        if build_result.fault is not None
+    ]
     successful_results = [
-        build_result for build_result in build_results if not build_result.fault
+        build_result for build_result in build_results if build_result.fault is None
     ]
     return BuiltStudy(
         folder=out,
@@ -257,38 +250,9 @@ def build_study(
             for build_result in successful_results
             if not build_result.is_new
         ),
-        faults=tuple(
-            Finding("; ".join(fault_texts), FAULT, scan=scan)
-            for scan, fault_texts in sorted(faults_by_scan.items())
-        ),
+        faults=tuple(sorted(faults, key=lambda fault: fault.scan)),
         missing=missing_inputs,
     )
-
-
-def _unify_messages(
-    message_of_file: Mapping[Path, str],
-    inputs_of_file: Mapping[Path, Mapping[str, Path]],
-) -> dict[Path, str]:
-    """Replace file names by "its pet" if several scans have the same fault."""
-    general_messages = {
-        output_path: _generalize_message(message, inputs_of_file[output_path])
-        for output_path, message in message_of_file.items()
-    }
-    message_counts = Counter(general_messages.values())
-    return {
-        output_path: general_messages[output_path]
-        if message_counts[general_messages[output_path]] > 1
-        else message
-        for output_path, message in message_of_file.items()
-    }
-
-
-def _generalize_message(message: str, input_files: Mapping[str, Path]) -> str:
-    """Return a message with the kind of each input in place of its path."""
-    for input_kind, input_file in input_files.items():
-        without_path = message.replace(str(input_file), f"its {input_kind}")
-        message = without_path.replace(input_file.name, f"its {input_kind}")
-    return message
 
 
 def _check_owner(output_folder: Path, folder: Path, study_key: str) -> None:
@@ -334,14 +298,14 @@ def find_tasks(
     Files in `output_folder` are results of earlier builds and not inputs.
     """
     build_tasks: list[BuildTask] = []
-    faults_by_scan: dict[str, list[str]] = {}
+    faults: list[Finding] = []
     image_counts = Counter[str]()
     for scan_images in _list_scan_images(study_files, output_folder, atlas):
         scan = scan_images.scan
         try:
             inputs_of_kind, has_labels = _choose_images(scan_images, atlas, patterns)
         except CohortError as error:
-            faults_by_scan[scan] = [str(error)]
+            faults.append(Finding.from_error(error, scan))
             continue
         image_names = map(str, scan_images.images)
         image_counts["scan"] += 1
@@ -352,20 +316,21 @@ def find_tasks(
         )
         image_counts["diffusion image"] += any(map(_DIFFUSION.search, image_names))
         if inputs_of_kind and not has_labels:
-            faults_by_scan[scan] = [_describe_missing_parcellation(atlas)]
+            message = _describe_missing_parcellation(atlas)
+            faults.append(Finding(message, FAULT, scan=scan))
             continue
         for image_kind, input_files in inputs_of_kind.items():
             output_path = output_folder / _output_path(scan_images, image_kind, atlas)
             build_tasks.append(BuildTask(scan, output_path, input_files))
     missing_inputs = _describe_missing(image_counts, has_tasks=bool(build_tasks))
-    if not build_tasks and not faults_by_scan:
+    if not build_tasks and not faults:
         raise CohortError(
             f"no tractogram ({', '.join(TRACTOGRAM_FORMATS)}) and no *_pet.nii.gz "
             "was found below sub-* of it, of its derivatives, or of derivatives=",
             missing_inputs,
             path=study_files.folder,
         )
-    return TaskList(build_tasks, faults_by_scan, missing_inputs)
+    return TaskList(build_tasks, faults, missing_inputs)
 
 
 def _output_path(scan_images: ScanImages, output_kind: str, atlas: Atlas) -> Path:
@@ -499,13 +464,13 @@ def _choose_images(
         with suppress(CohortError):
             has_labels = has_common_labels or has_segmentation
             return {}, has_labels or bool(
-                _choose_labels(scan_images.images, atlas, patterns)
+                _choose_parcellation(scan_images.images, atlas, patterns)
             )
         return {}, True
     if has_common_labels:
         labels = {"parcellation": common_labels}
     else:
-        labels = _choose_labels(scan_images.images, atlas, patterns)
+        labels = _choose_parcellation(scan_images.images, atlas, patterns)
     if has_segmentation and not labels:
         labels = {"parcellation": scan_images.segmentations[0]}
     inputs_by_output = {
@@ -515,7 +480,7 @@ def _choose_images(
     return inputs_by_output, bool(labels)
 
 
-def _choose_labels(
+def _choose_parcellation(
     image_files: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
 ) -> dict[str, Path]:
     """Return the parcellation among files, by the name of its parameter."""
@@ -626,9 +591,12 @@ def build_file(
         return BuildResult(build_task.scan, build_task.path, is_new=True)
     except WritingError:  # every other scan would fail in the same way
         raise
-    except (BrainlsapError, OSError, MemoryError) as error:
+    except BrainlsapError as error:
+        fault = Finding.from_error(error, build_task.scan)
+    except (OSError, MemoryError) as error:
         message = " ".join(str(error).split()) or type(error).__name__
-        return BuildResult(build_task.scan, build_task.path, fault=message)
+        fault = Finding(message, FAULT, scan=build_task.scan)
+    return BuildResult(build_task.scan, build_task.path, fault=fault)
 
 
 def _record_call(

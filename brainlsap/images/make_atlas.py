@@ -14,7 +14,7 @@ from brainlsap.atlas.atlas import complete_regions, find_sides
 from brainlsap.atlas.region_names import find_side, is_outside, split_name
 from brainlsap.atlas.settings import AtlasSettings
 from brainlsap.atlas.surfaces import fsaverage5, read_annotation
-from brainlsap.data.region_lists import read_labels
+from brainlsap.data.region_lists import RegionList, read_labels
 from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, write_tsv
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
@@ -105,8 +105,8 @@ def make_atlas(
         settings["annotation"] = parcellation_name
         settings["segmentation"] = f"{parcellation_name}+aseg.mgz"
 
-    region_table = _name_regions(labels, label_volume, annotations)
-    if "x" in region_table and region_table.attrs.get("is_list"):
+    region_table, has_header = _name_regions(labels, label_volume, annotations)
+    if "x" in region_table and not has_header:
         settings["notes"].append(
             "taken for x, y, z in mm of MNI152: the three numbers beside each name"
         )
@@ -188,27 +188,27 @@ def _name_regions(
     labels: str | Path | None,
     label_volume: nibabel.Nifti1Image | None,
     annotations: Annotations,
-) -> pd.DataFrame:
+) -> RegionList:
     """Return the regions of a table of labels, or else those of annotations."""
     if labels is not None:
-        region_table = _read_label_regions(labels, label_volume)
+        region_table, has_header = _read_label_regions(labels, label_volume)
     else:
-        region_table = _list_annotated_regions(annotations)
+        region_table, has_header = _list_annotated_regions(annotations), True
     for column_name, column_spellings in _HEADS.items():
         region_table = region_table.rename(
             columns={find_region_column(region_table, column_spellings): column_name}
         )
-    return region_table
+    return RegionList(region_table, has_header)
 
 
 def _read_label_regions(
     labels: str | Path, label_volume: nibabel.Nifti1Image | None
-) -> pd.DataFrame:
+) -> RegionList:
     """Return the regions of a table of labels, without the background."""
     used_labels = []
     if label_volume is not None:
         used_labels = np.setdiff1d(label_volume.dataobj, [0]).tolist()
-    label_table = read_labels(labels, used_labels)
+    label_table, has_header = read_labels(labels, used_labels)
     is_background = label_table["name"].str.strip(" ?").str.lower().isin(_BACKGROUND)
     is_zero = label_table["index"] == "0"
     # A list without numbers may begin with the background.
@@ -226,7 +226,7 @@ def _read_label_regions(
     # Without an image, the annotations of each side may count their own labels.
     if label_volume is None and label_table["freesurfer_id"].duplicated().any():
         label_table["freesurfer_id"] = "n/a"
-    return label_table
+    return RegionList(label_table, has_header)
 
 
 def _list_annotated_regions(annotations: Annotations) -> pd.DataFrame:

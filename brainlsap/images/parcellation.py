@@ -26,7 +26,7 @@ MAX_LABEL = 1_000_000
 # labelconvert makes nodes of it, so it must compete for the ends.
 NON_ATLAS_NODES = ("accumbens", "cerebellumcortex")
 # Labels are read as FreeSurfer's if they include at least this share of the regions.
-_MIN_REGION_SHARE = 0.5
+_MIN_FREESURFER_SHARE = 0.5
 # Smallest share of the variance of label centres that the right order must explain, and
 # its smallest lead over another order.
 _MIN_EXPLAINED_SHARE = 0.8
@@ -194,9 +194,13 @@ def _check_sides(image: LabelImage, atlas: Atlas) -> None:
     voxels = np.argwhere(image.values > 0)
     x = voxels @ image.affine[0, :3]
     voxel_sides = side_of_label[image.values[tuple(voxels.T)]]
-    left_x = x[voxel_sides == "L"]
-    right_x = x[voxel_sides == "R"]
-    if left_x.size and right_x.size and left_x.mean() - right_x.mean() > x.std():
+    x_of_left = x[voxel_sides == "L"]
+    x_of_right = x[voxel_sides == "R"]
+    if (
+        x_of_left.size
+        and x_of_right.size
+        and x_of_left.mean() - x_of_right.mean() > x.std()
+    ):
         raise FileFormatError(
             "the left hemisphere's regions lie to the right of those of "
             "the right one (image flipped, or its affine lost?). Write it anew from "
@@ -209,17 +213,19 @@ def _check_order(image: LabelImage, atlas: Atlas) -> None:
     """Raise if labels 1, 2 ... lie where another order of rows has its regions."""
     region_names = [image.names[label] for label in sorted(image.names)]
     label_centroids = _label_centres(image)
-    own_share = _explained_share(label_centroids, region_names, atlas)
+    explained_share = _explained_share(label_centroids, region_names, atlas)
     for row_order in fitting_orders(atlas, len(label_centroids)):
-        other_share = _explained_share(label_centroids, row_order.names, atlas)
-        has_lead = other_share - own_share >= _MIN_LEAD
-        if other_share >= _MIN_EXPLAINED_SHARE and has_lead:
+        order_explained_share = _explained_share(
+            label_centroids, row_order.names, atlas
+        )
+        has_lead = order_explained_share - explained_share >= _MIN_LEAD
+        if order_explained_share >= _MIN_EXPLAINED_SHARE and has_lead:
             raise FileFormatError(
                 f"labels 1 to {len(label_centroids)} do not lie where their "
-                f"regions would be ({own_share:.0%} of the variance of places "
-                f"explained), but {row_order.note.removeprefix('read ')} "
-                f"({other_share:.0%}). Name the labels by labels=, or by a table "
-                "of index and name beside the image.",
+                f"regions would be ({explained_share:.0%} of the variance of places "
+                f"explained), but labels {row_order.note} do "
+                f"({order_explained_share:.0%}). Name the labels by labels=, or by a "
+                "table of index and name beside the image.",
                 path=image.path,
             )
 
@@ -329,7 +335,7 @@ def recognize_labels(used_labels: Sequence[int], atlas: Atlas) -> LabelNames | N
     }
     all_names = freesurfer_labels() | region_names
     n_regions = sum(label in region_names for label in used_labels)
-    has_enough_regions = n_regions >= _MIN_REGION_SHARE * len(atlas)
+    has_enough_regions = n_regions >= _MIN_FREESURFER_SHARE * len(atlas)
     if all_names.keys() >= set(used_labels) and has_enough_regions:
         name_of_label = {label: all_names[label] for label in used_labels}
         return LabelNames(name_of_label, "labels read as FreeSurfer's numbers")
@@ -364,7 +370,7 @@ def read_label_table(
             "labels must be a table or names by number, for example "
             f"dict(enumerate(names, start=1)); got {type(labels).__name__}."
         )
-    label_rows = read_labels(labels, used_labels)
+    label_rows = read_labels(labels, used_labels).table
     label_rows = label_rows[label_rows["index"] != ""]
     repeated_rows = label_rows[
         label_rows["index"].duplicated(keep=False)

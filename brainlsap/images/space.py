@@ -79,11 +79,11 @@ def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None
         line_text = f"space-{line_space}" if line_space else "no space"
         label_text = f"space-{label_space}" if label_space else "none but the person's"
         raise ParameterError(
-            f"its name says {line_text}, and the name of the "
-            f"parcellation {Path(parcellation).name} says {label_text}. Give a "
-            "parcellation in the space of the tractogram, or state that both lie in "
-            "one space by same_space=True (--same-space).",
+            f"its name says {line_text}, and the name of the parcellation says "
+            f"{label_text}. Give a parcellation in the space of the tractogram, or "
+            "state that both lie in one space by same_space=True (--same-space)",
             path=tractogram,
+            got=f"parcellation {Path(parcellation).name}",
         )
 
 

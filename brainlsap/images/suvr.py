@@ -205,10 +205,11 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
     """Raise unless the names of PET and parcellation state the same space."""
     if named_space(pet) != (named_space(parcellation) or "t1w"):
         raise ParameterError(
-            f"nothing says that it is in the space of {Path(parcellation).name}."
-            " Give an image whose name says so (*_space-T1w_*_pet.nii.gz), transform= "
-            "with its registration, or same_space=True (--same-space).",
+            "nothing says that it is in the space of the parcellation. "
+            "Give an image whose name says so (*_space-T1w_*_pet.nii.gz), transform= "
+            "with its registration, or same_space=True (--same-space)",
             path=pet,
+            got=f"parcellation {Path(parcellation).name}",
         )
 
 

@@ -260,10 +260,10 @@ def build_connectome(
     symmetric_weights = pair_weights + np.triu(pair_weights, 1).T
     atlas_rows = list(image.positions.values())
     region_codes = [code_of_label[label] for label in image.positions]
-    between_regions = np.ix_(region_codes, region_codes)
+    region_block = np.ix_(region_codes, region_codes)
     connectome = np.zeros((len(atlas), len(atlas)))
-    connectome[np.ix_(atlas_rows, atlas_rows)] = symmetric_weights[between_regions]
-    n_kept = int(pair_counts[between_regions].sum())
+    connectome[np.ix_(atlas_rows, atlas_rows)] = symmetric_weights[region_block]
+    n_kept = int(pair_counts[region_block].sum())
     n_unassigned = n_streamlines - int(pair_counts[1:, 1:].sum())
     n_outside = n_streamlines - n_unassigned - n_kept
     summary_text = (

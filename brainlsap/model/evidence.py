@@ -26,7 +26,7 @@ from brainlsap.model.inputs import all_equal
 # all noise, and left-out scores would be too good to be true.
 _LOG_NOISE_BOUND = float(np.log(0.3))
 # Largest error of the kernel by its Chebyshev series.
-_TOLERANCE = 1e-5
+_KERNEL_TOLERANCE = 1e-5
 # Connectomes whose terms are computed at once.
 _BATCH_SIZE = 64
 
@@ -39,12 +39,12 @@ def term_basis(max_scale: float) -> np.ndarray:
     combinations of the terms serve for all, to the tolerance of the series.
     """
     scale_grid = torch.from_numpy(np.append(0.0, np.geomspace(0.005, max_scale, 200)))
-    degree = choose_degree("chebyshev", max_scale, _TOLERANCE)
+    degree = choose_degree("chebyshev", max_scale, _KERNEL_TOLERANCE)
     c, _ = EXPANSIONS["chebyshev"].coefficients(scale_grid, degree)
     _, singular_values, right_singular_vectors = np.linalg.svd(
         c.numpy(), full_matrices=False
     )
-    is_needed = singular_values > 0.1 * _TOLERANCE * singular_values[0]
+    is_needed = singular_values > 0.1 * _KERNEL_TOLERANCE * singular_values[0]
     return right_singular_vectors[is_needed].T.copy()
 
 
@@ -123,13 +123,13 @@ class Evidence:
     terms : array of shape (n_terms, n_scans, n_columns)
         From :func:`diffusion_terms`.
     targets : array of shape (n_scans, k)
-    weights : array of shape (n_scans,)
+    scan_weights : array of shape (n_scans,)
         Weight of each scan; their sum is the number of people.
     n_features : int
         Columns of each region, which share its scale.
     B : array of shape (degree + 1, n_terms)
         Basis of the terms, from :func:`term_basis`.
-    by_scans : bool, optional
+    uses_scan_matrix : bool, optional
         Whether to use the matrix of the scans; by default the smaller matrix is used.
     """
 
@@ -140,7 +140,7 @@ class Evidence:
         scan_weights: np.ndarray,
         n_features: int,
         B: np.ndarray,
-        by_scans: bool | None = None,
+        uses_scan_matrix: bool | None = None,
     ) -> None:
         self.B, self.n_features, self.weights = B, n_features, scan_weights
         n_terms, n_scans, self.n_columns = terms.shape
@@ -152,9 +152,9 @@ class Evidence:
         self.X = (terms - self.term_means[:, None]) * np.sqrt(scan_weights)[:, None]
         self.set_targets(targets)
         self.gram: np.ndarray | None = None  # not used with the matrix of the scans
-        if by_scans is None:
-            by_scans = n_scans < self.n_columns
-        if not by_scans:
+        if uses_scan_matrix is None:
+            uses_scan_matrix = n_scans < self.n_columns
+        if not uses_scan_matrix:
             flat_terms = self.X.transpose(1, 0, 2).reshape(n_scans, -1)
             # (column, its term, term, column): blocks of a region are contiguous
             gram = (flat_terms.T @ flat_terms).reshape(
@@ -242,8 +242,8 @@ class Evidence:
             # G / ridge is the derivative of minus the log evidence in Z
             G = k * K_inverse @ Z - alpha @ (alpha.T @ Z) / noise_variance
             G = G / ridge
-            by_column = (G * dZ).sum(0)
-            by_ridge = -(G * Z).sum() / (2 * ridge)
+            column_gradient = (G * dZ).sum(0)
+            ridge_gradient = -(G * Z).sum() / (2 * ridge)
             log_det = 0.0
         else:
             ZtZ, dZtZ, Ztt, dZtt, _ = self.moments(scale)
@@ -255,15 +255,19 @@ class Evidence:
             noise_variance = rss / (self.dof * k)
             # G / 2 is the derivative of minus the log evidence in M
             G = k * M_inverse + w @ w.T / noise_variance
-            by_column = (G * dZtZ).sum(1) - (w * dZtt).sum(1) / noise_variance
-            by_ridge = (np.trace(G) - k * n_columns / ridge) / 2
+            column_gradient = (G * dZtZ).sum(1) - (w * dZtt).sum(1) / noise_variance
+            ridge_gradient = (np.trace(G) - k * n_columns / ridge) / 2
             log_det = -n_columns * np.log(ridge)
         log_det += 2 * np.log(np.diag(cholesky_factor[0])).sum()
         negative_log_evidence = (
             self.dof * np.log(2 * np.pi * np.e * noise_variance) + log_det
         )
-        by_region = by_column.reshape(-1, self.n_features).sum(1)
-        return float(negative_log_evidence * k / 2), by_region, float(by_ridge)
+        scale_gradient = column_gradient.reshape(-1, self.n_features).sum(1)
+        return (
+            float(negative_log_evidence * k / 2),
+            scale_gradient,
+            float(ridge_gradient),
+        )
 
     def information(self, scale: np.ndarray, ridge: float) -> np.ndarray:
         """Return the expected curvature of minus the log evidence in log scales.
@@ -277,9 +281,11 @@ class Evidence:
         S = ridge * (identity_matrix - ridge * M_inverse)
         dS = ridge * dZtZ @ M_inverse
         ddS = dZtdZ - dZtZ @ M_inverse @ dZtZ.T
-        by_column = self.n_contrasts * (S * ddS + dS * dS.T) / ridge**2
+        column_information = self.n_contrasts * (S * ddS + dS * dS.T) / ridge**2
         block_shape = (self.n_rois, self.n_features) * 2
-        return by_column.reshape(block_shape).sum((1, 3)) * np.outer(scale, scale)
+        return column_information.reshape(block_shape).sum((1, 3)) * np.outer(
+            scale, scale
+        )
 
 
 def count_contrasts(t: np.ndarray) -> int:

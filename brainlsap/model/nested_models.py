@@ -54,8 +54,8 @@ class _ScalePosterior:
         self.evidence = evidence
         self.n_rois = evidence.n_rois
         self.log_limits = np.log(MIN_SCALE), np.log(max_scale)
-        log_people = np.log(evidence.n_people)
-        self.log_ridge_limits = log_people - 10, log_people + 15
+        log_n_people = np.log(evidence.n_people)
+        self.log_ridge_limits = log_n_people - 10, log_n_people + 15
 
     def log_scales(self, x: np.ndarray, scale_spread: float) -> np.ndarray:
         """Return the log scales of all regions, within their limits."""
@@ -80,7 +80,7 @@ class _ScalePosterior:
             scale, np.exp(x[0])
         )
         lowest_log_scale, highest_log_scale = self.log_limits
-        by_log_scale = (
+        log_scale_gradient = (
             scale_gradient
             * scale
             * ((lowest_log_scale < log_scale) & (log_scale < highest_log_scale))
@@ -89,11 +89,11 @@ class _ScalePosterior:
         negative_log_posterior += (
             (x[1] / COMMON_SD) ** 2 + (x[2:] ** 2).sum() + noise_excess**2
         ) / 2
-        by_log_ridge = ridge_gradient * np.exp(x[0]) - noise_excess
-        by_common = by_log_scale.sum() + x[1] / COMMON_SD**2
-        by_deviation = scale_spread * by_log_scale + x[2:]
+        log_ridge_gradient = ridge_gradient * np.exp(x[0]) - noise_excess
+        common_gradient = log_scale_gradient.sum() + x[1] / COMMON_SD**2
+        deviation_gradient = scale_spread * log_scale_gradient + x[2:]
         return negative_log_posterior, np.concatenate(
-            [[by_log_ridge, by_common], by_deviation]
+            [[log_ridge_gradient, common_gradient], deviation_gradient]
         )
 
     def minimize(

@@ -170,7 +170,7 @@ class GraphNetwork(nn.Module):
         Layers, units, dropout, scales; what P is.
     is_measured : bool Tensor of shape (n_rois,)
         Regions that the read-out sees; the others only pass signals on.
-    scales : float or array of shape (n_rois,)
+    initial_scales : float or array of shape (n_rois,)
         Where heat scales start.
     """
 

@@ -33,11 +33,11 @@ class HeatScale(nn.Module):
     Parameters
     ----------
     n_rois : int
-    start : float or array of shape (n_rois,)
+    initial_scale : float or array of shape (n_rois,)
         Where every scale starts, their mean where all share one; dimensionless.
-    largest : float
+    max_scale : float
         Largest scale that the kernel is trusted at.
-    mode : {"region", "global", "frozen"}
+    scale_mode : {"region", "global", "frozen"}
         One scale for each region, one for all, or the start for ever.
     """
 

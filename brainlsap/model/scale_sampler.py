@@ -81,7 +81,7 @@ class ScaleSampler:
     Parameters
     ----------
     evidence : Evidence
-    initial : ScaleFit
+    initial_fit : ScaleFit
         Where to start.
     max_scale : float
         Largest scale of the grid.
@@ -223,9 +223,9 @@ class ScaleSampler:
         else:
             term_rows = np.einsum("frem,em->frm", evidence.gram[column_block], self.g)
         term_rows[:, :, column_block] = 0.0
-        Ztt_rest = self.Ztt.copy()
-        Ztt_rest[column_block] = 0.0
-        stacked_rows = np.concatenate([term_rows.reshape(-1, n_columns), Ztt_rest.T])
+        other_Ztt = self.Ztt.copy()
+        other_Ztt[column_block] = 0.0
+        stacked_rows = np.concatenate([term_rows.reshape(-1, n_columns), other_Ztt.T])
         # M_inverse is symmetric; its rows are contiguous in this order
         solved_rows = stacked_rows @ self.M_inverse.T
         row_products = solved_rows @ stacked_rows.T

@@ -257,7 +257,7 @@ def make_epoch(
         lr=settings.learning_rate,
         fused=True,
     )
-    loss_of = _loss_of(network, class_codes, settings)
+    loss_function = _make_loss(network, class_codes, settings)
 
     def epoch() -> float:
         network.train()
@@ -272,7 +272,7 @@ def make_epoch(
                 else (batch.select(item_index), class_codes[item_index])
             )
             network.zero_grad()
-            loss = loss_of(network(minibatch[0]), minibatch[1])
+            loss = loss_function(network(minibatch[0]), minibatch[1])
             loss.backward()
             loss_sum += loss.detach() * len(item_index)
             optimizer.step()
@@ -293,7 +293,7 @@ def _train_once(
     from sklearn.metrics import balanced_accuracy_score
 
     train_epoch = make_epoch(network, train, settings)
-    loss_of = _loss_of(network, train[1], settings)
+    loss_of = _make_loss(network, train[1], settings)
     training_history, best_state = History(), network.state_dict()
     best_loss, best_epoch, validation_loss = float("inf"), -1, float("nan")
     for epoch in range(settings.n_epochs):
@@ -357,7 +357,7 @@ def _known_logits(network: GraphNetwork, train: Scans, batch: Any) -> Tensor:
     return network(batch)
 
 
-def _loss_of(
+def _make_loss(
     network: GraphNetwork, class_codes: Tensor, settings: Settings
 ) -> nn.Module:
     class_weights = None

@@ -45,8 +45,8 @@ from brainlsap.report.tables import shorten_name
 from brainlsap.text import listed
 
 NO_VALUE = "#b4b4b4"  # regions without a value
-NO_REGION = "#ededed"  # brain that belongs to no region
-LINE = "#2b2b2b"
+NO_REGION_COLOR = "#ededed"  # brain that belongs to no region
+LINE_COLOR = "#2b2b2b"
 MAX_DOTS = 40
 MARKER_VIEW_SCALE = 1.4  # minimum height of views with markers, relative to surfaces
 
@@ -543,7 +543,7 @@ def color_scale(
 
 def region_colors(values: np.ndarray, scale: ScalarMappable) -> np.ndarray:
     """Return RGBA of every region (n_rois + 1, 4); the last, -1, is of no region."""
-    return np.vstack([scale.to_rgba(values), to_rgba(NO_REGION)])
+    return np.vstack([scale.to_rgba(values), to_rgba(NO_REGION_COLOR)])
 
 
 def _has_no_value(
@@ -669,7 +669,11 @@ def _draw_color_bar(
         axes.yaxis.label.set(rotation=0, ha="left", va="center")
     if placed_bar.has_no_value:
         bar_height = placed_bar.box.height
-        patch_style: Any = {"facecolor": NO_VALUE, "edgecolor": LINE, "linewidth": 0.5}
+        patch_style: Any = {
+            "facecolor": NO_VALUE,
+            "edgecolor": LINE_COLOR,
+            "linewidth": 0.5,
+        }
         text_placement: Any = {"transform": axes.transAxes, "clip_on": False}
         axes.add_artist(
             Rectangle(
@@ -725,7 +729,7 @@ def _draw_view(
         # lines at the edge of a view are not clipped
         patch_style = {
             "facecolor": color_of_region[region],
-            "edgecolor": LINE,
+            "edgecolor": LINE_COLOR,
             "clip_on": False,
         }
         # no "$", "(" or "²", which ids of XML and CSS cannot hold
@@ -897,12 +901,18 @@ def _plot_dots(
         dot_colors = color_scales[k % len(color_scales)].to_rgba(map_values.to_numpy())
         row_positions = range(len(short_names))
         axes.scatter(
-            map_values, row_positions, 20, dot_colors, edgecolors=LINE, lw=0.4, zorder=3
+            map_values,
+            row_positions,
+            20,
+            dot_colors,
+            edgecolors=LINE_COLOR,
+            lw=0.4,
+            zorder=3,
         )
         label_rows(axes, short_names)
         axes.set_title(wrap_text(region_name, MAP_NAME_HEIGHT))
         if map_values.min() < 0 < map_values.max():
-            axes.axvline(0, color=LINE, linewidth=0.5)
+            axes.axvline(0, color=LINE_COLOR, linewidth=0.5)
         axes.set_xlabel(bar_labels[k] if len(bar_labels) > 1 else "", parse_math=True)
     figure.suptitle(title, fontsize=9, parse_math=True)
     footer_lines = [

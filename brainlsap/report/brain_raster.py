@@ -283,7 +283,7 @@ def _trace_outline(
 def rasterise(vertices: np.ndarray, faces: np.ndarray, pixels_per_mm: float) -> Any:
     """Return the face nearest to the viewer at every pixel (height, width), or -1.
 
-    `vertices` (n_points, 3) are in mm to the right, up, and to the viewer; faces are
+    `vertices` (n_vertices, 3) are in mm to the right, up, and to the viewer; faces are
     counter-clockwise seen from outside, and those that show their back are not drawn.
     The picture is as small as holds the mesh with an empty pixel around it, with row 0
     at the top.

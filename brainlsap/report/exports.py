@@ -200,7 +200,7 @@ def _explain_omissions(
     """Return which regions with values the images leave out, and how to get them."""
     omission_texts = []
     remedy_text = "regions.tsv has all values"
-    not_drawn = [
+    undrawn_regions = [
         region_name
         for region_name in regions
         if region_name not in {*surface_regions, *volume_regions}
@@ -210,20 +210,20 @@ def _explain_omissions(
             "no image was written: the atlas has neither surfaces nor an image. "
             f"parcellation= (--parcellation IMAGE) writes NIfTI maps; {remedy_text}."
         ]
-    if has_surfaces and parcellation is None and not_drawn:
+    if has_surfaces and parcellation is None and undrawn_regions:
         omission_texts.append(
-            f"the surfaces (.gii) leave out {len(not_drawn)} of {len(regions)} regions "
-            f"with values: {listed(not_drawn)}. parcellation= (--parcellation IMAGE) "
-            f"writes NIfTI maps with them; {remedy_text}."
+            f"the surfaces (.gii) leave out {len(undrawn_regions)} of {len(regions)} "
+            f"regions with values: {listed(undrawn_regions)}. parcellation= "
+            f"(--parcellation IMAGE) writes NIfTI maps with them; {remedy_text}."
         )
-    not_in_volume = [
+    regions_without_voxels = [
         region_name for region_name in regions if region_name not in volume_regions
     ]
-    if parcellation is not None and not_in_volume:
+    if parcellation is not None and regions_without_voxels:
         omission_texts.append(
-            f"the NIfTI maps leave out {len(not_in_volume)} of {len(regions)} regions "
-            f"with values, which {Path(parcellation).name} does not have: "
-            f"{listed(not_in_volume)}. Give an image with them; {remedy_text}."
+            f"the NIfTI maps leave out {len(regions_without_voxels)} of {len(regions)} "
+            f"regions with values, which {Path(parcellation).name} does not have: "
+            f"{listed(regions_without_voxels)}. Give an image with them; {remedy_text}."
         )
     return omission_texts
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
-from brainlsap.evaluation import Evaluation, rank_regions
+from brainlsap.evaluation import Evaluation, compare_models, rank_regions
 from brainlsap.evaluation.leakage import Check
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
@@ -220,6 +220,7 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         training=training_text(evaluation),
         notes=_shareable_notes(evaluation, withhold_names),
         page_tables=page_tables,
+        is_corrected=compare_models(evaluation)["n_comparisons"].max() > 1,
         figures=saved_figures,
         methods=methods_paragraphs,
         fold_warnings=_count_warnings(evaluation, withhold_names).items(),

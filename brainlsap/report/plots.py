@@ -79,7 +79,8 @@ def plot_scores(
     """
     check_choice("score", score, fold_scores())
     title = tables.shown_scores(evaluation).get(score, SCORES[score].title)
-    by_fold, score_summary = evaluation.scores(), tables.summary_of(evaluation, score)
+    scores_of_folds = evaluation.scores()
+    score_summary = tables.summary_of(evaluation, score)
     axis_label = f"{title} (dots: folds; bar: mean ± s.d.)"
     axes = _named_rows(axes, width, list(score_summary.index), axis_label)
     if score == "balanced_accuracy":
@@ -88,7 +89,9 @@ def plot_scores(
         label_style: Any = {"ha": "center", "transform": axes.get_xaxis_transform()}
         axes.text(chance_score, 1.01, "chance", color=GREY, **label_style)
     for bar_position, (model_name, summary_row) in enumerate(score_summary.iterrows()):
-        model_scores = by_fold.loc[by_fold["model"] == model_name, score].to_numpy()
+        model_scores = scores_of_folds.loc[
+            scores_of_folds["model"] == model_name, score
+        ].to_numpy()
         bar_color = BLUE if summary_row["role"] == "model" else GREY
         # Draw each fold at the same height in every row.
         dot_heights = bar_position + np.linspace(-0.2, 0.2, len(model_scores))
@@ -556,8 +559,8 @@ def scales_in_training(evaluation: Evaluation, model: str) -> pd.DataFrame:
         return pd.DataFrame()
     relative_scales = {}
     for training_share, share_scales in model_scales.groupby("share"):
-        at_share = replace(evaluation, scales=share_scales.assign(share=1.0))
-        region_ranking = rank_regions(at_share, model).set_index("region")
+        scales_at_share = replace(evaluation, scales=share_scales.assign(share=1.0))
+        region_ranking = rank_regions(scales_at_share, model).set_index("region")
         relative_scales[training_share] = region_ranking["relative_scale"]
     return pd.DataFrame(relative_scales).dropna()
 

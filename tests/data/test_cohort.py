@@ -234,7 +234,7 @@ def test_codes_for_what_is_missing_are_refused():
 def test_covariates_are_checked_wherever_they_stand():
     table = draw_parts()["table"].assign(age=[70, 71, 72, 999, 74, 75])
     assert table.columns[0] == "age"  # before the keys
-    with refused("s3: age is 999, others 70 to 75"):
+    with refused("s3: age is far outside 70 to 75.*got 999"):
         Cohort(**draw_parts(table=table))
 
 

@@ -20,7 +20,7 @@ def read(write, tiny):
     """Return a function that writes a table of people and reads them, or raises."""
 
     def read(text, name="participants.tsv"):
-        people, faults = list_people(*read_scan_table(write(name, text), tiny)[:3])
+        people, faults = list_people(read_scan_table(write(name, text), tiny))
         if faults:
             raise CohortError(name, faults)
         return people

@@ -172,6 +172,18 @@ def test_a_registered_kernel_is_called_by_its_title(evaluation, monkeypatch):
     assert "a Taylor expansion of the heat kernel" in text
 
 
+@pytest.mark.parametrize("name", ["global means", "selected features"])
+def test_the_simplest_baselines_are_described_where_they_ran(evaluation, name):
+    fits = evaluation.fits.replace({"model": {"linear SVM": name}})
+    predictions = evaluation.predictions.replace({"model": {"linear SVM": name}})
+    text = "\n".join(
+        methods_text(replace(evaluation, fits=fits, predictions=predictions))
+    )
+    start = f"{name.capitalize()} was a logistic regression on"
+    assert start in text
+    assert start not in text_of(evaluation)
+
+
 def test_settings_chosen_in_folds_are_marked(evaluation):
     fits = evaluation.fits.copy()
     model_rows = fits.index[fits["model"] == "LSAP-C"]
