@@ -58,7 +58,7 @@ from brainlsap.evaluation.results import (
     data_hash,
     summarize_features,
 )
-from brainlsap.evaluation.splits import person_blocks
+from brainlsap.evaluation.splits import permute_labels
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 # Means over fewer people are not shown: they would disclose a person's value.
@@ -420,11 +420,11 @@ def permute_statistics(
     joint_basis = np.hstack([classes, covariate_basis]).T
     n_contrasts = classes.shape[1]
     is_tested &= n_contrasts > 0
-    row_blocks = person_blocks(region_values.persons)
-    row_orders = np.tile(np.arange(n_rows), (1 + n_permutations, 1))
-    for row_order in row_orders[1:]:
-        for block_rows in row_blocks:
-            row_order[block_rows] = block_rows[rng.permutation(len(block_rows))]
+    rows = np.arange(n_rows)
+    permuted_rows = [
+        permute_labels(rows, region_values.persons, rng) for _ in range(n_permutations)
+    ]
+    row_orders = np.array([rows, *permuted_rows])
     effects = np.empty((len(row_orders), n_values))
     contrasts = np.empty((len(row_orders), n_values))
     n_at_once = max(1, _BLOCK_SIZE // (len(joint_basis) * (n_rows + 2 * n_values)))
