@@ -29,6 +29,8 @@ Recurrence = tuple[np.ndarray, np.ndarray, np.ndarray]
 _HIGHEST_DEGREE = 1000
 # On a brain network of a few hundred regions the kernel no longer changes beyond it.
 _LARGEST_SCALE = 1000.0
+# Largest error by rounding that a recurrence may have, as `tolerance` of `diffuse`.
+_MAX_ROUNDING = 2e-4
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Expansion:
         `[0, 2]`.
     recurrence_limit : dict
         Largest scale at which the recurrence may be run in each precision, whatever
-        the degree (terms of opposite sign cancel); infinite if not named.
+        the degree, where it shall be lower than :func:`find_recurrence_limit` finds.
     max_scale : float
         How far a model lets scales go, unless told. On a brain network all regions look
         alike well before 10.
@@ -204,6 +206,12 @@ EXPANSIONS = {
 """The expansions by name. A further one is one more entry."""
 
 KERNELS = ("exact", *EXPANSIONS)
+"""Kernels that come with the package; `kernel_names` adds those registered later."""
+
+
+def kernel_names() -> tuple[str, ...]:
+    """Return the names of all kernels that are registered now."""
+    return ("exact", *EXPANSIONS)
 
 
 def kernel_title(kernel: str) -> str:
@@ -252,7 +260,8 @@ def _rounding(kernel: str, scale: float, degree: int) -> float:
     values = polynomial_values(EXPANSIONS[kernel], points, degree).abs()
     s = torch.tensor([scale], dtype=torch.float64)
     c, _ = EXPANSIONS[kernel].coefficients(s, degree)
-    return float(8 * (c[0].abs() @ values).max())
+    total = float(8 * (c[0].abs() @ values).max())
+    return np.inf if np.isnan(total) else total
 
 
 def error_bound(
@@ -302,7 +311,7 @@ def error_bound(
     >>> error_bound("hermite", scale=6.0, degree=30) > 1e6
     True
     """
-    check_choice("kernel", kernel, KERNELS)
+    check_choice("kernel", kernel, kernel_names())
     scales = torch.as_tensor(scale, dtype=torch.float64).detach()
     largest = float(scales.max())
     for extreme in (float(scales.min()), largest):  # NaN is both
@@ -360,6 +369,50 @@ def choose_degree(kernel: str, max_scale: float, tolerance: float = 1e-4) -> int
     return degree
 
 
+@lru_cache(maxsize=64)
+def find_recurrence_limit(kernel: str, dtype: torch.dtype) -> float:
+    """Return the largest scale at which a recurrence is right in a precision.
+
+    Where terms of opposite sign cancel, rounding errors grow with scale. The limit
+    holds for every degree; it is infinite where terms never cancel by that much.
+
+    Parameters
+    ----------
+    kernel : str
+        One of :data:`EXPANSIONS`.
+    dtype : torch.dtype
+        Precision of the signals.
+
+    Examples
+    --------
+    >>> find_recurrence_limit("hermite", torch.float32)
+    2.5
+    >>> find_recurrence_limit("chebyshev", torch.float32)
+    inf
+    """
+    eps = torch.finfo(dtype).eps / 2
+
+    def is_accurate(scale: float) -> bool:
+        return eps * _rounding(kernel, scale, _HIGHEST_DEGREE) <= _MAX_ROUNDING
+
+    computed_limit = _bisect_scale(is_accurate)
+    if computed_limit == _LARGEST_SCALE:
+        computed_limit = np.inf
+    declared_limit = EXPANSIONS[kernel].recurrence_limit.get(dtype, np.inf)
+    return min(computed_limit, declared_limit)
+
+
+def _bisect_scale(is_accurate: Callable[[float], bool]) -> float:
+    """Return the largest scale, at most `_LARGEST_SCALE`, up to which a test holds."""
+    if is_accurate(_LARGEST_SCALE):
+        return _LARGEST_SCALE
+    low, high = 0.0, _LARGEST_SCALE
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_accurate(middle) else (low, middle)
+    return low
+
+
 @lru_cache(maxsize=256)
 def largest_scale(
     kernel: str, degree: int | None = None, tolerance: float = 1e-4
@@ -389,10 +442,4 @@ def largest_scale(
     def is_accurate(scale: float) -> bool:
         return error_bound(kernel, scale, degree, dtype=torch.float64) <= tolerance
 
-    if is_accurate(_LARGEST_SCALE):
-        return _LARGEST_SCALE
-    low, high = 0.0, _LARGEST_SCALE
-    while high - low > 1e-6 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if is_accurate(middle) else (low, middle)
-    return low
+    return _bisect_scale(is_accurate)

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import torch
 
 from brainlsap.exceptions import check_choice
-from brainlsap.graph import EXPANSIONS
+from brainlsap.graph.kernels import find_recurrence_limit
 from brainlsap.model.settings import (
     PAPER_DEGREES,
     HeatSettings,
@@ -116,8 +116,7 @@ def _settle_scales(settings: Any) -> Any:
     limit = max(8.0, start or 0.0) if max_scale is None else max_scale
     if kernel != "exact":
         # signals on large graphs are float32
-        trusted_limits = EXPANSIONS[kernel].recurrence_limit
-        limit = min(limit, trusted_limits.get(torch.float32, limit))
+        limit = min(limit, find_recurrence_limit(kernel, torch.float32))
     start = min(4.0, limit) if start is None else start
     if settings.scale_mode == "frozen" and max_scale is None:
         limit = min(limit, max(start, 1e-3))
