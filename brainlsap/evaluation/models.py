@@ -270,10 +270,32 @@ Factory = Callable[[int, dict[str, Any]], Any]
 
 
 class ModelEntry(NamedTuple):
-    """How a model is made of a seed and settings, and its role in a study."""
+    """How a model is made of a seed and settings, its role, and what a control is.
+
+    Attributes
+    ----------
+    make : callable
+        `(seed, settings) -> classifier`.
+    role : {"model", "baseline", "control"}
+    phrase : str
+        Of a control, for reports: how it differs from LSAP-C, or what it is.
+    is_variant : bool or None
+        Of a control: whether it is otherwise identical to LSAP-C.
+    """
 
     make: Factory
     role: str
+    phrase: str = ""
+    is_variant: bool | None = None
+
+    def check(self, name: str) -> None:
+        """Raise where the role is unknown, or a control is not described."""
+        check_choice("role", self.role, ROLES)
+        if self.role == "control" and (not self.phrase or self.is_variant is None):
+            raise ParameterError(
+                f"the control {name!r} needs a phrase= that describes it in reports, "
+                "and is_variant= that says whether it is otherwise identical to LSAP-C."
+            )
 
 
 ROLES = ("model", "baseline", "control")
@@ -367,6 +389,8 @@ class ModelTable(MutableMapping[str, ModelEntry]):
     """
 
     def __init__(self, entries: dict[str, ModelEntry]) -> None:
+        for name, entry in entries.items():
+            entry.check(name)
         self._entries = entries
 
     def _list_entries(self) -> dict[str, ModelEntry]:
@@ -391,8 +415,8 @@ class ModelTable(MutableMapping[str, ModelEntry]):
         return self._list_entries()[name]
 
     def __setitem__(self, name: str, entry: ModelEntry) -> None:
-        """Add a model; raise where its role is unknown."""
-        check_choice("role", entry.role, ROLES)
+        """Add a model; raise where its entry is incomplete."""
+        entry.check(name)
         self._entries[name] = entry
 
     def __delitem__(self, name: str) -> None:
@@ -424,13 +448,49 @@ MODELS = ModelTable(
         "ridge with one scale": ModelEntry(_ridge("one"), "baseline"),
         "ridge with a scale per region": ModelEntry(_ridge("regions"), "baseline"),
         "random forest": ModelEntry(_forest, "baseline"),
-        "features only": ModelEntry(_lsap_on_edited_edges(remove_edges), "control"),
-        "edges only": ModelEntry(_linear(reads="edges"), "control"),
-        "shuffled edges": ModelEntry(_lsap_on_edited_edges(shuffle_edges), "control"),
-        "frozen scales": ModelEntry(_lsap(scale_mode="frozen"), "control"),
-        "one global scale": ModelEntry(_lsap(scale_mode="global"), "control"),
-        "constant features": ModelEntry(_lsap(inputs="constant"), "control"),
-        "confounds only": ModelEntry(_linear(reads="covariates"), "control"),
+        "features only": ModelEntry(
+            _lsap_on_edited_edges(remove_edges),
+            "control",
+            "without any connection",
+            is_variant=True,
+        ),
+        "edges only": ModelEntry(
+            _linear(reads="edges"),
+            "control",
+            "logistic regression on the connectome's weights",
+            is_variant=False,
+        ),
+        "shuffled edges": ModelEntry(
+            _lsap_on_edited_edges(shuffle_edges),
+            "control",
+            "weights moved to other pairs of regions",
+            is_variant=True,
+        ),
+        "frozen scales": ModelEntry(
+            _lsap(scale_mode="frozen"),
+            "control",
+            "scales kept at their initial values",
+            is_variant=True,
+        ),
+        "one global scale": ModelEntry(
+            _lsap(scale_mode="global"),
+            "control",
+            "one scale for all regions",
+            is_variant=True,
+        ),
+        "constant features": ModelEntry(
+            _lsap(inputs="constant"),
+            "control",
+            "a constant replaces the features, and no ridge is added",
+            is_variant=True,
+        ),
+        "confounds only": ModelEntry(
+            _linear(reads="covariates"),
+            "control",
+            "logistic regression on covariates and on the sum and density of the "
+            "connectome",
+            is_variant=False,
+        ),
     }
 )
 """Every model, baseline and control by name.
@@ -445,6 +505,16 @@ NESTED_RIDGES = (
     "ridge with a scale per region",
 )
 """Ridges, each with more scales than the one before; "LSAP-R" chooses among them."""
+
+
+def control_phrases(*, is_variant: bool | None = None) -> dict[str, str]:
+    """Return phrases of controls by name: all, variants of LSAP-C, or the others."""
+    return {
+        name: entry.phrase
+        for name, entry in MODELS.items()
+        if entry.role == "control" and is_variant in (None, entry.is_variant)
+    }
+
 
 BASELINES = (
     "majority class",

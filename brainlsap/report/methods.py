@@ -13,6 +13,7 @@ from brainlsap.atlas import Atlas
 from brainlsap.evaluation import Evaluation, chance_p, compare_models
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
+from brainlsap.evaluation.models import control_phrases
 from brainlsap.report import tables
 from brainlsap.report.privacy import withhold_paths
 from brainlsap.report.tables import p_text, reported_values, spread_text
@@ -39,21 +40,6 @@ MODEL_PHRASES = {
     "regions": "a scale per region",
 }
 """Phrases for the nested ridge models among which LSAP-R chooses."""
-
-CONTROLS = {
-    "features only": "without any connection",
-    "edges only": "logistic regression on the connectome's weights",
-    "shuffled edges": "weights moved to other pairs of regions",
-    "frozen scales": "scales kept at their initial values",
-    "one global scale": "one scale for all regions",
-    "constant features": "a constant replaces the features, and no ridge is added",
-    "confounds only": "logistic regression on covariates and on the sum and density of "
-    "the connectome",
-}
-"""How each control differs from LSAP-C, or which other model it is."""
-
-LINEAR_CONTROLS = ("edges only", "confounds only")
-"""Controls that are models of their own, not variants of LSAP-C."""
 
 # Settings that change no number, or that the templates' own sentences state.
 _DESIGN = "cv n_folds n_repeats random_state people_shared"
@@ -487,8 +473,7 @@ TEMPLATES.filters |= {
     "with_article": with_article,
 }
 TEMPLATES.globals |= {
-    "controls": CONTROLS,
-    "linear_controls": LINEAR_CONTROLS,
+    "control_phrases": control_phrases,
     "chosen_text": chosen_text,
     "networks_kept": networks_kept,
     "prior_text": prior_text,
