@@ -17,7 +17,7 @@ from joblib import hash as hash_of
 from scipy import sparse
 from torch import Tensor, nn
 
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.graph import decompose, diffuse_recurrence, normalized_laplacian
 from brainlsap.graph.laplacian import csr_tensor
 from brainlsap.model.network import drop
@@ -89,6 +89,9 @@ class NodeNetwork(nn.Module):
         super().__init__()
         self.settings = settings
         name, units = settings.network, settings.hidden_units
+        check_choice("network", name, READ_OUTS)
+        self.read_out = READ_OUTS[name]
+        is_convolution = self.read_out is convolution_layers
         adjacency = sparse.csr_array(graph.adjacency, dtype=np.float32)
         X = sparse.csr_array(graph.features, dtype=np.float32)
         if settings.normalize == "row":
@@ -98,7 +101,7 @@ class NodeNetwork(nn.Module):
         self._prepare(adjacency)
         n_heads, rate = 8 if name == "gat" else 1, settings.dropout
         sizes = [X.shape[1], n_heads * units]
-        if name not in READ_OUTS:
+        if is_convolution:
             n_hidden = settings.n_layers - (settings.head == "convolution")
             sizes = [X.shape[1], *[units] * n_hidden, n_classes]
             self.biases = nn.ParameterList(torch.zeros(size) for size in sizes[1:])
@@ -108,7 +111,7 @@ class NodeNetwork(nn.Module):
         elif name == "gcnii":
             deep = (draw_weights(units, units) for _ in range(settings.n_layers))
             self.deep = nn.ParameterList(deep)
-        if name in READ_OUTS:
+        if not is_convolution:
             self.last = nn.Linear(sizes[1], n_classes, bias=name != "gat")
         if name == "gat":
             self.last_attend = Attention(1, n_classes, rate)
@@ -152,9 +155,7 @@ class NodeNetwork(nn.Module):
                 )
                 H = H * (is_kept_node / (1 - settings.node_dropout))
             views.append(H)
-        return READ_OUTS.get(settings.network, convolution_layers)(
-            self, torch.stack(views, dim=1)
-        )
+        return self.read_out(self, torch.stack(views, dim=1))
 
     def propagate(self, H: Tensor, scale: Any = None) -> Tensor:
         """Propagate all views at once, as heat or by steps over edges."""
@@ -244,14 +245,15 @@ def gcnii(net: Any, H: Tensor) -> Tensor:
     return mlp(net, H)
 
 
-# From the first channels to logits; other networks use `convolution_layers`.
 READ_OUTS = {
+    **dict.fromkeys(("heat", "gcn", "gdc", "sgc", "grand"), convolution_layers),
     "mlp": mlp,
     "gat": gat,
     "appnp": appnp,
     "dagnn": dagnn,
     "gcnii": gcnii,
 }
+"""Function from the first channels to logits, of every network of `settings.json`."""
 
 
 class Attention(nn.Module):

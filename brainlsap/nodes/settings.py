@@ -6,9 +6,10 @@ of how LSAP's scales are learned, and settings: the paper's hyperparameters (its
 supplement; its b, 1.41 to 1.65, lies below the largest eigenvalue: ours is 2, where the
 bound holds), ours (`lsap`; chosen on validation nodes of the public split, those of the
 60/20/20 sets on Amazon Photo and Computers), and each baseline's where they differ from
-those of its publication for Cora, which stand in `networks`. An entry adds to the one
-that it is `like`. Features of hundreds of words a node are not divided by their sum,
-which would make them too small to learn from.
+those of its publication for Cora, which stand in `networks`, with the `title` of models
+that brains are not compared with. An entry adds to the one that it is `like`. Features
+of hundreds of words a node are not divided by their sum, which would make them too
+small to learn from.
 """
 
 import json
@@ -20,6 +21,7 @@ import torch
 
 from brainlsap.exceptions import check_choice
 from brainlsap.graph.kernels import find_recurrence_limit
+from brainlsap.model.propagation import NETWORKS
 from brainlsap.model.settings import (
     PAPER_DEGREES,
     HeatSettings,
@@ -63,11 +65,27 @@ def _resolve_likes(entries: dict[str, Any]) -> dict[str, Any]:
     return joined_entries
 
 
+def _title_models(networks: dict[str, Any]) -> dict[str, str]:
+    """Return titles of the networks that are models, and remove them from `networks`.
+
+    A network that brains are compared with, too, has its title there. One without any
+    title only holds settings for others.
+    """
+    titles: dict[str, str] = {}
+    for name, entry in networks.items():
+        title = entry.pop("title", "")
+        if name in NETWORKS:
+            title = NETWORKS[name].title
+        if title:
+            titles[name] = title
+    return titles
+
+
+NODE_MODELS = _title_models(_TABLES["networks"])
+"""Printed names of the models, as in the paper, by the names that are asked for."""
 NODE_DATASETS, _NETWORKS = map(
     _resolve_likes, (_TABLES["datasets"], _TABLES["networks"])
 )
-NODE_MODELS: dict[str, str] = _TABLES["models"]
-"""Printed names of the models, as in the paper, by the names that are asked for."""
 # How LSAP's scales are learned without any label of a test node.
 VARIANTS: dict[str, dict[str, Any]] = _TABLES["variants"]
 
