@@ -54,7 +54,7 @@ class Score:
         (n_draws, n_rows) how often each row counts. NaN for models without them.
     of_certain_counts : callable, optional
         Formula of a score of probabilities, as `of_counts`, where all probabilities
-        are 0 or 1; its exact bounds need it.
+        are 0 or 1; its exact bounds need it. Required with `of_probability`.
     lower_is_better : bool
         Whether the best value is the smallest.
     needs_order : bool
@@ -78,8 +78,8 @@ class Score:
     Raises
     ------
     ParameterError
-        Where the range is empty, the kind of interval unknown, or the formula missing
-        or doubled.
+        Where the range is empty, the kind of interval unknown, or a formula missing or
+        doubled.
     """
 
     title: str
@@ -106,6 +106,11 @@ class Score:
             raise ParameterError(
                 f"score {self.title!r} has {n_formulas} formulas; expected exactly one "
                 "of of_counts, of_ranking and of_probability."
+            )
+        if self.of_probability is not None and self.of_certain_counts is None:
+            raise ParameterError(
+                f"score {self.title!r} of probabilities needs of_certain_counts, its "
+                "formula where all probabilities are 0 or 1, for its exact bounds."
             )
         lowest, highest = self.limits(max(self.min_classes, 2))
         if not lowest < highest:
@@ -316,8 +321,8 @@ def main_scores() -> list[str]:
 
     Examples
     --------
-    >>> main_scores()
-    ['balanced_accuracy', 'accuracy', 'f1', 'auc']
+    >>> "auc" in main_scores(), "ece" in main_scores()
+    (True, False)
     """
     return [name for name, score in SCORES.items() if score.is_main]
 
@@ -352,6 +357,7 @@ def weighted_scores(
         if formula is not None and outputs is not None and is_defined:
             values[name] = formula(predictions, outputs, weight)
         _check_shape(name, values[name], len(weight))
+        _check_range(name, values[name], predictions.n_classes)
     return values
 
 
@@ -389,7 +395,7 @@ def _check_shape(name: str, values: np.ndarray, n_draws: int) -> None:
 
 
 def _check_range(name: str, values: np.ndarray, n_classes: int) -> None:
-    """Raise where a formula of counts leaves the registered range."""
+    """Raise where a formula leaves the registered range."""
     lowest, highest = SCORES[name].limits(n_classes)
     tolerance = _ROUNDING * (highest - lowest)
     is_outside = (values < lowest - tolerance) | (values > highest + tolerance)
