@@ -586,6 +586,10 @@ def _find_rows(
     return rows, tuple(dropped_names)
 
 
+AtlasSource = str | Path | Atlas | Sequence[str]
+"""What :func:`load_atlas` accepts."""
+
+
 @lru_cache(maxsize=1)
 def available_atlases() -> tuple[str, ...]:
     """Return the names of the atlases that come with the package.
@@ -599,7 +603,7 @@ def available_atlases() -> tuple[str, ...]:
     return tuple(sorted(table.parent.name for table in tables))
 
 
-def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
+def load_atlas(name: AtlasSource) -> Atlas:
     """Load a region set by name, or a user-defined one from its table.
 
     Parameters

@@ -158,7 +158,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         y, values = np.asarray(y).astype(str), self._read_inputs(X, covariates)
         # With one shared connectome the edges are constant: no span to rotate onto.
         reads = self.reads if np.ptp(values, axis=0).any() else "nothing"
-        linear: Any = LogisticRegression(max_iter=2000, warm_start=True)
+        linear: BaseEstimator = LogisticRegression(max_iter=2000, warm_start=True)
         seed = self.random_state
         if self.kind == "svm":
             linear = LinearSVC(dual="auto", random_state=seed, max_iter=20000)
@@ -185,7 +185,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
 
     def _tune(
         self,
-        linear: Any,
+        linear: BaseEstimator,
         values: np.ndarray,
         y: np.ndarray,
         splits: Sequence[Split],
@@ -266,7 +266,8 @@ def remove_edges(X: np.ndarray, random_state: int = 0) -> np.ndarray:  # noqa: A
     return pack(np.zeros_like(W), features)
 
 
-Factory = Callable[[int, dict[str, Any]], Any]
+ModelSettings = dict[str, Any]
+Factory = Callable[[int, ModelSettings], BaseEstimator]
 
 
 class ModelEntry(NamedTuple):
@@ -324,7 +325,7 @@ def _factory(
     Of the settings only those in `setting_names` are used, or all where it is None.
     """
 
-    def make_model(seed: int, settings: dict[str, Any]) -> Any:
+    def make_model(seed: int, settings: ModelSettings) -> BaseEstimator:
         import brainlsap.model
 
         if setting_names is not None:
@@ -358,14 +359,14 @@ def _network(name: str) -> Factory:
 
 
 def _linear(**parameters: Any) -> Factory:
-    def make_model(seed: int, settings: dict[str, Any]) -> TunedLinearClassifier:
+    def make_model(seed: int, settings: ModelSettings) -> TunedLinearClassifier:
         prior = settings.get("class_prior") or TRAINING
         return TunedLinearClassifier(random_state=seed, class_prior=prior, **parameters)
 
     return make_model
 
 
-def _forest(seed: int, _: dict[str, Any]) -> Pipeline:
+def _forest(seed: int, _: ModelSettings) -> Pipeline:
     forest = RandomForestClassifier(300, class_weight="balanced", random_state=seed)
     return make_pipeline(FunctionTransformer(read_features), standardizer(), forest)
 
@@ -373,7 +374,7 @@ def _forest(seed: int, _: dict[str, Any]) -> Pipeline:
 def _lsap_on_edited_edges(edit: Callable[..., np.ndarray]) -> Factory:
     """Return what makes LSAP-C of connectomes that a function edits."""
 
-    def make_model(seed: int, settings: dict[str, Any]) -> Pipeline:
+    def make_model(seed: int, settings: ModelSettings) -> Pipeline:
         step = FunctionTransformer(edit, kw_args={"random_state": seed})
         # "own": without connectomes, none may be made of the features.
         return make_pipeline(step, _lsap(connectome="own")(seed, settings))
@@ -548,8 +549,8 @@ def make_models(
     *,
     preset: str = "default",
     random_state: int = 0,
-    **settings: Any,
-) -> dict[str, tuple[Any, str]]:
+    **settings: object,
+) -> dict[str, tuple[BaseEstimator, str]]:
     """Return unfitted models by name, each with its role, for :func:`cross_validate`.
 
     Parameters
@@ -613,7 +614,7 @@ def make_models(
     return models
 
 
-def _share_largest_scale(models: Sequence[Any]) -> None:
+def _share_largest_scale(models: Sequence[BaseEstimator]) -> None:
     """Give networks of several kernels the same `max_scale`, so that they start alike.
 
     A network starts at the scales of the ridge, at most at half of the largest scale

@@ -130,8 +130,8 @@ def build_study(
     derivatives: Sequence[str | Path] = (),
     subjects_dir: str | Path | None = None,
     patterns: Mapping[str, str] | None = None,
-    connectome: Mapping[str, Any] | None = None,
-    suvr: Mapping[str, Any] | None = None,
+    connectome: Mapping[str, object] | None = None,
+    suvr: Mapping[str, object] | None = None,
     id_column: str | Sequence[str] | None = None,
     n_jobs: int = 1,
     verbose: bool = False,
@@ -499,7 +499,7 @@ def _choose_file(
 
 
 def build_file(
-    task: BuildTask, atlas: Atlas, arguments: Mapping[str, Mapping[str, Any]]
+    task: BuildTask, atlas: Atlas, arguments: Mapping[str, Mapping[str, object]]
 ) -> BuildResult:
     """Build one file unless it is up to date.
 
@@ -546,8 +546,8 @@ def build_file(
 
 
 def _record_call(
-    task: BuildTask, atlas: Atlas, arguments: Mapping[str, Any]
-) -> dict[str, Any]:
+    task: BuildTask, atlas: Atlas, arguments: Mapping[str, object]
+) -> dict[str, object]:
     """Return inputs and parameters as JSON values; if they change, rebuild the file."""
     inputs = {}
     for name, path in task.inputs.items():

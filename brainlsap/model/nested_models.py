@@ -4,7 +4,7 @@ No network; one scale for all regions; a scale for every region. Each fit starts
 the model before.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -93,7 +93,7 @@ class _ScalePosterior:
             value, slope = self(full, spread)
             return value, slope[:n_free]
 
-        bounds: list[Any] = [self.log_ridge_limits, self.log_limits]
+        bounds: list[object] = [self.log_ridge_limits, self.log_limits]
         bounds += [(None, None)] * self.n_rois
         solution = minimize(
             value_of_free,

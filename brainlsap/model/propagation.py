@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from brainlsap.graph import Preparation
 from brainlsap.graph.laplacian import SpectrumCache
+from brainlsap.model.settings import HeatSettings
 
 # Folds, kernels and starts of one process see the same graphs again and again.
 SPECTRA = SpectrumCache()
@@ -41,7 +42,9 @@ class HeatScale(nn.Module):
         One scale for each region, one for all, or the start for ever.
     """
 
-    def __init__(self, n_rois: int, start: Any, largest: float, mode: str) -> None:
+    def __init__(
+        self, n_rois: int, start: float | np.ndarray | Tensor, largest: float, mode: str
+    ) -> None:
         super().__init__()
         self.n_rois, self.largest = n_rois, largest
         scales = torch.as_tensor(start, dtype=torch.float64).expand(n_rois)
@@ -54,7 +57,7 @@ class HeatScale(nn.Module):
         return self.raw_scale.expand(self.n_rois)
 
     @torch.no_grad()
-    def step_(self, settings: Any) -> None:
+    def step_(self, settings: HeatSettings) -> None:
         """Take one plain gradient step, clipped, and project onto the accurate range.
 
         A penalty adds the l1 term's slope, read literally, or as the released code's

@@ -10,14 +10,16 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from brainlsap.exceptions import ParameterError
+from brainlsap.graph.spectral import GraphBatch
 from brainlsap.model.network import GraphNetwork
+from brainlsap.model.propagation import DenseGraphs, HeatScale
 from brainlsap.model.settings import Settings
 
 # Epochs between validations: each costs a forward pass.
@@ -32,7 +34,8 @@ _DIVERGED = "training diverged"
 MIN_VALIDATION_PEOPLE = 20
 
 # A batch, and the class code of each of its scans.
-Scans = tuple[Any, Tensor]
+Batch: TypeAlias = GraphBatch | DenseGraphs
+Scans = tuple[Batch, Tensor]
 
 
 @dataclass(eq=False)
@@ -54,7 +57,9 @@ class History:
     validation_loss: list[float] = field(default_factory=list)
     scales: list[np.ndarray] = field(default_factory=list)
 
-    def add(self, epoch: int, train: float, validation: float, heat: Any) -> None:
+    def add(
+        self, epoch: int, train: float, validation: float, heat: HeatScale | None
+    ) -> None:
         """Record one checkpoint; scales are copied."""
         self.epoch.append(epoch)
         self.train_loss.append(train)
@@ -308,7 +313,7 @@ def _fault(
 
 
 @torch.no_grad()
-def _known_logits(network: GraphNetwork, train: Scans, batch: Any) -> Tensor:
+def _known_logits(network: GraphNetwork, train: Scans, batch: Batch) -> Tensor:
     """Return the logits of some scans by the statistics of the training scans."""
     network.eval()
     network.remember_statistics(train[0])
@@ -324,7 +329,7 @@ def _loss_of(network: GraphNetwork, codes: Tensor, settings: Settings) -> nn.Mod
 
 
 def train_starts(
-    batch: Any,
+    batch: Batch,
     codes: np.ndarray,
     splits: list[tuple[np.ndarray, np.ndarray]],
     is_measured: np.ndarray,
@@ -375,7 +380,7 @@ def train_starts(
     return runs
 
 
-def select_scans(batch: Any, codes: np.ndarray, rows: np.ndarray) -> Scans:
+def select_scans(batch: Batch, codes: np.ndarray, rows: np.ndarray) -> Scans:
     """Return the scans of these rows of a batch, with their codes, on its device."""
     items = torch.from_numpy(rows).to(batch.signal.device)
     return batch.select(items), torch.from_numpy(codes[rows]).to(items.device)

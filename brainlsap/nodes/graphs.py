@@ -1,6 +1,7 @@
 """Citation and co-purchase graphs: their files, and which nodes are for what."""
 
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -351,7 +352,10 @@ def make_node_split(
     SplitError
         Where no node is left for a set.
     """
-    draws: dict[str, Any] = {"per-class": split_per_class, "60-20-20": split_by_share}
+    draws: dict[str, Callable[..., NodeSplit]] = {
+        "per-class": split_per_class,
+        "60-20-20": split_by_share,
+    }
     public = {} if graph.public_split is None else {"public": graph.public_split}
     check_choice("split", split, draws | public)
     if split in public:

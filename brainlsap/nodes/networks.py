@@ -22,6 +22,7 @@ from brainlsap.graph import decompose, diffuse_recurrence, normalized_laplacian
 from brainlsap.graph.laplacian import csr_tensor
 from brainlsap.model.network import drop
 from brainlsap.model.propagation import HeatScale
+from brainlsap.nodes.graphs import NodeGraph
 from brainlsap.nodes.settings import NodeSettings
 
 # One-entry cache of what takes minutes to compute from a graph, keyed by function and
@@ -84,8 +85,16 @@ class NodeNetwork(nn.Module):
     L: Tensor
     U: Tensor
     eigenvalues: Tensor
+    steps: ConstantMatrix
+    deep: nn.ParameterList
+    last: nn.Linear
+    gate: nn.Linear
+    attend: "Attention"
+    last_attend: "Attention"
 
-    def __init__(self, graph: Any, n_classes: int, settings: NodeSettings) -> None:
+    def __init__(
+        self, graph: NodeGraph, n_classes: int, settings: NodeSettings
+    ) -> None:
         super().__init__()
         self.settings = settings
         name, units = settings.network, settings.hidden_units
@@ -209,19 +218,19 @@ def convolution_layers(net: NodeNetwork, H: Tensor) -> Tensor:
     return H
 
 
-def gat(net: Any, H: Tensor) -> Tensor:
+def gat(net: NodeNetwork, H: Tensor) -> Tensor:
     """Apply GAT: two layers of attention."""
     edges = net.steps.X.to_sparse().indices()
     H = net.drop(nn.functional.elu(net.attend(H, edges)))
     return net.last_attend(net.last(H), edges)
 
 
-def mlp(net: Any, H: Tensor) -> Tensor:
+def mlp(net: NodeNetwork, H: Tensor) -> Tensor:
     """Apply a perceptron, which ignores the graph."""
     return net.last(net.drop(torch.relu(H)))
 
 
-def appnp(net: Any, H: Tensor) -> Tensor:
+def appnp(net: NodeNetwork, H: Tensor) -> Tensor:
     """Apply APPNP: ten steps, each with a tenth of the initial channels."""
     H = first = mlp(net, H)
     for _ in range(10):
@@ -229,13 +238,13 @@ def appnp(net: Any, H: Tensor) -> Tensor:
     return H
 
 
-def dagnn(net: Any, H: Tensor) -> Tensor:
+def dagnn(net: NodeNetwork, H: Tensor) -> Tensor:
     """Apply DAGNN: a sum over steps, weighted at every node by a gate."""
     all_steps = torch.stack(net.walk(mlp(net, H), 10), dim=2)
     return (torch.sigmoid(net.gate(all_steps)) * all_steps).sum(2)
 
 
-def gcnii(net: Any, H: Tensor) -> Tensor:
+def gcnii(net: NodeNetwork, H: Tensor) -> Tensor:
     """Apply GCNII: every layer mixes in the first channels."""
     H = first = torch.relu(H)
     for k, weight in enumerate(net.deep, start=1):
@@ -292,7 +301,7 @@ class Attention(nn.Module):
         return outputs.flatten(2) + self.bias
 
 
-def cached(compute: Callable[[Any], Any], W: sparse.csr_array) -> Any:
+def cached(compute: Callable[[sparse.csr_array], Any], W: sparse.csr_array) -> Any:
     """Return `compute(W)`; the last result is cached."""
     key = hash_of((compute.__name__, W.indptr, W.indices, W.data))
     if key not in _cache:

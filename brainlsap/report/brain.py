@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -44,6 +44,9 @@ from brainlsap.report.plots import QUARTERS, label_rows, scales_in_training
 from brainlsap.report.tables import shorten_name
 from brainlsap.text import listed
 
+RegionValues: TypeAlias = Mapping | pd.Series | pd.DataFrame
+"""A value for every region by name, or several maps of such values by title."""
+
 NO_VALUE = "#b4b4b4"  # regions without a value
 NO_REGION = "#ededed"  # brain that belongs to no region
 LINE = "#2b2b2b"
@@ -66,13 +69,13 @@ GLASS_VIEWS: dict[str, tuple[str, tuple[float, float], tuple[float, float]]] = {
 
 
 def plot_regions(
-    values: Any,
+    values: RegionValues,
     atlas: Any = "destrieux160",
     *,
     title: str | None = None,
-    cmap: str | Colormap | Sequence[Any] | None = None,
-    vmin: float | Sequence[Any] | None = None,
-    vmax: float | Sequence[Any] | None = None,
+    cmap: str | Colormap | Sequence[str | Colormap | None] | None = None,
+    vmin: float | Sequence[float | None] | None = None,
+    vmax: float | Sequence[float | None] | None = None,
     shared_scale: bool = True,
     views: str | Sequence[str] = "all",
     colorbar_label: str | Sequence[str] | None = None,
@@ -218,7 +221,7 @@ def plot_regions(
     return drawing
 
 
-def _available_size(width: float, figure: Any) -> tuple[float, float]:
+def _available_size(width: float, figure: object) -> tuple[float, float]:
     """Return the width and the largest height of the drawing, in mm."""
     check_width(width)
     if figure is None:
@@ -400,7 +403,7 @@ def plot_scales_at_quarters(
     return plot_regions(maps, atlas or evaluation.cohort, **options)
 
 
-def region_maps(values: Any, atlas: Atlas) -> pd.DataFrame:
+def region_maps(values: RegionValues, atlas: Atlas) -> pd.DataFrame:
     """Return a row a region and a column a map ("" for a single one); NaN if absent."""
     is_numbered = isinstance(getattr(values, "index", None), pd.RangeIndex)
     if is_numbered or not isinstance(values, Mapping | pd.Series | pd.DataFrame):
@@ -483,7 +486,7 @@ def _has_no_value(
 
 
 def _draw_layout(
-    figure: Any,
+    figure: Figure | SubFigure,
     layout: FigureLayout,
     atlas: Atlas,
     maps: pd.DataFrame,
@@ -522,7 +525,9 @@ def _draw_layout(
     figure.text(0.5, layout.title.y / layout.height, layout.title.text, **style)
 
 
-def _add_axes(figure: Any, layout: FigureLayout, box: Box, label: str) -> Axes:
+def _add_axes(
+    figure: Figure | SubFigure, layout: FigureLayout, box: Box, label: str
+) -> Axes:
     """Return new axes at a place in mm."""
     size = np.array([layout.width, layout.height] * 2)
     return figure.add_axes(np.array(box) / size, label=label)
@@ -555,7 +560,7 @@ def _ticks(scale: ScalarMappable) -> tuple[Sequence[float], str]:
     return ticks, f"{{x:z.{n_decimals}f}}"
 
 
-def _draw_color_bar(axes: Any, scale: ScalarMappable, bar: PlacedBar) -> None:
+def _draw_color_bar(axes: Axes, scale: ScalarMappable, bar: PlacedBar) -> None:
     """Draw a colour bar, and below it the colour of regions without a value."""
     ticks, number_format = _ticks(scale)
     axes.figure.colorbar(
@@ -616,7 +621,7 @@ def _draw_view(
         _name_subcortex_lines(axes)
 
 
-def _name_subcortex_lines(axes: Any) -> None:
+def _name_subcortex_lines(axes: Axes) -> None:
     """Write lateral and medial beside the two lines of drawings if there is room."""
     height = axes.bbox.height / axes.figure.dpi / MM
     titles: tuple[str, ...] = ()
@@ -667,7 +672,7 @@ def _glass_picture(atlas: Atlas, view: str) -> RegionPicture:
     )
 
 
-def _write_labels(axes: Any, view: PlacedView, layout: FigureLayout) -> None:
+def _write_labels(axes: Axes, view: PlacedView, layout: FigureLayout) -> None:
     """Write the labels of regions above and below a view, with lines to the regions."""
     for label in view.labels:
         edge = view.upper_edge if label.is_above else view.lower_edge

@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, to_hex
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
 from brainlsap.report import brain_raster as raster
-from brainlsap.report.brain import color_scale, region_colors, region_maps
+from brainlsap.report.brain import RegionValues, color_scale, region_colors, region_maps
 
 _VIEWER_DISTANCE = 1.7  # in sizes of the brain
 _HEMISPHERE_GAP = 4.0  # mm; inflation pushes the hemispheres into each other
@@ -30,7 +31,7 @@ class _RegionSurface(NamedTuple):
 
 
 def interactive_brain(
-    maps: Any,
+    maps: RegionValues,
     atlas: str | Path | Atlas = "destrieux160",
     *,
     title: str | None = None,
@@ -111,7 +112,7 @@ def interactive_brain(
 
 
 def write_interactive(
-    maps: Any,
+    maps: RegionValues,
     path: str | Path,
     atlas: str | Path | Atlas = "destrieux160",
     **options: Any,
@@ -198,7 +199,7 @@ def _views(surfaces: list[_RegionSurface]) -> dict[str, list[Any]]:
     return views
 
 
-def _color_bar(scale: Any, label: str) -> dict[str, Any]:
+def _color_bar(scale: ScalarMappable, label: str) -> dict[str, Any]:
     """Return a trace without points that carries the colour bar."""
     low, high = scale.get_clim()
     steps = np.linspace(0, 1, 33)

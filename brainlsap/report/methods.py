@@ -61,7 +61,7 @@ class SettingPhrases:
     no call asked for, with their values.
     """
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(self, settings: Mapping[str, object]) -> None:
         self.remaining = {
             key: value_text(value)
             for key, value in settings.items()
@@ -432,7 +432,9 @@ def _flatten_options(settings: Mapping[str, Any]) -> dict[str, Any]:
     return flat | (flat.pop("options", None) or {})
 
 
-def _render_paragraphs(name: str, evaluation: Evaluation, **values: Any) -> list[str]:
+def _render_paragraphs(
+    name: str, evaluation: Evaluation, **values: object
+) -> list[str]:
     """Fill a template, and split it into paragraphs of one line each."""
     text = TEMPLATES.get_template(f"{name}.txt.j2").render(
         **values,
@@ -449,7 +451,7 @@ def with_article(model: str) -> str:
     return f"the {model}" if model[:1].islower() else model
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """Return a value as text for a sentence: short numbers, lists with commas."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:g}"

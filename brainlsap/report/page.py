@@ -12,7 +12,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation.leakage import Check
@@ -263,7 +262,7 @@ def _write_settings(
     (folder / "settings.json").write_text(text + "\n", "utf-8")
 
 
-def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Atlas) -> None:
+def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     """Write ranking and features by class of all regions, as numbers."""
     ranking: Any = evaluation.ranking
     ranking = ranking.sort_values("rank", kind="stable")
@@ -290,7 +289,7 @@ def _find_unit_findings(evaluation: Evaluation) -> list[str]:
     return [f"Units and scales: {finding}." for finding in findings]
 
 
-def _save_figure(figure: Any, path: Path) -> dict[str, Any]:
+def _save_figure(figure: Any, path: Path) -> dict[str, object]:
     """Save a figure as PNG, and return the image, its width in mm and its note."""
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path)
@@ -316,7 +315,7 @@ def _shareable_notes(
     return [withhold(finding.shareable_text()) for finding in findings]
 
 
-def _shareable_provenance(evaluation: Evaluation) -> dict[str, Any]:
+def _shareable_provenance(evaluation: Evaluation) -> dict[str, object]:
     """Return the provenance of a cohort, without paths."""
     return withhold_paths(evaluation.cohort.provenance)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import load_atlas
+from brainlsap.atlas.atlas import AtlasSource
 from brainlsap.data.find_files import visit_order
 from brainlsap.data.measures import PET_FEATURES
 from brainlsap.evaluation import Evaluation, comparison
@@ -17,7 +18,7 @@ from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.leakage import check_title
 from brainlsap.evaluation.ranking import find_subcortex_substitute
-from brainlsap.evaluation.results import check_evaluation_given
+from brainlsap.evaluation.results import CohortSummary, check_evaluation_given
 from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.text import count, with_and
@@ -46,7 +47,7 @@ _SIGN = r"(?<![\w.)\]-])-(?=\.?\d)"
 """A hyphen that is the sign of a number, unlike the hyphens of 1-2 and HRF-2."""
 
 
-def feature_title(cohort: Any, name: str, region: str | None = None) -> str:
+def feature_title(cohort: CohortSummary, name: str, region: str | None = None) -> str:
     """Return the title of a feature, of one region or of all.
 
     In the subcortex another measure may be substituted for one of the cortical surface.
@@ -58,16 +59,17 @@ def feature_title(cohort: Any, name: str, region: str | None = None) -> str:
     if region is None:
         measure = subcortex_substitute.partition(" in ")[0]  # Without its unit.
         return f"{title} (subcortex: {measure})"
-    structure = cohort.regions.set_index("name")["structure"]
+    regions: pd.DataFrame = cohort.regions
+    structure = regions.set_index("name")["structure"]
     return subcortex_substitute if structure[region] == "subcortex" else title
 
 
-def feature_text(cohort: Any) -> str:
+def feature_text(cohort: CohortSummary) -> str:
     """Return the titles of a cohort's features."""
     return with_and(feature_title(cohort, name) for name in cohort.feature_names)
 
 
-def measured_text(cohort: Any) -> str:
+def measured_text(cohort: CohortSummary) -> str:
     """Return in how many regions each feature was measured, and how much is missing."""
     all_regions = count(len(cohort.region_names), "region")
     texts = []
@@ -80,14 +82,15 @@ def measured_text(cohort: Any) -> str:
     return with_and(texts)
 
 
-def has_missing_values(cohort: Any) -> bool:
+def has_missing_values(cohort: CohortSummary) -> bool:
     """Return whether a feature is missing in some people of the regions measured."""
     return any(_measured_regions(cohort, name)[1] > 0 for name in cohort.feature_names)
 
 
-def _measured_regions(cohort: Any, feature: str) -> tuple[int, float]:
+def _measured_regions(cohort: CohortSummary, feature: str) -> tuple[int, float]:
     """Return the number of regions with a feature, and the share missing there."""
-    class_features = cohort.class_features.dropna(subset="mean")
+    class_features: pd.DataFrame = cohort.class_features
+    class_features = class_features.dropna(subset="mean")
     rows = class_features[class_features["feature"] == feature]
     n_regions = rows["region"].nunique()
     n_people = cohort.class_counts()["participants"].sum()
@@ -452,7 +455,9 @@ def _counts_text(values: pd.Series) -> str:
     return ", ".join(f"{value} {n}" for value, n in counts.items() if n)
 
 
-def region_labels(regions: Sequence[str], atlas: Any, kind: str = "brief") -> list[str]:
+def region_labels(
+    regions: Sequence[str], atlas: AtlasSource | None, kind: str = "brief"
+) -> list[str]:
     """Return names of regions: "short", "full", or "brief", to the first comma.
 
     That is where it tells regions of the atlas apart. Names are as they are without an
@@ -481,7 +486,7 @@ def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
 
 
 def region_table(
-    ranking: pd.DataFrame, atlas: Any = None, n_regions: int = 10
+    ranking: pd.DataFrame, atlas: AtlasSource | None = None, n_regions: int = 10
 ) -> pd.DataFrame:
     """Return the regions of smallest relative scale as a table for a paper.
 
@@ -569,7 +574,7 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
     from scipy.stats import t as student
 
     columns = ["feature", "region", "class", "people", "mean", "sd"]
-    table: Any = evaluation.cohort.class_features
+    table: pd.DataFrame = evaluation.cohort.class_features
     table = table[table["people"] >= MIN_PEOPLE]
     first = table.loc[table["class"] == evaluation.cohort.classes[0], columns]
     table = table.merge(first, "left", on=columns[:2], suffixes=("", "_first"))
@@ -605,7 +610,7 @@ def regressed_text(evaluation: Evaluation) -> str:
 
 def basis_text(evaluation: Evaluation) -> str:
     """Return which values the means and differences of classes are computed from."""
-    table: Any = evaluation.cohort.class_features
+    table: pd.DataFrame = evaluation.cohort.class_features
     if "mean_factor" in table:
         adjustment = regressed_text(evaluation)
         return f"adjusted for {adjustment} by slopes within classes"
@@ -615,7 +620,7 @@ def basis_text(evaluation: Evaluation) -> str:
 def direction_table(
     evaluation: Evaluation,
     ranking: pd.DataFrame,
-    atlas: Any = None,
+    atlas: AtlasSource | None = None,
     n_regions: int = 10,
 ) -> pd.DataFrame:
     """Return how the features of the first regions differ between classes.
@@ -660,7 +665,7 @@ def direction_table(
 
 
 def common_region_table(
-    evaluation: Evaluation, atlas: Any = None, n_smallest: int = 20
+    evaluation: Evaluation, atlas: AtlasSource | None = None, n_smallest: int = 20
 ) -> pd.DataFrame:
     """Return the regions of smallest scale that several models share.
 
@@ -800,7 +805,7 @@ def unusual_scans_table(
 
 
 def _encode_scans(
-    texts: pd.Series, codes: Any, replacement: str | None = None
+    texts: pd.Series, codes: Mapping[str, str] | None, replacement: str | None = None
 ) -> pd.Series:
     """Replace scans by their codes, and any other word by `replacement`."""
     if codes is None or texts.empty:
