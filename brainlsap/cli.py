@@ -318,8 +318,9 @@ def build(study: str, **options: Any) -> None:
         check_options = _options_after_build(built, options)
         print(f"Next: {_command_line('check', study, check_options)}")
     if built.faults:
-        faults = group_findings(built.faults)
-        raise CohortError(f"{len(built.faults)} scans have errors", faults)
+        faults = group_findings(built.faults, study)
+        n_scans = len({fault.scan for fault in built.faults})
+        raise CohortError(f"{n_scans} scans have errors", faults)
 
 
 def _options_after_build(built: "BuiltStudy", options: OptionValues) -> OptionValues:

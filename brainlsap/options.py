@@ -238,7 +238,7 @@ class Option:
         Whether another value may change a number in the results (beyond rounding).
     selects_files
         Whether it selects the participants of a study or the files that are read. These
-        options are parameters of :func:`brainlsap.data.load.open_study`.
+        options are those that :func:`brainlsap.data.load.open_study` needs.
     stored_model
         How a stored model uses the value of the fit for new participants: "default"
         uses it unless another value is given, "fixed" rejects another value, ""

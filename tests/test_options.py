@@ -1,7 +1,7 @@
 """One table of options: complete, and of the same words as the functions."""
 
 import inspect
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
@@ -9,8 +9,8 @@ import pytest
 import brainlsap
 from brainlsap import cli
 from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE
-from brainlsap.data.load import open_study
 from brainlsap.data.measures import SUBCORTEX
+from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
 from brainlsap.images import build_connectome, build_study, extract_suvr
 from brainlsap.model.settings import OPTIONS as OPTIONS_OF_MODELS
 from brainlsap.model.settings import PRESETS, Settings
@@ -43,12 +43,16 @@ def test_every_parameter_of_the_functions_is_an_option():
         model
         == (parameters(brainlsap.LSAPClassifier) | {*OPTIONS_OF_MODELS}) - shadowed
     )
-    selecting = set(option_names(selects_files=True))
-    assert selecting <= parameters(open_study) | {
-        "derivatives",
-        "subjects_dir",
-        "pattern",
-    }
+
+
+def test_the_record_of_reading_options_has_the_options_and_defaults_of_the_reader():
+    record_fields = {field.name for field in fields(ReadingOptions)}
+    assert record_fields == {*option_names("reading"), "folder"}
+    reader = inspect.signature(brainlsap.load_cohort).parameters
+    for name in option_names("reading"):
+        assert getattr(DEFAULT_OPTIONS, name) == reader[name].default, name
+    selecting = {*option_names(selects_files=True)}
+    assert selecting <= {*option_names("reading")}
 
 
 def test_choices_are_those_that_the_functions_accept():

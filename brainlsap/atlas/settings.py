@@ -63,10 +63,13 @@ def _is_pair_of_rows(value: object) -> bool:
 def _are_walls(value: object) -> bool:
     if not isinstance(value, dict) or value.keys() != {"size", "rows"}:
         return False
-    size, rows = value["size"], value["rows"]
-    if not _is_index(size) or not isinstance(rows, list):
+    n_file_rows, row_pairs = value["size"], value["rows"]
+    if not _is_index(n_file_rows) or not isinstance(row_pairs, list):
         return False
-    return all(_is_pair_of_rows(pair) and max(pair) < size for pair in rows)
+    return all(
+        _is_pair_of_rows(row_pair) and max(row_pair) < n_file_rows
+        for row_pair in row_pairs
+    )
 
 
 _TEXT = _ValueCheck("a text", _is_text)
@@ -137,22 +140,28 @@ def read_settings(path: Path, n_cortex: int) -> AtlasSettings:
     """
     with reading(path, "JSON"):
         settings = json.loads(
-            path.read_text(encoding="utf-8"), object_pairs_hook=partial(_join, path)
+            path.read_text(encoding="utf-8"),
+            object_pairs_hook=partial(_join_pairs, path),
         )
     if not isinstance(settings, dict):
         raise FileFormatError("expected keys with values, {...}.", path=path)
-    for key, value in settings.items():
-        check = _VALUE_CHECKS.get(key)
-        if check is None:
-            (nearest,) = difflib.get_close_matches(key, _VALUE_CHECKS, 1, cutoff=0.0)
+    for setting_name, setting_value in settings.items():
+        value_check = _VALUE_CHECKS.get(setting_name)
+        if value_check is None:
+            (nearest_key,) = difflib.get_close_matches(
+                setting_name, _VALUE_CHECKS, 1, cutoff=0.0
+            )
             raise FileFormatError(
-                f"unknown key {key!r}. The nearest known one is {nearest!r}; correct "
-                "or remove it (atlases/README.md explains all keys).",
+                f"unknown key {setting_name!r}. The nearest known one is "
+                f"{nearest_key!r}; correct or remove it (atlases/README.md explains "
+                "all keys).",
                 path=path,
             )
-        if not check.is_valid(value):
+        if not value_check.is_valid(setting_value):
             raise FileFormatError(
-                f"{key} must be {check.expected}", path=path, got=repr(value)[:80]
+                f"{setting_name} must be {value_check.expected}",
+                path=path,
+                got=repr(setting_value)[:80],
             )
     n_ordered = len(settings.get("order_17networks", range(n_cortex)))
     if n_ordered != n_cortex:
@@ -165,10 +174,14 @@ def read_settings(path: Path, n_cortex: int) -> AtlasSettings:
     return cast(AtlasSettings, settings)
 
 
-def _join(path: Path, pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _join_pairs(
+    path: Path, key_value_pairs: list[tuple[str, object]]
+) -> dict[str, object]:
     """Return pairs of a JSON object as a dictionary; refuse a key that stands twice."""
-    keys = [key for key, _ in pairs]
-    repeated_keys = [key for key in keys if keys.count(key) > 1]
+    json_keys = [json_key for json_key, _ in key_value_pairs]
+    repeated_keys = [
+        json_key for json_key in json_keys if json_keys.count(json_key) > 1
+    ]
     if repeated_keys:
         raise FileFormatError(f"{repeated_keys[0]} stands twice. Keep one.", path=path)
-    return dict(pairs)
+    return dict(key_value_pairs)

@@ -13,6 +13,7 @@ from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import REGION_COLUMNS, read_annotation
 from brainlsap.atlas.settings import AtlasSettings
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
+from tests.conftest import raises_kind
 
 SIZES = {"destrieux160": (148, 12), "desikan82": (68, 14)}
 SIZES |= {f"schaefer{n}": (n, 14) for n in (100, 200, 400)}
@@ -180,7 +181,7 @@ def test_a_new_atlas_is_a_folder(own, tmp_path):
     atlas = own("name hemisphere", "a_L L", "a_R R")
     assert atlas.settings == settings
     (tmp_path / "atlas.json").write_text("{")
-    with pytest.raises(FileFormatError, match=r"atlas\.json: cannot be read as JSON"):
+    with raises_kind("unreadable", "atlas.json"):
         load_atlas(tmp_path)
 
 
@@ -307,7 +308,7 @@ def test_labels_are_read_by_name_and_not_by_position(own, tmp_path):
 
     atlas = draw(["Unknown", "north", "west"], [1, 1, 2, 0, 2, -1, 1])
     assert atlas.vertex_labels("L").tolist() == [1, 1, 0, -1, 0, -1, 1]
-    with pytest.raises(FileFormatError, match=r"rh\.annot: no such file"):
+    with raises_kind("no such file", "rh.annot"):
         atlas.vertex_labels("R")
     atlas = draw(["Unknown", "nort", "west"], [0, 1, 2, 0, 0, 0, 0])
     with pytest.raises(FileFormatError, match=r"'nort' \(nearest: lh_north"):
