@@ -106,6 +106,11 @@ class Score:
                 f"score {self.title!r} has {n_formulas} formulas; expected exactly one "
                 "of of_counts, of_ranking and of_probability."
             )
+        if self.of_probability is not None and self.of_certain_counts is None:
+            raise ParameterError(
+                f"score {self.title!r} of probabilities needs of_certain_counts, its "
+                "formula where all probabilities are 0 or 1, for its exact bounds."
+            )
         lower_limit, upper_limit = self.limits(max(self.min_classes, 2))
         if not lower_limit < upper_limit:
             raise ParameterError(
@@ -379,6 +384,7 @@ def weighted_scores(
                 predictions, model_outputs, row_weights
             )
         _check_draws(score_name, values_of_score[score_name], len(row_weights))
+        _check_range(score_name, values_of_score[score_name], predictions.n_classes)
     return values_of_score
 
 
@@ -418,7 +424,7 @@ def _check_draws(score_name: str, score_values: np.ndarray, n_draws: int) -> Non
 
 
 def _check_range(score_name: str, score_values: np.ndarray, n_classes: int) -> None:
-    """Raise where a formula of counts leaves the registered range."""
+    """Raise where a formula leaves the registered range."""
     lower_limit, upper_limit = SCORES[score_name].limits(n_classes)
     tolerance = _RANGE_TOLERANCE * (upper_limit - lower_limit)
     is_outside = (score_values < lower_limit - tolerance) | (

@@ -178,11 +178,11 @@ def diffuse(
             "chebyshev kernel."
         )
     check_operator(L)
-    max_recurrence_scale = EXPANSIONS[kernel].recurrence_limit.get(dtype, np.inf)
+    max_recurrence_scale = find_recurrence_limit(kernel, dtype)
     if max_scale > max_recurrence_scale:
         raise ParameterError(
             f"the {kernel} recurrence in {str(dtype).removeprefix('torch.')} is right "
-            f"up to scale {max_recurrence_scale:g} only, got {max_scale:g}; use the "
+            f"up to scale {max_recurrence_scale:.3g} only, got {max_scale:g}; use the "
             "chebyshev kernel."
         )
     return diffuse_recurrence(L, X, scale, kernel, degree)

@@ -412,10 +412,11 @@ def find_recurrence_limit(kernel: str, dtype: torch.dtype) -> float:
     >>> find_recurrence_limit("chebyshev", torch.float32)
     inf
     """
-    eps = torch.finfo(dtype).eps / 2
+    rounding_unit = torch.finfo(dtype).eps / 2
 
     def is_accurate(scale: float) -> bool:
-        return eps * _rounding(kernel, scale, _HIGHEST_DEGREE) <= _MAX_ROUNDING
+        factor = _rounding_error_factor(kernel, scale, _HIGHEST_DEGREE)
+        return rounding_unit * factor <= _MAX_ROUNDING
 
     computed_limit = _bisect_scale(is_accurate)
     if computed_limit == _LARGEST_SCALE:
@@ -428,11 +429,14 @@ def _bisect_scale(is_accurate: Callable[[float], bool]) -> float:
     """Return the largest scale, at most `_LARGEST_SCALE`, up to which a test holds."""
     if is_accurate(_LARGEST_SCALE):
         return _LARGEST_SCALE
-    low, high = 0.0, _LARGEST_SCALE
-    while high - low > 1e-6 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if is_accurate(middle) else (low, middle)
-    return low
+    lower_scale, upper_scale = 0.0, _LARGEST_SCALE
+    while upper_scale - lower_scale > 1e-6 * upper_scale:
+        middle_scale = (lower_scale + upper_scale) / 2
+        if is_accurate(middle_scale):
+            lower_scale = middle_scale
+        else:
+            upper_scale = middle_scale
+    return lower_scale
 
 
 @lru_cache(maxsize=256)
@@ -464,14 +468,4 @@ def largest_scale(
     def is_accurate(scale: float) -> bool:
         return error_bound(kernel, scale, degree, dtype=torch.float64) <= tolerance
 
-    if is_accurate(_LARGEST_SCALE):
-        return _LARGEST_SCALE
-    lower_scale, upper_scale = 0.0, _LARGEST_SCALE
-    while upper_scale - lower_scale > 1e-6 * upper_scale:
-        middle_scale = (lower_scale + upper_scale) / 2
-        lower_scale, upper_scale = (
-            (middle_scale, upper_scale)
-            if is_accurate(middle_scale)
-            else (lower_scale, middle_scale)
-        )
-    return lower_scale
+    return _bisect_scale(is_accurate)

@@ -184,7 +184,7 @@ class GraphNetwork(nn.Module):
         n_classes: int,
         settings: Settings,
         is_measured: Tensor,
-        initial_scales: Any,
+        initial_scales: float | np.ndarray | Tensor,
     ) -> None:
         super().__init__()
         is_heat = settings.network == "heat"

@@ -43,7 +43,11 @@ class HeatScale(nn.Module):
     """
 
     def __init__(
-        self, n_rois: int, initial_scale: Any, max_scale: float, scale_mode: str
+        self,
+        n_rois: int,
+        initial_scale: float | np.ndarray | Tensor,
+        max_scale: float,
+        scale_mode: str,
     ) -> None:
         super().__init__()
         self.n_rois, self.largest = n_rois, max_scale

@@ -127,7 +127,7 @@ LIMITS: dict[str, tuple[float, float]] = {
 
 def check_settings(settings: HeatSettings) -> None:
     """Raise ParameterError for the first invalid setting."""
-    check_choice("kernel", settings.kernel, KERNELS)
+    check_choice("kernel", settings.kernel, kernel_names())
     for setting_field in fields(settings):
         setting_name = setting_field.name
         setting_value = getattr(settings, setting_field.name)

@@ -58,7 +58,11 @@ class History:
     scales: list[np.ndarray] = field(default_factory=list)
 
     def add(
-        self, epoch: int, train: float, validation_loss: float, heat_scale: Any
+        self,
+        epoch: int,
+        train: float,
+        validation_loss: float,
+        heat_scale: HeatScale | None,
     ) -> None:
         """Record one checkpoint; scales are copied."""
         self.epoch.append(epoch)
@@ -373,7 +377,7 @@ def _make_loss(
 
 
 def train_starts(
-    batch: Any,
+    batch: Batch,
     class_codes: np.ndarray,
     splits: list[tuple[np.ndarray, np.ndarray]],
     is_measured: np.ndarray,
@@ -424,7 +428,7 @@ def train_starts(
     return training_runs
 
 
-def select_scans(batch: Any, class_codes: np.ndarray, scan_rows: np.ndarray) -> Scans:
+def select_scans(batch: Batch, class_codes: np.ndarray, scan_rows: np.ndarray) -> Scans:
     """Return the scans of these rows of a batch, with their codes, on its device."""
     item_index = torch.from_numpy(scan_rows).to(batch.signal.device)
     return batch.select(item_index), torch.from_numpy(class_codes[scan_rows]).to(

@@ -397,7 +397,7 @@ def make_node_split(
     SplitError
         Where no node is left for a set.
     """
-    split_functions: dict[str, Any] = {
+    split_functions: dict[str, Callable[..., NodeSplit]] = {
         "per-class": split_per_class,
         "60-20-20": split_by_share,
     }

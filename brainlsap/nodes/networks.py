@@ -102,6 +102,9 @@ class NodeNetwork(nn.Module):
         super().__init__()
         self.settings = settings
         network_name, n_units = settings.network, settings.hidden_units
+        check_choice("network", network_name, READ_OUTS)
+        self.read_out = READ_OUTS[network_name]
+        is_convolution = self.read_out is convolution_layers
         adjacency = sparse.csr_array(graph.adjacency, dtype=np.float32)
         X = sparse.csr_array(graph.features, dtype=np.float32)
         if settings.normalize == "row":
@@ -111,7 +114,7 @@ class NodeNetwork(nn.Module):
         self._prepare(adjacency)
         n_heads, dropout_rate = 8 if network_name == "gat" else 1, settings.dropout
         layer_sizes = [X.shape[1], n_heads * n_units]
-        if network_name not in READ_OUTS:
+        if is_convolution:
             n_hidden = settings.n_layers - (settings.head == "convolution")
             layer_sizes = [X.shape[1], *[n_units] * n_hidden, n_classes]
             self.biases = nn.ParameterList(
@@ -125,7 +128,7 @@ class NodeNetwork(nn.Module):
                 draw_weights(n_units, n_units) for _ in range(settings.n_layers)
             )
             self.deep = nn.ParameterList(deep_weights)
-        if network_name in READ_OUTS:
+        if not is_convolution:
             self.last = nn.Linear(layer_sizes[1], n_classes, bias=network_name != "gat")
         if network_name == "gat":
             self.last_attend = Attention(1, n_classes, dropout_rate)
@@ -170,9 +173,7 @@ class NodeNetwork(nn.Module):
                 )
                 H = H * (is_kept_node / (1 - settings.node_dropout))
             view_logits.append(H)
-        return READ_OUTS.get(settings.network, convolution_layers)(
-            self, torch.stack(view_logits, dim=1)
-        )
+        return self.read_out(self, torch.stack(view_logits, dim=1))
 
     def propagate(self, H: Tensor, scale: Any = None) -> Tensor:
         """Propagate all views at once, as heat or by steps over edges."""

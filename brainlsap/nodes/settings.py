@@ -143,8 +143,8 @@ def _complete_scales(settings: Any) -> Any:
     scale_limit = max(8.0, initial_scale or 0.0) if max_scale is None else max_scale
     if kernel != "exact":
         # signals on large graphs are float32
-        trusted_limits = EXPANSIONS[kernel].recurrence_limit
-        scale_limit = min(scale_limit, trusted_limits.get(torch.float32, scale_limit))
+        trusted_limit = find_recurrence_limit(kernel, torch.float32)
+        scale_limit = min(scale_limit, trusted_limit)
     initial_scale = min(4.0, scale_limit) if initial_scale is None else initial_scale
     if settings.scale_mode == "frozen" and max_scale is None:
         scale_limit = min(scale_limit, max(initial_scale, 1e-3))

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, to_hex
 
 from brainlsap.atlas import Atlas, load_atlas

@@ -13,7 +13,7 @@ from brainlsap.atlas import Atlas
 from brainlsap.evaluation import Evaluation, chance_p, compare_models
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
-from brainlsap.evaluation.models import N_SELECTED
+from brainlsap.evaluation.models import N_SELECTED, control_phrases
 from brainlsap.report import tables
 from brainlsap.report.privacy import withhold_paths
 from brainlsap.report.tables import p_text, reported_values, spread_text

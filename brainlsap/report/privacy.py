@@ -42,7 +42,7 @@ def withhold_paths(settings: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def _withhold_value(setting_name: str, setting_value: Any) -> Any:
+def _withhold_value(setting_name: str, setting_value: object) -> object:
     """Return the value of a setting, with paths replaced."""
     if setting_name in _PATH_FIELDS and setting_value:
         return PATH

@@ -19,7 +19,7 @@ from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.leakage import check_title
 from brainlsap.evaluation.ranking import find_subcortex_substitute
 from brainlsap.evaluation.region_tests import MIN_PEOPLE, standardized_differences
-from brainlsap.evaluation.results import check_evaluation_given
+from brainlsap.evaluation.results import CohortSummary, check_evaluation_given
 from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.text import count, with_and
