@@ -228,7 +228,7 @@ def check_same_study(
 def _study_options(settings: Mapping[str, object]) -> Mapping[str, object]:
     """Return the options that identify a study, else all settings but the report's."""
     study_options = settings.get("study_options")
-    if study_options:
+    if isinstance(study_options, Mapping) and study_options:
         return study_options
     excluded_names = (*REPORT_SETTINGS, "version")
     return {
