@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from scipy.linalg import cho_factor, cho_solve
-from threadpoolctl import threadpool_limits
 
 from brainlsap.graph import EXPANSIONS, Preparation, choose_degree, normalized_laplacian
 from brainlsap.model.inputs import all_equal
@@ -285,52 +284,6 @@ def class_targets(codes: np.ndarray, is_ordered: bool) -> np.ndarray:
     if is_ordered or codes.max() == 1:
         return codes[:, None].astype(float)
     return (codes[:, None] == np.unique(codes)).astype(float)
-
-
-@threadpool_limits.wrap(limits=1)
-def region_slopes(
-    evidence: Evidence, codes: np.ndarray, is_ordered: bool, max_scale: float
-) -> np.ndarray:
-    """Return how strongly the evidence favours a smaller scale of each region.
-
-    For every row of `codes` (n_labellings, n_scans): the derivatives of minus the log
-    evidence in log scales, divided by the square roots of their expected curvature,
-    (n_labellings, n_rois). All regions have the same scale; it and the ridge are the
-    most probable pair on a grid. This is the first step of a fit of a scale per region,
-    at a hundredth of its cost. `evidence` is left with the targets of the last row.
-    """
-    targets = [class_targets(labelling, is_ordered) for labelling in codes]
-    k, root_weights = targets[0].shape[1], np.sqrt(evidence.weights)[:, None]
-    t = np.hstack(targets)
-    t = (t - evidence.weights @ t / evidence.n_people) * root_weights
-    ttt = (t**2).sum(axis=0).reshape(-1, k).sum(axis=1)
-    ridges = evidence.n_people * np.exp(np.linspace(-6, 10, 33))
-    log_ridges, scales = np.log(ridges), np.geomspace(0.05, max_scale, 24)
-    excess = evidence.noise_prior_excess(log_ridges)
-    noise_penalty = excess**2 / count_contrasts(t[:, :k])
-    # 2 / k times log evidence plus log prior, for every scale, ridge and labelling;
-    # k is the number of contrasts
-    log_evidence = []
-    for scale in scales:
-        Z, _, _ = evidence.standardized_columns(np.full(evidence.n_rois, scale))
-        eigenvalues, vectors = np.linalg.eigh(Z.T @ Z)
-        energy = (((Z @ vectors).T @ t) ** 2).reshape(len(eigenvalues), -1, k)
-        shifted = np.maximum(eigenvalues, 0) + ridges[:, None]
-        log_det = (np.log(shifted) - log_ridges[:, None]).sum(axis=1)
-        rss = ttt - (1 / shifted) @ energy.sum(axis=2)
-        penalty = (log_det + noise_penalty)[:, None]
-        log_evidence.append(-evidence.dof * np.log(rss) - penalty)
-    best_positions = np.argmax(np.concatenate(log_evidence), axis=0)
-    slopes, inverse_roots = [], {}
-    for labelling_targets, position in zip(targets, best_positions, strict=True):
-        scale = np.full(evidence.n_rois, scales[position // len(ridges)])
-        ridge = ridges[position % len(ridges)]
-        evidence.set_targets(labelling_targets)
-        if position not in inverse_roots:
-            curvature = np.diag(evidence.information(scale, ridge))
-            inverse_roots[position] = scale * invert_sd(curvature)
-        slopes.append(evidence(scale, ridge)[1] * inverse_roots[position])
-    return np.array(slopes)
 
 
 def invert_sd(variance: np.ndarray) -> np.ndarray:

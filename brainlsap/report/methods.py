@@ -135,13 +135,17 @@ def headline(evaluation: Evaluation) -> list[str]:
     baseline_test = None
     if best_baseline in tests.index:
         baseline_test = tests.loc[best_baseline].to_dict()
-    smallest_regions = significant_regions = ""
+    smallest_regions = contrast_regions = ""
     direction = None
     if ranking is not None:
-        significant = ranking[ranking["p"] < 0.05] if "p" in ranking else ranking[:0]
+        effects = contrasts = ranking[:0]
+        if "p_effect" in ranking:
+            effects = ranking[ranking["p_effect"] < 0.05]
+            contrasts = ranking[ranking["p_contrast"] < 0.05]
         smallest_regions = _name_smallest(ranking, atlas)
-        significant_regions = _name_smallest(significant, atlas)
-        candidates = ranking if significant.empty else significant
+        contrast_regions = _name_smallest(contrasts, atlas)
+        candidates = effects if contrasts.empty else contrasts
+        candidates = ranking if candidates.empty else candidates
         # Rank again from 1, because the direction is that of the first region.
         candidates = candidates.assign(rank=candidates["rank"].rank(method="min"))
         direction = tables.direction_table(evaluation, candidates, atlas, 1).iloc[0]
@@ -155,7 +159,7 @@ def headline(evaluation: Evaluation) -> list[str]:
         best_baseline=best_baseline,
         baseline_test=baseline_test,
         smallest_regions=smallest_regions,
-        significant_regions=significant_regions,
+        contrast_regions=contrast_regions,
         direction=direction,
         n_incomplete_folds=tables.folds_lacking(evaluation),
         n_regional_folds=max(_count_choices(evaluation, "regions"), default=None),

@@ -273,6 +273,8 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Atlas) -> None:
     model_maps = relative_scales(evaluation).add_prefix("relative_scale of ")
     ranking = ranking.join(model_maps, on="region").dropna(axis=1, how="all")
     write_tsv(ranking, folder / "ranking.tsv")
+    if evaluation.region_tests is not None:
+        write_tsv(evaluation.region_tests, folder / "region_tests.tsv")
     differences = tables.class_differences(evaluation)
     pairs = zip(differences["feature"], differences["region"], strict=True)
     measures = [tables.feature_title(evaluation.cohort, *pair) for pair in pairs]
