@@ -12,6 +12,7 @@ from brainlsap.atlas import Atlas
 from brainlsap.data import Cohort
 from brainlsap.evaluation import Deconfounder, region_tests
 from brainlsap.evaluation.region_tests import (
+    RegionValues,
     compare_regions,
     family_wise_p,
     neighbor_means,
@@ -293,6 +294,37 @@ def test_the_interval_of_eta_is_that_of_the_noncentral_f():
         expected = np.sqrt(noncentrality / (noncentrality + n_contrasts + dof + 1))
         assert bound[0] == pytest.approx(expected, rel=1e-6)
         assert bound[1] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("is_ordered", [True, False])
+def test_intervals_of_effect_and_contrast_hold_the_truth(is_ordered):
+    rng = np.random.default_rng(0)
+    W = rng.gamma(0.5, size=(N_ROIS, N_ROIS))
+    W = W + W.T
+
+    def describe(n_people):
+        codes = np.resize(np.arange(3), n_people)
+        size = codes / 2 if is_ordered else np.array([0, 1, 0.3])[codes]
+        x = rng.normal(size=(n_people, N_ROIS)) + 0.5 * rng.normal(size=(n_people, 1))
+        x += size[:, None] * [1.0, 0.5, 0.0, 0.1, 0.3, 0.8]
+        x = (x - x.mean(axis=0)) / x.std(axis=0)
+        shared = np.broadcast_to(W, (n_people, N_ROIS, N_ROIS))
+        means = neighbor_means(shared, x[:, :, None])[:, :, 0]
+        intercept = np.ones((n_people, 1))
+        people = np.arange(n_people)
+        return region_tests._describe_associations(
+            RegionValues(x, x - means, codes, intercept, people, is_ordered)
+        )
+
+    truth = describe(30_000)
+    tables = [describe(60) for _ in range(60)]
+    for name in ("effect", "contrast"):
+        is_held = [
+            truth[name].between(table[f"{name}_low"], table[f"{name}_high"])
+            for table in tables
+        ]
+        assert np.mean(is_held) > 0.91
+        assert np.mean([table[f"{name}_low"] > -1 for table in tables]) == 1
 
 
 def test_family_wise_p_values_are_those_of_the_largest_of_all():
