@@ -23,6 +23,7 @@ from brainlsap.evaluation import (
     make_models,
     rank_regions,
     region_properties,
+    replicability_table,
 )
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.cross_validation import split_role
@@ -200,13 +201,18 @@ def run_study(
                 n_permutations=n_permutations,
                 random_state=random_state,
             )
-            evaluation = replace(evaluation, region_tests=region_tests)
+            steps = Deconfounder(harmonize, regress_out)
+            ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
+            replicability = replicability_table(
+                cohort, steps, ridge, random_state=random_state
+            )
+            evaluation = replace(
+                evaluation, region_tests=region_tests, replicability=replicability
+            )
             if not evaluation.scales.empty:
-                ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
                 ranking = rank_regions(evaluation)
                 if n_permutations:
                     ranking = add_region_tests(ranking, region_tests)
-                steps = Deconfounder(harmonize, regress_out)
                 for columns in (
                     fit_scales(cohort, steps, ridge),
                     region_properties(cohort),

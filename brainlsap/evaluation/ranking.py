@@ -99,7 +99,7 @@ def rank_regions(
         measured; planted, of measured regions, if the cohort is simulated.
 
         By effect or contrast: region, rank, and the other columns of
-        :func:`.compare_regions`, of the feature in which the region comes first.
+        :func:`compare_regions`, of the feature in which the region comes first.
 
     Raises
     ------
@@ -259,7 +259,7 @@ def add_region_tests(ranking: pd.DataFrame, region_tests: pd.DataFrame) -> pd.Da
     ranking : DataFrame
         Of :func:`rank_regions`.
     region_tests : DataFrame
-        Of :func:`.compare_regions`, with permutations.
+        Of :func:`compare_regions`, with permutations.
 
     Returns
     -------
@@ -294,7 +294,8 @@ def fit_scales(cohort: Cohort, steps: Deconfounder, model: Any = None) -> pd.Dat
     """
     check_cohort_given(cohort)
     model = _choose_ridge(cohort, model)
-    _fit_ridge(model, cohort, steps, np.ones(cohort.n_scans, dtype=bool))
+    is_selected = np.ones(cohort.n_scans, dtype=bool)
+    _fit_ridge(model, cohort, _take_out(cohort, steps), is_selected)
     scales = np.column_stack([model.scales_, model.scales_interval_])
     scales = scales.clip(max=model.max_scale)  # rounding may exceed it
     scales[~cohort.measured.any(axis=(0, 2))] = np.nan
@@ -311,17 +312,22 @@ def _choose_ridge(cohort: Cohort, model: Any) -> Any:
 
 
 def _fit_ridge(
-    model: Any, cohort: Cohort, steps: Deconfounder, is_selected: np.ndarray
+    model: Any, cohort: Cohort, features: np.ndarray, is_selected: np.ndarray
 ) -> None:
-    """Fit a ridge to some of the scans after the steps, which are fitted to these."""
+    """Fit a ridge to some of the scans, with these features of all scans."""
     connectomes = cohort.connectomes[:1]
     if not cohort.shares_connectome:
         connectomes = cohort.connectomes[is_selected]
-    features, table = cohort.features[is_selected], cohort.table[is_selected]
-    shape = (len(table), *connectomes.shape[1:])
-    steps = clone(steps).fit(features, table)
-    X = pack(np.broadcast_to(connectomes, shape), steps.transform(features, table))
-    model.fit(X, cohort.y[is_selected], groups=cohort.groups[is_selected])
+    n_scans = np.count_nonzero(is_selected)
+    W = np.broadcast_to(connectomes, (n_scans, *connectomes.shape[1:]))
+    groups = cohort.groups[is_selected]
+    model.fit(pack(W, features[is_selected]), cohort.y[is_selected], groups=groups)
+
+
+def _take_out(cohort: Cohort, steps: Deconfounder) -> np.ndarray:
+    """Return the features after the steps, which are fitted to all scans."""
+    steps = clone(steps).fit(cohort.features, cohort.table)
+    return steps.transform(cohort.features, cohort.table)
 
 
 def replicability_table(
@@ -337,7 +343,8 @@ def replicability_table(
 
     People are divided at random into two halves of the same classes, again and again.
     Each statistic is computed in either half, and the two maps are correlated by ranks
-    (over regions and features). A half has half of the people: maps of all people
+    (over regions and features). Steps are fitted to all scans, as they do not know the
+    labels. A half has half of the people: maps of all people
     replicate better than that.
 
     Parameters
@@ -367,6 +374,7 @@ def replicability_table(
     check_at_least("n_scale_halves", n_scale_halves, 0)
     steps = steps or Deconfounder()
     prepared = prepare_regions(cohort, steps)
+    features = _take_out(cohort, steps)
     person_index = pd.factorize(cohort.groups)[0]
     ridge = _choose_ridge(cohort, model)
     ridge.set_params(n_draws=0)
@@ -385,7 +393,7 @@ def replicability_table(
         if division < n_scale_halves:
             scales = []
             for is_half in (is_in_first, ~is_in_first):
-                _fit_ridge(ridge, cohort, steps, is_half[person_index])
+                _fit_ridge(ridge, cohort, features, is_half[person_index])
                 scales.append(np.where(is_measured, ridge.scales_, np.nan))
             correlations["scale"].append(_correlate_ranks(*scales))
     rows = [
@@ -414,11 +422,13 @@ def _compute_statistics(
 
 
 def _correlate_ranks(first: np.ndarray, second: np.ndarray) -> float:
-    """Return Spearman's correlation where both are known; NaN if one is constant."""
+    """Return Spearman's correlation where both are known; 0 if one is constant."""
     pair = np.stack([first, second])
     pair = pair[:, np.isfinite(pair).all(axis=0)]
-    if pair.shape[1] < 3 or (np.ptp(pair, axis=1) == 0).any():
+    if pair.shape[1] < 3:
         return np.nan
+    if (np.ptp(pair, axis=1) == 0).any():
+        return 0.0
     return float(spearmanr(*pair).statistic)
 
 

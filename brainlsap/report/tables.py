@@ -498,9 +498,10 @@ def region_table(
         rank, region, short name where it is another, coordinates (MNI152, mm); relative
         scale (to the median of the fold; mean over folds) and ranks with their range
         over all fits (of 20 or more the middle 95%); scale (median over folds);
-        family-wise p of effect and contrast (:func:`.compare_regions`) where at least
-        99 permutations were made; remark (planted, tied, not learned: a scale that
-        kept within 5% of its start in most folds).
+        family-wise p of effect and contrast, as of
+        :func:`brainlsap.evaluation.compare_regions`, where at least 99 permutations
+        were made; remark (planted, tied, not learned: a scale that kept within 5% of
+        its start in most folds).
 
     Raises
     ------

@@ -199,7 +199,7 @@ def test_the_test_of_regions_is_described(evaluation):
     )
     text = text_of(evaluation, ranking=ranking)
     assert "compared with 99 permutations of the labels" in text
-    assert "smallest possible p = 0.01)" in text
+    assert "smallest possible p = 0.01. P-values" in text
     few = replace(evaluation, ranking=ranking.assign(n_permutations=9))
     assert "Too few permutations (9)" in headline(few)[-1]
 
