@@ -24,7 +24,7 @@ from brainlsap.evaluation.region_tests import (
     standardize_statistics,
 )
 from brainlsap.evaluation.results import Evaluation, check_evaluation_given
-from brainlsap.evaluation.splits import person_blocks
+from brainlsap.evaluation.splits import permute_labels
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 # Significance level.
@@ -432,29 +432,6 @@ def _correlate_ranks(first: np.ndarray, second: np.ndarray) -> float:
     return float(spearmanr(*pair).statistic)
 
 
-def permute_labels(
-    y: np.ndarray, groups: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """Permute labels between people; all visits of a person move together.
-
-    If no label changes between visits, any two people may exchange theirs; otherwise
-    only people with as many visits do.
-    """
-    y = np.array(y, dtype=object)
-    names = np.asarray(groups).astype(str)
-    _, first_row, person_index = np.unique(
-        names, return_index=True, return_inverse=True
-    )
-    label_of_person = y[first_row]
-    if (y == label_of_person[person_index]).all():
-        order = rng.permutation(len(label_of_person))
-        return label_of_person[order][person_index]
-    permuted = y.copy()
-    for rows in person_blocks(names):
-        permuted[rows] = y[rows[rng.permutation(len(rows))]]
-    return permuted
-
-
 def region_importance(
     model: Any,
     X: np.ndarray,
@@ -503,7 +480,7 @@ def region_importance(
     full_score = score()
     losses = np.empty((features.shape[1], n_repeats))
     for region, repeat in np.ndindex(*losses.shape):
-        order = permute_labels(rows, groups, rng).astype(int)
+        order = permute_labels(rows, groups, rng)
         permuted_features[:, region] = features[order, region]
         losses[region, repeat] = full_score - score()
         permuted_features[:, region] = features[:, region]

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort
+from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation.metrics import Predictions
 from brainlsap.evaluation.scores import (
     SCORES,
@@ -65,6 +67,8 @@ class CohortSummary:
         Those of the cohort; texts are plain notes.
     provenance : dict
         That of the cohort.
+    reading_options : ReadingOptions
+        Those of the cohort.
     truth : DataFrame or None
         Planted regions of a simulated cohort.
     data_hash : str
@@ -96,6 +100,7 @@ class CohortSummary:
     class_features: pd.DataFrame | None = None
     regions: pd.DataFrame | None = None
     atlas_folder: str | None = None
+    reading_options: ReadingOptions = field(default_factory=ReadingOptions)
 
     @classmethod
     def of(
@@ -118,6 +123,7 @@ class CohortSummary:
             feature_names=cohort.feature_names,
             findings=cohort.findings,
             provenance=cohort.provenance,
+            reading_options=cohort.reading_options,
             truth=cohort.truth,
             data_hash=data_hash(cohort),
             class_features=class_features,
@@ -153,8 +159,7 @@ class CohortSummary:
     @property
     def atlas(self) -> Atlas | None:
         """The atlas: by its name, by its path, or made of its regions; else None."""
-        reading_options = self.provenance.get("asked") or {}
-        for name in (self.atlas_name, reading_options.get("atlas"), self.atlas_folder):
+        for name in (self.atlas_name, self.reading_options.atlas, self.atlas_folder):
             with suppress(ValueError):  # unknown, or unreadable
                 atlas = load_atlas(str(name))
                 if set(self.region_names) <= set(atlas.names):
@@ -422,6 +427,7 @@ class Evaluation:
         cohort_fields = vars(self.cohort) | dict.fromkeys(("table", *COHORT_TABLES))
         findings = as_findings(self.cohort.findings)
         cohort_fields["findings"] = [finding.to_jsonable() for finding in findings]
+        cohort_fields["reading_options"] = self.cohort.reading_options.to_jsonable()
         content = to_jsonable(
             {"columns": columns, "cohort": cohort_fields, "settings": self.settings}
         )
@@ -478,6 +484,9 @@ class Evaluation:
             # Evaluations of earlier versions have texts.
             notes = cohort.pop("findings", None) or cohort.pop("notes", ())
             cohort["findings"] = [Finding.from_jsonable(note) for note in notes]
+            cohort["reading_options"] = ReadingOptions.from_jsonable(
+                cohort.pop("reading_options", None)
+            )
             cohort["measured"] = np.array(cohort["measured"], dtype=bool)
             summary = CohortSummary(**cohort)
             return cls(cohort=summary, settings=content["settings"], **tables)
@@ -515,19 +524,3 @@ def check_evaluation_given(evaluation: object) -> None:
             f"evaluation must be an Evaluation; got {type(evaluation).__name__}. "
             "cross_validate or run_study makes one."
         )
-
-
-def to_jsonable(value: Any) -> Any:
-    """Return settings and reports as JSON takes them; not finite numbers as None."""
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): to_jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [to_jsonable(item) for item in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    # Functions by their own name, other objects by that of their class.
-    return getattr(value, "__name__", type(value).__name__)

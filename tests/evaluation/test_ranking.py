@@ -24,7 +24,6 @@ from brainlsap.evaluation import (
     region_properties,
     replicability_table,
 )
-from brainlsap.evaluation.ranking import permute_labels
 from brainlsap.exceptions import ParameterError
 from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.simulation import make_cohort
@@ -171,18 +170,6 @@ def test_the_spread_of_an_importance_is_a_sample_standard_deviation():
     assert expected > 0
     assert two["sd"] == pytest.approx(expected)
     assert np.isnan(one["sd"])
-
-
-def test_labels_move_between_people_with_all_visits():
-    y = np.array(["CN", "CN", "AD", "MCI", "AD", "AD"], dtype=object)
-    people = np.array(["a", "a", "b", "b", "c", "c"])
-    moved = permute_labels(y, people, np.random.default_rng(1))
-    pairs = sorted(tuple(moved[people == one]) for one in "abc")
-    assert pairs == [("AD", "AD"), ("AD", "MCI"), ("CN", "CN")]
-    constant = np.array(["CN", "CN", "AD", "SMC"], dtype=object)
-    moved = permute_labels(constant, ["a", "a", "b", "c"], np.random.default_rng(0))
-    assert moved[0] == moved[1]
-    assert set(moved) == {"CN", "AD", "SMC"}
 
 
 @pytest.fixture(scope="module")

@@ -96,14 +96,17 @@ def slow_contrasts(cohort, rows_of_person, design):
     )
 
 
-def draw_orders(persons, n_permutations, seed):
+def draw_orders(persons, n_scans, n_permutations, seed):
     """Draw the exchanges of people that the fast path draws from this seed."""
     rng = np.random.default_rng(seed)
     orders = [np.arange(len(persons))]
     for _ in range(n_permutations):
         order = np.arange(len(persons))
         for rows in person_blocks(persons):
-            order[rows] = rows[rng.permutation(len(rows))]
+            for number in sorted({*n_scans[rows[:, 0]]}):
+                exchanged = rows[n_scans[rows[:, 0]] == number]
+                order[exchanged] = exchanged[rng.permutation(len(exchanged))]
+        assert (n_scans[order] == n_scans).all()
         orders.append(order)
     return orders
 
@@ -124,21 +127,24 @@ def slow_partial_correlation(x, y, covariates, order):
 @pytest.mark.parametrize("names", [(), ("age", "sex")])
 def test_effects_and_contrasts_are_those_of_loops(names):
     labels = ["CN", "MCI", "AD", "AD", "MCI", "CN", "CN"] * 3
-    people = [f"sub-{i // 2:02d}" for i in range(21)]
-    labels = [labels[i // 2] for i in range(21)]
+    # Two people have one scan, the others two.
+    people = [f"sub-{max(i // 2, i - 11):02d}" for i in range(24)]
+    labels = [labels[int(name[4:])] for name in people]
     cohort = draw_cohort(labels, people=people, classes=("CN", "MCI", "AD"))
     steps = Deconfounder(None, names)
     rows_of_person = [np.flatnonzero(cohort.groups == one) for one in sorted({*people})]
     n_people = len(rows_of_person)
     scans = np.column_stack(
         [cohort.table["age"], cohort.table["sex"] == "M"][: len(names)]
-        or [np.zeros(21)]
+        or [np.zeros(24)]
     )
     covariates = np.array([scans[rows].mean(axis=0) for rows in rows_of_person])
     design = np.column_stack([np.ones(n_people), covariates])
     x, contrast = slow_contrasts(cohort, rows_of_person, design)
     y = np.array([cohort.classes.index(labels[rows[0]]) for rows in rows_of_person])
-    orders = draw_orders(np.arange(n_people), 9, 3)
+    n_scans = np.array([len(rows) for rows in rows_of_person])
+    assert sorted({*n_scans}) == [1, 2]
+    orders = draw_orders(np.arange(n_people), n_scans, 9, 3)
     prepared = prepare_regions(cohort, steps)
     effects, contrasts = permute_statistics(prepared, 9, np.random.default_rng(3))
     for row, order in enumerate(orders):
@@ -218,8 +224,7 @@ def test_labels_that_change_move_between_people_with_as_many_scans():
     n_scans = np.array([people.count(person) for person in people])
     y = np.array([label == "AD" for label in labels], float)
     x = cohort.features[:, :, 0]
-    for row, order in enumerate(draw_orders(prepared.persons, 8, 2)):
-        assert (n_scans[order] == n_scans).all()
+    for row, order in enumerate(draw_orders(prepared.persons, n_scans, 8, 2)):
         assert len(set(zip(people, np.array(people)[order], strict=True))) == 7
         covariance = np.cov(np.column_stack([y[order], x]).T, aweights=1 / n_scans)
         sd = np.sqrt(np.diag(covariance))
@@ -313,7 +318,9 @@ def test_intervals_of_effect_and_contrast_hold_the_truth(is_ordered):
         intercept = np.ones((n_people, 1))
         people = np.arange(n_people)
         return region_tests._describe_associations(
-            RegionValues(x, x - means, codes, intercept, people, is_ordered)
+            RegionValues(
+                x, x - means, codes, intercept, people, people * 0 + 1, is_ordered
+            )
         )
 
     truth = describe(30_000)

@@ -11,6 +11,7 @@ import pytest
 from jinja2 import nodes
 
 from brainlsap import LSAPClassifier, load_cohort, make_cohort, run_study, workflow
+from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation import cross_validate, make_models, rank_regions
 from brainlsap.evaluation.models import MODELS, NESTED_RIDGES
 from brainlsap.graph import EXPANSIONS
@@ -171,6 +172,18 @@ def test_a_registered_kernel_is_called_by_its_title(evaluation, monkeypatch):
     assert "a Taylor expansion of the heat kernel" in text
 
 
+@pytest.mark.parametrize("name", ["global means", "selected features"])
+def test_the_simplest_baselines_are_described_where_they_ran(evaluation, name):
+    fits = evaluation.fits.replace({"model": {"linear SVM": name}})
+    predictions = evaluation.predictions.replace({"model": {"linear SVM": name}})
+    text = "\n".join(
+        methods_text(replace(evaluation, fits=fits, predictions=predictions))
+    )
+    start = f"{name.capitalize()} was a logistic regression on"
+    assert start in text
+    assert start not in text_of(evaluation)
+
+
 def test_settings_chosen_in_folds_are_marked(evaluation):
     fits = evaluation.fits.copy()
     model_rows = fits.index[fits["model"] == "LSAP-C"]
@@ -188,8 +201,12 @@ def test_settings_chosen_in_folds_are_marked(evaluation):
 def test_one_array_may_hold_the_connectomes_of_all_scans(
     evaluation, connectome, is_shared
 ):
-    options = {"connectome": "W.npy"}
-    text = with_cohort(evaluation, connectome=connectome, asked=options)
+    cohort = replace(
+        evaluation.cohort,
+        provenance={"connectome": connectome},
+        reading_options=ReadingOptions(connectome="W.npy"),
+    )
+    text = text_of(evaluation, cohort=cohort)
     assert ("shared one connectome" in text) == is_shared
 
 
