@@ -71,8 +71,9 @@ def write_report(
         One row per scan with the columns scan and flags (text), from
         :func:`brainlsap.data.quality_table`.
     ranking : DataFrame, optional
-        Ranking of the regions, for example from :func:`brainlsap.permutation_null`; by
-        default that of the evaluation, else :func:`brainlsap.rank_regions`.
+        Ranking of the regions, for example from
+        :func:`brainlsap.evaluation.add_region_tests`; by default that of the
+        evaluation, else :func:`brainlsap.rank_regions`.
     overwrite : bool
         Whether a report of other data or settings may be replaced as well.
 
