@@ -638,6 +638,10 @@ def _find_rows(
     return row_of_region, tuple(dropped_names)
 
 
+AtlasSource = str | Path | Atlas | Sequence[str]
+"""What :func:`load_atlas` accepts."""
+
+
 @lru_cache(maxsize=1)
 def available_atlases() -> tuple[str, ...]:
     """Return the names of the atlases that come with the package.
@@ -651,7 +655,7 @@ def available_atlases() -> tuple[str, ...]:
     return tuple(sorted(table_path.parent.name for table_path in table_paths))
 
 
-def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
+def load_atlas(name: AtlasSource) -> Atlas:
     """Load a region set by name, or a user-defined one from its table.
 
     Parameters

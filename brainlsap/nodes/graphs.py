@@ -1,6 +1,7 @@
 """Citation and co-purchase graphs: their files, and which nodes are for what."""
 
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -398,7 +399,7 @@ def make_node_split(
     SplitError
         Where no node is left for a set.
     """
-    split_functions: dict[str, Any] = {
+    split_functions: dict[str, Callable[..., NodeSplit]] = {
         "per-class": split_per_class,
         "60-20-20": split_by_share,
     }

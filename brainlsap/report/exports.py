@@ -41,7 +41,7 @@ class ExportedFiles(list[Path]):
 
 
 def export_maps(
-    maps: Any,
+    maps: pd.Series | pd.DataFrame | Evaluation,
     folder: str | Path,
     atlas: str | Path | Atlas | None = None,
     *,

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -72,8 +71,9 @@ def write_report(
         One row per scan with the columns scan and flags (text), from
         :func:`brainlsap.data.quality_table`.
     ranking : DataFrame, optional
-        Ranking of the regions, for example from :func:`brainlsap.permutation_null`; by
-        default that of the evaluation, else :func:`brainlsap.rank_regions`.
+        Ranking of the regions, for example from
+        :func:`brainlsap.evaluation.add_region_tests`; by default that of the
+        evaluation, else :func:`brainlsap.rank_regions`.
     overwrite : bool
         Whether a report of other data or settings may be replaced as well.
 
@@ -191,7 +191,9 @@ def _find_foreign_files(folder: Path) -> list[str]:
     return sorted(report_files.difference(listed_files))
 
 
-def check_same_study(folder: Path, settings: Mapping[str, Any], data_hash: str) -> None:
+def check_same_study(
+    folder: Path, settings: Mapping[str, object], data_hash: str
+) -> None:
     """Raise if a results folder holds a report of other settings or other data.
 
     Compares the options given to :func:`brainlsap.run_study`, if they were recorded.
@@ -225,10 +227,10 @@ def check_same_study(folder: Path, settings: Mapping[str, Any], data_hash: str) 
         )
 
 
-def _study_options(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+def _study_options(settings: Mapping[str, object]) -> Mapping[str, object]:
     """Return the options that identify a study, else all settings but the report's."""
     study_options = settings.get("study_options")
-    if study_options:
+    if isinstance(study_options, Mapping) and study_options:
         return study_options
     excluded_names = (*REPORT_SETTINGS, "version")
     return {
