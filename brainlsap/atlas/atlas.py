@@ -30,7 +30,7 @@ from brainlsap.exceptions import (
     check_choice,
     reading,
 )
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 # Columns of a table of regions, in the order of an atlas.
 REGION_COLUMNS = (
@@ -437,7 +437,7 @@ class Atlas:
         description = (
             f"unknown to atlas {self.name}: {listed(name_descriptions, 5)}. Give each "
             f"region with its side, for example {self.names[0]!r}, or name another "
-            "atlas=."
+            f"{option_text('atlas')}."
         )
         return RegionNameError(
             f"{len(unknown_names)} of {len(names)} names {description}",

@@ -32,7 +32,7 @@ from brainlsap.exceptions import (
     reading,
 )
 from brainlsap.findings import LEFT_OUT, ROW_ORDER, Finding, as_findings
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 SYMMETRIZE = ("refuse", "mean", "max")
 NEGATIVE = ("refuse", "drop", "absolute")
@@ -367,13 +367,13 @@ def _choose_matrix(
         if len(defaults) == 1:
             other_measures = {raw.measure for raw in candidates} - {default_measure}
             note = (
-                f"took {default_measure}; measure= takes another of "
+                f"took {default_measure}; {option_text('measure')} takes another of "
                 f"{', '.join(sorted(other_measures))}"
             )
             return defaults[0], [note]
     raise FileFormatError(
         f"{len(candidates)} matrices could be the connectome. Choose by "
-        f"measure= one of {measures or 'them, and give each a name'}.",
+        f"{option_text('measure')} one of {measures or 'them, and give each a name'}.",
         path=path,
         kind="several matrices",
     )
@@ -445,8 +445,9 @@ def treat_negative_weights(
         return W, []
     if negative == "refuse":
         raise ParameterError(
-            "weights are negative. Of correlations, negative='drop' sets them to 0, "
-            "negative='absolute' takes their absolute values",
+            f"weights are negative. Of correlations, {option_text('negative', 'drop')} "
+            f"sets them to 0, {option_text('negative', 'absolute')} takes their "
+            "absolute values",
             path=source,
             kind="negative weights",
             got=f"{int((W < 0).sum())}, down to {np.nanmin(W):.3g}.",
@@ -508,7 +509,8 @@ def _symmetrize(
         i, j = np.unravel_index(difference.argmax(), difference.shape)
         raise FileFormatError(
             "weights are not symmetric, nor is a triangle 0. Take their mean, "
-            "(W + W.T) / 2; for files symmetrize='mean' or 'max' does so",
+            f"(W + W.T) / 2; for files {option_text('symmetrize', 'mean')} or 'max' "
+            "does so",
             path=path,
             kind="not symmetric",
             got=f"{values[i, j]} from {names[i]} to {names[j]} but {values[j, i]} "

@@ -36,6 +36,7 @@ from brainlsap.evaluation.confounds import (
 )
 from brainlsap.evaluation.splits import Split, make_splits
 from brainlsap.exceptions import ParameterError, check_choice
+from brainlsap.text import option_text
 
 # Powers of ten among which C is tuned.
 POWERS = {"logistic": range(-4, 2), "svm": range(-5, 1)}
@@ -456,7 +457,9 @@ def _factory(
         try:
             return model.set_params(**(settings | fixed_settings))
         except ValueError as error:  # scikit-learn's, of an unknown parameter
-            raise ParameterError(f"{error} Models are named by models=.") from error
+            raise ParameterError(
+                f"{error} Models are named by {option_text('models')}."
+            ) from error
 
     return make_model
 
@@ -722,8 +725,8 @@ def make_models(
         )
     if "kernel" in settings:
         raise ParameterError(
-            f"the kernel is chosen by models=, for example LSAP-L; got kernel="
-            f"{settings['kernel']!r}."
+            f"the kernel is chosen by {option_text('models')}, for example LSAP-L; got "
+            f"{option_text('kernel', settings['kernel'])}."
         )
     chosen_names = {member for name in names for member in members_of_key[_key(name)]}
     settings = {"preset": preset, **settings}

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from brainlsap.exceptions import FileFormatError, SplitError, check_choice, reading
 from brainlsap.nodes.settings import NODE_DATASETS
+from brainlsap.text import option_text
 
 # The commit that the checksums in planetoid_sha256.txt belong to.
 _PLANETOID = (
@@ -136,9 +137,9 @@ def load_nodes(
         dataset_files = [_download_planetoid(dataset_name, data_folder) / file_name]
     if not dataset_files:
         raise FileFormatError(
-            f"{data_folder} does not hold {file_name}; give its folder as data=, or "
-            "download=True for Planetoid files; the others are in "
-            "github.com/shchur/gnn-benchmark."
+            f"{data_folder} does not hold {file_name}; give its folder as "
+            f"{option_text('data')}, or {option_text('download', True)} for Planetoid "
+            "files; the others are in github.com/shchur/gnn-benchmark."
         )
     if is_planetoid:
         graph = read_planetoid(dataset_files[0].parent, dataset_name)
@@ -171,7 +172,8 @@ def _download_planetoid(dataset_name: str, folder: Path) -> Path:
     except (ImportError, OSError, ValueError) as error:
         raise FileFormatError(
             f"{dataset_name} could not be downloaded from {_PLANETOID} ({error}): pip "
-            "install pooch if that is missing, or give a folder of the files as data=."
+            "install pooch if that is missing, or give a folder of the files as "
+            f"{option_text('data')}."
         ) from None
     return folder
 

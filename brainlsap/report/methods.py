@@ -123,19 +123,18 @@ def headline(evaluation: Evaluation) -> list[str]:
     baseline_test = None
     if best_baseline in comparison_tests.index:
         baseline_test = comparison_tests.loc[best_baseline].to_dict()
-    smallest_regions = significant_regions = ""
+    smallest_regions = contrast_regions = ""
     class_direction = None
     if region_ranking is not None:
-        significant_rows = (
-            region_ranking[region_ranking["p"] < 0.05]
-            if "p" in region_ranking
-            else region_ranking[:0]
-        )
+        effect_rows = contrast_rows = region_ranking[:0]
+        if "p_effect" in region_ranking:
+            effect_rows = region_ranking[region_ranking["p_effect"] < 0.05]
+            contrast_rows = region_ranking[region_ranking["p_contrast"] < 0.05]
         smallest_regions = _name_smallest(region_ranking, atlas)
-        significant_regions = _name_smallest(significant_rows, atlas)
-        candidate_regions = (
-            region_ranking if significant_rows.empty else significant_rows
-        )
+        contrast_regions = _name_smallest(contrast_rows, atlas)
+        candidate_regions = effect_rows if contrast_rows.empty else contrast_rows
+        if candidate_regions.empty:
+            candidate_regions = region_ranking
         # Rank again from 1, because the direction is that of the first region.
         candidate_regions = candidate_regions.assign(
             rank=candidate_regions["rank"].rank(method="min")
@@ -153,7 +152,7 @@ def headline(evaluation: Evaluation) -> list[str]:
         best_baseline=best_baseline,
         baseline_test=baseline_test,
         smallest_regions=smallest_regions,
-        significant_regions=significant_regions,
+        contrast_regions=contrast_regions,
         direction=class_direction,
         n_incomplete_folds=tables.folds_lacking(evaluation),
         n_regional_folds=max(_count_choices(evaluation, "regions"), default=None),

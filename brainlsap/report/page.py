@@ -306,6 +306,8 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         axis=1, how="all"
     )
     write_tsv(region_ranking, folder / "ranking.tsv")
+    if evaluation.region_tests is not None:
+        write_tsv(evaluation.region_tests, folder / "region_tests.tsv")
     class_differences = tables.class_differences(evaluation)
     feature_region_pairs = zip(
         class_differences["feature"], class_differences["region"], strict=True

@@ -584,10 +584,11 @@ def region_table(
     DataFrame
         rank, region, short name where it is another, coordinates (MNI152, mm); relative
         scale (to the median of the fold; mean over folds) and ranks with their range
-        over all fits (of 20 or more the middle 95%); scale (median over folds); p where
-        at least 99 permutations were made, which is no test of the rank; remark
-        (planted, tied, not
-        learned: a scale that kept within 5% of its start in most folds).
+        over all fits (of 20 or more the middle 95%); scale (median over folds);
+        family-wise p of effect and contrast, as of
+        :func:`brainlsap.evaluation.compare_regions`, where at least 99 permutations
+        were made; remark (planted, tied, not learned: a scale that kept within 5% of
+        its start in most folds).
 
     Raises
     ------
@@ -623,11 +624,13 @@ def region_table(
         rank_bounds.nunique(axis=1) == 1, rank_bounds["rank_low"]
     )
     paper_table["scale"] = top_regions["scale"].map(spread_text)
-    if "p" in top_regions:
+    if "p_effect" in top_regions:
         is_tested = top_regions["n_permutations"] >= ranks.FEWEST_PERMUTATIONS
-        requirement_text = f"needs {ranks.FEWEST_PERMUTATIONS} permutations"
-        p_title = f"p ({'labels permuted' if is_tested.all() else requirement_text})"
-        paper_table[p_title] = top_regions["p"].where(is_tested).map(p_text)
+        requirement_text = f", needs {ranks.FEWEST_PERMUTATIONS} permutations"
+        title_ending = "" if is_tested.all() else requirement_text
+        for statistic in ("effect", "contrast"):
+            p_values = top_regions[f"p_{statistic}"].where(is_tested)
+            paper_table[f"p ({statistic}{title_ending})"] = p_values.map(p_text)
     region_remarks = pd.DataFrame(
         {"planted": top_regions.get("planted", False)}, top_regions.index
     )

@@ -222,10 +222,12 @@ def test_one_array_may_hold_the_connectomes_of_all_scans(
 
 
 def test_the_test_of_regions_is_described(evaluation):
-    ranking = rank_regions(evaluation).assign(p=0.5, n_permutations=99)
+    ranking = rank_regions(evaluation).assign(
+        p_effect=0.5, p_contrast=0.5, n_permutations=99
+    )
     text = text_of(evaluation, ranking=ranking)
     assert "compared with 99 permutations of the labels" in text
-    assert "smallest possible p = 0.01)" in text
+    assert "smallest possible p = 0.01. P-values" in text
     few = replace(evaluation, ranking=ranking.assign(n_permutations=9))
     assert "Too few permutations (9)" in headline(few)[-1]
 
@@ -253,7 +255,8 @@ def test_a_gain_over_no_connectome_is_ascribed_to_averaging(make_evaluation):
 def test_the_headline_names_regions_above_chance_and_no_other(evaluation):
     ranking = rank_regions(evaluation)
     second = ranking.set_index("rank").loc[2.0, "region"]
-    tested = ranking.assign(p=(ranking["rank"] != 2) * 1.0, n_permutations=99)
+    p = (ranking["rank"] != 2) * 1.0
+    tested = ranking.assign(p_effect=p, p_contrast=p, n_permutations=99)
     text = " ".join(headline(replace(evaluation, ranking=tested)))
     assert "Other models" not in text
     scales = evaluation.scales.copy()
@@ -265,12 +268,13 @@ def test_the_headline_names_regions_above_chance_and_no_other(evaluation):
         r"Other models .* Spearman correlation -\d\.\d\d with Exact", reversed_text
     )
     n_rois = ranking["measured"].sum()
-    assert f"In 1 of {n_rois} regions, the data favour" in text
-    assert f": {second}." in text
-    tested["p"] = 1.0 - (ranking["rank"] <= 3)
+    assert f"Classes differ in 1 of {n_rois} regions" in text
+    assert f"that of the connected regions in {second} (" in text
+    tested["p_effect"] = 1.0 - (ranking["rank"] <= 3)
+    tested["p_contrast"] = 1.0
     text = " ".join(headline(replace(evaluation, ranking=tested)))
-    assert f"In 3 of {n_rois} regions" in text
-    assert "these among them" in text
+    assert f"Classes differ in 3 of {n_rois} regions" in text
+    assert "In none does the difference stand out" in text
     tied = tested.assign(rank=tested["rank"].clip(lower=3))  # The significant ones.
     text = " ".join(headline(replace(evaluation, ranking=tied)))
     assert "pooled standard deviations" in text
