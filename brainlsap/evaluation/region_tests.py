@@ -58,6 +58,7 @@ from brainlsap.evaluation.results import (
     data_hash,
     summarize_features,
 )
+from brainlsap.evaluation.splits import person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 # Means over fewer people are not shown: they would disclose a person's value.
