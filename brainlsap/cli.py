@@ -377,8 +377,8 @@ def check(study: str, **options: Any) -> None:
     if isinstance(folds, int):
         folds = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, folds)
     quality = brainlsap.data.quality_table(cohort)
-    flags = quality["flags"]
-    lines = [f"{scan}: {text}" for scan, text in flags[flags != ""].items()] or ["none"]
+    flag_texts = quality["flags"]
+    lines = [f"{scan}: {text}" for scan, text in flag_texts[flag_texts != ""].items()] or ["none"]
     lines += [f"({note})" for note in quality.attrs["notes"]]
     print("\nUnusual scans:", *lines, sep="\n  ")
     leakage = brainlsap.evaluation.leakage

@@ -273,11 +273,11 @@ class _OptionSearch:
     def find_more_features(self) -> list[Options]:
         """Return the change that reads other features of a sound study, too."""
         folders = self._list_folders()
-        subcortex = self.options.get("subcortex")
+        subcortex_measure = self.options.get("subcortex")
         new_features = list[str]()
         for name in _FEATURES:
             # Volumes may stand below the cortex already.
-            is_known = name in self.features or name == subcortex
+            is_known = name in self.features or name == subcortex_measure
             if not is_known and self.adopt(
                 folders, _share_located([name]), min_score=1
             ):

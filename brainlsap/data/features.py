@@ -755,10 +755,10 @@ class FeatureSources:
                 column = _Column(table, head_measure)
                 columns_by_region.setdefault(region, []).append((rank, column))
         column_of_region: dict[int, _Column] = {}
-        for region, ranked_columns in sorted(columns_by_region.items()):
-            best_rank = min(rank for rank, _ in ranked_columns)
+        for region, rank_column_pairs in sorted(columns_by_region.items()):
+            best_rank = min(rank for rank, _ in rank_column_pairs)
             best_columns = [
-                column for rank, column in ranked_columns if rank == best_rank
+                column for rank, column in rank_column_pairs if rank == best_rank
             ]
             if len(best_columns) > 1:
                 table_paths = listed(
@@ -889,7 +889,7 @@ class FeatureSources:
         return rows_by_scan, fault_of_scan
 
     def _keep_scale_columns(
-        self, measure: Measure, table: ScanTable, row_of_scan: Sequence[int | None]
+        self, measure: Measure, table: ScanTable, row_indices: Sequence[int | None]
     ) -> list[Finding]:
         """Keep the columns of a table that tell on which scale its values are."""
         scale_heads = [head for head in table.facts if kind_of(head) in SCALE_KINDS]
@@ -897,7 +897,7 @@ class FeatureSources:
         for head in dict.fromkeys([*scale_heads, *find_tracer_columns(table.facts)]):
             column_cells = table.facts[head].to_numpy()
             scale_values = [
-                None if row is None else column_cells[row] for row in row_of_scan
+                None if row is None else column_cells[row] for row in row_indices
             ]
             origin = f"the column {head!r} of {table.name_and_sheet}"
             notes += self._keep_scale_column(measure.name, head, scale_values, origin)

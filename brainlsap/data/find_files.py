@@ -640,17 +640,17 @@ class StudyFiles:
 
         `feature` is a key of `patterns`.
         """
-        names = list(dict.fromkeys(path.name for scan in scans for path in scan.files))
-        files = f"their files are {listed(names, 5)}"
-        if not names:
-            files = (
+        file_names = list(dict.fromkeys(path.name for scan in scans for path in scan.files))
+        file_names_text = f"their files are {listed(file_names, 5)}"
+        if not file_names:
+            file_names_text = (
                 "they have no files. Where one folder has the files of all scans, a "
                 "pattern names the participant, for example 'sc/{participant}.txt'"
             )
         return (
             f"{feature}: the pattern {self.patterns[feature]!r} "
             f"({option_text('pattern')}) fits no file of any of {len(scans)} scans; "
-            f"{files}"
+            f"{file_names_text}"
         )
 
 
@@ -775,8 +775,8 @@ def choose_file(
         Where more than one file is left.
     """
     candidates = list[Path]()
-    for group in [pattern] if pattern else usual_patterns:
-        patterns = (group,) if isinstance(group, str) else group
+    for pattern_group in [pattern] if pattern else usual_patterns:
+        patterns = (pattern_group,) if isinstance(pattern_group, str) else pattern_group
         candidates = [
             path
             for path in files

@@ -101,7 +101,7 @@ def adjust_p_values(p_values: Sequence | np.ndarray) -> np.ndarray:
 
 def compare_models(
     evaluation: Evaluation,
-    score: str = "balanced_accuracy",
+    score_name: str = "balanced_accuracy",
     *,
     reference: str | None = None,
 ) -> pd.DataFrame:
@@ -116,7 +116,7 @@ def compare_models(
     ----------
     evaluation : Evaluation
         With two or more models.
-    score : str
+    score_name : str
         Of those that are computed by fold, see :func:`fold_scores`.
     reference : str, optional
         The model that all others are compared with; by default the first.
@@ -136,11 +136,11 @@ def compare_models(
     ParameterError
         For an unknown score or model.
     """
-    check_choice("score", score, fold_scores())
+    check_choice("score_name", score_name, fold_scores())
     models, cohort = evaluation.models, evaluation.cohort
     reference = reference or models[0]
     check_choice("reference", reference, models)
-    scores = _pivot_scores(evaluation, score)
+    scores = _pivot_scores(evaluation, score_name)
     n_train, n_test = _count_fold_people(evaluation)
     compared_models = [model_name for model_name in models if model_name != reference]
     t_tests = [
@@ -152,7 +152,7 @@ def compare_models(
     test_table.insert(0, "model", compared_models)
     test_table.insert(1, "role", test_table["model"].map(role_of_model))
     test_table.insert(2, "reference", reference)
-    lower_limit, upper_limit = get_score(score).limits(len(cohort.classes))
+    lower_limit, upper_limit = get_score(score_name).limits(len(cohort.classes))
     largest_difference = upper_limit - lower_limit
     bound_columns = ["low", "high"]
     test_table[bound_columns] = test_table[bound_columns].clip(
@@ -160,7 +160,7 @@ def compare_models(
     )
     # Models with the very same predictions share one comparison.
     all_models = pd.Series([reference, *compared_models])
-    distinct_model = all_models.replace(evaluation.same_as)
+    distinct_model = all_models.replace(evaluation.twin_of_model)
     is_repeated = distinct_model.duplicated()[1:].to_numpy()
     is_compared = ~is_repeated & test_table["p_value"].notna()
     test_table["p_holm"] = adjust_p_values(test_table["p_value"].where(is_compared))
@@ -170,7 +170,7 @@ def compare_models(
     )
     test_table["n_comparisons"] = is_compared.sum()
     test_table["n_folds"] = len(scores)
-    is_better = (test_table["difference"] > 0) ^ get_score(score).lower_is_better
+    is_better = (test_table["difference"] > 0) ^ get_score(score_name).lower_is_better
     test_table["better"] = _gain_verdicts(test_table["p_holm"], is_better)
     return test_table
 

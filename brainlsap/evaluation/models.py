@@ -114,9 +114,9 @@ def read_global_means(
     is_measured = ~np.isnan(features)
     values = np.where(is_measured, features, 0.0)
     columns = []
-    for is_structure in (~is_subcortex, is_subcortex):
-        for is_side in (np.full(n_rois, True), sides == "L", sides == "R"):
-            is_inside = is_structure & is_side
+    for is_in_structure in (~is_subcortex, is_subcortex):
+        for is_on_side in (np.full(n_rois, True), sides == "L", sides == "R"):
+            is_inside = is_in_structure & is_on_side
             if is_inside.any():
                 n_measured = is_measured[:, is_inside].sum(axis=1)
                 totals = values[:, is_inside].sum(axis=1)

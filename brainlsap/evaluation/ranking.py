@@ -683,7 +683,7 @@ def models_with_scales(evaluation: Evaluation) -> list[str]:
     """Return the models that have scales, without LSAP-R if it repeats another one."""
     names = list(evaluation.scales["model"].unique())
     # Models that differ in their kernel only are all shown, even if they agree.
-    if evaluation.same_as.get("LSAP-R") in names:
+    if evaluation.twin_of_model.get("LSAP-R") in names:
         names.remove("LSAP-R")
     return names
 

@@ -283,7 +283,7 @@ class Evaluation:
         return tuple(self.fits.loc[self.fits["role"] == "baseline", "model"].unique())
 
     @cached_property
-    def same_as(self) -> dict[str, str]:
+    def twin_of_model(self) -> dict[str, str]:
         """Models with the same predictions as another in every fold, and that other.
 
         For example "LSAP-R" where it chose one ridge throughout, or Exact where an

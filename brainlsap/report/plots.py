@@ -321,7 +321,7 @@ def plot_calibration(
     for bin_rows in np.array_split(
         confidence_order, min(N_BINS, len(confidence_order))
     ):
-        correct_share = is_correct[bin_rows].mean()
+        bin_accuracy = is_correct[bin_rows].mean()
         lower_bound, upper_bound = wilson_interval(
             is_correct[bin_rows].sum(), len(bin_rows)
         )
@@ -329,7 +329,7 @@ def plot_calibration(
         _draw_errorbars(
             axes,
             mean_confidence,
-            correct_share,
+            bin_accuracy,
             lower_bound,
             upper_bound,
             error_axis="yerr",
