@@ -378,7 +378,9 @@ def check(study: str, **options: Any) -> None:
         folds = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, folds)
     quality = brainlsap.data.quality_table(cohort)
     flag_texts = quality["flags"]
-    lines = [f"{scan}: {text}" for scan, text in flag_texts[flag_texts != ""].items()] or ["none"]
+    lines = [
+        f"{scan}: {text}" for scan, text in flag_texts[flag_texts != ""].items()
+    ] or ["none"]
     lines += [f"({note})" for note in quality.attrs["notes"]]
     print("\nUnusual scans:", *lines, sep="\n  ")
     leakage = brainlsap.evaluation.leakage

@@ -204,7 +204,12 @@ def import_adni(
             "\n".join([*note_lines, ""]), encoding="utf-8"
         )
     return AdniImport(
-        Path(out), image_visit_pairs, unused_images, labels, note_lines, skipped_entry_table
+        Path(out),
+        image_visit_pairs,
+        unused_images,
+        labels,
+        note_lines,
+        skipped_entry_table,
     )
 
 

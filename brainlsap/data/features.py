@@ -259,7 +259,7 @@ def _read_stats_column(
 
     `side` is None for segmentations, whose cortical regions are left out.
     """
-    file_lines = read_lines(path, comments=True)
+    file_lines = read_lines(path, keeps_comments=True)
     row_cells = [line.split() for line in file_lines if line[0] != "#"]
     header = {
         key: value.strip() for key, value in _HEADER.findall("\n".join(file_lines))

@@ -640,7 +640,9 @@ class StudyFiles:
 
         `feature` is a key of `patterns`.
         """
-        file_names = list(dict.fromkeys(path.name for scan in scans for path in scan.files))
+        file_names = list(
+            dict.fromkeys(path.name for scan in scans for path in scan.files)
+        )
         file_names_text = f"their files are {listed(file_names, 5)}"
         if not file_names:
             file_names_text = (

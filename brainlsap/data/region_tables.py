@@ -689,14 +689,24 @@ def _is_clinica(path: Path, columns: Iterable[str]) -> bool:
 
 def _add_sides_of_clinica(names: list[str], are_sideless: list[bool]) -> list[str]:
     """Return names of Clinica's tables: first sums, then left, then right regions."""
-    sideless_names = [name for name, is_sideless in zip(names, are_sideless, strict=True) if is_sideless]
+    sideless_names = [
+        name
+        for name, is_sideless in zip(names, are_sideless, strict=True)
+        if is_sideless
+    ]
     n_regions = len(sideless_names) // 2
     left_region_names = sideless_names[:n_regions]
-    if left_region_names != sideless_names[n_regions:] or len(set(left_region_names)) != n_regions:
+    if (
+        left_region_names != sideless_names[n_regions:]
+        or len(set(left_region_names)) != n_regions
+    ):
         # Names without a side stay unknown.
         return names
     sided_names = iter(
-        [*(f"lh_{name}" for name in left_region_names), *(f"rh_{name}" for name in left_region_names)]
+        [
+            *(f"lh_{name}" for name in left_region_names),
+            *(f"rh_{name}" for name in left_region_names),
+        ]
     )
     complete_names = list[str]()
     for name, is_sideless in zip(names, are_sideless, strict=True):

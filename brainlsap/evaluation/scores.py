@@ -100,7 +100,9 @@ class Score:
         """Check the entry."""
         check_choice("interval", self.interval, INTERVALS)
         optional_formulas = (self.of_counts, self.of_ranking, self.of_probability)
-        n_formulas = sum(optional_formula is not None for optional_formula in optional_formulas)
+        n_formulas = sum(
+            optional_formula is not None for optional_formula in optional_formulas
+        )
         if n_formulas != 1:
             raise ParameterError(
                 f"score {self.title!r} has {n_formulas} formulas; expected exactly one "

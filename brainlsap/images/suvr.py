@@ -244,7 +244,9 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[VoxelImag
     return VoxelImage(is_inside.astype(np.int32), affine), str(mask_path)
 
 
-def _average_regions(uptake_image: VoxelImage, label_image: VoxelImage, n_regions: int) -> pd.DataFrame:
+def _average_regions(
+    uptake_image: VoxelImage, label_image: VoxelImage, n_regions: int
+) -> pd.DataFrame:
     """Average a scan (NaN if not covered) over the regions 1 to n.
 
     The coverage is the share of a region's voxels that the scan covers.
@@ -253,14 +255,20 @@ def _average_regions(uptake_image: VoxelImage, label_image: VoxelImage, n_region
     regions = label_image.values[label_voxels]
     label_to_scan = np.linalg.inv(uptake_image.affine) @ label_image.affine
     scan_coordinates = volumes.transform_points(label_to_scan, label_voxels)
-    is_covered = volumes.sample_nearest(~np.isnan(uptake_image.values), scan_coordinates)
-    region_codes = volumes.resample_nearest(*label_image, uptake_image.values.shape, uptake_image.affine)
+    is_covered = volumes.sample_nearest(
+        ~np.isnan(uptake_image.values), scan_coordinates
+    )
+    region_codes = volumes.resample_nearest(
+        *label_image, uptake_image.values.shape, uptake_image.affine
+    )
     is_used = (region_codes > 0) & ~np.isnan(uptake_image.values)
     region_sums = {
         "n_labelled": np.bincount(regions, minlength=n_regions + 1),
         "n_covered": np.bincount(regions[is_covered], minlength=n_regions + 1),
         "n_voxels": np.bincount(region_codes[is_used], minlength=n_regions + 1),
-        "sum": np.bincount(region_codes[is_used], uptake_image.values[is_used], n_regions + 1),
+        "sum": np.bincount(
+            region_codes[is_used], uptake_image.values[is_used], n_regions + 1
+        ),
     }
     region_table = pd.DataFrame(region_sums).iloc[1:]
     region_table["mean"] = region_table["sum"] / region_table["n_voxels"]
@@ -268,7 +276,9 @@ def _average_regions(uptake_image: VoxelImage, label_image: VoxelImage, n_region
     return region_table
 
 
-def measure_shift(uptake_image: VoxelImage, label_image: LabelImage, atlas: Atlas) -> float:
+def measure_shift(
+    uptake_image: VoxelImage, label_image: LabelImage, atlas: Atlas
+) -> float:
     """Return the length (mm) of the translation with which an image fits labels best.
 
     NaN if the labels do not cover a whole brain. The fit is the correlation ratio: the
@@ -295,7 +305,9 @@ def measure_shift(uptake_image: VoxelImage, label_image: LabelImage, atlas: Atla
     tissue_codes = np.where((tissue_codes == 0) & is_inside, 1, tissue_codes)
     is_near = ndimage.binary_dilation(is_inside, iterations=_GRID_MARGIN)
     grid_to_image = from_matvec(np.diag(voxel_strides), -_GRID_MARGIN * voxel_strides)
-    sample_points = apply_affine(label_image.affine @ grid_to_image, np.argwhere(is_near))
+    sample_points = apply_affine(
+        label_image.affine @ grid_to_image, np.argwhere(is_near)
+    )
     classes = tissue_codes[is_near]
     n_points = np.maximum(np.bincount(classes), 1)
     uptake_values = np.nan_to_num(uptake_image.values)
