@@ -486,8 +486,8 @@ def check_unit(region_values: np.ndarray, measure: Measure, atlas: Atlas) -> Non
     raise FileFormatError(
         f"{measure.name} is not measured in {measure.unit}: expected values above 0 "
         f"and a median over regions of {lowest_median:g} to {highest_median:g}",
-        got=f"a median of {median_value:.4g}{sign_text}. Convert the values, or give them "
-        f"a head and a name of their own (feature='{measure.name}_z').",
+        got=f"a median of {median_value:.4g}{sign_text}. Convert the values, or give "
+        f"them a head and a name of their own (feature='{measure.name}_z').",
     )
 
 
