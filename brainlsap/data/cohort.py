@@ -41,7 +41,7 @@ from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.data.tables import (
     MISSING_CELLS,
     PEOPLE_COLUMNS,
-    find_head,
+    find_column_name,
     is_formula_error,
     is_missing_word,
 )
@@ -778,7 +778,7 @@ def _check_label_column(
     scans: Sequence[str],
 ) -> None:
     """Raise if covariates have the label, in another order of scans."""
-    label_column = find_head(covariates, [label_name])
+    label_column = find_column_name(covariates, [label_name])
     if not label_column:
         return
     column_texts = _as_text(covariates[label_column])
@@ -816,7 +816,7 @@ def _person_column(
         np.shape(fact_values) != (len(labels),)
         for fact_values in values_by_fact.values()
     ):
-        return find_head(values_by_fact, PEOPLE_COLUMNS)  # refused by its length
+        return find_column_name(values_by_fact, PEOPLE_COLUMNS)  # refused by its length
     column_by_name = {str(column_name): column_name for column_name in values_by_fact}
     cells_by_column = {
         column_name: to_cells(values_by_fact[column_by_name[column_name]])

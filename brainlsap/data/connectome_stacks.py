@@ -15,7 +15,7 @@ from brainlsap.data.find_files import Scan, parse_scan_name
 from brainlsap.data.order_check import OrderCheck
 from brainlsap.data.region_lists import are_numbers
 from brainlsap.data.row_order import UNCHECKED_NAMES, name_rows, regions_of_rows
-from brainlsap.data.tables import ID_COLUMNS, find_head, read_lines
+from brainlsap.data.tables import ID_COLUMNS, find_column_name, read_lines
 from brainlsap.exceptions import CohortError, FileFormatError, reading
 
 # Names of lists of ids, one a line. A table of participants may have such a name, too.
@@ -215,7 +215,7 @@ def _read_ids(list_path: Path) -> tuple[str, ...]:
     text_lines = [text_line.strip() for text_line in read_lines(list_path)]
     if not text_lines or re.search(r"[\t,;]", text_lines[0]):
         return ()
-    has_header = find_head(text_lines[:1], ID_COLUMNS) is not None
+    has_header = find_column_name(text_lines[:1], ID_COLUMNS) is not None
     return tuple(text_lines[1:] if has_header else text_lines)
 
 

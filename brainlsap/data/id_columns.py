@@ -16,7 +16,7 @@ from brainlsap.data.tables import (
     MISSING_CELLS,
     PEOPLE_COLUMNS,
     SESSION_COLUMNS,
-    find_head,
+    find_column_name,
     letters_of,
 )
 from brainlsap.text import listed, option_text
@@ -93,10 +93,12 @@ class ChosenColumns(NamedTuple):
         session_column: str | Sequence[str] | None = None,
     ) -> "ChosenColumns":
         """Return the choice of one head, several or none for ids and visits."""
-        return cls(id=_to_heads(id_column), session=_to_heads(session_column))
+        return cls(
+            id=_to_column_names(id_column), session=_to_column_names(session_column)
+        )
 
 
-def _to_heads(column_option: str | Sequence[str] | None) -> tuple[str, ...]:
+def _to_column_names(column_option: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return an option of one head, several or none as a tuple."""
     return (
         (column_option,)
@@ -114,13 +116,13 @@ def find_chosen(column_names: Iterable[str], chosen_names: Sequence[str]) -> str
     for chosen_name in chosen_names:
         if chosen_name in column_names:
             return chosen_name
-    return find_head(column_names, chosen_names)
+    return find_column_name(column_names, chosen_names)
 
 
 def find_session_column(column_names: Iterable[str]) -> str | None:
     """Return the head of the column of visits, None if there is none."""
     column_names = list(column_names)
-    known_head = find_head(column_names, SESSION_COLUMNS)
+    known_head = find_column_name(column_names, SESSION_COLUMNS)
     if known_head:
         return known_head
     return next(
@@ -174,17 +176,17 @@ def choose_id_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     >>> choose_id_column({"": ["0", "1"], "age": ["70", "71"]}).problem
     'the first column has no head and only counts rows'
     """
-    first_head = next(iter(cells_by_column), "")
-    if FREESURFER_HEAD.fullmatch(first_head):
-        return IdChoice(first_head)
+    first_column = next(iter(cells_by_column), "")
+    if FREESURFER_HEAD.fullmatch(first_column):
+        return IdChoice(first_column)
     person_choice = choose_person_column(cells_by_column)
     if person_choice.head is not None or person_choice.problem:
         return person_choice
-    head_of_letters = {
+    name_of_letters = {
         letters_of(column_name): column_name for column_name in cells_by_column
     }
     scan_letters = [letters_of(column_name) for column_name in _SCAN_HEADS]
-    scan_columns = [head_of_letters[x] for x in scan_letters if x in head_of_letters]
+    scan_columns = [name_of_letters[x] for x in scan_letters if x in name_of_letters]
     if scan_columns:
         return _choose_scan_column(cells_by_column, scan_columns)
     return _choose_saved_index(cells_by_column)
@@ -200,13 +202,13 @@ def _choose_scan_column(
         for column_name in scan_columns
         if repeats_as_ids(cells_by_column[column_name])
     ]
-    text_heads = [
+    text_columns = [
         column_name
         for column_name in scan_columns
         if not are_row_numbers(cells_by_column[column_name])
     ]
-    column_name = (repeated_names or text_heads or scan_columns)[0]
-    rival_names = _find_group_heads(cells_by_column)
+    column_name = (repeated_names or text_columns or scan_columns)[0]
+    rival_names = _find_group_columns(cells_by_column)
     if are_counted(cells_by_column[column_name]):
         rival_names += possible_ids
     elif not repeated_names:
@@ -221,8 +223,8 @@ def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     nobody.
     """
     possible_ids = _find_possible_ids(cells_by_column)
-    group_columns = _find_group_heads(cells_by_column)
-    for column_name in _find_index_heads(cells_by_column)[:1]:
+    group_columns = _find_group_columns(cells_by_column)
+    for column_name in _find_index_columns(cells_by_column)[:1]:
         is_number = are_row_numbers(cells_by_column[column_name])
         if is_number:
             rival_names = [*group_columns, *possible_ids]
@@ -265,7 +267,7 @@ def _find_possible_ids(cells_by_column: Mapping[str, Cells]) -> list[str]:
     ]
 
 
-def _find_group_heads(cells_by_column: Mapping[str, Cells]) -> list[str]:
+def _find_group_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
     """Return the heads of people, unless their cells are yes or no."""
     column_names = find_person_columns(cells_by_column)
     return [
@@ -292,12 +294,12 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     person_columns = [
         column_name for column_name in column_names if column_name not in group_columns
     ]
-    complete_heads = [
+    complete_columns = [
         column_name
         for column_name in person_columns
         if all(cells_by_column[column_name])
     ]
-    person_columns = complete_heads or person_columns
+    person_columns = complete_columns or person_columns
     if not person_columns:
         return IdChoice(None)
     column_name = person_columns[0]
@@ -337,25 +339,25 @@ def is_index_head(column_name: str) -> bool:
     return _INDEX_HEAD.fullmatch(column_name.strip()) is not None
 
 
-def _find_index_heads(cells_by_column: Mapping[str, Cells]) -> list[str]:
+def _find_index_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
     """Return the heads of columns that may be a saved row index.
 
     They have a head that only programs write; or the first column has one of an index.
     """
-    first_head = next(iter(cells_by_column), "")
+    first_column = next(iter(cells_by_column), "")
     column_names = [
         column_name
         for column_name in cells_by_column
         if _NO_HEAD.fullmatch(column_name)
     ]
-    if is_index_head(first_head) and first_head not in column_names:
-        column_names.append(first_head)
+    if is_index_head(first_column) and first_column not in column_names:
+        column_names.append(first_column)
     return column_names
 
 
 def find_saved_index(cells_by_column: Mapping[str, Cells]) -> list[str]:
     """Return the heads of columns that are a saved row index: they only count rows."""
-    column_names = _find_index_heads(cells_by_column)
+    column_names = _find_index_columns(cells_by_column)
     return [
         column_name
         for column_name in column_names
@@ -408,7 +410,7 @@ def is_group(column_name: str, cells: Cells, visit_cells: Cells | None = None) -
             return False
     are_few = n_values <= _MAX_GROUPS
     are_few = are_few and len(known_cells) >= _MIN_SCANS_PER_GROUP * n_values
-    name_words = _split_head_words(column_name)
+    name_words = _split_name_words(column_name)
     is_noun = len(name_words) == 1 and name_words[0] in _PERSON_WORDS
     return (are_few and is_noun) or are_yes_no(cells)
 
@@ -490,11 +492,11 @@ def find_exchanged_ids(
     str
     """
     id_letters = [letters_of(column_name) for column_name in id_columns]
-    head_of_letters = {
+    name_of_letters = {
         letters_of(column_name): column_name for column_name in other_columns
     }
     for column_name, cells in cells_by_column.items():
-        other_head = head_of_letters.get(letters_of(column_name))
+        other_head = name_of_letters.get(letters_of(column_name))
         n_id_columns = id_letters.count(letters_of(column_name))
         if other_head is None or n_id_columns == 2:
             continue
@@ -547,7 +549,7 @@ def to_cells(values: Iterable[object]) -> list[str | None]:
     ]
 
 
-def _split_head_words(column_name: str) -> list[str]:
+def _split_name_words(column_name: str) -> list[str]:
     """Return the words of a head in lower case: `src_subject_id`, `PatientCode`."""
     name_words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", column_name)
     return [name_word.lower() for name_word in name_words]
@@ -555,7 +557,7 @@ def _split_head_words(column_name: str) -> list[str]:
 
 def _names_noun(column_name: str, nouns: Sequence[str]) -> bool:
     """Return whether a head is a noun, alone or with words such as id and number."""
-    name_words = _split_head_words(column_name)
+    name_words = _split_name_words(column_name)
     if {*nouns} & {*name_words}:
         return {*name_words} <= {*nouns, *_ID_WORDS}
     # Two words may be written as one (`subjectkey`).
@@ -572,12 +574,12 @@ def _names_noun(column_name: str, nouns: Sequence[str]) -> bool:
 def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> bool:
     """Return whether a column could hold ids, though its head is not known."""
     is_known = (
-        not {*_split_head_words(column_name)}.isdisjoint(_OTHER_WORDS)
+        not {*_split_name_words(column_name)}.isdisjoint(_OTHER_WORDS)
         or kind_of(column_name) in COVARIATES
         or is_index_head(column_name)
         or _names_noun(column_name, (*_PERSON_WORDS, *_VISIT_WORDS))
-        or find_head([column_name], (*PEOPLE_COLUMNS, *_SCAN_HEADS)) is not None
-        or find_head([column_name], SESSION_COLUMNS) is not None
+        or find_column_name([column_name], (*PEOPLE_COLUMNS, *_SCAN_HEADS)) is not None
+        or find_column_name([column_name], SESSION_COLUMNS) is not None
     )
     if is_known or not look_like_ids(cells_by_column[column_name]):
         return False

@@ -443,7 +443,7 @@ def _unknown_order_message(group: _MatrixGroup, atlas: Atlas) -> str:
     fits = {order: measure_fit(weights, order, atlas) for order in orders}
     best_first = sorted(orders, key=lambda order: _sort_key(fits[order]), reverse=True)
     figures = {order: str(fits[order]) for order in best_first}
-    return unknown_order_message(weights, atlas, figures=figures)
+    return unknown_order_message(weights, atlas, figures_of_order=figures)
 
 
 def _other_order_message(

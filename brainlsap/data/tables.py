@@ -305,14 +305,14 @@ def _drop_empty_columns(table_text: TableText) -> tuple[list[str], list[Sequence
     )
     if not cell_columns:
         cell_columns = [()] * len(column_names)
-    filled_heads, filled_columns = list[str](), list[Sequence[str]]()
+    filled_names, filled_columns = list[str](), list[Sequence[str]]()
     for column_name, column_cells in zip(column_names, cell_columns, strict=True):
         if column_name != "" or any(map(str.strip, column_cells)):
-            filled_heads.append(column_name)
+            filled_names.append(column_name)
             filled_columns.append(column_cells)
-    if not filled_heads:
+    if not filled_names:
         return column_names, cell_columns
-    return filled_heads, filled_columns
+    return filled_names, filled_columns
 
 
 def write_tsv(table: pd.DataFrame, table_path: str | Path) -> Path:
@@ -441,7 +441,7 @@ def letters_of(column_name: str) -> str:
     return "".join(filter(str.isalnum, normalize("NFKD", column_name.lower())))
 
 
-def find_head(
+def find_column_name(
     column_names: Iterable[str], candidate_names: Sequence[str]
 ) -> str | None:
     """Return the head that equals the first possible candidate, None if none does.
@@ -463,7 +463,7 @@ def find_region_column(
 ) -> str | None:
     """Return the head that equals a candidate, if need be without `roi_` before it."""
     column_names = list(column_names)
-    column_name = find_head(column_names, candidate_names)
+    column_name = find_column_name(column_names, candidate_names)
     if column_name:
         return column_name
     # Of heads that differ only by the prefix, the first counts.
@@ -471,5 +471,5 @@ def find_region_column(
         _REGION_PREFIX.sub("", column_name): column_name
         for column_name in reversed(column_names)
     }
-    stem = find_head(map(str, name_of_stem), candidate_names)
+    stem = find_column_name(map(str, name_of_stem), candidate_names)
     return None if stem is None else name_of_stem.get(stem)
