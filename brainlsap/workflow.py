@@ -35,6 +35,7 @@ from brainlsap.files import lock_folder
 from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
 from brainlsap.report import check_results_folder, write_report
 from brainlsap.report.report import check_same_study
+from brainlsap.text import option_text
 
 __all__ = ["MERGED_CLASSES", "merge_classes", "run_study"]
 
@@ -247,7 +248,8 @@ def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -
         return 5 if cv is None else cv
     if cv is not None:
         raise ParameterError(
-            "leave_out= cannot be combined with cv= or other folds (--splits)."
+            f"{option_text('leave_out')} cannot be combined with {option_text('cv')} "
+            "or other folds (--splits)."
         )
     values = cohort.table[find_covariate_column(cohort.table, leave_out)]
     return leave_one_out_splits(values, cohort.groups)
@@ -297,7 +299,9 @@ def merge_classes(
     n_scans = cohort.table["label"].value_counts().reindex(cohort.classes)
     absent_classes = find_absent(cohort.label_name, all_originals, n_scans)
     if absent_classes:
-        raise CohortError("merged_classes= cannot be made", absent_classes)
+        raise CohortError(
+            f"{option_text('merged_classes')} cannot be made", absent_classes
+        )
     class_of = {name: new for new, names in originals.items() for name in names}
     new_label = cohort.table["label"].map(class_of)
     description = ", ".join(
@@ -305,8 +309,8 @@ def merge_classes(
     )
     if new_label.nunique() < 2:
         raise CohortError(
-            f"merged_classes= must leave two classes, got {description} of scans of "
-            f"{', '.join(cohort.classes)}."
+            f"{option_text('merged_classes')} must leave two classes, got "
+            f"{description} of scans of {', '.join(cohort.classes)}."
         )
     is_selected = new_label.notna().to_numpy()
     findings = [Finding(f"classes merged: {description}", kind=CLASSES)]

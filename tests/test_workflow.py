@@ -31,7 +31,7 @@ def test_a_study_returns_what_it_has_written(cohort, tmp_path):
     stored = Evaluation.load(tmp_path / "results" / "private" / "evaluation")
     assert stored.scores().equals(found.scores())
     assert found.models[0] == "LSAP-C"
-    assert len(found.baselines) == 6
+    assert "global means" in found.baselines
     assert found.settings["steps"]["harmonize"] == "site"
     assert found.ranking["rank"].notna().sum() == cohort.n_rois
     assert len(found.region_tests) == cohort.n_rois

@@ -318,7 +318,7 @@ def _fit_ridge(
     connectomes = cohort.connectomes[:1]
     if not cohort.shares_connectome:
         connectomes = cohort.connectomes[is_selected]
-    n_scans = np.count_nonzero(is_selected)
+    n_scans = int(is_selected.sum())
     W = np.broadcast_to(connectomes, (n_scans, *connectomes.shape[1:]))
     groups = cohort.groups[is_selected]
     model.fit(pack(W, features[is_selected]), cohort.y[is_selected], groups=groups)

@@ -23,7 +23,13 @@ from brainlsap.model.settings import (
     resolve_kernel,
     resolve_settings,
 )
-from brainlsap.model.training import Run, inner_splits, train_starts, usable_runs
+from brainlsap.model.training import (
+    Batch,
+    Run,
+    inner_splits,
+    train_starts,
+    usable_runs,
+)
 
 # Minimum training balanced accuracy, as a fraction of the way from chance to 1 (0.36
 # for five classes).
@@ -152,7 +158,7 @@ class GraphClassifier(PackedClassifier):
             probabilities = torch.stack(logits).softmax(2).mean(0).cpu().numpy()
         return self._assume_prior(probabilities[:, self.stages_.argsort()])
 
-    def _make_batch(self, connectomes: np.ndarray, features: np.ndarray) -> Any:
+    def _make_batch(self, connectomes: np.ndarray, features: np.ndarray) -> Batch:
         return make_batch(
             connectomes,
             self.scaler_.apply(features),
@@ -426,9 +432,9 @@ class LSAPClassifier(GraphClassifier):
     random_state: int | None = None
     device: str = "cpu"
     n_threads: int = 1
-    options: dict[str, Any] | None = None
+    options: dict[str, object] | None = None
 
-    def set_params(self, **params: Any) -> "LSAPClassifier":
+    def set_params(self, **params: object) -> "LSAPClassifier":
         """Set parameters, and settings in `options` by their own names."""
         rare_settings = {
             setting_name: params.pop(setting_name)

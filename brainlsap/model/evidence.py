@@ -11,7 +11,7 @@ neither epochs nor a validation set. `docs/mathematics` derives it.
 """
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -57,7 +57,10 @@ def term_coefficients(
 
 
 def diffusion_terms(
-    connectomes: np.ndarray, signals: np.ndarray, preparation: Preparation, B: Any
+    connectomes: np.ndarray,
+    signals: np.ndarray,
+    preparation: Preparation,
+    B: np.ndarray,
 ) -> np.ndarray:
     """Return combinations of T_n(L - I) times signals, (n_terms, n_scans, n_columns).
 
@@ -170,7 +173,7 @@ class Evidence:
         self.Xtt = np.matmul(self.X.transpose(0, 2, 1), self.t)
         self.n_contrasts = count_contrasts(self.t)
 
-    def noise_prior_excess(self, log_ridge: Any) -> Any:
+    def noise_prior_excess(self, log_ridge: np.ndarray | float) -> np.ndarray:
         """Return how far log_ridge falls below the bound, or 0 above it.
 
         Half the square of this is minus the log of the prior.

@@ -10,14 +10,16 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from brainlsap.exceptions import ParameterError
+from brainlsap.graph.spectral import GraphBatch
 from brainlsap.model.network import GraphNetwork
+from brainlsap.model.propagation import DenseGraphs, HeatScale
 from brainlsap.model.settings import Settings
 
 # Epochs between validations: each costs a forward pass.
@@ -32,7 +34,8 @@ _DIVERGED = "training diverged"
 MIN_VALIDATION_PEOPLE = 20
 
 # A batch, and the class code of each of its scans.
-Scans = tuple[Any, Tensor]
+Batch: TypeAlias = GraphBatch | DenseGraphs
+Scans = tuple[Batch, Tensor]
 
 
 @dataclass(eq=False)
@@ -55,7 +58,11 @@ class History:
     scales: list[np.ndarray] = field(default_factory=list)
 
     def add(
-        self, epoch: int, train: float, validation_loss: float, heat_scale: Any
+        self,
+        epoch: int,
+        train: float,
+        validation_loss: float,
+        heat_scale: HeatScale | None,
     ) -> None:
         """Record one checkpoint; scales are copied."""
         self.epoch.append(epoch)
@@ -350,7 +357,7 @@ def _describe_fault(
 
 
 @torch.no_grad()
-def _known_logits(network: GraphNetwork, train: Scans, batch: Any) -> Tensor:
+def _known_logits(network: GraphNetwork, train: Scans, batch: Batch) -> Tensor:
     """Return the logits of some scans by the statistics of the training scans."""
     network.eval()
     network.remember_statistics(train[0])
@@ -370,7 +377,7 @@ def _make_loss(
 
 
 def train_starts(
-    batch: Any,
+    batch: Batch,
     class_codes: np.ndarray,
     splits: list[tuple[np.ndarray, np.ndarray]],
     is_measured: np.ndarray,
@@ -421,7 +428,7 @@ def train_starts(
     return training_runs
 
 
-def select_scans(batch: Any, class_codes: np.ndarray, scan_rows: np.ndarray) -> Scans:
+def select_scans(batch: Batch, class_codes: np.ndarray, scan_rows: np.ndarray) -> Scans:
     """Return the scans of these rows of a batch, with their codes, on its device."""
     item_index = torch.from_numpy(scan_rows).to(batch.signal.device)
     return batch.select(item_index), torch.from_numpy(class_codes[scan_rows]).to(

@@ -13,7 +13,7 @@ from brainlsap.atlas import Atlas
 from brainlsap.evaluation import Evaluation, chance_p, compare_models
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
-from brainlsap.evaluation.models import N_SELECTED
+from brainlsap.evaluation.models import N_SELECTED, control_phrases
 from brainlsap.report import tables
 from brainlsap.report.privacy import withhold_paths
 from brainlsap.report.tables import p_text, reported_values, spread_text
@@ -41,21 +41,6 @@ MODEL_PHRASES = {
 }
 """Phrases for the nested ridge models among which LSAP-R chooses."""
 
-CONTROLS = {
-    "features only": "without any connection",
-    "edges only": "logistic regression on the connectome's weights",
-    "shuffled edges": "weights moved to other pairs of regions",
-    "frozen scales": "scales kept at their initial values",
-    "one global scale": "one scale for all regions",
-    "constant features": "a constant replaces the features, and no ridge is added",
-    "confounds only": "logistic regression on covariates and on the sum and density of "
-    "the connectome",
-}
-"""How each control differs from LSAP-C, or which other model it is."""
-
-LINEAR_CONTROLS = ("edges only", "confounds only")
-"""Controls that are models of their own, not variants of LSAP-C."""
-
 # Settings that change no number, or that the templates' own sentences state.
 _DESIGN = "cv n_folds n_repeats random_state people_shared"
 _PLACES_AND_SPEED = "folder subjects_dir derivatives out memory device n_threads n_jobs"
@@ -76,7 +61,7 @@ class SettingPhrases:
     no call asked for, with their values.
     """
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(self, settings: Mapping[str, object]) -> None:
         self.remaining = {
             setting_name: value_text(setting_value)
             for setting_name, setting_value in settings.items()
@@ -506,7 +491,7 @@ def with_article(model: str) -> str:
     return f"the {model}" if model[:1].islower() else model
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """Return a value as text for a sentence: short numbers, lists with commas."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:g}"
@@ -533,8 +518,7 @@ TEMPLATES.filters |= {
     "with_article": with_article,
 }
 TEMPLATES.globals |= {
-    "controls": CONTROLS,
-    "linear_controls": LINEAR_CONTROLS,
+    "control_phrases": control_phrases,
     "chosen_text": chosen_text,
     "networks_kept": networks_kept,
     "prior_text": prior_text,

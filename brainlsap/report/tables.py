@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import load_atlas
+from brainlsap.atlas.atlas import AtlasSource
 from brainlsap.data.find_files import visit_order
 from brainlsap.data.measures import PET_FEATURES
 from brainlsap.evaluation import Evaluation, comparison
@@ -18,7 +19,7 @@ from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.leakage import check_title
 from brainlsap.evaluation.ranking import find_subcortex_substitute
 from brainlsap.evaluation.region_tests import MIN_PEOPLE, standardized_differences
-from brainlsap.evaluation.results import check_evaluation_given
+from brainlsap.evaluation.results import CohortSummary, check_evaluation_given
 from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.text import count, with_and
@@ -60,14 +61,14 @@ def feature_title(cohort: Any, feature_name: str, region: str | None = None) -> 
     return subcortex_substitute if structure_of_region[region] == "subcortex" else title
 
 
-def feature_text(cohort: Any) -> str:
+def feature_text(cohort: CohortSummary) -> str:
     """Return the titles of a cohort's features."""
     return with_and(
         feature_title(cohort, feature_name) for feature_name in cohort.feature_names
     )
 
 
-def measured_text(cohort: Any) -> str:
+def measured_text(cohort: CohortSummary) -> str:
     """Return in how many regions each feature was measured, and how much is missing."""
     all_regions = count(len(cohort.region_names), "region")
     feature_texts = []
@@ -82,7 +83,7 @@ def measured_text(cohort: Any) -> str:
     return with_and(feature_texts)
 
 
-def has_missing_values(cohort: Any) -> bool:
+def has_missing_values(cohort: CohortSummary) -> bool:
     """Return whether a feature is missing in some people of the regions measured."""
     return any(
         _measured_regions(cohort, feature_name)[1] > 0
@@ -565,7 +566,7 @@ def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
 
 
 def region_table(
-    ranking: pd.DataFrame, atlas: Any = None, n_regions: int = 10
+    ranking: pd.DataFrame, atlas: AtlasSource | None = None, n_regions: int = 10
 ) -> pd.DataFrame:
     """Return the regions of smallest relative scale as a table for a paper.
 
@@ -685,7 +686,7 @@ def basis_text(evaluation: Evaluation) -> str:
 def direction_table(
     evaluation: Evaluation,
     ranking: pd.DataFrame,
-    atlas: Any = None,
+    atlas: AtlasSource | None = None,
     n_regions: int = 10,
 ) -> pd.DataFrame:
     """Return how the features of the first regions differ between classes.
@@ -734,7 +735,7 @@ def direction_table(
 
 
 def common_region_table(
-    evaluation: Evaluation, atlas: Any = None, n_smallest: int = 20
+    evaluation: Evaluation, atlas: AtlasSource | None = None, n_smallest: int = 20
 ) -> pd.DataFrame:
     """Return the regions of smallest scale that several models share.
 

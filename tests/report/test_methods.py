@@ -13,7 +13,7 @@ from jinja2 import nodes
 from brainlsap import LSAPClassifier, load_cohort, make_cohort, run_study, workflow
 from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation import cross_validate, make_models, rank_regions
-from brainlsap.evaluation.models import MODELS, NESTED_RIDGES
+from brainlsap.evaluation.models import MODELS, NESTED_RIDGES, ModelEntry
 from brainlsap.graph import EXPANSIONS
 from brainlsap.report import headline, methods, methods_text, tables
 from brainlsap.report.methods import TEMPLATES, UNLISTED
@@ -135,11 +135,22 @@ def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, nam
         assert STUDY_OPTIONS[name][1] in text, name
 
 
-def test_every_control_has_a_phrase_that_says_what_it_leaves_out():
-    controls = {name for name in MODELS if MODELS[name].role == "control"}
-    assert controls
-    assert controls <= {*methods.CONTROLS}
-    assert {*methods.LINEAR_CONTROLS} <= controls
+def test_controls_are_described_as_their_entries_say(evaluation, monkeypatch):
+    entry = ModelEntry(MODELS["LSAP-C"].make, "control", "its eyes shut", False)
+    monkeypatch.setitem(MODELS, "blind", entry)
+    fits, predictions = [evaluation.fits], [evaluation.predictions]
+    for name in ("edges only", "frozen scales", "blind"):
+        own_fits = evaluation.fits.query("model == 'LSAP-C'")
+        fits.append(own_fits.assign(model=name, role="control"))
+        own_predictions = evaluation.predictions.query("model == 'LSAP-C'")
+        predictions.append(own_predictions.assign(model=name))
+    changed = replace(
+        evaluation, fits=pd.concat(fits), predictions=pd.concat(predictions)
+    )
+    text = " ".join(methods_text(changed))
+    assert "identical to LSAP-C, were: frozen scales (scales kept" in text
+    assert "Edges only was logistic regression on the connectome's weights." in text
+    assert "Blind was its eyes shut." in text
 
 
 def test_words_for_paper(evaluation):
