@@ -14,6 +14,7 @@ from brainlsap.data.covariates import STAGE_OF_WORD
 from brainlsap.data.participants import find_absent
 from brainlsap.evaluation import (
     Evaluation,
+    connectome_gain,
     cross_validate,
     leave_one_out_splits,
     make_models,
@@ -22,6 +23,7 @@ from brainlsap.evaluation import (
     region_properties,
 )
 from brainlsap.evaluation.confounds import find_covariate_column
+from brainlsap.evaluation.connectome_worth import MIN_PEOPLE
 from brainlsap.evaluation.cross_validation import split_role
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.results import data_hash, to_jsonable
@@ -66,7 +68,8 @@ def run_study(
     """Cross-validate models and baselines, rank regions, and write a report.
 
     All fits, including those to permuted labels, use the same preprocessing and folds.
-    An interrupted study continues where it stopped.
+    An interrupted study continues where it stopped. Where every class has four people
+    or more, :func:`brainlsap.evaluation.connectome_gain` says what the connectome adds.
 
     Parameters
     ----------
@@ -205,6 +208,17 @@ def run_study(
                 properties = region_properties(cohort)
                 ranking = ranking.merge(properties, on="region", how="left")
                 evaluation = replace(evaluation, ranking=ranking)
+            n_people = cohort.table.groupby("label")["participant"].nunique()
+            if n_people.min() >= MIN_PEOPLE:
+                ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
+                gain = connectome_gain(
+                    cohort,
+                    model=ridge,
+                    harmonize=harmonize,
+                    regress_out=regress_out,
+                    random_state=random_state,
+                )
+                evaluation = replace(evaluation, connectome_gain=gain.table)
             recorded_options = {"asked": study_options, "leave_out": leave_out}
             evaluation = replace(
                 evaluation, settings=evaluation.settings | recorded_options

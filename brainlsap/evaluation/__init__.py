@@ -9,6 +9,7 @@ from brainlsap.evaluation.comparison import (
     nested_model_table,
 )
 from brainlsap.evaluation.confounds import Deconfounder
+from brainlsap.evaluation.connectome_worth import ConnectomeGain, connectome_gain
 from brainlsap.evaluation.cross_validation import cross_validate
 from brainlsap.evaluation.leakage import audit
 from brainlsap.evaluation.models import MODELS, make_models, read_features
@@ -36,6 +37,7 @@ from brainlsap.evaluation.splits import (
 __all__ = [
     "MODELS",
     "SCORES",
+    "ConnectomeGain",
     "Deconfounder",
     "Evaluation",
     "Score",
@@ -47,6 +49,7 @@ __all__ = [
     "common_regions",
     "compare_models",
     "confound_table",
+    "connectome_gain",
     "corrected_t_test",
     "cross_validate",
     "fold_scores",

@@ -26,7 +26,7 @@ from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
 from brainlsap.findings import Finding, as_findings
 
-TABLES = ("predictions", "scales", "fits", "audit", "ranking")
+TABLES = ("predictions", "scales", "fits", "audit", "ranking", "connectome_gain")
 """Tables of an evaluation that are saved."""
 
 COHORT_TABLES = ("truth", "class_features", "regions")
@@ -228,6 +228,8 @@ class Evaluation:
         Of :func:`rank_regions`, by the model in its column `model`: the ridge with a
         scale per region where it was run, else the first model with scales.
         `rank_regions(evaluation, name)` ranks by another.
+    connectome_gain : DataFrame, optional
+        The table of :class:`ConnectomeGain`, of :func:`connectome_gain`.
 
     Examples
     --------
@@ -249,6 +251,7 @@ class Evaluation:
     settings: dict[str, Any]
     audit: pd.DataFrame | None = None
     ranking: pd.DataFrame | None = None
+    connectome_gain: pd.DataFrame | None = None
 
     @property
     def models(self) -> tuple[str, ...]:

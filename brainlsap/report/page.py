@@ -14,7 +14,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
-from brainlsap.evaluation import Evaluation, rank_regions
+from brainlsap.evaluation import ConnectomeGain, Evaluation, rank_regions
 from brainlsap.evaluation.leakage import Check
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
@@ -61,6 +61,9 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         "ladder": tables.nested_model_text(evaluation),
         "intervals": tables.interval_table(evaluation),
     }
+    if evaluation.connectome_gain is not None:
+        gain = ConnectomeGain(evaluation.connectome_gain)
+        page_tables["connectome_gain"] = tables.connectome_gain_table(gain)
     if models:
         page_tables["classes"] = tables.class_rate_table(evaluation, models[0])
     page_tables |= {
@@ -99,6 +102,8 @@ def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
     figures: dict[str, Any] = {"scores": plots.plot_scores(evaluation).figure}
     if not evaluation.predictions.empty:
         figures["classes"] = _plot_class_panels(evaluation)
+    if evaluation.connectome_gain is not None:
+        figures["connectome_gain"] = _plot_gain_panels(evaluation.connectome_gain)
     if evaluation.ranking is not None:
         figures["regions"] = _plot_region_panels(evaluation)
         figures["brain"] = _plot_brain(evaluation, atlas)
@@ -144,6 +149,17 @@ def _plot_class_panels(evaluation: Evaluation) -> Any:
             plot_function(evaluation, model, axes=axes)
         except ParameterError:  # The model has no probabilities or decision values.
             axes.remove()
+    return panels[0].figure
+
+
+def _plot_gain_panels(gain_table: pd.DataFrame) -> Any:
+    """Draw what the connectome adds in log evidence and in left-out error."""
+    gain = ConnectomeGain(gain_table)
+    panels = own_axes(None, PAGE, 19 + 6 * len(gain_table), number=2)
+    scores = ("evidence_gain", "error_gain")
+    for score, axes in zip(scores, panels, strict=True):
+        plots.plot_connectome_gain(gain, score, axes=axes)
+    panels[1].set_yticklabels([])
     return panels[0].figure
 
 
