@@ -14,9 +14,10 @@ demo: $(READY)
 	$(BIN)/brainlsap demo --out $(DEMO_OUT)
 
 # One thread for each of two processes, and commands that start no processes of their
-# own unless told how many: more than there are cores make everything slow.
+# own unless told how many: more than there are cores make everything slow. The order of
+# tests is that of tests/conftest.py.
 test: $(READY)
-	OMP_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1 $(BIN)/python -m pytest --numprocesses 2
+	OMP_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -47,7 +48,7 @@ study: $(READY)
 	$(BIN)/python benchmarks/null_study.py comparison permuted
 	$(BIN)/python benchmarks/large_cohorts.py
 	$(BIN)/python benchmarks/determinism_study.py
-	$(BIN)/python benchmarks/ranking_null.py recall null
+	$(BIN)/python benchmarks/ranking.py settings null everywhere
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/nodes.py runs cora citeseer pubmed
 	$(BIN)/python benchmarks/node_leak.py

@@ -5,16 +5,16 @@
 
 import argparse
 import inspect
-import re
 import shlex
 import signal
 import sys
 import textwrap
 import warnings
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,21 @@ import brainlsap
 from brainlsap.exceptions import BrainlsapError, CohortError
 from brainlsap.files import check_outputs, owner_only
 from brainlsap.findings import CHOICES, group_findings
-from brainlsap.options import COMMANDS, Option, option_names, options_of, read_config
-from brainlsap.text import listed
+from brainlsap.options import (
+    COMMANDS,
+    CONFIGURABLE,
+    Option,
+    option_names,
+    options_of,
+    read_config,
+)
+from brainlsap.text import (
+    OptionFormat,
+    format_argument,
+    format_options,
+    listed,
+    option_text,
+)
 
 if TYPE_CHECKING:  # Importing these takes seconds.
     import pandas as pd
@@ -146,11 +159,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         input_path = options.get("study", options.get("results", "."))
         if not Path(input_path).exists():  # Fail before the slow imports.
             raise BrainlsapError("no such file or folder", path=input_path)
-        call(**options)
+        with format_options(_option_format(call.__name__)):
+            call(**options)
     except BrokenPipeError:  # The reader has closed the pipe, for example `| head`.
         return 141
     except (BrainlsapError, OSError) as error:
-        print(f"brainlsap: error: {_in_flags(str(error), call)}", file=sys.stderr)
+        print(f"brainlsap: error: {error}", file=sys.stderr)
         if isinstance(error, CohortError) and call in (fit, run):
             print(
                 "Run `brainlsap check` on the study: it suggests options that read it.",
@@ -167,39 +181,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-# A Python argument in a message, "label=" or "label='Dx'", but not part of a path.
-_ARGUMENT = re.compile(r"(?<![\w/.=-])(\w+)=(?:'([\w-]+)'|(True))?(?=[\s.,;:)]|$)")
-# A flag that is repeated in brackets: "--label (--label COLUMN)".
-_REPEATED_FLAG = re.compile(r"(--[a-z-]+) \((\1[^)]*)\)")
+def _option_format(command_name: str) -> OptionFormat:
+    """Return how messages write options while a command runs: as its flags.
 
-
-def _in_flags(text: str, call: Callable[..., None]) -> str:
-    """Replace Python arguments in a message by the flags of a command.
-
-    An argument without a flag, such as "symmetrize='mean'", becomes a line of a
-    settings file if the command reads one.
+    An option without a flag, such as `symmetrize`, becomes a line of a settings file
+    if the command reads one.
     """
     flags = {"folder": "STUDY"}
-    for option in options_of(call.__name__):
-        if not option.is_positional:
-            flags[option.name] = option.flag
+    flags |= {option.name: option.flag for option in options_of(command_name)}
+    settings = {option.name for option in CONFIGURABLE} if "config" in flags else ()
 
-    def replace_argument(match: re.Match[str]) -> str:
-        name, value, is_true = match.groups()
+    def format_option(name: str, value: object) -> str:
         if name in flags:
-            return f"{flags[name]} {value}" if value else flags[name]
-        if "config" not in flags:
-            return match[0]
+            has_value = value is not None and value is not True
+            return f"{flags[name]} {value}" if has_value else flags[name]
+        if name not in settings:
+            return format_argument(name, value)
         setting = name
-        if value:
-            setting = f'{name} = "{value}"'
-        elif is_true:
+        if value is True:
             setting = f"{name} = true"
+        elif value is not None:
+            setting = f'{name} = "{value}"'
         return f"{setting} (in a --config file)"
 
-    text = re.sub(rf"^({'|'.join(flags)})(?= must be )", r"\1=", text)
-    text = _ARGUMENT.sub(replace_argument, text)
-    return _REPEATED_FLAG.sub(r"\2", text)
+    return format_option
 
 
 @command
@@ -213,8 +218,9 @@ def demo(
         has_results = results.is_dir() and any(results.iterdir())
         if has_results and not options.get("overwrite"):
             raise BrainlsapError(
-                f"{results} holds results of another study. Choose another out=, or "
-                "replace the results by overwrite=True."
+                f"{results} holds results of another study. Choose another "
+                f"{option_text('out')}, or replace the results by "
+                f"{option_text('overwrite', True)}."
             )
         simulate(str(study), n_people=n_people, random_state=random_state)
     run(
@@ -290,13 +296,21 @@ def import_adni(
 @command
 def build(study: str, **options: Any) -> None:
     """Compute connectomes and regional PET values (SUVR) from a study's images."""
-    select = partial(_select, options)
+    names_of_group = defaultdict[str, list[str]](list)
+    for option in options_of("build"):
+        names_of_group[option.group].append(option.name)
+    connectome_options = _select(options, ["labels", *names_of_group["connectomes"]])
+    suvr_options = _select(options, ["labels", *names_of_group["SUVR"]])
+    if "same_space" in suvr_options:
+        connectome_options["same_space"] = suvr_options["same_space"]
+    pattern_options = _select(options, names_of_group["patterns"])
+    special_options = pattern_options | connectome_options | suvr_options
     built = brainlsap.images.build_study(
         study,
-        **select("atlas out derivatives subjects_dir n_jobs id_column"),
-        patterns=select("tractogram parcellation pet transform streamline_weights"),
-        connectome=select("assignment radius weight labels same_space"),
-        suvr=select("reference labels same_space accept_low_coverage"),
+        **_select(options, options.keys() - special_options.keys()),
+        patterns=pattern_options,
+        connectome=connectome_options,
+        suvr=suvr_options,
         verbose=True,
     )
     print(
@@ -309,13 +323,14 @@ def build(study: str, **options: Any) -> None:
         check_options = _options_after_build(built, options)
         print(f"Next: {_command_line('check', study, check_options)}")
     if built.faults:
-        faults = group_findings(built.faults)
-        raise CohortError(f"{len(built.faults)} scans have errors", faults)
+        faults = group_findings(built.faults, study)
+        n_scans = len({fault.scan for fault in built.faults})
+        raise CohortError(f"{n_scans} scans have errors", faults)
 
 
 def _options_after_build(built: "BuiltStudy", options: OptionValues) -> OptionValues:
     """Return the options of `check` that read the built files."""
-    check_options = _select(options, "atlas subjects_dir")
+    check_options = _select(options, ("atlas", "subjects_dir"))
     derivatives = [*options.get("derivatives", ())]
     if "out" in options:
         derivatives.append(options["out"])
@@ -338,18 +353,18 @@ def check(study: str, **options: Any) -> None:
     reading_options, study_options, _ = _options_by_recipient(options)
     cohort_check = brainlsap.check_cohort(study, **reading_options, verbose=True)
     cohort = cohort_check.cohort
-    merged_classes = study_options.get("merged_classes")
+    fold_options = _select(study_options, _names_of("check"))
+    merged_classes = fold_options.pop("merged_classes", None)
     if cohort is not None and merged_classes is not None:
         cohort = brainlsap.workflow.merge_classes(cohort, merged_classes)
         cohort_check = replace(
             brainlsap.check_cohort(cohort), folder=cohort_check.folder
         )
-    print(_in_flags(cohort_check.text(), check), end="")
+    print(cohort_check.text(), end="")
     if not Path(study).is_file():
         _print_suggestions(study, cohort_check, options, reading_options)
     if cohort is None:
         raise BrainlsapError(f"{study} cannot be read; see the errors listed above")
-    fold_options = _select(study_options, "cv leave_out")
     n_participants = cohort.table.groupby("label")["participant"].nunique()
     reason = ""
     if not fold_options and n_participants.min() < 5:
@@ -410,10 +425,7 @@ def _print_findings(findings: "pd.DataFrame") -> None:
         + scans
         + findings["what_to_do"]
     )
-    lines = [
-        textwrap.fill(_in_flags(text, run), width=96, subsequent_indent="  ")
-        for text in texts
-    ]
+    lines = [textwrap.fill(text, width=96, subsequent_indent="  ") for text in texts]
     title = "\nData leakage and other explanations of a score:"
     print(title, *(lines or ["none found"]), sep="\n  ")
 
@@ -481,7 +493,7 @@ def report(
         content = "Maps" if option == "export" else option.capitalize()
         print(f"{content}: {folder} ({file_names})")
         for note in getattr(paths, "notes", ()):
-            print(_in_flags(f"Note: {note}", report))
+            print(f"Note: {note}")
     is_other_folder = out is not None and out != results
     if not export_folders or is_other_folder or title is not None:
         page = brainlsap.write_report(
@@ -496,12 +508,16 @@ def report(
 @command
 def fit(study: str, out: str, overwrite: bool = False, **options: Any) -> None:
     """Fit one model to a whole study and save it."""
-    check_outputs([out], inputs=[study, options.get("config")], overwrite=overwrite)
     reading_options, study_options, model_options = _options_by_recipient(options)
+    overwrite |= study_options.pop("overwrite", False)  # of the settings file
+    check_outputs([out], inputs=[study, options.get("config")], overwrite=overwrite)
     model = brainlsap.LSAPClassifier(random_state=0)
-    model.set_params(**model_options, **_select(study_options, "preset random_state"))
+    model.set_params(
+        **model_options, **_select(study_options, ("preset", "random_state"))
+    )
     cohort = _load_cohort(study, reading_options, study_options)
-    step_options = _select(study_options, "harmonize regress_out")
+    step_names = _names_of("fit") - model.get_params().keys()
+    step_options = _select(study_options, step_names)
     brainlsap.fit_model(cohort, out, model, overwrite=overwrite, **step_options)
     print(f"Model: {out}")
 
@@ -606,12 +622,23 @@ def _options_by_recipient(options: OptionValues) -> list[OptionValues]:
         for name in fold_options:
             settings.pop(name, None)
     settings |= flags
-    return [
-        {name: settings[name] for name in option_names(recipient) if name in settings}
-        for recipient in ("reading", "study", "model")
+    names_of_recipient = [
+        option_names(recipient) for recipient in ("reading", "study", "model")
     ]
+    lost_names = settings.keys() - set(chain(*names_of_recipient))
+    if lost_names:
+        raise TypeError(
+            f"{sorted(lost_names)} would be passed to no function; give the entries of "
+            "OPTIONS a recipient."
+        )
+    return [_select(settings, names) for names in names_of_recipient]
 
 
-def _select(options: OptionValues, names: str) -> OptionValues:
+def _names_of(command_name: str) -> set[str]:
+    """Return the Python names of the options of a command."""
+    return {option.name for option in options_of(command_name)}
+
+
+def _select(options: OptionValues, names: Collection[str]) -> OptionValues:
     """Return the options with these names, of those that were given."""
-    return {name: options[name] for name in names.split() if name in options}
+    return {name: value for name, value in options.items() if name in names}

@@ -1,6 +1,15 @@
-"""Small pieces of text: lists, counts."""
+"""Small pieces of text: lists, counts, names of options in messages."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+OptionFormat = Callable[[str, object], str]
+
+# How messages write an option while a command runs; None for Python's way.
+_option_format: ContextVar[OptionFormat | None] = ContextVar(
+    "option_format", default=None
+)
 
 
 def listed(items: Iterable[object], max_items: int = 20) -> str:
@@ -9,10 +18,10 @@ def listed(items: Iterable[object], max_items: int = 20) -> str:
     >>> listed(["Pons", "Vermis", "Putamen"], 2)
     'Pons, Vermis and 1 more'
     """
-    texts = [str(item) for item in items]
-    n_omitted = len(texts) - max_items
+    item_texts = [str(item) for item in items]
+    n_omitted = len(item_texts) - max_items
     ending = f" and {n_omitted} more" if n_omitted > 0 else ""
-    return ", ".join(texts[:max_items]) + ending
+    return ", ".join(item_texts[:max_items]) + ending
 
 
 def with_and(items: Iterable[object]) -> str:
@@ -21,10 +30,10 @@ def with_and(items: Iterable[object]) -> str:
     >>> with_and(["Pons", "Vermis", "Putamen"])
     'Pons, Vermis and Putamen'
     """
-    *first_texts, final_text = [str(item) for item in items] or ["none"]
-    if not first_texts:
-        return final_text
-    return f"{', '.join(first_texts)} and {final_text}"
+    *leading_texts, last_text = [str(item) for item in items] or ["none"]
+    if not leading_texts:
+        return last_text
+    return f"{', '.join(leading_texts)} and {last_text}"
 
 
 def count(number: int, noun: str) -> str:
@@ -33,5 +42,38 @@ def count(number: int, noun: str) -> str:
     >>> count(1, "person"), count(1234, "person"), count(2, "fold")
     ('1 person', '1,234 people', '2 folds')
     """
-    plural = {"person": "people"}.get(noun, f"{noun}s")
-    return f"{number:,} {noun if number == 1 else plural}"
+    plural_noun = {"person": "people"}.get(noun, f"{noun}s")
+    return f"{number:,} {noun if number == 1 else plural_noun}"
+
+
+def option_text(name: str, value: object = None) -> str:
+    """Return an option, or its setting, as the reader of a message writes it.
+
+    In Python that is the argument of a function; the command line replaces it by the
+    flag of the command (:func:`format_options`).
+
+    >>> option_text("scans"), option_text("scans", "all"), option_text("download", True)
+    ('scans=', "scans='all'", 'download=True')
+    """
+    option_format = _option_format.get() or format_argument
+    return option_format(name, value)
+
+
+def option_name(name: str) -> str:
+    """Return the name of a parameter as the subject of a message, without a value."""
+    return option_text(name).removesuffix("=")
+
+
+def format_argument(name: str, value: object = None) -> str:
+    """Return the argument of a function, `name=` or with its value."""
+    return f"{name}=" if value is None else f"{name}={value!r}"
+
+
+@contextmanager
+def format_options(option_format: OptionFormat) -> Iterator[None]:
+    """Write options in messages by a function of name and value (None for none)."""
+    token = _option_format.set(option_format)
+    try:
+        yield
+    finally:
+        _option_format.reset(token)

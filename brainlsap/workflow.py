@@ -6,32 +6,39 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from joblib import hash as hash_of
 
+from brainlsap.arrays import to_jsonable
 from brainlsap.data import Cohort, quality_table
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.covariates import STAGE_OF_WORD
 from brainlsap.data.participants import find_absent
 from brainlsap.evaluation import (
+    Deconfounder,
     Evaluation,
+    add_region_tests,
+    compare_regions,
     connectome_gain,
     cross_validate,
+    fit_scales,
     leave_one_out_splits,
     make_models,
-    permutation_null,
     rank_regions,
     region_properties,
+    replicability_table,
 )
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.connectome_worth import MIN_PEOPLE
 from brainlsap.evaluation.cross_validation import split_role
 from brainlsap.evaluation.models import NESTED_RIDGES
-from brainlsap.evaluation.results import data_hash, to_jsonable
+from brainlsap.evaluation.results import data_hash
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
 from brainlsap.report import check_results_folder, write_report
 from brainlsap.report.report import check_same_study
+from brainlsap.text import option_text
 
 __all__ = ["MERGED_CLASSES", "merge_classes", "run_study"]
 
@@ -65,9 +72,9 @@ def run_study(
     overwrite: bool = False,
     **settings: Any,
 ) -> Evaluation:
-    """Cross-validate models and baselines, rank regions, and write a report.
+    """Cross-validate models and baselines, test and rank regions, and write a report.
 
-    All fits, including those to permuted labels, use the same preprocessing and folds.
+    All fits use the same preprocessing and folds.
     An interrupted study continues where it stopped. Where every class has four people
     or more, :func:`brainlsap.evaluation.connectome_gain` says what the connectome adds.
 
@@ -84,10 +91,10 @@ def run_study(
         models are in the order of MODELS. Regions are ranked by the ridge regression
         with a scale for each region; without baselines, by the first model with scales.
     baselines : bool
-        Whether to run baselines on the same folds: majority class, logistic
-        regression, linear SVM, and ridge regressions without diffusion, with one
-        scale, with a scale for each region, and with the choice among these
-        ("LSAP-R").
+        Whether to run baselines on the same folds: majority class; logistic
+        regression on global means, on selected features and on all features; linear
+        SVM; and ridge regressions without diffusion, with one scale, with a scale for
+        each region, and with the choice among these ("LSAP-R").
     cv : int, splitter, or iterable of (train, test)
         As in :func:`brainlsap.cross_validate`, by default 5; a person is never in two
         folds.
@@ -107,8 +114,8 @@ def run_study(
     regress_out : str or sequence of str
         Columns, for example age and sex, to regress out of the features inside folds.
     n_permutations : int
-        Number of ridge regressions fitted to permuted labels, for the p-values of
-        regions; 0 for no p-values.
+        Number of exchanges of labels between people, for the p-values of regions; 0
+        for no p-values.
     preset : {"default", "paper"}
         Settings of the LSAP models.
     n_jobs : int, optional
@@ -159,7 +166,7 @@ def run_study(
         cv = list(cv)
     step_options = {"harmonize": harmonize, "regress_out": regress_out}
     study_options = to_jsonable(
-        (cohort.provenance.get("asked") or {})
+        cohort.reading_options.to_jsonable()
         | {"random_state": random_state}
         | step_options
         | model_settings
@@ -177,7 +184,8 @@ def run_study(
         params = to_jsonable(split_role(model)[0].get_params())
         study_options |= {f"{name}__{key}": value for key, value in params.items()}
     if not overwrite:
-        check_same_study(results, {"asked": study_options}, data_hash(cohort))
+        settings_of_study = {"study_options": study_options}
+        check_same_study(results, settings_of_study, data_hash(cohort))
     finished_fits = results / "private" / "folds"
     with lock_folder(results):
         try:
@@ -194,34 +202,35 @@ def run_study(
                 verbose=verbose,
                 memory=finished_fits,
             )
+            region_tests = compare_regions(
+                cohort,
+                evaluation,
+                n_permutations=n_permutations,
+                random_state=random_state,
+            )
+            steps = Deconfounder(harmonize, regress_out)
+            ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
+            replicability = replicability_table(
+                cohort, steps, ridge, random_state=random_state
+            )
+            evaluation = replace(
+                evaluation, region_tests=region_tests, replicability=replicability
+            )
             if not evaluation.scales.empty:
                 ranking = rank_regions(evaluation)
                 if n_permutations:
-                    ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
-                    ranking = permutation_null(
-                        ranking,
-                        cohort,
-                        n_permutations,
-                        model=ridge,
-                        random_state=random_state,
-                    )
-                properties = region_properties(cohort)
-                ranking = ranking.merge(properties, on="region", how="left")
+                    ranking = add_region_tests(ranking, region_tests)
+                for columns in (
+                    fit_scales(cohort, steps, ridge),
+                    region_properties(cohort),
+                ):
+                    ranking = ranking.merge(columns, on="region", how="left")
                 evaluation = replace(evaluation, ranking=ranking)
-            n_people = cohort.table.groupby("label")["participant"].nunique()
-            if n_people.min() >= MIN_PEOPLE:
-                ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
-                gain = connectome_gain(
-                    cohort,
-                    model=ridge,
-                    harmonize=harmonize,
-                    regress_out=regress_out,
-                    random_state=random_state,
-                )
-                evaluation = replace(evaluation, connectome_gain=gain.table)
-            recorded_options = {"asked": study_options, "leave_out": leave_out}
+            gain_table = _compute_connectome_gain(cohort, steps, ridge, random_state)
+            evaluation = replace(evaluation, connectome_gain=gain_table)
+            study_settings = {"study_options": study_options, "leave_out": leave_out}
             evaluation = replace(
-                evaluation, settings=evaluation.settings | recorded_options
+                evaluation, settings=evaluation.settings | study_settings
             )
             write_report(
                 evaluation,
@@ -239,13 +248,24 @@ def run_study(
     return evaluation
 
 
+def _compute_connectome_gain(
+    cohort: Cohort, steps: Deconfounder, ridge: Any, random_state: int
+) -> pd.DataFrame | None:
+    """Return what the connectome adds, or None where a class has too few people."""
+    n_people = cohort.table.groupby("label")["participant"].nunique()
+    if n_people.min() < MIN_PEOPLE:
+        return None
+    return connectome_gain(cohort, steps, ridge, random_state=random_state).table
+
+
 def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -> Any:
     """Return the folds of a study, or their number, which is 5 by default."""
     if leave_out is None:
         return 5 if cv is None else cv
     if cv is not None:
         raise ParameterError(
-            "leave_out= cannot be combined with cv= or other folds (--splits)."
+            f"{option_text('leave_out')} cannot be combined with {option_text('cv')} "
+            "or other folds (--splits)."
         )
     values = cohort.table[find_covariate_column(cohort.table, leave_out)]
     return leave_one_out_splits(values, cohort.groups)
@@ -295,7 +315,9 @@ def merge_classes(
     n_scans = cohort.table["label"].value_counts().reindex(cohort.classes)
     absent_classes = find_absent(cohort.label_name, all_originals, n_scans)
     if absent_classes:
-        raise CohortError("merged_classes= cannot be made", absent_classes)
+        raise CohortError(
+            f"{option_text('merged_classes')} cannot be made", absent_classes
+        )
     class_of = {name: new for new, names in originals.items() for name in names}
     new_label = cohort.table["label"].map(class_of)
     description = ", ".join(
@@ -303,8 +325,8 @@ def merge_classes(
     )
     if new_label.nunique() < 2:
         raise CohortError(
-            f"merged_classes= must leave two classes, got {description} of scans of "
-            f"{', '.join(cohort.classes)}."
+            f"{option_text('merged_classes')} must leave two classes, got "
+            f"{description} of scans of {', '.join(cohort.classes)}."
         )
     is_selected = new_label.notna().to_numpy()
     findings = [Finding(f"classes merged: {description}", kind=CLASSES)]

@@ -13,7 +13,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from brainlsap import make_cohort, run_study
-from brainlsap.evaluation import Evaluation, connectome_gain, read_features
+from brainlsap.evaluation import (
+    Deconfounder,
+    Evaluation,
+    connectome_gain,
+    read_features,
+)
 from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
 from brainlsap.workflow import merge_classes
 
@@ -32,9 +37,14 @@ def test_a_study_returns_what_it_has_written(cohort, tmp_path):
     stored = Evaluation.load(tmp_path / "results" / "private" / "evaluation")
     assert stored.scores().equals(found.scores())
     assert found.models[0] == "LSAP-C"
-    assert len(found.baselines) == 6
+    assert "global means" in found.baselines
     assert found.settings["steps"]["harmonize"] == "site"
     assert found.ranking["rank"].notna().sum() == cohort.n_rois
+    assert len(found.region_tests) == cohort.n_rois
+    pd.testing.assert_frame_equal(stored.replicability, found.replicability)
+    page = (tmp_path / "results" / "report" / "report.html").read_text("utf-8")
+    assert "between random halves of the participants" in page
+    assert (tmp_path / "results" / "report" / "tables" / "region_tests.tsv").is_file()
     assert not list((tmp_path / "results" / "private").glob("folds/*.partial*"))
 
 
@@ -43,7 +53,7 @@ def test_a_study_says_what_the_connectome_adds(cohort, tmp_path):
     options = {"baselines": False, "cv": 2, "merged_classes": "5-to-2"}
     evaluation = run_study(cohort, tmp_path, models, regress_out=["age"], **options)
     merged = merge_classes(cohort, "5-to-2")
-    gain = connectome_gain(merged, regress_out=["age"])
+    gain = connectome_gain(merged, Deconfounder(regress_out=["age"]))
     stored = Evaluation.load(tmp_path / "private" / "evaluation").connectome_gain
     for table in (evaluation.connectome_gain, stored):
         pd.testing.assert_frame_equal(table, gain.table)
@@ -74,7 +84,7 @@ def test_settings_inside_a_pipeline_count_and_are_told(cohort, tmp_path):
         how = {"baselines": False, "cv": 2}
         return run_study(cohort, tmp_path, {"NB": make_pipeline(*steps)}, **how)
 
-    assert run(5).settings["asked"]["NB__selectkbest__k"] == 5
+    assert run(5).settings["study_options"]["NB__selectkbest__k"] == 5
     told = json.loads((tmp_path / "report" / "settings.json").read_text())
     assert "selectkbest__k" in str(told)
     page = (tmp_path / "report" / "report.html").read_text()

@@ -19,7 +19,7 @@ from brainlsap.data.tables import (
     find_head,
     letters_of,
 )
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 Cells = Sequence[str | None]
 
@@ -162,7 +162,7 @@ def choose_id_column(columns: Mapping[str, Cells]) -> IdChoice:
     scan_heads = [head_of_letters[x] for x in scan_letters if x in head_of_letters]
     if scan_heads:
         return _choose_scan_column(columns, scan_heads)
-    return _choose_index_column(columns)
+    return _choose_saved_index(columns)
 
 
 def _choose_scan_column(
@@ -181,7 +181,7 @@ def _choose_scan_column(
     return _refuse_rivals(head, rivals)
 
 
-def _choose_index_column(columns: Mapping[str, Cells]) -> IdChoice:
+def _choose_saved_index(columns: Mapping[str, Cells]) -> IdChoice:
     """Choose a saved row index as the ids if no head names people or scans.
 
     Its cells must be text, or numbers as ids are; a column that counts rows names
@@ -426,7 +426,7 @@ def find_exchanged_ids(
                 f"rows are joined by {id_columns[0]!r}, but {head} {cell} is of "
                 f"{owner!r} in one table and of {person!r} in the other "
                 f"({len(conflicts)} rows differ so). Name the column of ids by "
-                "id_column= (--id)"
+                f"{option_text('id_column')}"
             )
     return ""
 

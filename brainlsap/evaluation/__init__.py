@@ -12,18 +12,26 @@ from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.connectome_worth import ConnectomeGain, connectome_gain
 from brainlsap.evaluation.cross_validation import cross_validate
 from brainlsap.evaluation.leakage import audit
-from brainlsap.evaluation.models import MODELS, make_models, read_features
+from brainlsap.evaluation.models import (
+    MODELS,
+    make_models,
+    read_features,
+    read_global_means,
+)
 from brainlsap.evaluation.ranking import (
+    add_region_tests,
     agreement_table,
     common_regions,
     confound_table,
-    permutation_null,
+    fit_scales,
     rank_regions,
     ranking_auc,
     ranking_verdict,
     region_importance,
     region_properties,
+    replicability_table,
 )
+from brainlsap.evaluation.region_tests import compare_regions
 from brainlsap.evaluation.results import Evaluation
 from brainlsap.evaluation.scores import SCORES, Score, fold_scores, main_scores
 from brainlsap.evaluation.spin import spin_test
@@ -41,6 +49,7 @@ __all__ = [
     "Deconfounder",
     "Evaluation",
     "Score",
+    "add_region_tests",
     "agreement_table",
     "audit",
     "bootstrap_scores",
@@ -48,10 +57,12 @@ __all__ = [
     "class_table",
     "common_regions",
     "compare_models",
+    "compare_regions",
     "confound_table",
     "connectome_gain",
     "corrected_t_test",
     "cross_validate",
+    "fit_scales",
     "fold_scores",
     "join_groups",
     "leave_one_out_splits",
@@ -59,13 +70,14 @@ __all__ = [
     "make_models",
     "make_splits",
     "nested_model_table",
-    "permutation_null",
     "rank_regions",
     "ranking_auc",
     "ranking_verdict",
     "read_features",
+    "read_global_means",
     "read_splits",
     "region_importance",
     "region_properties",
+    "replicability_table",
     "spin_test",
 ]

@@ -190,10 +190,9 @@ class _Rows(NamedTuple):
 @threadpool_limits.wrap(limits=1)
 def connectome_gain(
     cohort: Cohort,
-    *,
+    steps: Deconfounder | None = None,
     model: Any = None,
-    harmonize: str | None = None,
-    regress_out: str | Sequence[str] = (),
+    *,
     n_draws: int = 3,
     random_state: int = 0,
 ) -> ConnectomeGain:
@@ -217,11 +216,11 @@ def connectome_gain(
     ----------
     cohort : Cohort
         The scans. The classes are those of `cohort.y`.
+    steps : Deconfounder, optional
+        What is harmonised and regressed out; by default nothing.
     model : LSAPRidgeClassifier, optional
         Its settings say how connectomes are prepared; by default they are used
         unchanged.
-    harmonize, regress_out : str, str or sequence of str
-        As in :func:`cross_validate`.
     n_draws : int
         Draws of relabelled, rewired and exchanged connectomes each.
     random_state : int
@@ -246,7 +245,8 @@ def connectome_gain(
     """
     check_cohort_given(cohort)
     check_at_least("n_draws", n_draws, 1)
-    steps = Deconfounder(harmonize, regress_out).fit(cohort.features, cohort.table)
+    steps = clone(steps) if steps is not None else Deconfounder()
+    steps.fit(cohort.features, cohort.table)
     features = steps.transform(cohort.features, cohort.table)
     signals = InputScaler.learn(features).apply(features)
     is_measured = ~np.isnan(features).all(axis=(0, 2))

@@ -9,6 +9,7 @@ import pytest
 from brainlsap.data import load_cohort, order_classes
 from brainlsap.data.load import open_study
 from brainlsap.data.participants import list_people
+from brainlsap.data.reading_options import DEFAULT_OPTIONS
 from brainlsap.data.region_tables import read_scan_table
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 from tests.data.conftest import refused
@@ -19,7 +20,7 @@ def read(write, tiny):
     """Return a function that writes a table of people and reads them, or raises."""
 
     def read(text, name="participants.tsv"):
-        people, faults = list_people(*read_scan_table(write(name, text), tiny)[:3])
+        people, faults = list_people(read_scan_table(write(name, text), tiny))
         if faults:
             raise CohortError(name, faults)
         return people
@@ -238,7 +239,7 @@ def test_the_sheet_that_fits_is_read_and_named(study, tiny):
 
 
 def test_a_continuous_label_is_refused_with_the_reason(study, tiny):
-    with refused(r"age is continuous \(5 values from 70 to 74.*--label"):
+    with refused(r"age is continuous \(5 values from 70 to 74.*label="):
         load_cohort(study, tiny, "fdg", "age")
     cohort = load_cohort(study, tiny, "fdg", "age", classes=["70", "71"])
     assert cohort.n_scans == 4
@@ -318,11 +319,12 @@ def test_visits_of_freesurfer_are_those_that_were_scanned(listed, tiny, write):
     for i in range(1, 5):
         name = f"derivatives/freesurfer/sub-0{i}_ses-M00/stats/aseg.stats"
         write(f"study/{name}", "")
-    study, _ = open_study(listed, tiny, label="dx")
+    options = DEFAULT_OPTIONS.change(atlas=tiny, label="dx")
+    study, _ = open_study(listed, options)
     assert [scan.key for scan in study.scans] == [(f"0{i}", "M00") for i in range(1, 5)]
     # a folder of a visit that nobody lists is still one where data are expected
     write("study/sub-01/ses-M99/sub-01_ses-M99_scans.tsv", "")
-    study, _ = open_study(listed, tiny, label="dx")
+    study, _ = open_study(listed, options)
     assert [fault.scan for fault in study.faults] == ["sub-01_ses-M99"]
 
 
@@ -378,7 +380,7 @@ def test_a_row_counter_names_nobody(two_tables, tiny, head, id_head, counters):
 def test_ids_under_an_unknown_head_are_asked_for(two_tables, tiny, head):
     """A counter beside them is not taken; the flag chooses."""
     folder, values = two_tables(head, CODES, "kennung")
-    with pytest.raises(BrainlsapError, match=r"kennung.*--id") as error:
+    with pytest.raises(BrainlsapError, match=r"kennung.*id_column=") as error:
         load_cohort(folder, tiny, **READ)
     assert head in str(error.value)
     cohort = load_cohort(folder, tiny, **READ, id_column="kennung")
@@ -411,7 +413,9 @@ def test_a_saved_index_of_ids_is_read_and_one_that_counts_is_refused(two_tables,
     cohort = load_cohort(folder, tiny, **READ)
     np.testing.assert_array_equal(cohort.features[..., 0], values)
     folder, _ = two_tables("", range(N_PEOPLE), "", counters=())
-    with pytest.raises(FileFormatError, match=r"no head and only counts rows.*--id"):
+    with pytest.raises(
+        FileFormatError, match=r"no head and only counts rows.*id_column="
+    ):
         load_cohort(folder, tiny, **READ)
 
 
@@ -445,17 +449,17 @@ def test_columns_of_ids_and_visits_can_be_named(visits, tiny):
     folder = visits("id", "kennung", "nth")
     with refused("kennung"):
         load_cohort(folder, tiny, **READ)
-    with refused(r"stands more than once .* \(--session\)"):
+    with refused(r"stands more than once .* session_column="):
         load_cohort(folder, tiny, **READ, id_column="kennung")
     named = {"id_column": ["pin", "kennung"], "session_column": "nth"}
     cohort = load_cohort(folder, tiny, **READ, **named)
     assert cohort.table["participant"].nunique() == 12
     assert cohort.table["session"].tolist() == ["1", "2"] * 12
-    assert cohort.provenance["asked"]["id_column"] == ["pin", "kennung"]
-    with refused(r"no column 'pin', named by .* \(--id\); found NACCID, NACCVNUM"):
+    assert cohort.reading_options.id_column == ["pin", "kennung"]
+    with refused(r"no column 'pin', named by id_column=; found NACCID, NACCVNUM"):
         load_cohort(visits("", "NACCID"), tiny, **READ, id_column="pin")
     folder = visits("id", "kennung", "nth")
-    with refused(r"no column 'nr', named by .* \(--session\)"):
+    with refused(r"no column 'nr', named by session_column="):
         load_cohort(folder, tiny, **READ, id_column="kennung", session_column="nr")
 
 
