@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from brainlsap.arrays import check_groups
@@ -18,12 +19,22 @@ from brainlsap.model.propagation import NETWORKS
 from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import (
     EVIDENCE,
+    LEFT_OUT,
     OPTIONS,
     Settings,
     resolve_kernel,
     resolve_settings,
 )
-from brainlsap.model.training import Run, inner_splits, train_starts, usable_runs
+from brainlsap.model.training import (
+    NetworkShare,
+    Run,
+    choose_network_share,
+    inner_splits,
+    mix_logits,
+    restore_snapshots,
+    train_starts,
+    usable_runs,
+)
 
 # Minimum training balanced accuracy, as a fraction of the way from chance to 1 (0.36
 # for five classes).
@@ -67,8 +78,8 @@ class GraphClassifier(PackedClassifier):
         y : array of shape (n_scans,)
             Class of every scan.
         groups : array of shape (n_scans,), optional
-            Participant of every scan, so that the early-stopping set shares no
-            participant with the training set.
+            Participant of every scan, so that what stops and weighs a network
+            shares no participant with what it is trained on.
 
         Returns
         -------
@@ -85,7 +96,8 @@ class GraphClassifier(PackedClassifier):
         check_at_least("n_threads", self.n_threads, 1)
         classes = getattr(self, "classes", None)
         codes = self._learn_classes(y, len(X), classes, settings.head)
-        held_out_name = "the early-stopping set" if settings.patience else None
+        leaves_people_out = settings.leaves_people_out()
+        held_out_name = "the early-stopping set" if leaves_people_out else None
         groups = check_groups(groups, len(X), held_out_name)
         is_balanced = settings.class_weight == "balanced"
         self._learn_prior(y, self.class_prior, is_balanced=is_balanced)
@@ -105,9 +117,23 @@ class GraphClassifier(PackedClassifier):
             runs = train_starts(
                 batch, codes, splits, self.measured_, scales, settings, seed
             )
-            self.networks_ = [run.network for run in usable_runs(runs)]
+            averaged_runs = usable_runs(runs)
+            share = None
+            self.network_weight_ = 1.0
+            if settings.network_weight == LEFT_OUT and self.ridge_ is not None:
+                ridge_logits = self._ridge_logits(
+                    self.ridge_, self.ridge_.left_out_scores_
+                )
+                share = choose_network_share(
+                    averaged_runs, codes, groups, ridge_logits, settings
+                )
+                restore_snapshots(averaged_runs, share.step, batch)
+                self.network_weight_ = share.weight
+            elif self.ridge_ is not None:
+                self.network_weight_ = float(settings.network_weight)
+            self.networks_ = [run.network for run in averaged_runs]
             self.history_ = [run.history for run in runs]
-            self.fit_report_ = self._make_report(runs)
+            self.fit_report_ = self._make_report(runs, share)
             if settings.network == "heat":
                 self._store_scales(runs, scales)
         for sentence in self.fit_report_["warnings"]:
@@ -138,10 +164,16 @@ class GraphClassifier(PackedClassifier):
         connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
         with threads(self.n_threads), torch.no_grad():
             batch = self._make_batch(connectomes, features)
+            ridge_logits = np.zeros((len(X), len(self.stages_)))
             if self.ridge_ is not None:
-                self._set_offset(batch, self.ridge_.decision_scores(X))
-            logits = [network(batch).double() for network in self.networks_]
-            probability = torch.stack(logits).softmax(2).mean(0).cpu().numpy()
+                scores = self.ridge_.decision_scores(X)
+                self._set_offset(batch, scores)
+                ridge_logits = self._ridge_logits(self.ridge_, scores)
+            logits = np.stack(
+                [network(batch).double().cpu().numpy() for network in self.networks_]
+            )
+        mixed_logits = mix_logits(ridge_logits, logits, self.network_weight_)
+        probability = softmax(mixed_logits, axis=2).mean(axis=0)
         return self._assume_prior(probability[:, self.stages_.argsort()])
 
     def _make_batch(self, connectomes: np.ndarray, features: np.ndarray) -> Any:
@@ -158,6 +190,14 @@ class GraphClassifier(PackedClassifier):
         if self.ridge_ is not None:
             logits = _RIDGE_WEIGHT * self.ridge_.log_odds(scores)
             batch.offset = torch.from_numpy(logits).to(batch.signal)
+
+    def _ridge_logits(
+        self, ridge: LSAPRidgeClassifier, scores: np.ndarray
+    ) -> np.ndarray:
+        """Return the logits of the ridge for the class weights of the networks."""
+        prior_of_stages = np.empty(len(self.stages_))
+        prior_of_stages[self.stages_.argsort()] = self.learned_prior_
+        return ridge.log_odds(scores) + np.log(prior_of_stages)
 
     def _fit_ridge(
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, settings: Settings
@@ -185,7 +225,9 @@ class GraphClassifier(PackedClassifier):
             scales = np.minimum(scales, float(settings.max_scale or 0.0) / 2)
         return np.full(self.n_rois_, scales, dtype=np.float64)
 
-    def _make_report(self, runs: list[Run]) -> dict[str, Any]:
+    def _make_report(
+        self, runs: list[Run], share: NetworkShare | None
+    ) -> dict[str, Any]:
         """Return a summary of the fit that can be written as JSON."""
         best_history = min(runs, key=lambda run: run.best_loss).history
         faults = [run.fault for run in runs if run.fault]
@@ -196,6 +238,9 @@ class GraphClassifier(PackedClassifier):
                 "training": np.round(best_history.train_loss, 5).tolist(),
                 "validation": np.round(best_history.validation_loss, 5).tolist(),
             },
+            "network_weight": self.network_weight_,
+            "network_gain": share.gain if share else None,
+            "network_gain_se": share.standard_error if share else None,
             "n_restarts": sum(run.n_restarts for run in runs),
             "n_unhealthy": len(faults),
             "failed": None,
@@ -254,7 +299,9 @@ class LSAPClassifier(GraphClassifier):
     kernel K(s) uses the scale of region p on the connectome of the scan. A perceptron
     then reads all regions. Scales are updated by clipped gradient steps and kept in the
     range in which the kernel is accurate. The prediction averages several networks,
-    each of which chooses its epoch on another early-stopping set of participants.
+    each of which leaves other participants out. Networks that start from a ridge
+    regression have a weight in the prediction only if they improve that of these
+    participants: in small cohorts LSAP mostly predicts what the ridge does.
 
     A setting that is None is taken from the preset. "default" works well on real data.
     "paper" is that of Sim et al. 2024: two layers of 16 units, dropout 0.5, weight
@@ -271,9 +318,10 @@ class LSAPClassifier(GraphClassifier):
     start : {"ridge", "constant"}, optional
         Start of the training. With "ridge", the default, :class:`LSAPRidgeClassifier`
         is fitted to the same scans first, and the networks add their logits to half of
-        its logits (during training, to those of a fit without the participant). With
-        "constant", the networks are trained alone, with equal initial scales. The
-        paper's preset and constant inputs always use "constant".
+        its logits (during training, to those of a fit without the participant). Ridge
+        and networks are then mixed; see `network_weight`. With "constant", the networks
+        are trained alone, with equal initial scales. The paper's preset and constant
+        inputs always use "constant".
     initial_scale : float or "evidence", optional
         Initial scales. The default with the ridge is "evidence": its most probable
         scales, or 0.2 if the data are not at least 20 times as probable with diffusion
@@ -339,6 +387,12 @@ class LSAPClassifier(GraphClassifier):
           early-stopping set.
         - `batch_size`: number of scans in one step (0: all).
         - `inputs`: "features", or "constant" to replace each of them by 1.
+        - `network_weight`: weight w, 0 to 1, of the networks beside the ridge in the
+          prediction: logits are (1 - w) times those of the ridge and w times those of
+          a network. The default, "left-out", chooses w and the epoch on the
+          participants that each network leaves out; w is 0 unless their cross-entropy
+          falls by more than two standard errors. Without such participants (fewer
+          than 20, or a class with one) it is 0.
 
         :meth:`set_params` accepts these names, too, so that searches can vary them.
 
@@ -349,15 +403,20 @@ class LSAPClassifier(GraphClassifier):
     class_prior_, training_shares_ : arrays of shape (n_classes,)
         Class shares that `predict_proba` assumes, and those of the training scans,
         in the order of `classes_`.
+    network_weight_ : float
+        Weight of the networks in the prediction; 1 without a ridge. If it is 0, the
+        prediction is that of `ridge_`, and the networks and their scales have no part
+        in it.
     scales_ : array of shape (n_rois,)
-        Learned scales, averaged over networks.
+        Learned scales of the networks, averaged over them, whatever their weight; those
+        of the ridge are `ridge_.scales_`.
     scales_by_start_ : array of shape (n_starts, n_rois)
         Learned scales of each averaged network, without those that failed.
     scales_start_ : array of shape (n_rois,)
         Initial scales.
     ridge_ : LSAPRidgeClassifier or None
         Ridge regression that training started from; its logits are part of every
-        prediction.
+        prediction, and all of it if `network_weight_` is 0.
     scale_path_ : array of shape (5, n_rois)
         Scales after 0, 1/4, 1/2, 3/4 and all of the training (up to the chosen epoch),
         averaged over networks.
@@ -369,7 +428,9 @@ class LSAPClassifier(GraphClassifier):
         Losses and scales of each network during training.
     fit_report_ : dict
         Error bound at the learned scales, epochs, restarts, settings, warnings and
-        more, as JSON allows; `failed` is None, or the reason why every network failed.
+        more, as JSON allows. `network_gain` is how much the networks at their best
+        weight lower the cross-entropy of left-out participants (nats a participant),
+        `network_gain_se` its standard error. `failed` is None, or the reason why every network failed.
 
     Examples
     --------
