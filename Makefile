@@ -14,9 +14,10 @@ demo: $(READY)
 	$(BIN)/brainlsap demo --out $(DEMO_OUT)
 
 # One thread for each of two processes, and commands that start no processes of their
-# own unless told how many: more than there are cores make everything slow.
+# own unless told how many: more than there are cores make everything slow. The order of
+# tests is that of tests/conftest.py.
 test: $(READY)
-	OMP_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1 $(BIN)/python -m pytest --numprocesses 2
+	OMP_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder
 
 lint: $(READY)
 	$(BIN)/ruff check .

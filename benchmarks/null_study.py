@@ -43,7 +43,7 @@ from brainlsap.evaluation import (
     make_splits,
 )
 from brainlsap.evaluation.models import read_features, standardizer
-from brainlsap.evaluation.ranking import permute_labels
+from brainlsap.evaluation.splits import permute_labels
 from brainlsap.model import LSAPClassifier
 
 LIMIT = 18

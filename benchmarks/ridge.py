@@ -56,7 +56,7 @@ def coverage(_: argparse.Namespace) -> tuple[str, str]:
             )
             u = np.ones(n_scans)
             blank = Evidence(
-                terms, u[:, None], u, 1, term_basis(MAX_SCALE), by_scans=True
+                terms, u[:, None], u, 1, term_basis(MAX_SCALE), uses_scan_matrix=True
             )
             signal = blank.standardized_columns(np.exp(truth))[0] @ rng.normal(size=50)
             t = signal / signal.std() + noise * rng.normal(size=n_scans)

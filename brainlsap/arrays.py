@@ -1,4 +1,4 @@
-"""Checks of arrays, and the packed array that estimators take as `X`.
+"""Checks of arrays, their plain forms, and the packed array that estimators take.
 
 `X[i]` is the connectome of scan i followed by its features, so `X` has shape
 `(n_scans, n_rois, n_rois + n_features)` and splits at column `X.shape[1]`. Features
@@ -6,6 +6,8 @@ that were not measured are NaN; connectomes are finite.
 """
 
 import warnings
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,9 +34,9 @@ def fill_masked(values: Any) -> Any:
             values = values.astype(np.float64)
         if values.dtype.kind == "f":
             return values.filled(np.nan)
-        cells = values.data.astype(object)
-        cells[np.ma.getmaskarray(values)] = None
-        return cells
+        object_cells = values.data.astype(object)
+        object_cells[np.ma.getmaskarray(values)] = None
+        return object_cells
     if isinstance(values, list | tuple):
         return [fill_masked(value) for value in values]
     return values
@@ -47,22 +49,22 @@ def as_number_array(values: Any) -> np.ndarray:
     categories of numbers are converted. Raises TypeError or ValueError if a value is
     not a number.
     """
-    array = np.asarray(fill_masked(values))
-    if array.dtype.kind in "uifb":
-        return array
-    if array.dtype.kind in "mMc":
-        raise ValueError(f"{array.dtype} is not a type of real numbers")
-    if array.dtype.kind == "O":
-        array = np.where(pd.isna(array), np.nan, array)
-    return array.astype(float)
+    number_array = np.asarray(fill_masked(values))
+    if number_array.dtype.kind in "uifb":
+        return number_array
+    if number_array.dtype.kind in "mMc":
+        raise ValueError(f"{number_array.dtype} is not a type of real numbers")
+    if number_array.dtype.kind == "O":
+        number_array = np.where(pd.isna(number_array), np.nan, number_array)
+    return number_array.astype(float)
 
 
 def plain_column(values: Any) -> pd.Series:
     """Return a column of a NumPy type or of text; masked and NA values are missing."""
     values = fill_masked(values)
-    is_extension = pd.api.types.is_extension_array_dtype(values)
-    is_typed = is_extension or isinstance(values, pd.Series)
-    column = pd.Series(values if is_typed else list(values)).reset_index(drop=True)
+    is_extension_dtype = pd.api.types.is_extension_array_dtype(values)
+    has_dtype = is_extension_dtype or isinstance(values, pd.Series)
+    column = pd.Series(values if has_dtype else list(values)).reset_index(drop=True)
     is_missing = column.isna()
     is_nullable = getattr(column.dtype, "na_value", None) is pd.NA
     is_category = isinstance(column.dtype, pd.CategoricalDtype)
@@ -70,28 +72,28 @@ def plain_column(values: Any) -> pd.Series:
     has_na = is_object and any(value is pd.NA for value in column[is_missing])
     if not (is_nullable or is_category or has_na):
         return column
-    cells = column.astype(object).where(~is_missing, None)
-    if is_missing.any() and cells.dropna().map(type).eq(bool).all():
-        return cells.astype(float)  # truth values with missing ones
-    return pd.Series(cells.tolist())
+    object_cells = column.astype(object).where(~is_missing, None)
+    if is_missing.any() and object_cells.dropna().map(type).eq(bool).all():
+        return object_cells.astype(float)  # truth values with missing ones
+    return pd.Series(object_cells.tolist())
 
 
 def plain_table(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table of plain columns (see `plain_column`) with a default index."""
-    columns = [plain_column(table.iloc[:, i]) for i in range(table.shape[1])]
-    if not columns:
+    plain_columns = [plain_column(table.iloc[:, i]) for i in range(table.shape[1])]
+    if not plain_columns:
         return table.reset_index(drop=True)
-    plain = pd.concat(columns, axis=1)
-    plain.columns = table.columns
-    return plain
+    joined_table = pd.concat(plain_columns, axis=1)
+    joined_table.columns = table.columns
+    return joined_table
 
 
 def check_connectomes(W: np.ndarray) -> None:
     """Raise unless all weights (n_scans, n_rois, n_rois) are finite and >= 0."""
     # A NaN is both minimum and maximum of its scan, and fails both comparisons.
-    lowest = W.min(axis=(1, 2))
-    highest = W.max(axis=(1, 2))
-    is_valid = (lowest >= 0) & (highest <= MAX_ABSOLUTE)
+    min_weights = W.min(axis=(1, 2))
+    max_weights = W.max(axis=(1, 2))
+    is_valid = (min_weights >= 0) & (max_weights <= MAX_ABSOLUTE)
     if not is_valid.all():
         invalid_row = np.flatnonzero(~is_valid)[0]
         raise ParameterError(
@@ -115,7 +117,7 @@ def check_features(features: np.ndarray) -> None:
 
 
 def check_groups(
-    groups: np.ndarray | None, n_scans: int, consequence: str | None
+    groups: np.ndarray | None, n_scans: int, leaking_split: str | None
 ) -> np.ndarray:
     """Return the participant of every scan; warn if that is a guess.
 
@@ -123,13 +125,13 @@ def check_groups(
     ----------
     groups : array of shape (n_scans,) or None
     n_scans : int
-    consequence : str or None
+    leaking_split : str or None
         What goes wrong if visits are treated as participants; None gives no warning.
     """
-    if groups is None and consequence:
+    if groups is None and leaking_split:
         warnings.warn(
             "fit without groups treats every scan as a person of its own: visits of "
-            f"one person may be on both sides of {consequence}. Pass groups=people; "
+            f"one person may be on both sides of {leaking_split}. Pass groups=people; "
             "after sklearn.set_config(enable_metadata_routing=True) searches and "
             'pipelines pass them on, and cross_val_score(params={"groups": people}). '
             "Stacking does not: there cv= must be a list of folds by person.",
@@ -147,19 +149,23 @@ def check_groups(
 
 
 def pack(
-    connectomes: np.ndarray, features: np.ndarray, rows: np.ndarray | None = None
+    connectomes: np.ndarray,
+    features: np.ndarray,
+    selected_rows: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return the packed array (float32) of connectomes and features.
 
-    `rows` selects scans; all by default. Masked values become NaN.
+    `selected_rows` selects scans; all by default. Masked values become NaN.
     """
     connectomes, features = as_number_array(connectomes), as_number_array(features)
-    scan_rows = np.arange(len(features)) if rows is None else np.asarray(rows)
+    scan_rows = (
+        np.arange(len(features)) if selected_rows is None else np.asarray(selected_rows)
+    )
     n_rois, n_features = features.shape[1:]
     X = np.empty((len(scan_rows), n_rois, n_rois + n_features), dtype=np.float32)
-    for i, row in enumerate(scan_rows):  # scan by scan, to save memory
-        X[i, :, :n_rois] = connectomes[row]
-        X[i, :, n_rois:] = features[row]
+    for i, scan_row in enumerate(scan_rows):  # scan by scan, to save memory
+        X[i, :, :n_rois] = connectomes[scan_row]
+        X[i, :, n_rois:] = features[scan_row]
     return X
 
 
@@ -172,3 +178,27 @@ def unpack(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         )
     n_rois = X.shape[1]
     return X[..., :n_rois], X[..., n_rois:]
+
+
+def to_jsonable(value: Any) -> Any:
+    """Return options, settings and reports as JSON takes them.
+
+    Numbers that are not finite become None and paths text. Functions are named by their
+    own name, other objects by that of their class.
+
+    >>> to_jsonable({"folder": Path("study"), "frames": (1.5, np.nan), 3: np.int64(4)})
+    {'folder': 'study', 'frames': [1.5, None], '3': 4}
+    """
+    if isinstance(value, np.generic | np.ndarray | pd.Series | pd.Index):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): to_jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [to_jsonable(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    return getattr(value, "__name__", type(value).__name__)

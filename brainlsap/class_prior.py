@@ -30,8 +30,8 @@ def class_shares(y: Sequence | np.ndarray) -> np.ndarray:
     >>> class_shares(["AD", "CN", "CN", "CN"])
     array([0.25, 0.75])
     """
-    _, counts = np.unique(np.asarray(y), return_counts=True)
-    return counts / counts.sum()
+    _, class_counts = np.unique(np.asarray(y), return_counts=True)
+    return class_counts / class_counts.sum()
 
 
 def resolve_class_prior(
@@ -54,34 +54,44 @@ def resolve_class_prior(
         If `class_prior` is another text, or its shares lack a class, are not positive,
         or do not sum to 1.
     """
-    names = [str(name) for name in classes]
+    class_names = [str(class_name) for class_name in classes]
     if isinstance(class_prior, Mapping):
-        shares = {str(name): share for name, share in class_prior.items()}
-        missing = [name for name in names if name not in shares]
-        if missing:
+        share_of_class = {
+            str(class_name): class_share
+            for class_name, class_share in class_prior.items()
+        }
+        missing_classes = [
+            class_name for class_name in class_names if class_name not in share_of_class
+        ]
+        if missing_classes:
             raise ParameterError(
-                f"class_prior has no share of {', '.join(missing)}; it names "
-                f"{', '.join(shares) or 'no class'}. Give a share of each of "
-                f"{', '.join(names)}."
+                f"class_prior has no share of {', '.join(missing_classes)}; it names "
+                f"{', '.join(share_of_class) or 'no class'}. Give a share of each of "
+                f"{', '.join(class_names)}."
             )
         try:
-            values = np.array([float(share) for share in shares.values()])
+            share_values = np.array(
+                [float(class_share) for class_share in share_of_class.values()]
+            )
         except (TypeError, ValueError):
-            values = np.array([np.nan])
-        if not (values > 0).all() or abs(values.sum() - 1) > _SUM_TOLERANCE:
+            share_values = np.array([np.nan])
+        if not (share_values > 0).all() or abs(share_values.sum() - 1) > _SUM_TOLERANCE:
             given_shares = ", ".join(
-                f"{name}={share}" for name, share in shares.items()
+                f"{class_name}={class_share}"
+                for class_name, class_share in share_of_class.items()
             )
             raise ParameterError(
                 "class_prior must have shares above 0 that sum to 1; got "
                 f"{given_shares}."
             )
-        prior = np.array([float(shares[name]) for name in names])
-        return prior / prior.sum()
+        prior_shares = np.array(
+            [float(share_of_class[class_name]) for class_name in class_names]
+        )
+        return prior_shares / prior_shares.sum()
     if class_prior == TRAINING:
         return np.array(training_shares, dtype=np.float64)
     if class_prior == BALANCED:
-        return np.full(len(names), 1 / len(names))
+        return np.full(len(class_names), 1 / len(class_names))
     raise ParameterError(
         f"class_prior must be {TRAINING!r}, {BALANCED!r}, or the share of every class "
         f"as {{class: share}}; got {class_prior!r}."
@@ -89,13 +99,13 @@ def resolve_class_prior(
 
 
 def change_prior(
-    probability: np.ndarray, old_prior: np.ndarray, new_prior: np.ndarray
+    class_probabilities: np.ndarray, old_prior: np.ndarray, new_prior: np.ndarray
 ) -> np.ndarray:
     """Convert probabilities to other class shares by Bayes' rule.
 
     Parameters
     ----------
-    probability : array of shape (n_scans, n_classes)
+    class_probabilities : array of shape (n_scans, n_classes)
         Probabilities that assume the class shares `old_prior`.
     old_prior, new_prior : arrays of shape (n_classes,)
 
@@ -105,9 +115,11 @@ def change_prior(
     array([[0.9, 0.1]])
     """
     if np.array_equal(old_prior, new_prior):
-        return probability
-    joint = probability * (new_prior / old_prior)
-    return joint / joint.sum(axis=1, keepdims=True)
+        return class_probabilities
+    reweighted_probabilities = class_probabilities * (new_prior / old_prior)
+    return reweighted_probabilities / reweighted_probabilities.sum(
+        axis=1, keepdims=True
+    )
 
 
 class ClassPriorMixin:
@@ -143,22 +155,24 @@ class ClassPriorMixin:
             class_prior, self.classes_, self.training_shares_
         )
 
-    def _assume_prior(self, probability: np.ndarray) -> np.ndarray:
+    def _assume_prior(self, class_probabilities: np.ndarray) -> np.ndarray:
         """Convert probabilities of the fit to the assumed class shares."""
-        return change_prior(probability, self.learned_prior_, self.class_prior_)
+        return change_prior(class_probabilities, self.learned_prior_, self.class_prior_)
 
     def _prior_report(self) -> dict[str, float]:
         """Return the class shares that probabilities assume, by class."""
-        names = [str(name) for name in self.classes_]
-        return dict(zip(names, self.class_prior_.tolist(), strict=True))
+        class_names = [str(class_name) for class_name in self.classes_]
+        return dict(zip(class_names, self.class_prior_.tolist(), strict=True))
 
-    def choose_classes(self, probability: np.ndarray) -> np.ndarray:
+    def choose_classes(self, class_probabilities: np.ndarray) -> np.ndarray:
         """Return the index in `classes_` of the class to predict for each row.
 
         Parameters
         ----------
-        probability : array of shape (n_scans, n_classes)
+        class_probabilities : array of shape (n_scans, n_classes)
             Probabilities from `predict_proba`.
         """
-        fit_probability = probability * (self.learned_prior_ / self.class_prior_)
+        fit_probability = class_probabilities * (
+            self.learned_prior_ / self.class_prior_
+        )
         return fit_probability.argmax(axis=1)

@@ -11,10 +11,11 @@ import signal
 import sys
 import textwrap
 import warnings
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -290,13 +291,21 @@ def import_adni(
 @command
 def build(study: str, **options: Any) -> None:
     """Compute connectomes and regional PET values (SUVR) from a study's images."""
-    select = partial(_select, options)
+    names_of_group = defaultdict[str, list[str]](list)
+    for option in options_of("build"):
+        names_of_group[option.group].append(option.name)
+    connectome_options = _select(options, ["labels", *names_of_group["connectomes"]])
+    suvr_options = _select(options, ["labels", *names_of_group["SUVR"]])
+    if "same_space" in suvr_options:
+        connectome_options["same_space"] = suvr_options["same_space"]
+    pattern_options = _select(options, names_of_group["patterns"])
+    special_options = pattern_options | connectome_options | suvr_options
     built = brainlsap.images.build_study(
         study,
-        **select("atlas out derivatives subjects_dir n_jobs id_column"),
-        patterns=select("tractogram parcellation pet transform streamline_weights"),
-        connectome=select("assignment radius weight labels same_space"),
-        suvr=select("reference labels same_space accept_low_coverage"),
+        **_select(options, options.keys() - special_options.keys()),
+        patterns=pattern_options,
+        connectome=connectome_options,
+        suvr=suvr_options,
         verbose=True,
     )
     print(
@@ -309,13 +318,14 @@ def build(study: str, **options: Any) -> None:
         check_options = _options_after_build(built, options)
         print(f"Next: {_command_line('check', study, check_options)}")
     if built.faults:
-        faults = group_findings(built.faults)
-        raise CohortError(f"{len(built.faults)} scans have errors", faults)
+        faults = group_findings(built.faults, study)
+        n_scans = len({fault.scan for fault in built.faults})
+        raise CohortError(f"{n_scans} scans have errors", faults)
 
 
 def _options_after_build(built: "BuiltStudy", options: OptionValues) -> OptionValues:
     """Return the options of `check` that read the built files."""
-    check_options = _select(options, "atlas subjects_dir")
+    check_options = _select(options, ("atlas", "subjects_dir"))
     derivatives = [*options.get("derivatives", ())]
     if "out" in options:
         derivatives.append(options["out"])
@@ -338,7 +348,8 @@ def check(study: str, **options: Any) -> None:
     reading_options, study_options, _ = _options_by_recipient(options)
     cohort_check = brainlsap.check_cohort(study, **reading_options, verbose=True)
     cohort = cohort_check.cohort
-    merged_classes = study_options.get("merged_classes")
+    fold_options = _select(study_options, _names_of("check"))
+    merged_classes = fold_options.pop("merged_classes", None)
     if cohort is not None and merged_classes is not None:
         cohort = brainlsap.workflow.merge_classes(cohort, merged_classes)
         cohort_check = replace(
@@ -349,7 +360,6 @@ def check(study: str, **options: Any) -> None:
         _print_suggestions(study, cohort_check, options, reading_options)
     if cohort is None:
         raise BrainlsapError(f"{study} cannot be read; see the errors listed above")
-    fold_options = _select(study_options, "cv leave_out")
     n_participants = cohort.table.groupby("label")["participant"].nunique()
     reason = ""
     if not fold_options and n_participants.min() < 5:
@@ -496,12 +506,16 @@ def report(
 @command
 def fit(study: str, out: str, overwrite: bool = False, **options: Any) -> None:
     """Fit one model to a whole study and save it."""
-    check_outputs([out], inputs=[study, options.get("config")], overwrite=overwrite)
     reading_options, study_options, model_options = _options_by_recipient(options)
+    overwrite |= study_options.pop("overwrite", False)  # of the settings file
+    check_outputs([out], inputs=[study, options.get("config")], overwrite=overwrite)
     model = brainlsap.LSAPClassifier(random_state=0)
-    model.set_params(**model_options, **_select(study_options, "preset random_state"))
+    model.set_params(
+        **model_options, **_select(study_options, ("preset", "random_state"))
+    )
     cohort = _load_cohort(study, reading_options, study_options)
-    step_options = _select(study_options, "harmonize regress_out")
+    step_names = _names_of("fit") - model.get_params().keys()
+    step_options = _select(study_options, step_names)
     brainlsap.fit_model(cohort, out, model, overwrite=overwrite, **step_options)
     print(f"Model: {out}")
 
@@ -606,12 +620,23 @@ def _options_by_recipient(options: OptionValues) -> list[OptionValues]:
         for name in fold_options:
             settings.pop(name, None)
     settings |= flags
-    return [
-        {name: settings[name] for name in option_names(recipient) if name in settings}
-        for recipient in ("reading", "study", "model")
+    names_of_recipient = [
+        option_names(recipient) for recipient in ("reading", "study", "model")
     ]
+    lost_names = settings.keys() - set(chain(*names_of_recipient))
+    if lost_names:
+        raise TypeError(
+            f"{sorted(lost_names)} would be passed to no function; give the entries of "
+            "OPTIONS a recipient."
+        )
+    return [_select(settings, names) for names in names_of_recipient]
 
 
-def _select(options: OptionValues, names: str) -> OptionValues:
+def _names_of(command_name: str) -> set[str]:
+    """Return the Python names of the options of a command."""
+    return {option.name for option in options_of(command_name)}
+
+
+def _select(options: OptionValues, names: Collection[str]) -> OptionValues:
     """Return the options with these names, of those that were given."""
-    return {name: options[name] for name in names.split() if name in options}
+    return {name: value for name, value in options.items() if name in names}

@@ -10,6 +10,9 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+# Kinds of errors of any file.
+ABSENT, UNREADABLE = "no such file", "unreadable"
+
 
 class BrainlsapError(ValueError):
     """Invalid input of any kind; the message says what came and what to do.
@@ -52,8 +55,8 @@ class BrainlsapError(ValueError):
         self.got = got
         self.kind = kind
         self.values = dict(values or {})
-        text = self.message if path is None else f"{path}: {self.message}"
-        super().__init__(f"{text}; got {got}" if got else text)
+        full_message = self.message if path is None else f"{path}: {self.message}"
+        super().__init__(f"{full_message}; got {got}" if got else full_message)
 
 
 class ParameterError(BrainlsapError):
@@ -105,28 +108,36 @@ class CohortError(BrainlsapError):
         self, summary: str, faults: Sequence[object] = (), **fields: Any
     ) -> None:
         self.faults = tuple(map(str, faults))
-        lines = "".join(f"\n  {fault}" for fault in self.faults)
-        super().__init__(f"{summary}:{lines}" if lines else summary, **fields)
+        fault_lines = "".join(f"\n  {fault}" for fault in self.faults)
+        super().__init__(
+            f"{summary}:{fault_lines}" if fault_lines else summary, **fields
+        )
 
 
-def check_choice(name: str, value: object, choices: Collection[str]) -> None:
+def check_choice(argument_name: str, value: object, choices: Collection[str]) -> None:
     """Raise unless `value` is one of `choices`; the message lists them."""
     if value not in choices:
-        choices_text = ", ".join(repr(choice) for choice in sorted(choices))
-        raise ParameterError(f"{name} must be one of {choices_text}; got {value!r}.")
+        choices_text = ", ".join(
+            repr(allowed_value) for allowed_value in sorted(choices)
+        )
+        raise ParameterError(
+            f"{argument_name} must be one of {choices_text}; got {value!r}."
+        )
 
 
-def check_at_least(name: str, value: object, lowest: float) -> None:
-    """Raise unless `value` is a finite number and at least `lowest`."""
-    if not isinstance(value, Real) or not lowest <= float(value) < float("inf"):
-        raise ParameterError(f"{name} must be at least {lowest}, got {value!r}.")
+def check_at_least(argument_name: str, value: object, lower_limit: float) -> None:
+    """Raise unless `value` is a finite number and at least `lower_limit`."""
+    if not isinstance(value, Real) or not lower_limit <= float(value) < float("inf"):
+        raise ParameterError(
+            f"{argument_name} must be at least {lower_limit}, got {value!r}."
+        )
 
 
 @contextmanager
-def reading(path: str | Path, content: str) -> Iterator[None]:
+def reading(path: str | Path, expected_content: str) -> Iterator[None]:
     """Turn any exception while a file is read into FileFormatError.
 
-    `content` says what the file should be, for example "an image".
+    `expected_content` says what the file should be, for example "an image".
     """
     try:
         yield
@@ -138,19 +149,24 @@ def reading(path: str | Path, content: str) -> Iterator[None]:
     except BrainlsapError:
         raise
     except FileNotFoundError as error:
-        raise FileFormatError("no such file.", path=path) from error
+        raise FileFormatError("no such file.", path=path, kind=ABSENT) from error
     except ImportError as error:
         # An extra is not installed.
         raise FileFormatError(
-            f"cannot be read as {content}: {error}", path=path
+            f"cannot be read as {expected_content}: {error}",
+            path=path,
+            kind=UNREADABLE,
         ) from error
     except Exception as error:
         # Broken files fail in every way there is.
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        failure_text = (
+            getattr(error, "strerror", None) or str(error) or type(error).__name__
+        )
         if Path(path).is_dir():
-            reason = "it is a folder"
+            failure_text = "it is a folder"
         raise FileFormatError(
-            f"cannot be read as {content}: {reason.rstrip('.')}. The file may be "
-            "truncated, or in another format than its name says.",
+            f"cannot be read as {expected_content}: {failure_text.rstrip('.')}. The "
+            "file may be truncated, or in another format than its name says.",
             path=path,
+            kind=UNREADABLE,
         ) from error

@@ -26,7 +26,7 @@ UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM
 
 
 def check_outputs(
-    paths: Iterable[str | Path],
+    output_paths: Iterable[str | Path],
     *,
     inputs: Iterable[object] = (),
     overwrite: bool = False,
@@ -35,7 +35,7 @@ def check_outputs(
 
     Parameters
     ----------
-    paths : iterable of path
+    output_paths : iterable of path
         Files to write.
     inputs : iterable
         Files, or folders with files, that are read. They are never replaced. Entries
@@ -48,19 +48,25 @@ def check_outputs(
     ParameterError
         If a file exists, is an input, or is a folder.
     """
-    input_paths = [Path(entry) for entry in inputs if isinstance(entry, str | Path)]
-    sources = [
+    input_paths = [
+        Path(input_value)
+        for input_value in inputs
+        if isinstance(input_value, str | Path)
+    ]
+    resolved_inputs = [
         path.expanduser().resolve() for path in input_paths if os.path.lexists(path)
     ]
-    for path in map(Path, paths):
+    for path in map(Path, output_paths):
         if not os.path.lexists(path):
             continue
-        target = path.resolve()
+        resolved_output = path.resolve()
         if path.is_dir():
             raise ParameterError(f"{path} is a folder; give the path of a file.")
-        for source in sources:
-            is_same = target == source or source in target.parents
-            if is_same or (path.exists() and path.samefile(source)):
+        for input_path in resolved_inputs:
+            is_same = (
+                resolved_output == input_path or input_path in resolved_output.parents
+            )
+            if is_same or (path.exists() and path.samefile(input_path)):
                 raise ParameterError(
                     f"{path} is one of the input files and would be replaced. Choose "
                     "another output file."
@@ -95,11 +101,13 @@ def replace_when_whole(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     with _explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        prefix = f".partial-{path.name}-"
-        with tempfile.TemporaryDirectory(prefix=prefix, dir=path.parent) as folder:
-            partial = Path(folder) / path.name
-            yield partial
-            partial.replace(path)
+        temporary_prefix = f".partial-{path.name}-"
+        with tempfile.TemporaryDirectory(
+            prefix=temporary_prefix, dir=path.parent
+        ) as folder:
+            partial_path = Path(folder) / path.name
+            yield partial_path
+            partial_path.replace(path)
 
 
 @contextmanager
@@ -135,13 +143,13 @@ def fill_folder(folder: str | Path, *, replace: bool = False) -> Iterator[Path]:
         raise ParameterError(
             f"{folder} must be new or empty; delete it or choose another folder."
         )
-    for remnant in folder.parent.glob(f".partial-{folder.name}-????????"):
-        shutil.rmtree(remnant, ignore_errors=True)
-    with replace_when_whole(folder) as partial:
-        partial.mkdir()
-        yield partial
+    for old_temporary_folder in folder.parent.glob(f".partial-{folder.name}-????????"):
+        shutil.rmtree(old_temporary_folder, ignore_errors=True)
+    with replace_when_whole(folder) as partial_folder:
+        partial_folder.mkdir()
+        yield partial_folder
         if folder.exists():
-            folder.rename(partial.with_name("replaced"))
+            folder.rename(partial_folder.with_name("replaced"))
 
 
 @contextmanager
@@ -175,9 +183,9 @@ def lock_folder(folder: str | Path) -> Iterator[Path]:
     with _explain_write_errors(lock_path):
         folder.parent.mkdir(parents=True, exist_ok=True)
         # One lock object for each path: a function may lock what its caller has locked.
-        lock = FileLock(lock_path, timeout=0, is_singleton=True)
+        file_lock = FileLock(lock_path, timeout=0, is_singleton=True)
         try:
-            lock.acquire()
+            file_lock.acquire()
         except Timeout:
             raise ParameterError(
                 f"{folder} is in use by another run. Wait for it, or choose another "
@@ -186,9 +194,9 @@ def lock_folder(folder: str | Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        if lock.lock_counter == 1:
+        if file_lock.lock_counter == 1:
             lock_path.unlink(missing_ok=True)
-        lock.release()
+        file_lock.release()
 
 
 @contextmanager

@@ -23,12 +23,10 @@ FOREIGN_IDS = "foreign ids"
 """Nobody in the table of people has files."""
 ROW_ORDER = "row order"
 """The rows of a connectome were read in the order of a tool."""
-ASSUMED, CLASSES, BASELINE, SCALES_DIFFER = (
-    "assumed",
-    "classes",
-    "baseline",
-    "scales differ",
-)
+ASSUMED = "assumed"
+CLASSES = "classes"
+BASELINE = "baseline"
+SCALES_DIFFER = "scales differ"
 OTHER_CLASSES = "other classes"
 """Scans left out, since classes were merged and theirs is not among these."""
 CHOICES = frozenset((ASSUMED, CLASSES, OTHER_CLASSES, BASELINE, SCALES_DIFFER))
@@ -112,11 +110,11 @@ class Finding:
 
     def text(self) -> str:
         """Return the finding without its place."""
-        words = [self.message]
+        text_parts = [self.message]
         if self.people:
-            words.append(listed(self.people, self.max_people))
-        text = " ".join(words)
-        return f"{text}; got {self.got}" if self.got else text
+            text_parts.append(listed(self.people, self.max_people))
+        joined_text = " ".join(text_parts)
+        return f"{joined_text}; got {self.got}" if self.got else joined_text
 
     def __str__(self) -> str:
         return f"{self.place}: {self.text()}" if self.place else self.text()
@@ -129,38 +127,47 @@ class Finding:
 
     def to_jsonable(self) -> dict[str, Any]:
         """Return the fields that are not empty, as JSON takes them."""
-        fields = {name: value for name, value in asdict(self).items() if value}
+        filled_fields = {
+            field_name: field_value
+            for field_name, field_value in asdict(self).items()
+            if field_value
+        }
         if self.path is not None:
-            fields["path"] = str(self.path)
-        return fields
+            filled_fields["path"] = str(self.path)
+        return filled_fields
 
     @classmethod
     def from_jsonable(cls, fields: Mapping[str, Any] | str) -> "Finding":
         """Return a finding of :meth:`to_jsonable`, or of a bare text."""
         if isinstance(fields, str):
             return cls(fields)
-        sequences = {
-            name: tuple(fields[name])
-            for name in ("regions", "people")
-            if name in fields
+        tuple_fields = {
+            field_name: tuple(fields[field_name])
+            for field_name in ("regions", "people")
+            if field_name in fields
         }
-        return cls(**{**fields, **sequences})
+        return cls(**{**fields, **tuple_fields})
 
 
-def as_findings(entries: Iterable[Finding | str]) -> tuple[Finding, ...]:
+def as_findings(findings_or_texts: Iterable[Finding | str]) -> tuple[Finding, ...]:
     """Return findings, and texts as plain notes.
 
     >>> as_findings(["made from arrays"])[0].severity
     'note'
     """
     return tuple(
-        Finding(entry) if isinstance(entry, str) else entry for entry in entries
+        Finding(finding_or_text)
+        if isinstance(finding_or_text, str)
+        else finding_or_text
+        for finding_or_text in findings_or_texts
     )
 
 
-def as_faults(entries: Iterable[Finding | str]) -> list[Finding]:
+def as_faults(findings_or_texts: Iterable[Finding | str]) -> list[Finding]:
     """Return findings as faults, and texts as faults of the study."""
-    return [replace(finding, severity=FAULT) for finding in as_findings(entries)]
+    return [
+        replace(finding, severity=FAULT) for finding in as_findings(findings_or_texts)
+    ]
 
 
 def group_findings(findings: Iterable[Finding], folder: str | Path = "") -> list[str]:
@@ -175,31 +182,39 @@ def group_findings(findings: Iterable[Finding], folder: str | Path = "") -> list
         sub-1, sub-2
     sub-3: no scan
     """
-    alike_findings: dict[tuple[str, ...], list[Finding]] = {}
+    findings_by_key: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
-        key = (finding.kind, finding.message, *finding.people)
+        group_key = (finding.kind, finding.message, *finding.people)
         if not finding.place:
-            key = (*key, finding.got, "of the study")
-        alike_findings.setdefault(key, []).append(finding)
-    return [_describe_alike(alike, folder) for alike in alike_findings.values()]
+            group_key = (*group_key, finding.got, "of the study")
+        findings_by_key.setdefault(group_key, []).append(finding)
+    return [
+        _describe_similar(similar_findings, folder)
+        for similar_findings in findings_by_key.values()
+    ]
 
 
-def _describe_alike(alike: Sequence[Finding], folder: str | Path) -> str:
+def _describe_similar(similar_findings: Sequence[Finding], folder: str | Path) -> str:
     """Return the text of findings that are alike: what it is, and below where."""
-    first = alike[0]
-    if len(alike) == 1 or not first.place:
-        return str(first)
-    text = first.message
-    if first.got:
-        text += f"; the first got {first.got}"
-    places = [_shorten_path(finding, folder) for finding in alike]
-    lines = textwrap.wrap(
-        listed(places, _MAX_PLACES),
+    first_finding = similar_findings[0]
+    if len(similar_findings) == 1 or not first_finding.place:
+        return str(first_finding)
+    group_text = first_finding.message
+    if first_finding.got:
+        group_text += f"; the first got {first_finding.got}"
+    finding_places = [_shorten_path(finding, folder) for finding in similar_findings]
+    place_lines = textwrap.wrap(
+        listed(finding_places, _MAX_PLACES),
         _LINE_WIDTH,
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return "\n    ".join([f"{len(alike)} {_plural_noun(alike)}: {text}", *lines])
+    return "\n    ".join(
+        [
+            f"{len(similar_findings)} {_plural_noun(similar_findings)}: {group_text}",
+            *place_lines,
+        ]
+    )
 
 
 def _plural_noun(findings: Sequence[Finding]) -> str:
@@ -215,9 +230,13 @@ def _shorten_path(finding: Finding, folder: str | Path) -> str:
     """Return the place of a finding, a path relative to a folder if it is below it."""
     if not finding.path or not str(folder):
         return finding.place
-    # The path of a sheet is a text with more than a path.
-    path = Path(finding.place)
-    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
+    # A sheet of a workbook is named behind the path of its file.
+    finding_path = Path(finding.place)
+    return (
+        str(finding_path.relative_to(folder))
+        if finding_path.is_relative_to(folder)
+        else str(finding_path)
+    )
 
 
 def _without_full_stop(message: str) -> str:

@@ -5,16 +5,16 @@ its help text, the function that it is passed to, and whether it changes results
 command line (:mod:`brainlsap.cli`), settings files (:func:`read_config`), the reader of
 studies and stored models use this table.
 
-To add an option to several commands, add a record to one of the tuples below; to add an
-option to a single command, add it to the entry of this command in :data:`COMMANDS`. An
-option that is passed to another function than the command's own is in
-:data:`CONFIGURABLE`, too.
+A new option is one entry of :data:`OPTIONS`. The entry says which commands take it,
+under which title, and which function it is passed to; the rest of the tables is derived
+and checked when this module is imported.
 """
 
 import difflib
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -200,6 +200,9 @@ CLASS_SHARES = Kind(
 )
 
 
+Recipient = Literal["reading", "study", "model", "command"]
+
+
 @dataclass(frozen=True)
 class Option:
     """One option of a command or of a settings file.
@@ -211,7 +214,7 @@ class Option:
     flag
         `--flag` on the command line; its spelling without dashes is a second key in
         settings files. A name in capitals is an argument without a flag. "" is an
-        option that only settings files can set.
+        option without `commands`.
     kind
         Type of its value.
     help
@@ -225,11 +228,16 @@ class Option:
         "study" for :func:`brainlsap.run_study`, "model" for
         :class:`brainlsap.LSAPClassifier`, "command" for options of a single command.
         Settings files may set all options except those of a single command.
+    commands
+        The functions of the commands that take it, for example ("check", "run"); none
+        for an option that only settings files can set.
+    group
+        Group of options in the help text, a key of :data:`GROUP_TITLES`.
     changes_results
         Whether another value may change a number in the results (beyond rounding).
     selects_files
         Whether it selects the participants of a study or the files that are read. These
-        options are parameters of :func:`brainlsap.data.load.open_study`.
+        options are those that :func:`brainlsap.data.load.open_study` needs.
     stored_model
         How a stored model uses the value of the fit for new participants: "default"
         uses it unless another value is given, "fixed" rejects another value, ""
@@ -244,7 +252,9 @@ class Option:
     help: str = ""
     metavar: str = ""
     choices: tuple[str, ...] = ()
-    recipient: Literal["reading", "study", "model", "command"] = "command"
+    recipient: Recipient = "command"
+    commands: tuple[str, ...] = ()
+    group: str = ""
     changes_results: bool = True
     selects_files: bool = False
     stored_model: Literal["", "default", "fixed"] = ""
@@ -285,481 +295,189 @@ class Option:
             ) from error
 
 
-@dataclass(frozen=True)
-class Group:
-    """Options of a command that its help text lists under one title."""
+READING_COMMANDS = ("check", "run", "fit", "predict")
+"""Commands that read a study."""
 
-    title: str
-    options: tuple[Option, ...]
+GROUP_TITLES: dict[str, dict[str, str]] = {
+    "demo": {"": "options"},
+    "simulate": {"": "options"},
+    "atlas": {"": "options", "source": "source of the regions"},
+    "import_adni": {"": "options"},
+    "build": {
+        "": "options",
+        "patterns": "file-name patterns",
+        "connectomes": "connectomes",
+        "SUVR": "SUVR",
+    },
+    "check": {"data": "data", "": "options"},
+    "run": {
+        "data": "data",
+        "model": "model",
+        "evaluation": "evaluation",
+        "output": "output",
+    },
+    "report": {"": "options"},
+    "fit": {
+        "data": "data",
+        "model": "model",
+        "evaluation": "model",
+        "output": "output",
+    },
+    "predict": {
+        "": "options",
+        "probabilities": "probabilities (default: as in the fit)",
+        "data": "data (default: as in the fit; give options that locate files again)",
+    },
+    "nodes": {"": "options"},
+}
+"""Titles in the help text of each command, by group; "" is that of all other groups."""
 
-
-# Options of load_cohort: with flags, then those that only settings files can set.
-STUDY = Option("study", "STUDY", FOLDER_PATH, "study folder, or a saved cohort (.h5)")
-ATLAS = Option(
-    "atlas",
-    "--atlas",
-    TEXT,
-    "parcellation: a name, folder or regions.tsv (default: destrieux160)",
-    "NAME",
-    recipient="reading",
-    stored_model="default",
-)
-SUBJECTS_DIR = Option(
-    "subjects_dir",
-    "--subjects-dir",
-    FOLDER_PATH,
-    "folder of FreeSurfer subjects",
-    "FOLDER",
-    recipient="reading",
-    selects_files=True,
-)
-DERIVATIVES = Option(
-    "derivatives",
-    "--derivatives",
-    FOLDER_PATHS,
-    "folder with results of another program; may be repeated",
-    "FOLDER",
-    recipient="reading",
-    selects_files=True,
-    is_repeatable=True,
-)
-ID_COLUMN = Option(
-    "id_column",
-    "--id",
-    NAMES,
-    "table column with the participant ID, for example eid",
-    "COLUMNS",
-    recipient="reading",
-    selects_files=True,
-    stored_model="default",
-)
-DATA_OPTIONS = (
-    ATLAS,
+OPTIONS: tuple[Option, ...] = (
+    # Inputs and outputs, whose help differs from command to command.
+    Option("model", "MODEL", FILE_PATH, "model file of fit", commands=("predict",)),
     Option(
-        "feature",
-        "--feature",
-        NAMES,
-        "regional measures: thickness (default), volume, area, fdg, amyloid, tau, "
-        "strength, or columns of your tables",
-        "NAMES",
-        recipient="reading",
-        stored_model="default",
+        "study",
+        "STUDY",
+        FOLDER_PATH,
+        "study folder, or a saved cohort (.h5)",
+        group="data",
+        commands=("run", "fit"),
     ),
     Option(
-        "label",
-        "--label",
+        "study",
+        "STUDY",
+        FOLDER_PATH,
+        "study folder, or a saved cohort (.h5)",
+        commands=("predict",),
+    ),
+    Option(
+        "study",
+        "STUDY",
+        FOLDER_PATH,
+        "study folder",
+        group="data",
+        commands=("check", "build"),
+    ),
+    Option(
+        "out",
+        "--out",
+        FOLDER_PATH,
+        "output folder (default: demo)",
+        "FOLDER",
+        changes_results=False,
+        commands=("demo",),
+    ),
+    Option("out", "OUT", FOLDER_PATH, "output folder", commands=("simulate",)),
+    Option("folder", "FOLDER", FOLDER_PATH, "output folder", commands=("atlas",)),
+    Option(
+        "tables",
+        "TABLES",
+        FOLDER_PATH,
+        "folder of ADNI tables",
+        commands=("import_adni",),
+    ),
+    Option(
+        "images",
+        "IMAGES",
+        FOLDER_PATH,
+        "folder of images downloaded from LONI",
+        commands=("import_adni",),
+    ),
+    Option(
+        "out", "OUT", FOLDER_PATH, "study folder to write", commands=("import_adni",)
+    ),
+    Option(
+        "out",
+        "--out",
+        FOLDER_PATH,
+        "output folder (default: derivatives/brainlsap in the study)",
+        "FOLDER",
+        changes_results=False,
+        commands=("build",),
+    ),
+    Option(
+        "results", "RESULTS", FOLDER_PATH, "results folder of run", commands=("report",)
+    ),
+    Option(
+        "out",
+        "--out",
+        FOLDER_PATH,
+        "output folder (default: RESULTS)",
+        "FOLDER",
+        changes_results=False,
+        commands=("report",),
+    ),
+    Option(
+        "dataset",
+        "DATASET",
         TEXT,
-        "table column to predict (default: diagnosis)",
-        "COLUMN",
-        recipient="reading",
-        selects_files=True,
+        "name of the graph, for example cora",
+        commands=("nodes",),
     ),
     Option(
-        "classes",
-        "--classes",
-        NAMES,
-        "classes in order of disease stage; scans of other classes are left out",
-        "NAMES",
-        recipient="reading",
-        selects_files=True,
+        "out",
+        "--out",
+        FOLDER_PATH,
+        "results folder",
+        "FOLDER",
+        changes_results=False,
+        is_required=True,
+        group="output",
+        commands=("run",),
     ),
     Option(
-        "connectome",
-        "--connectome",
+        "out",
+        "--out",
         FILE_PATH,
-        "one connectome for all participants; none: estimate it from the features",
+        "model file",
         "FILE",
-        recipient="reading",
+        changes_results=False,
+        is_required=True,
+        group="output",
+        commands=("fit",),
     ),
     Option(
-        "scans",
-        "--scans",
-        TEXT,
-        "visits to analyse (default: all)",
-        choices=("all", "baseline"),
-        recipient="reading",
-        selects_files=True,
-    ),
-    Option(
-        "subcortex",
-        "--subcortex",
-        TEXT,
-        "values of subcortical regions for thickness and area, which only cortex has "
-        "(default: absent)",
-        choices=("absent", "mean", "volume"),
-        recipient="reading",
-        selects_files=True,
-        stored_model="fixed",
-    ),
-    SUBJECTS_DIR,
-    Option(
-        "features_table",
-        "--features-table",
-        FILE_PATHS,
-        "read features from this table only",
+        "out",
+        "--out",
+        FILE_PATH,
+        "output table (.csv, .tsv); it contains participant IDs",
         "FILE",
-        recipient="reading",
-        selects_files=True,
+        changes_results=False,
+        is_required=True,
+        commands=("predict",),
     ),
-    ID_COLUMN,
-    Option(
-        "session_column",
-        "--session",
-        NAMES,
-        "table column with the visit, for example wave",
-        "COLUMNS",
-        recipient="reading",
-        selects_files=True,
-        stored_model="default",
-    ),
-    DERIVATIVES,
-    Option(
-        "pattern",
-        "--pattern",
-        FILE_PATTERNS,
-        "file-name pattern of connectomes, for example '*_count.csv'",
-        "PATTERN",
-        recipient="reading",
-        selects_files=True,
-    ),
-    Option(
-        "labels",
-        "--labels",
-        FILE_PATH_OR_NAMES,
-        "region names for the rows of connectomes without names",
-        "FILE",
-        recipient="reading",
-    ),
-    Option(
-        "row_order",
-        "--row-order",
-        TEXT,
-        "row order of connectomes without region names: atlas, labels, mrtrix, "
-        "ukbiobank, micapipe, enigma ... (the error message lists orders that fit)",
-        "NAME",
-        recipient="reading",
-        stored_model="default",
-    ),
-    Option(
-        "negative",
-        "--negative",
-        TEXT,
-        "treatment of negative connectome weights (default: refuse)",
-        choices=("refuse", "drop", "absolute"),
-        recipient="reading",
-        stored_model="fixed",
-    ),
-)
-RARE_DATA_OPTIONS = (
-    Option("measure", "", TEXT, recipient="reading", stored_model="fixed"),
-    Option(
-        "symmetrize",
-        "",
-        TEXT,
-        choices=("refuse", "mean", "max"),
-        recipient="reading",
-        stored_model="fixed",
-    ),
-    Option("frames", "", TIME_WINDOW, recipient="reading", stored_model="fixed"),
-    Option("reference", "", TEXT, recipient="reading", stored_model="fixed"),
-)
-
-OVERWRITE = Option(
-    "overwrite",
-    "--overwrite",
-    SWITCH,
-    "replace existing output, also that of another study",
-    recipient="study",
-    changes_results=False,
-)
-
-# Options of run_study.
-MERGE_CLASSES = Option(
-    "merged_classes",
-    "--merge-classes",
-    CLASS_GROUPS,
-    "merge classes: 5-to-3, 5-to-2, cn-or-ad, early-or-late, or your own, for "
-    "example healthy=CN+SMC,ill=AD",
-    "HOW",
-    recipient="study",
-)
-STEP_OPTIONS = (
-    Option(
-        "harmonize",
-        "--harmonize",
-        TEXT,
-        "remove effects of this column, for example site, by ComBat fitted "
-        "to the training scans",
-        "COLUMN",
-        recipient="study",
-    ),
-    Option(
-        "regress_out",
-        "--regress-out",
-        NAMES,
-        "regress these covariates, for example age,sex, out of the features, as "
-        "fitted to the training scans; this also removes group differences that are "
-        "correlated with them",
-        "NAMES",
-        recipient="study",
-    ),
-)
-FOLD_OPTIONS = (
-    Option(
-        "cv",
-        "--folds",
-        WHOLE_NUMBER,
-        "number of folds, split by participant (default: 5)",
-        "N",
-        recipient="study",
-    ),
-    Option(
-        "leave_out",
-        "--leave-out",
-        TEXT,
-        "use each value of this column, for example site, as a test fold once",
-        "COLUMN",
-        recipient="study",
-    ),
-)
-MODEL_NAMES = Option(
-    "models",
-    "--models",
-    NAMES,
-    "models to compare: LSAP-C (default), LSAP-H, LSAP-L, Exact, MLP, GCN ...; or "
-    "all, models, controls",
-    "NAMES",
-    recipient="study",
-)
-REPEATS = Option(
-    "n_repeats",
-    "--repeats",
-    WHOLE_NUMBER,
-    "number of cross-validations, each with new folds (default: 1)",
-    "N",
-    recipient="study",
-)
-SPLITS = Option(
-    "splits",
-    "--splits",
-    FILE_PATH,
-    "table of your own folds with columns scan, repeat, fold",
-    "FILE",
-    recipient="study",
-)
-PERMUTATIONS = Option(
-    "n_permutations",
-    "--permutations",
-    WHOLE_NUMBER,
-    "label permutations for the p-values of regions (default: 200)",
-    "N",
-    recipient="study",
-)
-JOBS = Option(
-    "n_jobs",
-    "--jobs",
-    N_JOBS,
-    "number of parallel processes (default: all cores)",
-    "N",
-    recipient="study",
-    changes_results=False,
-)
-RARE_STUDY_OPTIONS = (
-    Option("baselines", "", SWITCH, recipient="study"),
-    Option("title", "", TEXT, recipient="study", changes_results=False),
-    OVERWRITE,
-)
-
-# Options of LSAPClassifier; run_study takes preset and seed, too.
-EPOCHS = Option(
-    "n_epochs",
-    "--epochs",
-    WHOLE_NUMBER,
-    "maximum number of training epochs",
-    "N",
-    recipient="model",
-)
-DEVICE = Option(
-    "device",
-    "--device",
-    TEXT,
-    "device for training: cpu (default) or cuda",
-    "NAME",
-    recipient="model",
-    changes_results=False,
-)
-SEED = Option(
-    "random_state",
-    "--seed",
-    WHOLE_NUMBER,
-    "seed of all random numbers (default: 0)",
-    "N",
-    recipient="study",
-)
-MODEL_OPTIONS = (
-    Option(
-        "preset",
-        "--preset",
-        TEXT,
-        "model settings: default, or those of Sim et al. 2024 (paper)",
-        choices=("default", "paper"),
-        recipient="study",
-    ),
-    Option(
-        "threshold",
-        "--threshold",
-        NUMBER,
-        "drop edges with a smaller weight (paper: 10 streamlines)",
-        "X",
-        recipient="model",
-    ),
-    Option(
-        "weights",
-        "--weights",
-        TEXT,
-        "edge weights (default: weighted; paper: binary)",
-        choices=("weighted", "log", "binary"),
-        recipient="model",
-    ),
-    Option(
-        "head",
-        "--head",
-        TEXT,
-        "output layer (default: softmax); ordinal uses the order of classes (CORN)",
-        choices=("softmax", "ordinal"),
-        recipient="model",
-    ),
-    EPOCHS,
-    SEED,
-    DEVICE,
-)
-KERNEL = Option(
-    "kernel",
-    "--kernel",
-    TEXT,
-    "approximation of the heat kernel: chebyshev (default), exact, hermite, laguerre",
-    "NAME",
-    recipient="model",
-)
-CLASS_PRIOR = Option(
-    "class_prior",
-    "--class-prior",
-    CLASS_SHARES,
-    "class shares that probabilities assume: training (default), balanced, or your "
-    "own, for example CN=0.8,AD=0.2",
-    "SHARES",
-    recipient="model",
-)
-RARE_MODEL_OPTIONS = (
-    Option("start", "", TEXT, choices=("ridge", "constant"), recipient="model"),
-    Option(
-        "scale_mode",
-        "",
-        TEXT,
-        choices=("region", "global", "frozen"),
-        recipient="model",
-    ),
-    Option("initial_scale", "", NUMBER_OR_EVIDENCE, recipient="model"),
-    Option("max_scale", "", NUMBER, recipient="model"),
-    Option("n_layers", "", WHOLE_NUMBER, recipient="model"),
-    Option("hidden_units", "", WHOLE_NUMBER, recipient="model"),
-    Option("class_weight", "", TEXT, choices=("balanced", "none"), recipient="model"),
-    Option("n_starts", "", WHOLE_NUMBER, recipient="model"),
-    Option("n_threads", "", WHOLE_NUMBER, recipient="model", changes_results=False),
-    Option("degree", "", WHOLE_NUMBER, recipient="model"),
-    Option("tolerance", "", NUMBER, recipient="model"),
-    Option("scale_step", "", NUMBER, recipient="model"),
-    Option("scale_clip", "", NUMBER, recipient="model"),
-    Option(
-        "scale_penalty", "", TEXT, choices=("none", "barrier", "l1"), recipient="model"
-    ),
-    Option("penalty_weight", "", NUMBER, recipient="model"),
-    Option("readout_units", "", WHOLE_NUMBER, recipient="model"),
-    Option("standardize", "", TEXT, choices=("region", "scan"), recipient="model"),
-    Option("dropout", "", NUMBER, recipient="model"),
-    Option("learning_rate", "", NUMBER, recipient="model"),
-    Option("weight_decay", "", NUMBER, recipient="model"),
-    Option("readout_penalty", "", NUMBER, recipient="model"),
-    Option("patience", "", WHOLE_NUMBER, recipient="model"),
-    Option("validation_fraction", "", NUMBER, recipient="model"),
-    Option("batch_size", "", WHOLE_NUMBER, recipient="model"),
-    Option("inputs", "", TEXT, choices=("constant", "features"), recipient="model"),
-)
-CONFIGURABLE = (
-    *DATA_OPTIONS,
-    *RARE_DATA_OPTIONS,
-    MERGE_CLASSES,
-    *STEP_OPTIONS,
-    *FOLD_OPTIONS,
-    MODEL_NAMES,
-    REPEATS,
-    SPLITS,
-    PERMUTATIONS,
-    JOBS,
-    *RARE_STUDY_OPTIONS,
-    *MODEL_OPTIONS,
-    KERNEL,
-    CLASS_PRIOR,
-    *RARE_MODEL_OPTIONS,
-)
-"""Every option that a settings file may set."""
-
-
-def _for_prediction(option: Option) -> Option:
-    """Return an option as `predict` describes it: its default is that of the fit."""
-    if option.name == "label":
-        return replace(option, help="table column with known labels, if any, to copy")
-    if option.name == "scans":
-        return option
-    text_before, _, text_after = option.help.partition(" (default")
-    return replace(option, help=text_before + text_after.partition(")")[2])
-
-
-CONFIG = Option(
-    "config",
-    "--config",
-    FILE_PATH,
-    "settings file (TOML) with these and further settings; options given here take "
-    "precedence",
-    "FILE",
-)
-OUT_FOLDER = Option(
-    "out", "--out", FOLDER_PATH, metavar="FOLDER", changes_results=False
-)
-OUT_FILE = Option("out", "--out", FILE_PATH, metavar="FILE", changes_results=False)
-
-DEMO_OPTIONS = (
-    replace(OUT_FOLDER, help="output folder (default: demo)"),
+    # Options of a single command.
     Option(
         "n_people",
         "--people",
         WHOLE_NUMBER,
         "simulated participants (default: 120)",
         "N",
+        commands=("demo",),
     ),
-    FOLD_OPTIONS[0],
-    SEED,
-    EPOCHS,
     Option(
         "n_starts",
         "--starts",
         WHOLE_NUMBER,
         "networks trained and averaged in each fit",
         "N",
+        commands=("demo",),
     ),
-    JOBS,
-    OVERWRITE,
-)
-SIMULATE_OPTIONS = (
-    Option("out", "OUT", FOLDER_PATH, "output folder"),
-    Option("n_people", "--people", WHOLE_NUMBER, "participants (default: 120)", "N"),
-    ATLAS,
+    Option(
+        "n_people",
+        "--people",
+        WHOLE_NUMBER,
+        "participants (default: 120)",
+        "N",
+        commands=("simulate",),
+    ),
     Option(
         "feature",
         "--feature",
         NAMES,
         "one or more of fdg, thickness, volume (default: fdg)",
         "NAMES",
+        commands=("simulate",),
     ),
     Option(
         "style",
@@ -767,6 +485,7 @@ SIMULATE_OPTIONS = (
         TEXT,
         "file format of connectomes (default: mrtrix where it numbers the regions)",
         choices=("mrtrix", "named"),
+        commands=("simulate",),
     ),
     Option(
         "seeds",
@@ -774,16 +493,16 @@ SIMULATE_OPTIONS = (
         NAMES,
         "regions in which the disease starts (default: medial temporal lobe)",
         "NAMES",
+        commands=("simulate",),
     ),
-    SEED,
-)
-ATLAS_OPTIONS = (
     Option(
         "annot",
         "--annot",
         FILE_PATH,
         "lh.NAME.annot on fsaverage; rh.NAME.annot must be in the same folder",
         "FILE",
+        group="source",
+        commands=("atlas",),
     ),
     Option(
         "labels",
@@ -791,19 +510,25 @@ ATLAS_OPTIONS = (
         FILE_PATH,
         "region names: a table, a list or a FreeSurfer lookup table",
         "FILE",
+        group="source",
+        commands=("atlas",),
     ),
-    Option("image", "--image", FILE_PATH, "NIfTI label image in MNI152 space", "FILE"),
-)
-IMPORT_OPTIONS = (
-    Option("tables", "TABLES", FOLDER_PATH, "folder of ADNI tables"),
-    Option("images", "IMAGES", FOLDER_PATH, "folder of images downloaded from LONI"),
-    Option("out", "OUT", FOLDER_PATH, "study folder to write"),
+    Option(
+        "image",
+        "--image",
+        FILE_PATH,
+        "NIfTI label image in MNI152 space",
+        "FILE",
+        group="source",
+        commands=("atlas",),
+    ),
     Option(
         "window",
         "--window",
         WHOLE_NUMBER,
         "maximum number of days between image and visit (default: 180)",
         "N",
+        commands=("import_adni",),
     ),
     Option(
         "require",
@@ -811,6 +536,7 @@ IMPORT_OPTIONS = (
         NAMES,
         "modalities that a visit must have: anat, dwi, fdg, amyloid, tau",
         "NAMES",
+        commands=("import_adni",),
     ),
     Option(
         "modality",
@@ -820,30 +546,41 @@ IMPORT_OPTIONS = (
         "fdg=Coreg,_Avg; may be repeated",
         "NAME=TEXT",
         is_repeatable=True,
+        commands=("import_adni",),
     ),
     Option(
         "skip_faulty",
         "--skip-faulty",
         SWITCH,
-        "leave out and list entries that cannot be used, for example two diagnoses of "
-        "one visit or unknown codes",
+        "leave out and list entries that cannot be used, for example two "
+        "diagnoses of one visit or unknown codes",
+        commands=("import_adni",),
     ),
-)
-BUILD_OPTIONS = (
-    replace(STUDY, help="study folder"),
-    replace(
-        OUT_FOLDER, help="output folder (default: derivatives/brainlsap in the study)"
-    ),
-    ATLAS,
-    DERIVATIVES,
-    SUBJECTS_DIR,
-    ID_COLUMN,
-    replace(JOBS, help="number of scans processed in parallel (default: 1)"),
-    Option("labels", "--labels", FILE_PATH, "table of label numbers and names", "FILE"),
-)
-PATTERN_OPTIONS = (
     Option(
-        "tractogram", "--tractogram", TEXT, "name pattern of tractograms", "PATTERN"
+        "n_jobs",
+        "--jobs",
+        N_JOBS,
+        "number of scans processed in parallel (default: 1)",
+        "N",
+        changes_results=False,
+        commands=("build",),
+    ),
+    Option(
+        "labels",
+        "--labels",
+        FILE_PATH,
+        "table of label numbers and names",
+        "FILE",
+        commands=("build",),
+    ),
+    Option(
+        "tractogram",
+        "--tractogram",
+        TEXT,
+        "name pattern of tractograms",
+        "PATTERN",
+        group="patterns",
+        commands=("build",),
     ),
     Option(
         "parcellation",
@@ -851,14 +588,26 @@ PATTERN_OPTIONS = (
         TEXT,
         "name pattern of parcellations, or the path of one image for all participants",
         "PATTERN",
+        group="patterns",
+        commands=("build",),
     ),
-    Option("pet", "--pet", TEXT, "name pattern of PET images", "PATTERN"),
+    Option(
+        "pet",
+        "--pet",
+        TEXT,
+        "name pattern of PET images",
+        "PATTERN",
+        group="patterns",
+        commands=("build",),
+    ),
     Option(
         "transform",
         "--transform",
         TEXT,
         "name pattern of transforms from PET to parcellation",
         "PATTERN",
+        group="patterns",
+        commands=("build",),
     ),
     Option(
         "streamline_weights",
@@ -866,57 +615,72 @@ PATTERN_OPTIONS = (
         TEXT,
         "name pattern of files with a weight for each streamline",
         "PATTERN",
+        group="patterns",
+        commands=("build",),
     ),
-)
-CONNECTOME_OPTIONS = (
     Option(
         "assignment",
         "--assignment",
         TEXT,
         "method that assigns streamline ends to regions (default: radial)",
         choices=("end_voxels", "radial"),
+        group="connectomes",
+        commands=("build",),
     ),
-    Option("radius", "--radius", NUMBER, "search radius in mm (default: 4)", "X"),
+    Option(
+        "radius",
+        "--radius",
+        NUMBER,
+        "search radius in mm (default: 4)",
+        "X",
+        group="connectomes",
+        commands=("build",),
+    ),
     Option(
         "weight",
         "--weight",
         TEXT,
         "contribution of a streamline to the edge weight (default: count)",
         choices=("count", "inverse_length", "inverse_node_volume", "mean_length"),
+        group="connectomes",
+        commands=("build",),
     ),
-)
-SUVR_OPTIONS = (
     Option(
         "reference",
         "--reference",
         TEXT,
         "reference region or mask (default: cerebellar cortex)",
         "NAME",
+        group="SUVR",
+        commands=("build",),
     ),
     Option(
         "same_space",
         "--same-space",
         SWITCH,
-        "PET and tractogram are in the space of the parcellation, whatever their file "
-        "names say",
+        "PET and tractogram are in the space of the parcellation, whatever "
+        "their file names say",
+        group="SUVR",
+        commands=("build",),
     ),
     Option(
         "accept_low_coverage",
         "--accept-low-coverage",
         SWITCH,
         "accept PET images that cover too few regions",
+        group="SUVR",
+        commands=("build",),
     ),
-)
-REPORT_OPTIONS = (
-    Option("results", "RESULTS", FOLDER_PATH, "results folder of run"),
-    replace(OUT_FOLDER, help="output folder (default: RESULTS)"),
-    Option("title", "--title", TEXT, "title of the report", "TEXT"),
+    Option(
+        "title", "--title", TEXT, "title of the report", "TEXT", commands=("report",)
+    ),
     Option(
         "export",
         "--export",
         FOLDER_PATH,
         "write maps of the scales to this folder: GIFTI or NIfTI, and TSV",
         "FOLDER",
+        commands=("report",),
     ),
     Option(
         "parcellation",
@@ -924,6 +688,7 @@ REPORT_OPTIONS = (
         FILE_PATH,
         "parcellation image; also write NIfTI maps in its space",
         "IMAGE",
+        commands=("report",),
     ),
     Option(
         "tables",
@@ -931,6 +696,7 @@ REPORT_OPTIONS = (
         FOLDER_PATH,
         "write tables for a manuscript to this folder: LaTeX, Markdown",
         "FOLDER",
+        commands=("report",),
     ),
     Option(
         "figures",
@@ -938,33 +704,42 @@ REPORT_OPTIONS = (
         FOLDER_PATH,
         "write figures for a manuscript to this folder: PDF",
         "FOLDER",
+        commands=("report",),
     ),
-    OVERWRITE,
-)
-NODE_OPTIONS = (
-    Option("dataset", "DATASET", TEXT, "name of the graph, for example cora"),
     Option(
         "data",
         "--data",
         FOLDER_PATH,
         "folder of its files (default: in ~/.cache)",
         "FOLDER",
+        commands=("nodes",),
     ),
-    Option("download", "--download", SWITCH, "download missing files"),
+    Option(
+        "download", "--download", SWITCH, "download missing files", commands=("nodes",)
+    ),
     Option(
         "models",
         "--models",
         NAMES,
         "models to compare, or all (default: lsap-c,gcn)",
         "NAMES",
+        commands=("nodes",),
     ),
-    Option("n_seeds", "--seeds", WHOLE_NUMBER, "number of seeds (default: 10)", "N"),
+    Option(
+        "n_seeds",
+        "--seeds",
+        WHOLE_NUMBER,
+        "number of seeds (default: 10)",
+        "N",
+        commands=("nodes",),
+    ),
     Option(
         "split",
         "--split",
         TEXT,
         "node split: public (default), per-class or 60-20-20",
         "NAME",
+        commands=("nodes",),
     ),
     Option(
         "variant",
@@ -972,99 +747,625 @@ NODE_OPTIONS = (
         TEXT,
         "how scales are learned (default: chosen for the data set)",
         "NAME",
+        commands=("nodes",),
     ),
-    EPOCHS,
-    DEVICE,
-    replace(
-        OUT_FILE,
-        help="table (.csv, .tsv) with one row for each run; existing rows are kept",
+    Option(
+        "out",
+        "--out",
+        FILE_PATH,
+        "table (.csv, .tsv) with one row for each run; existing rows are kept",
+        "FILE",
+        changes_results=False,
+        commands=("nodes",),
+    ),
+    # Options of load_cohort.
+    Option(
+        "atlas",
+        "--atlas",
+        TEXT,
+        "parcellation: a name, folder or regions.tsv (default: destrieux160)",
+        "NAME",
+        recipient="reading",
+        stored_model="default",
+        group="data",
+        commands=("simulate", "build", *READING_COMMANDS),
+    ),
+    Option(
+        "feature",
+        "--feature",
+        NAMES,
+        "regional measures: thickness (default), volume, area, fdg, amyloid, "
+        "tau, strength, or columns of your tables",
+        "NAMES",
+        recipient="reading",
+        stored_model="default",
+        group="data",
+        commands=READING_COMMANDS,
+    ),
+    Option(
+        "label",
+        "--label",
+        TEXT,
+        "table column to predict (default: diagnosis)",
+        "COLUMN",
+        recipient="reading",
+        selects_files=True,
+        group="data",
+        commands=("check", "run", "fit"),
+    ),
+    Option(
+        "label",
+        "--label",
+        TEXT,
+        "table column with known labels, if any, to copy",
+        "COLUMN",
+        group="data",
+        commands=("predict",),
+    ),
+    Option(
+        "classes",
+        "--classes",
+        NAMES,
+        "classes in order of disease stage; scans of other classes are left out",
+        "NAMES",
+        recipient="reading",
+        selects_files=True,
+        group="data",
+        commands=("check", "run", "fit"),
+    ),
+    Option(
+        "connectome",
+        "--connectome",
+        FILE_PATH,
+        "one connectome for all participants; none: estimate it from the features",
+        "FILE",
+        recipient="reading",
+        group="data",
+        commands=READING_COMMANDS,
+    ),
+    Option(
+        "scans",
+        "--scans",
+        TEXT,
+        "visits to analyse (default: all)",
+        choices=("all", "baseline"),
+        recipient="reading",
+        selects_files=True,
+        group="data",
+        commands=READING_COMMANDS,
+    ),
+    Option(
+        "subcortex",
+        "--subcortex",
+        TEXT,
+        "values of subcortical regions for thickness and area, which only "
+        "cortex has (default: absent)",
+        choices=("absent", "mean", "volume"),
+        recipient="reading",
+        selects_files=True,
+        stored_model="fixed",
+        group="data",
+        commands=READING_COMMANDS,
+    ),
+    Option(
+        "subjects_dir",
+        "--subjects-dir",
+        FOLDER_PATH,
+        "folder of FreeSurfer subjects",
+        "FOLDER",
+        recipient="reading",
+        selects_files=True,
+        group="data",
+        commands=("build", *READING_COMMANDS),
+    ),
+    Option(
+        "features_table",
+        "--features-table",
+        FILE_PATHS,
+        "read features from this table only",
+        "FILE",
+        recipient="reading",
+        selects_files=True,
+        group="data",
+        commands=READING_COMMANDS,
+    ),
+    Option(
+        "id_column",
+        "--id",
+        NAMES,
+        "table column with the participant ID, for example eid",
+        "COLUMNS",
+        recipient="reading",
+        selects_files=True,
+        stored_model="default",
+        group="data",
+        commands=("build", *READING_COMMANDS),
+    ),
+    Option(
+        "session_column",
+        "--session",
+        NAMES,
+        "table column with the visit, for example wave",
+        "COLUMNS",
+        recipient="reading",
+        selects_files=True,
+        stored_model="default",
+        group="data",
+        commands=READING_COMMANDS,
+    ),
+    Option(
+        "derivatives",
+        "--derivatives",
+        FOLDER_PATHS,
+        "folder with results of another program; may be repeated",
+        "FOLDER",
+        recipient="reading",
+        selects_files=True,
+        is_repeatable=True,
+        group="data",
+        commands=("build", *READING_COMMANDS),
+    ),
+    Option(
+        "pattern",
+        "--pattern",
+        FILE_PATTERNS,
+        "file-name pattern of connectomes, for example '*_count.csv'",
+        "PATTERN",
+        recipient="reading",
+        selects_files=True,
+        group="data",
+        commands=READING_COMMANDS,
+    ),
+    Option(
+        "labels",
+        "--labels",
+        FILE_PATH_OR_NAMES,
+        "region names for the rows of connectomes without names",
+        "FILE",
+        recipient="reading",
+        group="data",
+        commands=READING_COMMANDS,
+    ),
+    Option(
+        "row_order",
+        "--row-order",
+        TEXT,
+        "row order of connectomes without region names: atlas, labels, mrtrix, "
+        "ukbiobank, micapipe, enigma ... (the error message lists orders that "
+        "fit)",
+        "NAME",
+        recipient="reading",
+        stored_model="default",
+        group="data",
+        commands=READING_COMMANDS,
+    ),
+    Option(
+        "negative",
+        "--negative",
+        TEXT,
+        "treatment of negative connectome weights (default: refuse)",
+        choices=("refuse", "drop", "absolute"),
+        recipient="reading",
+        stored_model="fixed",
+        group="data",
+        commands=READING_COMMANDS,
+    ),
+    Option(
+        "measure", "", TEXT, recipient="reading", stored_model="fixed", group="data"
+    ),
+    Option(
+        "symmetrize",
+        "",
+        TEXT,
+        choices=("refuse", "mean", "max"),
+        recipient="reading",
+        stored_model="fixed",
+        group="data",
+    ),
+    Option(
+        "frames",
+        "",
+        TIME_WINDOW,
+        recipient="reading",
+        stored_model="fixed",
+        group="data",
+    ),
+    Option(
+        "reference", "", TEXT, recipient="reading", stored_model="fixed", group="data"
+    ),
+    Option(
+        "merged_classes",
+        "--merge-classes",
+        CLASS_GROUPS,
+        "merge classes: 5-to-3, 5-to-2, cn-or-ad, early-or-late, or your own, "
+        "for example healthy=CN+SMC,ill=AD",
+        "HOW",
+        recipient="study",
+        group="data",
+        commands=("check", "run", "fit"),
+    ),
+    # Options of LSAPClassifier, preset and seed also of run_study.
+    Option(
+        "preset",
+        "--preset",
+        TEXT,
+        "model settings: default, or those of Sim et al. 2024 (paper)",
+        choices=("default", "paper"),
+        recipient="study",
+        group="model",
+        commands=("run", "fit"),
+    ),
+    Option(
+        "threshold",
+        "--threshold",
+        NUMBER,
+        "drop edges with a smaller weight (paper: 10 streamlines)",
+        "X",
+        recipient="model",
+        group="model",
+        commands=("run", "fit"),
+    ),
+    Option(
+        "weights",
+        "--weights",
+        TEXT,
+        "edge weights (default: weighted; paper: binary)",
+        choices=("weighted", "log", "binary"),
+        recipient="model",
+        group="model",
+        commands=("run", "fit"),
+    ),
+    Option(
+        "head",
+        "--head",
+        TEXT,
+        "output layer (default: softmax); ordinal uses the order of classes (CORN)",
+        choices=("softmax", "ordinal"),
+        recipient="model",
+        group="model",
+        commands=("run", "fit"),
+    ),
+    Option(
+        "n_epochs",
+        "--epochs",
+        WHOLE_NUMBER,
+        "maximum number of training epochs",
+        "N",
+        recipient="model",
+        group="model",
+        commands=("demo", "run", "fit", "nodes"),
+    ),
+    Option(
+        "random_state",
+        "--seed",
+        WHOLE_NUMBER,
+        "seed of all random numbers (default: 0)",
+        "N",
+        recipient="study",
+        group="model",
+        commands=("demo", "simulate", "run", "fit"),
+    ),
+    Option(
+        "device",
+        "--device",
+        TEXT,
+        "device for training: cpu (default) or cuda",
+        "NAME",
+        recipient="model",
+        changes_results=False,
+        group="model",
+        commands=("run", "fit", "nodes"),
+    ),
+    Option(
+        "kernel",
+        "--kernel",
+        TEXT,
+        "approximation of the heat kernel: chebyshev (default), exact, "
+        "hermite, laguerre",
+        "NAME",
+        recipient="model",
+        group="model",
+        commands=("fit",),
+    ),
+    Option(
+        "class_prior",
+        "--class-prior",
+        CLASS_SHARES,
+        "class shares that probabilities assume: training (default), balanced, "
+        "or your own, for example CN=0.8,AD=0.2",
+        "SHARES",
+        recipient="model",
+        group="model",
+        commands=("fit",),
+    ),
+    Option(
+        "class_prior",
+        "--class-prior",
+        CLASS_SHARES,
+        "class shares that probabilities assume: training, balanced, or your "
+        "own, for example CN=0.8,AD=0.2",
+        "SHARES",
+        group="probabilities",
+        commands=("predict",),
+    ),
+    Option(
+        "start",
+        "",
+        TEXT,
+        choices=("ridge", "constant"),
+        recipient="model",
+        group="model",
+    ),
+    Option(
+        "scale_mode",
+        "",
+        TEXT,
+        choices=("region", "global", "frozen"),
+        recipient="model",
+        group="model",
+    ),
+    Option("initial_scale", "", NUMBER_OR_EVIDENCE, recipient="model", group="model"),
+    Option("max_scale", "", NUMBER, recipient="model", group="model"),
+    Option("n_layers", "", WHOLE_NUMBER, recipient="model", group="model"),
+    Option("hidden_units", "", WHOLE_NUMBER, recipient="model", group="model"),
+    Option(
+        "class_weight",
+        "",
+        TEXT,
+        choices=("balanced", "none"),
+        recipient="model",
+        group="model",
+    ),
+    Option("n_starts", "", WHOLE_NUMBER, recipient="model", group="model"),
+    Option(
+        "n_threads",
+        "",
+        WHOLE_NUMBER,
+        recipient="model",
+        changes_results=False,
+        group="model",
+    ),
+    Option("degree", "", WHOLE_NUMBER, recipient="model", group="model"),
+    Option("tolerance", "", NUMBER, recipient="model", group="model"),
+    Option("scale_step", "", NUMBER, recipient="model", group="model"),
+    Option("scale_clip", "", NUMBER, recipient="model", group="model"),
+    Option(
+        "scale_penalty",
+        "",
+        TEXT,
+        choices=("none", "barrier", "l1"),
+        recipient="model",
+        group="model",
+    ),
+    Option("penalty_weight", "", NUMBER, recipient="model", group="model"),
+    Option("readout_units", "", WHOLE_NUMBER, recipient="model", group="model"),
+    Option(
+        "standardize",
+        "",
+        TEXT,
+        choices=("region", "scan"),
+        recipient="model",
+        group="model",
+    ),
+    Option("dropout", "", NUMBER, recipient="model", group="model"),
+    Option("learning_rate", "", NUMBER, recipient="model", group="model"),
+    Option("weight_decay", "", NUMBER, recipient="model", group="model"),
+    Option("readout_penalty", "", NUMBER, recipient="model", group="model"),
+    Option("patience", "", WHOLE_NUMBER, recipient="model", group="model"),
+    Option("validation_fraction", "", NUMBER, recipient="model", group="model"),
+    Option("batch_size", "", WHOLE_NUMBER, recipient="model", group="model"),
+    Option(
+        "inputs",
+        "",
+        TEXT,
+        choices=("constant", "features"),
+        recipient="model",
+        group="model",
+    ),
+    # Options of run_study.
+    Option(
+        "models",
+        "--models",
+        NAMES,
+        "models to compare: LSAP-C (default), LSAP-H, LSAP-L, Exact, MLP, GCN "
+        "...; or all, models, controls",
+        "NAMES",
+        recipient="study",
+        group="evaluation",
+        commands=("run",),
+    ),
+    Option(
+        "cv",
+        "--folds",
+        WHOLE_NUMBER,
+        "number of folds, split by participant (default: 5)",
+        "N",
+        recipient="study",
+        group="evaluation",
+        commands=("demo", "check", "run"),
+    ),
+    Option(
+        "leave_out",
+        "--leave-out",
+        TEXT,
+        "use each value of this column, for example site, as a test fold once",
+        "COLUMN",
+        recipient="study",
+        group="evaluation",
+        commands=("check", "run"),
+    ),
+    Option(
+        "n_repeats",
+        "--repeats",
+        WHOLE_NUMBER,
+        "number of cross-validations, each with new folds (default: 1)",
+        "N",
+        recipient="study",
+        group="evaluation",
+        commands=("run",),
+    ),
+    Option(
+        "splits",
+        "--splits",
+        FILE_PATH,
+        "table of your own folds with columns scan, repeat, fold",
+        "FILE",
+        recipient="study",
+        group="evaluation",
+        commands=("run",),
+    ),
+    Option(
+        "n_permutations",
+        "--permutations",
+        WHOLE_NUMBER,
+        "label permutations for the p-values of regions (default: 200)",
+        "N",
+        recipient="study",
+        group="evaluation",
+        commands=("run",),
+    ),
+    Option(
+        "harmonize",
+        "--harmonize",
+        TEXT,
+        "remove effects of this column, for example site, by ComBat fitted to "
+        "the training scans",
+        "COLUMN",
+        recipient="study",
+        group="evaluation",
+        commands=("run", "fit"),
+    ),
+    Option(
+        "regress_out",
+        "--regress-out",
+        NAMES,
+        "regress these covariates, for example age,sex, out of the features, "
+        "as fitted to the training scans; this also removes group differences "
+        "that are correlated with them",
+        "NAMES",
+        recipient="study",
+        group="evaluation",
+        commands=("run", "fit"),
+    ),
+    Option("baselines", "", SWITCH, recipient="study", group="evaluation"),
+    Option(
+        "title", "", TEXT, recipient="study", changes_results=False, group="evaluation"
+    ),
+    Option(
+        "overwrite",
+        "--overwrite",
+        SWITCH,
+        "replace existing output, also that of another study",
+        recipient="study",
+        changes_results=False,
+        group="output",
+        commands=("demo", "run", "report", "fit", "predict"),
+    ),
+    Option(
+        "n_jobs",
+        "--jobs",
+        N_JOBS,
+        "number of parallel processes (default: all cores)",
+        "N",
+        recipient="study",
+        changes_results=False,
+        group="output",
+        commands=("demo", "run"),
+    ),
+    Option(
+        "config",
+        "--config",
+        FILE_PATH,
+        "settings file (TOML) with these and further settings; options given "
+        "here take precedence",
+        "FILE",
+        group="output",
+        commands=("check", "run", "fit"),
     ),
 )
-COMMANDS: dict[str, tuple[Group, ...]] = {
-    "demo": (Group("options", DEMO_OPTIONS),),
-    "simulate": (Group("options", SIMULATE_OPTIONS),),
-    "atlas": (
-        Group("options", (Option("folder", "FOLDER", FOLDER_PATH, "output folder"),)),
-        Group("source of the regions", ATLAS_OPTIONS),
-    ),
-    "import_adni": (Group("options", IMPORT_OPTIONS),),
-    "build": (
-        Group("options", BUILD_OPTIONS),
-        Group("file-name patterns", PATTERN_OPTIONS),
-        Group("connectomes", CONNECTOME_OPTIONS),
-        Group("SUVR", SUVR_OPTIONS),
-    ),
-    "check": (
-        Group(
-            "data", (replace(STUDY, help="study folder"), *DATA_OPTIONS, MERGE_CLASSES)
-        ),
-        Group("options", (*FOLD_OPTIONS, CONFIG)),
-    ),
-    "run": (
-        Group("data", (STUDY, *DATA_OPTIONS, MERGE_CLASSES)),
-        Group("model", MODEL_OPTIONS),
-        Group(
-            "evaluation",
-            (MODEL_NAMES, *FOLD_OPTIONS, REPEATS, SPLITS, PERMUTATIONS, *STEP_OPTIONS),
-        ),
-        Group(
-            "output",
-            (
-                replace(OUT_FOLDER, help="results folder", is_required=True),
-                OVERWRITE,
-                JOBS,
-                CONFIG,
-            ),
-        ),
-    ),
-    "report": (Group("options", REPORT_OPTIONS),),
-    "fit": (
-        Group("data", (STUDY, *DATA_OPTIONS, MERGE_CLASSES)),
-        Group("model", (*MODEL_OPTIONS, KERNEL, CLASS_PRIOR, *STEP_OPTIONS)),
-        Group(
-            "output",
-            (
-                replace(OUT_FILE, help="model file", is_required=True),
-                OVERWRITE,
-                CONFIG,
-            ),
-        ),
-    ),
-    "predict": (
-        Group(
-            "options",
-            (
-                Option("model", "MODEL", FILE_PATH, "model file of fit"),
-                STUDY,
-                replace(
-                    OUT_FILE,
-                    help="output table (.csv, .tsv); it contains participant IDs",
-                    is_required=True,
-                ),
-                OVERWRITE,
-            ),
-        ),
-        Group(
-            "probabilities (default: as in the fit)",
-            (replace(CLASS_PRIOR, help=CLASS_PRIOR.help.replace(" (default)", "")),),
-        ),
-        Group(
-            "data (default: as in the fit; give options that locate files again)",
-            tuple(
-                _for_prediction(option)
-                for option in DATA_OPTIONS
-                if option.name != "classes"
-            ),
-        ),
-    ),
-    "nodes": (Group("options", NODE_OPTIONS),),
-}
-"""The options of every command, by the name of its function."""
+"""Every option of the commands and of settings files, in the order of help texts."""
+
+CONFIGURABLE = tuple(option for option in OPTIONS if option.recipient != "command")
+"""Every option that a settings file may set."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Options of a command that its help text lists under one title."""
+
+    title: str
+    options: tuple[Option, ...]
+
+
+def _for_command(option: Option, command: str) -> Option:
+    """Return an option as a command describes it.
+
+    For `predict` the default of a stored option is that of the fit.
+    """
+    if command != "predict" or not option.stored_model:
+        return option
+    text_before, _, text_after = option.help.partition(" (default")
+    return replace(option, help=text_before + text_after.partition(")")[2])
+
+
+def _group_options(command: str) -> tuple[Group, ...]:
+    """Return the options of a command by their titles in its help text."""
+    titles = GROUP_TITLES[command]
+    options_by_title: dict[str, list[Option]] = {title: [] for title in titles.values()}
+    for option in OPTIONS:
+        if command in option.commands:
+            title = titles.get(option.group) or titles[""]
+            options_by_title[title].append(_for_command(option, command))
+    return tuple(
+        Group(title, tuple(options)) for title, options in options_by_title.items()
+    )
+
+
+def _check_option(option: Option) -> None:
+    """Raise where an entry contradicts itself, or names an unknown command."""
+    unknown_commands = {*option.commands} - {*GROUP_TITLES}
+    has_command = bool(option.commands)
+    problem = ""
+    if unknown_commands:
+        problem = f"unknown commands {sorted(unknown_commands)}"
+    elif has_command != bool(option.flag):
+        problem = "a flag and the commands that take it belong together"
+    elif has_command and not option.help:
+        problem = "an option with a flag needs a help text"
+    elif not has_command and option.recipient == "command":
+        problem = "neither a command nor a settings file can set it; give a recipient"
+    if problem:
+        raise TypeError(f"option {option.name!r}: {problem}.")
+
+
+def _check_options() -> None:
+    """Raise where a command, or settings files, would have two options of one name."""
+    for option in OPTIONS:
+        _check_option(option)
+    for command in COMMANDS:
+        options = options_of(command)
+        _check_unique([o.name for o in options], f"brainlsap {command}")
+        _check_unique([o.flag for o in options], f"brainlsap {command}")
+    _check_unique([key for o in CONFIGURABLE for key in o.keys], "settings files")
+
+
+def _check_unique(names: Sequence[str], place: str) -> None:
+    """Raise where a name occurs twice in a place."""
+    for name, n_uses in Counter(names).items():
+        if n_uses > 1:
+            raise TypeError(f"{name} stands for {n_uses} options of {place}.")
 
 
 def options_of(command: str) -> tuple[Option, ...]:
     """Return all options of a command."""
     return tuple(option for group in COMMANDS[command] for option in group.options)
+
+
+COMMANDS: dict[str, tuple[Group, ...]] = {
+    command: _group_options(command) for command in GROUP_TITLES
+}
+"""The options of every command, by the name of its function."""
+_check_options()
 
 
 def option_names(

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.arrays import pack
+from brainlsap.arrays import pack, to_jsonable
 from brainlsap.atlas import Atlas, available_atlases
 from brainlsap.class_prior import ClassPrior, change_prior, resolve_class_prior
-from brainlsap.data import Cohort, load_cohort, order_classes, read_study
+from brainlsap.data import Cohort, order_classes, read_study
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.covariates import KEY_COLUMNS, has_groups
-from brainlsap.data.load import NO_CONNECTOME
+from brainlsap.data.load import NO_CONNECTOME, read_folder
 from brainlsap.data.participants import UNLABELLED
+from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
 from brainlsap.data.stored_cohort import is_cohort_file, label_column
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.cross_validation import configure_for_cohort
-from brainlsap.evaluation.results import to_jsonable
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs
 from brainlsap.findings import Finding, group_findings
@@ -100,21 +100,19 @@ def fit_model(
     steps.fit(cohort.features, cohort.table)
     features = steps.transform(cohort.features, cohort.table)
     model.fit(pack(cohort.connectomes, features), cohort.y, groups=cohort.groups)
-    reading_options: dict[str, Any] = {"feature": [*cohort.feature_names]}
-    reading_options |= cohort.provenance.get("asked") or {}
-    if cohort.atlas.name in available_atlases():  # Others cannot be read by name.
-        reading_options.setdefault("atlas", cohort.atlas.name)
+    reading_options = cohort.reading_options
+    if reading_options.feature is None:
+        reading_options = reading_options.change(feature=[*cohort.feature_names])
+    # Atlases that are not bundled cannot be read by name.
+    if not reading_options.atlas and cohort.atlas.name in available_atlases():
+        reading_options = reading_options.change(atlas=cohort.atlas.name)
     model.origin_ = ModelOrigin(
         region_names=cohort.region_names,
         feature_names=cohort.feature_names,
         classes=cohort.classes,
         label_name=cohort.label_name,
         atlas_name=cohort.atlas.name,
-        reading={
-            name: value
-            for name, value in reading_options.items()
-            if name in STORED_OPTIONS
-        },
+        reading=reading_options.to_jsonable(STORED_OPTIONS),
         facts={
             "steps": steps.to_dict(),
             "ranges": {
@@ -202,7 +200,11 @@ def _covariate_range(cohort: Cohort, name: str) -> tuple[float, float]:
 
 
 def read_new_people(
-    model: LSAPClassifier | str | Path, folder: str | Path | None = None, **options: Any
+    model: LSAPClassifier | str | Path,
+    folder: str | Path | None = None,
+    *,
+    verbose: bool = False,
+    **options: Any,
 ) -> Cohort:
     """Read new participants in the way in which those of the fit were read.
 
@@ -212,6 +214,8 @@ def read_new_people(
         From :func:`brainlsap.model.load_model`, or its file.
     folder : str or Path, optional
         Study folder, or a cohort's file (.h5); None for arrays. No label is needed.
+    verbose : bool
+        Whether to show progress on standard error while a folder is read.
     **options
         Options of :func:`brainlsap.load_cohort`; by default those of the fit. `label`
         names a column that is copied to the predictions; it may have missing values.
@@ -232,14 +236,14 @@ def read_new_people(
         If the folder cannot be read.
     """
     model = _load_fitted_model(model)
-    stored_options = model.origin_.reading
-    _check_reading_options(stored_options, options)
+    stored_options = ReadingOptions.from_jsonable(model.origin_.reading)
+    _check_fixed_options(stored_options, options)
     if folder is not None and is_cohort_file(folder):
         # The options of the fit are left out: `predict_people` compares them with
         # those stored in the cohort.
         label = options.pop("label", None)
         return _add_labels(read_study(folder, **options), label, folder)
-    atlas = str(stored_options.get("atlas", ""))
+    atlas = str(stored_options.atlas)
     is_bundled = str(Path(atlas)) in available_atlases()
     if not (is_bundled or "atlas" in options or Path(atlas).exists()):
         raise ParameterError(
@@ -248,28 +252,32 @@ def read_new_people(
         )
     if folder is None:
         return _cohort_from_arrays(model, options)
-    reading_options = dict(stored_options)
+    reading_options = DEFAULT_OPTIONS.change(
+        **stored_options.to_jsonable(), folder=folder, label=None
+    )
     shared = model.shared_connectome_
-    if shared is not None:
+    if shared is not None and shared.any():
         names = list(model.origin_.region_names)
-        reading_options["connectome"] = NO_CONNECTOME
-        if shared.any():
-            reading_options["connectome"] = pd.DataFrame(shared, names, names)
+        connectome = pd.DataFrame(shared, names, names)
+        reading_options = reading_options.change(connectome=connectome)
+    elif shared is not None:
+        reading_options = reading_options.change(connectome=NO_CONNECTOME)
     label = options.pop("label", None)
-    reading_options |= {"label": None} | options
-    cohort = load_cohort(folder, **reading_options)
+    reading_options = reading_options.change(**options)
+    cohort = read_folder(folder, reading_options, verbose=verbose)
     return _add_labels(cohort, label, folder)
 
 
 def _cohort_from_arrays(model: LSAPClassifier, options: Mapping[str, Any]) -> Cohort:
     """Return a cohort of arrays with the regions and features of a model."""
     origin = model.origin_
+    stored_options = ReadingOptions.from_jsonable(origin.reading)
     atlas = Atlas.from_names(origin.region_names, name=origin.atlas_name)
     arguments = {
         "labels": None,
         "label_name": origin.label_name,
-        "atlas": origin.reading.get("atlas", atlas),
-        "negative": origin.reading.get("negative", "refuse"),
+        "atlas": stored_options.atlas or atlas,
+        "negative": stored_options.negative or "refuse",
     }
     if model.shared_connectome_ is not None:
         arguments["connectomes"] = model.shared_connectome_
@@ -325,18 +333,18 @@ def _load_fitted_model(model: LSAPClassifier | str | Path) -> LSAPClassifier:
     return model
 
 
-def _check_reading_options(
-    stored_options: Mapping[str, Any], options: Mapping[str, Any]
+def _check_fixed_options(
+    stored_options: ReadingOptions, options: Mapping[str, Any]
 ) -> None:
     """Raise if options contradict those with which the data of the fit were read."""
-    for name in FIXED_OPTIONS:
-        if name not in stored_options or name not in options:
+    for name, stored_value in stored_options.to_jsonable(FIXED_OPTIONS).items():
+        if name not in options:
             continue
         value = to_jsonable(options[name])
         # "refuse" changes nothing: data that need another value are not read.
-        if value not in (stored_options[name], "refuse"):
+        if value not in (stored_value, "refuse"):
             raise ParameterError(
-                f"{name} must be {stored_options[name]!r}, as in the fit of the model; "
+                f"{name} must be {stored_value!r}, as in the fit of the model; "
                 f"got {options[name]!r}. Leave {name}= out: read_new_people takes the "
                 "model's."
             )
@@ -394,7 +402,10 @@ def predict_people(
     model = _load_fitted_model(model)
     origin = model.origin_
     prior = _resolve_prior(model, class_prior)
-    _check_reading_options(origin.reading, cohort.provenance.get("asked") or {})
+    _check_fixed_options(
+        ReadingOptions.from_jsonable(origin.reading),
+        cohort.reading_options.to_jsonable(),
+    )
     connectomes, features = _match_regions_and_features(model, cohort)
     scans = cohort.table["scan"]
     _check_missing_values(model, features, scans)

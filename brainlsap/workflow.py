@@ -8,6 +8,7 @@ from typing import Any
 
 from joblib import hash as hash_of
 
+from brainlsap.arrays import to_jsonable
 from brainlsap.data import Cohort, quality_table
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.covariates import STAGE_OF_WORD
@@ -24,7 +25,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.cross_validation import split_role
 from brainlsap.evaluation.models import NESTED_RIDGES
-from brainlsap.evaluation.results import data_hash, to_jsonable
+from brainlsap.evaluation.results import data_hash
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
@@ -81,10 +82,10 @@ def run_study(
         models are in the order of MODELS. Regions are ranked by the ridge regression
         with a scale for each region; without baselines, by the first model with scales.
     baselines : bool
-        Whether to run baselines on the same folds: majority class, logistic
-        regression, linear SVM, and ridge regressions without diffusion, with one
-        scale, with a scale for each region, and with the choice among these
-        ("LSAP-R").
+        Whether to run baselines on the same folds: majority class; logistic
+        regression on global means, on selected features and on all features; linear
+        SVM; and ridge regressions without diffusion, with one scale, with a scale for
+        each region, and with the choice among these ("LSAP-R").
     cv : int, splitter, or iterable of (train, test)
         As in :func:`brainlsap.cross_validate`, by default 5; a person is never in two
         folds.
@@ -156,7 +157,7 @@ def run_study(
         cv = list(cv)
     step_options = {"harmonize": harmonize, "regress_out": regress_out}
     study_options = to_jsonable(
-        (cohort.provenance.get("asked") or {})
+        cohort.reading_options.to_jsonable()
         | {"random_state": random_state}
         | step_options
         | model_settings
@@ -174,7 +175,8 @@ def run_study(
         params = to_jsonable(split_role(model)[0].get_params())
         study_options |= {f"{name}__{key}": value for key, value in params.items()}
     if not overwrite:
-        check_same_study(results, {"asked": study_options}, data_hash(cohort))
+        settings_of_study = {"study_options": study_options}
+        check_same_study(results, settings_of_study, data_hash(cohort))
     finished_fits = results / "private" / "folds"
     with lock_folder(results):
         try:
@@ -205,9 +207,9 @@ def run_study(
                 properties = region_properties(cohort)
                 ranking = ranking.merge(properties, on="region", how="left")
                 evaluation = replace(evaluation, ranking=ranking)
-            recorded_options = {"asked": study_options, "leave_out": leave_out}
+            study_settings = {"study_options": study_options, "leave_out": leave_out}
             evaluation = replace(
-                evaluation, settings=evaluation.settings | recorded_options
+                evaluation, settings=evaluation.settings | study_settings
             )
             write_report(
                 evaluation,

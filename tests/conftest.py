@@ -1,14 +1,60 @@
 """What all tests share: one small simulated cohort, and one evaluation of it."""
 
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from brainlsap.evaluation import cross_validate, make_models
 from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.exceptions import FileFormatError
 from brainlsap.simulation import make_cohort
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
+# The files that take longest, apart from tutorials.
+LONG_FILES = (
+    "test_brain.py",
+    "test_cli.py",
+    "test_determinism.py",
+    "test_prediction.py",
+    "test_report.py",
+)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items):
+    """Start long tests first, and keep a file in one process, for its fixtures.
+
+    Tutorials share nothing, and go to any process by themselves.
+    """
+    for item in items:
+        if "tutorial" not in item.keywords:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+    yield
+    items.sort(key=_order_of_start)  # stable: else the order stays random
+
+
+def _order_of_start(item):
+    if "tutorial" in item.keywords:
+        return 0
+    if item.path.name in LONG_FILES:
+        return 1
+    return 2 if "tests" in item.path.parts else 3
+
+
+@contextmanager
+def raises_kind(kind, file=None, error=FileFormatError, **values):
+    """Expect an error of a kind, of the file of this name, with these values.
+
+    Its words may be any.
+    """
+    with pytest.raises(error) as caught:
+        yield caught
+    assert caught.value.kind == kind
+    if file is not None:
+        assert Path(caught.value.path).name == file
+    for name, value in values.items():
+        assert caught.value.values[name] == value
 
 
 @pytest.fixture(scope="session")
@@ -47,3 +93,14 @@ def example_evaluation(small_cohort):
     for name in ("LSAP-R", NESTED_RIDGES[-1]):
         models[name][0].set_params(n_draws=0)
     return cross_validate(models, small_cohort, cv=2, n_repeats=2, baselines=False)
+
+
+@pytest.fixture
+def scores_figure_alone(monkeypatch):
+    """Let reports draw the scores alone, where figures are not the subject."""
+    from brainlsap.report import page, plots
+
+    def draw_scores(evaluation, _):
+        return {"scores": plots.plot_scores(evaluation).figure}
+
+    monkeypatch.setattr(page, "report_figures", draw_scores)

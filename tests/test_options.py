@@ -1,14 +1,30 @@
 """One table of options: complete, and of the same words as the functions."""
 
 import inspect
+from dataclasses import fields, replace
 from typing import Literal, get_args, get_origin, get_type_hints
 
+import pytest
+
 import brainlsap
+from brainlsap import cli
 from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE
-from brainlsap.data.load import open_study
 from brainlsap.data.measures import SUBCORTEX
-from brainlsap.model.settings import OPTIONS, PRESETS, Settings
-from brainlsap.options import COMMANDS, CONFIGURABLE, option_names, options_of
+from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
+from brainlsap.images import build_connectome, build_study, extract_suvr
+from brainlsap.model.settings import OPTIONS as OPTIONS_OF_MODELS
+from brainlsap.model.settings import PRESETS, Settings
+from brainlsap.options import (
+    COMMANDS,
+    CONFIGURABLE,
+    WHOLE_NUMBER,
+    Option,
+    _check_option,
+    _check_unique,
+    option_names,
+    options_of,
+)
+from brainlsap.workflow import choose_folds
 
 
 def parameters(function):
@@ -21,15 +37,22 @@ def test_every_parameter_of_the_functions_is_an_option():
     study = set(option_names("study")) - {"splits"}  # read into cv
     no_options = {"cohort", "out", "verbose", "settings"}
     assert study == parameters(brainlsap.run_study) - no_options
-    model = {*option_names("model"), *OPTIONS, "preset", "random_state"}
+    model = {*option_names("model"), *OPTIONS_OF_MODELS, "preset", "random_state"}
     shadowed = {"classes", "connectome", "options"}  # those of load_cohort come first
-    assert model == (parameters(brainlsap.LSAPClassifier) | {*OPTIONS}) - shadowed
-    selecting = set(option_names(selects_files=True))
-    assert selecting <= parameters(open_study) | {
-        "derivatives",
-        "subjects_dir",
-        "pattern",
-    }
+    assert (
+        model
+        == (parameters(brainlsap.LSAPClassifier) | {*OPTIONS_OF_MODELS}) - shadowed
+    )
+
+
+def test_the_record_of_reading_options_has_the_options_and_defaults_of_the_reader():
+    record_fields = {field.name for field in fields(ReadingOptions)}
+    assert record_fields == {*option_names("reading"), "folder"}
+    reader = inspect.signature(brainlsap.load_cohort).parameters
+    for name in option_names("reading"):
+        assert getattr(DEFAULT_OPTIONS, name) == reader[name].default, name
+    selecting = {*option_names(selects_files=True)}
+    assert selecting <= {*option_names("reading")}
 
 
 def test_choices_are_those_that_the_functions_accept():
@@ -43,12 +66,77 @@ def test_choices_are_those_that_the_functions_accept():
             assert set(choices[name]) == {*get_args(hint)}, name
 
 
-def test_names_and_flags_are_unique_and_explained():
-    names = [option.name for option in CONFIGURABLE]
-    assert len(names) == len({*names})
-    keys = [key for option in CONFIGURABLE for key in option.keys]
-    assert len(keys) == len({*keys})
-    for command in COMMANDS:
-        flags = [option.flag for option in options_of(command)]
-        assert len(flags) == len({*flags})
-        assert "" not in flags
+# The functions that a command passes its options to, beside its own parameters.
+TARGETS = {
+    "demo": [brainlsap.run_study, brainlsap.LSAPClassifier],
+    "simulate": [brainlsap.make_cohort],
+    "atlas": [brainlsap.make_atlas],
+    "import_adni": [brainlsap.adni.import_adni],
+    "build": [build_study, build_connectome, extract_suvr],
+    "check": [brainlsap.load_cohort, choose_folds],
+    "run": [brainlsap.load_cohort, brainlsap.run_study, brainlsap.LSAPClassifier],
+    "report": [],
+    "fit": [
+        brainlsap.load_cohort,
+        brainlsap.fit_model,
+        brainlsap.LSAPClassifier,
+    ],
+    "predict": [brainlsap.load_cohort],
+    "nodes": [brainlsap.nodes.run_nodes, brainlsap.nodes.LSAPNodeClassifier],
+}
+# Options that a command gives to a function under another name.
+RENAMED = {
+    "demo": {*OPTIONS_OF_MODELS},
+    "build": {"tractogram", "parcellation", "pet", "transform", "streamline_weights"},
+    "run": {"config", "splits", *OPTIONS_OF_MODELS},
+    "check": {"config", "merged_classes"},
+    "fit": {"config", "merged_classes", *OPTIONS_OF_MODELS},
+    "report": {"export", "tables", "figures"},
+}
+
+
+@pytest.mark.parametrize("function", cli.FUNCTIONS, ids=lambda f: f.__name__)
+def test_every_option_of_a_command_is_passed_to_a_function(function):
+    command = function.__name__
+    names = {option.name for option in options_of(command)}
+    parameter_names = set(RENAMED.get(command, ()))
+    for target in (function, *TARGETS[command]):
+        parameter_names |= parameters(target)
+    assert names <= parameter_names
+
+
+def test_options_without_a_recipient_are_refused():
+    with pytest.raises(TypeError, match=r"\['export'\] would be passed to no function"):
+        cli._options_by_recipient({"cv": 5, "export": "maps"})
+
+
+def test_every_command_has_a_function():
+    assert {function.__name__ for function in cli.FUNCTIONS} == {*COMMANDS}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"commands": ("fits",)}, "unknown commands"),
+        ({"commands": ()}, "belong together"),
+        ({"flag": ""}, "belong together"),
+        ({"help": ""}, "needs a help text"),
+        ({"flag": "", "commands": ()}, "neither a command nor a settings file"),
+    ],
+)
+def test_entries_that_contradict_themselves_are_refused(changes, message):
+    option = Option("depth", "--depth", WHOLE_NUMBER, "depth", "N", commands=("fit",))
+    with pytest.raises(TypeError, match=message):
+        _check_option(replace(option, **changes))
+
+
+def test_two_options_of_one_name_are_refused():
+    _check_unique(["seed", "cv"], "brainlsap fit")
+    with pytest.raises(TypeError, match="seed stands for 2 options of brainlsap fit"):
+        _check_unique(["seed", "cv", "seed"], "brainlsap fit")
+
+
+def test_a_stored_option_has_no_default_of_its_own_in_predict():
+    helps = {option.name: option.help for option in options_of("predict")}
+    assert helps["atlas"] == "parcellation: a name, folder or regions.tsv"
+    assert "(default: all)" in helps["scans"]

@@ -57,7 +57,7 @@ def test_settings_inside_a_pipeline_count_and_are_told(cohort, tmp_path):
         how = {"baselines": False, "cv": 2}
         return run_study(cohort, tmp_path, {"NB": make_pipeline(*steps)}, **how)
 
-    assert run(5).settings["asked"]["NB__selectkbest__k"] == 5
+    assert run(5).settings["study_options"]["NB__selectkbest__k"] == 5
     told = json.loads((tmp_path / "report" / "settings.json").read_text())
     assert "selectkbest__k" in str(told)
     page = (tmp_path / "report" / "report.html").read_text()

@@ -34,7 +34,7 @@ for name, entry in MODELS.items():
 # %%
 cohort = make_cohort(36, atlas="desikan82", random_state=1)
 names = ["LSAP-C", "GraphHeat", "MLP", "linear SVM", "confounds only"]
-models = make_models(names, n_starts=1, n_epochs=25)
+models = make_models(names, n_starts=1, n_epochs=12)
 evaluation = cross_validate(models, cohort, cv=3, baselines=False)
 print(table_text(score_table(evaluation), "markdown"))
 

@@ -16,11 +16,12 @@ figures.mkdir(exist_ok=True)
 
 
 def brainlsap(line):
-    """Run one command, and say how it ended if not well."""
+    """Run one command; print its exit code if it is not 0, and return it."""
     print(f"$ brainlsap {line}")
     code = main(shlex.split(line))
     if code:
         print(f"(exit code {code})")
+    return code
 
 
 # %% [markdown]
@@ -40,8 +41,7 @@ brainlsap("simulate study --people 16 --atlas desikan82 --seed 1")
 # %%
 reading = "--atlas desikan82 --feature fdg --classes CN,EMCI"
 brainlsap(f"check study {reading}")
-brainlsap(f"check study {reading} --label stage")
-assert main(shlex.split(f"check study {reading} --label stage")) == 2
+assert brainlsap(f"check study {reading} --label stage") == 2
 
 # %% [markdown]
 # ## Run

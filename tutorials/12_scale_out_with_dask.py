@@ -22,8 +22,8 @@ figures = Path("figures")
 figures.mkdir(exist_ok=True)
 
 # %%
-cohort = make_cohort(30, atlas="desikan82", random_state=0)
-model = LSAPClassifier(n_epochs=20, n_starts=1, random_state=0)
+cohort = make_cohort(24, atlas="desikan82", random_state=0)
+model = LSAPClassifier(n_epochs=6, n_starts=1, random_state=0)
 how = {"cv": 3, "random_state": 0, "baselines": False}
 
 # %% [markdown]
@@ -48,7 +48,7 @@ assert seconds["again"] < seconds["first"]
 # %%
 kept = len(list(Path("fits").rglob("*.*")))
 assert kept == 3  # folds
-more = {"LSAP-C": model, "10 epochs": clone(model).set_params(n_epochs=10)}
+more = {"LSAP-C": model, "3 epochs": clone(model).set_params(n_epochs=3)}
 cross_validate(more, cohort, memory="fits", **how)
 after = len(list(Path("fits").rglob("*.*")))
 print(f"{kept} fits kept before, {after} after")

@@ -14,9 +14,15 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
-from brainlsap import cross_validate, load_atlas, make_cohort, score_table
+from brainlsap import (
+    cross_validate,
+    load_atlas,
+    make_cohort,
+    score_table,
+)
 from brainlsap.data import FORMATS, read_connectome
 from brainlsap.data.connectomes import RawMatrix
+from brainlsap.evaluation import make_models
 from brainlsap.graph import EXPANSIONS, normalized_laplacian, polynomial_values
 from brainlsap.graph.kernels import Expansion
 
@@ -172,7 +178,8 @@ class StrengthClassifier(ClassifierMixin, BaseEstimator):
         return strength - strength.mean(axis=1, keepdims=True)
 
 
-evaluation = cross_validate({"strength": StrengthClassifier()}, cohort, cv=3)
+models = {"strength": StrengthClassifier(), **make_models("logistic regression")}
+evaluation = cross_validate(models, cohort, cv=3, baselines=False)
 print(score_table(evaluation).to_string(index=False))
 
 # %% [markdown]

@@ -52,7 +52,7 @@ print("X", X.shape, "classes", cohort.classes, "people", len(set(people)))
 
 # %%
 sklearn.set_config(enable_metadata_routing=True)
-brief = {"n_epochs": 15, "n_starts": 1, "random_state": 0}
+brief = {"n_epochs": 6, "n_starts": 1, "random_state": 0}
 model = LSAPClassifier(**brief)
 how = {"cv": StratifiedGroupKFold(3), "params": {"groups": people}}
 scores = cross_val_score(model, X, y, **how, scoring="balanced_accuracy")

@@ -119,20 +119,20 @@ def import_adni(
     """
     modalities = dict(modalities or {})
     check_at_least("window", window, 0)
-    for name in (*require, *modalities):
-        check_choice("modality", name, MODALITIES)
+    for modality_name in (*require, *modalities):
+        check_choice("modality", modality_name, MODALITIES)
     with fill_folder(out) as study_folder:
-        visits, listed_images, notes, faults = gather_adni_tables(tables)
+        visits, listed_images, import_notes, table_faults = gather_adni_tables(tables)
         if not skip_faulty:
-            refuse_faults(Path(tables), faults)
+            refuse_faults(Path(tables), table_faults)
         image_table, image_notes, unusable_images = find_images(
             images, listed_images, modalities, skip_faulty=skip_faulty
         )
-        notes += image_notes
-        skipped_entries = pd.DataFrame(faults, columns=AdniFault._fields)
-        if faults:
-            notes.append(
-                f"faults of tables that were skipped: {len(faults)}, of RID "
+        import_notes += image_notes
+        skipped_entries = pd.DataFrame(table_faults, columns=AdniFault._fields)
+        if table_faults:
+            import_notes.append(
+                f"faults of tables that were skipped: {len(table_faults)}, of RID "
                 f"{listed(skipped_entries['rid'].unique(), 3)} (adni_skipped.tsv)"
             )
         # If no table has the PTID, take it from the image folders: it ends with the
@@ -140,30 +140,32 @@ def import_adni(
         ptid_of_rid = {
             str(int(ptid.rsplit("_", 1)[1])): ptid for ptid in image_table["ptid"]
         }
-        ptid = visits["ptid"].astype(object).fillna(visits["rid"].map(ptid_of_rid))
+        participant_codes = (
+            visits["ptid"].astype(object).fillna(visits["rid"].map(ptid_of_rid))
+        )
         visits = visits.assign(
-            ptid=ptid,
-            participant_id="sub-ADNI" + ptid.str.replace("_", ""),
+            ptid=participant_codes,
+            participant_id="sub-ADNI" + participant_codes.str.replace("_", ""),
             session_id="ses-M" + visits["month"].astype(str).str.zfill(3),
             exam_date=visits["date"].dt.strftime("%Y-%m-%d"),
         )
-        pairs, unused_images = pair_images(visits, image_table, window)
+        image_visit_pairs, unused_images = pair_images(visits, image_table, window)
         unused_images = pd.concat(
             [unused_images, unusable_images[UNUSED_COLUMNS]], ignore_index=True
         )
         visits = visits[~visits["is_faulty"].astype(bool)]
-        modalities_by_visit = pairs.groupby(_VISIT_COLUMNS)["modality"]
+        modalities_by_visit = image_visit_pairs.groupby(_VISIT_COLUMNS)["modality"]
         has_required = modalities_by_visit.transform(
             lambda modalities: set(require) <= set(modalities)
         ).astype(bool)
         if n_incomplete := len(
-            pairs.loc[~has_required, _VISIT_COLUMNS].drop_duplicates()
+            image_visit_pairs.loc[~has_required, _VISIT_COLUMNS].drop_duplicates()
         ):
-            notes.append(
+            import_notes.append(
                 f"{n_incomplete} visits lack one of {', '.join(require)}: left out"
             )
-        pairs = pairs[has_required].reset_index(drop=True)
-        if pairs.empty:
+        image_visit_pairs = image_visit_pairs[has_required].reset_index(drop=True)
+        if image_visit_pairs.empty:
             raise CohortError(
                 f"no image joins a visit: {len(image_table)} images of "
                 f"{image_table['ptid'].nunique()} people, {len(visits)} visits, within "
@@ -172,90 +174,124 @@ def import_adni(
         labels = labels_by_phase(visits)
         n_without_stage = labels.groupby("phase")["none"].sum()
         counts_text = ", ".join(
-            f"{n} of {phase}" for phase, n in n_without_stage.items() if n
+            f"{n} of {phase_name}" for phase_name, n in n_without_stage.items() if n
         )
-        notes += [f"people without a stage: {counts_text}"] if counts_text else []
-        counts = pairs["modality"].value_counts().sort_index()
-        lines = (
-            f"{pairs['participant_id'].nunique()} people, "
-            f"{len(pairs[_VISIT_COLUMNS].drop_duplicates())} visits with images",
-            "images: " + ", ".join(f"{name} {n}" for name, n in counts.items()),
+        import_notes += (
+            [f"people without a stage: {counts_text}"] if counts_text else []
+        )
+        modality_counts = image_visit_pairs["modality"].value_counts().sort_index()
+        note_lines = (
+            f"{image_visit_pairs['participant_id'].nunique()} people, "
+            f"{len(image_visit_pairs[_VISIT_COLUMNS].drop_duplicates())} visits with "
+            "images",
+            "images: "
+            + ", ".join(
+                f"{modality_name} {n}" for modality_name, n in modality_counts.items()
+            ),
             f"images that are not used: {len(unused_images)} (adni_unused_images.tsv)",
-            *notes,
+            *import_notes,
             "stage is given at baseline visits only; diagnosis at every visit",
         )
-        _write_people(pairs, visits, study_folder)
-        for row in pairs.to_dict("records"):
-            _link_files(row, study_folder)
-        write_tsv(pairs, study_folder / "adni_pairing.tsv")
+        _write_people(image_visit_pairs, visits, study_folder)
+        for pair_row in image_visit_pairs.to_dict("records"):
+            _link_files(pair_row, study_folder)
+        write_tsv(image_visit_pairs, study_folder / "adni_pairing.tsv")
         write_tsv(unused_images, study_folder / "adni_unused_images.tsv")
         write_tsv(labels, study_folder / "adni_labels_by_phase.tsv")
-        if faults:
+        if table_faults:
             write_tsv(skipped_entries, study_folder / "adni_skipped.tsv")
         (study_folder / "adni_notes.txt").write_text(
-            "\n".join([*lines, ""]), encoding="utf-8"
+            "\n".join([*note_lines, ""]), encoding="utf-8"
         )
-    return AdniImport(Path(out), pairs, unused_images, labels, lines, skipped_entries)
+    return AdniImport(
+        Path(out), image_visit_pairs, unused_images, labels, note_lines, skipped_entries
+    )
 
 
 def labels_by_phase(visits: pd.DataFrame) -> pd.DataFrame:
     """Count participants by phase of enrolment, site and baseline label."""
-    placeholders = {"first_phase": "n/a", "site": "n/a", "stage": "none"}
-    people = visits.drop_duplicates("rid").fillna(placeholders)
-    table = pd.crosstab([people["first_phase"], people["site"]], people["stage"])
-    table = table.reindex(columns=[*ADNI_STAGES, "none"], fill_value=0)
-    return table.rename_axis(index=["phase", "site"], columns=None).reset_index()
+    missing_values = {"first_phase": "n/a", "site": "n/a", "stage": "none"}
+    first_visits = visits.drop_duplicates("rid").fillna(missing_values)
+    label_counts = pd.crosstab(
+        [first_visits["first_phase"], first_visits["site"]], first_visits["stage"]
+    )
+    label_counts = label_counts.reindex(columns=[*ADNI_STAGES, "none"], fill_value=0)
+    return label_counts.rename_axis(index=["phase", "site"], columns=None).reset_index()
 
 
-def _write_people(pairs: pd.DataFrame, visits: pd.DataFrame, folder: Path) -> None:
+def _write_people(
+    image_visit_pairs: pd.DataFrame, visits: pd.DataFrame, folder: Path
+) -> None:
     describe_dataset(folder, "ADNI", {"Name": "brainlsap import-adni"}, "raw")
-    visit_rows = visits[visits["ptid"].isin(pairs["ptid"])]
+    visit_rows = visits[visits["ptid"].isin(image_visit_pairs["ptid"])]
     visit_rows = visit_rows.assign(
         stage=visit_rows["stage"].where(visit_rows["month"] == 0)
     )
-    rows_with_scanner = pairs.dropna(subset="scanner").sort_values("modality")
-    scanners = rows_with_scanner.groupby(_VISIT_COLUMNS)["scanner"].agg(
+    rows_with_scanner = image_visit_pairs.dropna(subset="scanner").sort_values(
+        "modality"
+    )
+    scanner_of_visit = rows_with_scanner.groupby(_VISIT_COLUMNS)["scanner"].agg(
         lambda names: "; ".join(names.unique())
     )
-    visit_rows = visit_rows.join(scanners, on=_VISIT_COLUMNS)
+    visit_rows = visit_rows.join(scanner_of_visit, on=_VISIT_COLUMNS)
     visit_rows["scanner"] = visit_rows["scanner"].fillna(visit_rows["field"])
-    people = visit_rows.drop_duplicates("participant_id")
-    write_tsv(people[["participant_id", *_PERSON_COLUMNS]], folder / "participants.tsv")
-    for name, rows in visit_rows.groupby("participant_id"):
-        (folder / str(name)).mkdir()
+    first_visits = visit_rows.drop_duplicates("participant_id")
+    write_tsv(
+        first_visits[["participant_id", *_PERSON_COLUMNS]], folder / "participants.tsv"
+    )
+    for participant_name, person_rows in visit_rows.groupby("participant_id"):
+        (folder / str(participant_name)).mkdir()
         write_tsv(
-            rows[list(_SESSION_COLUMNS)], folder / str(name) / f"{name}_sessions.tsv"
+            person_rows[list(_SESSION_COLUMNS)],
+            folder / str(participant_name) / f"{participant_name}_sessions.tsv",
         )
 
 
-def _link_files(row: dict[str, str], folder: Path) -> None:
+def _link_files(pair_row: dict[str, str], folder: Path) -> None:
     """Link the files of an image into the folder of its visit.
 
     A single NIfTI image and its sidecars get BIDS names. Other files keep their names
     after that of the visit. The folder of a DICOM series is linked in `sourcedata/`.
     """
-    if row["modality"] == "anat":
-        kind, ending = "anat", "T1w"
-    elif row["modality"] == "dwi":
-        kind, ending = "dwi", "dwi"
+    if pair_row["modality"] == "anat":
+        bids_datatype, file_suffix = "anat", "T1w"
+    elif pair_row["modality"] == "dwi":
+        bids_datatype, file_suffix = "dwi", "dwi"
     else:
-        kind = "pet"
-        ending = f"trc-{tracer_of(row['description'], row['modality'])}_pet"
-    visit = Path(row["participant_id"], row["session_id"], kind)
-    name = f"{row['participant_id']}_{row['session_id']}"
-    (folder / visit).mkdir(parents=True, exist_ok=True)
-    source = Path(row["source"]).resolve()
-    paths = [path for path in source.iterdir() if path.is_file()]
-    files = {
-        path: "".join(_SUFFIX_PATTERN.findall(path.name.lower())) for path in paths
-    }
-    if not _DICOM_SUFFIXES.isdisjoint(files.values()):
-        (folder / "sourcedata" / visit).mkdir(parents=True, exist_ok=True)
-        (folder / "sourcedata" / visit / row["image"]).symlink_to(source)
-        return
-    is_one = sum(suffix in _BIDS_SUFFIXES[:2] for suffix in files.values()) == 1
-    for path, suffix in files.items():
-        link_name = (
-            f"{ending}{suffix}" if is_one and suffix in _BIDS_SUFFIXES else path.name
+        bids_datatype = "pet"
+        file_suffix = (
+            f"trc-{tracer_of(pair_row['description'], pair_row['modality'])}_pet"
         )
-        (folder / visit / f"{name}_{link_name}").symlink_to(path)
+    visit_folder = Path(
+        pair_row["participant_id"], pair_row["session_id"], bids_datatype
+    )
+    file_stem = f"{pair_row['participant_id']}_{pair_row['session_id']}"
+    (folder / visit_folder).mkdir(parents=True, exist_ok=True)
+    source_folder = Path(pair_row["source"]).resolve()
+    image_paths = [
+        image_path for image_path in source_folder.iterdir() if image_path.is_file()
+    ]
+    suffix_of_file = {
+        image_path: "".join(_SUFFIX_PATTERN.findall(image_path.name.lower()))
+        for image_path in image_paths
+    }
+    if not _DICOM_SUFFIXES.isdisjoint(suffix_of_file.values()):
+        (folder / "sourcedata" / visit_folder).mkdir(parents=True, exist_ok=True)
+        (folder / "sourcedata" / visit_folder / pair_row["image"]).symlink_to(
+            source_folder
+        )
+        return
+    is_one = (
+        sum(
+            image_suffix in _BIDS_SUFFIXES[:2]
+            for image_suffix in suffix_of_file.values()
+        )
+        == 1
+    )
+    for image_path, image_suffix in suffix_of_file.items():
+        link_name = (
+            f"{file_suffix}{image_suffix}"
+            if is_one and image_suffix in _BIDS_SUFFIXES
+            else image_path.name
+        )
+        (folder / visit_folder / f"{file_stem}_{link_name}").symlink_to(image_path)

@@ -10,21 +10,15 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.adni.tables import parse_days
-from brainlsap.data import TRACERS
+from brainlsap.data.measures import PET_FEATURES, TRACERS, find_longest_tracer
 from brainlsap.data.tables import letters_of
 from brainlsap.exceptions import CohortError, reading
 from brainlsap.text import listed
 
-_PET_WORDS = {
-    feature: tuple(w for t in TRACERS if t.feature == feature for w in t.lower_entities)
-    for feature in ("tau", "amyloid", "fdg")
-}
-# Modality -> words that identify it in an image description, in the order of search.
-MODALITIES: dict[str, tuple[str, ...]] = {
-    "dwi": ("dti", "dwi", "dmri", "diffusion"),
-    **_PET_WORDS,
-    "anat": ("mprage", "mp-rage", "mp_rage", "spgr", "t1w", "t1_"),
-}
+# Words in an image description, in the order of search: dwi, PET, anat.
+_DIFFUSION_WORDS = ("dti", "dwi", "dmri", "diffusion")
+_ANATOMICAL_WORDS = ("mprage", "mp-rage", "mp_rage", "spgr", "t1w", "t1_")
+MODALITIES = ("dwi", *PET_FEATURES, "anat")
 _FOUND_COLUMNS = [
     "ptid",
     "image",
@@ -46,29 +40,31 @@ PAIR_COLUMNS = (
 )
 
 
-def modality_of(description: str, words: Mapping[str, str]) -> str | None:
-    """Return the modality named in a description; search for `words` first."""
-    text = description.lower().replace(" ", "_")
-    for modality, word in words.items():
-        if word.lower().replace(" ", "_") in text:
+def modality_of(
+    series_description: str, word_of_modality: Mapping[str, str]
+) -> str | None:
+    """Return the modality that a description names; look for given words first."""
+    normalized_description = series_description.lower().replace(" ", "_")
+    for modality, modality_word in word_of_modality.items():
+        if modality_word.lower().replace(" ", "_") in normalized_description:
             return modality
-    for modality, known_words in MODALITIES.items():
-        if any(word in text for word in known_words):
-            return modality
+    if any(word in normalized_description for word in _DIFFUSION_WORDS):
+        return "dwi"
+    tracer = find_longest_tracer(normalized_description)
+    if tracer is not None:
+        return tracer.feature
+    if any(word in normalized_description for word in _ANATOMICAL_WORDS):
+        return "anat"
     return None
 
 
-def tracer_of(description: str, modality: str) -> str:
+def tracer_of(series_description: str, modality: str) -> str:
     """Return the `trc-` entity of a PET image, or else its modality."""
-    text = description.lower()
+    tracer = find_longest_tracer(series_description, modality)
     modality_tracers = [tracer for tracer in TRACERS if tracer.feature == modality]
-    default_entity = modality
-    if modality == "fdg":
-        default_entity = modality_tracers[0].entities[0]
-    for tracer in modality_tracers:
-        if any(word in text for word in tracer.lower_entities):
-            return tracer.entities[0]
-    return default_entity
+    if tracer is None and len(modality_tracers) == 1:
+        tracer = modality_tracers[0]
+    return modality if tracer is None else tracer.entities[0]
 
 
 class AdniImages(NamedTuple):
@@ -76,15 +72,13 @@ class AdniImages(NamedTuple):
 
     images: pd.DataFrame  # by person, day and number
     notes: list[str]
-    unused_images: (
-        pd.DataFrame
-    )  # folders and images with a reason: ptid, image, reason ...
+    unused_images: pd.DataFrame  # with a reason: ptid, image, reason ...
 
 
 def find_images(
     folder: str | Path,
     listed_images: pd.DataFrame,
-    words: Mapping[str, str],
+    word_of_modality: Mapping[str, str],
     *,
     skip_faulty: bool = False,
 ) -> AdniImages:
@@ -94,17 +88,35 @@ def find_images(
     images. Raises CohortError if there is no image, or, unless `skip_faulty`, if two
     images have one number or the name of a folder is no date.
     """
-    rows = list[tuple[object, ...]]()
-    reasons = list[str]()
-    for person in _find_people(Path(folder)):
-        for path, image, reason in _find_image_folders(person):
-            description, day = (*path.relative_to(person).parts, "", "")[:2]
-            modality = modality_of(description, words)
-            is_empty = not any(file.is_file() for file in path.iterdir())
-            ptid = person.name.upper()
-            rows.append((ptid, image, day, modality, description, str(path), is_empty))
-            reasons.append(reason)
-    all_images = pd.DataFrame(rows, columns=_FOUND_COLUMNS).assign(reason=reasons)
+    image_rows = list[tuple[object, ...]]()
+    omission_reasons = list[str]()
+    for person_folder in _find_people(Path(folder)):
+        for image_folder, image, omission_reason in _find_image_folders(person_folder):
+            series_description, acquisition_day = (
+                *image_folder.relative_to(person_folder).parts,
+                "",
+                "",
+            )[:2]
+            modality = modality_of(series_description, word_of_modality)
+            is_empty = not any(
+                image_file.is_file() for image_file in image_folder.iterdir()
+            )
+            participant_code = person_folder.name.upper()
+            image_rows.append(
+                (
+                    participant_code,
+                    image,
+                    acquisition_day,
+                    modality,
+                    series_description,
+                    str(image_folder),
+                    is_empty,
+                )
+            )
+            omission_reasons.append(omission_reason)
+    all_images = pd.DataFrame(image_rows, columns=_FOUND_COLUMNS).assign(
+        reason=omission_reasons
+    )
     is_strange = all_images["reason"] != ""
     is_used = all_images["modality"].notna() & ~all_images["is_empty"].astype(bool)
     images = all_images[is_used & ~is_strange].sort_values("source", ignore_index=True)
@@ -113,10 +125,13 @@ def find_images(
         raise CohortError(
             f"{folder}: no image found; expected PTID/description/date/I-id, such as "
             "002_S_0295/Axial_DTI/2011-06-02_07_58_30.0/I240811, with files in it",
-            [f"{path}: {reason}" for path, reason in strange_rows.to_numpy()],
+            [
+                f"{image_folder}: {omission_reason}"
+                for image_folder, omission_reason in strange_rows.to_numpy()
+            ],
         )
-    days = parse_days(images["day"])
-    _mark_faults(images, days)
+    acquisition_dates = parse_days(images["day"])
+    _mark_faults(images, acquisition_dates)
     is_faulty = images["reason"] != ""
     if is_faulty.any() and not skip_faulty:
         raise CohortError(
@@ -130,105 +145,131 @@ def find_images(
     unused_images["scan_date"] = parse_days(unused_images["day"]).dt.strftime(
         "%Y-%m-%d"
     )
-    notes = []
+    omission_notes = []
     lost_descriptions = all_images.loc[~is_used & ~is_strange, "description"]
     if len(lost_descriptions):
-        counts = lost_descriptions.value_counts().sort_index()
-        counts_text = ", ".join(f"{name} ({n})" for name, n in counts.items())
-        notes.append(
+        description_counts = lost_descriptions.value_counts().sort_index()
+        counts_text = ", ".join(
+            f"{description_name} ({n})"
+            for description_name, n in description_counts.items()
+        )
+        omission_notes.append(
             "images without files or of no modality that is used, left out: "
             f"{counts_text}"
         )
-    scanners = _listed_scanners(listed_images)
+    scanner_of_image = _listed_scanners(listed_images)
     if len(listed_images):
         listed_numbers = listed_images["image data id"].dropna().map(_image_number)
         n_absent = (~listed_numbers.isin(all_images["image"].map(_image_number))).sum()
         if n_absent:
-            notes.append(f"images of LONI's list that are not there: {n_absent}")
-    images, days = images[~is_faulty], days[~is_faulty]
+            omission_notes.append(
+                f"images of LONI's list that are not there: {n_absent}"
+            )
+    images, acquisition_dates = images[~is_faulty], acquisition_dates[~is_faulty]
     path_and_number = zip(images["source"], images["image"], strict=True)
-    scanner = [
-        _scanner_of(Path(path)) or scanners.get(_image_number(image))
-        for path, image in path_and_number
+    image_scanners = [
+        _scanner_of(Path(image_folder)) or scanner_of_image.get(_image_number(image))
+        for image_folder, image in path_and_number
     ]
-    scan_dates = days.dt.strftime("%Y-%m-%d")
-    images = images.assign(day=days, scan_date=scan_dates, scanner=scanner)
+    scan_dates = acquisition_dates.dt.strftime("%Y-%m-%d")
+    images = images.assign(
+        day=acquisition_dates, scan_date=scan_dates, scanner=image_scanners
+    )
     images = images.sort_values(["ptid", "day", "image"], ignore_index=True)
-    return AdniImages(images.drop(columns="reason"), notes, unused_images)
+    return AdniImages(images.drop(columns="reason"), omission_notes, unused_images)
 
 
-def _mark_faults(images: pd.DataFrame, days: pd.Series) -> None:
+def _mark_faults(images: pd.DataFrame, acquisition_dates: pd.Series) -> None:
     """Write into the column `reason` why images cannot be used."""
-    for row in images[days.isna()].itertuples():
-        reason = f"{row.day!r} is no day such as 2006-04-18_08_20_30.0"
-        images.loc[row.Index, "reason"] = reason
-    duplicates = images[images.duplicated("image", keep=False)]
-    for image, rows in duplicates.groupby("image"):
-        sources = " and in ".join(rows["source"])
-        images.loc[rows.index, "reason"] = f"{image} stands in {sources}"
+    for image_row in images[acquisition_dates.isna()].itertuples():
+        fault_text = f"{image_row.day!r} is no day such as 2006-04-18_08_20_30.0"
+        images.loc[image_row.Index, "reason"] = fault_text
+    repeated_images = images[images.duplicated("image", keep=False)]
+    for image, duplicate_rows in repeated_images.groupby("image"):
+        source_folders = " and in ".join(duplicate_rows["source"])
+        images.loc[duplicate_rows.index, "reason"] = (
+            f"{image} stands in {source_folders}"
+        )
 
 
 def _describe_faults(faulty_images: pd.DataFrame) -> list[str]:
     """Return a line for each reason why images cannot be used."""
-    lines = []
-    for row in faulty_images.drop_duplicates("reason").itertuples():
-        # The reason of a duplicate begins with its number and names its folders.
-        names_image = str(row.reason).startswith(str(row.image))
-        lines.append(str(row.reason) if names_image else f"{row.source}: {row.reason}")
-    return lines
+    is_duplicate = faulty_images.duplicated("image", keep=False)
+    reasons = faulty_images["reason"]
+    # The reason of a duplicate names its folders.
+    lines = reasons.where(is_duplicate, faulty_images["source"] + ": " + reasons)
+    return lines[~reasons.duplicated()].tolist()
 
 
 def _find_people(folder: Path) -> list[Path]:
     """Return the folders named by a PTID, at most three levels below `folder`."""
-    paths = (path for depth in ("*", "*/*", "*/*/*") for path in folder.glob(depth))
+    subfolders = (
+        subfolder
+        for glob_pattern in ("*", "*/*", "*/*/*")
+        for subfolder in folder.glob(glob_pattern)
+    )
     return sorted(
-        path for path in paths if _PTID_PATTERN.fullmatch(path.name) and path.is_dir()
+        subfolder
+        for subfolder in subfolders
+        if _PTID_PATTERN.fullmatch(subfolder.name) and subfolder.is_dir()
     )
 
 
-def _find_image_folders(person: Path) -> Iterator[tuple[Path, str, str]]:
+def _find_image_folders(person_folder: Path) -> Iterator[tuple[Path, str, str]]:
     """Yield folder and number of a person's images, and an error message or "".
 
     The folder of an image is `description/date/I-id`. The folder of a series,
     `description/date/S-id`, has a folder for each image, or the image number at the end
     of its file names.
     """
-    level = "expected files in PTID/description/date/I-id"
-    for path in (person, *person.glob("*"), *person.glob("*/*")):
-        if path.is_dir() and any(file.is_file() for file in path.iterdir()):
-            yield path, "n/a", level
-    for path in sorted(person.glob("*/*/*")):
-        if not path.is_dir():
+    expected_layout = "expected files in PTID/description/date/I-id"
+    for image_folder in (
+        person_folder,
+        *person_folder.glob("*"),
+        *person_folder.glob("*/*"),
+    ):
+        if image_folder.is_dir() and any(
+            image_file.is_file() for image_file in image_folder.iterdir()
+        ):
+            yield image_folder, "n/a", expected_layout
+    for image_folder in sorted(person_folder.glob("*/*/*")):
+        if not image_folder.is_dir():
             continue
-        if _IMAGE_PATTERN.fullmatch(path.name):
-            yield path, path.name, ""
-        elif not _SERIES_PATTERN.fullmatch(path.name):
-            reason = "the folder is named neither I nor S and a number"
-            yield path, "n/a", f"{reason}; {level}"
+        if _IMAGE_PATTERN.fullmatch(image_folder.name):
+            yield image_folder, image_folder.name, ""
+        elif not _SERIES_PATTERN.fullmatch(image_folder.name):
+            fault_text = "the folder is named neither I nor S and a number"
+            yield image_folder, "n/a", f"{fault_text}; {expected_layout}"
         else:
-            yield from _find_series_images(path)
+            yield from _find_series_images(image_folder)
 
 
-def _find_series_images(series: Path) -> Iterator[tuple[Path, str, str]]:
+def _find_series_images(series_folder: Path) -> Iterator[tuple[Path, str, str]]:
     """Yield folder and number of the images of a series, or its own number if none."""
     image_folders = [
-        path
-        for path in sorted(series.iterdir())
-        if path.is_dir() and _IMAGE_PATTERN.fullmatch(path.name)
+        image_folder
+        for image_folder in sorted(series_folder.iterdir())
+        if image_folder.is_dir() and _IMAGE_PATTERN.fullmatch(image_folder.name)
     ]
-    for path in image_folders:
-        yield path, path.name, ""
-    file_names = [path.name for path in series.iterdir() if path.is_file()]
+    for image_folder in image_folders:
+        yield image_folder, image_folder.name, ""
+    file_names = [
+        image_folder.name
+        for image_folder in series_folder.iterdir()
+        if image_folder.is_file()
+    ]
     if image_folders and not file_names:
         return
-    numbers = sorted(
-        {n for name in file_names for n in _IMAGE_IN_FILE_NAME.findall(name)}
+    image_numbers = sorted(
+        {n for file_name in file_names for n in _IMAGE_IN_FILE_NAME.findall(file_name)}
     )
-    if len(numbers) > 1:
-        reason = f"files of several images in one folder ({listed(numbers, 3)})"
-        yield series, "n/a", reason
+    if len(image_numbers) > 1:
+        fault_text = (
+            f"files of several images in one folder ({listed(image_numbers, 3)})"
+        )
+        yield series_folder, "n/a", fault_text
         return
-    yield series, numbers[0] if numbers else series.name, ""
+    yield series_folder, image_numbers[0] if image_numbers else series_folder.name, ""
 
 
 def _image_number(image: object) -> str:
@@ -238,12 +279,16 @@ def _image_number(image: object) -> str:
 
 def _scanner_of(folder: Path) -> str | None:
     """Return the scanner from a BIDS sidecar of the image, if it is given."""
-    keys = ("Manufacturer", "ManufacturersModelName", "MagneticFieldStrength")
-    for path in sorted(folder.glob("*.json")):
-        with reading(path, "a sidecar of an image"):
-            sidecar = json.loads(path.read_text(encoding="utf-8"))
-        if "Manufacturer" in sidecar:
-            return " ".join(str(sidecar[key]) for key in keys if key in sidecar)
+    scanner_keys = ("Manufacturer", "ManufacturersModelName", "MagneticFieldStrength")
+    for sidecar_path in sorted(folder.glob("*.json")):
+        with reading(sidecar_path, "a sidecar of an image"):
+            sidecar_fields = json.loads(sidecar_path.read_text(encoding="utf-8"))
+        if "Manufacturer" in sidecar_fields:
+            return " ".join(
+                str(sidecar_fields[scanner_key])
+                for scanner_key in scanner_keys
+                if scanner_key in sidecar_fields
+            )
     return None
 
 
@@ -253,32 +298,50 @@ def _listed_scanners(listed_images: pd.DataFrame) -> dict[str, str]:
     The list has one column (`Manufacturer=SIEMENS;Mfg Model=...`), or one column for
     each property.
     """
-    scanners = {}
-    keys = (
+    scanner_of_image = {}
+    scanner_columns = (
         ("manufacturer", "mfr"),
         ("mfgmodel", "model", "manufacturermodel"),
         ("fieldstrength", "magneticfieldstrength"),
     )
-    for row in listed_images.to_dict("records"):
-        cell_by_head = {letters_of(str(head)): cell for head, cell in row.items()}
+    for image_row in listed_images.to_dict("records"):
+        cell_by_head = {
+            letters_of(str(column_name)): cell_text
+            for column_name, cell_text in image_row.items()
+        }
         protocol_entries = str(cell_by_head.get("imagingprotocol") or "").split(";")
-        pairs = (entry.split("=", 1) for entry in protocol_entries if "=" in entry)
-        cell_by_head |= {letters_of(key): value for key, value in pairs}
-        values = [
+        protocol_pairs = (
+            protocol_entry.split("=", 1)
+            for protocol_entry in protocol_entries
+            if "=" in protocol_entry
+        )
+        cell_by_head |= {
+            letters_of(protocol_key): protocol_value
+            for protocol_key, protocol_value in protocol_pairs
+        }
+        scanner_words = [
             next(
-                (str(cell_by_head[key]) for key in spellings if cell_by_head.get(key)),
+                (
+                    str(cell_by_head[protocol_key])
+                    for protocol_key in column_spellings
+                    if cell_by_head.get(protocol_key)
+                ),
                 "",
             )
-            for spellings in keys
+            for column_spellings in scanner_columns
         ]
-        text = " ".join(value for value in values if value not in ("", "nan"))
-        if text:
-            scanners[_image_number(row["image data id"])] = text
-    return scanners
+        scanner_text = " ".join(
+            protocol_value
+            for protocol_value in scanner_words
+            if protocol_value not in ("", "nan")
+        )
+        if scanner_text:
+            scanner_of_image[_image_number(image_row["image data id"])] = scanner_text
+    return scanner_of_image
 
 
 def pair_images(
-    visits: pd.DataFrame, images: pd.DataFrame, window: int
+    visits: pd.DataFrame, images: pd.DataFrame, max_days: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Assign every image to the nearest visit of the person within a window of days.
 
@@ -287,34 +350,46 @@ def pair_images(
     once. Images of visits with errors (`is_faulty`) are not used. Returns the pairs
     (`PAIR_COLUMNS`, `days` from visit to image), and the other images with the reason.
     """
-    candidates = images.merge(visits.dropna(subset="date"), on="ptid")
-    candidates["days"] = (candidates["day"] - candidates["date"]).dt.days
-    candidates["distance"] = candidates["days"].abs()
-    candidates = candidates[candidates["distance"] <= window]
-    candidates = candidates.sort_values(["distance", "month", "day", "image"])
+    image_visit_pairs = images.merge(visits.dropna(subset="date"), on="ptid")
+    image_visit_pairs["days"] = (
+        image_visit_pairs["day"] - image_visit_pairs["date"]
+    ).dt.days
+    image_visit_pairs["distance"] = image_visit_pairs["days"].abs()
+    image_visit_pairs = image_visit_pairs[image_visit_pairs["distance"] <= max_days]
+    image_visit_pairs = image_visit_pairs.sort_values(
+        ["distance", "month", "day", "image"]
+    )
     used_keys = set[tuple[object, ...]]()
     is_chosen = list[bool]()
-    for image, *visit in candidates[["image", "ptid", "month", "modality"]].to_numpy():
-        keys = {(image,), tuple(visit)}
-        is_free = not keys & used_keys
+    for image, *visit_key in image_visit_pairs[
+        ["image", "ptid", "month", "modality"]
+    ].to_numpy():
+        pair_keys = {(image,), tuple(visit_key)}
+        is_free = not pair_keys & used_keys
         is_chosen.append(is_free)
         if is_free:
-            used_keys |= keys
-    pairs = candidates[np.array(is_chosen, dtype=bool)]
-    images_of_faulty_visits = pairs.loc[pairs["is_faulty"].astype(bool), "image"]
-    pairs = pairs[~pairs["image"].isin(images_of_faulty_visits)]
-    pairs = pairs.sort_values(
+            used_keys |= pair_keys
+    nearest_pairs = image_visit_pairs[np.array(is_chosen, dtype=bool)]
+    images_of_faulty_visits = nearest_pairs.loc[
+        nearest_pairs["is_faulty"].astype(bool), "image"
+    ]
+    nearest_pairs = nearest_pairs[~nearest_pairs["image"].isin(images_of_faulty_visits)]
+    nearest_pairs = nearest_pairs.sort_values(
         ["participant_id", "session_id", "modality"], ignore_index=True
     )
-    reason = pd.Series("the visit has a nearer image of this modality", images.index)
-    reason[~images["image"].isin(candidates["image"])] = (
-        f"no visit within {window} days"
+    omission_reasons = pd.Series(
+        "the visit has a nearer image of this modality", images.index
     )
-    reason[~images["ptid"].isin(visits["ptid"])] = "the person is in no table"
-    reason[images["image"].isin(images_of_faulty_visits)] = (
+    omission_reasons[~images["image"].isin(image_visit_pairs["image"])] = (
+        f"no visit within {max_days} days"
+    )
+    omission_reasons[~images["ptid"].isin(visits["ptid"])] = "the person is in no table"
+    omission_reasons[images["image"].isin(images_of_faulty_visits)] = (
         "the visit was skipped, it has faults"
     )
-    unused_images = images.assign(reason=reason)[~images["image"].isin(pairs["image"])]
-    return pairs[list(PAIR_COLUMNS)], unused_images[UNUSED_COLUMNS].reset_index(
+    unused_images = images.assign(reason=omission_reasons)[
+        ~images["image"].isin(nearest_pairs["image"])
+    ]
+    return nearest_pairs[list(PAIR_COLUMNS)], unused_images[UNUSED_COLUMNS].reset_index(
         drop=True
     )

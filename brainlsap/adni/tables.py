@@ -119,377 +119,492 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
     Raises CohortError only if there is no ADNIMERGE and no DXSUM, or a RID is invalid.
     """
     folder = Path(folder)
-    faults = list[AdniFault]()
-    tables, unused_files = _tables_by_kind(folder)
-    notes = [f"tables: {', '.join(tables)}"]
+    table_faults = list[AdniFault]()
+    table_of_kind, unused_files = _tables_by_kind(folder)
+    table_notes = [f"tables: {', '.join(table_of_kind)}"]
     if unused_files:
-        notes.append(
+        table_notes.append(
             f"tables that are not used, by their columns: {listed(unused_files, 8)}"
         )
-    if "ADNIMERGE" in tables:
-        rows = _read_visits(tables["ADNIMERGE"], faults, notes)
-    elif "DXSUM" in tables:
-        rows = _join_tables(tables, faults, notes)
-        if "ARM" not in tables:
-            notes.append("no ARM table: SMC, EMCI and LMCI are not known")
+    if "ADNIMERGE" in table_of_kind:
+        visit_rows = _read_visits(table_of_kind["ADNIMERGE"], table_faults, table_notes)
+    elif "DXSUM" in table_of_kind:
+        visit_rows = _join_tables(table_of_kind, table_faults, table_notes)
+        if "ARM" not in table_of_kind:
+            table_notes.append("no ARM table: SMC, EMCI and LMCI are not known")
     else:
         raise CohortError(
             f"{folder}: no table of diagnoses; expected ADNIMERGE (RID, VISCODE, DX_bl "
             "and DX) or DXSUM (RID, VISCODE and DIAGNOSIS, DXCHANGE or DXCURREN)"
         )
-    visits, merging_notes = merge_visits(rows, folder, faults)
-    images = tables.get("IMAGES", pd.DataFrame())
-    return AdniTables(visits, images, notes + merging_notes, faults)
+    visits, merging_notes = merge_visits(visit_rows, folder, table_faults)
+    image_list = table_of_kind.get("IMAGES", pd.DataFrame())
+    return AdniTables(visits, image_list, table_notes + merging_notes, table_faults)
 
 
-def refuse_faults(folder: str | Path, faults: Sequence[AdniFault]) -> None:
+def refuse_faults(folder: str | Path, table_faults: Sequence[AdniFault]) -> None:
     """Raise CohortError if tables have errors; unknown codes are counted."""
-    if not faults:
+    if not table_faults:
         return
     word_counts = Counter(
-        (f.column, f.value) for f in faults if f.kind == "unknown word"
+        (f.column, f.value) for f in table_faults if f.kind == "unknown word"
     )
-    lines = [
-        f"{column} says {value!r} {n} times; {_known_words(column)}"
-        for (column, value), n in word_counts.items()
+    fault_lines = [
+        f"{column_name} says {cell_value!r} {n} times; {_known_words(column_name)}"
+        for (column_name, cell_value), n in word_counts.items()
     ]
-    other_faults = [f for f in faults if f.kind != "unknown word"]
-    lines += [f"RID {f.rid} {f.message}" for f in other_faults[:20]]
+    other_faults = [f for f in table_faults if f.kind != "unknown word"]
+    fault_lines += [f"RID {f.rid} {f.message}" for f in other_faults[:20]]
     if len(other_faults) > 20:
-        lines.append(f"and {len(other_faults) - 20} more visits with such faults")
+        fault_lines.append(f"and {len(other_faults) - 20} more visits with such faults")
     raise CohortError(
         f"{folder}: what the tables say cannot be used. Correct the tables, or leave "
         "such visits out by skip_faulty=True",
-        lines,
+        fault_lines,
     )
 
 
-def _known_words(column: str) -> str:
+def _known_words(column_name: str) -> str:
     """Return text that lists the common codes of a column."""
-    if column == "DX_bl":
+    if column_name == "DX_bl":
         return "known are CN, SMC, EMCI, LMCI, MCI and AD"
-    if column == "ARM":
+    if column_name == "ARM":
         return "known are 1 to 11, CN, SMC, EMCI, LMCI and AD"
-    codes = "1 to 9" if column == "DXCHANGE" else "1 to 3"
-    return f"known are {codes}, CN, MCI, AD and Dementia"
+    code_range = "1 to 9" if column_name == "DXCHANGE" else "1 to 3"
+    return f"known are {code_range}, CN, MCI, AD and Dementia"
 
 
 def _tables_by_kind(folder: Path) -> tuple[dict[str, pd.DataFrame], list[str]]:
     """Return tables by kind, with columns in lower case, and files not recognised."""
-    files = [folder] if folder.is_file() else sorted(folder.glob("*.*"))
-    paths = [path for path in files if path.suffix.lower() in (".csv", ".tsv")]
-    if not paths:
+    candidate_files = [folder] if folder.is_file() else sorted(folder.glob("*.*"))
+    table_paths = [
+        table_path
+        for table_path in candidate_files
+        if table_path.suffix.lower() in (".csv", ".tsv")
+    ]
+    if not table_paths:
         raise CohortError(f"{folder}: no such folder, or no .csv tables in it")
-    tables: dict[str, pd.DataFrame] = {}
+    table_of_kind: dict[str, pd.DataFrame] = {}
     unused_files = list[str]()
-    for path in paths:
-        table = read_table(path)
+    for table_path in table_paths:
+        table = read_table(table_path)
         table.columns = table.columns.str.lower()
-        kind = _find_table_kind({*table})
-        if kind is None:
-            unused_files.append(path.name)
+        table_kind = _find_table_kind({*table})
+        if table_kind is None:
+            unused_files.append(table_path.name)
             continue
-        if kind in tables:
-            raise CohortError(f"{path} and another table are both {kind}; keep one")
-        if kind == "IMAGES":
+        if table_kind in table_of_kind:
+            raise CohortError(
+                f"{table_path} and another table are both {table_kind}; keep one"
+            )
+        if table_kind == "IMAGES":
             table = table.rename(columns=_unify_image_heads(table))
         is_absent = table.apply(pd.to_numeric, errors="coerce").isin(_MISSING_CODES)
-        tables[kind] = table.mask(is_absent).astype(object)
-    return tables, unused_files
+        table_of_kind[table_kind] = table.mask(is_absent).astype(object)
+    return table_of_kind, unused_files
 
 
-def _find_table_kind(heads: set[str]) -> str | None:
+def _find_table_kind(column_names: set[str]) -> str | None:
     """Return which ADNI table has these columns (in lower case), if any."""
-    for name, required_heads in TABLE_HEADS.items():
-        if required_heads <= heads:
-            return name
-    if {"rid", "viscode"} <= heads and heads & {*DIAGNOSES}:
+    for table_kind, required_columns in TABLE_HEADS.items():
+        if required_columns <= column_names:
+            return table_kind
+    if {"rid", "viscode"} <= column_names and column_names & {*DIAGNOSES}:
         return "DXSUM"
-    image_heads = {*_unify_image_heads(heads).values()}
-    if "rid" not in heads and {"image data id", "subject"} <= image_heads:
+    image_heads = {*_unify_image_heads(column_names).values()}
+    if "rid" not in column_names and {"image data id", "subject"} <= image_heads:
         return "IMAGES"
     return None
 
 
-def _unify_image_heads(heads: Iterable[str]) -> dict[str, str]:
+def _unify_image_heads(column_names: Iterable[str]) -> dict[str, str]:
     """Return standard names for the image and person columns of LONI's list."""
-    head_by_letters = {letters_of(head): head for head in heads}
+    column_by_letters = {
+        letters_of(column_name): column_name for column_name in column_names
+    }
     spellings_by_name = {"image data id": IMAGE_HEADS, "subject": SUBJECT_HEADS}
-    new_names = {}
-    for name, spellings in spellings_by_name.items():
-        for spelling in spellings:
-            if spelling in head_by_letters:
-                new_names[head_by_letters[spelling]] = name
+    renamed_columns = {}
+    for standard_name, column_spellings in spellings_by_name.items():
+        for column_spelling in column_spellings:
+            if column_spelling in column_by_letters:
+                renamed_columns[column_by_letters[column_spelling]] = standard_name
                 break
-    return new_names
+    return renamed_columns
 
 
-def _first_known(table: pd.DataFrame, *heads: str) -> pd.Series:
+def _first_known(table: pd.DataFrame, *column_names: str) -> pd.Series:
     """Return, for each row, the first value that is not missing of some columns."""
-    return table.reindex(columns=heads).astype(object).bfill(axis=1).iloc[:, 0]
+    return table.reindex(columns=column_names).astype(object).bfill(axis=1).iloc[:, 0]
 
 
-def _to_numbers(column: pd.Series) -> pd.Series:
-    return pd.to_numeric(column, errors="coerce").astype(float)
+def _to_numbers(text_column: pd.Series) -> pd.Series:
+    return pd.to_numeric(text_column, errors="coerce").astype(float)
 
 
-def _simplify_words(column: pd.Series, meanings: Mapping[str, str]) -> pd.Series:
+def _simplify_words(
+    code_column: pd.Series, meaning_of_word: Mapping[str, str]
+) -> pd.Series:
     """Return words and codes in one spelling.
 
     A change between known words becomes the new one ("Conversion: NL to MCI" is mci),
     an arm its group ("NL - (ADNI1 1.5T only)" is nl), a code a whole number ("1.0" is
     1).
     """
-    text = column.astype("string").str.lower().str.split().str.join(" ")
-    text = text.str.replace("^(stable|conversion|reversion) ?: ?", "", regex=True)
-    text = text.str.replace(r" - \(.*\)$", "", regex=True)
-    states = "|".join(re.escape(word) for word in meanings)
-    text = text.str.replace(rf"^(?:{states}) to ({states})$", r"\1", regex=True)
-    numbers = pd.to_numeric(text, errors="coerce")
-    is_code = numbers.notna() & (numbers % 1 == 0)
-    codes = numbers[is_code].astype(int).astype(str)
-    return text.mask(is_code, codes).astype(object)
+    simple_text = code_column.astype("string").str.lower().str.split().str.join(" ")
+    simple_text = simple_text.str.replace(
+        "^(stable|conversion|reversion) ?: ?", "", regex=True
+    )
+    simple_text = simple_text.str.replace(r" - \(.*\)$", "", regex=True)
+    word_pattern = "|".join(re.escape(known_word) for known_word in meaning_of_word)
+    simple_text = simple_text.str.replace(
+        rf"^(?:{word_pattern}) to ({word_pattern})$", r"\1", regex=True
+    )
+    numeric_codes = pd.to_numeric(simple_text, errors="coerce")
+    is_code = numeric_codes.notna() & (numeric_codes % 1 == 0)
+    code_texts = numeric_codes[is_code].astype(int).astype(str)
+    return simple_text.mask(is_code, code_texts).astype(object)
 
 
-def _decode(column: pd.Series, meanings: Mapping[str, str]) -> pd.Series:
+def _decode_words(
+    code_column: pd.Series, meaning_of_word: Mapping[str, str]
+) -> pd.Series:
     """Return the meaning of words or codes; None for missing or unknown ones."""
-    meaning = _simplify_words(column, meanings).map(meanings).astype(object)
-    return meaning.where(meaning.notna() & (meaning != ""), None)
+    decoded_values = (
+        _simplify_words(code_column, meaning_of_word)
+        .map(meaning_of_word)
+        .astype(object)
+    )
+    return decoded_values.where(decoded_values.notna() & (decoded_values != ""), None)
 
 
-def _find_unknown(column: pd.Series, meanings: Mapping[str, str]) -> pd.Series:
+def _find_unknown(
+    code_column: pd.Series, meaning_of_word: Mapping[str, str]
+) -> pd.Series:
     """Return the cells with an unknown meaning."""
-    return column[column.notna() & ~_simplify_words(column, meanings).isin([*meanings])]
+    return code_column[
+        code_column.notna()
+        & ~_simplify_words(code_column, meaning_of_word).isin([*meaning_of_word])
+    ]
 
 
 def _find_visit_rows(table: pd.DataFrame) -> pd.Series:
     """Return which rows are visits: with a RID, and no screening failure."""
-    viscode = _first_known(table, "viscode2", "viscode").str.lower()
-    return table["rid"].notna() & (viscode != "f")
+    visit_codes = _first_known(table, "viscode2", "viscode").str.lower()
+    return table["rid"].notna() & (visit_codes != "f")
 
 
 def _add_unknown_words(
     table: pd.DataFrame,
-    head: str,
-    meanings: Mapping[str, str],
-    faults: list[AdniFault],
+    lower_name: str,
+    meaning_of_word: Mapping[str, str],
+    table_faults: list[AdniFault],
 ) -> pd.Index:
     """Add a fault for every unknown word in a column; return the rows with one."""
-    unknown_cells = _find_unknown(table[head][_find_visit_rows(table)], meanings)
-    column = "DX_bl" if head == "dx_bl" else head.upper()
-    codes = _first_known(table, "viscode2", "viscode")
-    for row, value in unknown_cells.items():
-        rid, code = str(table["rid"][row]), str(codes[row] or "")
-        message = f"at {code or 'a visit'}: {column} says {value!r}, which is not known"
-        faults.append(AdniFault("unknown word", rid, code, column, value, message))
+    unknown_cells = _find_unknown(
+        table[lower_name][_find_visit_rows(table)], meaning_of_word
+    )
+    column_name = "DX_bl" if lower_name == "dx_bl" else lower_name.upper()
+    visit_codes = _first_known(table, "viscode2", "viscode")
+    for row, cell_value in unknown_cells.items():
+        roster_id, visit_code = str(table["rid"][row]), str(visit_codes[row] or "")
+        visit_text = visit_code or "a visit"
+        message = (
+            f"at {visit_text}: {column_name} says {cell_value!r}, which is not known"
+        )
+        table_faults.append(
+            AdniFault(
+                "unknown word", roster_id, visit_code, column_name, cell_value, message
+            )
+        )
     return unknown_cells.index
 
 
 def _note_unknown(
-    column: pd.Series,
+    code_column: pd.Series,
     is_known: pd.Series,
-    name: str,
-    notes: list[str],
+    column_name: str,
+    table_notes: list[str],
     *,
-    outcome: str = "taken as missing",
+    consequence_text: str = "taken as missing",
 ) -> None:
     """Add a note on the unknown values of a column, with counts."""
-    counts = column[column.notna() & ~is_known].value_counts().sort_index()
-    if len(counts):
-        cell_counts = listed((f"{word} ({n})" for word, n in counts.items()), 8)
-        notes.append(f"{name} that are not understood, {outcome}: {cell_counts}")
+    value_counts = (
+        code_column[code_column.notna() & ~is_known].value_counts().sort_index()
+    )
+    if len(value_counts):
+        cell_counts = listed(
+            (f"{unknown_word} ({n})" for unknown_word, n in value_counts.items()), 8
+        )
+        table_notes.append(
+            f"{column_name} that are not understood, {consequence_text}: {cell_counts}"
+        )
 
 
 def _note_meanings(
-    table: pd.DataFrame, head: str, meanings: Mapping[str, str], notes: list[str]
+    table: pd.DataFrame,
+    column_name: str,
+    meaning_of_word: Mapping[str, str],
+    table_notes: list[str],
 ) -> None:
     """Add a note on the meaning of words that are not in the original ADNI tables."""
-    simple_words = _simplify_words(table[head], meanings)
-    is_unusual = simple_words.isin([*meanings]) & ~simple_words.isin(_STANDARD_WORDS)
+    simple_words = _simplify_words(table[column_name], meaning_of_word)
+    is_unusual = simple_words.isin([*meaning_of_word]) & ~simple_words.isin(
+        _STANDARD_WORDS
+    )
     is_unusual &= ~simple_words.str.isdecimal().fillna(False).astype(bool)
-    counts = table[head][is_unusual].value_counts().sort_index()
-    if len(counts):
-        simple = _simplify_words(pd.Series(counts.index), meanings)
-        states = [meanings[word] or "no stage" for word in simple]
-        texts = (
-            f"{word} as {state} ({n})"
-            for (word, n), state in zip(counts.items(), states, strict=True)
+    word_counts = table[column_name][is_unusual].value_counts().sort_index()
+    if len(word_counts):
+        simplified_words = _simplify_words(
+            pd.Series(word_counts.index), meaning_of_word
         )
-        notes.append(f"words of {head.upper()} read by meaning: {listed(texts, 8)}")
+        stage_texts = [
+            meaning_of_word[simple_word] or "no stage"
+            for simple_word in simplified_words
+        ]
+        meaning_texts = (
+            f"{simple_word} as {stage_text} ({n})"
+            for (simple_word, n), stage_text in zip(
+                word_counts.items(), stage_texts, strict=True
+            )
+        )
+        meanings_text = listed(meaning_texts, 8)
+        table_notes.append(
+            f"words of {column_name.upper()} read by meaning: {meanings_text}"
+        )
 
 
-def _read_days(table: pd.DataFrame, head: str, faults: list[AdniFault]) -> pd.Series:
+def _read_days(
+    table: pd.DataFrame, column_name: str, table_faults: list[AdniFault]
+) -> pd.Series:
     """Return a column of dates such as 2006-04-18 or 4/18/2006; NaT for a fault."""
-    text = _first_known(table, head)
-    days = parse_days(text)
-    is_invalid = text.notna() & days.isna() & _find_visit_rows(table)
-    for row, value in text[is_invalid].items():
-        rid, viscode = str(table["rid"][row]), str(table["viscode"][row])
+    date_texts = _first_known(table, column_name)
+    exam_dates = parse_days(date_texts)
+    is_invalid = date_texts.notna() & exam_dates.isna() & _find_visit_rows(table)
+    for row, cell_text in date_texts[is_invalid].items():
+        roster_id, visit_code = str(table["rid"][row]), str(table["viscode"][row])
         message = (
-            f"at {viscode}: {head.upper()} must be a day such as 2006-04-18 or "
-            f"4/18/2006, got {value!r}"
+            f"at {visit_code}: {column_name.upper()} must be a day such as 2006-04-18 "
+            f"or 4/18/2006, got {cell_text!r}"
         )
-        faults.append(AdniFault("no day", rid, viscode, head.upper(), value, message))
-    return days
+        table_faults.append(
+            AdniFault(
+                "no day", roster_id, visit_code, column_name.upper(), cell_text, message
+            )
+        )
+    return exam_dates
 
 
-def parse_days(text: pd.Series) -> pd.Series:
+def parse_days(date_texts: pd.Series) -> pd.Series:
     """Return dates of text such as 2006-04-18_08_20_30.0 or 4/18/2006; else NaT."""
-    days = pd.to_datetime(text.str.slice(0, 10), format="%Y-%m-%d", errors="coerce")
-    us_text = text.str.split().str[0]
-    return days.fillna(pd.to_datetime(us_text, format="%m/%d/%Y", errors="coerce"))
+    parsed_dates = pd.to_datetime(
+        date_texts.str.slice(0, 10), format="%Y-%m-%d", errors="coerce"
+    )
+    us_text = date_texts.str.split().str[0]
+    return parsed_dates.fillna(
+        pd.to_datetime(us_text, format="%m/%d/%Y", errors="coerce")
+    )
 
 
-def _unify_phases(column: pd.Series) -> pd.Series:
+def _unify_phases(phase_column: pd.Series) -> pd.Series:
     """Return phases in one spelling: `ADNI GO` and `adnigo` become `ADNIGO`."""
-    phase_code = column.str.upper().str.replace(r"[ _-]", "", regex=True)
-    return phase_code.where(phase_code.isin(PHASES), column).astype(object)
+    phase_code = phase_column.str.upper().str.replace(r"[ _-]", "", regex=True)
+    return phase_code.where(phase_code.isin(PHASES), phase_column).astype(object)
 
 
 def _read_visits(
-    table: pd.DataFrame, faults: list[AdniFault], notes: list[str]
+    table: pd.DataFrame, table_faults: list[AdniFault], table_notes: list[str]
 ) -> pd.DataFrame:
     """Return the properties of each visit under our names; add faults and notes."""
-    columns = {
-        name: _first_known(table, *heads) for name, heads in HEADS_BY_FACT.items()
+    visit_columns = {
+        fact_name: _first_known(table, *source_columns)
+        for fact_name, source_columns in HEADS_BY_FACT.items()
     }
     diagnosis_by_head = pd.DataFrame(index=table.index)
     is_faulty = pd.Series(False, table.index)
-    for head in (head for head in DIAGNOSES if head in table):
-        is_faulty[_add_unknown_words(table, head, DIAGNOSES[head], faults)] = True
-        _note_meanings(table, head, DIAGNOSES[head], notes)
-        diagnosis_by_head[head] = _decode(table[head], DIAGNOSES[head])
+    for diagnosis_column in (
+        diagnosis_column for diagnosis_column in DIAGNOSES if diagnosis_column in table
+    ):
+        is_faulty[
+            _add_unknown_words(
+                table, diagnosis_column, DIAGNOSES[diagnosis_column], table_faults
+            )
+        ] = True
+        _note_meanings(
+            table, diagnosis_column, DIAGNOSES[diagnosis_column], table_notes
+        )
+        diagnosis_by_head[diagnosis_column] = _decode_words(
+            table[diagnosis_column], DIAGNOSES[diagnosis_column]
+        )
     if "dx_bl" in table:
-        _note_meanings(table, "dx_bl", _STAGE_WORDS, notes)
-        _add_unknown_words(table, "dx_bl", _STAGE_WORDS, faults)
+        _note_meanings(table, "dx_bl", _STAGE_WORDS, table_notes)
+        _add_unknown_words(table, "dx_bl", _STAGE_WORDS, table_faults)
     has_contradiction = (diagnosis_by_head.nunique(axis=1) > 1) & _find_visit_rows(
         table
     )
     for row in diagnosis_by_head.index[has_contradiction]:
         diagnoses = diagnosis_by_head.loc[row].dropna()
         diagnosis_texts = [
-            f"{head.upper()} {state}" for head, state in diagnoses.items()
+            f"{diagnosis_column.upper()} {diagnosis_text}"
+            for diagnosis_column, diagnosis_text in diagnoses.items()
         ]
-        rid, viscode = str(table["rid"][row]), str(columns["viscode"][row])
-        message = f"has two diagnoses at {viscode}: {' and '.join(diagnosis_texts)}"
-        value = ", ".join(diagnosis_texts)
-        faults.append(AdniFault("two diagnoses", rid, viscode, "DX", value, message))
-        is_faulty[row] = True
-    for name in ("phase", "first_phase"):
-        column = columns[name]
-        columns[name] = _unify_phases(column)
-        is_known = columns[name].isin(PHASES)
-        _note_unknown(
-            column,
-            is_known,
-            f"phases ({name})",
-            notes,
-            outcome="kept as written",
+        roster_id = str(table["rid"][row])
+        visit_code = str(visit_columns["viscode"][row])
+        message = f"has two diagnoses at {visit_code}: {' and '.join(diagnosis_texts)}"
+        contradiction_text = ", ".join(diagnosis_texts)
+        table_faults.append(
+            AdniFault(
+                "two diagnoses",
+                roster_id,
+                visit_code,
+                "DX",
+                contradiction_text,
+                message,
+            )
         )
-    ages = _to_numbers(columns["age"])
-    _note_unknown(columns["age"], ages.notna(), "ages", notes)
-    sexes = _decode(columns["sex"], _SEXES)
-    _note_unknown(columns["sex"], sexes.notna(), "sexes", notes)
-    columns |= {
+        is_faulty[row] = True
+    for fact_name in ("phase", "first_phase"):
+        fact_column = visit_columns[fact_name]
+        visit_columns[fact_name] = _unify_phases(fact_column)
+        is_known = visit_columns[fact_name].isin(PHASES)
+        _note_unknown(
+            fact_column,
+            is_known,
+            f"phases ({fact_name})",
+            table_notes,
+            consequence_text="kept as written",
+        )
+    ages = _to_numbers(visit_columns["age"])
+    _note_unknown(visit_columns["age"], ages.notna(), "ages", table_notes)
+    sexes = _decode_words(visit_columns["sex"], _SEXES)
+    _note_unknown(visit_columns["sex"], sexes.notna(), "sexes", table_notes)
+    visit_columns |= {
         "diagnosis": _first_known(diagnosis_by_head, *diagnosis_by_head),
         "is_faulty": is_faulty,
-        "stage": _decode(columns["stage"], _STAGE_WORDS),
+        "stage": _decode_words(visit_columns["stage"], _STAGE_WORDS),
         "sex": sexes,
-        "date": _read_days(table, "examdate", faults).fillna(
-            _read_days(table, "userdate", faults)
+        "date": _read_days(table, "examdate", table_faults).fillna(
+            _read_days(table, "userdate", table_faults)
         ),
         "age": ages,
         "born": pd.Series(float("nan"), table.index),
     }
-    return pd.DataFrame(columns)
+    return pd.DataFrame(visit_columns)
 
 
 def _join_tables(
-    tables: dict[str, pd.DataFrame], faults: list[AdniFault], notes: list[str]
+    table_of_kind: dict[str, pd.DataFrame],
+    table_faults: list[AdniFault],
+    table_notes: list[str],
 ) -> pd.DataFrame:
     """Join DXSUM with arms, demography and days of examination, by RID."""
-    table = tables["DXSUM"]
-    rows = _read_visits(table, faults, notes)
-    rid = _to_numbers(table["rid"])
-    if "REGISTRY" in tables:
-        registry = tables["REGISTRY"]
-        keys = [_to_numbers(registry["rid"]), registry["viscode"]]
+    diagnosis_table = table_of_kind["DXSUM"]
+    visit_rows = _read_visits(diagnosis_table, table_faults, table_notes)
+    roster_ids = _to_numbers(diagnosis_table["rid"])
+    if "REGISTRY" in table_of_kind:
+        registry_table = table_of_kind["REGISTRY"]
+        visit_keys = [_to_numbers(registry_table["rid"]), registry_table["viscode"]]
         # `last` skips missing dates: a row without one does not hide that of another.
-        days = _read_days(registry, "examdate", faults).groupby(keys).last()
-        exam_dates = days.reindex(pd.MultiIndex.from_arrays([rid, table["viscode"]]))
-        dates = parse_days(_first_known(table, "examdate"))
-        dates = dates.fillna(exam_dates.set_axis(table.index))
-        rows["date"] = dates.fillna(rows["date"])
-    if "ARM" in tables:
-        stages = _read_arms(tables["ARM"], faults, notes)
-        rows["stage"] = rid.map(stages).astype(object)
-    if "PTDEMOG" in tables:
-        demography = tables["PTDEMOG"]
-        month = _to_numbers(_first_known(demography, "ptdobmm")).fillna(6.5)
-        people = {
-            "born": _to_numbers(demography["ptdobyy"]) + (month - 0.5) / 12,
-            "sex": _decode(demography["ptgender"], _SEXES),
-            "education": _first_known(demography, "pteducat"),
-        }
-        _note_unknown(demography["ptgender"], people["sex"].notna(), "sexes", notes)
-        people_by_rid = (
-            pd.DataFrame(people).groupby(_to_numbers(demography["rid"])).first()
+        days_by_visit = (
+            _read_days(registry_table, "examdate", table_faults)
+            .groupby(visit_keys)
+            .last()
         )
-        for name in people_by_rid:
-            rows[name] = rid.map(people_by_rid[name])
+        exam_dates = days_by_visit.reindex(
+            pd.MultiIndex.from_arrays([roster_ids, diagnosis_table["viscode"]])
+        )
+        diagnosis_dates = parse_days(_first_known(diagnosis_table, "examdate"))
+        diagnosis_dates = diagnosis_dates.fillna(
+            exam_dates.set_axis(diagnosis_table.index)
+        )
+        visit_rows["date"] = diagnosis_dates.fillna(visit_rows["date"])
+    if "ARM" in table_of_kind:
+        baseline_stages = _read_arms(table_of_kind["ARM"], table_faults, table_notes)
+        visit_rows["stage"] = roster_ids.map(baseline_stages).astype(object)
+    if "PTDEMOG" in table_of_kind:
+        demography_table = table_of_kind["PTDEMOG"]
+        birth_month = _to_numbers(_first_known(demography_table, "ptdobmm")).fillna(6.5)
+        person_facts = {
+            "born": _to_numbers(demography_table["ptdobyy"]) + (birth_month - 0.5) / 12,
+            "sex": _decode_words(demography_table["ptgender"], _SEXES),
+            "education": _first_known(demography_table, "pteducat"),
+        }
+        _note_unknown(
+            demography_table["ptgender"],
+            person_facts["sex"].notna(),
+            "sexes",
+            table_notes,
+        )
+        people_by_rid = (
+            pd.DataFrame(person_facts)
+            .groupby(_to_numbers(demography_table["rid"]))
+            .first()
+        )
+        for fact_name in people_by_rid:
+            visit_rows[fact_name] = roster_ids.map(people_by_rid[fact_name])
     # The PTID, from whichever table has it, ends with the RID.
     ptids = pd.concat(
-        [_first_known(any_table, "ptid", "subject") for any_table in tables.values()]
+        [
+            _first_known(any_table, "ptid", "subject")
+            for any_table in table_of_kind.values()
+        ]
     )
     ptids = ptids[ptids.str.fullmatch(r"\d{3}_S_\d{4,5}", na=False)]
     ptid_by_rid = ptids.groupby(ptids.str[6:].astype(float)).first()
-    return rows.assign(ptid=rows["ptid"].fillna(rid.map(ptid_by_rid)))
+    return visit_rows.assign(
+        ptid=visit_rows["ptid"].fillna(roster_ids.map(ptid_by_rid))
+    )
 
 
 def _read_arms(
-    arms: pd.DataFrame, faults: list[AdniFault], notes: list[str]
+    arm_table: pd.DataFrame, table_faults: list[AdniFault], table_notes: list[str]
 ) -> pd.Series:
     """Return the baseline stage by RID, from the phase in which a person enrolled."""
-    phase = _unify_phases(_first_known(arms, "phase", "colprot"))
-    is_used = phase.isna() | phase.isin(STAGED_PHASES)
-    n_rows_by_phase = phase[~is_used].value_counts().sort_index()
+    enrolment_phase = _unify_phases(_first_known(arm_table, "phase", "colprot"))
+    is_used = enrolment_phase.isna() | enrolment_phase.isin(STAGED_PHASES)
+    n_rows_by_phase = enrolment_phase[~is_used].value_counts().sort_index()
     if len(n_rows_by_phase):
-        counts = ", ".join(f"{name} ({n})" for name, n in n_rows_by_phase.items())
-        notes.append(
-            f"rows of ARM of phases that do not tell SMC, EMCI and LMCI apart, or are "
-            f"not known, not used: {counts}"
+        phase_counts = ", ".join(
+            f"{phase_name} ({n})" for phase_name, n in n_rows_by_phase.items()
         )
-    is_used &= _first_known(arms, "enrolled") != "0"
-    arms = arms[is_used]
-    _add_unknown_words(arms, "arm", _ARM_STAGES, faults)
-    phase_rank = phase[is_used].map(PHASES).fillna(0)
-    facts = {
-        "rid": _to_numbers(arms["rid"]),
-        "stage": _decode(arms["arm"], _ARM_STAGES),
+        table_notes.append(
+            f"rows of ARM of phases that do not tell SMC, EMCI and LMCI apart, or are "
+            f"not known, not used: {phase_counts}"
+        )
+    is_used &= _first_known(arm_table, "enrolled") != "0"
+    arm_table = arm_table[is_used]
+    _add_unknown_words(arm_table, "arm", _ARM_STAGES, table_faults)
+    phase_rank = enrolment_phase[is_used].map(PHASES).fillna(0)
+    arm_columns = {
+        "rid": _to_numbers(arm_table["rid"]),
+        "stage": _decode_words(arm_table["arm"], _ARM_STAGES),
     }
-    table = pd.DataFrame(facts | {"phase_rank": phase_rank}).dropna(subset="stage")
-    table = table.sort_values("phase_rank", kind="stable")
-    return table.drop_duplicates("rid").set_index("rid")["stage"]
+    stage_table = pd.DataFrame(arm_columns | {"phase_rank": phase_rank}).dropna(
+        subset="stage"
+    )
+    stage_table = stage_table.sort_values("phase_rank", kind="stable")
+    return stage_table.drop_duplicates("rid").set_index("rid")["stage"]
 
 
 def merge_visits(
-    rows: pd.DataFrame, folder: Path, faults: list[AdniFault]
+    visit_table: pd.DataFrame, folder: Path, table_faults: list[AdniFault]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return one row for every person and month, in order of time, and notes.
 
     A month with two diagnoses is added to the faults and marked `is_faulty`.
     """
-    number = _to_numbers(rows["rid"])
-    faulty_rids = rows["rid"][rows["rid"].notna() & (number % 1 != 0)]
+    roster_ids = _to_numbers(visit_table["rid"])
+    faulty_rids = visit_table["rid"][visit_table["rid"].notna() & (roster_ids % 1 != 0)]
     if len(faulty_rids):
-        expected = f"a whole number such as 4010, got {faulty_rids.iloc[0]!r:.40}"
-        raise CohortError(f"{folder}: RID must be {expected}")
-    code = rows["viscode"].str.lower()
-    is_failure = code == "f"  # of the screening
-    month = _to_numbers(code.str.extract(r"^m(\d{1,3})$")[0])
-    month = month.mask(code.isin(_BASELINE_CODES), 0.0)
-    rows = rows.assign(number=number, code=code, month=month)
-    visit_rows = rows[number.notna() & ~is_failure]
+        expected_text = f"a whole number such as 4010, got {faulty_rids.iloc[0]!r:.40}"
+        raise CohortError(f"{folder}: RID must be {expected_text}")
+    visit_codes = visit_table["viscode"].str.lower()
+    is_failure = visit_codes == "f"  # of the screening
+    visit_months = _to_numbers(visit_codes.str.extract(r"^m(\d{1,3})$")[0])
+    visit_months = visit_months.mask(visit_codes.isin(_BASELINE_CODES), 0.0)
+    visit_table = visit_table.assign(
+        number=roster_ids, code=visit_codes, month=visit_months
+    )
+    visit_rows = visit_table[roster_ids.notna() & ~is_failure]
     days_since_baseline = (visit_rows["date"] - _baseline_dates(visit_rows)).dt.days
     estimated_month = (days_since_baseline / _DAYS_PER_MONTH / 6).round() * 6
     lacks_month = visit_rows["month"].isna()
@@ -498,12 +613,14 @@ def merge_visits(
     ).dropna(subset="month")
     # Put the visit called baseline first: its values precede those of screening.
     visit_rows = visit_rows.iloc[(visit_rows["code"] != "bl").argsort(kind="stable")]
-    visit_rows = _mark_contradictions(visit_rows, faults)
-    months = visit_rows.groupby(_VISIT_KEYS)
-    merged_rows = months.first().assign(is_faulty=months["is_faulty"].any())
+    visit_rows = _mark_contradictions(visit_rows, table_faults)
+    rows_by_month = visit_rows.groupby(_VISIT_KEYS)
+    merged_rows = rows_by_month.first().assign(
+        is_faulty=rows_by_month["is_faulty"].any()
+    )
     visits = _complete_person_facts(merged_rows.reset_index())
     rows_by_note = {
-        "rows without a RID: left out": number.isna(),
+        "rows without a RID: left out": roster_ids.isna(),
         "visits of screen failures (VISCODE f): left out": is_failure,
         "visits without a month or a date: left out": lacks_month
         & estimated_month.isna(),
@@ -511,53 +628,74 @@ def merge_visits(
         "visits whose code names no month: estimated from days": lacks_month
         & estimated_month.notna(),
     }
-    notes = [
-        f"{is_row.sum()} {note}" for note, is_row in rows_by_note.items() if any(is_row)
+    merging_notes = [
+        f"{is_row.sum()} {note_text}"
+        for note_text, is_row in rows_by_note.items()
+        if any(is_row)
     ]
-    return visits, notes
+    return visits, merging_notes
 
 
-def _mark_contradictions(rows: pd.DataFrame, faults: list[AdniFault]) -> pd.DataFrame:
+def _mark_contradictions(
+    visit_rows: pd.DataFrame, table_faults: list[AdniFault]
+) -> pd.DataFrame:
     """Mark months with two diagnoses; screening and baseline may differ."""
-    diagnosed_rows = rows[rows["diagnosis"].notna() & ~rows["is_faulty"]]
+    diagnosed_rows = visit_rows[
+        visit_rows["diagnosis"].notna() & ~visit_rows["is_faulty"]
+    ]
     first_code = diagnosed_rows.groupby(_VISIT_KEYS)["viscode"].transform("first")
     compared_rows = diagnosed_rows[
         (diagnosed_rows["month"] > 0) | (diagnosed_rows["viscode"] == first_code)
     ]
     n_diagnoses = compared_rows.groupby(_VISIT_KEYS)["diagnosis"].transform("nunique")
-    contradictions = compared_rows[n_diagnoses > 1]
-    for (number, _), month in contradictions.groupby(_VISIT_KEYS):
-        codes = " and ".join(month["viscode"].unique())
-        states = " and ".join(month["diagnosis"].unique())
-        message = f"has two diagnoses at {codes}: {states}"
-        rid = f"{number:.0f}"
-        faults.append(AdniFault("two diagnoses", rid, codes, "DX", states, message))
-    is_faulty = rows["is_faulty"] | rows.index.isin(contradictions.index)
-    return rows.assign(is_faulty=is_faulty)
+    contradicting_rows = compared_rows[n_diagnoses > 1]
+    for (roster_number, _), month_rows in contradicting_rows.groupby(_VISIT_KEYS):
+        visit_codes = " and ".join(month_rows["viscode"].unique())
+        diagnosis_texts = " and ".join(month_rows["diagnosis"].unique())
+        message = f"has two diagnoses at {visit_codes}: {diagnosis_texts}"
+        roster_id = f"{roster_number:.0f}"
+        table_faults.append(
+            AdniFault(
+                "two diagnoses", roster_id, visit_codes, "DX", diagnosis_texts, message
+            )
+        )
+    is_faulty = visit_rows["is_faulty"] | visit_rows.index.isin(
+        contradicting_rows.index
+    )
+    return visit_rows.assign(is_faulty=is_faulty)
 
 
 def _complete_person_facts(visits: pd.DataFrame) -> pd.DataFrame:
     """Fill in PTID, site and first phase of each person, and the age at each visit."""
-    ptid = visits.groupby("number")["ptid"].transform("first")
+    participant_codes = visits.groupby("number")["ptid"].transform("first")
     phase_rank = visits["phase"].map(PHASES).groupby(visits["number"]).transform("min")
     first_phase = phase_rank.map(dict(enumerate(PHASES)))
-    days = pd.to_datetime(visits["date"])
-    years = (days - _baseline_dates(visits)).dt.days / _DAYS_PER_YEAR
-    age = visits["age"] + years.fillna(visits["month"] / 12)
-    date_in_years = days.dt.year + (days.dt.day_of_year - 1) / _DAYS_PER_YEAR
+    visit_dates = pd.to_datetime(visits["date"])
+    years_since_baseline = (
+        visit_dates - _baseline_dates(visits)
+    ).dt.days / _DAYS_PER_YEAR
+    age = visits["age"] + years_since_baseline.fillna(visits["month"] / 12)
+    date_in_years = (
+        visit_dates.dt.year + (visit_dates.dt.day_of_year - 1) / _DAYS_PER_YEAR
+    )
     return visits.assign(
         rid=visits["number"].astype(int).astype(str),
         month=visits["month"].astype(int),
-        ptid=ptid,
-        site=visits["site"].astype(object).fillna(ptid.str.slice(0, 3)),
+        ptid=participant_codes,
+        site=visits["site"].astype(object).fillna(participant_codes.str.slice(0, 3)),
         first_phase=visits["first_phase"].astype(object).fillna(first_phase),
-        date=days,
+        date=visit_dates,
         age=(date_in_years - visits["born"]).fillna(age).round(1),
     )
 
 
-def _baseline_dates(rows: pd.DataFrame) -> pd.Series:
+def _baseline_dates(visit_rows: pd.DataFrame) -> pd.Series:
     """Return the date of each person's baseline, or else the first known date."""
-    days, of_person = pd.to_datetime(rows["date"]), rows["number"]
-    at_start = days.where(rows["month"] == 0).groupby(of_person).transform("min")
-    return at_start.fillna(days.groupby(of_person).transform("min"))
+    visit_dates = pd.to_datetime(visit_rows["date"])
+    roster_numbers = visit_rows["number"]
+    baseline_dates = (
+        visit_dates.where(visit_rows["month"] == 0)
+        .groupby(roster_numbers)
+        .transform("min")
+    )
+    return baseline_dates.fillna(visit_dates.groupby(roster_numbers).transform("min"))

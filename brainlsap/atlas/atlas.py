@@ -1,12 +1,10 @@
 """The atlas: regions in order, spellings of their names, and their locations."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +20,7 @@ from brainlsap.atlas.region_names import (
     nearest_names,
     split_name,
 )
+from brainlsap.atlas.settings import AtlasSettings, read_settings
 from brainlsap.atlas.surfaces import read_annotation, read_mesh
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -86,7 +85,7 @@ class Atlas:
         and centroid `x`, `y`, `z` in mm (NaN if unknown).
     folder : Path or None
         Folder of the surface files; None for an atlas made of names only.
-    settings : dict
+    settings : AtlasSettings
         Contents of `atlas.json`, about the files of tools; empty without one.
 
     Attributes
@@ -116,7 +115,7 @@ class Atlas:
     name: str
     regions: pd.DataFrame
     folder: Path | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: AtlasSettings = field(default_factory=AtlasSettings)
 
     @staticmethod
     def from_names(
@@ -164,21 +163,22 @@ class Atlas:
                 coordinates = pd.DataFrame.from_dict(coordinates, orient="index")
             atlas = Atlas.from_names(names, hemispheres)
             coordinates = _coordinates_by_name(atlas, coordinates)
-        centres = np.asarray(coordinates, dtype=float)
-        shape = (len(names), 3)
-        largest = np.abs(centres[~np.isnan(centres)]).max(initial=0)
-        is_unit_mm = 20 <= largest <= 150 or np.isnan(centres).all()
-        if centres.shape != shape or not is_unit_mm:
+        centroids = np.asarray(coordinates, dtype=float)
+        expected_shape = (len(names), 3)
+        largest_coordinate = np.abs(centroids[~np.isnan(centroids)]).max(initial=0)
+        is_unit_mm = 20 <= largest_coordinate <= 150 or np.isnan(centroids).all()
+        if centroids.shape != expected_shape or not is_unit_mm:
             raise ParameterError(
-                f"coordinates must have shape {shape} and be mm of MNI152, the largest "
-                f"20 to 150; got {centres.shape}, up to {largest:g}."
+                f"coordinates must have shape {expected_shape} and be mm of MNI152, "
+                f"the largest 20 to 150; got {centroids.shape}, up to "
+                f"{largest_coordinate:g}."
             )
-        table = pd.DataFrame(centres, columns=[*"xyz"]).assign(name=names)
+        region_table = pd.DataFrame(centroids, columns=[*"xyz"]).assign(name=names)
         if hemispheres is None:
-            table["hemisphere"] = find_sides(table)
+            region_table["hemisphere"] = find_sides(region_table)
         else:
-            table["hemisphere"] = list(hemispheres)
-        return Atlas(name, complete_regions(table, "names", ParameterError))
+            region_table["hemisphere"] = list(hemispheres)
+        return Atlas(name, complete_regions(region_table, "names", ParameterError))
 
     def __len__(self) -> int:
         return len(self.regions)
@@ -188,12 +188,14 @@ class Atlas:
 
     def _repr_html_(self) -> str:
         n_located = np.isfinite(self.coordinates).all(axis=1).sum()
-        facts = {
+        table_rows = {
             "regions": f"{len(self)}, {self.count_structures()}",
             "coordinates": f"of {n_located} regions" if n_located else "not known",
             "surfaces": "yes" if self.has_surfaces else "no",
         }
-        return pd.Series(facts, dtype=object).to_frame(f"Atlas {self.name}").to_html()
+        return (
+            pd.Series(table_rows, dtype=object).to_frame(f"Atlas {self.name}").to_html()
+        )
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -208,25 +210,29 @@ class Atlas:
     @cached_property
     def full_names(self) -> tuple[str, ...]:
         """Names for readers, for example `left amygdala`; own names are unchanged."""
-        names = self.regions["name"]
+        region_names = self.regions["name"]
         long_names = self.regions["long_name"]
         without_brackets = long_names.str.replace(r"\s*\([^)]*\)", "", regex=True)
         # Keep the capital of a proper name, for example in "Heschl's gyrus".
         lower_case = without_brackets.str.replace(
             "^[A-Z](?=[a-z][^A-Z']*$)", lambda match: match[0].lower(), regex=True
         )
-        texts = long_names.where(long_names == names, lower_case)
-        sides = self.regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
-        has_side = [split_name(text)[0] is not None for text in texts]
-        return tuple(texts.where(has_side, sides + texts))
+        readable_names = long_names.where(long_names == region_names, lower_case)
+        side_words = (
+            self.regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
+        )
+        has_side = [
+            split_name(readable_name)[0] is not None for readable_name in readable_names
+        ]
+        return tuple(readable_names.where(has_side, side_words + readable_names))
 
     @cached_property
     def coordinates(self) -> np.ndarray:
         """Centroids in mm, MNI152, shape (n_rois, 3); NaN if unknown."""
-        centres = self.regions[["x", "y", "z"]].to_numpy(float)
+        centroids = self.regions[["x", "y", "z"]].to_numpy(float)
         if self.settings.get("space") == "MNI305":
-            return centres @ _MNI305_TO_MNI152[:, :3].T + _MNI305_TO_MNI152[:, 3]
-        return centres
+            return centroids @ _MNI305_TO_MNI152[:, :3].T + _MNI305_TO_MNI152[:, 3]
+        return centroids
 
     @property
     def has_surfaces(self) -> bool:
@@ -248,12 +254,14 @@ class Atlas:
 
     def count_structures(self) -> str:
         """Return the number of regions of each structure as text."""
-        adjectives = ("cortical", "subcortical", "of unknown structure")
-        counts = self.regions["structure"].value_counts().to_dict()
+        structure_adjectives = ("cortical", "subcortical", "of unknown structure")
+        region_counts = self.regions["structure"].value_counts().to_dict()
         return ", ".join(
-            f"{counts[structure]} {adjective}"
-            for structure, adjective in zip(STRUCTURES, adjectives, strict=True)
-            if counts.get(structure)
+            f"{region_counts[structure]} {structure_adjective}"
+            for structure, structure_adjective in zip(
+                STRUCTURES, structure_adjectives, strict=True
+            )
+            if region_counts.get(structure)
         )
 
     @cached_property
@@ -263,46 +271,66 @@ class Atlas:
         Homotopic regions share a name and, if it is known, their mirrored location:
         parcels numbered on each side need not be mirror images of each other.
         """
-        sides = self.regions["hemisphere"].tolist()
-        cores = [split_name(name)[1] for name in self.names]
+        hemispheres = self.regions["hemisphere"].tolist()
+        core_names = [split_name(region_name)[1] for region_name in self.names]
         row_of_region = {
-            (side, core): row
-            for row, (side, core) in enumerate(zip(sides, cores, strict=True))
+            (hemisphere, core_name): region_row
+            for region_row, (hemisphere, core_name) in enumerate(
+                zip(hemispheres, core_names, strict=True)
+            )
         }
         opposite_side = {"L": "R", "R": "L", "M": "M"}
-        counterparts = np.array(
+        homotopic_rows = np.array(
             [
-                row_of_region.get((opposite_side.get(side), core), row)
-                for row, (side, core) in enumerate(zip(sides, cores, strict=True))
+                row_of_region.get(
+                    (opposite_side.get(hemisphere), core_name), region_row
+                )
+                for region_row, (hemisphere, core_name) in enumerate(
+                    zip(hemispheres, core_names, strict=True)
+                )
             ]
         )
-        centres = self.regions.reindex(columns=[*"xyz"]).to_numpy(float)
-        mirrored_centres = centres[counterparts] * [-1, 1, 1]
-        distances = np.linalg.norm(centres - mirrored_centres, axis=1)
-        is_distant = distances > _MAX_MIRROR_DISTANCE
-        return np.where(is_distant, np.arange(len(self)), counterparts)
+        centroids = self.regions.reindex(columns=[*"xyz"]).to_numpy(float)
+        mirrored_centroids = centroids[homotopic_rows] * [-1, 1, 1]
+        mirror_distances = np.linalg.norm(centroids - mirrored_centroids, axis=1)
+        is_distant = mirror_distances > _MAX_MIRROR_DISTANCE
+        return np.where(is_distant, np.arange(len(self)), homotopic_rows)
 
     @cached_property
-    def _spellings(self) -> dict[tuple[str | None, str], int | None]:
+    def _row_of_spelling(self) -> dict[tuple[str | None, str], int | None]:
         """Row by (side or None, core) and by ("", name); None if it is ambiguous.
 
         A name in reports is a spelling, too, unless it is a name of another region.
         """
         row_of_name: dict[tuple[str | None, str], int | None] = {}
-        sides = self.regions["hemisphere"]
-        for row, (name, side) in enumerate(zip(self.names, sides, strict=True)):
-            name_side, core = split_name(name)
-            if name_side not in (None, side):
+        hemispheres = self.regions["hemisphere"]
+        for region_row, (region_name, hemisphere) in enumerate(
+            zip(self.names, hemispheres, strict=True)
+        ):
+            name_side, core_name = split_name(region_name)
+            if name_side not in (None, hemisphere):
                 # On the midline, a letter such as L is part of the name and not a side.
-                core = "".join(filter(str.isalnum, name.lower()))
-            for key in ((side, core), (None, core), ("", name)):
-                row_of_name[key] = None if key in row_of_name else row
+                core_name = "".join(filter(str.isalnum, region_name.lower()))
+            for spelling_key in (
+                (hemisphere, core_name),
+                (None, core_name),
+                ("", region_name),
+            ):
+                row_of_name[spelling_key] = (
+                    None if spelling_key in row_of_name else region_row
+                )
         row_of_text: dict[tuple[str | None, str], int | None] = {}
         if "long_name" in self.regions:
-            for texts in (self.regions["long_name"].astype(str), self.full_names):
-                rows = pd.Series(range(len(self)), texts)
-                unique_rows = rows[~rows.index.duplicated(keep=False)]
-                row_of_text |= {("", text): row for text, row in unique_rows.items()}
+            for report_names in (
+                self.regions["long_name"].astype(str),
+                self.full_names,
+            ):
+                region_rows = pd.Series(range(len(self)), report_names)
+                unique_rows = region_rows[~region_rows.index.duplicated(keep=False)]
+                row_of_text |= {
+                    ("", report_name): region_row
+                    for report_name, region_row in unique_rows.items()
+                }
         return row_of_text | row_of_name
 
     def find(self, name: str | bytes, hemisphere: str | None = None) -> int | None:
@@ -327,13 +355,15 @@ class Atlas:
         >>> atlas.find("lh_bankssts"), atlas.find("bankssts", "R")
         (0, 34)
         """
-        row = None if hemisphere else self._spellings.get(("", as_text(name)))
-        if row is not None:
-            return row
-        name_side, core = split_name(name)
+        region_row = (
+            None if hemisphere else self._row_of_spelling.get(("", as_text(name)))
+        )
+        if region_row is not None:
+            return region_row
+        name_side, core_name = split_name(name)
         if name_side and hemisphere and name_side != hemisphere:
             return None
-        return self._spellings.get((name_side or hemisphere, core))
+        return self._row_of_spelling.get((name_side or hemisphere, core_name))
 
     def match(
         self, names: Iterable[str | bytes], hemisphere: str | None = None
@@ -364,20 +394,20 @@ class Atlas:
         brainlsap.exceptions.RegionNameError: 1 of 2 names unknown to atlas desikan82:
         'lh_insulla' (nearest: ctx-lh-insula). ...
         """
-        texts = [as_text(name) for name in names]
+        all_spellings = [as_text(name) for name in names]
         unknown_names: list[str] = []
         spellings_of_row: dict[int, list[str]] = {}
-        for text in texts:
-            row = self.find(text, hemisphere)
-            if row is None:
-                unknown_names.append(text)
+        for spelling in all_spellings:
+            region_row = self.find(spelling, hemisphere)
+            if region_row is None:
+                unknown_names.append(spelling)
             else:
-                spellings_of_row.setdefault(row, []).append(text)
+                spellings_of_row.setdefault(region_row, []).append(spelling)
         if unknown_names:
-            raise self._unknown_names_error(unknown_names, texts, hemisphere)
+            raise self._unknown_names_error(unknown_names, all_spellings, hemisphere)
         repeated_regions = [
-            f"{self.names[row]} as {', '.join(map(repr, spellings))}"
-            for row, spellings in spellings_of_row.items()
+            f"{self.names[region_row]} as {', '.join(map(repr, spellings))}"
+            for region_row, spellings in spellings_of_row.items()
             if len(spellings) > 1
         ]
         if repeated_regions:
@@ -398,13 +428,16 @@ class Atlas:
                 f"The names are those of {atlas_name}, not of {self.name}.",
                 values={"atlas": atlas_name},
             )
-        texts = list(unknown_names)
-        for i, name in enumerate(unknown_names[:5]):
-            nearest = nearest_names(name, self.names, hemisphere)
-            texts[i] = f"{name!r} (nearest: {', '.join(nearest) or 'none'})"
+        name_descriptions = list(unknown_names)
+        for i, unknown_name in enumerate(unknown_names[:5]):
+            similar_names = nearest_names(unknown_name, self.names, hemisphere)
+            name_descriptions[i] = (
+                f"{unknown_name!r} (nearest: {', '.join(similar_names) or 'none'})"
+            )
         description = (
-            f"unknown to atlas {self.name}: {listed(texts, 5)}. Give each region with "
-            f"its side, for example {self.names[0]!r}, or name another atlas=."
+            f"unknown to atlas {self.name}: {listed(name_descriptions, 5)}. Give each "
+            f"region with its side, for example {self.names[0]!r}, or name another "
+            "atlas=."
         )
         return RegionNameError(
             f"{len(unknown_names)} of {len(names)} names {description}",
@@ -432,25 +465,30 @@ class Atlas:
         RegionNameError
             As :meth:`match`, and if a region is missing.
         """
-        rows = self.match(names)
-        missing = [name for row, name in enumerate(self.names) if row not in rows]
-        if missing:
+        region_rows = self.match(names)
+        missing_regions = [
+            name for row, name in enumerate(self.names) if row not in region_rows
+        ]
+        if missing_regions:
             raise RegionNameError(
-                f"{len(missing)} of the {len(self)} regions of {self.name} are "
-                f"missing: {listed(missing, 5)}. Write NaN where nothing is known."
+                f"{len(missing_regions)} of the {len(self)} regions of {self.name} are "
+                f"missing: {listed(missing_regions, 5)}. Write NaN where nothing is "
+                "known."
             )
-        return rows
+        return region_rows
 
     def other_atlas(self, names: Sequence[str | bytes]) -> str | None:
         """Return an available atlas that knows more of the names than this one."""
 
         def count_cortex(atlas: Atlas) -> int:
-            rows = [row for name in names if (row := atlas.find(name)) is not None]
-            return int(atlas.cortex[rows].sum())
+            known_rows = [
+                row for name in names if (row := atlas.find(name)) is not None
+            ]
+            return int(atlas.cortex[known_rows].sum())
 
-        best = max(map(load_atlas, available_atlases()), key=count_cortex)
+        best_atlas = max(map(load_atlas, available_atlases()), key=count_cortex)
         n_required = max(_MIN_KNOWN_NAMES, count_cortex(self) + 1)
-        return best.name if count_cortex(best) >= n_required else None
+        return best_atlas.name if count_cortex(best_atlas) >= n_required else None
 
     def rows(
         self, names: Iterable[str | bytes], hemisphere: str | None = None
@@ -506,14 +544,14 @@ class Atlas:
         """
         check_choice("hemisphere", hemisphere, ("L", "R"))
         path = path or Path(self.folder or self.name, f"{hemisphere.lower()}h.annot")
-        name_of_vertex, names = read_annotation(path)
+        name_of_vertex, annotation_names = read_annotation(path)
         try:
-            rows, _ = self.rows(names, hemisphere)
+            name_rows, _ = self.rows(annotation_names, hemisphere)
         except RegionNameError as error:
             raise FileFormatError(error.message, path=path) from error
         # The last entry serves index -1: vertices without a name.
-        region_of_name = np.full(len(names) + 1, -1)
-        region_of_name[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+        region_of_name = np.full(len(annotation_names) + 1, -1)
+        region_of_name[name_rows[name_rows >= 0]] = np.flatnonzero(name_rows >= 0)
         return region_of_name[name_of_vertex]
 
     def meshes(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -540,18 +578,25 @@ class Atlas:
         if not folder.is_dir():
             folder = _BUNDLED / "subcortex"
         mesh_of_row = {}
-        for path in folder.glob("*.surf.gii"):
-            row = self.find(path.name.removesuffix(".surf.gii"))
-            if row is not None:
-                mesh_of_row[row] = read_mesh(path)
-        return {self.names[row]: mesh_of_row[row] for row in sorted(mesh_of_row)}
+        for mesh_path in folder.glob("*.surf.gii"):
+            region_row = self.find(mesh_path.name.removesuffix(".surf.gii"))
+            if region_row is not None:
+                mesh_of_row[region_row] = read_mesh(mesh_path)
+        return {
+            self.names[region_row]: mesh_of_row[region_row]
+            for region_row in sorted(mesh_of_row)
+        }
 
 
-def _coordinates_by_name(atlas: Atlas, table: pd.DataFrame) -> pd.DataFrame:
+def _coordinates_by_name(atlas: Atlas, coordinate_table: pd.DataFrame) -> pd.DataFrame:
     """Return x, y, z of every region, by position if the index only counts rows."""
-    is_counted = are_counts([*map(str, table.index)])
-    coordinates = table[[*"xyz"]] if {*"xyz"} <= {*table} else table
-    numeric_table = table if is_counted else coordinates
+    is_counted = are_counts([*map(str, coordinate_table.index)])
+    coordinates = (
+        coordinate_table[[*"xyz"]]
+        if {*"xyz"} <= {*coordinate_table}
+        else coordinate_table
+    )
+    numeric_table = coordinate_table if is_counted else coordinates
     text_columns = numeric_table.select_dtypes(exclude="number").columns
     if len(text_columns):
         raise ParameterError(
@@ -561,7 +606,7 @@ def _coordinates_by_name(atlas: Atlas, table: pd.DataFrame) -> pd.DataFrame:
         )
     if is_counted:
         return coordinates
-    return coordinates.iloc[atlas.match_all(table.index).argsort()]
+    return coordinates.iloc[atlas.match_all(coordinate_table.index).argsort()]
 
 
 @lru_cache(maxsize=128)  # the files of a cohort repeat one list of names
@@ -569,22 +614,28 @@ def _find_rows(
     atlas: Atlas, names: tuple[str | bytes, ...], hemisphere: str | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return what :meth:`Atlas.rows` does."""
-    texts = [as_text(name) for name in names]
-    region_names = texts
-    if texts and all(map(str.isdecimal, texts)):
+    file_names = [as_text(name) for name in names]
+    region_names = file_names
+    if file_names and all(map(str.isdecimal, file_names)):
         labels = atlas.regions["freesurfer_id"].astype(str)
         name_of_label = dict(zip(labels, atlas.names, strict=True))
-        region_names = [name_of_label.get(text, "Unknown") for text in texts]
+        region_names = [
+            name_of_label.get(file_name, "Unknown") for file_name in file_names
+        ]
     file_rows = [
         file_row
         for file_row, name in enumerate(region_names)
         if not is_outside(name) or atlas.find(name, hemisphere) is not None
     ]
-    rows = np.full(len(atlas.names), -1)
-    rows[atlas.match([region_names[i] for i in file_rows], hemisphere)] = file_rows
-    rows.flags.writeable = False
-    dropped_names = [text for i, text in enumerate(texts) if i not in file_rows]
-    return rows, tuple(dropped_names)
+    row_of_region = np.full(len(atlas.names), -1)
+    row_of_region[atlas.match([region_names[i] for i in file_rows], hemisphere)] = (
+        file_rows
+    )
+    row_of_region.flags.writeable = False
+    dropped_names = [
+        file_name for i, file_name in enumerate(file_names) if i not in file_rows
+    ]
+    return row_of_region, tuple(dropped_names)
 
 
 @lru_cache(maxsize=1)
@@ -596,8 +647,8 @@ def available_atlases() -> tuple[str, ...]:
     tuple of str
         Names that :func:`load_atlas` accepts.
     """
-    tables = _BUNDLED.glob("*/regions.tsv")
-    return tuple(sorted(table.parent.name for table in tables))
+    table_paths = _BUNDLED.glob("*/regions.tsv")
+    return tuple(sorted(table_path.parent.name for table_path in table_paths))
 
 
 def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
@@ -625,7 +676,8 @@ def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
         If there is no such atlas and no such file.
     FileFormatError
         If the table cannot be read, lacks a column, is empty, or has an invalid value,
-        for example one name for two regions.
+        for example one name for two regions; or if `atlas.json` has an unknown key or
+        an invalid value.
 
     Examples
     --------
@@ -639,8 +691,8 @@ def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
         return Atlas.from_names(name)
     if str(name) in available_atlases():
         return _read_bundled_atlas(_BUNDLED / str(name) / "regions.tsv")
-    path = Path(str(name)).expanduser()
-    table_path = path / "regions.tsv" if path.is_dir() else path
+    atlas_path = Path(str(name)).expanduser()
+    table_path = atlas_path / "regions.tsv" if atlas_path.is_dir() else atlas_path
     if not table_path.is_file():
         raise ParameterError(
             f"atlas must be one of {', '.join(available_atlases())}, a regions.tsv, "
@@ -650,145 +702,175 @@ def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
     return _read_atlas(table_path)
 
 
-def _read_atlas(path: Path) -> Atlas:
-    folder = path.parent
-    settings = {}
+def _read_atlas(table_path: Path) -> Atlas:
+    folder = table_path.parent
     with reading(
-        path, f"a tab-separated table of regions ({_ATLAS_COMMAND} makes one)"
+        table_path, f"a tab-separated table of regions ({_ATLAS_COMMAND} makes one)"
     ):
-        table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
-        table.columns = table.columns.str.lower()
-    if path.name == "regions.tsv" and (folder / "atlas.json").is_file():
-        with reading(folder / "atlas.json", "JSON"):
-            settings = json.loads((folder / "atlas.json").read_text(encoding="utf-8"))
-    name = folder.resolve().name if path.name == "regions.tsv" else path.stem
-    return Atlas(name, complete_regions(table, str(path)), folder, settings)
+        region_table = pd.read_csv(
+            table_path, sep="\t", dtype=str, keep_default_na=False
+        )
+        region_table.columns = region_table.columns.str.lower()
+    is_folder = table_path.name == "regions.tsv"
+    atlas_name = folder.resolve().name if is_folder else table_path.stem
+    atlas = Atlas(atlas_name, complete_regions(region_table, str(table_path)), folder)
+    settings_path = folder / "atlas.json"
+    if not (is_folder and settings_path.is_file()):
+        return atlas
+    n_cortex = int(atlas.cortex.sum())
+    return replace(atlas, settings=read_settings(settings_path, n_cortex))
 
 
 _read_bundled_atlas = lru_cache(maxsize=32)(_read_atlas)
 
 
-def find_sides(table: pd.DataFrame) -> list[str]:
+def find_sides(region_table: pd.DataFrame) -> list[str]:
     """Return the sides of regions from their names, or else from their coordinates."""
-    x = pd.to_numeric(table.reindex(columns=["x"])["x"], errors="coerce")
+    x = pd.to_numeric(region_table.reindex(columns=["x"])["x"], errors="coerce")
     is_left = x < -_MIDLINE_WIDTH
     is_right = x > _MIDLINE_WIDTH
     sides_by_x = np.select([is_left, is_right], ["L", "R"], "M").tolist()
     return [
-        split_name(name)[0] or side_by_x
-        for name, side_by_x in zip(table["name"], sides_by_x, strict=True)
+        split_name(region_name)[0] or side_by_x
+        for region_name, side_by_x in zip(region_table["name"], sides_by_x, strict=True)
     ]
 
 
-def _find_structures(table: pd.DataFrame) -> list[str]:
+def _find_structures(region_table: pd.DataFrame) -> list[str]:
     """Return structures from names, long names or FreeSurfer's labels."""
-    columns = table.reindex(columns=["long_name", "freesurfer_id"])
-    columns = columns.astype(object).fillna("").map(str)
+    text_columns = region_table.reindex(columns=["long_name", "freesurfer_id"])
+    text_columns = text_columns.astype(object).fillna("").map(str)
     structures = list[str]()
-    for name, long_name, label in zip(
-        table["name"], *columns.T.to_numpy(), strict=True
+    for region_name, long_name, freesurfer_label in zip(
+        region_table["name"], *text_columns.T.to_numpy(), strict=True
     ):
-        structure = find_structure(name)
+        structure = find_structure(region_name)
         if structure != "subcortex":
             structure_of_long_name = find_structure(long_name)
             if structure_of_long_name != "unknown":
                 structure = structure_of_long_name
-        is_on_surface = name[:2].lower() in ("lh", "rh")
-        if is_on_surface and _CORTEX_LABELS.fullmatch(label):
+        is_on_surface = region_name[:2].lower() in ("lh", "rh")
+        if is_on_surface and _CORTEX_LABELS.fullmatch(freesurfer_label):
             structure = "cortex"
         structures.append(structure)
     return structures
 
 
 def complete_regions(
-    table: pd.DataFrame,
-    source: str,
+    region_table: pd.DataFrame,
+    source_name: str,
     error_type: type[BrainlsapError] = FileFormatError,
 ) -> pd.DataFrame:
     """Check a table of regions, and fill its missing columns.
 
-    `source` is the file or argument that messages name.
+    `source_name` is the file or argument that messages name.
     """
-    if not {"name", "hemisphere"} <= set(table) or table.empty:
+    if not {"name", "hemisphere"} <= set(region_table) or region_table.empty:
         raise error_type(
-            f"{source}: expected the columns name and hemisphere, separated by tabs, "
-            f"and a row for every region; got {len(table)} rows of "
-            f"{', '.join(map(repr, table.columns))}."
+            f"{source_name}: expected the columns name and hemisphere, separated by "
+            f"tabs, and a row for every region; got {len(region_table)} rows of "
+            f"{', '.join(map(repr, region_table.columns))}."
         )
-    original = table
-    names = table["name"].str.strip()
-    table = table.assign(name=names)
-    sides = _read_sides(table)
-    defaults = {
-        "structure": _find_structures(table),
-        "annot_name": names.map(bare_name),
-        **dict.fromkeys(("long_name", "short_name"), names),
+    original_table = region_table
+    region_names = region_table["name"].str.strip()
+    region_table = region_table.assign(name=region_names)
+    hemispheres = _read_sides(region_table)
+    default_columns = {
+        "structure": _find_structures(region_table),
+        "annot_name": region_names.map(bare_name),
+        **dict.fromkeys(("long_name", "short_name"), region_names),
         **dict.fromkeys(("freesurfer_id", "lobe", *"xyz"), "n/a"),
     }
-    absent = {name: column for name, column in defaults.items() if name not in table}
-    table = table.assign(hemisphere=sides, **absent)
-    cells = table[["freesurfer_id", *"xyz"]].astype(object)
-    cells = cells.replace(r"(?i)^\s*(n/?a|nan)?\s*$", np.nan, regex=True)
-    numbers = cells.apply(pd.to_numeric, errors="coerce")
-    for column, expected, is_wrong in _find_wrong_cells(table, cells, numbers):
+    missing_columns = {
+        column_name: column_values
+        for column_name, column_values in default_columns.items()
+        if column_name not in region_table
+    }
+    region_table = region_table.assign(hemisphere=hemispheres, **missing_columns)
+    numeric_cells = region_table[["freesurfer_id", *"xyz"]].astype(object)
+    numeric_cells = numeric_cells.replace(
+        r"(?i)^\s*(n/?a|nan)?\s*$", np.nan, regex=True
+    )
+    parsed_numbers = numeric_cells.apply(pd.to_numeric, errors="coerce")
+    for column_values, expected_value, is_wrong in _find_wrong_cells(
+        region_table, numeric_cells, parsed_numbers
+    ):
         if is_wrong.any():
-            rows = np.flatnonzero(is_wrong)
-            regions = [f"{names.iloc[row]!r} (row {row + 1})" for row in rows]
+            wrong_rows = np.flatnonzero(is_wrong)
+            wrong_regions = [
+                f"{region_names.iloc[wrong_row]!r} (row {wrong_row + 1})"
+                for wrong_row in wrong_rows
+            ]
             raise error_type(
-                f"{source}: {column} of {listed(regions, 5)} must be {expected}, "
-                f"got {original[column].tolist()[rows[0]]!r}."
+                f"{source_name}: {column_values} of {listed(wrong_regions, 5)} must be "
+                f"{expected_value}, got "
+                f"{original_table[column_values].tolist()[wrong_rows[0]]!r}."
             )
-    table = table.assign(**numbers)
-    table["freesurfer_id"] = numbers["freesurfer_id"].fillna(-1).astype(int)
-    own_columns = [name for name in table if name not in (*REGION_COLUMNS, "index")]
-    return table[[*REGION_COLUMNS, *own_columns]]
+    region_table = region_table.assign(**parsed_numbers)
+    region_table["freesurfer_id"] = (
+        parsed_numbers["freesurfer_id"].fillna(-1).astype(int)
+    )
+    user_columns = [
+        column_name
+        for column_name in region_table
+        if column_name not in (*REGION_COLUMNS, "index")
+    ]
+    return region_table[[*REGION_COLUMNS, *user_columns]]
 
 
-def _read_sides(table: pd.DataFrame) -> pd.Series:
+def _read_sides(region_table: pd.DataFrame) -> pd.Series:
     """Return "L", "R" or "M" of every region, None for a text that is none of them.
 
     Empty cells are filled from names and coordinates.
     """
-    texts = table["hemisphere"].str.strip().str.lower()
-    is_empty = texts.isin(("", "n/a"))
-    texts = texts.mask(is_empty, find_sides(table)).str.lower()
-    return texts.map(lambda text: _SIDE_OF_WORD.get(text) or find_side(str(text)))
+    side_texts = region_table["hemisphere"].str.strip().str.lower()
+    is_empty = side_texts.isin(("", "n/a"))
+    side_texts = side_texts.mask(is_empty, find_sides(region_table)).str.lower()
+    return side_texts.map(lambda text: _SIDE_OF_WORD.get(text) or find_side(str(text)))
 
 
 def _find_wrong_cells(
-    table: pd.DataFrame, cells: pd.DataFrame, numbers: pd.DataFrame
+    region_table: pd.DataFrame,
+    numeric_cells: pd.DataFrame,
+    parsed_numbers: pd.DataFrame,
 ) -> Iterator[tuple[str, str, pd.Series]]:
     """Yield checks of a table of regions: column, expected value, which rows fail.
 
-    `cells` are the numeric columns, NaN if empty; `numbers` the same as numbers, NaN if
-    they are not.
+    `numeric_cells` are the cells of the numeric columns, NaN if empty. `parsed_numbers`
+    are their values, NaN for a cell that is no number.
     """
-    names = table["name"]
-    sides = table["hemisphere"]
-    name_sides = names.map(lambda name: split_name(name)[0])
-    yield "name", "a text", names == ""
-    is_repeated = names.str.lower().duplicated(keep=False)
+    region_names = region_table["name"]
+    hemispheres = region_table["hemisphere"]
+    name_sides = region_names.map(lambda name: split_name(name)[0])
+    yield "name", "a text", region_names == ""
+    is_repeated = region_names.str.lower().duplicated(keep=False)
     yield "name", "that of no other, also in another case", is_repeated
-    yield "hemisphere", "L, R or M (midline)", sides.isna()
-    is_other_side = name_sides.notna() & (name_sides != sides) & (sides != "M")
+    yield "hemisphere", "L, R or M (midline)", hemispheres.isna()
+    is_other_side = (
+        name_sides.notna() & (name_sides != hemispheres) & (hemispheres != "M")
+    )
     yield "hemisphere", "the side that its name says", is_other_side
-    is_unknown_structure = ~table["structure"].isin(STRUCTURES)
+    is_unknown_structure = ~region_table["structure"].isin(STRUCTURES)
     yield "structure", "cortex or subcortex, or unknown", is_unknown_structure
-    for column in cells:
-        is_text = numbers[column].isna() & cells[column].notna()
-        yield column, "a number or n/a", is_text
-    labels = numbers["freesurfer_id"].fillna(-1)
+    for column_name in numeric_cells:
+        is_text = (
+            parsed_numbers[column_name].isna() & numeric_cells[column_name].notna()
+        )
+        yield column_name, "a number or n/a", is_text
+    labels = parsed_numbers["freesurfer_id"].fillna(-1)
     is_repeated_label = (labels > 0) & labels.duplicated()
     yield (
         "freesurfer_id",
         "a whole number that no other region has, or n/a",
         (labels != labels.round()) | is_repeated_label,
     )
-    for axis, (lowest, highest) in _BRAIN_BOUNDS.items():
+    for axis_name, (lower_bound, upper_bound) in _BRAIN_BOUNDS.items():
         yield (
-            axis,
+            axis_name,
             "inside of the brain in MNI152, in mm (is the affine of the image right?)",
-            ~numbers[axis].fillna(0).between(lowest, highest),
+            ~parsed_numbers[axis_name].fillna(0).between(lower_bound, upper_bound),
         )
-    is_crossed = numbers["x"] * sides.map({"L": 1, "R": -1}) > _MIDLINE_WIDTH
+    is_crossed = (
+        parsed_numbers["x"] * hemispheres.map({"L": 1, "R": -1}) > _MIDLINE_WIDTH
+    )
     yield "x", "on the side of its name (image flipped, names exchanged?)", is_crossed

@@ -60,8 +60,8 @@ _ENIGMA_NAME = re.compile(f"([lr])({'|'.join(_ENIGMA)})")
 _SIDE = f"(?:{'|'.join(sorted(HEMISPHERE_WORDS, key=len, reverse=True))})"
 # The hemisphere before, after or between the other words; the first match wins.
 _SIDE_PATTERNS = [
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
+    re.compile(side_pattern, re.IGNORECASE)
+    for side_pattern in (
         rf"^\W?{_SIDE}[\W_]+|^[左右][侧側]?(?=.)",
         rf"[\W_]+{_SIDE}\)?$|(?<=.)[左右][侧側]?$",
         rf"[\W_]+{_SIDE}(?=[\W_])",
@@ -89,14 +89,16 @@ _OUTSIDE = re.compile(
 
 def as_text(name: str | bytes) -> str:
     """Return a name as text without spaces around it; readers may return bytes."""
-    text = name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
-    return text.strip()
+    decoded_name = (
+        name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+    )
+    return decoded_name.strip()
 
 
 def are_counts(names: Sequence[str]) -> bool:
     """Return whether names are row numbers from 0 or 1, as in a default index."""
-    numbers = [str(i) for i in range(len(names) + 1)]
-    return list(names) in (numbers[:-1], numbers[1:])
+    row_numbers = [str(i) for i in range(len(names) + 1)]
+    return list(names) in (row_numbers[:-1], row_numbers[1:])
 
 
 @lru_cache(maxsize=8192)  # every scan of a cohort repeats the same names
@@ -106,19 +108,19 @@ def split_name(name: str | bytes) -> tuple[str | None, str]:
     >>> split_name("ctx_lh_G_and_S_paracentral"), split_name(b"rh.Thalamus-Proper*")
     (('L', 'gsparacentral'), ('R', 'thalamus'))
     """
-    words = [
-        _WORD_ALIASES.get(word, word)
-        for word in split_words(_PREFIX.sub("", as_text(name)))
-        if word != "and"
+    name_words = [
+        _WORD_ALIASES.get(name_word, name_word)
+        for name_word in split_words(_PREFIX.sub("", as_text(name)))
+        if name_word != "and"
     ]
-    if len(words) == 1 and (parts := _ENIGMA_NAME.fullmatch(words[0])):
-        words = list(parts.groups())
+    if len(name_words) == 1 and (enigma_match := _ENIGMA_NAME.fullmatch(name_words[0])):
+        name_words = list(enigma_match.groups())
     hemisphere = None
-    side_index = _find_side_word(words)
+    side_index = _find_side_word(name_words)
     if side_index is not None:
-        hemisphere = HEMISPHERE_WORDS[words.pop(side_index)]
-    core = "".join(words)
-    return hemisphere, _CORE_ALIASES.get(core, core)
+        hemisphere = HEMISPHERE_WORDS[name_words.pop(side_index)]
+    core_name = "".join(name_words)
+    return hemisphere, _CORE_ALIASES.get(core_name, core_name)
 
 
 def split_words(text: str) -> list[str]:
@@ -133,37 +135,39 @@ def split_words(text: str) -> list[str]:
     text = _SIDE_WITHOUT_GAP.sub(r" \1\2 ", text)
     if text.isascii():
         return re.findall("[a-z0-9]+", text)
-    characters = [
+    kept_characters = [
         character if character.isalnum() or category(character)[0] == "M" else " "
         for character in text
     ]
-    return "".join(characters).split()
+    return "".join(kept_characters).split()
 
 
-def _find_side_word(words: Sequence[str]) -> int | None:
+def _find_side_word(name_words: Sequence[str]) -> int | None:
     """Return the index of the word that names the hemisphere.
 
     It is the first word, else the last, else the only such word in between. None if
     there is no such word, several in between, or no other word.
     """
-    side_indices = [i for i, word in enumerate(words) if word in HEMISPHERE_WORDS]
-    if len(words) < 2 or not side_indices:
+    side_indices = [i for i, word in enumerate(name_words) if word in HEMISPHERE_WORDS]
+    if len(name_words) < 2 or not side_indices:
         return None
     if side_indices[0] == 0:
         return 0
-    if side_indices[-1] == len(words) - 1:
+    if side_indices[-1] == len(name_words) - 1:
         return side_indices[-1]
     return side_indices[0] if len(side_indices) == 1 else None
 
 
-def find_side(text: str) -> str | None:
+def find_side(cell_text: str) -> str | None:
     """Return the hemisphere that a table cell names; None if none or both.
 
     >>> find_side("right hemisphere"), find_side("ctx-lh"), find_side("1")
     ('R', 'L', None)
     """
-    sides = {HEMISPHERE_WORDS.get(word) for word in split_words(text)} - {None}
-    return sides.pop() if len(sides) == 1 else None
+    hemispheres = {HEMISPHERE_WORDS.get(word) for word in split_words(cell_text)} - {
+        None
+    }
+    return hemispheres.pop() if len(hemispheres) == 1 else None
 
 
 def bare_name(name: str) -> str:
@@ -172,16 +176,16 @@ def bare_name(name: str) -> str:
     >>> bare_name("ctx_lh_G_and_S_cingul-Ant"), bare_name("Precentral_L")
     ('G_and_S_cingul-Ant', 'Precentral')
     """
-    text = _PREFIX.sub("", as_text(name))
-    if _ENIGMA_NAME.fullmatch(text.lower()):
-        return text[1:]
+    bare_text = _PREFIX.sub("", as_text(name))
+    if _ENIGMA_NAME.fullmatch(bare_text.lower()):
+        return bare_text[1:]
     if split_name(name)[0] is None:
-        return text
-    for pattern in _SIDE_PATTERNS:
-        core_text = pattern.sub("", text, count=1)
-        if core_text not in ("", text):
+        return bare_text
+    for side_pattern in _SIDE_PATTERNS:
+        core_text = side_pattern.sub("", bare_text, count=1)
+        if core_text not in ("", bare_text):
             return core_text
-    return text
+    return bare_text
 
 
 # Word stems of structures below the cortex in several languages, without accents. They
@@ -238,22 +242,24 @@ def find_structure(name: str) -> str:
     >>> find_structure("lh_insula"), find_structure("pTHA-rh"), find_structure("A8m_L")
     ('cortex', 'subcortex', 'unknown')
     """
-    side, core = split_name(name)
+    hemisphere, core_name = split_name(name)
     original_words = [
         word
         for word in re.findall(r"[^\W_]+", as_text(name))
         if word.lower() not in HEMISPHERE_WORDS
     ]
-    letters = normalize("NFKD", " ".join(original_words).lower())
-    text = "".join(letter for letter in letters if category(letter) != "Mn")
+    decomposed_text = normalize("NFKD", " ".join(original_words).lower())
+    name_text = "".join(
+        character for character in decomposed_text if category(character) != "Mn"
+    )
     # The parahippocampal gyrus is cortex, although it contains "hippocamp".
-    is_parahippocampal = _PARAHIPPOCAMPAL.search(text)
-    deep_text = _PARAHIPPOCAMPAL.sub(" ", text)
+    is_parahippocampal = _PARAHIPPOCAMPAL.search(name_text)
+    deep_text = _PARAHIPPOCAMPAL.sub(" ", name_text)
     is_deep = (
         _DEEP_STEMS.search(deep_text)
-        or core in _DEEP_NAME_SET
-        or re.sub(r"\d+$", "", core) in _DEEP_NAME_SET
-        or core in SUBCORTEX_SHORT
+        or core_name in _DEEP_NAME_SET
+        or re.sub(r"\d+$", "", core_name) in _DEEP_NAME_SET
+        or core_name in SUBCORTEX_SHORT
         or not _DEEP_WORD_SET.isdisjoint(deep_text.split())
         or any(map(_DEEP_PART.fullmatch, original_words))
     )
@@ -261,9 +267,9 @@ def find_structure(name: str) -> str:
         return "subcortex"
     is_cortex = (
         is_parahippocampal
-        or _CORTEX_STEMS.search(text)
-        or not _CORTEX_WORD_SET.isdisjoint(text.split())
-        or (side and _NUMBERED_PARCEL.search(text))
+        or _CORTEX_STEMS.search(name_text)
+        or not _CORTEX_WORD_SET.isdisjoint(name_text.split())
+        or (hemisphere and _NUMBERED_PARCEL.search(name_text))
     )
     return "cortex" if is_cortex else "unknown"
 
@@ -275,23 +281,28 @@ def is_outside(name: str | bytes) -> bool:
     Such names are label 0, the medial wall, cerebellum, ventricles, white matter, and
     the totals in FreeSurfer's tables. Any other unknown name may be a misspelt region.
     """
-    text = as_text(name)
-    if re.match(r"wm[-_.]", text, flags=re.IGNORECASE) or set(text) == {"?"}:
+    name_text = as_text(name)
+    if re.match(r"wm[-_.]", name_text, flags=re.IGNORECASE) or set(name_text) == {"?"}:
         return True
-    return _OUTSIDE.fullmatch(split_name(text)[1]) is not None
+    return _OUTSIDE.fullmatch(split_name(name_text)[1]) is not None
 
 
 def nearest_names(
-    name: str | bytes, names: Sequence[str], hemisphere: str | None = None
+    name: str | bytes, known_names: Sequence[str], hemisphere: str | None = None
 ) -> list[str]:
     """Return up to three names with the spelling most similar to an unknown name."""
-    name_side, core = split_name(name)
-    side = name_side or hemisphere
+    name_side, core_name = split_name(name)
+    hemisphere_letter = name_side or hemisphere
     candidates_by_core: dict[str, list[str]] = {}
-    for candidate in names:
-        candidate_side, candidate_core = split_name(candidate)
-        if None in (side, candidate_side) or candidate_side == side:
-            candidates_by_core.setdefault(candidate_core, []).append(candidate)
-    nearest_cores = get_close_matches(core, candidates_by_core, n=3, cutoff=0.6)
-    candidates = [name for core in nearest_cores for name in candidates_by_core[core]]
-    return candidates[:3]
+    for known_name in known_names:
+        candidate_side, candidate_core = split_name(known_name)
+        if (
+            None in (hemisphere_letter, candidate_side)
+            or candidate_side == hemisphere_letter
+        ):
+            candidates_by_core.setdefault(candidate_core, []).append(known_name)
+    nearest_cores = get_close_matches(core_name, candidates_by_core, n=3, cutoff=0.6)
+    similar_names = [
+        name for core_name in nearest_cores for name in candidates_by_core[core_name]
+    ]
+    return similar_names[:3]

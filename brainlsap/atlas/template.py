@@ -38,15 +38,15 @@ def template_connectome(atlas: Atlas) -> np.ndarray | None:
     parcel_shares = _share_parcels(template_atlas, atlas)
     if parcel_shares is None or template_atlas.folder is None:
         return None
-    table = pd.read_csv(template_atlas.folder / _TEMPLATE_FILE, index_col=0)
-    log_weights = table.to_numpy() / 100  # stored in hundredths
-    weights = np.where(log_weights != 0, np.exp(log_weights), 0)
-    template = parcel_shares @ weights @ parcel_shares.T
+    weight_table = pd.read_csv(template_atlas.folder / _TEMPLATE_FILE, index_col=0)
+    log_weights = weight_table.to_numpy() / 100  # stored in hundredths
+    template_weights = np.where(log_weights != 0, np.exp(log_weights), 0)
+    region_weights = parcel_shares @ template_weights @ parcel_shares.T
     is_absent = ~parcel_shares.any(axis=1)
-    template[is_absent] = np.nan
-    template[:, is_absent] = np.nan
-    template.flags.writeable = False
-    return template
+    region_weights[is_absent] = np.nan
+    region_weights[:, is_absent] = np.nan
+    region_weights.flags.writeable = False
+    return region_weights
 
 
 def _share_parcels(template_atlas: Atlas, atlas: Atlas) -> np.ndarray | None:
@@ -71,7 +71,7 @@ def _share_parcels(template_atlas: Atlas, atlas: Atlas) -> np.ndarray | None:
         np.add.at(parcel_shares, vertices, 1)
     parcel_shares /= np.maximum(parcel_shares.sum(axis=0), 1)
     for region in np.flatnonzero(~atlas.cortex):
-        structure = template_atlas.find(atlas.names[region])
-        if structure is not None and not template_atlas.cortex[structure]:
-            parcel_shares[region, structure] = 1
+        subcortical_row = template_atlas.find(atlas.names[region])
+        if subcortical_row is not None and not template_atlas.cortex[subcortical_row]:
+            parcel_shares[region, subcortical_row] = 1
     return parcel_shares

@@ -4,6 +4,7 @@
 by an atlas; :func:`check_cohort` says what a folder holds. Module by module:
 
 - `load`: the way from a folder to a cohort, top to bottom;
+- `reading_options`: the options of reading, as one record;
 - `check`: what a folder holds, and how else it could be read;
 - `find_files`: which file is of which scan;
 - `participants`: people, visits, labels, order of classes;
@@ -23,6 +24,7 @@ from brainlsap.data.load import load_cohort
 from brainlsap.data.measures import TRACERS
 from brainlsap.data.participants import order_classes
 from brainlsap.data.quality import quality_table
+from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.data.stored_cohort import read_study
 from brainlsap.data.tables import read_table, write_tsv
 
@@ -33,6 +35,7 @@ __all__ = [
     "CohortCheck",
     "ConnectomeFile",
     "FeatureFile",
+    "ReadingOptions",
     "check_cohort",
     "load_cohort",
     "order_classes",

@@ -20,7 +20,9 @@ from brainlsap.data.load import (
     count_people,
     open_study,
 )
+from brainlsap.data.measures import PET_FEATURES
 from brainlsap.data.participants import ScanList, people_files
+from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
 from brainlsap.data.stored_cohort import read_study
 from brainlsap.data.tables import IMPORT_FILES, TABLE_SUFFIXES
 from brainlsap.exceptions import (
@@ -36,6 +38,7 @@ from brainlsap.findings import (
     Severity,
     as_faults,
     as_findings,
+    group_findings,
 )
 from brainlsap.options import option_names
 
@@ -50,7 +53,7 @@ _A_VISIT = re.compile(
     re.IGNORECASE,
 )
 # Features that are looked for beside those that were asked for.
-_FEATURES = ("thickness", "volume", "area", "fdg", "amyloid", "tau")
+_FEATURES = ("thickness", "volume", "area", *PET_FEATURES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +92,11 @@ class CohortCheck:
         return (*self._select(NOTE, LEFT_OUT),)
 
     def _select(self, *severities: Severity) -> list[str]:
-        """Return the findings of some severities as text."""
-        return [str(item) for item in self.findings if item.severity in severities]
+        """Return the findings of some severities as text; those alike are one."""
+        matching_findings = [
+            finding for finding in self.findings if finding.severity in severities
+        ]
+        return group_findings(matching_findings, self.folder)
 
     def text(self) -> str:
         """Return everything as lines of text."""
@@ -143,12 +149,16 @@ def check_cohort(
             cohort = read_study(path, *args, **options)
         except (CohortError, FileFormatError) as error:
             return _describe_refusal(path, error)
-    counts = count_people(cohort.table, cohort.label_name, cohort.classes)
-    names = [*cohort.feature_names]
+    count_lines = count_people(cohort.table, cohort.label_name, cohort.classes)
+    source_names = [*cohort.feature_names]
     if cohort.provenance.get("connectome", "one per scan") == "one per scan":
-        names.insert(0, "connectome")
-    counts += [f"{name}: {cohort.n_scans} of {cohort.n_scans} scans" for name in names]
-    return CohortCheck(path, tuple(counts), as_findings(cohort.findings), (), cohort)
+        source_names.insert(0, "connectome")
+    count_lines += [
+        f"{name}: {cohort.n_scans} of {cohort.n_scans} scans" for name in source_names
+    ]
+    return CohortCheck(
+        path, tuple(count_lines), as_findings(cohort.findings), (), cohort
+    )
 
 
 def _describe_refusal(path: Path, error: BrainlsapError) -> CohortCheck:
@@ -219,23 +229,24 @@ class _OptionSearch:
             desc="looking for other files", unit="", delay=2, disable=None
         )
 
-    def _opening_options(self, *changes: Options) -> Options:
+    def _opening_options(self, *changes: Options) -> ReadingOptions:
         """Return the options that say which files are in the study, with changes."""
-        names = ("atlas", *_OPENING_OPTIONS)
-        opening_options = {
-            name: self.options[name] for name in names if name in self.options
+        option_values = {
+            name: self.options[name]
+            for name in ("atlas", *_OPENING_OPTIONS)
+            if name in self.options
         }
         for change in changes:
             names_to_open = [name for name in _OPENING_OPTIONS if name in change]
-            opening_options |= {name: change[name] for name in names_to_open}
-        return opening_options
+            option_values |= {name: change[name] for name in names_to_open}
+        return DEFAULT_OPTIONS.change(**option_values)
 
     def open(self, *changes: Options) -> ScanList:
         """Return the scans of the study with the user's options and changes."""
-        return open_study(self.folder, **self._opening_options(*changes))[0]
+        return open_study(self.folder, self._opening_options(*changes))[0]
 
     def adopt(
-        self, candidates: Iterable[Options], score: _Score, least: float = 0
+        self, candidates: Iterable[Options], score: _Score, min_score: float = 0
     ) -> list[Options]:
         """Adopt the first change by which most is found; return all such."""
         best_score = 0.0
@@ -247,13 +258,13 @@ class _OptionSearch:
                 self.progress.update()
                 self.opened[key] = None
                 with suppress(BrainlsapError):
-                    self.opened[key] = open_study(self.folder, **opening_options)
-            study = self.opened[key]
-            n_found = score(*study) if study else 0.0
+                    self.opened[key] = open_study(self.folder, opening_options)
+            opened_study = self.opened[key]
+            n_found = score(*opened_study) if opened_study else 0.0
             if n_found > best_score:
                 best_score = n_found
                 best_changes = []
-            if n_found and n_found == best_score >= least:
+            if n_found and n_found == best_score >= min_score:
                 best_changes.append(candidate)
         if best_changes:
             self.change.update(best_changes[0])
@@ -267,14 +278,18 @@ class _OptionSearch:
         for name in _FEATURES:
             # Volumes may stand below the cortex already.
             is_known = name in self.features or name == subcortex
-            if not is_known and self.adopt(folders, _located([name]), least=1):
+            if not is_known and self.adopt(
+                folders, _share_located([name]), min_score=1
+            ):
                 new_features.append(name)
         if not new_features:
             return []
         self.change["feature"] = [*self.features, *new_features]
         # The connectomes are known to be sound.
-        known = {} if STRENGTH in self.features else {"connectome": NO_CONNECTOME}
-        changed_options = self.options | self.change | known
+        connectome_option = (
+            {} if STRENGTH in self.features else {"connectome": NO_CONNECTOME}
+        )
+        changed_options = self.options | self.change | connectome_option
         is_sound = check_cohort(self.folder, **changed_options).is_sound
         return [self.change] if is_sound else []
 
@@ -297,10 +312,12 @@ class _OptionSearch:
             if path.suffix in TABLE_SUFFIXES and path.name not in IMPORT_FILES
         ]
         is_named = "feature" in self.options
-        if self.adopt([*folders, *tables], _located(self.features, is_named=is_named)):
+        if self.adopt(
+            [*folders, *tables], _share_located(self.features, is_named=is_named)
+        ):
             return
         for name in (*_FEATURES, "suvr"):  # of a tracer that is not said
-            if self.adopt(folders, _located([name])):
+            if self.adopt(folders, _share_located([name])):
                 self.change["feature"] = [name]
                 return
 
@@ -310,7 +327,7 @@ class _OptionSearch:
             return []
         patterns = dict.fromkeys(_patterns(self.folder, self.open().scans))
         candidates: list[Options] = [{}, *({"pattern": name} for name in patterns)]
-        best_changes = self.adopt(candidates, _with_connectome)
+        best_changes = self.adopt(candidates, _count_connectomes)
         if not best_changes:
             files = (path.name for path in self._list_inside() if is_matrix(path))
             self.change["connectome"] = next(files, NO_CONNECTOME)
@@ -334,15 +351,15 @@ class _OptionSearch:
             labelled_scans = {*self.open(self.change).table["scan"]}
             # Also those without a label, but not those of other classes.
             opening_options = self._opening_options(self.change)
-            if "classes" not in opening_options:
-                opening_options["label"] = None
-            study, sources = open_study(self.folder, **opening_options)
+            if opening_options.classes is None:
+                opening_options = opening_options.change(label=None)
+            study, sources = open_study(self.folder, opening_options)
             if _lack_at_later_visits(
                 study, sources, labelled_scans, features, reads_connectomes
             ):
-                baseline = self.change | {"scans": "baseline"}
-                if check_cohort(self.folder, **self.options | baseline).is_sound:
-                    self.change = baseline
+                baseline_change = self.change | {"scans": "baseline"}
+                if check_cohort(self.folder, **self.options | baseline_change).is_sound:
+                    self.change = baseline_change
 
     def _list_inside(self) -> list[Path]:
         """Return the files and folders in the study's folder."""
@@ -377,13 +394,13 @@ class _OptionSearch:
 def _lack_at_later_visits(
     scan_list: ScanList,
     sources: FeatureSources,
-    labelled: set[str],
+    labelled_names: set[str],
     features: Sequence[str],
     reads_connectomes: bool,
 ) -> bool:
     """Return whether most visits after the first lack a label, or what is read."""
     is_later = scan_list.table["participant"].duplicated().to_numpy()
-    is_lacking = ~scan_list.table["scan"].isin(labelled).to_numpy()
+    is_lacking = ~scan_list.table["scan"].isin(labelled_names).to_numpy()
     for name in features:
         if name == STRENGTH:
             continue
@@ -400,24 +417,24 @@ def _lack_at_later_visits(
     return bool(is_later.any()) and bool(is_lacking[is_later].mean() >= 0.5)
 
 
-def _located(names: Sequence[str], is_named: bool = False) -> _Score:
+def _share_located(names: Sequence[str], is_named: bool = False) -> _Score:
     """Return a measure of how many scans' features are found."""
     names = [name for name in names if name != STRENGTH]
 
-    def share(listed: ScanList, sources: FeatureSources) -> float:
-        found: list[Source] = []
+    def located_share(scan_list: ScanList, sources: FeatureSources) -> float:
+        feature_sources: list[Source] = []
         sources.is_named = is_named
         for name in names:
             with suppress(BrainlsapError):
-                found += sources.locate(name, listed.scans)[0]
-        n_found = sum(not isinstance(source, Finding) for source in found)
-        n_expected = len(names) * len(listed.scans)
+                feature_sources += sources.locate(name, scan_list.scans)[0]
+        n_found = sum(not isinstance(source, Finding) for source in feature_sources)
+        n_expected = len(names) * len(scan_list.scans)
         return n_found / n_expected if n_expected else 1.0
 
-    return share
+    return located_share
 
 
-def _with_connectome(scan_list: ScanList, sources: FeatureSources) -> float:
+def _count_connectomes(scan_list: ScanList, sources: FeatureSources) -> float:
     """Return how many scans have a connectome."""
     n_found = 0
     for scan in scan_list.scans:
@@ -431,25 +448,30 @@ def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
     person, visit = scans[0].key
     for path in filter(is_matrix, scans[0].files):
         yield "*" + path.name.split(visit or person)[-1]
-    for top in sorted(folder.glob("[!.]*")):
-        paths_inside = top.rglob("*") if top.name[:4] not in ("sub-", "deri") else ()
-        for path in (top, *paths_inside):
-            name = path.relative_to(folder).as_posix()
-            for key_text, field_name in (
-                (person, "{participant}"),
-                (visit or "-", "{session}"),
-            ):
-                name_pattern = rf"(?i)(?<![A-Z0-9]){re.escape(key_text)}(?![A-Z0-9])"
-                name = (
-                    re.sub(name_pattern, field_name, name, count=1)
-                    if key_text != "-"
-                    else name
-                )
-            if "{participant}" in name and is_matrix(path):
-                session_pattern = _A_VISIT.sub(r"\1{session}", name)
-                alike = (
-                    re.sub(r"\{.*?\}", "*", one) for one in (name, session_pattern)
-                )
-                if len({len([*folder.glob(one)]) for one in alike}) > 1:
+    for top_path in sorted(folder.glob("[!.]*")):
+        paths_inside = (
+            top_path.rglob("*") if top_path.name[:4] not in ("sub-", "deri") else ()
+        )
+        for path in (top_path, *paths_inside):
+            relative_path = path.relative_to(folder).as_posix()
+            path_pattern = _replace_key(relative_path, person, "{participant}")
+            if visit:
+                path_pattern = _replace_key(path_pattern, visit, "{session}")
+            if "{participant}" in path_pattern and is_matrix(path):
+                session_pattern = _A_VISIT.sub(r"\1{session}", path_pattern)
+                if _count_files(folder, path_pattern) != _count_files(
+                    folder, session_pattern
+                ):
                     yield session_pattern
-                yield name
+                yield path_pattern
+
+
+def _replace_key(path_text: str, key_text: str, field_name: str) -> str:
+    """Return a path with a field in place of the id of a person or of a visit."""
+    key_pattern = rf"(?i)(?<![A-Z0-9]){re.escape(key_text)}(?![A-Z0-9])"
+    return re.sub(key_pattern, field_name, path_text, count=1)
+
+
+def _count_files(folder: Path, path_pattern: str) -> int:
+    """Return how many files have the form of a pattern with fields."""
+    return len([*folder.glob(re.sub(r"\{.*?\}", "*", path_pattern))])

@@ -36,6 +36,7 @@ from brainlsap.data.participants import (
     order_classes,
     refuse_continuous,
 )
+from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.data.tables import (
     MISSING_CELLS,
     PEOPLE_COLUMNS,
@@ -56,7 +57,7 @@ from brainlsap.findings import (
 from brainlsap.text import listed
 
 NOT_GIVEN = "not given: every scan is a person"
-FORMAT, FORMAT_VERSION = "brainlsap cohort", 2
+COHORT_FORMAT, COHORT_FORMAT_VERSION = "brainlsap cohort", 3
 # Two triangles that were averaged or rescaled may differ in float32's last bits.
 _SYMMETRY = 1e-6
 
@@ -94,6 +95,8 @@ class Cohort:
         What was mapped, mirrored or left out while reading; texts are plain notes.
     provenance : dict
         Where the cohort comes from; must be expressible as JSON.
+    reading_options : ReadingOptions
+        The options with which it was read, as far as they are known.
     truth : DataFrame, optional
         For simulated cohorts: region, seed (bool), effect (float).
 
@@ -114,19 +117,20 @@ class Cohort:
     findings: Sequence[Finding | str] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
     truth: pd.DataFrame | None = None
+    reading_options: ReadingOptions = field(default_factory=ReadingOptions)
 
     def __post_init__(self) -> None:
         store = object.__setattr__
         for name, dtype in (("connectomes", np.float32), ("features", np.float64)):
-            array = as_number_array(getattr(self, name))
-            is_shared = array.ndim == 3 and len(array) > 1 and array.strides[0] == 0
-            shape, array = array.shape, array[0] if is_shared else array
-            is_owned = array.base is None and not array.flags.writeable
-            if not is_owned or array.dtype != dtype:  # others could still write to it
+            values = as_number_array(getattr(self, name))
+            is_shared = values.ndim == 3 and len(values) > 1 and values.strides[0] == 0
+            shape, values = values.shape, values[0] if is_shared else values
+            is_owned = values.base is None and not values.flags.writeable
+            if not is_owned or values.dtype != dtype:  # others could still write to it
                 with np.errstate(over="ignore"):  # refused as infinite below
-                    array = np.array(array, dtype=dtype, order="C")
-                array.flags.writeable = False
-            store(self, name, np.broadcast_to(array, shape) if is_shared else array)
+                    values = np.array(values, dtype=dtype, order="C")
+                values.flags.writeable = False
+            store(self, name, np.broadcast_to(values, shape) if is_shared else values)
         store(self, "feature_names", tuple(self.feature_names))
         store(self, "classes", tuple(str(name) for name in self.classes))
         store(self, "findings", as_findings(self.findings))
@@ -135,13 +139,13 @@ class Cohort:
             store(self, "classes_ordered", has_known_order)
         store(self, "table", plain_table(self.table))
         if faults := _find_faults(self):
-            texts = group_findings(faults)
-            raise CohortError("these parts do not make a cohort", texts)
+            fault_texts = group_findings(faults)
+            raise CohortError("these parts do not make a cohort", fault_texts)
         table = self.table
         for column in KEY_COLUMNS:
             table[column] = _as_text(table[column])
-        rest = [name for name in table.columns if name not in KEY_COLUMNS]
-        store(self, "table", table[[*KEY_COLUMNS, *rest]])
+        covariate_heads = [name for name in table.columns if name not in KEY_COLUMNS]
+        store(self, "table", table[[*KEY_COLUMNS, *covariate_heads]])
         # chance and scores count the classes that there are
         used_classes = set(table["label"])
         store(
@@ -231,31 +235,37 @@ class Cohort:
         covariates = _check_covariates(covariates)
         connectomes = _index_by_scan(connectomes)
         W, notes = _stack_connectomes(connectomes, atlas, negative)
-        names, tables = _name_features(features, feature_names)
-        tables = {name: _by_region(name, x, atlas) for name, x in tables.items()}
-        arrays = {
-            name: np.asarray(_as_numbers(name, values), float)
-            for name, values in tables.items()
+        names_of_features, feature_tables = _name_features(features, feature_names)
+        feature_tables = {
+            name: _by_region(name, x, atlas) for name, x in feature_tables.items()
         }
-        X, *other_features = arrays.values()
+        feature_arrays = {
+            name: np.asarray(_as_numbers(name, values), float)
+            for name, values in feature_tables.items()
+        }
+        X, *other_features = feature_arrays.values()
         labels = [UNLABELLED] * len(X) if labels is None else fill_masked(labels)
         groups = fill_masked(groups)
-        facts = {name: fill_masked(column) for name, column in covariates.items()}
-        person_head = _person_column(facts, labels, is_needed=groups is None)
-        listed_people = () if person_head is None else facts[person_head]
+        covariate_columns = {
+            name: fill_masked(column) for name, column in covariates.items()
+        }
+        person_head = _person_column(
+            covariate_columns, labels, is_needed=groups is None
+        )
+        listed_people = () if person_head is None else covariate_columns[person_head]
         if person_head is not None and groups is None:
-            groups = facts.pop(person_head)
+            groups = covariate_columns.pop(person_head)
             listed_people = ()
-        _check_shapes(W, arrays, labels, groups, facts, atlas)
+        _check_shapes(W, feature_arrays, labels, groups, covariate_columns, atlas)
         is_table = isinstance(covariates, pd.DataFrame)  # whose columns have one index
         by_scan = connectomes if isinstance(connectomes, pd.Series) else None
-        index = _index_of(
+        scan_index = _index_of(
             {
-                **tables,
+                **feature_tables,
                 "labels": labels,
                 "groups": groups,
                 "connectomes": by_scan,
-                **({"covariates": covariates} if is_table else facts),
+                **({"covariates": covariates} if is_table else covariate_columns),
             }
         )
         if X.ndim < 3:
@@ -263,21 +273,21 @@ class Cohort:
         n_scans = len(X)
         if W.ndim == 2:
             W = np.broadcast_to(W, (n_scans, *W.shape[-2:]))
-        if names is None:
-            names = _number_features(X.shape[-1])
-        scans, people_of_index, sessions = _name_scans(index, n_scans)
+        if names_of_features is None:
+            names_of_features = _number_features(X.shape[-1])
+        scans, people_of_index, sessions = _name_scans(scan_index, n_scans)
         label_texts = _as_text(labels)
         people = _as_text(people_of_index if groups is None else groups)
         _check_label_words(labels)
         _check_people(scans, people, [people_of_index, listed_people])
-        _check_label_column(facts, label_name, label_texts, scans)
-        keys = (scans, people, sessions, label_texts)
+        _check_label_column(covariate_columns, label_name, label_texts, scans)
+        key_columns = (scans, people, sessions, label_texts)
         table = pd.DataFrame(
-            dict(zip(KEY_COLUMNS, keys, strict=True))
+            dict(zip(KEY_COLUMNS, key_columns, strict=True))
             | {
                 # A covariate called label is not the label.
                 f"{name}_given" if name == "label" else name: plain_column(column)
-                for name, column in facts.items()
+                for name, column in covariate_columns.items()
             }
         )
         class_order, is_ordered = order_classes(label_texts, classes)
@@ -288,7 +298,7 @@ class Cohort:
             raise CohortError("classes= has more than labels", absent)
         if classes is None and is_ordered:
             notes = [*notes, *_note_number_classes(class_order)]
-        are_people_unknown = groups is None and index is None
+        are_people_unknown = groups is None and scan_index is None
         if groups is None:
             of_index = "not given: people are of the index"
             origin = NOT_GIVEN if are_people_unknown else of_index
@@ -298,17 +308,16 @@ class Cohort:
             features=X,
             table=table,
             atlas=atlas,
-            feature_names=tuple(names),
+            feature_names=tuple(names_of_features),
             classes=class_order,
             classes_ordered=is_ordered,
             label_name=label_name,
             findings=(Finding("made from arrays"), *notes),
-            # What was asked is kept with a model.
             provenance={
                 "connectome": "array" if W.strides[0] == 0 else "one per scan",
                 "people": NOT_GIVEN if are_people_unknown else "given",
-                "asked": {"negative": negative},
             },
+            reading_options=ReadingOptions(negative=negative),
         )
 
     def __repr__(self) -> str:
@@ -427,6 +436,7 @@ class Cohort:
         metadata = {name: getattr(self, name) for name in (*texts, "provenance")}
         metadata |= {
             "findings": [item.to_jsonable() for item in as_findings(self.findings)],
+            "reading_options": self.reading_options.to_jsonable(),
             "atlas": self.atlas.name,
             "regions": _columns(self.atlas.regions),
             "table": _columns(self.table),
@@ -437,8 +447,8 @@ class Cohort:
             replace_when_whole(path) as partial,
             h5py.File(partial, "w", locking=False) as file,
         ):
-            file.attrs["format"] = FORMAT
-            file.attrs["format_version"] = FORMAT_VERSION
+            file.attrs["format"] = COHORT_FORMAT
+            file.attrs["format_version"] = COHORT_FORMAT_VERSION
             # checksums turn a damaged file into an error instead of other numbers
             for name, values in (("connectomes", W), ("features", self.features)):
                 chunks = (1, *values.shape[1:])
@@ -464,8 +474,8 @@ class Cohort:
             h5py.File(path, "r") as file,
         ):
             file_format = file.attrs.get("format"), file.attrs.get("format_version")
-            if file_format != (FORMAT, FORMAT_VERSION):
-                expected_format = FORMAT, FORMAT_VERSION
+            if file_format != (COHORT_FORMAT, COHORT_FORMAT_VERSION):
+                expected_format = COHORT_FORMAT, COHORT_FORMAT_VERSION
                 raise ValueError(
                     f"format and version are {file_format}, expected {expected_format}"
                 )
@@ -481,9 +491,12 @@ class Cohort:
             W.flags.writeable = X.flags.writeable = False
             if len(W) == 1 < len(X):
                 W = np.broadcast_to(W[0], (len(X), *W.shape[1:]))
-            # Files of earlier versions have texts.
-            notes = metadata.pop("findings", None) or metadata.pop("notes", ())
-            metadata["findings"] = [Finding.from_jsonable(note) for note in notes]
+            metadata["findings"] = [
+                Finding.from_jsonable(finding) for finding in metadata["findings"]
+            ]
+            metadata["reading_options"] = ReadingOptions.from_jsonable(
+                metadata["reading_options"]
+            )
             atlas = Atlas(metadata.pop("atlas"), metadata.pop("regions"))
             if atlas.name in available_atlases():
                 shipped_atlas = load_atlas(atlas.name)
@@ -634,9 +647,9 @@ def _check_shapes(
 
 def _check_label_words(labels: Sequence[Any]) -> None:
     """Raise if a label is a word that counts as missing."""
-    label_texts = [word for word in labels if isinstance(word, str)]
+    label_texts = [label_text for label_text in labels if isinstance(label_text, str)]
     label_texts = [
-        word for word in label_texts if word.lower() != "nan"
+        label_text for label_text in label_texts if label_text.lower() != "nan"
     ]  # NumPy's, of text
     if missing_words := list(filter(is_missing_word, label_texts)):
         raise ParameterError(
@@ -650,10 +663,10 @@ def _check_people(
     scans: Sequence[str], people: Sequence[str], claimed_people: Sequence[Sequence[Any]]
 ) -> None:
     """Raise if an index or ids name other people of a cohort, or people are scans."""
-    everybody = {*people}
+    known_people = {*people}
     for names in claimed_people:
         for scan, name, person in zip(scans, names, people, strict=False):
-            if name != person and name in everybody:
+            if name != person and name in known_people:
                 raise ParameterError(
                     f"groups= says {person!r} for {scan}, an index or ids say "
                     f"{name!r}; expected people, named alike."
@@ -676,22 +689,23 @@ def _check_label_column(
     head = find_head(covariates, [label_name])
     if not head:
         return
-    column = _as_text(covariates[head])
-    rows = [i for i, label in enumerate(labels) if column[i] != label]
-    if rows and {*column} & {*labels}:
+    column_texts = _as_text(covariates[head])
+    differing_rows = [i for i, label in enumerate(labels) if column_texts[i] != label]
+    if differing_rows and {*column_texts} & {*labels}:
         raise ParameterError(
-            f"covariates say {head} {column[rows[0]]!r} for {scans[rows[0]]}, "
-            f"labels= {labels[rows[0]]!r} ({len(rows)} of {len(labels)} scans differ). "
-            "Put rows in one order, or leave the column out."
+            f"covariates say {head} {column_texts[differing_rows[0]]!r} for "
+            f"{scans[differing_rows[0]]}, labels= {labels[differing_rows[0]]!r} "
+            f"({len(differing_rows)} of {len(labels)} scans differ). Put rows in one "
+            "order, or leave the column out."
         )
 
 
 def _as_text(values: Sequence[Any] | pd.Series) -> list[str]:
     """Return words without blanks around them, empty where missing."""
-    words = ["" if pd.isna(one) else str(one).strip() for one in values]
+    cell_texts = ["" if pd.isna(cell) else str(cell).strip() for cell in values]
     return [
-        "" if one.lower() in MISSING_CELLS or is_formula_error(one) else one
-        for one in words
+        "" if cell.lower() in MISSING_CELLS or is_formula_error(cell) else cell
+        for cell in cell_texts
     ]
 
 
@@ -739,7 +753,7 @@ def _by_region(name: str, values: Any, atlas: Atlas) -> Any:
     if isinstance(values, pd.DataFrame):
         is_named = not are_counts([*map(str, values)])
         return values.iloc[:, atlas.match_all(values).argsort()] if is_named else values
-    if isinstance(values, Sequence) and any(hasattr(one, "iloc") for one in values):
+    if isinstance(values, Sequence) and any(hasattr(entry, "iloc") for entry in values):
         raise ParameterError(
             f"{name} is a list of tables, whose names would be lost. Give pd.DataFrame("
             "the list) of scans by regions; of several features {name: DataFrame}."
@@ -843,58 +857,65 @@ def find_value_codes(
 
 def _find_faults(cohort: Cohort) -> list[Finding]:
     """List where the parts do not fit each other, and values that cannot be."""
-    table, classes, names = cohort.table, cohort.classes, cohort.feature_names
-    sizes, heads = (len(table), len(cohort.atlas), len(names)), list(map(str, table))
-    is_whole = set(KEY_COLUMNS) <= set(heads) and len(set(heads)) == len(heads)
-    if not is_whole or not sizes[0]:
+    table = cohort.table
+    classes = cohort.classes
+    feature_names = cohort.feature_names
+    axis_lengths = (len(table), len(cohort.atlas), len(feature_names))
+    table_heads = [str(head) for head in table]
+    has_keys = {*KEY_COLUMNS} <= {*table_heads}
+    has_different_heads = len({*table_heads}) == len(table_heads)
+    if not (has_keys and has_different_heads and len(table)):
         message = (
             f"table must have a row for every scan and the columns "
             f"{', '.join(KEY_COLUMNS)}, each once"
         )
-        got = f"{sizes[0]} rows of {', '.join(heads)}"
-        return [Finding(message, FAULT, got=got)]
-    keys = pd.DataFrame({name: _as_text(table[name]) for name in KEY_COLUMNS})
+        table_text = f"{len(table)} rows of {', '.join(table_heads)}"
+        return [Finding(message, FAULT, got=table_text)]
+    key_table = pd.DataFrame({name: _as_text(table[name]) for name in KEY_COLUMNS})
     faults = [
-        f"table has no {name} in row {np.argmax(keys[name] == '')}"
+        f"table has no {name} in row {np.argmax(key_table[name] == '')}"
         for name in ("scan", "participant", "label")
-        if (keys[name] == "").any()
+        if (key_table[name] == "").any()
     ]
-    repeated_scans = keys["scan"][keys["scan"].duplicated()].unique()
+    repeated_scans = key_table["scan"][key_table["scan"].duplicated()].unique()
     faults += [
         f"scan {scan!r} stands more than once in table" for scan in repeated_scans
     ]
-    people = keys["participant"].unique()
+    people = key_table["participant"].unique()
     names_by_argument = {
         "classes": classes,
-        "feature_names": names,
+        "feature_names": feature_names,
         "people (groups)": people,
     }
     for argument, values in names_by_argument.items():
-        texts = pd.Series(values, dtype=object).astype(str)
-        is_again = texts.map(bare_id).duplicated(keep=False)
-        if is_again.any() or texts.empty:
-            told = listed(texts[is_again], 8) or "none"
+        names_as_text = pd.Series(values, dtype=object).astype(str)
+        is_repeated = names_as_text.map(bare_id).duplicated(keep=False)
+        if is_repeated.any() or names_as_text.empty:
+            repeated_names = listed(names_as_text[is_repeated], 8) or "none"
             rule = "must differ in more than case and zeros at the front"
-            faults.append(f"{argument} {rule}, got {told}")
+            faults.append(f"{argument} {rule}, got {repeated_names}")
     faults += [
         f"label {label!r} of {n} scan(s) is not among the classes {', '.join(classes)};"
         " name it in classes= too, or leave its scans out of every array"
-        for label, n in keys["label"].value_counts().sort_index().items()
+        for label, n in key_table["label"].value_counts().sort_index().items()
         if label and label not in classes
     ]
-    shapes = {"connectomes": (*sizes[:2], sizes[1]), "features": sizes}
+    shapes = {
+        "connectomes": (*axis_lengths[:2], axis_lengths[1]),
+        "features": axis_lengths,
+    }
     faults += [
-        f"{argument} must have shape {shape} for {sizes[0]} scans, the {sizes[1]} "
-        f"regions of {cohort.atlas.name} (atlas=) and {sizes[2]} feature names, got "
-        f"{values}"
+        f"{argument} must have shape {shape} for {axis_lengths[0]} scans, the "
+        f"{axis_lengths[1]} regions of {cohort.atlas.name} (atlas=) and "
+        f"{axis_lengths[2]} feature names, got {values}"
         for argument, shape in shapes.items()
         if (values := getattr(cohort, argument).shape) != shape
     ]
     if faults:  # values are only worth reading where the axes agree
         return as_faults(faults)
     return [
-        *_find_faulty_connectomes(cohort, keys["scan"]),
-        *_find_faulty_features(cohort, keys["scan"]),
+        *_find_faulty_connectomes(cohort, key_table["scan"]),
+        *_find_faulty_features(cohort, key_table["scan"]),
     ]
 
 
@@ -904,8 +925,8 @@ def _find_faulty_connectomes(cohort: Cohort, scans: pd.Series) -> list[Finding]:
     regions = cohort.atlas.names
     faults = list[Finding]()
     is_shared = W.strides[0] == 0  # one matrix for all scans in memory
-    names = ["all scans"] if is_shared else scans
-    for scan, matrix in zip(names, W, strict=False):
+    scan_names = ["all scans"] if is_shared else scans
+    for scan, matrix in zip(scan_names, W, strict=False):
         if not (matrix.min() >= 0 and matrix.max() <= MAX_ABSOLUTE):
             expected = f"finite and not negative, and at most {MAX_ABSOLUTE:g}"
             is_wrong = ~((matrix >= 0) & (matrix <= MAX_ABSOLUTE))
@@ -919,12 +940,12 @@ def _find_faulty_connectomes(cohort: Cohort, scans: pd.Series) -> list[Finding]:
         else:
             continue
         i, j = np.argwhere(is_wrong)[0]
-        hint = " (the diagonal is not; set it to 0)" if i == j else ""
+        diagonal_hint = " (the diagonal is not; set it to 0)" if i == j else ""
         weights_text = (
             f"{matrix[i, j]:g} between {regions[i]} and {regions[j]}, "
             f"{matrix[j, i]:g} back"
         )
-        message = f"the connectome must be {expected}{hint}"
+        message = f"the connectome must be {expected}{diagonal_hint}"
         faults.append(Finding(message, FAULT, scan=scan, got=weights_text))
     return faults
 

@@ -29,7 +29,7 @@ _ID_KEY = re.compile(
 # Minimum share of the ids that are of the study, or of its participants with an id.
 _MIN_ID_SHARE = 0.5
 # Minimum share of the names in a list that are regions.
-_MIN_REGION_SHARE = 0.5
+_MIN_NAMED_SHARE = 0.5
 
 MatrixIndex = dict[str, dict[str, list[np.ndarray]]]
 """Matrices by participant and visit."""
@@ -252,4 +252,4 @@ def _choose_row_names(
 def _are_regions(names: Sequence[str], atlas: Atlas) -> bool:
     """Return whether most names are regions, or are left out of atlases on purpose."""
     n_known = sum(atlas.find(name) is not None or is_outside(name) for name in names)
-    return n_known >= _MIN_REGION_SHARE * len(names)
+    return n_known >= _MIN_NAMED_SHARE * len(names)

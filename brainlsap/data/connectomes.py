@@ -42,7 +42,7 @@ DEFAULT_MEASURES = ("sift_radius2_count", "radius2_count", "count")
 # without more regions is of another atlas.
 MAX_ABSENT_REGIONS = 8
 # Maximum difference of the two triangles by rounding, relative to the largest weight.
-_ROUNDING = 1e-5
+_MAX_ASYMMETRY = 1e-5
 _NUMBERS = re.compile(r"(?:[-+.\d\s]|(?<=[\d.])e(?=[-+\d])|nan|inf)*", re.IGNORECASE)
 # Number of lines of a text by which a list of connections is recognised.
 _N_SAMPLE_LINES = 5
@@ -187,7 +187,7 @@ def read_connectome(
     check_choice("symmetrize", symmetrize, SYMMETRIZE)
     atlas = load_atlas(atlas)
     path, raw, source_notes = _read_source(source, atlas, measure)
-    _check_shape(raw, path)
+    _check_matrix_shape(raw, path)
     is_file = isinstance(source, str | Path)
     has_unnamed_rows = not is_file and raw.rows is None
     if has_unnamed_rows:
@@ -212,7 +212,7 @@ def read_connectome(
         raise UnknownOrderError(f"nothing names the {len(raw.values)} rows.", path=path)
     raw = _apply_row_names(raw, rows, path)
     values, order_findings = _in_atlas_order(raw, atlas, path)
-    matrix, weight_notes = _check_weights(
+    matrix, weight_notes = _treat_weights(
         values, atlas.names, path, symmetrize, negative
     )
     notes: list[Finding | str] = [*source_notes]
@@ -241,6 +241,7 @@ def _read_source(
             f"got {path.suffix or 'a name without suffix'}. A tractogram becomes a "
             "connectome by brainlsap.images.build_connectome.",
             path=path,
+            kind="unknown format",
         )
     with reading(path, f"a {path.suffix} file"):
         matrix, *further_matrices = reader(path)
@@ -264,7 +265,7 @@ def _take_array(source: np.ndarray | pd.DataFrame) -> RawMatrix:
     return RawMatrix(values, rows=name_axes[0], columns=name_axes[-1])
 
 
-def _check_shape(raw: RawMatrix, path: Path) -> None:
+def _check_matrix_shape(raw: RawMatrix, path: Path) -> None:
     """Raise where values are no square matrix of numbers."""
     values = raw.values
     n_rows = len(values)
@@ -280,6 +281,8 @@ def _check_shape(raw: RawMatrix, path: Path) -> None:
         "expected a square matrix of numbers, got shape "
         f"{values.shape} of {values.dtype}. {hint}",
         path=path,
+        kind="matrix shape",
+        values={"shape": values.shape},
     )
 
 
@@ -310,6 +313,7 @@ def _add_parts(raw: RawMatrix, path: Path) -> RawMatrix:
             f"a region has several rows, and {mean_word[0]} of parts cannot be "
             "added. Give a matrix of counts of streamlines, or of their weights.",
             path=path,
+            kind="parts of means",
         )
     names = tuple(dict.fromkeys(raw.rows or ()))
     region_of_row = [names.index(name) for name in raw.rows or ()]
@@ -351,7 +355,9 @@ def _choose_matrix(
         matrices = [raw for raw in matrices if raw.measure.lower() == measure.lower()]
         if not matrices:
             raise FileFormatError(
-                f"no measure {measure!r}; found {measures}.", path=path
+                f"no measure {measure!r}; found {measures}.",
+                path=path,
+                kind="no such measure",
             )
     candidates = [raw for raw in matrices if _may_fit(raw, atlas)] or matrices
     if len(candidates) == 1:
@@ -369,6 +375,7 @@ def _choose_matrix(
         f"{len(candidates)} matrices could be the connectome. Choose by "
         f"measure= one of {measures or 'them, and give each a name'}.",
         path=path,
+        kind="several matrices",
     )
 
 
@@ -441,6 +448,7 @@ def treat_negative_weights(
             "weights are negative. Of correlations, negative='drop' sets them to 0, "
             "negative='absolute' takes their absolute values",
             path=source,
+            kind="negative weights",
             got=f"{int((W < 0).sum())}, down to {np.nanmin(W):.3g}.",
         )
     if negative == "drop":
@@ -448,7 +456,7 @@ def treat_negative_weights(
     return np.abs(W), ["negative weights were taken by their size"]
 
 
-def _check_weights(
+def _treat_weights(
     values: np.ndarray, names: Sequence[str], path: Path, symmetrize: str, negative: str
 ) -> tuple[np.ndarray, list[str]]:
     """Return a symmetric matrix of weights that can be used, and notes.
@@ -463,13 +471,16 @@ def _check_weights(
         raise FileFormatError(
             f"weights are NaN or infinite {hint}",
             path=path,
+            kind="weights not finite",
             got=f"{is_bad.sum()} such, first {values[i, j]} between {names[i]} and "
             f"{names[j]}.",
         )
     n_loops = np.count_nonzero(values.diagonal())
     if np.count_nonzero(np.maximum(values, values.T)) == n_loops:
         raise FileFormatError(
-            "every weight between two regions is 0; expected connections.", path=path
+            "every weight between two regions is 0; expected connections.",
+            path=path,
+            kind="no connections",
         )
     values, symmetry_notes = _symmetrize(values, names, path, symmetrize)
     return values.astype(np.float32), [*notes, *symmetry_notes]
@@ -491,7 +502,7 @@ def _symmetrize(
         return larger, ["only one triangle is filled: mirrored"]
     difference = larger - smaller
     mean = (larger + smaller) / 2
-    if difference.max() <= _ROUNDING * larger.max():
+    if difference.max() <= _MAX_ASYMMETRY * larger.max():
         return mean, ["the two triangles differ by rounding: averaged"]
     if symmetrize == "refuse":
         i, j = np.unravel_index(difference.argmax(), difference.shape)
@@ -499,6 +510,7 @@ def _symmetrize(
             "weights are not symmetric, nor is a triangle 0. Take their mean, "
             "(W + W.T) / 2; for files symmetrize='mean' or 'max' does so",
             path=path,
+            kind="not symmetric",
             got=f"{values[i, j]} from {names[i]} to {names[j]} but {values[j, i]} "
             "back.",
         )
@@ -514,13 +526,16 @@ def _read_text(path: Path) -> list[RawMatrix]:
     all_lines = [line.strip(" ") for line in read_lines(path, comments=True)]
     lines = [line for line in all_lines if line[0] != "#"]
     if not lines:
-        raise FileFormatError("the file is empty; expected a matrix.", path=path)
+        raise FileFormatError(
+            "the file is empty; expected a matrix.", path=path, kind="empty file"
+        )
     delimiter = sniff_delimiter(lines[0])
     if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", lines[-1]):
         raise FileFormatError(
             "numbers have decimal commas. Write points (and thousands without "
             "separators).",
             path=path,
+            kind="decimal commas",
         )
     if delimiter and all(line.endswith(delimiter) for line in lines):
         lines = [line[:-1] for line in lines]
@@ -535,6 +550,7 @@ def _read_text(path: Path) -> list[RawMatrix]:
                 f"{len(axis_names)} names for {len(values)} {axis}; expected "
                 "one name for each.",
                 path=path,
+                kind="names per axis",
             )
     header = "\n".join(comments)
     name_axes = [tuple(axis_names) for axis_names in (rows, columns) if axis_names]
@@ -565,9 +581,35 @@ def _parse_weights(
             ndmin=2,
         )
     except ValueError as error:
-        # cut off NumPy's advice, which is about its own arguments
-        raise ValueError(str(error).partition("; use")[0]) from error
+        # NumPy's message advises on its own arguments.
+        fault = _describe_unreadable(lines, delimiter, has_row_names)
+        raise ValueError(fault) from error
     return values[:, 1:] if has_row_names else values
+
+
+def _describe_unreadable(
+    lines: Sequence[str], delimiter: str | None, has_row_names: bool
+) -> str:
+    """Return which line or cell keeps lines from being a table of numbers."""
+    n_cells = len(split_cells(lines[0], delimiter))
+    for row, line in enumerate(lines, start=1):
+        cells = split_cells(line, delimiter)
+        if len(cells) != n_cells:
+            return f"row {row} has {len(cells)} cells, and row 1 has {n_cells}"
+        for column, cell in enumerate(cells, start=1):
+            is_row_name = has_row_names and column == 1
+            if not (is_row_name or _is_number(cell)):
+                return f"{cell!r} in row {row}, column {column} is no number"
+    return "its cells are no numbers"
+
+
+def _is_number(cell: str) -> bool:
+    """Return whether Python reads a cell as a number."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _refuse_other_layouts(path: Path, rows: Sequence[Sequence[str]]) -> None:
@@ -578,6 +620,7 @@ def _refuse_other_layouts(path: Path, rows: Sequence[Sequence[str]]) -> None:
             "of heads; expected a square matrix. Give the .connectivity.mat of the "
             "same run.",
             path=path,
+            kind="connectogram",
         )
     body = rows[1:] or rows  # the first row may name the columns
     n_words = {_count_words(row) for row in body}
@@ -589,6 +632,7 @@ def _refuse_other_layouts(path: Path, rows: Sequence[Sequence[str]]) -> None:
             f"{widths.pop() - 2} number(s); expected a square matrix. Write one with "
             "the names of its rows, and 0 where no connection is.",
             path=path,
+            kind="list of connections",
         )
 
 
@@ -760,6 +804,7 @@ def _find_matrices(path: Path, arrays: dict[str, np.ndarray]) -> list[RawMatrix]
         raise FileFormatError(
             f"expected a square matrix of numbers, found {shapes or 'nothing'}.",
             path=path,
+            kind="no square matrix",
         )
     lists = _find_name_lists(arrays)
     sizes = {len(values) for values in squares.values()}
@@ -820,6 +865,7 @@ def _choose_row_list(
             f"{n_rows} rows of {key!r}, but lists of names are {lengths}; "
             f"expected one of {n_rows}. Keep one, under the key {_NAME_KEYS[0]!r}.",
             path=path,
+            kind="names per row",
         )
     return next(iter(candidates), None)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from brainlsap.data.measures import PET_FEATURES
 from brainlsap.data.tables import QUOTES, is_ditto_mark, letters_of
 from brainlsap.findings import FAULT, Finding
 
@@ -27,7 +28,8 @@ COVARIATES = {
     ),
     "tracer": (
         *("tracer", "pet_tracer", "radiotracer", "ligand", "radioligand", "trc"),
-        *("radiopharmaceutical", "amyloid_tracer", "tau_tracer", "fdg_tracer"),
+        "radiopharmaceutical",
+        *(f"{feature}_tracer" for feature in PET_FEATURES),
     ),
     "processing": (
         *("pvc", "pvc_method", "partial_volume_correction", "reference_region"),
@@ -247,9 +249,10 @@ def find_ditto_marks(table: pd.DataFrame, column: str, head: str) -> list[Findin
     scan_names = table.get("scan", table.index.to_series())
     return [
         Finding(
-            f"{head} is {cell}, a mark for the cell above; write the word itself",
+            f"{head} is a mark for the cell above; write the word itself",
             FAULT,
             scan=str(scan),
+            got=str(cell),
         )
         for scan, cell in zip(scan_names, table[column], strict=True)
         if is_ditto_mark(cell)
@@ -279,10 +282,10 @@ def find_codes(table: pd.DataFrame, heads: Sequence[str]) -> list[Finding]:
         ):
             low, high = valid_numbers.min(), valid_numbers.max()
             message = (
-                f"{head} is {number:g}, others {low:g} to {high:g}; write n/a for what "
-                "is not known"
+                f"{head} is far outside {low:g} to {high:g}, the range of the other "
+                "scans; write n/a for what is not known"
             )
-            faults.append(Finding(message, FAULT, scan=str(scan)))
+            faults.append(Finding(message, FAULT, scan=str(scan), got=f"{number:g}"))
     return faults
 
 

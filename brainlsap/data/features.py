@@ -379,7 +379,7 @@ class FeatureSources:
     unmatched: Finding | None = None
     """What to do if nobody's files are found; part of the message if anything is wrong.
     """
-    chosen: ChosenColumns = NO_CHOICE
+    chosen_columns: ChosenColumns = NO_CHOICE
     """Columns of ids and visits that the user named."""
     people: ScanTable | None = None
     """The table of people, with which others are compared."""
@@ -396,7 +396,7 @@ class FeatureSources:
         tables = list[ScanTable]()
         for path in paths:
             try:
-                sheets, errors = read_sheets(path, self.atlas, self.chosen)
+                sheets, errors = read_sheets(path, self.atlas, self.chosen_columns)
             except BrainlsapError as error:
                 if self.table_paths is not None:
                     raise
@@ -418,7 +418,7 @@ class FeatureSources:
         candidates = [table for table in self.tables if table.has(label)]
         candidates = [table for table in candidates if table.is_exact] or candidates
         candidates = [table for table in candidates if not table.values] or candidates
-        files = {table.file for table in candidates}
+        files = {table.path for table in candidates}
         # Of the sheets of one workbook, choose that with most of age, sex ...
         n_covariates = [
             len({*map(kind_of, table.facts)} & {*COVARIATES}) for table in candidates
@@ -429,13 +429,14 @@ class FeatureSources:
             return candidates[0]
         problem = f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and"
         if candidates:
-            paths = listed(str(table.path) for table in candidates)
+            paths = listed(table.path_and_sheet for table in candidates)
             advice = _CHOOSE_TABLE if len(files) > 1 else "keep one of these sheets"
             raise CohortError(
                 f"{problem} {len(candidates)} tables could be it: {paths}; {advice}"
             )
         reasons = [
-            f"{table.path}: has no column {label!r}; found {listed(table.facts, 5)}"
+            f"{table.path_and_sheet}: has no column {label!r}; found "
+            f"{listed(table.facts, 5)}"
             for table in self.tables
             if not (table.facts.empty or is_matrix(table.path))
         ]
@@ -677,20 +678,20 @@ class FeatureSources:
             if (has_other and name != "suvr") or len(features) > 1:
                 counts = listed(f"{cell} ({n})" for cell, n in cells.most_common())
                 raise CohortError(
-                    f"{name}: {table.path.name} has tracers of "
+                    f"{name}: {table.name_and_sheet} has tracers of "
                     f"{' and '.join(features)} in its column {head!r}: {counts}. "
                     "Keep the rows of one, and name it by feature= (--feature)"
                 )
         pet_heads = [head for head in table.facts if _PET_HEAD.search(head)]
         named_features = {
             tracer.feature
-            for text in (table.path.name, *pet_heads)
+            for text in (table.name_and_sheet, *pet_heads)
             for tracer in find_tracers(text)
         }
         is_other = bool(named_features) and named_features != {name}
         if is_unnamed and is_other and name != "suvr":
             raise CohortError(
-                f"{name}: the name or the columns of {table.path.name} say "
+                f"{name}: the name or the columns of {table.name_and_sheet} say "
                 f"{listed(sorted(named_features))}, and the columns of its regions no "
                 "tracer. Name the tracer in their heads, or in the name of the file"
             )
@@ -709,7 +710,7 @@ class FeatureSources:
             subcortex_measures = ("volume", "") if has_volumes else ()
         columns_by_region: dict[int, list[tuple[tuple[int, bool, bool], _Column]]] = {}
         for table in self.tables:
-            is_named_file = measure.name.lower() in table.path.name.lower()
+            is_named_file = measure.name.lower() in table.name_and_sheet.lower()
             for head_measure, region in table.values:
                 is_cortex = self.atlas.cortex[region]
                 accepted_measures = cortex_measures if is_cortex else subcortex_measures
@@ -729,9 +730,9 @@ class FeatureSources:
             best_rank = min(rank for rank, _ in ranked_columns)
             best = [column for rank, column in ranked_columns if rank == best_rank]
             if len(best) > 1:
-                paths = listed(str(column.table.path) for column in best)
+                paths = listed(column.table.path_and_sheet for column in best)
                 # --features-table cannot choose among the sheets of one file.
-                is_one_file = len({column.table.file for column in best}) == 1
+                is_one_file = len({column.table.path for column in best}) == 1
                 advice = _CHOOSE_TABLE
                 if is_one_file:
                     advice = "keep one of them in this file"
@@ -747,7 +748,7 @@ class FeatureSources:
 
         The check is skipped if the user named the column of ids.
         """
-        if self.people is None or self.chosen.id:
+        if self.people is None or self.chosen_columns.id:
             return
         people = [self.files.key_of(name)[0] for name in self.people.names]
         table_people = [self.files.key_of(name)[0] for name in table.names]
@@ -759,7 +760,9 @@ class FeatureSources:
             (self.people.id_column, table.id_column),
         )
         if message:
-            raise CohortError(f"{self.people.path.name}, {table.path.name}: {message}")
+            raise CohortError(
+                f"{self.people.name_and_sheet}, {table.name_and_sheet}: {message}"
+            )
 
     def _read_table_rows(
         self, columns: dict[int, _Column], scans: Sequence[Scan], measure: Measure
@@ -771,7 +774,7 @@ class FeatureSources:
         tables = [
             *{id(column.table): column.table for column in columns.values()}.values()
         ]
-        table_names = ", ".join(table.path.name for table in tables)
+        table_names = ", ".join(table.name_and_sheet for table in tables)
         notes: list[Finding | str] = [f"{measure.name}: read from {table_names}"]
         values = np.full((len(scans), len(self.atlas)), np.nan)
         faults = dict[int, Finding]()
@@ -791,7 +794,7 @@ class FeatureSources:
             for region, column in columns.items():
                 if column.table is table:
                     values[:, region] = table.values[column.measure, region][row_index]
-            notes += [replace(note, path=table.path.name) for note in table.notes]
+            notes += [replace(note, path=table.name_and_sheet) for note in table.notes]
             notes += self._describe_left_out(table, rows_by_scan)
         unmeasured_regions = [
             self.atlas.names[i] for i in columns if np.isnan(values[:, i]).all()
@@ -823,11 +826,17 @@ class FeatureSources:
         faults = dict[int, Finding]()
         for i, (scan, rows) in enumerate(zip(scans, rows_by_scan, strict=True)):
             if len(rows) > 1:
-                problem = f"{len(rows)} rows in {table.path}; expected one"
-                faults[i] = Finding(problem, FAULT, scan=scan.name)
+                faults[i] = Finding(
+                    f"more than one row in {table.path_and_sheet}; expected one",
+                    FAULT,
+                    scan=scan.name,
+                    got=f"{len(rows)} rows",
+                )
             elif not rows:
                 hint = _explain_missing_row(scan, table, row_index)
-                problem = f"no row in {table.path}, whose rows are {hint}, {ADD_IT}"
+                problem = (
+                    f"no row in {table.path_and_sheet}, whose rows are {hint}, {ADD_IT}"
+                )
                 faults[i] = Finding(problem, FAULT, scan=scan.name)
         return rows_by_scan, faults
 
@@ -840,7 +849,7 @@ class FeatureSources:
         for head in dict.fromkeys([*heads, *find_tracer_columns(table.facts)]):
             cells = table.facts[head].to_numpy()
             values = [None if row is None else cells[row] for row in rows]
-            origin = f"the column {head!r} of {table.path.name}"
+            origin = f"the column {head!r} of {table.name_and_sheet}"
             notes += self._keep_scale_column(measure.name, head, values, origin)
         return notes
 
@@ -857,19 +866,19 @@ class FeatureSources:
         ]
         if heads:
             message = f"left out, no regions of {self.atlas.name}: {listed(heads, 5)}"
-            notes.append(Finding(message, LEFT_OUT, path=table.path.name))
+            notes.append(Finding(message, LEFT_OUT, path=table.name_and_sheet))
         used_rows = {row for rows in rows_by_scan for row in rows}
         n_unused = len(table.names) - len(used_rows)
         if n_unused:
             note = f"{n_unused} rows of scans that are not in the cohort"
-            notes.append(Finding(note, path=table.path.name))
+            notes.append(Finding(note, path=table.name_and_sheet))
         return notes
 
     def _check_regions(
         self, columns: dict[int, _Column], tables: Sequence[ScanTable]
     ) -> None:
         """Raise if tables have only a part of the cortex, or of the subcortex."""
-        paths = ", ".join(str(table.path) for table in tables)
+        paths = ", ".join(table.path_and_sheet for table in tables)
         names = [name for table in tables for name in table.unmatched_names]
         unknown = unknown_names(names, self.atlas)
         region_index = np.array(list(columns))

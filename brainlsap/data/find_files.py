@@ -29,8 +29,8 @@ from brainlsap.data.id_columns import (
 )
 from brainlsap.data.measures import get_measure, wrong_tracer
 from brainlsap.data.tables import (
-    MISSING_WORDS,
     TABLE_SUFFIXES,
+    MissingWords,
     TableColumns,
     is_ditto_mark,
     is_formula_error,
@@ -132,32 +132,35 @@ class ScanRows(NamedTuple):
         The other columns, as text.
     id_column, session_column : str
         Heads of the columns that `names` are from.
+    missing_words : MissingWords
+        Those of :class:`.TableColumns`.
     """
 
     names: list[ScanName]
     columns: pd.DataFrame
     id_column: str
-    session_column: str | None = None
+    session_column: str | None
+    missing_words: MissingWords
 
 
 def read_rows(
-    path: str | Path, sheet: str = "", chosen: ChosenColumns = NO_CHOICE
+    path: str | Path, sheet: str = "", chosen_columns: ChosenColumns = NO_CHOICE
 ) -> ScanRows:
     """Read a table with a row for every scan.
 
-    `chosen` are the columns of ids and visits that the user named, where the table has
+    `chosen_columns` are those of ids and visits that the user named, if the table has
     them. Raises FileFormatError where the file is no table, no column names the scans,
     or two could, or rows do not name scans.
     """
     columns = read_columns(path, sheet)
-    id_column = find_chosen(columns, chosen.id)
+    id_column = find_chosen(columns, chosen_columns.id)
     if id_column is None:
         id_column = _choose_id_column(path, columns)
     saved_index = find_saved_index(columns)
     names = _take_scan_names(path, columns, id_column)
-    session_column = find_chosen(columns, chosen.session) or find_session_column(
-        columns
-    )
+    session_column = find_chosen(
+        columns, chosen_columns.session
+    ) or find_session_column(columns)
     if session_column:
         sessions = _take_sessions(path, columns, session_column)
         names = [
@@ -167,8 +170,7 @@ def read_rows(
     for index in {*saved_index} & {*columns}:
         columns.pop(index)  # the order of rows is no covariate
     table = pd.DataFrame(columns, dtype=object).rename_axis(columns=id_column)
-    table.attrs[MISSING_WORDS] = columns.missing_words
-    return ScanRows(names, table, id_column, session_column)
+    return ScanRows(names, table, id_column, session_column, columns.missing_words)
 
 
 def _choose_id_column(path: str | Path, columns: TableColumns) -> str:

@@ -162,7 +162,7 @@ def choose_id_column(columns: Mapping[str, Cells]) -> IdChoice:
     scan_heads = [head_of_letters[x] for x in scan_letters if x in head_of_letters]
     if scan_heads:
         return _choose_scan_column(columns, scan_heads)
-    return _choose_index_column(columns)
+    return _choose_saved_index(columns)
 
 
 def _choose_scan_column(
@@ -181,7 +181,7 @@ def _choose_scan_column(
     return _refuse_rivals(head, rivals)
 
 
-def _choose_index_column(columns: Mapping[str, Cells]) -> IdChoice:
+def _choose_saved_index(columns: Mapping[str, Cells]) -> IdChoice:
     """Choose a saved row index as the ids if no head names people or scans.
 
     Its cells must be text, or numbers as ids are; a column that counts rows names

@@ -4,12 +4,11 @@ Nothing is refused at the first fault: whatever keeps the cohort from being load
 gathered, what many scans share is said once, and all of it is raised in one error.
 """
 
-import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,12 @@ from brainlsap import __version__
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.cohort import Cohort, find_value_codes
 from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
-from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
+from brainlsap.data.connectomes import (
+    NEGATIVE,
+    SYMMETRIZE,
+    ConnectomeFile,
+    read_connectome,
+)
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
 from brainlsap.data.find_files import CONNECTOME_PATTERNS, StudyFiles
 from brainlsap.data.id_columns import ChosenColumns, find_chosen
@@ -31,6 +35,7 @@ from brainlsap.data.participants import (
     list_scans,
     people_files,
 )
+from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.data.region_lists import read_names
 from brainlsap.data.region_tables import ScanTable, read_sheets
 from brainlsap.data.tables import ADD_IT
@@ -179,83 +184,81 @@ def load_cohort(
     ParameterError, RegionNameError
         Where an argument cannot be used.
     """
-    for name, value, choices in (
-        ("scans", scans, ("all", "baseline")),
-        ("subcortex", subcortex, SUBCORTEX),
-        ("symmetrize", symmetrize, SYMMETRIZE),
-        ("negative", negative, NEGATIVE),
-    ):
-        check_choice(name, value, choices)
-    features = _check_features(feature, subcortex)
-    loaded_atlas = load_atlas(atlas)
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise CohortError("no such folder", path=folder)
-
-    # Who is in the study, and which files are whose.
-    study, sources = open_study(
-        folder,
-        loaded_atlas,
+    options = ReadingOptions(
+        folder=folder,
+        atlas=atlas,
+        feature=feature,
         label=label,
         classes=classes,
+        connectome=connectome,
+        subjects_dir=subjects_dir,
+        derivatives=derivatives,
+        pattern=pattern,
         scans=scans,
         subcortex=subcortex,
         features_table=features_table,
         id_column=id_column,
         session_column=session_column,
-        subjects_dir=subjects_dir,
-        derivatives=derivatives,
-        pattern=pattern,
+        labels=labels,
+        row_order=row_order,
+        measure=measure,
+        symmetrize=symmetrize,
+        negative=negative,
+        frames=frames,
+        reference=reference,
     )
-    sources.is_named = feature is not None
+    return read_folder(folder, options, verbose=verbose)
+
+
+def read_folder(
+    folder: str | Path, options: ReadingOptions, *, verbose: bool = False
+) -> Cohort:
+    """Read a cohort from a study's folder, as :func:`load_cohort` does."""
+    for name, value, choices in (
+        ("scans", options.scans, ("all", "baseline")),
+        ("subcortex", options.subcortex, SUBCORTEX),
+        ("symmetrize", options.symmetrize, SYMMETRIZE),
+        ("negative", options.negative, NEGATIVE),
+    ):
+        check_choice(name, value, choices)
+    features = _check_features(options.feature, options.subcortex)
+    atlas = load_atlas(options.atlas)
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise CohortError("no such folder", path=folder)
+
+    # List the scans of the study and their files.
+    study, sources = open_study(folder, options.change(atlas=atlas))
+    sources.is_named = options.feature is not None
     sources.features = features
     # None: bars on terminals alone.
     study.bar_options = {"unit": "scan", "disable": None if verbose else True}
 
-    # The arrays, scan by scan.
-    options = _MatrixOptions(measure, labels, row_order, symmetrize, negative)
-    if isinstance(labels, str | Path):
-        names = read_names(sources.files.resolve_path(labels))
-        options = replace(options, labels=names)
-    W, has_own_connectomes = _load_connectomes(connectome, sources, options, study)
-    region = None if reference is None else str(reference)
-    X = _read_features(features, sources, W, frames, region, study)
+    # Read the arrays, scan by scan.
+    matrix_options = options
+    if isinstance(options.labels, str | Path):
+        names = read_names(sources.files.resolve_path(options.labels))
+        matrix_options = options.change(labels=names)
+    W, has_own_connectomes = _load_connectomes(sources, matrix_options, study)
+    X = _read_features(features, sources, W, options, study)
     scan_names = [scan.name for scan in study.scans]
-    study.faults += find_value_codes(X, scan_names, loaded_atlas.names, features)
+    study.faults += find_value_codes(X, scan_names, atlas.names, features)
 
     study.notes += study.count_notes()
     if study.faults:
         raise _refuse_study(folder, study, sources)
-    user_options = {
-        "atlas": _name_atlas(atlas, loaded_atlas),
-        "feature": feature,
-        "label": label,
-        "classes": classes,
-        "connectome": connectome,
-        "subjects_dir": subjects_dir,
-        "derivatives": derivatives,
-        "pattern": pattern,
-        "scans": scans,
-        "subcortex": subcortex,
-        "features_table": features_table,
-        "id_column": id_column,
-        "session_column": session_column,
-        "labels": labels,
-        "row_order": row_order,
-        "measure": measure,
-        "symmetrize": symmetrize,
-        "negative": negative,
-        "frames": frames,
-        "reference": reference,
-    }
-    asked = _to_record(folder, user_options)
-    shared_connectome = asked.get("connectome", "array")
+    recorded_options = ReadingOptions.from_jsonable(
+        options.change(
+            folder=folder.resolve(), atlas=_name_atlas(options.atlas, atlas)
+        ).to_jsonable()
+    )
+    shared_connectome = recorded_options.connectome or "array"
     W.flags.writeable = X.flags.writeable = False
     return Cohort(
         connectomes=W,
         features=X,
         table=study.table,
-        atlas=loaded_atlas,
+        atlas=atlas,
         feature_names=features,
         classes=study.classes,
         classes_ordered=study.classes_ordered,
@@ -263,26 +266,15 @@ def load_cohort(
         findings=tuple(study.notes),
         provenance={
             "folder": str(folder.resolve()),
-            "atlas": loaded_atlas.name,
+            "atlas": atlas.name,
             "connectome": "one per scan" if has_own_connectomes else shared_connectome,
-            "scans": scans,
-            "subcortex": subcortex,
+            "scans": options.scans,
+            "subcortex": options.subcortex,
             "brainlsap": __version__,
-            "asked": asked,
         },
-        truth=_read_truth(folder, loaded_atlas),
+        reading_options=recorded_options,
+        truth=_read_truth(folder, atlas),
     )
-
-
-@dataclass(frozen=True)
-class _MatrixOptions:
-    """How every matrix is read, as `read_connectome` takes it."""
-
-    measure: str | None
-    labels: str | Path | Sequence[str] | None
-    row_order: str | None
-    symmetrize: str
-    negative: str
 
 
 def _check_features(
@@ -311,16 +303,6 @@ def _name_atlas(atlas: str | Path | Atlas, loaded_atlas: Atlas) -> str | Path:
     if isinstance(atlas, str | Path) and not is_shipped:
         return Path(atlas).resolve()
     return loaded_atlas.name
-
-
-def _to_record(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that the user gave, as JSON; arrays are not kept."""
-    record: dict[str, Any] = {"folder": folder.resolve()}
-    for name, value in options.items():
-        is_array = isinstance(value, np.ndarray | pd.DataFrame)
-        if not is_array and value not in (None, (), [], {}):
-            record[name] = value
-    return json.loads(json.dumps(record, default=str))
 
 
 def _read_truth(folder: Path, atlas: Atlas) -> pd.DataFrame | None:
@@ -354,36 +336,37 @@ def _refuse_study(
 
 
 def open_study(
-    folder: str | Path,
-    atlas: str | Path | Atlas = "destrieux160",
-    *,
-    label: str | None = "diagnosis",
-    classes: Sequence[str] | None = None,
-    scans: str = "all",
-    subcortex: str = "absent",
-    features_table: str | Path | Sequence[str | Path] | None = None,
-    id_column: str | Sequence[str] | None = None,
-    session_column: str | Sequence[str] | None = None,
-    subjects_dir: str | Path | None = None,
-    derivatives: Sequence[str | Path] = (),
-    pattern: str | Mapping[str, str] | None = None,
+    folder: str | Path, options: ReadingOptions
 ) -> tuple[ScanList, FeatureSources]:
     """List the scans of a study, their files, and what features can be read from."""
     folder = Path(folder)
-    loaded_atlas = load_atlas(atlas)
-    if isinstance(features_table, str | Path):
-        features_table = [features_table]
+    label = options.label
+    loaded_atlas = load_atlas(options.atlas)
+    table_paths = options.features_table
+    if isinstance(table_paths, str | Path):
+        table_paths = [table_paths]
     people_paths = people_files(folder)
-    chosen_columns = ChosenColumns.of(id_column, session_column)
+    chosen_columns = ChosenColumns.of(options.id_column, options.session_column)
     sheets = list[ScanTable]()
     if people_paths:
         sheets = read_sheets(people_paths[0], loaded_atlas, chosen_columns)[0]
     # Of several sheets, that with the label.
     people_tables = [sheet for sheet in sheets if sheet.has(label)][:1] or sheets[:1]
     people_names = [name for table in people_tables for name in table.names]
-    files = StudyFiles(folder, people_names, derivatives, subjects_dir, pattern)
+    find_files = partial(
+        StudyFiles,
+        folder,
+        derivatives=options.derivatives,
+        subjects_dir=options.subjects_dir,
+        pattern=options.pattern,
+    )
+    files = find_files(people=people_names)
     sources = FeatureSources(
-        files, loaded_atlas, subcortex, features_table, chosen=chosen_columns
+        files,
+        loaded_atlas,
+        options.subcortex,
+        table_paths,
+        chosen_columns=chosen_columns,
     )
     if not people_tables:
         # Tables of features need not be where people are.
@@ -392,20 +375,25 @@ def open_study(
         sheets = all_sources.tables
         people_tables = [all_sources.people_table(label)]
         people_names = people_tables[0].names
-        sources.files = StudyFiles(
-            folder, people_names, derivatives, subjects_dir, pattern
-        )
+        sources.files = find_files(people=people_names)
     people_table = people_tables[0]
     sources.people = people_table
     sources.people_heads = {*people_table.facts}
     _check_chosen(sources)
-    people, faults = list_people(
-        people_table.path, people_table.names, people_table.facts
+    people, faults = list_people(people_table)
+    study = list_scans(
+        people,
+        sources,
+        label,
+        people_table.name_and_sheet,
+        options.classes,
+        options.scans,
     )
-    study = list_scans(people, sources, label, people_table.path.name, classes, scans)
     study.faults[:0] = faults
-    if people_paths and people_table.path != people_paths[0]:
-        study.notes.insert(0, Finding(f"people: read from {people_table.path.name}"))
+    if people_paths and (people_table.sheet or people_table.path != people_paths[0]):
+        study.notes.insert(
+            0, Finding(f"people: read from {people_table.name_and_sheet}")
+        )
     study.notes += [
         _describe_unused(sheet, label)
         for sheet in sheets
@@ -413,12 +401,13 @@ def open_study(
         and not (sheet.values or sheet.facts.empty or sheet.has(label))
     ]
     if sources.files.subject_aliases:
-        subjects = [
-            f"{own} ({name})" for name, own in sources.files.subject_aliases.items()
+        renamed_subjects = [
+            f"{study_name} ({subject_name})"
+            for subject_name, study_name in sources.files.subject_aliases.items()
         ]
         message = "FreeSurfer: longer names taken for files or folders of"
         study.notes.append(
-            Finding(message, kind=ASSUMED, people=tuple(subjects), max_people=3)
+            Finding(message, kind=ASSUMED, people=tuple(renamed_subjects), max_people=3)
         )
     _compare_with_files(study, sources, people)
     return study, sources
@@ -427,7 +416,7 @@ def open_study(
 def _describe_unused(sheet: ScanTable, label: str | None) -> Finding:
     """Return the note that a sheet is left out, since it has no labels."""
     message = f"left out, no column {label!r} in {', '.join([*sheet.facts][:5])}"
-    return Finding(message, LEFT_OUT, path=sheet.path.name)
+    return Finding(message, LEFT_OUT, path=sheet.name_and_sheet)
 
 
 def _compare_with_files(
@@ -437,19 +426,19 @@ def _compare_with_files(
     table = sources.people
     people_with_files = {person for person, _ in sources.files.files}
     people_with_files |= {*sources.files.subjects}
-    unlisted = sorted(people_with_files - {*people})
-    if not unlisted or table is None:
+    unlisted_people = sorted(people_with_files - {*people})
+    if not unlisted_people or table is None:
         return
-    table_name = table.path.name
+    table_name = table.name_and_sheet
     message = f"not in {table_name}, left out: files or folders of"
-    study.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted)))
+    study.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted_people)))
     if people_with_files.isdisjoint(people):
         sources.unmatched = Finding(
             "nobody in it has files; its ids are such as "
             f"{table.names[0].participant!r}, those of files and folders such as "
-            f"{unlisted[0]!r}. Write the ids in {table_name} as files have them (Excel "
-            "drops the zeros of 001 unless the column is text), but visits in a column "
-            "session_id; or rename the files",
+            f"{unlisted_people[0]!r}. Write the ids in {table_name} as files have them "
+            "(Excel drops the zeros of 001 unless the column is text), but visits in a "
+            "column session_id; or rename the files",
             FAULT,
             kind=FOREIGN_IDS,
             path=table_name,
@@ -458,37 +447,37 @@ def _compare_with_files(
 
 def _check_chosen(sources: FeatureSources) -> None:
     """Raise where the columns that the user named are not there."""
-    table, chosen_columns = sources.people, sources.chosen
+    table, chosen_columns = sources.people, sources.chosen_columns
     if table is None:
         return
-    heads = [table.id_column, *table.facts]
+    column_heads = [table.id_column, *table.facts]
     if table.session_column:
-        heads.insert(1, table.session_column)
+        column_heads.insert(1, table.session_column)
     if chosen_columns.id and find_chosen([table.id_column], chosen_columns.id) is None:
         raise CohortError(
             f"no column {listed(map(repr, chosen_columns.id))}, named by id_column= "
-            f"(--id); found {listed(heads, 8)}",
-            path=table.path,
+            f"(--id); found {listed(column_heads, 8)}",
+            path=table.path_and_sheet,
         )
     if not chosen_columns.session:
         return
-    heads += [
-        other.session_column
-        for other in (table, *sources.tables)
-        if other.session_column
+    column_heads += [
+        scan_table.session_column
+        for scan_table in (table, *sources.tables)
+        if scan_table.session_column
     ]
-    if find_chosen(heads, chosen_columns.session) is None:
+    if find_chosen(column_heads, chosen_columns.session) is None:
         raise CohortError(
             f"no column {listed(map(repr, chosen_columns.session))}, named by "
-            f"session_column= (--session); found {listed(dict.fromkeys(heads), 8)}",
-            path=table.path,
+            "session_column= (--session); found "
+            f"{listed(dict.fromkeys(column_heads), 8)}",
+            path=table.path_and_sheet,
         )
 
 
 def _load_connectomes(
-    connectome: str | Path | np.ndarray | pd.DataFrame | None,
     sources: FeatureSources,
-    options: _MatrixOptions,
+    options: ReadingOptions,
     study: ScanList,
 ) -> tuple[np.ndarray, bool]:
     """Return the connectomes of all scans, and whether every scan has its own.
@@ -499,7 +488,7 @@ def _load_connectomes(
     shared_matrix = np.zeros((n_rois, n_rois), dtype=np.float32)
     stack: ConnectomeStack | None = None
     try:
-        source = connectome
+        source = options.connectome
         if isinstance(source, str | Path) and source != NO_CONNECTOME:
             source = sources.files.resolve_path(source)
             keys = [scan.key for scan in study.scans]
@@ -510,21 +499,38 @@ def _load_connectomes(
             message = "the connectome: none was read, it is made of features"
             study.notes.append(Finding(message))
         elif source is not None and stack is None:
-            shared_matrix, notes = read_connectome(
-                source, sources.atlas, **vars(options)
-            )
+            shared_matrix, notes = _read_matrix(source, sources.atlas, options)
             study.notes.append(Finding("one connectome for everybody"))
             study.add_notes(notes, about="the connectome")
     except BrainlsapError as error:
         study.add_fault(error)
-    if connectome is None or stack is not None:
+    if options.connectome is None or stack is not None:
         return _read_connectomes(sources, options, study, stack), True
     return np.broadcast_to(shared_matrix, (n_scans, n_rois, n_rois)), False
 
 
+def _read_matrix(
+    source: str | Path | np.ndarray | pd.DataFrame,
+    atlas: Atlas,
+    options: ReadingOptions,
+    order_check: OrderCheck | None = None,
+) -> ConnectomeFile:
+    """Read one connectome with the options of the study."""
+    return read_connectome(
+        source,
+        atlas,
+        measure=options.measure,
+        labels=options.labels,
+        row_order=options.row_order,
+        symmetrize=options.symmetrize,
+        negative=options.negative,
+        order_check=order_check,
+    )
+
+
 def _read_connectomes(
     sources: FeatureSources,
-    options: _MatrixOptions,
+    options: ReadingOptions,
     study: ScanList,
     stack: ConnectomeStack | None,
 ) -> np.ndarray:
@@ -547,9 +553,7 @@ def _read_connectomes(
                 message = f"no connectome; expected {expected}: {ADD_IT}"
                 study.add_fault(message, scan)
                 continue
-            W[row], notes = read_connectome(
-                source, atlas, **vars(options), order_check=order_check
-            )
+            W[row], notes = _read_matrix(source, atlas, options, order_check)
         except UnknownOrderError:  # all such are refused together, below
             continue
         except BrainlsapError as error:
@@ -583,8 +587,8 @@ def _describe_expected(files: StudyFiles, stack: ConnectomeStack | None) -> str:
         return f"an id of it in {stack.path.name}"
     if files.flat:
         return f"a file of its name beside {min(files.flat)}"
-    patterns = files.patterns.get("connectome") or " or ".join(CONNECTOME_PATTERNS)
-    return f"a file {patterns} in its folder"
+    pattern_text = files.patterns.get("connectome") or " or ".join(CONNECTOME_PATTERNS)
+    return f"a file {pattern_text} in its folder"
 
 
 def _report_orders(
@@ -598,13 +602,13 @@ def _report_orders(
     """
     # One with a row more is rather damaged than of another tool.
     if len(scans_by_order) > 1:
-        orders = ", ".join(
+        orders_text = ", ".join(
             f"{order} ({listed(scan_names, 3)})"
             for order, scan_names in scans_by_order.items()
         )
         study.add_fault(
-            f"connectomes are in different orders, {orders}; make them alike, or name "
-            "the rows in the files"
+            f"connectomes are in different orders, {orders_text}; make them alike, or "
+            "name the rows in the files"
         )
     for note, n_matrices in order_check.notes().items():
         study.add_notes([note] * n_matrices, about="connectomes", of_scan=True)
@@ -616,17 +620,17 @@ def _read_features(
     names: Sequence[str],
     sources: FeatureSources,
     W: np.ndarray,
-    frames: tuple[float, float] | None,
-    reference: str | None,
+    options: ReadingOptions,
     study: ScanList,
 ) -> np.ndarray:
     """Read the features of every scan; NaN where there was a fault."""
-    atlas, subcortex, scans = sources.atlas, sources.subcortex, study.scans
+    atlas, subcortex, scans = sources.atlas, options.subcortex, study.scans
+    reference = None if options.reference is None else str(options.reference)
     X = np.full((len(scans), len(atlas.names), len(names)), np.nan)
     if not scans:
         return X
     for column, name in enumerate(names):
-        values = X[..., column]
+        feature_values = X[..., column]
         measure = get_measure(name)
         n_read = 0
         try:
@@ -643,16 +647,16 @@ def _read_features(
                 continue
             try:
                 if isinstance(source, Path):
-                    values[row], notes_of_scan = read_feature(
+                    feature_values[row], notes_of_scan = read_feature(
                         source,
                         name,
                         atlas,
                         subcortex=subcortex,
-                        frames=frames,
+                        frames=options.frames,
                         reference=reference,
                     )
                 else:
-                    values[row], notes_of_scan = apply_subcortex_policy(
+                    feature_values[row], notes_of_scan = apply_subcortex_policy(
                         source, measure, atlas, subcortex
                     )
             except BrainlsapError as error:
@@ -662,7 +666,7 @@ def _read_features(
             study.add_notes(notes_of_scan, of_scan=True)
         study.found.append(f"{name}: {n_read} of {len(scans)} scans")
         for earlier in range(column):
-            if _are_same_values(values, X[..., earlier]):
+            if _are_same_values(feature_values, X[..., earlier]):
                 study.add_fault(
                     f"{names[earlier]} and {name} have the same value in every region "
                     "of every scan. Say in heads or names of files which is which"
@@ -691,11 +695,11 @@ def _locate_feature(
     return list(strengths), ["strength: sum of the connectome's weights"]
 
 
-def _are_same_values(values: np.ndarray, others: np.ndarray) -> bool:
+def _are_same_values(feature_values: np.ndarray, other_values: np.ndarray) -> bool:
     """Return whether two features agree in every region that both have."""
-    is_in_both = np.isfinite(values) & np.isfinite(others)
+    is_in_both = np.isfinite(feature_values) & np.isfinite(other_values)
     return bool(is_in_both.any()) and np.array_equal(
-        values[is_in_both], others[is_in_both]
+        feature_values[is_in_both], other_values[is_in_both]
     )
 
 
@@ -703,11 +707,11 @@ def count_people(table: pd.DataFrame, label: str, classes: Sequence[str]) -> lis
     """Count people, scans, classes and covariates."""
     label_counts = Counter(table["label"].dropna().tolist())
     class_counts = ", ".join(f"{name} ({label_counts[name]})" for name in classes)
-    lines = [
+    count_lines = [
         f"{table['participant'].nunique()} people, {len(table)} scans",
         f"scans by {label}: {class_counts}",
     ]
     covariates = ", ".join(map(str, table.columns[4:]))
     if covariates:
-        lines.append(f"covariates: {covariates}")
-    return lines
+        count_lines.append(f"covariates: {covariates}")
+    return count_lines

@@ -9,7 +9,9 @@ What it has instead is one of the policies of `SUBCORTEX`, chosen by name:
 """
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
+from statistics import mode
 from typing import NamedTuple
 
 import numpy as np
@@ -33,82 +35,145 @@ _PET_ENDINGS = ("regions.*", "statistics.*", "tacs.*", "timeseries.*")
 
 
 class Tracer(NamedTuple):
-    """One PET tracer; a new one is an entry of `TRACERS`."""
+    """One PET tracer, or all of a measure; a new one is an entry of `TRACERS`."""
 
     name: str
     feature: str
+    """The measure; a new name makes a new measure."""
     entities: tuple[str, ...]
     """What files (after `trc-`), columns and descriptions call it, in any case."""
     reference: str
     """Region by which uptake is usually divided."""
+    plausible: tuple[float, float]
+    """No brain has regional ratios outside this range."""
 
     @property
     def lower_entities(self) -> tuple[str, ...]:
         """Entities in lower case."""
         return tuple(map(str.lower, self.entities))
 
+    @property
+    def is_generic(self) -> bool:
+        """Whether it stands for every tracer of its measure."""
+        return self.name == self.feature
 
-TRACERS = (
-    Tracer("FDG", "fdg", ("18FFDG", "FDG"), reference="pons"),
-    Tracer(
-        "florbetapir",
-        "amyloid",
-        ("18FAV45", "AV45", "AV-45", "florbetapir", "18FFBP", "FBP"),
-        reference="whole cerebellum",
-    ),
-    Tracer(
-        "florbetaben",
-        "amyloid",
-        ("18FFBB", "FBB", "florbetaben", "florbeta"),
-        reference="whole cerebellum",
-    ),
-    Tracer(
-        "flutemetamol",
-        "amyloid",
-        ("18FFMM", "FMM", "flutemetamol"),
-        reference="whole cerebellum",
-    ),
-    Tracer("PiB", "amyloid", ("11CPIB", "PIB"), reference="cerebellar cortex"),
-    Tracer(
-        "NAV4694",
-        "amyloid",
-        ("18FNAV4694", "NAV4694", "AZD4694"),
-        reference="whole cerebellum",
-    ),
-    Tracer("amyloid", "amyloid", ("amyloid",), reference="whole cerebellum"),
-    Tracer(
-        "flortaucipir",
-        "tau",
-        (
-            *("18FAV1451", "AV1451", "AV-1451", "flortaucipir"),
-            *("18FFTP", "FTP", "18FT807", "T807"),
+
+def _letters(entity: str) -> str:
+    """Return the letters and digits of an entity, in lower case."""
+    return re.sub("[^a-z0-9]", "", entity.lower())
+
+
+def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
+    """Return tracers, and of every measure the entry that bears its name.
+
+    Raises
+    ------
+    TypeError
+        If two tracers have the same name, or share an entity.
+    """
+    owner_of_entity: dict[str, str] = {}
+    for tracer in tracers:
+        for entity in tracer.lower_entities:
+            owner = owner_of_entity.setdefault(_letters(entity), tracer.name)
+            if owner != tracer.name:
+                raise TypeError(
+                    f"{entity!r} is an entity of {owner} and {tracer.name}."
+                )
+    names = [tracer.name for tracer in tracers]
+    if len({*names}) < len(names):
+        raise TypeError(f"tracers must have different names, got {names}.")
+    generic_tracers = list[Tracer]()
+    for feature in dict.fromkeys(tracer.feature for tracer in tracers):
+        members = [tracer for tracer in tracers if tracer.feature == feature]
+        if _letters(feature) not in owner_of_entity:
+            reference = mode(tracer.reference for tracer in members)
+            lowest = min(tracer.plausible[0] for tracer in members)
+            highest = max(tracer.plausible[1] for tracer in members)
+            generic_tracers.append(
+                Tracer(feature, feature, (feature,), reference, (lowest, highest))
+            )
+    return (*tracers, *generic_tracers)
+
+
+TRACERS = _add_generic_tracers(
+    (
+        Tracer("FDG", "fdg", ("18FFDG", "FDG"), "pons", plausible=(0.1, 4.0)),
+        Tracer(
+            "florbetapir",
+            "amyloid",
+            ("18FAV45", "AV45", "AV-45", "florbetapir", "18FFBP", "FBP"),
+            reference="whole cerebellum",
+            plausible=(0.2, 6.0),
         ),
-        reference="cerebellar cortex",
-    ),
-    Tracer(
-        "MK6240",
-        "tau",
-        ("18FMK6240", "MK6240", "MK-6240"),
-        reference="cerebellar cortex",
-    ),
-    Tracer(
-        "PI2620",
-        "tau",
-        ("18FPI2620", "PI2620", "PI-2620"),
-        reference="cerebellar cortex",
-    ),
-    Tracer(
-        "RO948", "tau", ("18FRO948", "RO948", "RO-948"), reference="cerebellar cortex"
-    ),
-    Tracer("tau", "tau", ("tau",), reference="cerebellar cortex"),
+        Tracer(
+            "florbetaben",
+            "amyloid",
+            ("18FFBB", "FBB", "florbetaben", "florbeta"),
+            reference="whole cerebellum",
+            plausible=(0.2, 6.0),
+        ),
+        Tracer(
+            "flutemetamol",
+            "amyloid",
+            ("18FFMM", "FMM", "flutemetamol"),
+            reference="whole cerebellum",
+            plausible=(0.2, 6.0),
+        ),
+        Tracer(
+            "PiB",
+            "amyloid",
+            ("11CPIB", "PIB"),
+            reference="cerebellar cortex",
+            plausible=(0.2, 6.0),
+        ),
+        Tracer(
+            "NAV4694",
+            "amyloid",
+            ("18FNAV4694", "NAV4694", "AZD4694"),
+            reference="whole cerebellum",
+            plausible=(0.2, 6.0),
+        ),
+        Tracer(
+            "flortaucipir",
+            "tau",
+            (
+                *("18FAV1451", "AV1451", "AV-1451", "flortaucipir"),
+                *("18FFTP", "FTP", "18FT807", "T807"),
+            ),
+            reference="cerebellar cortex",
+            plausible=(0.1, 8.0),
+        ),
+        Tracer(
+            "MK6240",
+            "tau",
+            ("18FMK6240", "MK6240", "MK-6240"),
+            reference="cerebellar cortex",
+            plausible=(0.1, 8.0),
+        ),
+        Tracer(
+            "PI2620",
+            "tau",
+            ("18FPI2620", "PI2620", "PI-2620"),
+            reference="cerebellar cortex",
+            plausible=(0.1, 8.0),
+        ),
+        Tracer(
+            "RO948",
+            "tau",
+            ("18FRO948", "RO948", "RO-948"),
+            reference="cerebellar cortex",
+            plausible=(0.1, 8.0),
+        ),
+    )
 )
-"""Every tracer that reading, building, quality control and ADNI's import know."""
+"""Every tracer that reading, building, quality control and ADNI's import know.
 
-PET_FEATURES = frozenset(tracer.feature for tracer in TRACERS)
+Their order has no effect. The entry that stands for all tracers of a measure is added.
+"""
+
+PET_FEATURES = tuple(dict.fromkeys(tracer.feature for tracer in TRACERS))
 _TRACER_OF_ENTITY = {
-    re.sub("[^a-z0-9]", "", entity): tracer
-    for tracer in TRACERS
-    for entity in tracer.lower_entities
+    _letters(entity): tracer for tracer in TRACERS for entity in tracer.entities
 }
 _TRACER_OF_ENTITY["amy"] = _TRACER_OF_ENTITY["amyloid"]
 _ISOTOPE = re.compile(r"^(18f|f18|11c|c11)(?=.)|(?<=.)(18f|f18|11c|c11)$")
@@ -144,10 +209,29 @@ def find_tracers(text: str) -> frozenset[Tracer]:
             if tracer is not None and not is_amygdala:
                 tracers.add(tracer)
     # A named tracer says more than the kind of tracers it belongs to.
-    specific = {tracer for tracer in tracers if tracer.name != tracer.feature}
+    specific = {tracer for tracer in tracers if not tracer.is_generic}
     features = {tracer.feature for tracer in specific}
     generic = {tracer for tracer in tracers if tracer.feature not in features}
     return frozenset(specific | generic)
+
+
+def find_longest_tracer(text: str, feature: str = "") -> Tracer | None:
+    """Return the tracer of which a text holds the longest entity, wherever it stands.
+
+    A tracer precedes the entry for all tracers of its measure. `feature` restricts the
+    search to the tracers of one measure.
+
+    >>> find_longest_tracer("amyloid_AV1451").name
+    'flortaucipir'
+    """
+    lower_text = text.lower()
+    matches = [
+        (not tracer.is_generic, len(entity), entity, tracer)
+        for tracer in TRACERS
+        for entity in tracer.lower_entities
+        if entity in lower_text and feature in ("", tracer.feature)
+    ]
+    return max(matches)[-1] if matches else None
 
 
 # Last word of a column's head -> measure; "other" is never read.
@@ -155,7 +239,7 @@ MEASURE_OF_WORD = {
     **dict.fromkeys(("thickness", "thickavg"), "thickness"),
     **dict.fromkeys(("area", "surfarea"), "area"),
     **dict.fromkeys(("volume", "grayvol"), "volume"),
-    **{tracer.feature: tracer.feature for tracer in TRACERS},
+    **{feature: feature for feature in PET_FEATURES},
     "suvr": "suvr",
     **dict.fromkeys(
         ("thicknessstd", "meancurv", "gauscurv", "foldind", "curvind"), "other"
@@ -178,8 +262,11 @@ class Measure(NamedTuple):
     unit: str = ""
     head_measures: tuple[str, ...] = ()
     """Measures that heads of wide tables may name for this one, best first."""
-    files: tuple[str, ...] = ()
-    """Patterns of names of files with one scan's regions, best first, lower case."""
+    files: tuple[str | tuple[str, ...], ...] = ()
+    """Patterns, or groups of patterns, of names of files with one scan's regions.
+
+    The best come first, all in lower case.
+    """
     on_surface: bool = False
     in_stats: bool = False
 
@@ -191,23 +278,30 @@ class Measure(NamedTuple):
         return f"{tracer}{self.files[-2]} or {self.files[-1]}"
 
 
-def _pet_measure(name: str, low: float, high: float) -> Measure:
-    """Return a measure of PET in ratios, with its range of plausible values."""
-    entities = [
-        entity
-        for tracer in TRACERS
-        if tracer.feature == name
-        for entity in tracer.lower_entities
-    ]
+def _pet_measure(name: str) -> Measure:
+    """Return a measure of PET in ratios; "suvr" is that of an unknown tracer.
+
+    Files that name a tracer precede those that name the measure. Several files that
+    name tracers are ambiguous.
+    """
+    tracers = [tracer for tracer in TRACERS if name in (tracer.feature, "suvr")]
+    specific_words = list[str]()
+    generic_words = list[str]()
+    for tracer in tracers:
+        words = generic_words if tracer.is_generic else specific_words
+        words += tracer.lower_entities
+    word_groups = [["suvr"]] if name == "suvr" else [specific_words, generic_words]
     patterns = [
-        f"*{entity}*{ending}"
-        for entity in entities or ["suvr"]
+        tuple(f"*{word}*{ending}" for word in words)
+        for words in word_groups
         for ending in _PET_ENDINGS
     ]
+    lowest = min(tracer.plausible[0] for tracer in tracers)
+    highest = max(tracer.plausible[1] for tracer in tracers)
     return Measure(
         name,
         columns=("suvr", "uptake"),
-        plausible=(low, high),
+        plausible=(lowest, highest),
         medians=(0.05, 20.0),
         usual_medians=(0.5, 3.0),
         unit="ratios to a reference region",
@@ -219,10 +313,7 @@ def _pet_measure(name: str, low: float, high: float) -> Measure:
 _MEASURES = {
     measure.name: measure
     for measure in (
-        _pet_measure("amyloid", 0.2, 6.0),
-        _pet_measure("fdg", 0.1, 4.0),
-        _pet_measure("tau", 0.1, 8.0),
-        _pet_measure("suvr", 0.1, 8.0),
+        *map(_pet_measure, (*PET_FEATURES, "suvr")),
         Measure(
             "area",
             columns=("surfarea", "area_mm2"),

@@ -26,6 +26,7 @@ import pandas as pd
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.template import template_connectome
 from brainlsap.data.row_order import (
+    UNKNOWN_ORDER,
     RowNames,
     RowOrder,
     find_atlas_of_size,
@@ -116,13 +117,23 @@ class OrderCheck:
                 message = _unknown_order_message(group, self.atlas)
                 values = find_atlas_of_size(len(group.weight_sum), self.atlas)
                 errors.append(
-                    UnknownOrderError(message, path=str(group), values=values)
+                    UnknownOrderError(
+                        message, path=str(group), kind=UNKNOWN_ORDER, values=values
+                    )
                 )
                 continue
             better_orders = _find_better_orders(group, self.atlas)
             if better_orders:
                 message = _other_order_message(group, better_orders, self.atlas)
-                errors.append(FileFormatError(message, path=str(group)))
+                tools = tuple(order.tool for order in better_orders)
+                errors.append(
+                    FileFormatError(
+                        message,
+                        path=str(group),
+                        kind="another order fits better",
+                        values={"row_orders": tools},
+                    )
+                )
         return errors
 
     def raise_refusal(self) -> None:
@@ -192,13 +203,13 @@ def measure_fit(
     W = _to_regions(values, order, atlas)
     is_counted = np.ones(len(atlas), dtype=bool) if regions is None else regions
     pair_counts = is_counted[:, None] | is_counted
-    left = np.flatnonzero(atlas.regions["hemisphere"] == "L")
-    left = left[atlas.homotopic[left] != left]
-    right = atlas.homotopic[left]
+    left_regions = np.flatnonzero(atlas.regions["hemisphere"] == "L")
+    left_regions = left_regions[atlas.homotopic[left_regions] != left_regions]
+    right_regions = atlas.homotopic[left_regions]
     return OrderFit(
         _correlate_with_template(W, template_connectome(atlas), pair_counts),
-        _correlate_hemispheres(W, left, right, pair_counts),
-        _rank_homotopic(W[np.ix_(left, right)]),
+        _correlate_hemispheres(W, left_regions, right_regions, pair_counts),
+        _rank_homotopic(W[np.ix_(left_regions, right_regions)]),
     )
 
 
@@ -249,15 +260,21 @@ def _correlate_with_template(
 
 
 def _correlate_hemispheres(
-    W: np.ndarray, left: np.ndarray, right: np.ndarray, pair_counts: np.ndarray
+    W: np.ndarray,
+    left_regions: np.ndarray,
+    right_regions: np.ndarray,
+    pair_counts: np.ndarray,
 ) -> float:
     """Return the rank correlation of the weights within the two hemispheres.
 
-    `left` and `right` hold homotopic regions.
+    `left_regions` and `right_regions` hold homotopic regions.
     """
-    within_left = W[np.ix_(left, left)]
-    within_right = W[np.ix_(right, right)]
-    pairs = pair_counts[np.ix_(left, left)] | pair_counts[np.ix_(right, right)]
+    within_left = W[np.ix_(left_regions, left_regions)]
+    within_right = W[np.ix_(right_regions, right_regions)]
+    pairs = (
+        pair_counts[np.ix_(left_regions, left_regions)]
+        | pair_counts[np.ix_(right_regions, right_regions)]
+    )
     pairs &= np.triu(np.ones(pairs.shape, dtype=bool), 1)
     pairs &= np.isfinite(within_left) & np.isfinite(within_right)
     return _rank_correlation(within_left[pairs], within_right[pairs])
@@ -312,11 +329,11 @@ def _complete_matrix(values: np.ndarray) -> np.ndarray:
 
 def _first_rows(order: RowOrder | RowNames, atlas: Atlas) -> np.ndarray:
     """Return the first row of each region, -1 where the order does not have it."""
-    return _find_rows(tuple(order.names), atlas)[0]
+    return _find_region_rows(tuple(order.names), atlas)[0]
 
 
 @lru_cache(maxsize=256)
-def _find_rows(
+def _find_region_rows(
     names: tuple[str, ...], atlas: Atlas
 ) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
     """Return the first row of each region, and (region, row) of its further parts."""
@@ -339,7 +356,7 @@ def _to_regions(
 
     The weights of several rows of one region are added.
     """
-    first_rows, further_parts = _find_rows(tuple(order.names), atlas)
+    first_rows, further_parts = _find_region_rows(tuple(order.names), atlas)
     W = values[np.ix_(first_rows, first_rows)].astype(float)
     if further_parts:
         merge = np.zeros((len(atlas), len(values)))

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -64,10 +64,27 @@ BIDS_SIDECAR = "the .json beside the matrix"
 
 def read_names(path: str | Path) -> tuple[str, ...]:
     """Read the names of a matrix's rows; numbers that count them decide their order."""
-    return _in_counted_order(read_labels(path), path)
+    return _in_counted_order(read_labels(path).table, path)
 
 
-def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFrame:
+class RegionList(NamedTuple):
+    """Regions that a list or a table names.
+
+    Parameters
+    ----------
+    table : DataFrame
+        A row for each region, with columns `index` ("" where there is none) and
+        `name`. A table with a header keeps its other columns, heads in lower case. A
+        list keeps coordinates as `x`, `y`, `z`.
+    has_header : bool
+        Whether a header says what the columns are.
+    """
+
+    table: pd.DataFrame
+    has_header: bool
+
+
+def read_labels(path: str | Path, present: Iterable[object] = ()) -> RegionList:
     """Read a list or a table of region names.
 
     Parameters
@@ -81,10 +98,7 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFram
 
     Returns
     -------
-    DataFrame
-        A row for each region, with columns `index` ("" where there is none) and
-        `name`. A table with a header keeps its other columns, heads in lower case. A
-        list keeps coordinates as `x`, `y`, `z`, and sets `attrs["is_list"]`.
+    RegionList
 
     Raises
     ------
@@ -104,29 +118,27 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFram
         )
     workbench_labels = _read_workbench_list(lines)
     if workbench_labels is not None:
-        return workbench_labels
+        return RegionList(workbench_labels, has_header=False)
     delimiter, rows = _split_list_lines(lines)
     starts_with_numbers = any(map(_NUMBER.fullmatch, rows[0]))
-    has_header = find_region_column(rows[0], NAME_COLUMNS) is not None
-    is_list = starts_with_numbers or not has_header
-    if is_list:
+    has_name_column = find_region_column(rows[0], NAME_COLUMNS) is not None
+    has_header = has_name_column and not starts_with_numbers
+    if not has_header:
         table = _read_list_rows(path, rows, delimiter is not None)
     else:
         table = read_table(path).fillna("").rename(columns=str.lower)
         table = table.replace(_INTEGER_AS_FLOAT, r"\1", regex=True)
     text_columns = [head for head in table if not are_numbers(table[head])]
     name_column = _choose_name_column(path, table, text_columns)
-    index_column = _choose_index_column(
-        table, [*text_columns, name_column], present, is_list
+    index_column = _choose_number_column(
+        table, [*text_columns, name_column], present, has_header
     )
     names = table.pop(name_column)
     numbers = "" if index_column is None else table.pop(index_column)
     table = table.assign(index=numbers, name=names)
-    if not is_list:
-        return table
-    table = table[["index", "name", *(axis for axis in "xyz" if axis in table)]]
-    table.attrs["is_list"] = True
-    return table
+    if not has_header:
+        table = table[["index", "name", *(axis for axis in "xyz" if axis in table)]]
+    return RegionList(table, has_header)
 
 
 def are_numbers(cells: Iterable[str | None]) -> bool:
@@ -175,11 +187,11 @@ def _choose_name_column(
     return name_column
 
 
-def _choose_index_column(
+def _choose_number_column(
     table: pd.DataFrame,
     excluded_columns: Sequence[str],
     present: Iterable[object],
-    is_list: bool,
+    has_header: bool,
 ) -> str | None:
     """Return the column of numbers that has all labels `present`, else a usual one."""
     number_columns = [head for head in table if head not in excluded_columns]
@@ -188,9 +200,9 @@ def _choose_index_column(
     candidates = candidates or number_columns
     # without a header, or among columns with these labels, any head will do
     accepted_heads = [*INDEX_COLUMNS, *NAME_COLUMNS]
-    if labels or is_list:
+    if labels or not has_header:
         accepted_heads += candidates
-    if is_list:
+    if not has_header:
         candidates = [head for head in candidates if head not in "xyz"]
     return find_region_column(candidates, accepted_heads)
 
@@ -586,7 +598,7 @@ def _read_bids_nodes(
         relative_path = name.removeprefix("bids:").lstrip(":/")
         candidates = (folder / relative_path for folder in path.parents[:_MAX_LEVELS])
         tables.append(
-            read_labels(next(filter(Path.is_file, candidates), relative_path))
+            read_labels(next(filter(Path.is_file, candidates), relative_path)).table
         )
     if not tables:
         return tuple(indices) or None

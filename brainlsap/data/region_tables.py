@@ -52,6 +52,7 @@ from brainlsap.data.tables import (
     PEOPLE_COLUMNS,
     SESSION_COLUMNS,
     SIDE_COLUMNS,
+    MissingWords,
     find_head,
     find_region_column,
     parse_numbers,
@@ -82,7 +83,10 @@ _MEASURE_OF_TERM = {
     },
     **MEASURE_OF_WORD,
 }
-_ANY_TERM = f"({'|'.join(map(re.escape, _MEASURE_OF_TERM))})"
+# Try the longest term first, so that none is taken for a shorter one within it.
+_ANY_TERM = (
+    f"({'|'.join(map(re.escape, sorted(_MEASURE_OF_TERM, key=len, reverse=True)))})"
+)
 _HEAD_WITH_TERM = re.compile(f"(.+?)[-_. ]{_ANY_TERM}", re.IGNORECASE)
 _TERM_IN_FILE_NAME = re.compile(f"(?<![a-z0-9]){_ANY_TERM}(?![a-z0-9])")
 # Accept a word that is no known measure (or numbers as heads) if it occurs with more
@@ -112,12 +116,12 @@ _Cells = Sequence[str | None]
 class ScanTable(NamedTuple):
     """A table of many scans, a row each.
 
-    path : the file, with the name of the sheet of a workbook; names : person and visit
-    of every row; facts : labels and covariates as text; values : columns by measure (""
+    path : the file; sheet : of a workbook with several; names : person and visit of
+    every row; facts : labels and covariates as text; values : columns by measure (""
     if it is not named) and region (position in the atlas); unmatched_names : names in
     heads with a side that are no region of the atlas; excluded_heads : columns that
     atlases leave out on purpose; id_column, session_column : heads of the columns that
-    names are of; file : the file itself.
+    names are of; missing_words : those of its cells.
     """
 
     path: Path
@@ -129,7 +133,18 @@ class ScanTable(NamedTuple):
     notes: tuple[Finding, ...] = ()
     id_column: str = ""
     session_column: str | None = None
-    file: Path = Path()
+    sheet: str = ""
+    missing_words: MissingWords = MappingProxyType({})
+
+    @property
+    def path_and_sheet(self) -> str:
+        """Path and sheet, for messages."""
+        return _name_sheet(self.path, self.sheet)
+
+    @property
+    def name_and_sheet(self) -> str:
+        """Name of the file, and sheet."""
+        return _name_sheet(self.path.name, self.sheet)
 
     @property
     def is_exact(self) -> bool:
@@ -143,7 +158,7 @@ class ScanTable(NamedTuple):
 
     def describe_mismatch(self, atlas: Atlas) -> str:
         """Return what the table holds instead of a feature, empty if nothing."""
-        name = self.path.name
+        name = self.name_and_sheet
         if self.measures and not self.unmatched_names:
             return f"{name} is of {', '.join(self.measures)}"
         if not self.values and (head := find_region_column(self.facts, NAME_COLUMNS)):
@@ -175,7 +190,7 @@ class _SortedHeads(NamedTuple):
 
 
 def read_sheets(
-    path: str | Path, atlas: Atlas, chosen: ChosenColumns = NO_CHOICE
+    path: str | Path, atlas: Atlas, chosen_columns: ChosenColumns = NO_CHOICE
 ) -> tuple[list[ScanTable], list[str]]:
     """Read a table of many scans; of a workbook every sheet that is one.
 
@@ -185,7 +200,7 @@ def read_sheets(
     tables, errors = list[ScanTable](), list[BrainlsapError]()
     for sheet in _list_sheets(path):
         try:
-            tables.append(read_scan_table(path, atlas, sheet, chosen))
+            tables.append(read_scan_table(path, atlas, sheet, chosen_columns))
         except BrainlsapError as error:
             errors.append(error)
     if not tables:
@@ -203,15 +218,18 @@ def _list_sheets(path: str | Path) -> list[str]:
 
 
 def read_scan_table(
-    path: str | Path, atlas: Atlas, sheet: str = "", chosen: ChosenColumns = NO_CHOICE
+    path: str | Path,
+    atlas: Atlas,
+    sheet: str = "",
+    chosen_columns: ChosenColumns = NO_CHOICE,
 ) -> ScanTable:
     """Read a table of many scans and sort its columns by what they mean.
 
     Raises FileFormatError, with everything that is wrong, if the file is no table, rows
     do not name scans, regions occur twice, or cells are not numbers.
     """
-    names, table, id_column, session_column = read_rows(path, sheet, chosen)
-    people = [name.participant for name in names]
+    rows = read_rows(path, sheet, chosen_columns)
+    people = [name.participant for name in rows.names]
     are_regions = all(atlas.find(person) is not None for person in people)
     if are_regions and not are_counts(people):
         raise FileFormatError(
@@ -219,20 +237,29 @@ def read_scan_table(
             "for every scan. Of a connectome say so by connectome= (--connectome).",
             path=path,
         )
-    # Messages about the table name its sheet, whose name may give the measure, too.
-    table_path = Path(f"{path}, sheet {sheet!r}" if sheet else path)
-    side, default_measure = None, _measure_of_file_name(table_path.name)
+    side = None
+    # The name of the sheet may give the measure, too.
+    default_measure = _measure_of_file_name(_name_sheet(Path(path).name, sheet))
     if default_measure in ("", "suvr"):
-        tracer_features = find_tracer_features(table)
+        tracer_features = find_tracer_features(rows.columns)
         if len(tracer_features) == 1:
             default_measure = tracer_features.pop()
-    if match := FREESURFER_HEAD.fullmatch(id_column):
+    if match := FREESURFER_HEAD.fullmatch(rows.id_column):
         side = match[1].upper() if match[1] else None
         default_measure = MEASURE_OF_WORD.get(match[2].lower(), "other")
-    sorted_table = _sort_columns(table_path, names, table, atlas, side, default_measure)
-    return sorted_table._replace(
-        id_column=id_column, session_column=session_column, file=Path(path)
+    sorted_table = _sort_columns(
+        Path(path), rows.names, rows.columns, atlas, side, default_measure, sheet
     )
+    return sorted_table._replace(
+        id_column=rows.id_column,
+        session_column=rows.session_column,
+        missing_words=rows.missing_words,
+    )
+
+
+def _name_sheet(file_name: str | Path, sheet: str) -> str:
+    """Return the name or path of a file with the sheet of a workbook."""
+    return f"{file_name}, sheet {sheet!r}" if sheet else str(file_name)
 
 
 def _measure_of_file_name(file_name: str) -> str:
@@ -263,7 +290,7 @@ def find_tracer_columns(table: Mapping[str, _Cells]) -> list[str]:
 
 def _names_tracer(cell: str) -> bool:
     """Return whether a cell names a tracer, and not only a kind of tracers."""
-    return any(tracer.name != tracer.feature for tracer in find_tracers(cell))
+    return any(not tracer.is_generic for tracer in find_tracers(cell))
 
 
 def find_tracer_features(table: Mapping[str, _Cells]) -> set[str]:
@@ -300,15 +327,17 @@ def _sort_columns(
     atlas: Atlas,
     side: str | None,
     default_measure: str = "",
+    sheet: str = "",
 ) -> ScanTable:
     """Sort the columns of a table by what they hold.
 
     `side` and `default_measure` are of heads that name neither.
     """
+    path_and_sheet = _name_sheet(path, sheet)
     original_heads = _drop_copy_numbers(table)
     sorted_heads = _sort_heads(original_heads, atlas, side, default_measure)
     region_heads = [head for heads in sorted_heads.by_region.values() for head in heads]
-    numbers = parse_numbers(path, table[region_heads]).T
+    numbers = parse_numbers(path_and_sheet, table[region_heads]).T
     columns = dict(zip(region_heads, numbers, strict=True))
     values: dict[tuple[str, int], np.ndarray] = {}
     conflicts = list[str]()
@@ -335,7 +364,7 @@ def _sort_columns(
         raise FileFormatError(
             f"{len(conflicts)} regions stand in more than one column: "
             f"{listed(conflicts)}. Keep one column for each.",
-            path=path,
+            path=path_and_sheet,
         )
     notes = list[Finding]()
     if spare_heads:
@@ -361,6 +390,7 @@ def _sort_columns(
         unmatched_names=tuple(sorted_heads.unmatched_names),
         excluded_heads=tuple(sorted_heads.excluded),
         notes=tuple(notes),
+        sheet=sheet,
     )
 
 
@@ -779,9 +809,9 @@ def unknown_names(names: Sequence[str], atlas: Atlas) -> str:
 def find_other_atlas(tables: Iterable[Sequence[str]], atlas: Atlas) -> dict[str, str]:
     """Return `{"atlas": name}` of the first other atlas that names of tables are of."""
     for names in tables:
-        other = atlas.other_atlas(names) if names else None
-        if other:
-            return {"atlas": other}
+        atlas_name = atlas.other_atlas(names) if names else None
+        if atlas_name:
+            return {"atlas": atlas_name}
     return {}
 
 

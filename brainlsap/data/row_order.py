@@ -24,6 +24,8 @@ from brainlsap.data.region_lists import (
 )
 from brainlsap.exceptions import FileFormatError, check_choice
 
+# Kind of the error where nothing names the rows.
+UNKNOWN_ORDER = "unknown order"
 # The value of `row_order=` that uses names without a check, and all values. For each
 # number of rows, a value names one order at most.
 UNCHECKED_NAMES = "names"
@@ -202,23 +204,26 @@ def _label_orders(atlas: Atlas) -> list[RowOrder]:
 def _mirrored_orders(atlas: Atlas) -> list[RowOrder]:
     """Return orders of the atlas' own regions that arrange the sides otherwise."""
     sides = atlas.regions["hemisphere"].to_numpy()
-    left = np.flatnonzero(sides == "L")
-    right = np.flatnonzero(sides == "R")
-    middle = np.flatnonzero(sides == "M")
-    if not len(left) or len(left) != len(right):
+    left_regions = np.flatnonzero(sides == "L")
+    right_regions = np.flatnonzero(sides == "R")
+    midline_regions = np.flatnonzero(sides == "M")
+    if not len(left_regions) or len(left_regions) != len(right_regions):
         return []
     exchanged_regions = np.arange(len(atlas))
-    exchanged_regions[left] = right
-    exchanged_regions[right] = left
-    by_turns = np.column_stack([left, right]).ravel()
+    exchanged_regions[left_regions] = right_regions
+    exchanged_regions[right_regions] = left_regions
+    by_turns = np.column_stack([left_regions, right_regions]).ravel()
     arrangements: dict[str, tuple[Sequence[int], str]] = {
         "right-first": (exchanged_regions.tolist(), "right and left exchanged"),
-        "hemispheres": ([*left, *right, *middle], "all of the left, then of the right"),
+        "hemispheres": (
+            [*left_regions, *right_regions, *midline_regions],
+            "all of the left, then of the right",
+        ),
         "hemispheres-right-first": (
-            [*right, *left, *middle],
+            [*right_regions, *left_regions, *midline_regions],
             "all of the right, then of the left",
         ),
-        "interleaved": ([*by_turns, *middle], "left and right by turns"),
+        "interleaved": ([*by_turns, *midline_regions], "left and right by turns"),
     }
     return [
         RowOrder(
@@ -235,12 +240,12 @@ def _freesurfer_orders(atlas: Atlas) -> list[RowOrder]:
     if "annotation" not in atlas.settings:
         return []
     cortex = atlas.regions[atlas.cortex].sort_values("freesurfer_id")
-    left = cortex["name"][cortex["hemisphere"] == "L"].tolist()
-    right = cortex["name"][cortex["hemisphere"] == "R"].tolist()
+    left_names = cortex["name"][cortex["hemisphere"] == "L"].tolist()
+    right_names = cortex["name"][cortex["hemisphere"] == "R"].tolist()
     return [
-        *_structure_orders(atlas, left, right),
-        *_schaefer_17_orders(atlas, left, right),
-        *_wall_orders(atlas, left, right),
+        *_structure_orders(atlas, left_names, right_names),
+        *_schaefer_17_orders(atlas, left_names, right_names),
+        *_wall_orders(atlas, left_names, right_names),
     ]
 
 
@@ -253,7 +258,7 @@ def _on_both_sides(
 
 
 def _structure_orders(
-    atlas: Atlas, left: Sequence[str], right: Sequence[str]
+    atlas: Atlas, left_names: Sequence[str], right_names: Sequence[str]
 ) -> list[RowOrder]:
     """Return orders of a left and a right cortex with structures of `aseg`."""
     deep = _on_both_sides(_STRUCTURES)
@@ -265,7 +270,7 @@ def _structure_orders(
     by_number = [cerebella[0], *deep[:n_half], cerebella[1], *deep[n_half:]]
     # FreeSurfer counts the brain stem (16) between pallidum (13) and hippocampus (17)
     with_brain_stem = [*with_ventral_dc[:4], _BRAIN_STEM, *with_ventral_dc[4:]]
-    nodes = [*left, cerebella[0], *deep, *right, cerebella[1]]
+    nodes = [*left_names, cerebella[0], *deep, *right_names, cerebella[1]]
     node_table = atlas.settings.get("mrtrix", "labelconvert table of this parcellation")
     mrtrix = f"in the order of MRtrix's {node_table} ({len(nodes)} nodes)"
     by_label = "in the order of FreeSurfer's numbers, with"
@@ -275,46 +280,52 @@ def _structure_orders(
         ("mrtrix", ["Unknown", *nodes], f"{mrtrix} after a first row for label 0"),
         (
             "ukbiobank",
-            [*left, *right, *tian],
+            [*left_names, *right_names, *tian],
             "as UK Biobank's: the cortex, then Tian S1",
         ),
-        ("aseg", [*left, *right, *deep], f"as {_ASEG_ORDER}"),
+        ("aseg", [*left_names, *right_names, *deep], f"as {_ASEG_ORDER}"),
         (
             "enigma",
-            [*left, *right, *alphabetic],
+            [*left_names, *right_names, *alphabetic],
             "as ENIGMA's: accumbens, amygdala ...",
         ),
         (
             "aseg-cerebellum",
-            [*left, *right, *deep, *cerebella],
+            [*left_names, *right_names, *deep, *cerebella],
             f"as {_ASEG_ORDER}, cerebellum",
         ),
         (
             "aseg-ventraldc",
-            [*left, *right, *with_ventral_dc],
+            [*left_names, *right_names, *with_ventral_dc],
             f"as {_ASEG_ORDER}, VentralDC",
         ),
         (
             "aseg-ventraldc",
-            [*left, *right, *with_ventral_dc, _BRAIN_STEM],
+            [*left_names, *right_names, *with_ventral_dc, _BRAIN_STEM],
             f"as {_ASEG_ORDER}, VentralDC, brain stem",
         ),
-        ("labels-cerebellum", [*by_number, *left, *right], f"{by_label} cerebellum"),
+        (
+            "labels-cerebellum",
+            [*by_number, *left_names, *right_names],
+            f"{by_label} cerebellum",
+        ),
         (
             "labels-ventraldc",
-            [*with_ventral_dc, *left, *right],
+            [*with_ventral_dc, *left_names, *right_names],
             f"{by_label} VentralDC",
         ),
         (
             "labels-ventraldc",
-            [*with_brain_stem, *left, *right],
+            [*with_brain_stem, *left_names, *right_names],
             f"{by_label} VentralDC and brain stem",
         ),
     ]
     in_atlas = [name for name in alphabetic if atlas.find(name) is not None]
     if len(in_atlas) < len(alphabetic):
         description = "as ENIGMA's: the cortex, then amygdala, caudate ..."
-        rows_by_order.append(("enigma", [*left, *right, *in_atlas], description))
+        rows_by_order.append(
+            ("enigma", [*left_names, *right_names, *in_atlas], description)
+        )
     return [
         RowOrder(tool, tuple(names), description, adds_parts=tool == "ukbiobank")
         for tool, names, description in rows_by_order
@@ -322,13 +333,13 @@ def _structure_orders(
 
 
 def _schaefer_17_orders(
-    atlas: Atlas, left: Sequence[str], right: Sequence[str]
+    atlas: Atlas, left_names: Sequence[str], right_names: Sequence[str]
 ) -> list[RowOrder]:
     """Return orders of Schaefer's parcels as 17 networks number them."""
     if "order_17networks" not in atlas.settings:
         return []
     positions = np.argsort(atlas.settings["order_17networks"])
-    parcels = np.array([*left, *right])[positions].tolist()
+    parcels = np.array([*left_names, *right_names])[positions].tolist()
     deep = _on_both_sides(_STRUCTURES)
     alphabetic = _on_both_sides(sorted(_STRUCTURES))
     networks = "in the order of Schaefer's 17 networks"
@@ -345,14 +356,14 @@ def _schaefer_17_orders(
 
 
 def _wall_orders(
-    atlas: Atlas, left: Sequence[str], right: Sequence[str]
+    atlas: Atlas, left_names: Sequence[str], right_names: Sequence[str]
 ) -> list[RowOrder]:
     """Return orders with a row for the medial wall of each side."""
     if "wall" not in atlas.settings:
         return []
     wall = atlas.settings["wall"]
     cortex = list[str]()
-    for parcels in (left, right):
+    for parcels in (left_names, right_names):
         cortex += [*parcels[:wall], "Medial_wall", *parcels[wall:]]
     deep = _on_both_sides(_STRUCTURES)
     description = f"as {_ASEG_ORDER}, with a wall on each side"
@@ -541,6 +552,7 @@ def _find_order(
     raise FileFormatError(
         unknown_order_message(values, atlas, row_order),
         path=path,
+        kind=UNKNOWN_ORDER,
         values=find_atlas_of_size(n_rows, atlas),
     )
 

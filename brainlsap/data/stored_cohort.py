@@ -6,9 +6,8 @@ say how files of a folder are read: they are refused, unless the folder was read
 the same value.
 """
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from brainlsap.data.participants import (
     order_classes,
     refuse_continuous,
 )
+from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.findings import (
     BASELINE,
@@ -40,6 +40,8 @@ from brainlsap.findings import (
 )
 
 SUFFIX = ".h5"
+SELECTIONS = ("feature", "label", "classes", "scans", "connectome")
+"""Options that choose among what the file of a cohort holds."""
 
 
 def is_cohort_file(study: str | Path) -> bool:
@@ -78,33 +80,23 @@ def read_study(study: str | Path, *args: Any, **options: Any) -> Cohort:
 def read_cohort_file(path: str | Path, **options: Any) -> Cohort:
     """Read the file of a cohort, and apply options to it or refuse them."""
     options.pop("verbose", None)
+    new_options = ReadingOptions(**options)
     cohort = Cohort.load(path)
-    applied_options = {
-        name: options.pop(name)
-        for name in ("atlas", "feature", "label", "classes", "scans", "connectome")
-        if options.get(name) is not None
-    }
-    options.pop("label", None)  # None: the labels of the file stay
-    _check_reading_options(path, cohort, options)
-    if "atlas" in applied_options:
-        cohort = _check_atlas(path, cohort, applied_options["atlas"])
-    if "connectome" in applied_options:
-        cohort = _apply_connectome(path, cohort, applied_options["connectome"])
-    if "feature" in applied_options:
-        cohort = _select_features(path, cohort, applied_options["feature"])
-    if "scans" in applied_options:
-        cohort = _select_scans(path, cohort, applied_options["scans"])
-    if "label" in applied_options or "classes" in applied_options:
-        cohort = _select_labels(
-            path, cohort, applied_options.get("label"), applied_options.get("classes")
-        )
-    # a report and a stored model say what was asked
-    new_options = {
-        name: value for name, value in applied_options.items() if name != "atlas"
-    }
-    earlier = cohort.provenance.get("asked") or {}
-    provenance = {"asked": earlier | json.loads(json.dumps(new_options, default=str))}
-    return replace(cohort, provenance=cohort.provenance | provenance)
+    _check_unchanged(path, cohort, new_options)
+    if new_options.atlas:
+        cohort = _check_atlas(path, cohort, new_options.atlas)
+    if new_options.connectome is not None:
+        cohort = _apply_connectome(path, cohort, new_options.connectome)
+    if new_options.feature is not None:
+        cohort = _select_features(path, cohort, new_options.feature)
+    if new_options.scans:
+        cohort = _select_scans(path, cohort, new_options.scans)
+    if new_options.label is not None or new_options.classes is not None:
+        cohort = _select_labels(path, cohort, new_options.label, new_options.classes)
+    # A report and a stored model state the options that were applied last.
+    selections = new_options.to_jsonable(SELECTIONS)
+    reading_options = cohort.reading_options.change(**selections)
+    return replace(cohort, reading_options=reading_options)
 
 
 def label_column(cohort: Cohort, column: str) -> pd.Series | None:
@@ -141,18 +133,15 @@ def _label_text(value: Any) -> str | None:
     return str(value).strip()
 
 
-def _check_reading_options(
-    path: str | Path, cohort: Cohort, options: Mapping[str, Any]
-) -> None:
+def _check_unchanged(path: str | Path, cohort: Cohort, options: ReadingOptions) -> None:
     """Raise where options say another way of reading than that of the file."""
-    provenance = cohort.provenance
-    earlier = dict(provenance.get("asked") or {})
+    earlier_options = cohort.provenance | cohort.reading_options.to_jsonable()
     refused_options = list[str]()
-    for name, value in options.items():
-        if value is None or value in ((), [], {}):
+    for name, value in options.to_jsonable().items():
+        if name in ("atlas", *SELECTIONS):
             continue
-        earlier_value = earlier.get(name, provenance.get(name))
-        if json.loads(json.dumps(value, default=str)) == earlier_value:
+        earlier_value = earlier_options.get(name)
+        if value == earlier_value:
             continue
         # no weight was negative, so that nothing is to be dropped
         if (
@@ -164,7 +153,9 @@ def _check_reading_options(
         value_text = (
             "no value of its own" if earlier_value is None else repr(earlier_value)
         )
-        refused_options.append(f"{name}= ({value!r}; the file has {value_text})")
+        refused_options.append(
+            f"{name}= ({getattr(options, name)!r}; the file has {value_text})"
+        )
     if refused_options:
         raise ParameterError(
             f"{path} holds a cohort that was read before, so "
@@ -260,7 +251,7 @@ def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
             continue
         try:
             rows.append(
-                _choose_baseline(
+                _choose_baseline_row(
                     sessions if baseline_sessions.empty else baseline_sessions
                 )
             )
@@ -281,7 +272,7 @@ def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
     )
 
 
-def _choose_baseline(sessions: pd.Series) -> int:
+def _choose_baseline_row(sessions: pd.Series) -> int:
     """Return the row of the first visit; raise ValueError where it is not known."""
     if len(sessions) == 1:
         return int(sessions.index[0])

@@ -67,6 +67,7 @@ def read_text(path: str | Path) -> str:
                 f"is not text in UTF-8 ({error}). Save a table as that (in "
                 "Excel: CSV UTF-8).",
                 path=path,
+                kind="not UTF-8",
             ) from error
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\0" in text:
@@ -75,6 +76,8 @@ def read_text(path: str | Path) -> str:
             f"not a text file (it holds zero bytes, the first in line {line}). "
             "The file may be damaged, or text in UTF-16; save it as UTF-8.",
             path=path,
+            kind="zero bytes",
+            values={"line": line},
         )
     return text
 
@@ -243,6 +246,8 @@ def choose_header(
                 f"{first_row.line}, so either could be the header. Take the # away if "
                 f"line {row.line} is the header; delete the line if it is a comment.",
                 path=path,
+                kind="two headers",
+                values={"line": first_row.line},
             )
     return first_row
 
@@ -255,7 +260,9 @@ def _empty_table(path: str | Path, comment_lines: Sequence[int]) -> FileFormatEr
             f" {len(comment_lines)} lines begin with # and count as comments."
         )
     return FileFormatError(
-        f"the table is empty; expected a header line.{comment_hint}", path=path
+        f"the table is empty; expected a header line.{comment_hint}",
+        path=path,
+        kind="empty table",
     )
 
 
@@ -386,6 +393,8 @@ def _parse_lines(
             f"does not close it; read on to line {start + reader.line_num}. Delete the "
             "mark, or write it twice inside a cell in quotation marks.",
             path=path,
+            kind="open quotation mark",
+            values={"line": start + 1},
         ) from error
 
 
@@ -412,6 +421,8 @@ def _refuse_swallowed_rows(
                 f"goes on to line {last_line}, over lines that look like rows of the "
                 "table. Delete a stray mark; write a cell of text in one line.",
                 path=path,
+                kind="open quotation mark",
+                values={"line": first_line},
             )
 
 
@@ -442,6 +453,8 @@ def _match_widths(
             "header, and delimiters at the ends of lines; write decimals with a point; "
             "name the first column where R wrote names of rows without a head.",
             path=path,
+            kind="cells beyond the header",
+            values={"line": header.line},
         )
     row = wrong_rows[0]
     earlier_lines = [earlier.line for earlier in rows if earlier.line < row.line]
@@ -459,6 +472,8 @@ def _match_widths(
         f"line {row.line} has {_count_cells(row.cells)}, expected {n_cells} as "
         f"in the header (line {header.line}){count}. {advice}",
         path=path,
+        kind="number of cells",
+        values={"line": row.line},
     )
 
 
@@ -550,6 +565,8 @@ def _refuse_undivided(
                 f"{counts.pop() + 1} cells separated by "
                 f"{_DELIMITER_NAMES[delimiter]}. Name every column.",
                 path=path,
+                kind="undivided header",
+                values={"line": header.line},
             )
 
 

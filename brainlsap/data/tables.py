@@ -73,8 +73,6 @@ SIDE_COLUMNS = (
     *("lateralization", "lateralite", "cote", "hemisfero", "emisfero", "hemisphare"),
     *("hemisphaere", "lado", "lato"),
 )
-# Key of `DataFrame.attrs` for the `TableColumns.missing_words` of a table.
-MISSING_WORDS = "missing_words"
 # Files that import_adni writes beside the study; none has values of regions.
 IMPORT_FILES = (
     *("adni_pairing.tsv", "adni_unused_images.tsv", "adni_labels_by_phase.tsv"),
@@ -136,15 +134,8 @@ def read_table(path: str | Path, sheet: str = "") -> pd.DataFrame:
     return pd.DataFrame(read_columns(path, sheet), dtype=object)
 
 
-class MissingWords(dict[str, dict[int, str]]):
-    """By column and row, words such as `None` and `NA` that count as missing.
-
-    Data frames carry it in their `attrs`. pandas copies these at every step, so a copy
-    is the same object.
-    """
-
-    def __deepcopy__(self, _: object) -> "MissingWords":
-        return self
+# By column and row, words such as `None` and `NA` that count as missing.
+MissingWords = Mapping[str, Mapping[int, str]]
 
 
 class TableColumns(dict[str, list[str | None]]):
@@ -180,11 +171,13 @@ def read_columns(path: str | Path, sheet: str = "") -> TableColumns:
             f"first row, taken for the header: {listed(map(repr, heads), 5)}. Name "
             "every column otherwise, and delete what stands above the header.",
             path=path,
+            kind="repeated heads",
+            values={"heads": tuple(repeated_heads)},
         )
     table = TableColumns()
     table.lines = [row.line for row in text.rows]
     table.comment_lines = text.comment_lines
-    table.missing_words = MissingWords()
+    words_of_column: dict[str, dict[int, str]] = {}
     for head, column in zip(heads, columns, strict=True):
         cells = [_missing_to_none(cell.strip()) for cell in column]
         table[head] = cells
@@ -194,7 +187,8 @@ def read_columns(path: str | Path, sheet: str = "") -> TableColumns:
             if cell is None and is_missing_word(column[row])
         }
         if missing_words:
-            table.missing_words[head] = missing_words
+            words_of_column[head] = missing_words
+    table.missing_words = words_of_column
     return table
 
 
@@ -253,16 +247,20 @@ def _check_marked_rows(path: str | Path, text: TableText) -> None:
                 f"line {row.line} repeats the header (line "
                 f"{text.header.line}). Delete the line.",
                 path=path,
+                kind="repeated header",
+                values={"line": row.line},
             )
     if 0 < len(marked_rows) < len(text.rows):
         row = marked_rows[0]
         n_further = len(marked_rows) - 1
         count = f" (and {n_further} more)" if n_further else ""
         raise FileFormatError(
-            f"{path}: line {row.line}{count} begins with # "
+            f"line {row.line}{count} begins with # "
             f"({row.cells[0].strip()!r}) below the header, where no comments are. "
             "Delete the line to leave the row out, or write its first cell without #.",
             path=path,
+            kind="comment among rows",
+            values={"line": row.line},
         )
 
 
@@ -361,6 +359,8 @@ def parse_numbers(
         f"{len(wrong_cells)} cells must be numbers or n/a: "
         f"{listed(wrong_cells, 5)}.{_explain_numbers(cells[is_wrong])}",
         path=path,
+        kind="not numbers",
+        values={"cells": tuple(cells[is_wrong])},
     )
 
 

@@ -11,7 +11,12 @@ from brainlsap.evaluation.comparison import (
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import cross_validate
 from brainlsap.evaluation.leakage import audit
-from brainlsap.evaluation.models import MODELS, make_models, read_features
+from brainlsap.evaluation.models import (
+    MODELS,
+    make_models,
+    read_features,
+    read_global_means,
+)
 from brainlsap.evaluation.ranking import (
     agreement_table,
     common_regions,
@@ -61,6 +66,7 @@ __all__ = [
     "ranking_auc",
     "ranking_verdict",
     "read_features",
+    "read_global_means",
     "read_splits",
     "region_importance",
     "region_properties",

@@ -18,7 +18,7 @@ from brainlsap.evaluation.scores import (
     get_score,
     weighted_scores,
 )
-from brainlsap.evaluation.splits import person_blocks
+from brainlsap.evaluation.splits import permute_labels
 from brainlsap.exceptions import check_at_least, check_choice
 
 GAINS = {
@@ -42,7 +42,7 @@ class TTest(NamedTuple):
 
 
 def corrected_t_test(
-    differences: Sequence | np.ndarray, n_train: float, n_test: float
+    fold_differences: Sequence | np.ndarray, n_train: float, n_test: float
 ) -> TTest:
     r"""Test differences over folds, corrected for folds that share training scans.
 
@@ -52,7 +52,7 @@ def corrected_t_test(
 
     Parameters
     ----------
-    differences : sequence of length n_folds
+    fold_differences : sequence of length n_folds
         Score of one model minus that of the other.
     n_train, n_test : float
         Mean number of people on each side of a fold.
@@ -65,28 +65,38 @@ def corrected_t_test(
     """
     from scipy.stats import t as student
 
-    d = np.asarray(differences, dtype=float)
+    d = np.asarray(fold_differences, dtype=float)
     d = d[np.isfinite(d)]
-    mean = float(d.mean()) if len(d) else float("nan")
+    mean_difference = float(d.mean()) if len(d) else float("nan")
     if len(d) > 1 and np.allclose(d, 0, atol=1e-12):
-        return TTest(mean, np.nan, np.nan, 0.0, 1.0)
+        return TTest(mean_difference, np.nan, np.nan, 0.0, 1.0)
     if len(d) < 2 or np.ptp(d) < 1e-12:
-        return TTest(mean, *[np.nan] * 4)
-    error = float(np.sqrt((1 / len(d) + n_test / n_train) * d.var(ddof=1)))
-    low, high = student.interval(0.95, len(d) - 1, mean, error)
-    p_value = float(2 * student.sf(abs(mean / error), len(d) - 1))
-    return TTest(mean, float(low), float(high), mean / error, p_value)
+        return TTest(mean_difference, *[np.nan] * 4)
+    standard_error = float(np.sqrt((1 / len(d) + n_test / n_train) * d.var(ddof=1)))
+    lower_bound, upper_bound = student.interval(
+        0.95, len(d) - 1, mean_difference, standard_error
+    )
+    p_value = float(2 * student.sf(abs(mean_difference / standard_error), len(d) - 1))
+    return TTest(
+        mean_difference,
+        float(lower_bound),
+        float(upper_bound),
+        mean_difference / standard_error,
+        p_value,
+    )
 
 
 def adjust_p_values(p_values: Sequence | np.ndarray) -> np.ndarray:
     """Correct p-values for their number (Holm); NaN stays and does not count."""
-    adjusted = np.array(p_values, dtype=float)
-    is_finite = np.flatnonzero(np.isfinite(adjusted))
-    order = is_finite[np.argsort(adjusted[is_finite], kind="stable")]
-    n_remaining = np.arange(len(order), 0, -1)
-    steps = np.maximum.accumulate(adjusted[order] * n_remaining)
-    adjusted[order] = np.minimum(1, steps)
-    return adjusted
+    adjusted_p_values = np.array(p_values, dtype=float)
+    is_finite = np.flatnonzero(np.isfinite(adjusted_p_values))
+    p_value_order = is_finite[np.argsort(adjusted_p_values[is_finite], kind="stable")]
+    n_remaining = np.arange(len(p_value_order), 0, -1)
+    step_p_values = np.maximum.accumulate(
+        adjusted_p_values[p_value_order] * n_remaining
+    )
+    adjusted_p_values[p_value_order] = np.minimum(1, step_p_values)
+    return adjusted_p_values
 
 
 def compare_models(
@@ -132,49 +142,53 @@ def compare_models(
     check_choice("reference", reference, models)
     scores = _pivot_scores(evaluation, score)
     n_train, n_test = _count_fold_people(evaluation)
-    compared_models = [name for name in models if name != reference]
-    tests = [
-        corrected_t_test(scores[name] - scores[reference], n_train, n_test)
-        for name in compared_models
+    compared_models = [model_name for model_name in models if model_name != reference]
+    t_tests = [
+        corrected_t_test(scores[model_name] - scores[reference], n_train, n_test)
+        for model_name in compared_models
     ]
-    table = pd.DataFrame(tests, columns=TTest._fields)
-    roles = evaluation.fits.groupby("model")["role"].first()
-    table.insert(0, "model", compared_models)
-    table.insert(1, "role", table["model"].map(roles))
-    table.insert(2, "reference", reference)
-    lowest, highest = get_score(score).limits(len(cohort.classes))
-    largest_difference = highest - lowest
-    bounds = ["low", "high"]
-    table[bounds] = table[bounds].clip(-largest_difference, largest_difference)
+    test_table = pd.DataFrame(t_tests, columns=TTest._fields)
+    role_of_model = evaluation.fits.groupby("model")["role"].first()
+    test_table.insert(0, "model", compared_models)
+    test_table.insert(1, "role", test_table["model"].map(role_of_model))
+    test_table.insert(2, "reference", reference)
+    lower_limit, upper_limit = get_score(score).limits(len(cohort.classes))
+    largest_difference = upper_limit - lower_limit
+    bound_columns = ["low", "high"]
+    test_table[bound_columns] = test_table[bound_columns].clip(
+        -largest_difference, largest_difference
+    )
     # Models with the very same predictions share one comparison.
     all_models = pd.Series([reference, *compared_models])
     distinct_model = all_models.replace(evaluation.same_as)
     is_repeated = distinct_model.duplicated()[1:].to_numpy()
-    is_compared = ~is_repeated & table["p_value"].notna()
-    table["p_holm"] = adjust_p_values(table["p_value"].where(is_compared))
-    same_model_rows = table.groupby(distinct_model[1:].to_numpy())["p_holm"]
-    table["p_holm"] = same_model_rows.transform("first").fillna(table["p_value"])
-    table["n_comparisons"] = is_compared.sum()
-    table["n_folds"] = len(scores)
-    is_better = (table["difference"] > 0) ^ get_score(score).lower_is_better
-    table["better"] = _verdicts(table["p_holm"], is_better)
-    return table
+    is_compared = ~is_repeated & test_table["p_value"].notna()
+    test_table["p_holm"] = adjust_p_values(test_table["p_value"].where(is_compared))
+    same_model_rows = test_table.groupby(distinct_model[1:].to_numpy())["p_holm"]
+    test_table["p_holm"] = same_model_rows.transform("first").fillna(
+        test_table["p_value"]
+    )
+    test_table["n_comparisons"] = is_compared.sum()
+    test_table["n_folds"] = len(scores)
+    is_better = (test_table["difference"] > 0) ^ get_score(score).lower_is_better
+    test_table["better"] = _gain_verdicts(test_table["p_holm"], is_better)
+    return test_table
 
 
-def _pivot_scores(evaluation: Evaluation, score: str) -> pd.DataFrame:
+def _pivot_scores(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
     """Return a score by fold (rows) and model; NaN for models with a failed fit."""
     scores = evaluation.scores().pivot(
-        index=["repeat", "fold"], columns="model", values=score
+        index=["repeat", "fold"], columns="model", values=score_name
     )
-    fits = evaluation.fits
-    scores[list(set(fits.loc[fits["failed"] != "", "model"]))] = np.nan
+    fold_fits = evaluation.fits
+    scores[list(set(fold_fits.loc[fold_fits["failed"] != "", "model"]))] = np.nan
     return scores
 
 
 def _count_fold_people(evaluation: Evaluation) -> tuple[float, float]:
     """Return the mean number of people that a fold is trained and tested on."""
-    folds = evaluation.predictions.groupby(["model", "repeat", "fold"])
-    n_test = folds["participant"].nunique().mean()
+    fold_predictions = evaluation.predictions.groupby(["model", "repeat", "fold"])
+    n_test = fold_predictions["participant"].nunique().mean()
     n_train_people = evaluation.fits.get("n_train_people", pd.Series(dtype=float))
     n_train = n_train_people.mean()
     if np.isnan(n_train):  # evaluations saved before that number was stored
@@ -222,55 +236,80 @@ def nested_model_table(
     from scipy.stats import t as student
 
     check_at_least("n_draws", n_draws, 1)
-    contributions = _balanced_accuracy_by_person(evaluation)
+    contributions_by_person = _balanced_accuracy_by_person(evaluation)
     failed_models = {*evaluation.fits.query("failed != ''")["model"]}
-    names = {*contributions} - failed_models
+    ridge_names = {*contributions_by_person} - failed_models
     rng = np.random.default_rng(random_state)
-    n_people = len(contributions)
-    rows = []
-    for simpler, richer in pairwise(name for name in NESTED_RIDGES if name in names):
-        simpler_score = contributions[simpler].sum()
-        richer_score = contributions[richer].sum()
-        d = (contributions[richer] - contributions[simpler]).to_numpy()
-        signs = rng.choice([-1.0, 1.0], (n_draws, n_people))
-        null_differences = np.abs(signs @ d)
+    n_people = len(contributions_by_person)
+    step_rows = []
+    for simpler_model, richer_model in pairwise(
+        name for name in NESTED_RIDGES if name in ridge_names
+    ):
+        simpler_score = contributions_by_person[simpler_model].sum()
+        richer_score = contributions_by_person[richer_model].sum()
+        d = (
+            contributions_by_person[richer_model]
+            - contributions_by_person[simpler_model]
+        ).to_numpy()
+        random_signs = rng.choice([-1.0, 1.0], (n_draws, n_people))
+        null_differences = np.abs(random_signs @ d)
         n_exceeding = (null_differences >= abs(d.sum()) - 1e-12).sum()
         p_value = (1 + n_exceeding) / (1 + n_draws)
         # Bonett and Price: one person more for each side.
         two_people = [1 / n_people, -1 / n_people]
-        shares = np.append(d, two_people) * n_people / (n_people + 2)
-        error = np.sqrt((n_people + 2) * shares.var(ddof=1))
-        interval = student.interval(0.95, n_people - 1, shares.sum(), error)
-        low, high = np.clip(interval, -1, 1)
-        rows.append(
+        person_shares = np.append(d, two_people) * n_people / (n_people + 2)
+        standard_error = np.sqrt((n_people + 2) * person_shares.var(ddof=1))
+        interval = student.interval(
+            0.95, n_people - 1, person_shares.sum(), standard_error
+        )
+        lower_bound, upper_bound = np.clip(interval, -1, 1)
+        step_rows.append(
             {
-                "below": simpler,
-                "above": richer,
+                "below": simpler_model,
+                "above": richer_model,
                 "score_below": simpler_score,
                 "score_above": richer_score,
                 "difference": d.sum(),
-                "low": low,
-                "high": high,
+                "low": lower_bound,
+                "high": upper_bound,
                 "p_value": p_value,
             }
         )
-    columns = ["below", "above", "score_below", "score_above", "difference"]
-    table = pd.DataFrame(rows, columns=[*columns, "low", "high", "p_value"])
-    table["p_holm"] = adjust_p_values(table["p_value"])
-    verdict = pd.Series(_verdicts(table["p_holm"], table["difference"] > 0))
-    table["adds"] = verdict.mask(verdict == "yes", table["above"].map(GAINS))
-    return table
+    step_columns = ["below", "above", "score_below", "score_above", "difference"]
+    step_table = pd.DataFrame(
+        step_rows, columns=[*step_columns, "low", "high", "p_value"]
+    )
+    step_table["p_holm"] = adjust_p_values(step_table["p_value"])
+    step_verdicts = pd.Series(
+        _gain_verdicts(step_table["p_holm"], step_table["difference"] > 0)
+    )
+    step_table["adds"] = step_verdicts.mask(
+        step_verdicts == "yes", step_table["above"].map(GAINS)
+    )
+    return step_table
 
 
 def _balanced_accuracy_by_person(evaluation: Evaluation) -> pd.DataFrame:
     """Return what each person (row) adds to the balanced accuracy of each model."""
-    n_classes, rows = len(evaluation.cohort.classes), evaluation.predictions
-    row_share = 1 / rows.groupby(["model", "truth"])["scan"].transform("size")
-    contribution = row_share / n_classes * (rows["truth"] == rows["predicted"])
-    return contribution.groupby([rows["participant"], rows["model"]]).sum().unstack()
+    n_classes, prediction_rows = len(evaluation.cohort.classes), evaluation.predictions
+    row_share = 1 / prediction_rows.groupby(["model", "truth"])["scan"].transform(
+        "size"
+    )
+    row_contributions = (
+        row_share
+        / n_classes
+        * (prediction_rows["truth"] == prediction_rows["predicted"])
+    )
+    return (
+        row_contributions.groupby(
+            [prediction_rows["participant"], prediction_rows["model"]]
+        )
+        .sum()
+        .unstack()
+    )
 
 
-def _verdicts(p_values: pd.Series, is_better: pd.Series) -> np.ndarray:
+def _gain_verdicts(p_values: pd.Series, is_better: pd.Series) -> np.ndarray:
     return np.where(p_values < 0.05, np.where(is_better, "yes", "no"), "unclear")
 
 
@@ -310,29 +349,39 @@ def bootstrap_scores(
         score, estimate, low, high; a row for each of :data:`SCORES`, NaN for scores
         that the model or the cohort does not have.
     """
-    predictions, person = _predictions_of(evaluation, model)
-    draws: dict[str, np.ndarray] = dict.fromkeys(SCORES, np.full(2, np.nan))
+    predictions, person_codes = _predictions_of(evaluation, model)
+    score_draws: dict[str, np.ndarray] = dict.fromkeys(SCORES, np.full(2, np.nan))
     if predictions is not None:
-        draws = weighted_scores(predictions, _weights(person, n_draws, random_state))
-    n_people, n_classes = len(np.unique(person)), len(evaluation.cohort.classes)
-    rows = []
-    for name, score in SCORES.items():
-        limits = score.limits(n_classes)
-        interval = _with_interval(draws[name], n_people, score.interval, limits)
-        rows.append((name, *interval))
-    table = pd.DataFrame(rows, columns=["score", "estimate", "low", "high"])
-    is_point = (table["high"] - table["low"]) < _SAME_SCORE
+        score_draws = weighted_scores(
+            predictions, _draw_weights(person_codes, n_draws, random_state)
+        )
+    n_people, n_classes = len(np.unique(person_codes)), len(evaluation.cohort.classes)
+    score_rows = []
+    for score_name, score in SCORES.items():
+        score_limits = score.limits(n_classes)
+        score_interval = _with_interval(
+            score_draws[score_name], n_people, score.interval, score_limits
+        )
+        score_rows.append((score_name, *score_interval))
+    score_table = pd.DataFrame(score_rows, columns=["score", "estimate", "low", "high"])
+    is_point = (score_table["high"] - score_table["low"]) < _SAME_SCORE
     if predictions is None or not is_point.any():
-        return table
-    bounds = bound_count_scores(predictions, person)
+        return score_table
+    exact_bounds = bound_count_scores(predictions, person_codes)
     n_repeats = int(evaluation.settings.get("n_repeats", 1))
-    for row in np.flatnonzero(is_point):
-        name, estimate = table.loc[row, "score"], table.loc[row, "estimate"]
-        low, high = bounds.get(name, (estimate, estimate))
-        if SCORES[name].interval == "pairs":
-            low, high = bound_auc(predictions, person, estimate, n_repeats)
-        table.loc[row, ["low", "high"]] = min(low, estimate), max(high, estimate)
-    return table
+    for score_row in np.flatnonzero(is_point):
+        score_name = score_table.loc[score_row, "score"]
+        estimate = score_table.loc[score_row, "estimate"]
+        lower_bound, upper_bound = exact_bounds.get(score_name, (estimate, estimate))
+        if SCORES[score_name].interval == "pairs":
+            lower_bound, upper_bound = bound_auc(
+                predictions, person_codes, estimate, n_repeats
+            )
+        score_table.loc[score_row, ["low", "high"]] = (
+            min(lower_bound, estimate),
+            max(upper_bound, estimate),
+        )
+    return score_table
 
 
 def chance_p(
@@ -359,22 +408,23 @@ def chance_p(
     float
         p, one-sided; NaN for a model without predictions.
     """
-    predictions, person = _predictions_of(evaluation, model)
+    predictions, person_codes = _predictions_of(evaluation, model)
     if predictions is None:
         return float("nan")
-    actual, predicted = predictions.actual, predictions.predicted
-    blocks = person_blocks(person)
+    actual_classes, predicted_classes = predictions.actual, predictions.predicted
     # The sum over classes of hits by class size orders draws as balanced accuracy does.
-    class_weight = 1 / np.bincount(actual, minlength=predictions.n_classes).clip(1)
-    observed = class_weight[actual[actual == predicted]].sum()
+    class_weight = 1 / np.bincount(
+        actual_classes, minlength=predictions.n_classes
+    ).clip(1)
+    observed_score = class_weight[
+        actual_classes[actual_classes == predicted_classes]
+    ].sum()
     rng = np.random.default_rng(random_state)
     n_exceeding = 1
-    labels = actual.copy()
     for _ in range(n_permutations):
-        for rows in blocks:
-            labels[rows] = actual[rng.permutation(rows)]
-        permuted = class_weight[labels[labels == predicted]].sum()
-        n_exceeding += permuted >= observed - _SAME_SCORE
+        labels = permute_labels(actual_classes, person_codes, rng)
+        permuted_score = class_weight[labels[labels == predicted_classes]].sum()
+        n_exceeding += permuted_score >= observed_score - _SAME_SCORE
     return n_exceeding / (n_permutations + 1)
 
 
@@ -393,33 +443,39 @@ def class_table(
     DataFrame
         class, people, scans; then each rate with `_low` and `_high` (95%).
     """
-    table = evaluation.cohort.class_counts().rename(columns={"participants": "people"})
-    predictions, person = _predictions_of(evaluation, model)
+    rate_table = evaluation.cohort.class_counts().rename(
+        columns={"participants": "people"}
+    )
+    predictions, person_codes = _predictions_of(evaluation, model)
     if predictions is None:
-        return table
-    weight = _weights(person, n_draws, random_state)
-    counts = weighted_counts(predictions, weight)
-    n_total = counts.sum(axis=(1, 2))[:, None]
-    n_true, n_predicted = counts.sum(axis=2), counts.sum(axis=1)
-    n_hits = np.einsum("bii->bi", counts)
+        return rate_table
+    row_weights = _draw_weights(person_codes, n_draws, random_state)
+    confusion_counts = weighted_counts(predictions, row_weights)
+    n_total = confusion_counts.sum(axis=(1, 2))[:, None]
+    n_true, n_predicted = confusion_counts.sum(axis=2), confusion_counts.sum(axis=1)
+    n_hits = np.einsum("bii->bi", confusion_counts)
     with np.errstate(invalid="ignore", divide="ignore"):  # NaN where a class is empty
-        sensitivity = n_hits / n_true
+        sensitivities = n_hits / n_true
         n_others = n_total - n_true
-        specificity = (n_others - n_predicted + n_hits) / n_others
+        specificities = (n_others - n_predicted + n_hits) / n_others
         predictive_value = n_hits / n_predicted
-    for code in range(len(table)):
-        is_class = predictions.actual == code
-        is_predicted = predictions.predicted == code
-        rates = {
-            "sensitivity": (sensitivity, is_class),
-            "specificity": (specificity, ~is_class),
+    for class_code in range(len(rate_table)):
+        is_class = predictions.actual == class_code
+        is_predicted = predictions.predicted == class_code
+        rate_draws = {
+            "sensitivity": (sensitivities, is_class),
+            "specificity": (specificities, ~is_class),
             "predictive_value": (predictive_value, is_predicted),
         }
-        for name, (rate, is_counted) in rates.items():
-            n_people = len(set(person[is_counted]))
-            interval = _with_interval(rate[:, code], n_people, "proportion", (0.0, 1.0))
-            table.loc[code, [name, f"{name}_low", f"{name}_high"]] = interval
-    return table
+        for rate_name, (drawn_rates, is_counted) in rate_draws.items():
+            n_people = len(set(person_codes[is_counted]))
+            rate_interval = _with_interval(
+                drawn_rates[:, class_code], n_people, "proportion", (0.0, 1.0)
+            )
+            rate_table.loc[
+                class_code, [rate_name, f"{rate_name}_low", f"{rate_name}_high"]
+            ] = rate_interval
+    return rate_table
 
 
 def _predictions_of(
@@ -427,48 +483,65 @@ def _predictions_of(
 ) -> tuple[Predictions | None, np.ndarray]:
     """Return a model's predictions, None where a fit failed, and the people's codes."""
     check_choice("model", model, evaluation.models)
-    rows = evaluation.predictions[evaluation.predictions["model"] == model]
-    fits, person = evaluation.fits, pd.factorize(rows["participant"], sort=True)[0]
-    if rows.empty or (fits.loc[fits["model"] == model, "failed"] != "").any():
-        return None, person
-    return evaluation.as_predictions(rows), person
+    prediction_rows = evaluation.predictions[evaluation.predictions["model"] == model]
+    model_fits = evaluation.fits
+    person_codes = pd.factorize(prediction_rows["participant"], sort=True)[0]
+    if (
+        prediction_rows.empty
+        or (model_fits.loc[model_fits["model"] == model, "failed"] != "").any()
+    ):
+        return None, person_codes
+    return evaluation.as_predictions(prediction_rows), person_codes
 
 
-def _weights(person: np.ndarray, n_draws: int, random_state: int) -> np.ndarray:
+def _draw_weights(
+    person_codes: np.ndarray, n_draws: int, random_state: int
+) -> np.ndarray:
     """Return how often each prediction counts: once in row 0, then in every draw."""
     check_at_least("n_draws", n_draws, 1)
-    n_people, rng = person.max() + 1, np.random.default_rng(random_state)
+    n_people, rng = person_codes.max() + 1, np.random.default_rng(random_state)
     n_times = rng.multinomial(n_people, np.full(n_people, 1 / n_people), n_draws)
-    return np.vstack([np.ones(n_people), n_times])[:, person]
+    return np.vstack([np.ones(n_people), n_times])[:, person_codes]
 
 
 def _with_interval(
-    values: np.ndarray, n_people: int, interval: str, limits: tuple[float, float]
+    score_values: np.ndarray,
+    n_people: int,
+    interval_kind: str,
+    score_limits: tuple[float, float],
 ) -> tuple[float, float, float]:
     """Return an estimate, the first value, and an interval of the draws behind it.
 
-    `interval` is a kind of interval of :class:`Score`, `limits` the range of the score.
-    The interval holds the estimate; draws that are NaN do not count.
+    `interval_kind` is a kind of interval of :class:`Score`, `score_limits` the range of
+    the score. The interval holds the estimate; draws that are NaN do not count.
     """
-    lowest, highest = limits
-    estimate, draws = float(values[0]), values[1:]
-    draws = draws[np.isfinite(draws)]
-    if not len(draws) or not np.isfinite(estimate):
+    lower_limit, upper_limit = score_limits
+    estimate, score_draws = float(score_values[0]), score_values[1:]
+    score_draws = score_draws[np.isfinite(score_draws)]
+    if not len(score_draws) or not np.isfinite(estimate):
         return estimate, np.nan, np.nan
-    if interval == "proportion" and estimate in limits:
-        n_hits = n_people if estimate == highest else 0
-        low, high = wilson_interval(n_hits, n_people)
-        width = highest - lowest
-        return estimate, lowest + low * width, lowest + high * width
-    if interval == "bias corrected":
-        excess = draws.mean() - estimate
-        draws = np.maximum(draws - excess, lowest)
-    low, high = np.quantile(draws, [0.025, 0.975])
-    return estimate, min(float(low), estimate), max(float(high), estimate)
+    if interval_kind == "proportion" and estimate in score_limits:
+        n_hits = n_people if estimate == upper_limit else 0
+        lower_bound, upper_bound = wilson_interval(n_hits, n_people)
+        limit_width = upper_limit - lower_limit
+        return (
+            estimate,
+            lower_limit + lower_bound * limit_width,
+            lower_limit + upper_bound * limit_width,
+        )
+    if interval_kind == "bias corrected":
+        mean_excess = score_draws.mean() - estimate
+        score_draws = np.maximum(score_draws - mean_excess, lower_limit)
+    lower_bound, upper_bound = np.quantile(score_draws, [0.025, 0.975])
+    return (
+        estimate,
+        min(float(lower_bound), estimate),
+        max(float(upper_bound), estimate),
+    )
 
 
-def wilson_interval(hits: int, n: int) -> tuple[float, float]:
+def wilson_interval(n_hits: int, n: int) -> tuple[float, float]:
     """Return Wilson's 95% interval of a proportion: 0 of 14 gives 0 to 0.22."""
     from scipy.stats import binomtest
 
-    return tuple(binomtest(int(hits), int(n)).proportion_ci(method="wilson"))
+    return tuple(binomtest(int(n_hits), int(n)).proportion_ci(method="wilson"))

@@ -27,13 +27,13 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from threadpoolctl import threadpool_limits
 
 import brainlsap
-from brainlsap.arrays import pack
+from brainlsap.arrays import pack, to_jsonable
 from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.data.cohort import Cohort, check_cohort_given
 from brainlsap.evaluation.confounds import Deconfounder, adjust_features
 from brainlsap.evaluation.leakage import Check, audit, check_title
 from brainlsap.evaluation.models import make_models
-from brainlsap.evaluation.results import CohortSummary, Evaluation, to_jsonable
+from brainlsap.evaluation.results import CohortSummary, Evaluation
 from brainlsap.evaluation.splits import Split, check_splits, count_repeats, make_splits
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
@@ -130,65 +130,82 @@ def cross_validate(
     models = _named_models(model, baselines, random_state, cohort)
     splits, cv_text = _make_folds(cv, cohort, random_state, n_repeats)
     # Scans that count as people of their own share nobody; rows are still checked.
-    people = np.arange(cohort.n_scans) if people_may_be_shared else cohort.groups
-    splits = check_splits(splits, people)
+    person_of_scan = (
+        np.arange(cohort.n_scans) if people_may_be_shared else cohort.groups
+    )
+    splits = check_splits(splits, person_of_scan)
     n_repeats = count_repeats(splits)
     n_folds = len(splits) // n_repeats
-    steps = Deconfounder(harmonize, regress_out)
-    steps.check(cohort.table, splits)
-    removed_columns = [*filter(None, [steps.harmonize]), *steps.regress_out]
-    findings = audit(cohort, splits, removed_columns)
+    confound_steps = Deconfounder(harmonize, regress_out)
+    confound_steps.check(cohort.table, splits)
+    removed_columns = [
+        *filter(None, [confound_steps.harmonize]),
+        *confound_steps.regress_out,
+    ]
+    audit_findings = audit(cohort, splits, removed_columns)
     # Sharing people was allowed, or check_splits had raised.
-    is_shared = findings["check"] == Check.PERSON_IN_TWO_FOLDS
-    is_leak = (findings["severity"] == "error") & ~is_shared
-    for check in findings["check"][is_leak].unique():
-        title = check_title(check)
+    is_shared = audit_findings["check"] == Check.PERSON_IN_TWO_FOLDS
+    is_leak = (audit_findings["severity"] == "error") & ~is_shared
+    for leak_check in audit_findings["check"][is_leak].unique():
+        title = check_title(leak_check)
         message = f"the audit found a leak: {title} (see evaluation.audit)"
         warnings.warn(message, UserWarning, stacklevel=2)
-    features, factors = adjust_features(cohort, steps)
-    summary = CohortSummary.of(cohort, features, factors)
-    fits = list(product(models, range(len(splits))))
-    tasks = {
-        f"{name}, fold {number + 1} of {len(splits)}": (
-            models[name][0],
-            splits[number],
+    features, variance_factors = adjust_features(cohort, confound_steps)
+    cohort_summary = CohortSummary.of(cohort, features, variance_factors)
+    fit_keys = list(product(models, range(len(splits))))
+    fit_tasks = {
+        f"{model_name}, fold {split_number + 1} of {len(splits)}": (
+            models[model_name][0],
+            splits[split_number],
         )
-        for name, number in fits
+        for model_name, split_number in fit_keys
     }
-    results = _run_fits(
-        tasks, cohort, steps, summary.data_hash, n_jobs, verbose, memory
+    fit_results = _run_fits(
+        fit_tasks,
+        cohort,
+        confound_steps,
+        cohort_summary.data_hash,
+        n_jobs,
+        verbose,
+        memory,
     )
-    tables: dict[str, list[pd.DataFrame]] = {}
-    for (name, number), result in zip(fits, results, strict=True):
-        key = {
-            "model": name,
-            "repeat": number // n_folds + 1,
-            "fold": number % n_folds + 1,
+    tables_by_name: dict[str, list[pd.DataFrame]] = {}
+    for (model_name, split_number), fit_result in zip(
+        fit_keys, fit_results, strict=True
+    ):
+        key_columns = {
+            "model": model_name,
+            "repeat": split_number // n_folds + 1,
+            "fold": split_number % n_folds + 1,
         }
-        for table_name, columns in result.items():
-            table = pd.DataFrame(key | columns)
-            tables.setdefault(table_name, []).append(table)
+        for table_name, table_columns in fit_result.items():
+            task_table = pd.DataFrame(key_columns | table_columns)
+            tables_by_name.setdefault(table_name, []).append(task_table)
     joined_tables = {
-        table_name: pd.DataFrame(columns=[*KEYS, *columns])
-        for table_name, columns in COLUMNS.items()
+        table_name: pd.DataFrame(columns=[*KEYS, *table_columns])
+        for table_name, table_columns in COLUMNS.items()
     }
-    for table_name, parts in tables.items():
-        joined_tables[table_name] = pd.concat(parts, ignore_index=True)
-    role_of_model = {name: role for name, (_, role) in models.items()}
+    for table_name, table_parts in tables_by_name.items():
+        joined_tables[table_name] = pd.concat(table_parts, ignore_index=True)
+    role_of_model = {
+        model_name: model_role for model_name, (_, model_role) in models.items()
+    }
     fit_table = joined_tables["fits"]
     fit_table.insert(len(KEYS), "role", fit_table["model"].map(role_of_model))
-    preserved_columns = steps.preserved_covariates(cohort.table)
+    preserved_columns = confound_steps.preserved_covariates(cohort.table)
     settings = {
         "cv": cv_text,
         "n_folds": n_folds,
         "n_repeats": n_repeats,
         "random_state": random_state,
         "people_shared": bool(is_shared.any()),
-        "steps": to_jsonable(steps.get_params() | {"preserve": preserved_columns}),
+        "steps": to_jsonable(
+            confound_steps.get_params() | {"preserve": preserved_columns}
+        ),
         "version": brainlsap.__version__,
     }
     return Evaluation(
-        **joined_tables, cohort=summary, settings=settings, audit=findings
+        **joined_tables, cohort=cohort_summary, settings=settings, audit=audit_findings
     )
 
 
@@ -223,16 +240,21 @@ def _named_models(
             f"baseline, got {', '.join(repeated_names) or 'no model'}. Rename it, or "
             "pass baselines=False."
         )
-    models: dict[str, tuple[Any, str]] = {}
-    for name, model_and_role in (dict(own_models) | baseline_models).items():
-        estimator, role = split_role(model_and_role)
+    named_models: dict[str, tuple[Any, str]] = {}
+    for model_name, model_and_role in (dict(own_models) | baseline_models).items():
+        estimator, model_role = split_role(model_and_role)
         estimator = configure_for_cohort(clone(estimator), cohort)
-        for key, value in estimator.get_params().items():
-            if value is None and key.rsplit("__")[-1] == "random_state":
-                estimator.set_params(**{key: seed})
-        models[name] = estimator, role
-    warn_of_divided_people([estimator for estimator, _ in models.values()], cohort)
-    return models
+        for parameter_name, parameter_value in estimator.get_params().items():
+            if (
+                parameter_value is None
+                and parameter_name.rsplit("__")[-1] == "random_state"
+            ):
+                estimator.set_params(**{parameter_name: seed})
+        named_models[model_name] = estimator, model_role
+    warn_of_divided_people(
+        [estimator for estimator, _ in named_models.values()], cohort
+    )
+    return named_models
 
 
 def warn_of_divided_people(models: Sequence[Any], cohort: Cohort) -> None:
@@ -245,15 +267,17 @@ def warn_of_divided_people(models: Sequence[Any], cohort: Cohort) -> None:
         return
     class_names = dict[str, None]()
     for model in models:
-        for estimator in (model, *model.get_params().values()):
-            has_cv = hasattr(estimator, "get_params") and hasattr(estimator, "cv")
-            if has_cv and _divides_people(estimator.cv, cohort):
-                class_names[type(estimator).__name__] = None
+        for model_or_part in (model, *model.get_params().values()):
+            has_cv = hasattr(model_or_part, "get_params") and hasattr(
+                model_or_part, "cv"
+            )
+            if has_cv and _divides_people(model_or_part.cv, cohort):
+                class_names[type(model_or_part).__name__] = None
     if class_names:
-        verb = "divides" if len(class_names) == 1 else "divide"
+        verb_text = "divides" if len(class_names) == 1 else "divide"
         warnings.warn(
-            f"{', '.join(class_names)} {verb} scans, not people, in inner folds, and "
-            "some people have several scans. Give cv=GroupKFold(...), to which "
+            f"{', '.join(class_names)} {verb_text} scans, not people, in inner folds, "
+            "and some people have several scans. Give cv=GroupKFold(...), to which "
             "cross_validate hands the people.",
             stacklevel=4,
         )
@@ -271,51 +295,70 @@ def _divides_people(cv: Any, cohort: Cohort) -> bool:
         return False
     if type(cv).__module__.split(".")[0] == "sklearn":
         return True
-    people = cohort.groups
+    person_of_scan = cohort.groups
     try:
-        splits = [*deepcopy(cv).split(np.zeros((len(people), 1)), cohort.y, people)]
+        splits = [
+            *deepcopy(cv).split(
+                np.zeros((len(person_of_scan), 1)), cohort.y, person_of_scan
+            )
+        ]
     except (TypeError, ValueError):  # not made for these rows
         return True
-    return any(np.isin(people[test], people[train]).any() for train, test in splits)
+    return any(
+        np.isin(person_of_scan[test_rows], person_of_scan[train_rows]).any()
+        for train_rows, test_rows in splits
+    )
 
 
 def split_role(model: Any) -> tuple[Any, str]:
     """Return a classifier and its role; raise where it is none."""
-    estimator, role = model if isinstance(model, tuple) else (model, "model")
+    estimator, model_role = model if isinstance(model, tuple) else (model, "model")
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         raise ParameterError(
             "model must be a classifier, such as LSAPClassifier(), or classifiers by "
             f"name, as make_models(['LSAP-C', 'GCN']) has; got {estimator!r}."
         )
-    return estimator, role
+    return estimator, model_role
 
 
 def configure_for_cohort(model: Any, cohort: Cohort) -> Any:
     """Set parameters that the user left to the cohort, and return the model.
 
-    The order of the classes, where it is known, and that connectomes are made of the
-    features of the training people, where none were read.
+    The order of the classes, where it is known; that connectomes are made of the
+    features of the training people, where none were read; and the hemispheres and
+    structures of regions.
     """
     parameters = model.get_params()
-    changes = dict[str, Any]()
-    for key, value in parameters.items():
-        prefix = key[: key.rfind("__") + 2] if "__" in key else ""
-        name = key.removeprefix(prefix)
-        uses_order = name in ("scales", "initial_scale") or str(value) == "ordinal"
-        classes_key = f"{prefix}classes"
+    parameter_changes = dict[str, Any]()
+    for parameter_name, parameter_value in parameters.items():
+        step_prefix = (
+            parameter_name[: parameter_name.rfind("__") + 2]
+            if "__" in parameter_name
+            else ""
+        )
+        bare_parameter = parameter_name.removeprefix(step_prefix)
+        uses_order = (
+            bare_parameter in ("scales", "initial_scale")
+            or str(parameter_value) == "ordinal"
+        )
+        classes_key = f"{step_prefix}classes"
         has_no_order = parameters.get(classes_key, "") is None
         if cohort.classes_ordered and uses_order and has_no_order:
-            changes[classes_key] = cohort.classes
+            parameter_changes[classes_key] = cohort.classes
         was_not_read = cohort.provenance.get("connectome") == "none"
-        if name == "connectome" and value is None and was_not_read:
-            changes[key] = "covariance"
-    return model.set_params(**changes) if changes else model
+        if bare_parameter == "connectome" and parameter_value is None and was_not_read:
+            parameter_changes[parameter_name] = "covariance"
+        if bare_parameter in ("hemispheres", "structures") and parameter_value is None:
+            parameter_changes[parameter_name] = tuple(
+                cohort.atlas.regions[bare_parameter.removesuffix("s")]
+            )
+    return model.set_params(**parameter_changes) if parameter_changes else model
 
 
 def _run_fits(
-    tasks: Mapping[str, tuple[Any, Split]],
+    fit_tasks: Mapping[str, tuple[Any, Split]],
     cohort: Cohort,
-    steps: Deconfounder,
+    confound_steps: Deconfounder,
     data_hash: str,
     n_jobs: int | None,
     verbose: bool,
@@ -326,54 +369,69 @@ def _run_fits(
     from joblib.parallel import get_active_backend
     from tqdm.auto import tqdm
 
-    paths: dict[str, Path] = {}
-    results: dict[str, dict[str, Any]] = {}
+    path_of_fit: dict[str, Path] = {}
+    fit_results: dict[str, dict[str, Any]] = {}
     if memory is not None:
-        paths = _cache_paths(tasks, cohort, steps, data_hash, Path(memory))
-        for name, path in paths.items():
+        path_of_fit = _cache_paths(
+            fit_tasks, cohort, confound_steps, data_hash, Path(memory)
+        )
+        for fit_name, fit_path in path_of_fit.items():
             # A file may be missing, or cut short.
             with suppress(OSError, ValueError):
-                results[name] = json.loads(path.read_text(encoding="utf-8"))
+                fit_results[fit_name] = json.loads(fit_path.read_text(encoding="utf-8"))
     # One shared connectome travels to the workers once, not once a scan.
     n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
-    names = (tuple(cohort.classes), cohort.region_names, cohort.feature_names)
-    scans = (cohort.connectomes[:n_matrices], cohort.features, cohort.table, names)
-    calls = []
-    for batch in _batch_tasks(tasks, results):
-        models = {name: tasks[name][0] for name in batch}
-        split = tasks[batch[0]][1]
-        calls.append(delayed(_fit_fold)(models, split, steps, scans))
+    cohort_names = (tuple(cohort.classes), cohort.region_names, cohort.feature_names)
+    scans = (
+        cohort.connectomes[:n_matrices],
+        cohort.features,
+        cohort.table,
+        cohort_names,
+    )
+    fit_calls = []
+    for batch in _batch_tasks(fit_tasks, fit_results):
+        batch_models = {fit_name: fit_tasks[fit_name][0] for fit_name in batch}
+        split = fit_tasks[batch[0]][1]
+        fit_calls.append(delayed(_fit_fold)(batch_models, split, confound_steps, scans))
     uses_default_jobs = n_jobs is None and get_active_backend()[1] is None
     if uses_default_jobs and cohort.n_scans >= MIN_SCANS_FOR_WORKERS:
         n_jobs = -1
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    n_models = len(tasks) // len({id(split) for _, split in tasks.values()})
-    bar = tqdm(
-        total=len(tasks),
-        initial=len(results),
+    parallel_pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    n_models = len(fit_tasks) // len({id(split) for _, split in fit_tasks.values()})
+    progress_bar = tqdm(
+        total=len(fit_tasks),
+        initial=len(fit_results),
         desc="fits",
         disable=None if verbose else True,  # None: only on a terminal
     )
-    with bar:
-        for batch_results in parallel(calls) if calls else ():
-            for name, result in batch_results.items():
-                results[name] = result
-                if name in paths:
-                    with replace_when_whole(paths[name]) as partial:
-                        partial.write_text(json.dumps(result), encoding="utf-8")
-                    paths[name].chmod(0o600)
-                bar.update()
+    with progress_bar:
+        for batch_results in parallel_pool(fit_calls) if fit_calls else ():
+            for fit_name, fit_result in batch_results.items():
+                fit_results[fit_name] = fit_result
+                if fit_name in path_of_fit:
+                    with replace_when_whole(path_of_fit[fit_name]) as partial_path:
+                        partial_path.write_text(
+                            json.dumps(fit_result), encoding="utf-8"
+                        )
+                    path_of_fit[fit_name].chmod(0o600)
+                progress_bar.update()
                 # Without a terminal: one line for as many fits as a fold has.
-                if verbose and bar.disable and len(results) % n_models == 0:
-                    n_done = f"{len(results)} of {len(tasks)}"
-                    bar.write(f"fitted {n_done}, last {name}", file=sys.stderr)
-    return [results[name] for name in tasks]
+                if (
+                    verbose
+                    and progress_bar.disable
+                    and len(fit_results) % n_models == 0
+                ):
+                    n_done = f"{len(fit_results)} of {len(fit_tasks)}"
+                    progress_bar.write(
+                        f"fitted {n_done}, last {fit_name}", file=sys.stderr
+                    )
+    return [fit_results[fit_name] for fit_name in fit_tasks]
 
 
 def _cache_paths(
-    tasks: Mapping[str, tuple[Any, Split]],
+    fit_tasks: Mapping[str, tuple[Any, Split]],
     cohort: Cohort,
-    steps: Deconfounder,
+    confound_steps: Deconfounder,
     data_hash: str,
     folder: Path,
 ) -> dict[str, Path]:
@@ -381,103 +439,131 @@ def _cache_paths(
     from joblib import hash as hash_of
 
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    names = (tuple(cohort.classes), cohort.region_names, cohort.feature_names)
-    table = cohort.table.to_csv(index=False)
-    study_hash = hash_of((_code_version(), data_hash, names, table, steps))
-    paths = {}
-    for name, (model, split) in tasks.items():
-        kinds = {type(value) for value in (model, *model.get_params().values())}
-        own_kinds = [k for k in kinds if k.__module__.split(".")[0] not in VERSIONED]
+    cohort_names = (tuple(cohort.classes), cohort.region_names, cohort.feature_names)
+    table_csv = cohort.table.to_csv(index=False)
+    study_hash = hash_of(
+        (_code_version(), data_hash, cohort_names, table_csv, confound_steps)
+    )
+    path_of_fit = {}
+    for fit_name, (model, split) in fit_tasks.items():
+        model_types = {
+            type(model_or_part)
+            for model_or_part in (model, *model.get_params().values())
+        }
+        own_kinds = [
+            k for k in model_types if k.__module__.split(".")[0] not in VERSIONED
+        ]
         # A lambda has no source, and its fit is not stored.
         with suppress(OSError, TypeError, AttributeError, PicklingError):
-            sources = sorted(getsource(kind) for kind in own_kinds)
-            key = hash_of((study_hash, sources, model, split))
-            paths[name] = folder / f"{key}.json"
-    return paths
+            source_texts = sorted(getsource(model_type) for model_type in own_kinds)
+            fit_hash = hash_of((study_hash, source_texts, model, split))
+            path_of_fit[fit_name] = folder / f"{fit_hash}.json"
+    return path_of_fit
 
 
 def _batch_tasks(
-    tasks: Mapping[str, tuple[Any, Split]], results: Mapping[str, Any]
+    fit_tasks: Mapping[str, tuple[Any, Split]], fit_results: Mapping[str, Any]
 ) -> list[list[str]]:
     """Return the tasks without a result; nested ridges of a fold are fitted at once."""
-    batches: dict[Any, list[str]] = {}
-    for name, (model, split) in tasks.items():
-        if name in results:
+    names_of_batch: dict[Any, list[str]] = {}
+    for fit_name, (model, split) in fit_tasks.items():
+        if fit_name in fit_results:
             continue
         settings = model.get_params()
-        batch_key = name
+        batch_key = fit_name
         if "scales" in settings:
             batch_key = str(settings | {"scales": None})
-        batches.setdefault((batch_key, id(split)), []).append(name)
-    return list(batches.values())
+        names_of_batch.setdefault((batch_key, id(split)), []).append(fit_name)
+    return list(names_of_batch.values())
 
 
 def _fit_fold(
-    models: Mapping[str, Any], split: Split, steps: Deconfounder, scans: tuple
+    models: Mapping[str, Any], split: Split, confound_steps: Deconfounder, scans: tuple
 ) -> dict[str, Any]:
     """Learn steps and models from the training scans, predict the test scans.
 
     Several models are ridges that differ in `scales` only and are fitted together.
     Returns the rows of every table by model, as columns that JSON can hold.
     """
-    connectomes, features, table, (classes, regions, _) = scans
-    models = {name: clone(model) for name, model in models.items()}
+    connectomes, features, scan_table, (classes, regions, _) = scans
+    models = {model_name: clone(model) for model_name, model in models.items()}
     train_rows, test_rows = split
-    train, test = table.iloc[train_rows], table.iloc[test_rows]
-    connectomes = np.broadcast_to(connectomes, (len(table), *connectomes.shape[1:]))
-    results: dict[str, Any] = {}
-    recorder = warnings.catch_warnings(record=True)
-    with _WARNINGS_LOCK, recorder as fit_warnings, threadpool_limits(1):
+    train_table, test_table = scan_table.iloc[train_rows], scan_table.iloc[test_rows]
+    connectomes = np.broadcast_to(
+        connectomes, (len(scan_table), *connectomes.shape[1:])
+    )
+    result_of_model: dict[str, Any] = {}
+    warning_recorder = warnings.catch_warnings(record=True)
+    with _WARNINGS_LOCK, warning_recorder as fit_warnings, threadpool_limits(1):
         warnings.simplefilter("always")
         fit_start = time.perf_counter()
-        fold_steps = clone(steps).fit(features[train_rows], train)
+        fold_steps = clone(confound_steps).fit(features[train_rows], train_table)
         features = features.copy()
-        features[train_rows] = fold_steps.transform(features[train_rows], train)
-        features[test_rows] = fold_steps.transform(features[test_rows], test)
-        _fit_models([*models.values()], pack(connectomes, features, train_rows), train)
+        features[train_rows] = fold_steps.transform(features[train_rows], train_table)
+        features[test_rows] = fold_steps.transform(features[test_rows], test_table)
+        _fit_models(
+            [*models.values()], pack(connectomes, features, train_rows), train_table
+        )
         X_test = pack(connectomes, features, test_rows)
         seconds_fit = (time.perf_counter() - fit_start) / len(models)
-        for name, model in models.items():
+        for model_name, model in models.items():
             predict_start = time.perf_counter()
-            answers = _class_answers(model, X_test, classes, test)
-            inner = _inner_model(model)
-            report = to_jsonable(getattr(inner, "fit_report_", {}))
-            messages = {str(warning.message) for warning in fit_warnings or ()}
-            fit = {
-                "n_train": len(train),
-                "n_test": len(test),
-                "n_train_people": train["participant"].nunique(),
+            class_answers = _class_answers(model, X_test, classes, test_table)
+            inner_model = _inner_model(model)
+            fit_report = to_jsonable(getattr(inner_model, "fit_report_", {}))
+            warning_texts = {
+                str(fit_warning.message) for fit_warning in fit_warnings or ()
+            }
+            fit_facts = {
+                "n_train": len(train_table),
+                "n_test": len(test_table),
+                "n_train_people": train_table["participant"].nunique(),
                 "seconds_fit": seconds_fit,
                 "seconds_predict": time.perf_counter() - predict_start,
-                "epochs": float(np.mean(report.get("epochs") or np.nan)),
-                "failed": str(report.get("failed") or ""),
+                "epochs": float(np.mean(fit_report.get("epochs") or np.nan)),
+                "failed": str(fit_report.get("failed") or ""),
                 "settings": json.dumps(to_jsonable(model.get_params())),
-                "warnings": json.dumps(sorted(messages)),
-                "report": json.dumps(report),
+                "warnings": json.dumps(sorted(warning_texts)),
+                "report": json.dumps(fit_report),
             }
-            results[name] = {"fits": {key: [value] for key, value in fit.items()}}
-            if fit["failed"]:
+            result_of_model[model_name] = {
+                "fits": {
+                    fact_name: [fact_value]
+                    for fact_name, fact_value in fit_facts.items()
+                }
+            }
+            if fit_facts["failed"]:
                 continue
-            rows = test[["scan", "participant"]].assign(truth=test["label"])
-            results[name]["predictions"] = rows.join(answers).to_dict("list")
-            if np.ptp(getattr(inner, "scales_", 0.0)):  # equal scales rank no region
-                results[name]["scales"] = _scales_of(inner, regions)
-    return results
+            prediction_rows = test_table[["scan", "participant"]].assign(
+                truth=test_table["label"]
+            )
+            result_of_model[model_name]["predictions"] = prediction_rows.join(
+                class_answers
+            ).to_dict("list")
+            if np.ptp(
+                getattr(inner_model, "scales_", 0.0)
+            ):  # equal scales rank no region
+                result_of_model[model_name]["scales"] = _scales_of(inner_model, regions)
+    return result_of_model
 
 
 def _fit_models(models: Sequence[Any], X: np.ndarray, train: pd.DataFrame) -> None:
     """Fit one model, or several nested ridges at once, to packed training scans."""
     model, *other_models = models
     y = train["label"].to_numpy(object)
-    people = train["participant"].to_numpy(object)
-    metadata = {"groups": people, "covariates": train}
+    person_of_scan = train["participant"].to_numpy(object)
+    known_metadata = {"groups": person_of_scan, "covariates": train}
     metadata_names = set(signature(model.fit).parameters)
-    metadata_names |= get_routing_for_object(model).consumes("fit", metadata)
-    fit_metadata = {name: metadata[name] for name in metadata if name in metadata_names}
+    metadata_names |= get_routing_for_object(model).consumes("fit", known_metadata)
+    fit_metadata = {
+        metadata_name: known_metadata[metadata_name]
+        for metadata_name in known_metadata
+        if metadata_name in metadata_names
+    }
     with config_context(enable_metadata_routing=True):  # for searches, pipelines
         try:
             if other_models:
-                model.fit_with(other_models, X, y, people)
+                model.fit_with(other_models, X, y, person_of_scan)
             else:
                 model.fit(X, y, **fit_metadata)
         except ValueError as error:
@@ -498,8 +584,8 @@ def _reads_two_dimensions(model: Any) -> bool:
         return _reads_two_dimensions(model.estimator)
     if type(model).__module__.split(".")[0] != "sklearn":
         return False
-    tags = get_tags(model)
-    return not (tags.no_validation or tags.input_tags.three_d_array)
+    estimator_tags = get_tags(model)
+    return not (estimator_tags.no_validation or estimator_tags.input_tags.three_d_array)
 
 
 def _class_answers(
@@ -509,38 +595,47 @@ def _class_answers(
 
     NaN where the model does not give them.
     """
-    names = [str(name) for name in model.classes_]
-    inner = _inner_model(model)
-    kind = ""
+    class_names = [str(class_name) for class_name in model.classes_]
+    inner_model = _inner_model(model)
+    output_kind = ""
     absent_value = 0.0  # of a class without training scans
     if hasattr(model, "predict_proba"):
-        parameters = signature(model.predict_proba).parameters
-        metadata = {"covariates": covariates} if "covariates" in parameters else {}
-        kind, outputs = "p", model.predict_proba(X, **metadata)
+        method_parameters = signature(model.predict_proba).parameters
+        method_metadata = (
+            {"covariates": covariates} if "covariates" in method_parameters else {}
+        )
+        output_kind, model_outputs = "p", model.predict_proba(X, **method_metadata)
     elif hasattr(model, "decision_function"):
-        kind, outputs = "d", np.asarray(model.decision_function(X), dtype=float)
-        if outputs.ndim == 1:
-            outputs = np.column_stack([-outputs, outputs])
-        absent_value = outputs.min() - 1e3
+        output_kind = "d"
+        model_outputs = np.asarray(model.decision_function(X), dtype=float)
+        if model_outputs.ndim == 1:
+            model_outputs = np.column_stack([-model_outputs, model_outputs])
+        absent_value = model_outputs.min() - 1e3
     else:
-        outputs = np.equal.outer(np.asarray(model.predict(X)).astype(str), names)
-    values = pd.DataFrame(outputs, covariates.index, names, dtype=float)
-    values = values.reindex(columns=list(classes), fill_value=absent_value)
-    if not np.isfinite(values).all(axis=None):
+        model_outputs = np.equal.outer(
+            np.asarray(model.predict(X)).astype(str), class_names
+        )
+    class_values = pd.DataFrame(
+        model_outputs, covariates.index, class_names, dtype=float
+    )
+    class_values = class_values.reindex(columns=list(classes), fill_value=absent_value)
+    if not np.isfinite(class_values).all(axis=None):
         raise ParameterError(
             f"{type(model).__name__} predicts NaN; expected finite probabilities of "
             f"the classes {', '.join(classes)}."
         )
-    predicted = values.idxmax(axis=1)
-    if kind == "p" and isinstance(inner, ClassPriorMixin):
-        codes = inner.choose_classes(outputs)
-        labels = np.array(names, dtype=object)[codes]
-        predicted = pd.Series(labels, covariates.index)
-    answers = predicted.to_frame("predicted")
-    for prefix in "pd":
-        columns = values if prefix == kind else values * np.nan
-        answers = answers.join(columns.add_prefix(f"{prefix}_"))
-    return answers
+    predicted_classes = class_values.idxmax(axis=1)
+    if output_kind == "p" and isinstance(inner_model, ClassPriorMixin):
+        class_codes = inner_model.choose_classes(model_outputs)
+        labels = np.array(class_names, dtype=object)[class_codes]
+        predicted_classes = pd.Series(labels, covariates.index)
+    answer_table = predicted_classes.to_frame("predicted")
+    for column_prefix in "pd":
+        column_values = (
+            class_values if column_prefix == output_kind else class_values * np.nan
+        )
+        answer_table = answer_table.join(column_values.add_prefix(f"{column_prefix}_"))
+    return answer_table
 
 
 def _inner_model(model: Any) -> Any:
@@ -552,24 +647,36 @@ def _inner_model(model: Any) -> Any:
 
 def _scales_of(model: Any, regions: tuple[str, ...]) -> dict[str, list]:
     """Return a fitted model's scales as columns, the mean over its starts first."""
-    columns = {("mean", 1.0): model.scales_}
-    for number, scales in enumerate(getattr(model, "scales_by_start_", ()), start=1):
-        columns[str(number), 1.0] = scales
+    scale_columns = {("mean", 1.0): model.scales_}
+    for start_number, region_scales in enumerate(
+        getattr(model, "scales_by_start_", ()), start=1
+    ):
+        scale_columns[str(start_number), 1.0] = region_scales
     scale_path = getattr(model, "scale_path_", ())
-    for share, scales in zip(PATH_SHARES, scale_path, strict=False):
-        columns["mean", share] = scales
-    interval = getattr(model, "scales_interval_", None)
-    if interval is not None:
-        columns["low", 1.0], columns["high", 1.0] = interval[:, 0], interval[:, 1]
-    table = pd.DataFrame(columns, list(regions)).unstack()
-    table = table.rename_axis(["start", "share", "region"]).reset_index(name="scale")
-    return table.to_dict("list")
+    for path_share, region_scales in zip(PATH_SHARES, scale_path, strict=False):
+        scale_columns["mean", path_share] = region_scales
+    scale_interval = getattr(model, "scales_interval_", None)
+    if scale_interval is not None:
+        scale_columns["low", 1.0], scale_columns["high", 1.0] = (
+            scale_interval[:, 0],
+            scale_interval[:, 1],
+        )
+    scale_table = pd.DataFrame(scale_columns, list(regions)).unstack()
+    scale_table = scale_table.rename_axis(["start", "share", "region"]).reset_index(
+        name="scale"
+    )
+    return scale_table.to_dict("list")
 
 
 @cache
 def _code_version() -> str:
     """Return a hash of the package's code and of the versions of its requirements."""
-    paths = sorted(Path(brainlsap.__file__).parent.rglob("*.py"))
-    texts = [path.read_text(encoding="utf-8") for path in paths]
-    texts += [version(name) for name in ("numpy", "scipy", "scikit-learn", "torch")]
-    return hashlib.sha256("\x00".join(texts).encode()).hexdigest()
+    source_paths = sorted(Path(brainlsap.__file__).parent.rglob("*.py"))
+    hashed_texts = [
+        source_path.read_text(encoding="utf-8") for source_path in source_paths
+    ]
+    hashed_texts += [
+        version(package_name)
+        for package_name in ("numpy", "scipy", "scikit-learn", "torch")
+    ]
+    return hashlib.sha256("\x00".join(hashed_texts).encode()).hexdigest()

@@ -29,7 +29,7 @@ _SEED = 0
 
 
 def bound_count_scores(
-    predictions: Predictions, person: np.ndarray
+    predictions: Predictions, person_codes: np.ndarray
 ) -> dict[str, tuple[float, float]]:
     """Return exact bounds of the scores that confusion counts determine.
 
@@ -37,7 +37,7 @@ def bound_count_scores(
     ----------
     predictions : Predictions
         Of one model.
-    person : int array of shape (n_rows,)
+    person_codes : int array of shape (n_rows,)
         The person of each prediction; a person counts once in each class.
 
     Returns
@@ -46,39 +46,50 @@ def bound_count_scores(
         By score. Empty if predictions differ within a class, and if one class is
         predicted for everybody: balanced accuracy is then 1 / n_classes in every draw.
     """
-    counts = weighted_counts(predictions, np.ones((1, len(person))))[0]
-    n_classes = len(counts)
-    class_sizes = counts.sum(axis=1)
-    present = np.flatnonzero(class_sizes)
-    class_sizes = class_sizes[present]
-    has_one_prediction = counts.max(axis=1)[present] == class_sizes
-    is_constant = np.count_nonzero(counts.sum(axis=0)) == 1 and len(present) > 1
+    confusion_counts = weighted_counts(predictions, np.ones((1, len(person_codes))))[0]
+    n_classes = len(confusion_counts)
+    class_sizes = confusion_counts.sum(axis=1)
+    present_classes = np.flatnonzero(class_sizes)
+    class_sizes = class_sizes[present_classes]
+    has_one_prediction = confusion_counts.max(axis=1)[present_classes] == class_sizes
+    is_constant = (
+        np.count_nonzero(confusion_counts.sum(axis=0)) == 1 and len(present_classes) > 1
+    )
     if n_classes < 2 or not has_one_prediction.all() or is_constant:
         return {}
-    predicted = counts.argmax(axis=1)[present]
-    n_people = [len(set(person[predictions.actual == code])) for code in present]
-    shares = _divide_errors(np.array(n_people, dtype=float))
-    error_rates = 1 - TAIL ** (shares / n_people)
-    tables = []
-    for targets in _list_targets(predicted, n_classes):
-        table = np.zeros((len(shares), n_classes, n_classes))
-        table[:, present, predicted] = (1 - error_rates) * class_sizes
-        table[:, present, targets] = error_rates * class_sizes
-        tables.append(table)
-    probability = predictions.probability
-    is_certain = probability is not None and bool(np.isin(probability, (0, 1)).all())
+    predicted_classes = confusion_counts.argmax(axis=1)[present_classes]
+    n_people = [
+        len(set(person_codes[predictions.actual == class_code]))
+        for class_code in present_classes
+    ]
+    error_shares = _divide_errors(np.array(n_people, dtype=float))
+    error_rates = 1 - TAIL ** (error_shares / n_people)
+    confusion_tables = []
+    for target_classes in _list_targets(predicted_classes, n_classes):
+        divided_counts = np.zeros((len(error_shares), n_classes, n_classes))
+        divided_counts[:, present_classes, predicted_classes] = (
+            1 - error_rates
+        ) * class_sizes
+        divided_counts[:, present_classes, target_classes] = error_rates * class_sizes
+        confusion_tables.append(divided_counts)
+    class_probabilities = predictions.probability
+    is_certain = class_probabilities is not None and bool(
+        np.isin(class_probabilities, (0, 1)).all()
+    )
     scores = score_counts(
-        np.concatenate(tables), ordered=predictions.ordered, is_certain=is_certain
+        np.concatenate(confusion_tables),
+        ordered=predictions.ordered,
+        is_certain=is_certain,
     )
     return {
-        name: (float(np.nanmin(values)), float(np.nanmax(values)))
-        for name, values in scores.items()
-        if np.isfinite(values).any()
+        score_name: (float(np.nanmin(score_values)), float(np.nanmax(score_values)))
+        for score_name, score_values in scores.items()
+        if np.isfinite(score_values).any()
     }
 
 
 def bound_auc(
-    predictions: Predictions, person: np.ndarray, estimate: float, n_repeats: int
+    predictions: Predictions, person_codes: np.ndarray, estimate: float, n_repeats: int
 ) -> tuple[float, float]:
     r"""Return exact bounds of an AUC that is 0 or 1 in every draw.
 
@@ -90,7 +101,7 @@ def bound_auc(
 
     Parameters
     ----------
-    predictions, person
+    predictions, person_codes
         As of :func:`bound_count_scores`.
     estimate : float
         The AUC that was observed.
@@ -103,23 +114,23 @@ def bound_auc(
         The estimate twice if in each fold a model gives everybody the same values.
     """
     is_in_fold = [predictions.fold == fold for fold in np.unique(predictions.fold)]
-    ranking = predictions.ranking
-    if ranking is None or not any(
-        np.ptp(ranking[rows], axis=0).any() for rows in is_in_fold
+    ranking_scores = predictions.ranking
+    if ranking_scores is None or not any(
+        np.ptp(ranking_scores[class_rows], axis=0).any() for class_rows in is_in_fold
     ):
         return estimate, estimate
-    factors = []
-    for code in np.unique(predictions.actual):
+    class_factors = []
+    for class_code in np.unique(predictions.actual):
         n_pairs = 0
-        for rows in is_in_fold:
-            is_class = predictions.actual[rows] == code
-            people = person[rows]
-            n_class_people = len(set(people[is_class]))
-            n_other_people = len(set(people[~is_class]))
+        for class_rows in is_in_fold:
+            is_class = predictions.actual[class_rows] == class_code
+            class_people = person_codes[class_rows]
+            n_class_people = len(set(class_people[is_class]))
+            n_other_people = len(set(class_people[~is_class]))
             n_pairs += min(n_class_people, n_other_people)
-        factors.append(TAIL ** (1 / max(n_pairs / n_repeats, 1)))
-    factor = float(np.mean(factors))
-    return estimate * factor, 1 - (1 - estimate) * factor
+        class_factors.append(TAIL ** (1 / max(n_pairs / n_repeats, 1)))
+    mean_factor = float(np.mean(class_factors))
+    return estimate * mean_factor, 1 - (1 - estimate) * mean_factor
 
 
 def _divide_errors(n_people: np.ndarray) -> np.ndarray:
@@ -146,25 +157,36 @@ def _divide_errors(n_people: np.ndarray) -> np.ndarray:
     )
 
 
-def _list_targets(predicted: np.ndarray, n_classes: int) -> list[np.ndarray]:
+def _list_targets(predicted_classes: np.ndarray, n_classes: int) -> list[np.ndarray]:
     """Return assignments of a target class to the errors of each class, (n_present,).
 
-    `predicted` is the class that is predicted for each class. Errors go to the stage
-    farthest from it, to the nearest, all to one class, or to classes at random.
+    `predicted_classes` is the class that is predicted for each class. Errors go to the
+    stage farthest from it, to the nearest, all to one class, or to classes at random.
     """
     rng = np.random.default_rng(_SEED)
-    alternatives = [np.delete(np.arange(n_classes), code) for code in predicted]
-    farthest = []
-    nearest = []
-    for codes, code in zip(alternatives, predicted, strict=True):
-        distance = np.abs(codes - code)
-        farthest.append(codes[distance.argmax()])
-        nearest.append(codes[distance.argmin()])
-    targets = [np.array(farthest), np.array(nearest)]
-    for code in range(n_classes):
-        targets.append(np.where(predicted == code, targets[0], code))
+    other_classes = [
+        np.delete(np.arange(n_classes), predicted_class)
+        for predicted_class in predicted_classes
+    ]
+    farthest_classes = []
+    nearest_classes = []
+    for class_codes, predicted_class in zip(
+        other_classes, predicted_classes, strict=True
+    ):
+        class_distances = np.abs(class_codes - predicted_class)
+        farthest_classes.append(class_codes[class_distances.argmax()])
+        nearest_classes.append(class_codes[class_distances.argmin()])
+    target_assignments = [np.array(farthest_classes), np.array(nearest_classes)]
+    for predicted_class in range(n_classes):
+        target_assignments.append(
+            np.where(
+                predicted_classes == predicted_class,
+                target_assignments[0],
+                predicted_class,
+            )
+        )
     n_random = _N_RANDOM_TARGETS if n_classes > 2 else 0
     for _ in range(n_random):
-        random_targets = [rng.choice(codes) for codes in alternatives]
-        targets.append(np.array(random_targets))
-    return [*np.unique(targets, axis=0)]
+        random_targets = [rng.choice(class_codes) for class_codes in other_classes]
+        target_assignments.append(np.array(random_targets))
+    return [*np.unique(target_assignments, axis=0)]

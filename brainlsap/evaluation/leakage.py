@@ -258,37 +258,50 @@ def audit(
         "note"), finding, what_to_do, and scans: names of the scans concerned, separated
         by ", ", where there are any. No other column names anybody.
     """
-    removed_columns = {find_covariate_column(cohort.table, name) for name in taken_out}
-    findings = [
+    removed_columns = {
+        find_covariate_column(cohort.table, covariate_name)
+        for covariate_name in taken_out
+    }
+    audit_findings = [
         *_find_groups_in_two_folds(cohort, splits),
         *_find_unstated_people(cohort),
         *_find_visits_as_people(cohort),
         *_find_duplicates(cohort, splits),
         *_find_label_in_features(cohort),
         *_find_several_scales(cohort, removed_columns),
-        *(_finding(Check.UNUSUAL_UNIT, text) for text in find_odd_units(cohort)),
+        *(
+            _make_finding(Check.UNUSUAL_UNIT, unit_text)
+            for unit_text in find_odd_units(cohort)
+        ),
         *_find_missing_covariates(cohort),
         *_find_predictive_columns(cohort, removed_columns, splits),
     ]
-    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    return pd.DataFrame(findings, columns=list(AuditFinding._fields), dtype=object)
+    audit_findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    return pd.DataFrame(
+        audit_findings, columns=list(AuditFinding._fields), dtype=object
+    )
 
 
-def check_title(key: str) -> str:
+def check_title(check_key: str) -> str:
     """Return the title of a check, as reports show it, from its key."""
-    return CHECKS[Check(key)].title
+    return CHECKS[Check(check_key)].title
 
 
-def _finding(
-    check: Check, text: str, *, scans: str = "", severity: str = "", advice: str = ""
+def _make_finding(
+    check: Check,
+    finding_text: str,
+    *,
+    scans: str = "",
+    severity: str = "",
+    advice: str = "",
 ) -> AuditFinding:
     """Return a row of the audit; severity and advice are the check's unless given."""
-    default = CHECKS[check]
+    check_text = CHECKS[check]
     return AuditFinding(
         check=check.value,
-        severity=severity or default.severity,
-        finding=text,
-        what_to_do=advice or default.advice,
+        severity=severity or check_text.severity,
+        finding=finding_text,
+        what_to_do=advice or check_text.advice,
         scans=scans,
     )
 
@@ -303,29 +316,29 @@ def _find_groups_in_two_folds(
         "site": Check.SITE_IN_TWO_FOLDS,
     }
     kind_of_column = {"participant": "person", **_kinds_of_covariates(cohort)}
-    for column, kind in kind_of_column.items():
-        if kind not in check_of_kind:
+    for column_name, covariate_kind in kind_of_column.items():
+        if covariate_kind not in check_of_kind:
             continue
-        shared_values = _shared_values(cohort.table[column], splits)
+        shared_values = _shared_values(cohort.table[column_name], splits)
         if shared_values:
             n_groups = len(set.union(*shared_values))
-            if kind == "person":
+            if covariate_kind == "person":
                 group_text = count(n_groups, "person")
             else:
-                group_text = f"{count(n_groups, 'group')} of {column}"
+                group_text = f"{count(n_groups, 'group')} of {column_name}"
             fold_text = f"{len(shared_values)} of {count(len(splits), 'fold')}"
-            yield _finding(
-                check_of_kind[kind],
+            yield _make_finding(
+                check_of_kind[covariate_kind],
                 f"{group_text} in training and test scans of {fold_text}",
             )
 
 
-def _shared_values(values: pd.Series, splits: Sequence[Split]) -> list[set[Any]]:
+def _shared_values(column_values: pd.Series, splits: Sequence[Split]) -> list[set[Any]]:
     """Return the values that training and test share, of each fold that shares any."""
     shared_values = []
     for train_rows, test_rows in splits:
-        train_values = set(values.iloc[train_rows].dropna())
-        fold_values = train_values & set(values.iloc[test_rows].dropna())
+        train_values = set(column_values.iloc[train_rows].dropna())
+        fold_values = train_values & set(column_values.iloc[test_rows].dropna())
         if fold_values:
             shared_values.append(fold_values)
     return shared_values
@@ -334,7 +347,7 @@ def _shared_values(values: pd.Series, splits: Sequence[Split]) -> list[set[Any]]
 def _find_unstated_people(cohort: Cohort) -> Iterator[AuditFinding]:
     """Report that every scan counts as a person, as participants were not given."""
     if cohort.provenance.get("people") == NOT_GIVEN:
-        yield _finding(
+        yield _make_finding(
             Check.PEOPLE_NOT_STATED,
             f"the participants of the {count(cohort.n_scans, 'scan')} were not given: "
             "each scan counts as a person",
@@ -343,54 +356,60 @@ def _find_unstated_people(cohort: Cohort) -> Iterator[AuditFinding]:
 
 def _find_visits_as_people(cohort: Cohort) -> Iterator[AuditFinding]:
     """Look for people whose ids differ only in what may be a visit."""
-    people = cohort.table.drop_duplicates("participant").reset_index(drop=True)
+    people_rows = cohort.table.drop_duplicates("participant").reset_index(drop=True)
     sex_columns = [
-        column for column, kind in _kinds_of_covariates(cohort).items() if kind == "sex"
+        column_name
+        for column_name, covariate_kind in _kinds_of_covariates(cohort).items()
+        if covariate_kind == "sex"
     ]
-    sexes = people[sex_columns[0]].tolist() if sex_columns else []
-    rows, n_people = find_session_ids(
-        people["participant"].tolist(), people["label"].tolist(), sexes
+    sexes = people_rows[sex_columns[0]].tolist() if sex_columns else []
+    session_rows, n_people = find_session_ids(
+        people_rows["participant"].tolist(), people_rows["label"].tolist(), sexes
     )
-    if len(rows):
-        yield _finding(
+    if len(session_rows):
+        yield _make_finding(
             Check.VISITS_TAKEN_FOR_PEOPLE,
-            f"{count(len(rows), 'person')} have ids that differ only in one part, as "
-            f"those of visits do, and may be {count(n_people, 'person')}",
-            scans=", ".join(people["scan"][rows]),
+            f"{count(len(session_rows), 'person')} have ids that differ only in one "
+            f"part, as those of visits do, and may be {count(n_people, 'person')}",
+            scans=", ".join(people_rows["scan"][session_rows]),
         )
 
 
 def _find_duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[AuditFinding]:
     """Look for scans with the same, or nearly the same, connectome or features."""
-    for kind, values in _scan_values(cohort).items():
-        pairs = _find_similar_pairs(values, is_connectome=kind == "connectomes")
-        is_same_person = np.equal(*cohort.groups[pairs].T)
-        yield from _find_copied_visits(cohort, kind, values, pairs[is_same_person])
-        pairs_of_people = pairs[~is_same_person]
+    for data_kind, scan_values in _scan_values(cohort).items():
+        similar_pairs = _find_similar_pairs(
+            scan_values, is_connectome=data_kind == "connectomes"
+        )
+        is_same_person = np.equal(*cohort.groups[similar_pairs].T)
+        yield from _find_copied_visits(
+            cohort, data_kind, scan_values, similar_pairs[is_same_person]
+        )
+        pairs_of_people = similar_pairs[~is_same_person]
         if len(pairs_of_people) > MAX_LISTED_PAIRS:
             n_pairs = count(len(pairs_of_people), "pair")
-            yield _finding(
+            yield _make_finding(
                 Check.DUPLICATE_SCANS,
-                f"{n_pairs} of participants have nearly the same {kind}",
+                f"{n_pairs} of participants have nearly the same {data_kind}",
                 advice=MANY_PAIRS_ADVICE,
             )
         else:
             yield from _find_similar_people(
-                cohort, kind, values, pairs_of_people, splits
+                cohort, data_kind, scan_values, pairs_of_people, splits
             )
 
 
 def _find_copied_visits(
-    cohort: Cohort, kind: str, values: np.ndarray, pairs: np.ndarray
+    cohort: Cohort, data_kind: str, scan_values: np.ndarray, similar_pairs: np.ndarray
 ) -> Iterator[AuditFinding]:
     """Report pairs of scans of one person that are identical."""
-    for pair in pairs:
-        first, second = values[pair]
-        if np.array_equal(first, second, equal_nan=True):
-            yield _finding(
+    for scan_pair in similar_pairs:
+        first_scan, second_scan = scan_values[scan_pair]
+        if np.array_equal(first_scan, second_scan, equal_nan=True):
+            yield _make_finding(
                 Check.DUPLICATE_SCANS,
-                f"identical {kind} of two visits of a participant",
-                scans=", ".join(cohort.table["scan"].iloc[pair]),
+                f"identical {data_kind} of two visits of a participant",
+                scans=", ".join(cohort.table["scan"].iloc[scan_pair]),
                 severity="warning",
                 advice=COPIED_VISIT_ADVICE,
             )
@@ -398,45 +417,45 @@ def _find_copied_visits(
 
 def _find_similar_people(
     cohort: Cohort,
-    kind: str,
-    values: np.ndarray,
-    pairs: np.ndarray,
+    data_kind: str,
+    scan_values: np.ndarray,
+    similar_pairs: np.ndarray,
     splits: Sequence[Split],
 ) -> Iterator[AuditFinding]:
     """Report pairs of scans of two people; an error if a fold separates them."""
-    for pair in pairs:
-        first, second = values[pair]
-        is_identical = np.array_equal(first, second, equal_nan=True)
+    for scan_pair in similar_pairs:
+        first_scan, second_scan = scan_values[scan_pair]
+        is_identical = np.array_equal(first_scan, second_scan, equal_nan=True)
         is_separated = any(
-            np.isin(pair, train_rows).any() and np.isin(pair, test_rows).any()
+            np.isin(scan_pair, train_rows).any() and np.isin(scan_pair, test_rows).any()
             for train_rows, test_rows in splits
         )
-        likeness = "identical" if is_identical else "nearly identical"
-        sides = "on two sides of a fold"
-        yield _finding(
+        likeness_text = "identical" if is_identical else "nearly identical"
+        fold_text = "on two sides of a fold"
+        yield _make_finding(
             Check.DUPLICATE_SCANS,
-            f"{likeness} {kind} of two participants, "
-            f"{sides if is_separated else f'not {sides}'}",
-            scans=", ".join(cohort.table["scan"].iloc[pair]),
+            f"{likeness_text} {data_kind} of two participants, "
+            f"{fold_text if is_separated else f'not {fold_text}'}",
+            scans=", ".join(cohort.table["scan"].iloc[scan_pair]),
             severity="error" if is_separated else "warning",
         )
 
 
 def _scan_values(cohort: Cohort) -> dict[str, np.ndarray]:
     """Return features and, if scans have their own, edges as (n_scans, n_values)."""
-    arrays = {"features": cohort.features.reshape(cohort.n_scans, -1)}
+    values_by_kind = {"features": cohort.features.reshape(cohort.n_scans, -1)}
     if not cohort.shares_connectome:
-        arrays["connectomes"] = cohort.connectomes.reshape(cohort.n_scans, -1)
-    return arrays
+        values_by_kind["connectomes"] = cohort.connectomes.reshape(cohort.n_scans, -1)
+    return values_by_kind
 
 
-def _find_similar_pairs(values: np.ndarray, *, is_connectome: bool) -> np.ndarray:
+def _find_similar_pairs(scan_values: np.ndarray, *, is_connectome: bool) -> np.ndarray:
     """Return pairs (n_pairs, 2) of rows of values that are (nearly) the same."""
-    measured_rows = np.flatnonzero(~np.isnan(values).all(axis=1))
-    n_nonzero = np.count_nonzero(values, axis=0)
+    measured_rows = np.flatnonzero(~np.isnan(scan_values).all(axis=1))
+    n_nonzero = np.count_nonzero(scan_values, axis=0)
     # Take the values that most scans have.
-    columns = np.argsort(-n_nonzero, kind="stable")[:MAX_DISTANCE_VALUES]
-    z = np.array(values[np.ix_(measured_rows, columns)], dtype=np.float64)
+    densest_columns = np.argsort(-n_nonzero, kind="stable")[:MAX_DISTANCE_VALUES]
+    z = np.array(scan_values[np.ix_(measured_rows, densest_columns)], dtype=np.float64)
     if is_connectome:
         z = np.log1p(z)
     z = SimpleImputer(keep_empty_features=True).fit_transform(z)
@@ -449,58 +468,62 @@ def _find_similar_pairs(values: np.ndarray, *, is_connectome: bool) -> np.ndarra
     max_squared_distance = 1e-20
     if n_values >= MIN_DISTANCE_VALUES:
         max_squared_distance = MAX_RELATIVE_DISTANCE * 2 * n_values
-    pairs = cKDTree(z).query_pairs(np.sqrt(max_squared_distance), output_type="ndarray")
-    return measured_rows[np.unique(pairs, axis=0)]
+    near_pairs = cKDTree(z).query_pairs(
+        np.sqrt(max_squared_distance), output_type="ndarray"
+    )
+    return measured_rows[np.unique(near_pairs, axis=0)]
 
 
 def _find_label_in_features(cohort: Cohort) -> Iterator[AuditFinding]:
     """Look for features and edges that are a function of the label."""
-    for name in filter(CLINICAL_SCORE.search, cohort.feature_names):
-        yield _finding(
-            Check.CLINICAL_SCORE_AS_FEATURE, f"the feature is named {name!r}"
+    for feature_name in filter(CLINICAL_SCORE.search, cohort.feature_names):
+        yield _make_finding(
+            Check.CLINICAL_SCORE_AS_FEATURE, f"the feature is named {feature_name!r}"
         )
     regions = cohort.region_names
-    for kind, values in _scan_values(cohort).items():
-        eta_squared = class_eta_squared(values, cohort.y)
-        columns = np.flatnonzero(eta_squared >= MAX_ETA_SQUARED)
-        if not columns.size:
+    for data_kind, scan_values in _scan_values(cohort).items():
+        eta_squared = class_eta_squared(scan_values, cohort.y)
+        predictive_columns = np.flatnonzero(eta_squared >= MAX_ETA_SQUARED)
+        if not predictive_columns.size:
             continue
         # Columns are regions by features, or regions by regions.
-        is_feature = kind == "features"
+        is_feature = data_kind == "features"
         column_names = cohort.feature_names if is_feature else regions
-        examples = []
-        for column in columns[:3]:
-            row_index, column_index = divmod(column, len(column_names))
-            examples.append(f"{regions[row_index]} {column_names[column_index]}")
-        ellipsis = " ..." if columns.size > len(examples) else ""
-        yield _finding(
+        example_texts = []
+        for eta_column in predictive_columns[:3]:
+            row_index, column_index = divmod(eta_column, len(column_names))
+            example_texts.append(f"{regions[row_index]} {column_names[column_index]}")
+        ellipsis_text = " ..." if predictive_columns.size > len(example_texts) else ""
+        yield _make_finding(
             Check.LABEL_IN_FEATURES,
             f"classes explain {eta_squared.max():.1%} of the variance of "
-            f"{count(columns.size, 'feature' if is_feature else 'edge')}: "
-            f"{', '.join(examples)}{ellipsis}",
+            f"{count(predictive_columns.size, 'feature' if is_feature else 'edge')}: "
+            f"{', '.join(example_texts)}{ellipsis_text}",
         )
 
 
-def class_eta_squared(values: np.ndarray, label: np.ndarray) -> np.ndarray:
+def class_eta_squared(scan_values: np.ndarray, class_labels: np.ndarray) -> np.ndarray:
     """Return the share of each column's variance that classes explain.
 
     Classes of fewer than five scans are left out. A column is 0 where a class has fewer
     than five values, or where nothing varies.
     """
-    names = pd.Series(label.astype(str))
-    class_sizes = names.groupby(names).transform("size")
-    rows = (class_sizes >= MIN_CLASS_SCANS).to_numpy()
-    n_blocks = values.shape[1] // 1000 + 1
+    class_names = pd.Series(class_labels.astype(str))
+    class_sizes = class_names.groupby(class_names).transform("size")
+    large_class_rows = (class_sizes >= MIN_CLASS_SCANS).to_numpy()
+    n_blocks = scan_values.shape[1] // 1000 + 1
     block_eta_squared = []
-    for block in np.array_split(values[rows], n_blocks, axis=1):
-        scans = pd.DataFrame(block.astype(float))
-        by_class = scans.groupby(names[rows].to_numpy())
-        n_values = by_class.count()
-        total = scans.var(ddof=0) * scans.count()
-        within_classes = (by_class.var(ddof=0) * n_values).sum()
+    for value_block in np.array_split(scan_values[large_class_rows], n_blocks, axis=1):
+        block_table = pd.DataFrame(value_block.astype(float))
+        scans_by_class = block_table.groupby(class_names[large_class_rows].to_numpy())
+        n_values = scans_by_class.count()
+        total_squares = block_table.var(ddof=0) * block_table.count()
+        within_classes = (scans_by_class.var(ddof=0) * n_values).sum()
         has_enough = (n_values >= MIN_CLASS_SCANS).all()
-        varies = has_enough & (total > 1e-20 * (scans**2).sum())
-        block_eta_squared.append(np.where(varies, 1 - within_classes / total, 0))
+        is_varying = has_enough & (total_squares > 1e-20 * (block_table**2).sum())
+        block_eta_squared.append(
+            np.where(is_varying, 1 - within_classes / total_squares, 0)
+        )
     return np.concatenate(block_eta_squared)
 
 
@@ -508,19 +531,19 @@ def _find_several_scales(
     cohort: Cohort, removed_columns: set[str]
 ) -> Iterator[AuditFinding]:
     """Look for columns by whose values features may be on several scales."""
-    for column, kind in _kinds_of_covariates(cohort).items():
-        values = cohort.table[column].dropna().astype(str)
-        n_values = values.nunique()
-        if kind not in SCALE_KINDS or n_values < 2:
+    for column_name, covariate_kind in _kinds_of_covariates(cohort).items():
+        group_values = cohort.table[column_name].dropna().astype(str)
+        n_values = group_values.nunique()
+        if covariate_kind not in SCALE_KINDS or n_values < 2:
             continue
         value_texts = (
-            f"{value} ({count(n_scans, 'scan')})"
-            for value, n_scans in values.value_counts().items()
+            f"{group_name} ({count(n_scans, 'scan')})"
+            for group_name, n_scans in group_values.value_counts().items()
         )
-        is_removed = column in removed_columns
-        yield _finding(
+        is_removed = column_name in removed_columns
+        yield _make_finding(
             Check.SEVERAL_SCALES,
-            f"{column} has {n_values} values: {listed(value_texts, 5)}",
+            f"{column_name} has {n_values} values: {listed(value_texts, 5)}",
             severity="note" if is_removed else "",
             advice=REMOVED_ADVICE if is_removed else "",
         )
@@ -528,15 +551,19 @@ def _find_several_scales(
 
 def _find_missing_covariates(cohort: Cohort) -> Iterator[AuditFinding]:
     """Report which of age, sex and site the cohort does not have."""
-    kinds = {*_kinds_of_covariates(cohort).values(), kind_of(cohort.label_name)}
-    if "scanner" in kinds:
-        kinds.add("site")
-    missing_kinds = sorted({*EXPECTED_COVARIATES} - kinds)
+    covariate_kinds = {
+        *_kinds_of_covariates(cohort).values(),
+        kind_of(cohort.label_name),
+    }
+    if "scanner" in covariate_kinds:
+        covariate_kinds.add("site")
+    missing_kinds = sorted({*EXPECTED_COVARIATES} - covariate_kinds)
     if missing_kinds:
         column_examples = [
-            f"{kind} ({', '.join(COVARIATES[kind][:3])} ...)" for kind in missing_kinds
+            f"{covariate_kind} ({', '.join(COVARIATES[covariate_kind][:3])} ...)"
+            for covariate_kind in missing_kinds
         ]
-        yield _finding(
+        yield _make_finding(
             Check.COVARIATES_MISSING,
             f"how well {', '.join(missing_kinds)} alone predicts the label was not "
             f"tested: no column {listed(column_examples)}",
@@ -547,63 +574,71 @@ def _find_predictive_columns(
     cohort: Cohort, removed_columns: set[str], splits: Sequence[Split]
 ) -> Iterator[AuditFinding]:
     """Test covariates, and what was not measured, alone against the label."""
-    columns = [
-        column for column in _tested_columns(cohort) if column.values.nunique() > 1
+    tested_columns = [
+        tested_column
+        for tested_column in _tested_columns(cohort)
+        if tested_column.values.nunique() > 1
     ]
     scores = [
-        column_score(column.values, cohort.y, cohort.groups) for column in columns
+        column_score(tested_column.values, cohort.y, cohort.groups)
+        for tested_column in tested_columns
     ]
     p_values = adjust_p_values([p_value for _, _, p_value in scores])
-    correction = ""
-    if len(columns) > 1:
-        correction = f", Holm-corrected for {len(columns)} columns and gaps"
-    for column, (accuracy, chance, _), p in zip(columns, scores, p_values, strict=True):
-        finding = (
-            f"{column.title}: balanced accuracy {accuracy:.2f} (chance {chance:.2f}); "
-            f"difference between classes p = {p:.3f}{correction}"
+    correction_text = ""
+    if len(tested_columns) > 1:
+        correction_text = f", Holm-corrected for {len(tested_columns)} columns and gaps"
+    for tested_column, (mean_accuracy, chance_accuracy, _), p in zip(
+        tested_columns, scores, p_values, strict=True
+    ):
+        finding_text = (
+            f"{tested_column.title}: balanced accuracy {mean_accuracy:.2f} (chance "
+            f"{chance_accuracy:.2f}); difference between classes p = "
+            f"{p:.3f}{correction_text}"
         )
         is_different = p < MAX_P_VALUE
-        is_predictive = is_different and accuracy >= chance + MIN_GAIN
-        if column.covariate:
+        is_predictive = is_different and mean_accuracy >= chance_accuracy + MIN_GAIN
+        if tested_column.covariate:
             yield _covariate_finding(
                 cohort,
-                column,
-                finding,
+                tested_column,
+                finding_text,
                 is_different=is_different,
                 is_predictive=is_predictive,
-                is_removed=column.covariate in removed_columns,
+                is_removed=tested_column.covariate in removed_columns,
                 splits=splits,
             )
         elif is_predictive:
-            yield _finding(Check.MISSING_VALUES_PREDICT_LABEL, finding)
+            yield _make_finding(Check.MISSING_VALUES_PREDICT_LABEL, finding_text)
 
 
 def _tested_columns(cohort: Cohort) -> Iterator[TestedColumn]:
     """Yield covariates and patterns of missing values to test against the label."""
-    for column, kind in _kinds_of_covariates(cohort).items():
-        values = cohort.table[column]
-        numbers = pd.to_numeric(values, errors="coerce")
-        is_numeric = numbers.count() >= 0.9 * values.count()
-        if is_numeric and not has_groups(column, numbers):
-            values = numbers  # words among the numbers count as missing
+    for column_name, covariate_kind in _kinds_of_covariates(cohort).items():
+        column_values = cohort.table[column_name]
+        parsed_numbers = pd.to_numeric(column_values, errors="coerce")
+        is_numeric = parsed_numbers.count() >= 0.9 * column_values.count()
+        if is_numeric and not has_groups(column_name, parsed_numbers):
+            column_values = parsed_numbers  # words among the numbers count as missing
         else:
-            values = group_names(values)
-        if kind in TESTED_COVARIATES:
-            yield TestedColumn(f"{column} alone", values, covariate=column)
-        yield TestedColumn(f"missing {column}", values.isna(), covariate="")
+            column_values = group_names(column_values)
+        if covariate_kind in TESTED_COVARIATES:
+            yield TestedColumn(
+                f"{column_name} alone", column_values, covariate=column_name
+            )
+        yield TestedColumn(f"missing {column_name}", column_values.isna(), covariate="")
     is_missing = np.isnan(cohort.features).reshape(cohort.n_scans, -1)
     is_missing = is_missing[:, is_missing.any(axis=0) & ~is_missing.all(axis=0)]
     n_missing = pd.Series(is_missing.sum(axis=1))
     yield TestedColumn("the number of missing values", n_missing, covariate="")
     pattern_index = np.unique(is_missing, axis=0, return_inverse=True)[1].reshape(-1)
-    patterns = pd.Series(pattern_index.astype(str))
-    yield TestedColumn("which values are missing", patterns, covariate="")
+    missing_patterns = pd.Series(pattern_index.astype(str))
+    yield TestedColumn("which values are missing", missing_patterns, covariate="")
 
 
 def _covariate_finding(
     cohort: Cohort,
-    column: TestedColumn,
-    finding: str,
+    tested_column: TestedColumn,
+    finding_text: str,
     *,
     is_different: bool,
     is_predictive: bool,
@@ -611,27 +646,32 @@ def _covariate_finding(
     splits: Sequence[Split],
 ) -> AuditFinding:
     """Return a covariate's finding, with whether it is missing, removed or held out."""
-    name = column.covariate
-    n_unknown = column.values.isna().groupby(cohort.groups).all().sum()
+    covariate_name = tested_column.covariate
+    n_unknown = tested_column.values.isna().groupby(cohort.groups).all().sum()
     if n_unknown:
-        finding += f"; {name} missing in {count(n_unknown, 'person')}"
+        finding_text += f"; {covariate_name} missing in {count(n_unknown, 'person')}"
     if is_removed:
-        finding += "; taken out of the features inside the folds"
-    values = cohort.table[name]
-    is_held_out = has_groups(name, values) and not _shared_values(values, splits)
+        finding_text += "; taken out of the features inside the folds"
+    covariate_values = cohort.table[covariate_name]
+    is_held_out = has_groups(covariate_name, covariate_values) and not _shared_values(
+        covariate_values, splits
+    )
     if is_held_out:
-        finding += "; test scans have values of it that training scans have not"
-    severity = "note" if is_held_out or not is_predictive else ""
+        finding_text += "; test scans have values of it that training scans have not"
+    finding_severity = "note" if is_held_out or not is_predictive else ""
     if not is_predictive:
-        advice = SMALL_GAIN_ADVICE if is_different else NO_DIFFERENCE_ADVICE
+        advice_text = SMALL_GAIN_ADVICE if is_different else NO_DIFFERENCE_ADVICE
     elif is_held_out:
-        advice = HELD_OUT_ADVICE
+        advice_text = HELD_OUT_ADVICE
     elif is_removed:
-        advice = REMOVED_ADVICE
+        advice_text = REMOVED_ADVICE
     else:
-        advice = ""
-    return _finding(
-        Check.COVARIATE_PREDICTS_LABEL, finding, severity=severity, advice=advice
+        advice_text = ""
+    return _make_finding(
+        Check.COVARIATE_PREDICTS_LABEL,
+        finding_text,
+        severity=finding_severity,
+        advice=advice_text,
     )
 
 
@@ -659,35 +699,38 @@ def column_score(
     p_value : float
     """
     scans = pd.DataFrame({"value": np.asarray(values), "label": np.asarray(label)})
-    people = scans.assign(person=groups).dropna().drop_duplicates("person")
-    bins = people["value"]
+    person_rows = scans.assign(person=groups).dropna().drop_duplicates("person")
+    value_bins = person_rows["value"]
     is_numeric = (
-        pd.api.types.is_numeric_dtype(bins) and bins.nunique() > N_COVARIATE_BINS
+        pd.api.types.is_numeric_dtype(value_bins)
+        and value_bins.nunique() > N_COVARIATE_BINS
     )
     if is_numeric:
-        bins = pd.qcut(bins, N_COVARIATE_BINS, labels=False, duplicates="drop")
-    code = pd.factorize(bins)[0]
-    classes, y = np.unique(people["label"].astype(str), return_inverse=True)
+        value_bins = pd.qcut(
+            value_bins, N_COVARIATE_BINS, labels=False, duplicates="drop"
+        )
+    bin_codes = pd.factorize(value_bins)[0]
+    classes, y = np.unique(person_rows["label"].astype(str), return_inverse=True)
     n_classes = len(classes)
     rng = np.random.default_rng(0)
     fold = _assign_people_to_folds(y, rng)
-    counts = np.zeros((N_FOLDS, code.max() + 1, n_classes))
-    np.add.at(counts, (fold, code, y), 1)
+    bin_counts = np.zeros((N_FOLDS, bin_codes.max() + 1, n_classes))
+    np.add.at(bin_counts, (fold, bin_codes, y), 1)
     # A p-value of the cross-validated accuracy would have little power.
     if is_numeric and n_classes > 1:
-        values_by_class = [x for _, x in people.groupby("label")["value"]]
+        values_by_class = [x for _, x in person_rows.groupby("label")["value"]]
         p_value = kruskal(*values_by_class).pvalue
     else:
-        p_value = _chi_squared_p(counts.sum(axis=0), rng)
-    return _majority_accuracy(counts), 1 / n_classes, float(p_value)
+        p_value = _chi_squared_p(bin_counts.sum(axis=0), rng)
+    return _majority_accuracy(bin_counts), 1 / n_classes, float(p_value)
 
 
 def _assign_people_to_folds(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return the fold of each person; folds have nearly the same shares of classes."""
     fold = np.empty(len(y), dtype=np.int64)
     random_order = rng.permutation(len(y))
-    order = random_order[np.argsort(y[random_order], kind="stable")]
-    fold[order] = np.arange(len(y)) % N_FOLDS
+    class_order = random_order[np.argsort(y[random_order], kind="stable")]
+    fold[class_order] = np.arange(len(y)) % N_FOLDS
     return fold
 
 
@@ -696,29 +739,41 @@ def _majority_accuracy(test_counts: np.ndarray) -> float:
 
     A code predicts the class of whose training people the largest share has it.
     """
-    counts = test_counts.sum(axis=0)
-    train_counts = counts - test_counts
+    class_counts = test_counts.sum(axis=0)
+    train_counts = class_counts - test_counts
     n_train = train_counts.sum(axis=1, keepdims=True)
-    shares = np.round(train_counts / np.maximum(n_train, 1), 12)
-    is_predicted = shares == shares.max(axis=2, keepdims=True)
+    class_shares = np.round(train_counts / np.maximum(n_train, 1), 12)
+    is_predicted = class_shares == class_shares.max(axis=2, keepdims=True)
     # Tied classes share the prediction, so that an uninformative column is at chance.
     n_tied = is_predicted.sum(axis=2, keepdims=True)
     n_correct = (test_counts * is_predicted / n_tied).sum(axis=(0, 1))
-    return float((n_correct / counts.sum(axis=0)).mean())
+    return float((n_correct / class_counts.sum(axis=0)).mean())
 
 
-def _chi_squared_p(counts: np.ndarray, rng: np.random.Generator) -> float:
-    """Return the p-value of a contingency table among random ones of its margins."""
-    margins = [counts.sum(axis=axis).astype(int) for axis in (1, 0)]
-    random_counts = random_table(*margins, seed=rng).rvs(N_PERMUTATIONS)
+def _chi_squared_p(contingency_table: np.ndarray, rng: np.random.Generator) -> float:
+    """Return the p-value of a contingency table among random ones of its margins.
+
+    Each person counts once, so that all labels may be exchanged; a random table is the
+    count of such an exchange.
+    """
+    table_margins = [
+        contingency_table.sum(axis=sum_axis).astype(int) for sum_axis in (1, 0)
+    ]
+    random_counts = random_table(*table_margins, seed=rng).rvs(N_PERMUTATIONS)
     # Chi-squared is sum(O^2 / E) up to constants.
-    squares = np.stack([counts, *random_counts]) ** 2 / np.outer(*margins)
-    statistic = squares.sum(axis=(1, 2))
-    return float((statistic >= statistic[0] * (1 - 1e-12)).mean())
+    squared_ratios = np.stack([contingency_table, *random_counts]) ** 2 / np.outer(
+        *table_margins
+    )
+    table_statistics = squared_ratios.sum(axis=(1, 2))
+    return float((table_statistics >= table_statistics[0] * (1 - 1e-12)).mean())
 
 
 def _kinds_of_covariates(cohort: Cohort) -> dict[str, str]:
     """Return the kind of each column that is neither a key nor the label's own name."""
-    keys = {*KEY_COLUMNS, cohort.label_name}
-    columns = [str(name) for name in cohort.table.columns if name not in keys]
-    return {column: acquisition_kind(column) for column in columns}
+    key_columns = {*KEY_COLUMNS, cohort.label_name}
+    column_names = [
+        str(column_name)
+        for column_name in cohort.table.columns
+        if column_name not in key_columns
+    ]
+    return {column_name: acquisition_kind(column_name) for column_name in column_names}

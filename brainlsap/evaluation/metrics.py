@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 # A denominator of at least this keeps 0 / 0 at 0.
-_TINY = 1e-300
+SMALLEST_DENOMINATOR = 1e-300
 
 
 class Predictions(NamedTuple):
@@ -26,41 +26,45 @@ class Predictions(NamedTuple):
         return self.probability[np.arange(len(self.predicted)), self.predicted]
 
 
-def weighted_counts(predictions: Predictions, weight: np.ndarray) -> np.ndarray:
+def weighted_counts(predictions: Predictions, row_weights: np.ndarray) -> np.ndarray:
     """Return weighted confusion counts (n_draws, n_true, n_predicted)."""
     n_classes = predictions.n_classes
-    cell = predictions.actual * n_classes + predictions.predicted
-    counts = weight @ np.eye(n_classes * n_classes)[cell]
-    return counts.reshape(-1, n_classes, n_classes)
+    cell_codes = predictions.actual * n_classes + predictions.predicted
+    confusion_counts = row_weights @ np.eye(n_classes * n_classes)[cell_codes]
+    return confusion_counts.reshape(-1, n_classes, n_classes)
 
 
 def macro_auc(
-    actual: np.ndarray, ranking: np.ndarray, weight: np.ndarray
+    actual_classes: np.ndarray, ranking_scores: np.ndarray, row_weights: np.ndarray
 ) -> np.ndarray:
     """Return the mean AUC (n_draws,) of every class against the rest.
 
     Ties count half. The mean is over the classes that a draw holds, and NaN where it
-    holds fewer than two. `weight` (n_draws, n_scans) is how often each scan counts.
+    holds fewer than two. `row_weights` (n_draws, n_scans) is how often each scan
+    counts.
     """
-    scan_weight = np.ascontiguousarray(weight.T)
+    scan_weight = np.ascontiguousarray(row_weights.T)
     class_aucs, is_present = [], []
-    for code in range(ranking.shape[1]):
-        is_class, values = actual == code, ranking[:, code]
+    for class_code in range(ranking_scores.shape[1]):
+        is_class = actual_classes == class_code
+        class_scores = ranking_scores[:, class_code]
         class_weight, rest_weight = scan_weight[is_class], scan_weight[~is_class]
-        order = np.argsort(values[~is_class])
-        rest_values = values[~is_class][order]
+        score_order = np.argsort(class_scores[~is_class])
+        rest_values = class_scores[~is_class][score_order]
         # Row i: weight of the i scans of the rest with the smallest values.
         weight_below = np.vstack(
-            [0 * scan_weight[:1], rest_weight[order].cumsum(axis=0)]
+            [0 * scan_weight[:1], rest_weight[score_order].cumsum(axis=0)]
         )
-        ends = [
-            np.searchsorted(rest_values, values[is_class], side)
-            for side in ("left", "right")
+        rank_bounds = [
+            np.searchsorted(rest_values, class_scores[is_class], search_side)
+            for search_side in ("left", "right")
         ]
-        n_ordered_pairs = (class_weight * weight_below[ends].mean(axis=0)).sum(axis=0)
+        n_ordered_pairs = (class_weight * weight_below[rank_bounds].mean(axis=0)).sum(
+            axis=0
+        )
         n_class = class_weight.sum(axis=0)
         n_pairs = n_class * weight_below[-1]
-        class_aucs.append(n_ordered_pairs / np.maximum(n_pairs, _TINY))
+        class_aucs.append(n_ordered_pairs / np.maximum(n_pairs, SMALLEST_DENOMINATOR))
         is_present.append(n_class > 0)
     return mean_over(np.stack(class_aucs, 1), np.stack(is_present, 1), min_values=2)
 
@@ -70,5 +74,7 @@ def mean_over(
 ) -> np.ndarray:
     """Return the mean of what is present in each row, NaN of too few values."""
     n_present = is_present.sum(axis=1)
-    total = np.where(is_present, values, 0).sum(axis=1)
-    return np.where(n_present >= min_values, total / np.maximum(n_present, 1), np.nan)
+    value_sums = np.where(is_present, values, 0).sum(axis=1)
+    return np.where(
+        n_present >= min_values, value_sums / np.maximum(n_present, 1), np.nan
+    )

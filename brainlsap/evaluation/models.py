@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.decomposition import KernelPCA
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
@@ -37,6 +39,9 @@ from brainlsap.exceptions import ParameterError, check_choice
 
 # Powers of ten among which C is tuned.
 POWERS = {"logistic": range(-4, 2), "svm": range(-5, 1)}
+
+N_SELECTED = (5, 20, 80)
+"""Numbers of inputs among which the baseline that selects features chooses."""
 
 
 def read_features(X: np.ndarray) -> np.ndarray:
@@ -67,6 +72,66 @@ def read_edges(X: np.ndarray) -> np.ndarray:
     W, _, row, column = _read_networks(X)
     edge_sums = [A[row, column].astype(float) + A[column, row] for A in W]
     return np.log1p(np.array(edge_sums) / 2)
+
+
+def read_global_means(
+    X: np.ndarray,
+    hemispheres: Sequence[str] | None = None,
+    structures: Sequence[str] | None = None,
+) -> np.ndarray:
+    """Return means and totals of each feature over the brain and each hemisphere.
+
+    Cortex and subcortex are kept apart, because they may hold different measures
+    (thickness and volume).
+
+    Parameters
+    ----------
+    X : array of shape (n_scans, n_rois, n_rois + n_features)
+        The packed array of :meth:`.Cohort.to_array`.
+    hemispheres : sequence of {"L", "R", "M"}, optional
+        Of every region, from the atlas; without it only the brain has means.
+    structures : sequence of str, optional
+        Of every region, from the atlas; all but "subcortex" count as cortex.
+
+    Returns
+    -------
+    array of shape (n_scans, n_groups * 2 * n_features)
+        For each group of regions the means, then the totals, over the regions that are
+        measured in the scan; NaN where none is.
+    """
+    features = np.array(unpack(as_number_array(X))[1], dtype=np.float64)
+    n_rois = features.shape[1]
+    is_subcortex = np.zeros(n_rois, dtype=bool)
+    if structures is not None:
+        is_subcortex = np.asarray(structures) == "subcortex"
+    sides = np.full(n_rois, "M") if hemispheres is None else np.asarray(hemispheres)
+    if not len(is_subcortex) == len(sides) == n_rois:
+        raise ParameterError(
+            f"hemispheres and structures must have {n_rois} entries, one per region; "
+            f"got {len(sides)} and {len(is_subcortex)}."
+        )
+    is_measured = ~np.isnan(features)
+    values = np.where(is_measured, features, 0.0)
+    columns = []
+    for is_structure in (~is_subcortex, is_subcortex):
+        for is_side in (np.full(n_rois, True), sides == "L", sides == "R"):
+            is_inside = is_structure & is_side
+            if is_inside.any():
+                n_measured = is_measured[:, is_inside].sum(axis=1)
+                totals = values[:, is_inside].sum(axis=1)
+                totals = np.where(n_measured > 0, totals, np.nan)
+                columns += [totals / np.maximum(n_measured, 1), totals]
+    return np.hstack(columns)
+
+
+def score_inputs(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return F of the difference between classes in every input; 0 if constant."""
+    is_varying = np.ptp(X, axis=0) > 0
+    F = np.zeros(X.shape[1])
+    if is_varying.any():
+        with np.errstate(divide="ignore"):  # classes may not vary within
+            F[is_varying], _ = f_classif(X[:, is_varying], y)
+    return F
 
 
 def learn_covariates(covariates: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
@@ -101,6 +166,22 @@ def standardizer(reads: str = "features") -> Pipeline:
     return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
 
 
+class _Choice(NamedTuple):
+    """Settings of a linear model, and their mean score over the inner folds."""
+
+    score: float
+    C: float
+    class_weight: str | None
+    n_selected: int | None
+
+    @property
+    def preference(self) -> tuple:
+        """Sort by score, then by the smallest C, no weights and the fewest inputs."""
+        n_selected = self.n_selected or 0
+        is_unweighted = self.class_weight is None
+        return round(self.score, 9), -self.C, is_unweighted, -n_selected
+
+
 @dataclass(eq=False, repr=False)
 class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
     """Linear classifier of standardised regional features, edges or covariates.
@@ -128,13 +209,18 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         As of :class:`brainlsap.LSAPClassifier`: what probabilities assume, whichever
         class weights were chosen (:func:`make_models` sets "training"). By default
         probabilities are those of the chosen weights.
+    n_selected : sequence of int, optional
+        If given, only the inputs that differ most between the classes of the training
+        scans (largest F) are used; how many of these numbers of inputs is tuned with
+        `C`. Between equals the smallest number wins.
 
     Attributes
     ----------
     classes_ : array of str
     class_prior_ : array of shape (n_classes,)
     fit_report_ : dict
-        C, class_weight and inner_balanced_accuracy that were chosen; covariates read.
+        C, class_weight, n_selected and inner_balanced_accuracy that were chosen;
+        covariates read.
     """
 
     __metadata_request__fit: ClassVar = {"groups": True}
@@ -144,6 +230,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
     random_state: int = 0
     reads: str = "features"
     class_prior: ClassPrior | None = None
+    n_selected: Sequence[int] | None = None
 
     def fit(
         self,
@@ -166,20 +253,24 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         people = pd.Series(groups.astype(str))
         n_folds = min(self.n_inner_folds, people.groupby(y).nunique().min())
         splits = make_splits(y, people, n_folds, seed) if n_folds > 1 else ()
-        score, C, class_weight = self._tune(linear, values, y, splits, reads)
-        linear.set_params(C=C, class_weight=class_weight)
-        self.model_ = make_pipeline(standardizer(reads), linear).fit(values, y)
+        choice = self._tune(linear, values, y, splits, reads)
+        linear.set_params(C=choice.C, class_weight=choice.class_weight)
+        steps = [standardizer(reads), linear]
+        if choice.n_selected:
+            steps.insert(1, SelectKBest(score_inputs, k=choice.n_selected))
+        self.model_ = make_pipeline(*steps).fit(values, y)
         self.classes_ = self.model_.classes_
-        is_balanced = class_weight == "balanced"
+        is_balanced = choice.class_weight == "balanced"
         prior = self.class_prior
         if prior is None:
             prior = BALANCED if is_balanced else TRAINING
         self._learn_prior(y, prior, is_balanced=is_balanced)
         self.fit_report_ = {
-            "C": C,
-            "class_weight": class_weight or "none",
+            "C": choice.C,
+            "class_weight": choice.class_weight or "none",
+            "n_selected": choice.n_selected,
             "covariates": [*getattr(self, "design_", ())],
-            "inner_balanced_accuracy": score,
+            "inner_balanced_accuracy": choice.score,
         }
         return self
 
@@ -190,30 +281,31 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         y: np.ndarray,
         splits: Sequence[Split],
         reads: str,
-    ) -> tuple[float, float, str | None]:
-        """Return the best inner balanced accuracy, its C and its class weight."""
-        fold_scores: dict[tuple[float, str | None], list[float]] = {}
+    ) -> _Choice:
+        """Return the settings of the best inner balanced accuracy."""
+        counts: list[int | None] = [None]
+        if self.n_selected:
+            counts = [*sorted({min(k, values.shape[1]) for k in self.n_selected})]
+        fold_scores: dict[tuple[float, str | None, int | None], list[float]] = {}
         for train, test in splits:
             inputs = standardizer(reads).fit(values[train])
             X_train = inputs.transform(values[train])
             X_test = inputs.transform(values[test])
-            for class_weight in (None, "balanced"):
+            order = np.argsort(-score_inputs(X_train, y[train]), kind="stable")
+            for count, class_weight in product(counts, (None, "balanced")):
+                columns = order[:count] if count else slice(None)
                 model = clone(linear).set_params(class_weight=class_weight)
                 for C in [10.0**power for power in POWERS[self.kind]]:
-                    model.set_params(C=C).fit(X_train, y[train])
-                    score = balanced_accuracy_score(y[test], model.predict(X_test))
-                    fold_scores.setdefault((C, class_weight), []).append(score)
+                    model.set_params(C=C).fit(X_train[:, columns], y[train])
+                    predicted = model.predict(X_test[:, columns])
+                    score = balanced_accuracy_score(y[test], predicted)
+                    fold_scores.setdefault((C, class_weight, count), []).append(score)
         if not fold_scores:
-            return float("nan"), 0.01, "balanced"
+            return _Choice(float("nan"), 0.01, "balanced", counts[0])
         choices = [
-            (float(np.mean(scores)), *key) for key, scores in fold_scores.items()
+            _Choice(float(np.mean(scores)), *key) for key, scores in fold_scores.items()
         ]
-
-        def preference(choice: tuple[float, float, str | None]) -> tuple:
-            mean_score, C, class_weight = choice
-            return round(mean_score, 9), -C, class_weight is None
-
-        return max(choices, key=preference)
+        return max(choices, key=lambda choice: choice.preference)
 
     @available_if(lambda self: self.kind == "logistic")
     def predict_proba(
@@ -245,6 +337,30 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         total_weight, density = edges.sum(axis=1), (edges > 0).mean(axis=1)
         design = apply_design(self.design_, covariates)
         return np.column_stack([total_weight, density, design])
+
+
+@dataclass(eq=False, repr=False)
+class GlobalMeansClassifier(TunedLinearClassifier):
+    """Logistic regression on the means and totals of :func:`read_global_means`.
+
+    No region is known to it. What a model of regions adds is what it has over this.
+
+    Parameters
+    ----------
+    hemispheres, structures : sequence of str, optional
+        Of every region; :func:`cross_validate` takes them from the cohort's atlas.
+    """
+
+    hemispheres: Sequence[str] | None = None
+    structures: Sequence[str] | None = None
+
+    def _read_inputs(
+        self,
+        X: np.ndarray,
+        covariates: pd.DataFrame | None = None,  # noqa: ARG002
+    ) -> np.ndarray:
+        """Return means and totals of packed scans, (n_scans, n_inputs)."""
+        return read_global_means(X, self.hemispheres, self.structures)
 
 
 def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
@@ -335,10 +451,12 @@ def _network(name: str) -> Factory:
     return lambda seed, settings: make_network(seed, {"n_starts": 4} | settings)
 
 
-def _linear(**parameters: Any) -> Factory:
+def _linear(
+    classifier: type[TunedLinearClassifier] = TunedLinearClassifier, **parameters: Any
+) -> Factory:
     def make_model(seed: int, settings: dict[str, Any]) -> TunedLinearClassifier:
         prior = settings.get("class_prior") or TRAINING
-        return TunedLinearClassifier(random_state=seed, class_prior=prior, **parameters)
+        return classifier(random_state=seed, class_prior=prior, **parameters)
 
     return make_model
 
@@ -418,6 +536,8 @@ MODELS = ModelTable(
         "majority class": ModelEntry(
             lambda *_: DummyClassifier(strategy="prior"), "baseline"
         ),
+        "global means": ModelEntry(_linear(GlobalMeansClassifier), "baseline"),
+        "selected features": ModelEntry(_linear(n_selected=N_SELECTED), "baseline"),
         "logistic regression": ModelEntry(_linear(kind="logistic"), "baseline"),
         "linear SVM": ModelEntry(_linear(kind="svm"), "baseline"),
         "ridge without network": ModelEntry(_ridge("none"), "baseline"),
@@ -448,6 +568,8 @@ NESTED_RIDGES = (
 
 BASELINES = (
     "majority class",
+    "global means",
+    "selected features",
     "logistic regression",
     "linear SVM",
     "LSAP-R",

@@ -18,7 +18,7 @@ from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.models import NESTED_RIDGES, make_models
 from brainlsap.evaluation.results import Evaluation, check_evaluation_given, data_hash
-from brainlsap.evaluation.splits import person_blocks
+from brainlsap.evaluation.splits import permute_labels
 from brainlsap.exceptions import ParameterError, check_at_least
 
 # Significance level.
@@ -211,6 +211,7 @@ def permutation_null(
 ) -> pd.DataFrame:
     r"""Compare regions with labels that were permuted between people.
 
+    Labels are exchanged between people with equally many scans, all scans together.
     For each labelling b (b = 0 are the labels) a ridge with one scale is fitted to all
     scans. :math:`x_{bp}` is the slope of its evidence towards a smaller scale of region
     p, which is the first step of a fit with a scale per region. z is x standardised
@@ -305,29 +306,6 @@ def family_wise_p(slopes: np.ndarray, is_measured: np.ndarray) -> np.ndarray:
     return np.where(is_measured, (1 + n_exceeding) / len(z), np.nan)
 
 
-def permute_labels(
-    y: np.ndarray, groups: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """Permute labels between people; all visits of a person move together.
-
-    If no label changes between visits, any two people may exchange theirs; otherwise
-    only people with as many visits do.
-    """
-    y = np.array(y, dtype=object)
-    names = np.asarray(groups).astype(str)
-    _, first_row, person_index = np.unique(
-        names, return_index=True, return_inverse=True
-    )
-    label_of_person = y[first_row]
-    if (y == label_of_person[person_index]).all():
-        order = rng.permutation(len(label_of_person))
-        return label_of_person[order][person_index]
-    permuted = y.copy()
-    for rows in person_blocks(names):
-        permuted[rows] = y[rows[rng.permutation(len(rows))]]
-    return permuted
-
-
 def region_importance(
     model: Any,
     X: np.ndarray,
@@ -376,7 +354,7 @@ def region_importance(
     full_score = score()
     losses = np.empty((features.shape[1], n_repeats))
     for region, repeat in np.ndindex(*losses.shape):
-        order = permute_labels(rows, groups, rng).astype(int)
+        order = permute_labels(rows, groups, rng)
         permuted_features[:, region] = features[order, region]
         losses[region, repeat] = full_score - score()
         permuted_features[:, region] = features[:, region]

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort
+from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation.metrics import Predictions
 from brainlsap.evaluation.scores import (
     SCORES,
@@ -26,7 +28,7 @@ from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
 from brainlsap.findings import Finding, as_findings
 
-TABLES = ("predictions", "scales", "fits", "audit", "ranking")
+TABLES = ("predictions", "scales", "fits", "audit", "ranking", "region_tests")
 """Tables of an evaluation that are saved."""
 
 COHORT_TABLES = ("truth", "class_features", "regions")
@@ -62,6 +64,8 @@ class CohortSummary:
         Those of the cohort; texts are plain notes.
     provenance : dict
         That of the cohort.
+    reading_options : ReadingOptions
+        Those of the cohort.
     truth : DataFrame or None
         Planted regions of a simulated cohort.
     data_hash : str
@@ -93,6 +97,7 @@ class CohortSummary:
     class_features: pd.DataFrame | None = None
     regions: pd.DataFrame | None = None
     atlas_folder: str | None = None
+    reading_options: ReadingOptions = field(default_factory=ReadingOptions)
 
     @classmethod
     def of(
@@ -102,11 +107,7 @@ class CohortSummary:
 
         `factors`: by class, of the variance of means and of differences.
         """
-        class_features = _class_features(cohort, features)
-        if factors is not None:
-            class_features = class_features.merge(
-                factors, left_on="class", right_index=True, how="left"
-            )
+        class_features = summarize_features(cohort, features, factors)
         folder = cohort.atlas.folder
         return cls(
             table=cohort.table,
@@ -119,6 +120,7 @@ class CohortSummary:
             feature_names=cohort.feature_names,
             findings=cohort.findings,
             provenance=cohort.provenance,
+            reading_options=cohort.reading_options,
             truth=cohort.truth,
             data_hash=data_hash(cohort),
             class_features=class_features,
@@ -154,8 +156,7 @@ class CohortSummary:
     @property
     def atlas(self) -> Atlas | None:
         """The atlas: by its name, by its path, or made of its regions; else None."""
-        reading_options = self.provenance.get("asked") or {}
-        for name in (self.atlas_name, reading_options.get("atlas"), self.atlas_folder):
+        for name in (self.atlas_name, self.reading_options.atlas, self.atlas_folder):
             with suppress(ValueError):  # unknown, or unreadable
                 atlas = load_atlas(str(name))
                 if set(self.region_names) <= set(atlas.names):
@@ -185,17 +186,28 @@ def data_hash(cohort: Cohort) -> str:
     return digest.hexdigest()
 
 
-def _class_features(cohort: Cohort, features: np.ndarray) -> pd.DataFrame:
-    """Return people, mean and s.d. of every feature by region and class."""
+def summarize_features(
+    cohort: Cohort, features: np.ndarray, factors: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """Return people, mean and s.d. of every feature by region and class.
+
+    `features` and `factors` are those of :func:`.adjust_features`.
+    """
     columns = pd.MultiIndex.from_product(
         [cohort.feature_names, cohort.region_names], names=["feature", "region"]
     )
     values = features.transpose(0, 2, 1).reshape(cohort.n_scans, -1)
     table = pd.DataFrame(values.astype(float), columns=columns)
     people = table.groupby([cohort.groups, cohort.y]).mean()
-    summary = people.groupby(level=1).agg(["count", "mean", "std"])
-    summary = summary.rename_axis("class").stack([0, 1], future_stack=True)
-    return summary.reset_index().rename(columns={"count": "people", "std": "sd"})
+    by_class = people.groupby(level=1)
+    statistics = {"count": by_class.count(), "mean": by_class.mean()}
+    statistics["std"] = by_class.std()
+    summary = pd.concat(statistics, axis=1).rename_axis("class")
+    summary = summary.stack([1, 2], future_stack=True)
+    summary = summary.reset_index().rename(columns={"count": "people", "std": "sd"})
+    if factors is None:
+        return summary
+    return summary.merge(factors, left_on="class", right_index=True, how="left")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -228,6 +240,8 @@ class Evaluation:
         Of :func:`rank_regions`, by the model in its column `model`: the ridge with a
         scale per region where it was run, else the first model with scales.
         `rank_regions(evaluation, name)` ranks by another.
+    region_tests : DataFrame, optional
+        Of :func:`.compare_regions`: effect and contrast of every region and feature.
 
     Examples
     --------
@@ -249,6 +263,7 @@ class Evaluation:
     settings: dict[str, Any]
     audit: pd.DataFrame | None = None
     ranking: pd.DataFrame | None = None
+    region_tests: pd.DataFrame | None = None
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -405,6 +420,7 @@ class Evaluation:
         cohort_fields = vars(self.cohort) | dict.fromkeys(("table", *COHORT_TABLES))
         findings = as_findings(self.cohort.findings)
         cohort_fields["findings"] = [finding.to_jsonable() for finding in findings]
+        cohort_fields["reading_options"] = self.cohort.reading_options.to_jsonable()
         content = to_jsonable(
             {"columns": columns, "cohort": cohort_fields, "settings": self.settings}
         )
@@ -461,6 +477,9 @@ class Evaluation:
             # Evaluations of earlier versions have texts.
             notes = cohort.pop("findings", None) or cohort.pop("notes", ())
             cohort["findings"] = [Finding.from_jsonable(note) for note in notes]
+            cohort["reading_options"] = ReadingOptions.from_jsonable(
+                cohort.pop("reading_options", None)
+            )
             cohort["measured"] = np.array(cohort["measured"], dtype=bool)
             summary = CohortSummary(**cohort)
             return cls(cohort=summary, settings=content["settings"], **tables)
@@ -498,19 +517,3 @@ def check_evaluation_given(evaluation: object) -> None:
             f"evaluation must be an Evaluation; got {type(evaluation).__name__}. "
             "cross_validate or run_study makes one."
         )
-
-
-def to_jsonable(value: Any) -> Any:
-    """Return settings and reports as JSON takes them; not finite numbers as None."""
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): to_jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [to_jsonable(item) for item in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    # Functions by their own name, other objects by that of their class.
-    return getattr(value, "__name__", type(value).__name__)

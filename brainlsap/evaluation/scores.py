@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from brainlsap.evaluation.metrics import (
+    SMALLEST_DENOMINATOR,
     Predictions,
     macro_auc,
     mean_over,
@@ -27,9 +28,7 @@ N_CALIBRATION_BINS = 10
 """Bins of confidence of the expected calibration error."""
 
 # Largest excess over its range that a score may have by rounding.
-_ROUNDING = 1e-9
-# A denominator of at least this keeps 0 / 0 at 0.
-_TINY = 1e-300
+_RANGE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,18 +99,18 @@ class Score:
     def __post_init__(self) -> None:
         """Check the entry."""
         check_choice("interval", self.interval, INTERVALS)
-        formulas = (self.of_counts, self.of_ranking, self.of_probability)
-        n_formulas = sum(formula is not None for formula in formulas)
+        score_formulas = (self.of_counts, self.of_ranking, self.of_probability)
+        n_formulas = sum(score_formula is not None for score_formula in score_formulas)
         if n_formulas != 1:
             raise ParameterError(
                 f"score {self.title!r} has {n_formulas} formulas; expected exactly one "
                 "of of_counts, of_ranking and of_probability."
             )
-        lowest, highest = self.limits(max(self.min_classes, 2))
-        if not lowest < highest:
+        lower_limit, upper_limit = self.limits(max(self.min_classes, 2))
+        if not lower_limit < upper_limit:
             raise ParameterError(
-                f"score {self.title!r} has the range {lowest:g} to {highest:g}; "
-                "expected the smallest value, then the largest."
+                f"score {self.title!r} has the range {lower_limit:g} to "
+                f"{upper_limit:g}; expected the smallest value, then the largest."
             )
 
     def limits(self, n_classes: int) -> tuple[float, float]:
@@ -126,101 +125,125 @@ class Score:
         return f"{title} (less is better)" if self.lower_is_better else title
 
 
-def _count_hits(counts: np.ndarray) -> np.ndarray:
+def _count_hits(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the correct predictions of each class, (n_draws, n_classes)."""
-    return np.einsum("bii->bi", counts)
+    return np.einsum("bii->bi", confusion_counts)
 
 
-def balanced_accuracy(counts: np.ndarray) -> np.ndarray:
+def balanced_accuracy(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean sensitivity of the classes that the rows hold."""
-    n_true = counts.sum(axis=2)
-    return mean_over(_count_hits(counts) / np.maximum(n_true, _TINY), n_true > 0)
+    n_true = confusion_counts.sum(axis=2)
+    return mean_over(
+        _count_hits(confusion_counts) / np.maximum(n_true, SMALLEST_DENOMINATOR),
+        n_true > 0,
+    )
 
 
-def accuracy(counts: np.ndarray) -> np.ndarray:
+def accuracy(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the share of correct predictions."""
-    return _count_hits(counts).sum(axis=1) / counts.sum(axis=(1, 2))
+    return _count_hits(confusion_counts).sum(axis=1) / confusion_counts.sum(axis=(1, 2))
 
 
-def macro_precision(counts: np.ndarray) -> np.ndarray:
+def macro_precision(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean precision; 0 for a class that is never predicted."""
-    n_true, n_predicted = counts.sum(axis=2), counts.sum(axis=1)
-    return mean_over(_count_hits(counts) / np.maximum(n_predicted, _TINY), n_true > 0)
+    n_true, n_predicted = confusion_counts.sum(axis=2), confusion_counts.sum(axis=1)
+    return mean_over(
+        _count_hits(confusion_counts) / np.maximum(n_predicted, SMALLEST_DENOMINATOR),
+        n_true > 0,
+    )
 
 
-def macro_f1(counts: np.ndarray) -> np.ndarray:
+def macro_f1(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean F1 of the classes that the rows hold."""
-    n_true, n_predicted = counts.sum(axis=2), counts.sum(axis=1)
-    f1 = 2 * _count_hits(counts) / np.maximum(n_true + n_predicted, _TINY)
+    n_true, n_predicted = confusion_counts.sum(axis=2), confusion_counts.sum(axis=1)
+    f1 = (
+        2
+        * _count_hits(confusion_counts)
+        / np.maximum(n_true + n_predicted, SMALLEST_DENOMINATOR)
+    )
     return mean_over(f1, n_true > 0)
 
 
-def _stage_steps(n_classes: int) -> np.ndarray:
+def _stage_distances(n_classes: int) -> np.ndarray:
     """Return the number of stages between every two classes."""
-    stage = np.arange(n_classes)
-    return np.abs(stage[:, None] - stage)
+    stage_numbers = np.arange(n_classes)
+    return np.abs(stage_numbers[:, None] - stage_numbers)
 
 
-def weighted_kappa(counts: np.ndarray) -> np.ndarray:
+def weighted_kappa(confusion_counts: np.ndarray) -> np.ndarray:
     """Return quadratic weighted kappa: agreement beyond that of the two margins."""
-    n_true, n_predicted = counts.sum(axis=2), counts.sum(axis=1)
-    total = counts.sum(axis=(1, 2))
-    expected = n_true[:, :, None] * n_predicted[:, None, :] / total[:, None, None]
-    squared_steps = _stage_steps(counts.shape[1]) ** 2
-    observed_error = (counts * squared_steps).sum(axis=(1, 2))
-    chance_error = (expected * squared_steps).sum(axis=(1, 2))
+    n_true, n_predicted = confusion_counts.sum(axis=2), confusion_counts.sum(axis=1)
+    n_predictions = confusion_counts.sum(axis=(1, 2))
+    expected_counts = (
+        n_true[:, :, None] * n_predicted[:, None, :] / n_predictions[:, None, None]
+    )
+    squared_steps = _stage_distances(confusion_counts.shape[1]) ** 2
+    observed_error = (confusion_counts * squared_steps).sum(axis=(1, 2))
+    chance_error = (expected_counts * squared_steps).sum(axis=(1, 2))
     return np.where(chance_error > 0, 1 - observed_error / chance_error, np.nan)
 
 
-def mean_stage_error(counts: np.ndarray) -> np.ndarray:
+def mean_stage_error(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean number of stages between truth and prediction."""
-    steps = _stage_steps(counts.shape[1])
-    return (counts * steps).sum(axis=(1, 2)) / counts.sum(axis=(1, 2))
+    stage_distances = _stage_distances(confusion_counts.shape[1])
+    return (confusion_counts * stage_distances).sum(axis=(1, 2)) / confusion_counts.sum(
+        axis=(1, 2)
+    )
 
 
-def adjacent_accuracy(counts: np.ndarray) -> np.ndarray:
+def adjacent_accuracy(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the share of predictions at most one stage from the truth."""
-    is_near = _stage_steps(counts.shape[1]) <= 1
-    return (counts * is_near).sum(axis=(1, 2)) / counts.sum(axis=(1, 2))
+    is_near = _stage_distances(confusion_counts.shape[1]) <= 1
+    return (confusion_counts * is_near).sum(axis=(1, 2)) / confusion_counts.sum(
+        axis=(1, 2)
+    )
 
 
 def fold_auc(
-    predictions: Predictions, ranking: np.ndarray, weight: np.ndarray
+    predictions: Predictions, ranking_scores: np.ndarray, row_weights: np.ndarray
 ) -> np.ndarray:
     """Return the macro AUC averaged over folds: two fits' values do not compare."""
-    aucs = []
+    auc_of_folds = []
     for fold in np.unique(predictions.fold):
-        rows = predictions.fold == fold
-        auc = macro_auc(predictions.actual[rows], ranking[rows], weight[:, rows])
-        aucs.append(auc)
-    fold_aucs = np.transpose(aucs)
+        is_in_fold = predictions.fold == fold
+        auc_of_draws = macro_auc(
+            predictions.actual[is_in_fold],
+            ranking_scores[is_in_fold],
+            row_weights[:, is_in_fold],
+        )
+        auc_of_folds.append(auc_of_draws)
+    fold_aucs = np.transpose(auc_of_folds)
     return mean_over(fold_aucs, ~np.isnan(fold_aucs))
 
 
 def brier_score(
-    predictions: Predictions, probability: np.ndarray, weight: np.ndarray
+    predictions: Predictions, class_probabilities: np.ndarray, row_weights: np.ndarray
 ) -> np.ndarray:
     r"""Return the mean of :math:`\sum_c (p_c - e_c)^2`, e the true class as 0 and 1."""
-    indicator = np.eye(predictions.n_classes)[predictions.actual]
-    squared_errors = (probability - indicator) ** 2
-    return weight @ squared_errors.sum(axis=1) / weight.sum(axis=1)
+    one_hot_labels = np.eye(predictions.n_classes)[predictions.actual]
+    squared_errors = (class_probabilities - one_hot_labels) ** 2
+    return row_weights @ squared_errors.sum(axis=1) / row_weights.sum(axis=1)
 
 
 def calibration_error(
-    predictions: Predictions, probability: np.ndarray, weight: np.ndarray
+    predictions: Predictions, class_probabilities: np.ndarray, row_weights: np.ndarray
 ) -> np.ndarray:
     r"""Return the expected calibration error over bins b of confidence.
 
     .. math:: \sum_b \frac{n_b}{n} |\mathrm{accuracy}_b - \mathrm{confidence}_b|
     """
-    predicted = predictions.predicted
-    confidence = probability[np.arange(len(predicted)), predicted]
-    gap = (predicted == predictions.actual) - confidence
-    bins = np.minimum(
-        (confidence * N_CALIBRATION_BINS).astype(int), N_CALIBRATION_BINS - 1
+    predicted_classes = predictions.predicted
+    confidences = class_probabilities[
+        np.arange(len(predicted_classes)), predicted_classes
+    ]
+    confidence_gaps = (predicted_classes == predictions.actual) - confidences
+    confidence_bins = np.minimum(
+        (confidences * N_CALIBRATION_BINS).astype(int), N_CALIBRATION_BINS - 1
     )
-    bin_gaps = weight @ (np.eye(N_CALIBRATION_BINS)[bins] * gap[:, None])
-    return np.abs(bin_gaps).sum(axis=1) / weight.sum(axis=1)
+    bin_gaps = row_weights @ (
+        np.eye(N_CALIBRATION_BINS)[confidence_bins] * confidence_gaps[:, None]
+    )
+    return np.abs(bin_gaps).sum(axis=1) / row_weights.sum(axis=1)
 
 
 SCORES: dict[str, Score] = {
@@ -284,10 +307,10 @@ SCORES: dict[str, Score] = {
 """Every score by name. A score is one more entry."""
 
 
-def get_score(name: str) -> Score:
+def get_score(score_name: str) -> Score:
     """Return a registered score; raise where there is none of that name."""
-    check_choice("score", name, SCORES)
-    return SCORES[name]
+    check_choice("score", score_name, SCORES)
+    return SCORES[score_name]
 
 
 def fold_scores() -> list[str]:
@@ -303,7 +326,7 @@ def fold_scores() -> list[str]:
     >>> "auc" in fold_scores(), "ece" in fold_scores()
     (True, False)
     """
-    return [name for name, score in SCORES.items() if score.is_by_fold]
+    return [score_name for score_name, score in SCORES.items() if score.is_by_fold]
 
 
 def main_scores() -> list[str]:
@@ -319,20 +342,20 @@ def main_scores() -> list[str]:
     >>> main_scores()
     ['balanced_accuracy', 'accuracy', 'f1', 'auc']
     """
-    return [name for name, score in SCORES.items() if score.is_main]
+    return [score_name for score_name, score in SCORES.items() if score.is_main]
 
 
 def score_titles(n_classes: int, *, is_ordered: bool) -> dict[str, str]:
     """Return the titles of the scores that are shown for such classes."""
     return {
-        name: score.title_for(n_classes)
-        for name, score in SCORES.items()
+        score_name: score.title_for(n_classes)
+        for score_name, score in SCORES.items()
         if n_classes >= score.min_classes and (is_ordered or not score.needs_order)
     }
 
 
 def weighted_scores(
-    predictions: Predictions, weight: np.ndarray
+    predictions: Predictions, row_weights: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return every score for each row of weights (n_draws, n_rows).
 
@@ -341,60 +364,69 @@ def weighted_scores(
     without probabilities, or without an order of the classes.
     """
     count_values = score_counts(
-        weighted_counts(predictions, weight), ordered=predictions.ordered
+        weighted_counts(predictions, row_weights), ordered=predictions.ordered
     )
-    values = {name: np.full(len(weight), np.nan) for name in SCORES} | count_values
-    for name, score in SCORES.items():
-        formula, outputs = score.of_probability, predictions.probability
+    values_of_score = {
+        score_name: np.full(len(row_weights), np.nan) for score_name in SCORES
+    } | count_values
+    for score_name, score in SCORES.items():
+        score_formula, model_outputs = score.of_probability, predictions.probability
         if score.of_ranking is not None:
-            formula, outputs = score.of_ranking, predictions.ranking
+            score_formula, model_outputs = score.of_ranking, predictions.ranking
         is_defined = predictions.ordered or not score.needs_order
-        if formula is not None and outputs is not None and is_defined:
-            values[name] = formula(predictions, outputs, weight)
-        _check_shape(name, values[name], len(weight))
-    return values
+        if score_formula is not None and model_outputs is not None and is_defined:
+            values_of_score[score_name] = score_formula(
+                predictions, model_outputs, row_weights
+            )
+        _check_draws(score_name, values_of_score[score_name], len(row_weights))
+    return values_of_score
 
 
 def score_counts(
-    counts: np.ndarray, *, ordered: bool, is_certain: bool = False
+    confusion_counts: np.ndarray, *, ordered: bool, is_certain: bool = False
 ) -> dict[str, np.ndarray]:
     """Return the scores that confusion counts determine, (n_draws,) each.
 
-    `counts` (n_draws, n_true, n_predicted) may be fractions of people. Scores of
-    ordered stages are NaN where the classes have no order. Where all probabilities are
-    0 or 1 (`is_certain`), counts determine scores of probabilities as well.
+    `confusion_counts` (n_draws, n_true, n_predicted) may be fractions of people. Scores
+    of ordered stages are NaN where the classes have no order. Where all probabilities
+    are 0 or 1 (`is_certain`), counts determine scores of probabilities as well.
     """
-    values = {}
-    for name, score in SCORES.items():
-        formula = score.of_counts or (score.of_certain_counts if is_certain else None)
-        if formula is None:
+    values_of_score = {}
+    for score_name, score in SCORES.items():
+        score_formula = score.of_counts or (
+            score.of_certain_counts if is_certain else None
+        )
+        if score_formula is None:
             continue
         if score.needs_order and not ordered:
-            values[name] = np.full(len(counts), np.nan)
+            values_of_score[score_name] = np.full(len(confusion_counts), np.nan)
             continue
         with np.errstate(invalid="ignore", divide="ignore"):
-            values[name] = formula(counts)
-        _check_shape(name, values[name], len(counts))
-        _check_range(name, values[name], counts.shape[1])
-    return values
+            values_of_score[score_name] = score_formula(confusion_counts)
+        _check_draws(score_name, values_of_score[score_name], len(confusion_counts))
+        _check_range(score_name, values_of_score[score_name], confusion_counts.shape[1])
+    return values_of_score
 
 
-def _check_shape(name: str, values: np.ndarray, n_draws: int) -> None:
+def _check_draws(score_name: str, score_values: np.ndarray, n_draws: int) -> None:
     """Raise where a formula does not return one value a draw."""
-    if np.shape(values) != (n_draws,):
+    if np.shape(score_values) != (n_draws,):
         raise ParameterError(
-            f"score {name!r} returned the shape {np.shape(values)}; expected one value "
-            f"a draw, ({n_draws},). Correct its formula in SCORES."
+            f"score {score_name!r} returned the shape {np.shape(score_values)}; "
+            f"expected one value a draw, ({n_draws},). Correct its formula in SCORES."
         )
 
 
-def _check_range(name: str, values: np.ndarray, n_classes: int) -> None:
+def _check_range(score_name: str, score_values: np.ndarray, n_classes: int) -> None:
     """Raise where a formula of counts leaves the registered range."""
-    lowest, highest = SCORES[name].limits(n_classes)
-    tolerance = _ROUNDING * (highest - lowest)
-    is_outside = (values < lowest - tolerance) | (values > highest + tolerance)
+    lower_limit, upper_limit = SCORES[score_name].limits(n_classes)
+    tolerance = _RANGE_TOLERANCE * (upper_limit - lower_limit)
+    is_outside = (score_values < lower_limit - tolerance) | (
+        score_values > upper_limit + tolerance
+    )
     if is_outside.any():
         raise ParameterError(
-            f"score {name!r} is {values[is_outside][0]:g}, outside its range "
-            f"{lowest:g} to {highest:g}. Correct its range or formula in SCORES."
+            f"score {score_name!r} is {score_values[is_outside][0]:g}, outside its "
+            f"range {lower_limit:g} to {upper_limit:g}. Correct its range or formula "
+            "in SCORES."
         )

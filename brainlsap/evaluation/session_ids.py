@@ -77,13 +77,13 @@ class _IdSplit(NamedTuple):
 
 
 def find_session_ids(
-    ids: Sequence[str], labels: Sequence[str], sexes: Sequence[object] = ()
+    scan_ids: Sequence[str], labels: Sequence[str], sexes: Sequence[object] = ()
 ) -> tuple[np.ndarray, int]:
     """Return which ids are of sessions, and how many people they may belong to.
 
     Parameters
     ----------
-    ids : sequence of str
+    scan_ids : sequence of str
         One for each person, no two alike.
     labels : sequence of str
         The class of each.
@@ -105,77 +105,86 @@ def find_session_ids(
     """
     best_split = None
     best_rank = (_NO_VISITS, 0, 0)
-    for split in _split_ids(ids):
-        certainty = _visit_certainty(split, ids, labels, sexes)
-        rank = (certainty, len(split.rows), split.n_groups)
-        if certainty != _NO_VISITS and rank > best_rank:
-            best_split, best_rank = split, rank
+    for split in _split_ids(scan_ids):
+        visit_certainty = _visit_certainty(split, scan_ids, labels, sexes)
+        split_rank = (visit_certainty, len(split.rows), split.n_groups)
+        if visit_certainty != _NO_VISITS and split_rank > best_rank:
+            best_split, best_rank = split, split_rank
     if best_split is None:
         return np.array([], dtype=np.int64), 0
     return np.sort(best_split.rows), best_split.n_groups
 
 
-def _split_ids(ids: Sequence[str]) -> Iterator[_IdSplit]:
+def _split_ids(scan_ids: Sequence[str]) -> Iterator[_IdSplit]:
     """Yield the split at each position where two or more groups of ids agree."""
     members_by_position: dict[_Position, dict[str, list[tuple[int, str]]]] = {}
-    for row, name in enumerate(ids):
-        for position, stem, id_part in _split_id(name):
+    for id_row, scan_id in enumerate(scan_ids):
+        for position, person_stem, id_part in _split_id(scan_id):
             members_by_stem = members_by_position.setdefault(position, {})
-            members_by_stem.setdefault(stem, []).append((row, id_part))
+            members_by_stem.setdefault(person_stem, []).append((id_row, id_part))
     for members_by_stem in members_by_position.values():
-        groups = {
-            stem: members
-            for stem, members in members_by_stem.items()
-            if len(members) > 1
+        rows_of_group = {
+            person_stem: group_members
+            for person_stem, group_members in members_by_stem.items()
+            if len(group_members) > 1
         }
-        if len(groups) < 2:
+        if len(rows_of_group) < 2:
             continue
-        rows = []
-        parts = []
+        split_rows = []
+        visit_parts = []
         group_index = []
-        for index, members in enumerate(groups.values()):
-            for row, id_part in members:
-                rows.append(row)
-                parts.append(id_part.lower())
-                group_index.append(index)
-        yield _IdSplit(np.array(rows), np.array(group_index), parts, [*groups])
+        for group_code, group_members in enumerate(rows_of_group.values()):
+            for id_row, id_part in group_members:
+                split_rows.append(id_row)
+                visit_parts.append(id_part.lower())
+                group_index.append(group_code)
+        yield _IdSplit(
+            np.array(split_rows), np.array(group_index), visit_parts, [*rows_of_group]
+        )
 
 
-def _split_id(name: str) -> Iterator[tuple[_Position, str, str]]:
+def _split_id(scan_id: str) -> Iterator[tuple[_Position, str, str]]:
     """Yield position, stem and text of each part, or run of parts, of an id."""
-    spans = [match.span() for match in _ID_PART.finditer(name)]
-    n_parts = len(spans)
+    word_spans = [word_match.span() for word_match in _ID_PART.finditer(scan_id)]
+    n_parts = len(word_spans)
     # The whole id may be the stem of others: it is then a first visit.
-    yield (n_parts, 0), f"{name}*", ""
+    yield (n_parts, 0), f"{scan_id}*", ""
     for first_part in range(n_parts):
         for last_part in range(first_part, n_parts):
-            start = spans[first_part][0]
-            end = spans[last_part][1]
+            part_start = word_spans[first_part][0]
+            part_end = word_spans[last_part][1]
             is_whole_id = (first_part, last_part) == (0, n_parts - 1)
-            has_boundaries = _is_boundary(name, start) and _is_boundary(name, end)
+            has_boundaries = _is_boundary(scan_id, part_start) and _is_boundary(
+                scan_id, part_end
+            )
             if is_whole_id or not (has_boundaries or first_part == last_part):
                 continue
-            prefix = name[:start]
-            suffix = name[end:]
+            id_prefix = scan_id[:part_start]
+            id_suffix = scan_id[part_end:]
             n_parts_after = n_parts - 1 - last_part
             if n_parts_after == 0:
-                prefix = prefix.rstrip("-_. ")
-            yield (first_part, n_parts_after), f"{prefix}*{suffix}", name[start:end]
+                id_prefix = id_prefix.rstrip("-_. ")
+            yield (
+                (first_part, n_parts_after),
+                f"{id_prefix}*{id_suffix}",
+                scan_id[part_start:part_end],
+            )
 
 
-def _is_boundary(name: str, index: int) -> bool:
+def _is_boundary(scan_id: str, character_index: int) -> bool:
     """Return whether a word begins or ends at an index: also at the v of `01v2`."""
-    if index in (0, len(name)):
+    if character_index in (0, len(scan_id)):
         return True
-    previous, following = name[index - 1], name[index]
-    if previous.isdigit() and following.isalpha():
+    previous_character = scan_id[character_index - 1]
+    next_character = scan_id[character_index]
+    if previous_character.isdigit() and next_character.isalpha():
         return True
-    return not (previous.isalnum() and following.isalnum())
+    return not (previous_character.isalnum() and next_character.isalnum())
 
 
 def _visit_certainty(
     split: _IdSplit,
-    ids: Sequence[str],
+    scan_ids: Sequence[str],
     labels: Sequence[str],
     sexes: Sequence[object],
 ) -> int:
@@ -185,37 +194,41 @@ def _visit_certainty(
     """
     if len(sexes) and _has_mixed_sexes(split, sexes):
         return _NO_VISITS
-    parts = [id_part for id_part in split.parts if id_part]
-    are_visits = all(map(_is_visit, parts))
+    visit_parts = [id_part for id_part in split.parts if id_part]
+    are_visits = all(map(_is_visit, visit_parts))
     # Scans of one day may be numbered: then there are many dates and few numbers.
-    are_dates = all(map(_DATE_PART.fullmatch, parts)) and 4 * split.n_groups >= len(
-        parts
-    )
+    are_dates = all(
+        map(_DATE_PART.fullmatch, visit_parts)
+    ) and 4 * split.n_groups >= len(visit_parts)
     if are_visits and (split.n_groups >= split.n_distinct_parts or are_dates):
         return _BY_NAME
-    stems = [stem.replace("*", "").strip("-_. ").lower() for stem in split.stems]
-    has_few_ids = len(split.rows) < _MIN_SHARE_OF_IDS * len(ids)
-    if has_few_ids or all(map(_is_visit, stems)):
+    person_stems = [
+        person_stem.replace("*", "").strip("-_. ").lower()
+        for person_stem in split.stems
+    ]
+    has_few_ids = len(split.rows) < _MIN_SHARE_OF_IDS * len(scan_ids)
+    if has_few_ids or all(map(_is_visit, person_stems)):
         return _NO_VISITS
-    facts = [str(labels[row]) for row in split.rows]
+    label_texts = [str(labels[id_row]) for id_row in split.rows]
     if len(sexes):
-        facts = [
-            f"{fact} {sexes[row]}" for fact, row in zip(facts, split.rows, strict=True)
+        label_texts = [
+            f"{label_text} {sexes[id_row]}"
+            for label_text, id_row in zip(label_texts, split.rows, strict=True)
         ]
-    fact_codes = np.unique(facts, return_inverse=True)[1]
+    fact_codes = np.unique(label_texts, return_inverse=True)[1]
     return _BY_AGREEMENT if _agree_within_groups(split, fact_codes) else _NO_VISITS
 
 
 def _has_mixed_sexes(split: _IdSplit, sexes: Sequence[object]) -> bool:
     """Return whether more groups have two sexes than mistakes explain."""
-    pairs = set()
-    for row, group in zip(split.rows, split.groups, strict=True):
-        sex = sexes[row]
+    group_sex_pairs = set()
+    for id_row, group_index in zip(split.rows, split.groups, strict=True):
+        sex = sexes[id_row]
         is_known = sex == sex and bool(sex)  # NaN differs from itself
         if is_known:
-            pairs.add((group, sex))
-    n_known_groups = len({group for group, _ in pairs})
-    n_mixed = len(pairs) - n_known_groups
+            group_sex_pairs.add((group_index, sex))
+    n_known_groups = len({group_index for group_index, _ in group_sex_pairs})
+    n_mixed = len(group_sex_pairs) - n_known_groups
     return n_mixed > _MAX_SHARE_OF_MIXED_SEX * split.n_groups
 
 
@@ -223,12 +236,18 @@ def _is_visit(id_part: str) -> bool:
     """Return whether a part is a date or a word for a visit, maybe with other words."""
     if _DATE_PART.fullmatch(id_part):
         return True
-    tokens = [token for token in re.split(r"[-_. ]+", id_part) if token]
+    visit_words = [
+        visit_word for visit_word in re.split(r"[-_. ]+", id_part) if visit_word
+    ]
     # also ses-01 and follow_up
-    if _VISIT_WORD.fullmatch("".join(tokens)):
+    if _VISIT_WORD.fullmatch("".join(visit_words)):
         return True
-    is_visit_word = [bool(_VISIT_WORD.fullmatch(token)) for token in tokens]
-    is_accompanying = [bool(_ACCOMPANYING_WORD.fullmatch(token)) for token in tokens]
+    is_visit_word = [
+        bool(_VISIT_WORD.fullmatch(visit_word)) for visit_word in visit_words
+    ]
+    is_accompanying = [
+        bool(_ACCOMPANYING_WORD.fullmatch(visit_word)) for visit_word in visit_words
+    ]
     return any(is_visit_word) and all(np.logical_or(is_visit_word, is_accompanying))
 
 
@@ -237,6 +256,7 @@ def _agree_within_groups(split: _IdSplit, fact_codes: np.ndarray) -> bool:
 
     They must agree beyond chance, by a permutation test. Where few parts recur in many
     groups, they must also agree in more than half of the way from chance to always.
+    Facts are exchanged between all scans: who is one person is the question here.
     """
     group_sizes = np.bincount(split.groups).astype(float)
     n_pairs = (group_sizes * (group_sizes - 1)).sum()
@@ -255,7 +275,7 @@ def _agree_within_groups(split: _IdSplit, fact_codes: np.ndarray) -> bool:
         is_perfect = n_agreeing == n_pairs and split.n_groups >= _MIN_PEOPLE
         return bool(agrees_mostly and (p_value < _ALPHA_RECURRING or is_perfect))
     # Stems such as HC and AD differ in words, those of people in numbers.
-    stem_numbers = {re.sub(r"\D+", " ", stem) for stem in split.stems}
+    stem_numbers = {re.sub(r"\D+", " ", person_stem) for person_stem in split.stems}
     are_people = (
         len(stem_numbers) >= 0.75 * split.n_groups
         and np.median(group_sizes) <= _MAX_SCANS_PER_PERSON
@@ -263,10 +283,12 @@ def _agree_within_groups(split: _IdSplit, fact_codes: np.ndarray) -> bool:
     return bool(are_people and p_value < _ALPHA_UNIQUE)
 
 
-def _count_agreeing_pairs(groups: np.ndarray, codes: np.ndarray) -> float:
+def _count_agreeing_pairs(group_codes: np.ndarray, fact_codes: np.ndarray) -> float:
     """Return the ordered pairs of ids of one group whose codes are the same."""
-    n_groups = groups.max() + 1
-    n_codes = codes.max() + 1
-    cells = np.bincount(groups * n_codes + codes, minlength=n_groups * n_codes)
-    table = cells.astype(float)
-    return float((table * (table - 1)).sum())
+    n_groups = group_codes.max() + 1
+    n_codes = fact_codes.max() + 1
+    cell_counts = np.bincount(
+        group_codes * n_codes + fact_codes, minlength=n_groups * n_codes
+    )
+    count_table = cell_counts.astype(float)
+    return float((count_table * (count_table - 1)).sum())

@@ -95,9 +95,9 @@ def spin_test(
     first_map = _values_in_atlas(first, atlas)
     second_map = _values_in_atlas(second, atlas)
     is_common = np.isfinite(first_map) & np.isfinite(second_map)
-    correlation = rank_correlation(first_map[is_common], second_map[is_common])
+    observed_correlation = rank_correlation(first_map[is_common], second_map[is_common])
     n_regions = int(is_common.sum())
-    if n_regions < MIN_REGIONS or not np.isfinite(correlation):
+    if n_regions < MIN_REGIONS or not np.isfinite(observed_correlation):
         raise ParameterError(
             "two maps can be compared where both vary over at least five common "
             f"regions, got {n_regions}."
@@ -107,9 +107,13 @@ def spin_test(
         first_map, second_map, atlas, n_spins, random_state
     )
     n_rotations = int(np.isfinite(null_correlations).sum())
-    n_as_strong = int((np.abs(null_correlations) >= abs(correlation) - 1e-12).sum())
+    n_as_strong = int(
+        (np.abs(null_correlations) >= abs(observed_correlation) - 1e-12).sum()
+    )
     p_value = (1 + n_as_strong) / (1 + n_rotations)
-    return SpinTest(correlation, null_correlations, p_value, n_regions, n_rotations)
+    return SpinTest(
+        observed_correlation, null_correlations, p_value, n_regions, n_rotations
+    )
 
 
 def _values_in_atlas(
@@ -117,38 +121,40 @@ def _values_in_atlas(
 ) -> np.ndarray:
     """Return a map in the order of the atlas; NaN for regions that it lacks."""
     named_values = dict(values_by_region)
-    values = np.full(len(atlas), np.nan)
-    values[atlas.match(list(named_values))] = list(named_values.values())
-    return values
+    region_values = np.full(len(atlas), np.nan)
+    region_values[atlas.match(list(named_values))] = list(named_values.values())
+    return region_values
 
 
 class _SpinHemisphere:
     """A hemisphere of fsaverage5's sphere with the labels of an atlas."""
 
-    def __init__(self, atlas: Atlas, side: str) -> None:
+    def __init__(self, atlas: Atlas, hemisphere: str) -> None:
         from scipy.spatial import cKDTree
 
-        vertices, _ = fsaverage5(side, "sphere")
+        vertices, _ = fsaverage5(hemisphere, "sphere")
         self.vertices = vertices / np.linalg.norm(vertices, axis=1, keepdims=True)
         self.tree = cKDTree(self.vertices)
-        self.labels = atlas.vertex_labels(side)
+        self.labels = atlas.vertex_labels(hemisphere)
         self.n_regions = len(atlas)
         # The right hemisphere turns as the mirror image of the left one.
-        self.mirror = np.diag([-1.0 if side == "R" else 1.0, 1.0, 1.0])
+        self.mirror = np.diag([-1.0 if hemisphere == "R" else 1.0, 1.0, 1.0])
 
     def rotate_into(
-        self, spun_map: np.ndarray, region_map: np.ndarray, rotation: np.ndarray
+        self, spun_map: np.ndarray, region_map: np.ndarray, rotation_matrix: np.ndarray
     ) -> None:
         """Write the rotated map's mean over each region of this side to `spun_map`."""
-        mirrored_rotation = self.mirror @ rotation @ self.mirror
+        mirrored_rotation = self.mirror @ rotation_matrix @ self.mirror
         _, nearest_vertex = self.tree.query(self.vertices @ mirrored_rotation)
         # Label -1, of vertices without a region, takes the NaN at the end.
         vertex_values = np.append(region_map, np.nan)[self.labels[nearest_vertex]]
         is_valid = (self.labels >= 0) & np.isfinite(vertex_values)
         labels = self.labels[is_valid]
         n_vertices = np.bincount(labels, minlength=self.n_regions)
-        total = np.bincount(labels, vertex_values[is_valid], minlength=self.n_regions)
-        np.divide(total, n_vertices, out=spun_map, where=n_vertices > 0)
+        value_sums = np.bincount(
+            labels, vertex_values[is_valid], minlength=self.n_regions
+        )
+        np.divide(value_sums, n_vertices, out=spun_map, where=n_vertices > 0)
 
 
 def _correlate_rotated_maps(
@@ -169,30 +175,30 @@ def _correlate_rotated_maps(
     n_regions = int(is_common.sum())
     n_needed = max(MIN_REGIONS, int(np.ceil(MIN_USABLE_SHARE * n_regions)))
     hemispheres = [_SpinHemisphere(atlas, side) for side in "LR"]
-    subcortex = np.flatnonzero(~atlas.cortex & is_common)
+    subcortex_rows = np.flatnonzero(~atlas.cortex & is_common)
     rng = np.random.default_rng(random_state)
-    correlations = np.full(n_spins, np.nan)
+    spun_correlations = np.full(n_spins, np.nan)
     n_unusable = 0
-    for spin in range(n_spins):
-        rotation = Rotation.random(random_state=rng).as_matrix()
+    for spin_index in range(n_spins):
+        rotation_matrix = Rotation.random(random_state=rng).as_matrix()
         spun_map = np.full_like(first_map, np.nan)
         for hemisphere in hemispheres:
-            hemisphere.rotate_into(spun_map, first_map, rotation)
-        spun_map[subcortex] = first_map[rng.permutation(subcortex)]
+            hemisphere.rotate_into(spun_map, first_map, rotation_matrix)
+        spun_map[subcortex_rows] = first_map[rng.permutation(subcortex_rows)]
         n_shared = np.count_nonzero(np.isfinite(spun_map) & np.isfinite(second_map))
         if n_shared >= n_needed:
-            correlations[spin] = rank_correlation(spun_map, second_map)
-        n_unusable += np.isnan(correlations[spin])
+            spun_correlations[spin_index] = rank_correlation(spun_map, second_map)
+        n_unusable += np.isnan(spun_correlations[spin_index])
         if n_unusable > (1 - MIN_USABLE_SHARE) * n_spins:
             raise ParameterError(
-                f"{n_unusable} of the first {spin + 1} rotations leave fewer than "
-                f"{n_needed} of the {n_regions} regions that both maps know, which is "
-                "too few to compare. Give maps of more of the cortex."
+                f"{n_unusable} of the first {spin_index + 1} rotations leave fewer "
+                f"than {n_needed} of the {n_regions} regions that both maps know, "
+                "which is too few to compare. Give maps of more of the cortex."
             )
-    return correlations
+    return spun_correlations
 
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
     """Return Spearman's correlation; NaN if a map is constant or too short."""
-    pair = pd.DataFrame({"first": first, "second": second})
-    return float(pair.corr("spearman", min_periods=3).iloc[0, 1])
+    value_pairs = pd.DataFrame({"first": first, "second": second})
+    return float(value_pairs.corr("spearman", min_periods=3).iloc[0, 1])

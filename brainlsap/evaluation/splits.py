@@ -14,7 +14,8 @@ from brainlsap.exceptions import FileFormatError, SplitError
 # Row indices of the training scans and of the test scans of one fold.
 Split = tuple[np.ndarray, np.ndarray]
 
-N_DRAWS = 1000
+# Random divisions of the people, of which the most even is taken.
+N_DRAWN_DIVISIONS = 1000
 # Cost of a class that is absent from a fold, above any imbalance: it leaves scores
 # undefined.
 ABSENCE = 10.0
@@ -67,79 +68,92 @@ def make_splits(
             f"shapes {y.shape} and {groups.shape}, {n_missing} missing. Of a cohort "
             "they are cohort.y and cohort.groups."
         )
-    visits = pd.crosstab(groups.astype(str), y.astype(str))
-    n_people = (visits > 0).sum()
+    visit_counts = pd.crosstab(groups.astype(str), y.astype(str))
+    n_people = (visit_counts > 0).sum()
     if n_folds < 2 or n_repeats < 1 or len(n_people) < 2 or n_people.min() < n_folds:
-        counts = ", ".join(f"{name} {number}" for name, number in n_people.items())
+        counts_text = ", ".join(
+            f"{class_name} {n_class_people}"
+            for class_name, n_class_people in n_people.items()
+        )
         raise SplitError(
             "two folds, one repeat and two classes are needed at least, and as many "
             f"people of every class as folds; got {n_folds} folds, {n_repeats} repeats "
-            f"and people by class: {counts or 'none'}. Correct labels, ask for fewer "
-            "folds, merge classes (--merge-classes), or name the others by classes= "
-            "(--classes)."
+            f"and people by class: {counts_text or 'none'}. Correct labels, ask for "
+            "fewer folds, merge classes (--merge-classes), or name the others by "
+            "classes= (--classes)."
         )
-    person = visits.index.get_indexer(groups.astype(str))
+    person_codes = visit_counts.index.get_indexer(groups.astype(str))
     splits: list[Split] = []
-    for repeat in range(n_repeats):
-        rng = np.random.default_rng([random_state, repeat])
-        fold = _assign_folds(visits.to_numpy(), n_folds, rng)[person]
+    for repeat_number in range(n_repeats):
+        rng = np.random.default_rng([random_state, repeat_number])
+        fold = _assign_folds(visit_counts.to_numpy(), n_folds, rng)[person_codes]
         splits += _splits_of_folds(fold, range(n_folds))
     return tuple(splits)
 
 
-def _splits_of_folds(fold: np.ndarray, names: Iterable) -> list[Split]:
+def _splits_of_folds(fold: np.ndarray, fold_names: Iterable) -> list[Split]:
     """Return the rows outside and inside each fold."""
-    return [(np.flatnonzero(fold != n), np.flatnonzero(fold == n)) for n in names]
+    return [(np.flatnonzero(fold != n), np.flatnonzero(fold == n)) for n in fold_names]
 
 
 def _assign_folds(
-    visits: np.ndarray, n_folds: int, rng: np.random.Generator
+    visit_counts: np.ndarray, n_folds: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return the fold (n_people,) of people with `visits` (n_people, n_classes)."""
-    total, n_visits_of_person = visits.sum(axis=0), visits.sum(axis=1)
+    """Return the fold of every person; `visit_counts` is (n_people, n_classes)."""
+    class_totals = visit_counts.sum(axis=0)
+    n_visits_of_person = visit_counts.sum(axis=1)
     # With one kind of person in each class, even spreading is exact.
-    is_uniform = len(np.unique(visits, axis=0)) == len(total)
-    n_draws = 1 if is_uniform else N_DRAWS
+    is_uniform = len(np.unique(visit_counts, axis=0)) == len(class_totals)
+    n_draws = 1 if is_uniform else N_DRAWN_DIVISIONS
     by_class = (
-        visits.argmax(axis=1) if is_uniform else np.zeros_like(n_visits_of_person)
+        visit_counts.argmax(axis=1) if is_uniform else np.zeros_like(n_visits_of_person)
     )
     # The last column prefers the smallest of folds that are equal in all classes.
-    share = np.column_stack(
-        [visits / total, 1e-3 * n_visits_of_person / n_visits_of_person.sum()]
+    class_shares = np.column_stack(
+        [
+            visit_counts / class_totals,
+            1e-3 * n_visits_of_person / n_visits_of_person.sum(),
+        ]
     )
-    noise = np.where(is_uniform, 1e-12, (share**2).sum(axis=1))
-    fold_load = np.zeros((n_draws, n_folds, share.shape[1]))
-    folds = np.empty((n_draws, len(visits)), dtype=np.int16)
-    for person in np.lexsort(
+    tie_noise = np.where(is_uniform, 1e-12, (class_shares**2).sum(axis=1))
+    fold_load = np.zeros((n_draws, n_folds, class_shares.shape[1]))
+    fold_of_person = np.empty((n_draws, len(visit_counts)), dtype=np.int16)
+    for person_code in np.lexsort(
         (rng.random(len(n_visits_of_person)), by_class, -n_visits_of_person)
     ):
-        cost = fold_load @ share[person] + noise[person] * rng.random(
-            (n_draws, n_folds)
-        )
-        folds[:, person] = cost.argmin(axis=1)
-        fold_load[np.arange(n_draws), folds[:, person]] += share[person]
-    scans = fold_load[..., :-1] * total
-    shares = scans / np.maximum(scans.sum(axis=2, keepdims=True), 1)
-    worst = np.abs(shares - total / total.sum()).max(axis=(1, 2))
-    return folds[(worst + ABSENCE * (scans == 0).sum(axis=(1, 2))).argmin()]
+        fold_costs = fold_load @ class_shares[person_code] + tie_noise[
+            person_code
+        ] * rng.random((n_draws, n_folds))
+        fold_of_person[:, person_code] = fold_costs.argmin(axis=1)
+        fold_load[np.arange(n_draws), fold_of_person[:, person_code]] += class_shares[
+            person_code
+        ]
+    scans = fold_load[..., :-1] * class_totals
+    fold_class_shares = scans / np.maximum(scans.sum(axis=2, keepdims=True), 1)
+    largest_deviations = np.abs(
+        fold_class_shares - class_totals / class_totals.sum()
+    ).max(axis=(1, 2))
+    return fold_of_person[
+        (largest_deviations + ABSENCE * (scans == 0).sum(axis=(1, 2))).argmin()
+    ]
 
 
 def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...]:
     """Return folds as integer arrays; raise where one is empty or shares a person."""
     groups = np.asarray(groups, dtype=object).astype(str)
     index_splits = []
-    for number, (train_rows, test_rows) in enumerate(splits, start=1):
+    for fold_number, (train_rows, test_rows) in enumerate(splits, start=1):
         train = np.asarray(train_rows, dtype=np.int64)
-        test = np.asarray(test_rows, dtype=np.int64)
-        if not (len(train) and len(test)):
-            raise SplitError(f"fold {number} has no training or no test scans.")
-        if shared_people := sorted(set(groups[train]) & set(groups[test])):
+        test_index = np.asarray(test_rows, dtype=np.int64)
+        if not (len(train) and len(test_index)):
+            raise SplitError(f"fold {fold_number} has no training or no test scans.")
+        if shared_people := sorted(set(groups[train]) & set(groups[test_index])):
             raise SplitError(
-                f"fold {number} has {len(shared_people)} people in training and test "
-                f"scans ({', '.join(shared_people[:3])}); all visits of a person must "
-                "be on one side. make_splits does that."
+                f"fold {fold_number} has {len(shared_people)} people in training and "
+                f"test scans ({', '.join(shared_people[:3])}); all visits of a person "
+                "must be on one side. make_splits does that."
             )
-        index_splits.append((train, test))
+        index_splits.append((train, test_index))
     if not index_splits:
         raise SplitError("splits has no fold; make_splits makes them.")
     return tuple(index_splits)
@@ -147,18 +161,18 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
 
 def count_repeats(splits: Sequence[Split]) -> int:
     """Return how often every scan is tested, or 1 where that differs between scans."""
-    test_rows = np.concatenate([test for _, test in splits])
+    test_rows = np.concatenate([fold_test_rows for _, fold_test_rows in splits])
     _, n_tests = np.unique(test_rows, return_counts=True)
     is_constant = (n_tests == n_tests[0]).all() and len(splits) % n_tests[0] == 0
     return int(n_tests[0]) if is_constant else 1
 
 
-def join_groups(*columns: ArrayLike) -> np.ndarray:
+def join_groups(*groupings: ArrayLike) -> np.ndarray:
     """Return groups that keep people, families and sites together at once.
 
     Parameters
     ----------
-    *columns : sequences of length n_scans
+    *groupings : sequences of length n_scans
         Participant, and other groups that folds must not divide; missing values join
         nobody.
 
@@ -167,23 +181,29 @@ def join_groups(*columns: ArrayLike) -> np.ndarray:
     object array of str, shape (n_scans,)
         For `groups` of :func:`make_splits`.
     """
-    group_columns = [pd.Series(np.asarray(column, dtype=object)) for column in columns]
-    labels, previous = pd.Series(range(len(group_columns[0]))), None
-    while not labels.equals(previous):
-        previous = labels
-        for values in group_columns:
-            labels = labels.groupby(values).transform("min").fillna(labels).astype(int)
+    group_columns = [
+        pd.Series(np.asarray(group_column, dtype=object)) for group_column in groupings
+    ]
+    labels, previous_labels = pd.Series(range(len(group_columns[0]))), None
+    while not labels.equals(previous_labels):
+        previous_labels = labels
+        for group_values in group_columns:
+            labels = (
+                labels.groupby(group_values).transform("min").fillna(labels).astype(int)
+            )
     return pd.factorize(labels)[0].astype(str).astype(object)
 
 
-def leave_one_out_splits(column: ArrayLike, groups: ArrayLike) -> tuple[Split, ...]:
+def leave_one_out_splits(
+    group_column: ArrayLike, groups: ArrayLike
+) -> tuple[Split, ...]:
     """Test every site, scanner or phase in turn with a model fitted on the others.
 
     People with a scan at the site that is held out are not in the training scans.
 
     Parameters
     ----------
-    column, groups : sequences of length n_scans
+    group_column, groups : sequences of length n_scans
         Site and participant of every scan.
 
     Returns
@@ -196,16 +216,22 @@ def leave_one_out_splits(column: ArrayLike, groups: ArrayLike) -> tuple[Split, .
     SplitError
         Where a site is missing, there is only one, or nobody is left to train on.
     """
-    values = group_names(pd.Series(np.asarray(column, dtype=object)))
+    group_values = group_names(pd.Series(np.asarray(group_column, dtype=object)))
     groups = np.asarray(groups)
-    names = sorted(values.dropna().unique(), key=str)
-    if values.isna().any() or len(names) < 2:
+    fold_names = sorted(group_values.dropna().unique(), key=str)
+    if group_values.isna().any() or len(fold_names) < 2:
         raise SplitError(
             "leaving one site out needs the site of every scan and at least two "
-            f"sites, got {len(names)} and {int(values.isna().sum())} scans without."
+            f"sites, got {len(fold_names)} and {int(group_values.isna().sum())} scans "
+            "without."
         )
-    test_rows = [test for _, test in _splits_of_folds(values.to_numpy(), names)]
-    train_rows = [np.flatnonzero(~np.isin(groups, groups[rows])) for rows in test_rows]
+    test_rows = [
+        fold_test_rows
+        for _, fold_test_rows in _splits_of_folds(group_values.to_numpy(), fold_names)
+    ]
+    train_rows = [
+        np.flatnonzero(~np.isin(groups, groups[fold_rows])) for fold_rows in test_rows
+    ]
     return check_splits([*zip(train_rows, test_rows, strict=True)], groups)
 
 
@@ -233,33 +259,66 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     SplitError
         Where its scans are not those of the cohort.
     """
-    table = read_table(path)
-    if not {"scan", "fold"} <= set(table):
+    splits_table = read_table(path)
+    if not {"scan", "fold"} <= set(splits_table):
         raise FileFormatError(
             f"{path}: folds need the columns scan and fold (and repeat), got "
-            f"{', '.join(table)}."
+            f"{', '.join(splits_table)}."
         )
-    table["repeat"] = table.get("repeat", "1")
-    table = table.drop_duplicates(["repeat", "fold", "scan"])
+    splits_table["repeat"] = splits_table.get("repeat", "1")
+    splits_table = splits_table.drop_duplicates(["repeat", "fold", "scan"])
     splits = []
-    for repeat, rows in table.groupby("repeat", sort=False):
-        fold_of = rows.set_index("scan")["fold"]
+    for repeat_number, repeat_rows in splits_table.groupby("repeat", sort=False):
+        fold_of = repeat_rows.set_index("scan")["fold"]
         unmatched_scans = sorted(set(fold_of.index) ^ set(scans))
         if unmatched_scans or not fold_of.index.is_unique:
             raise SplitError(
-                f"{path}: repeat {repeat} does not fit the cohort: "
+                f"{path}: repeat {repeat_number} does not fit the cohort: "
                 f"{len(unmatched_scans)} scans are in one of them only "
                 f"({', '.join(unmatched_scans[:3])}), "
                 f"{fold_of.index.duplicated().sum()} in two folds."
             )
         fold = fold_of.loc[list(scans)].to_numpy()
-        splits += _splits_of_folds(fold, rows["fold"].unique())
+        splits += _splits_of_folds(fold, repeat_rows["fold"].unique())
     return tuple(splits)
 
 
 def person_blocks(groups: ArrayLike) -> list[np.ndarray]:
     """Return the rows of people: of those with n rows as one array (n_people, n)."""
     _, person_index = np.unique(np.asarray(groups), return_inverse=True)
-    order, n_rows = np.argsort(person_index, kind="stable"), np.bincount(person_index)
-    sizes = n_rows[person_index[order]]
-    return [order[sizes == size].reshape(-1, size) for size in np.unique(sizes)]
+    person_order = np.argsort(person_index, kind="stable")
+    n_rows = np.bincount(person_index)
+    block_sizes = n_rows[person_index[person_order]]
+    return [
+        person_order[block_sizes == block_size].reshape(-1, block_size)
+        for block_size in np.unique(block_sizes)
+    ]
+
+
+def permute_labels(
+    labels: np.ndarray, groups: ArrayLike, rng: np.random.Generator
+) -> np.ndarray:
+    """Exchange labels between people with equally many scans, all scans together.
+
+    Every permutation test of labels uses this exchange. The number of visits often goes
+    with the diagnosis and with the data; labels that moved between people with unequal
+    numbers would test that as well, and would change the sizes of classes. Somebody
+    with a number of scans that nobody else has keeps the labels.
+
+    Parameters
+    ----------
+    labels, groups : array-like of length n_scans
+        The label and the person of each scan.
+    rng : numpy.random.Generator
+        Source of the permutation.
+
+    Returns
+    -------
+    array of length n_scans
+        A permuted copy of `labels`.
+    """
+    labels = np.asarray(labels)
+    permuted_labels = labels.copy()
+    for block_rows in person_blocks(groups):
+        permuted_labels[block_rows] = labels[rng.permutation(block_rows)]
+    return permuted_labels

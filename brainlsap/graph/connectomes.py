@@ -70,7 +70,7 @@ class Preparation:
         if self.connectome == "own":
             return self
         network = covariance_connectome(features, groups)
-        return replace(self, network=self._edges(network[None])[0])
+        return replace(self, network=self._symmetrize_weights(network[None])[0])
 
     def apply(self, W: np.ndarray) -> np.ndarray:
         """Prepare connectomes, of training scans or of new ones.
@@ -85,21 +85,25 @@ class Preparation:
         array of shape (n_scans, n_rois, n_rois)
             In float64; of one scan where one network serves all.
         """
-        edges = self._edges(W) if self.network is None else self.network[None].copy()
+        prepared_weights = (
+            self._symmetrize_weights(W)
+            if self.network is None
+            else self.network[None].copy()
+        )
         if self.weights == "log":
-            np.log1p(edges, out=edges)
+            np.log1p(prepared_weights, out=prepared_weights)
         elif self.weights == "binary":
-            edges = (edges > 0).astype(np.float64)
-        return edges
+            prepared_weights = (prepared_weights > 0).astype(np.float64)
+        return prepared_weights
 
-    def _edges(self, W: np.ndarray) -> np.ndarray:
+    def _symmetrize_weights(self, W: np.ndarray) -> np.ndarray:
         """Average both directions, clear the diagonal, threshold."""
         W = np.asarray(as_number_array(W), dtype=np.float64)
-        edges = (W + np.swapaxes(W, -1, -2)) / 2
-        diagonal = np.arange(W.shape[-1])
-        edges[..., diagonal, diagonal] = 0.0
-        edges[edges < self.threshold] = 0.0
-        return edges
+        symmetric_weights = (W + np.swapaxes(W, -1, -2)) / 2
+        diagonal_index = np.arange(W.shape[-1])
+        symmetric_weights[..., diagonal_index, diagonal_index] = 0.0
+        symmetric_weights[symmetric_weights < self.threshold] = 0.0
+        return symmetric_weights
 
 
 @threadpool_limits.wrap(limits=1)
@@ -142,20 +146,23 @@ def covariance_connectome(
     >>> covariance_connectome(features).round(6).tolist()
     [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    people = np.arange(len(features)) if groups is None else np.asarray(groups)
+    person_of_scan = np.arange(len(features)) if groups is None else np.asarray(groups)
     features = as_number_array(features)
     check_features(features)
-    if len(set(people)) < 3:
+    if len(set(person_of_scan)) < 3:
         raise ParameterError(
-            f"a covariance network needs at least 3 people, got {len(set(people))}."
+            "a covariance network needs at least 3 people, got "
+            f"{len(set(person_of_scan))}."
         )
     network = np.zeros((features.shape[1], features.shape[1]))
-    for kind in np.moveaxis(np.asarray(features, dtype=np.float64), 2, 0):
-        values = pd.DataFrame(kind).groupby(people).mean()
+    for feature_values in np.moveaxis(np.asarray(features, dtype=np.float64), 2, 0):
+        person_means = pd.DataFrame(feature_values).groupby(person_of_scan).mean()
         # means over visits leave a constant region a spread of rounding
-        varies = values.std() > 1e-9 * values.mean().abs()
-        known = values.where(varies, axis=1).corr(min_periods=3).fillna(0.0)
-        network += known.clip(0.0, 1.0).to_numpy()
+        is_varying = person_means.std() > 1e-9 * person_means.mean().abs()
+        correlation_table = (
+            person_means.where(is_varying, axis=1).corr(min_periods=3).fillna(0.0)
+        )
+        network += correlation_table.clip(0.0, 1.0).to_numpy()
     network /= features.shape[2]
     np.fill_diagonal(network, 0.0)
     return network

@@ -54,11 +54,11 @@ def exact_heat_kernel(L: Tensor | np.ndarray, scale: Tensor | float) -> Tensor:
     >>> exact_heat_kernel(L, 0.5).round(decimals=4).tolist()
     [[0.6839, 0.3161], [0.3161, 0.6839]]
     """
-    L, scale = _check(L, scale)
+    L, scale = _check_scale(L, scale)
     check_operator(L)
     eigenvalues, U = torch.linalg.eigh(L.to_dense().double())
-    response = torch.exp(-scale.double()[:, None] * eigenvalues[..., None, :])
-    return (U * response) @ U.mT
+    spectral_response = torch.exp(-scale.double()[:, None] * eigenvalues[..., None, :])
+    return (U * spectral_response) @ U.mT
 
 
 def heat_kernel(
@@ -89,8 +89,10 @@ def heat_kernel(
             [0.0000, 1.0000]])
     """
     L = as_operator(L)
-    identity = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device).expand(L.shape)
-    return diffuse(L, identity, scale, **options)
+    identity_matrix = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device).expand(
+        L.shape
+    )
+    return diffuse(L, identity_matrix, scale, **options)
 
 
 def diffuse(
@@ -145,7 +147,7 @@ def diffuse(
     tensor([[0.68...],
             [0.31...]])
     """
-    L, scale = _check(L, scale)
+    L, scale = _check_scale(L, scale)
     X = as_float(X).to(L.device)
     dtype = torch.promote_types(L.dtype, X.dtype)
     L, X = L.to(dtype), X.to(dtype)
@@ -159,34 +161,38 @@ def diffuse(
     check_choice("kernel", kernel, KERNELS)
     if kernel == "exact":
         return exact_heat_kernel(L, scale).to(dtype) @ X
-    largest = float(scale.detach().max())
+    max_scale = float(scale.detach().max())
     if degree is None:
-        degree = choose_degree(kernel, largest, tolerance)
-    bound = error_bound(kernel, largest, degree)
-    if bound > _REFUSED_ERROR:
+        degree = choose_degree(kernel, max_scale, tolerance)
+    kernel_error = error_bound(kernel, max_scale, degree)
+    if kernel_error > _REFUSED_ERROR:
         raise ParameterError(
-            f"the {kernel} kernel of degree {degree} can be wrong by {bound:.2g} at "
-            f"scale {largest:g}. Use a higher degree, or the chebyshev kernel."
+            f"the {kernel} kernel of degree {degree} can be wrong by "
+            f"{kernel_error:.2g} at scale {max_scale:g}. Use a higher degree, or the "
+            "chebyshev kernel."
         )
     check_operator(L)
-    limit = EXPANSIONS[kernel].recurrence_limit.get(dtype, np.inf)
-    if largest > limit:
+    max_recurrence_scale = EXPANSIONS[kernel].recurrence_limit.get(dtype, np.inf)
+    if max_scale > max_recurrence_scale:
         raise ParameterError(
             f"the {kernel} recurrence in {str(dtype).removeprefix('torch.')} is right "
-            f"up to scale {limit:g} only, got {largest:g}; use the chebyshev kernel."
+            f"up to scale {max_recurrence_scale:g} only, got {max_scale:g}; use the "
+            "chebyshev kernel."
         )
     return diffuse_recurrence(L, X, scale, kernel, degree)
 
 
-def _check(
+def _check_scale(
     L: Tensor | np.ndarray, scale: Tensor | float | np.ndarray
 ) -> tuple[Tensor, Tensor]:
     """Return both as Tensors, one scale for every region."""
     L = as_operator(L)
     scale = as_float(scale).to(L.device)
     if scale.shape not in ((), L.shape[-1:]):
-        shape = tuple(scale.shape)
-        raise ParameterError(f"scale must have shape {(L.shape[-1],)}, got {shape}.")
+        scale_shape = tuple(scale.shape)
+        raise ParameterError(
+            f"scale must have shape {(L.shape[-1],)}, got {scale_shape}."
+        )
     scale = scale.expand(L.shape[-1])
     if not (bool((scale >= 0).all()) and bool(torch.isfinite(scale).all())):
         raise ParameterError(
@@ -218,77 +224,93 @@ def diffuse_recurrence(
     -------
     Tensor of shape (..., n_rois, n_channels)
     """
-    return _Recurrence.apply(H, scale, L, kernel, degree)  # type: ignore[no-any-return]
+    return _RecurrenceDiffusion.apply(H, scale, L, kernel, degree)  # type: ignore[no-any-return]
 
 
-class _Recurrence(torch.autograd.Function):
+class _RecurrenceDiffusion(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, H: Tensor, scale: Tensor, L: Tensor, kernel: str, degree: int
     ) -> Tensor:
         expansion = EXPANSIONS[kernel]
-        pair = expansion.coefficients(scale.detach(), degree)
-        c, dc = (coefficients.to(H.dtype) for coefficients in pair)
-        steps = expansion.recurrence(degree)
+        coefficients_and_slopes = expansion.coefficients(scale.detach(), degree)
+        c, dc = (coefficients.to(H.dtype) for coefficients in coefficients_and_slopes)
+        recurrence_weights = expansion.recurrence(degree)
         needs_slope = ctx.needs_input_grad[1]
-        previous, current = torch.zeros_like(H), H
+        previous_term, current_term = torch.zeros_like(H), H
         Y = c[:, :1] * H
-        slope = dc[:, :1] * H if needs_slope else H[:0]
-        for n, step in enumerate(zip(*steps, strict=True), start=1):
-            # the input must not be overwritten
-            memory = previous if previous is not H else torch.empty_like(H)
-            previous, current = current, _step(L, current, previous, step, memory)
-            Y.addcmul_(c[:, n : n + 1], current)
+        scale_slope = dc[:, :1] * H if needs_slope else H[:0]
+        for n, step_weights in enumerate(
+            zip(*recurrence_weights, strict=True), start=1
+        ):
+            # Do not overwrite the input.
+            output_buffer = (
+                previous_term if previous_term is not H else torch.empty_like(H)
+            )
+            previous_term, current_term = (
+                current_term,
+                _next_term(L, current_term, previous_term, step_weights, output_buffer),
+            )
+            Y.addcmul_(c[:, n : n + 1], current_term)
             if needs_slope:
-                slope.addcmul_(dc[:, n : n + 1], current)
-        ctx.save_for_backward(slope, c, L, scale)
-        ctx.steps = steps
+                scale_slope.addcmul_(dc[:, n : n + 1], current_term)
+        ctx.save_for_backward(scale_slope, c, L, scale)
+        ctx.steps = recurrence_weights
         return Y
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        slope, c, L, scale = ctx.saved_tensors
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        scale_slope, c, L, scale = ctx.saved_tensors
         grad_scale = grad_H = None
         if ctx.needs_input_grad[1]:
-            rows = (grad * slope).sum(-1).reshape(-1, len(scale))
-            grad_scale = rows.sum(0).to(scale.dtype)
+            scale_grads = (grad_output * scale_slope).sum(-1).reshape(-1, len(scale))
+            grad_scale = scale_grads.sum(0).to(scale.dtype)
         if ctx.needs_input_grad[0]:
-            grad_H = _clenshaw(L, grad.contiguous(), c, ctx.steps)
+            grad_H = _clenshaw(L, grad_output.contiguous(), c, ctx.steps)
         return grad_H, grad_scale, None, None, None
 
 
-def _step(
+def _next_term(
     L: Tensor,
-    current: Tensor,
-    previous: Tensor,
-    step: tuple[float, ...],
-    memory: Tensor,
+    current_term: Tensor,
+    previous_term: Tensor,
+    step_weights: tuple[float, ...],
+    output_buffer: Tensor,
 ) -> Tensor:
     """Return (alpha L + beta) current + gamma previous, in memory that is reused.
 
     Allocating memory for every step costs several times the product itself.
     """
-    alpha, beta, gamma = (float(factor) for factor in step)
+    alpha, beta, gamma = (float(step_weight) for step_weight in step_weights)
     if L.layout == torch.strided:
-        next_term = torch.matmul(L, current).mul_(alpha).add_(previous, alpha=gamma)
+        next_term = (
+            torch.matmul(L, current_term).mul_(alpha).add_(previous_term, alpha=gamma)
+        )
     else:
         next_term = torch.addmm(
-            previous, L, current, beta=gamma, alpha=alpha, out=memory
+            previous_term, L, current_term, beta=gamma, alpha=alpha, out=output_buffer
         )
-    return next_term.add_(current, alpha=beta) if beta else next_term
+    return next_term.add_(current_term, alpha=beta) if beta else next_term
 
 
 def _clenshaw(
-    L: Tensor, grad: Tensor, c: Tensor, steps: tuple[np.ndarray, ...]
+    L: Tensor,
+    grad_output: Tensor,
+    c: Tensor,
+    recurrence_weights: tuple[np.ndarray, ...],
 ) -> Tensor:
     """Sum P_n(L) (c_n * grad) from the highest degree down."""
-    alpha, beta, gamma = steps
+    alpha, beta, gamma = recurrence_weights
     degree = len(alpha)
-    previous, current = torch.zeros_like(grad), c[:, degree:] * grad
+    previous_sum = torch.zeros_like(grad_output)
+    current_sum = c[:, degree:] * grad_output
     for n in range(degree - 1, -1, -1):
-        # the weight of P_(n+2)'s last term belongs to step n + 1
-        skip = float(gamma[n + 1]) if n + 1 < degree else 0.0
-        next_term = _step(L, current, previous, (alpha[n], beta[n], skip), previous)
-        previous, current = current, next_term.addcmul_(c[:, n : n + 1], grad)
-    return current
+        # The weight of the last term of P_(n+2) belongs to step n + 1.
+        skip_weight = float(gamma[n + 1]) if n + 1 < degree else 0.0
+        next_sum = _next_term(
+            L, current_sum, previous_sum, (alpha[n], beta[n], skip_weight), previous_sum
+        )
+        previous_sum = current_sum
+        current_sum = next_sum.addcmul_(c[:, n : n + 1], grad_output)
+    return current_sum

@@ -70,19 +70,19 @@ def scaled_bessel(z: Tensor, order: int) -> Tensor:
     from a high order and normalised by :math:`e^{-z}(I_0 + 2\sum I_n) = 1`: only
     positive numbers are added, so every value is accurate, also at z = 0.
     """
-    largest = float(z.max()) if z.numel() else 0.0
+    max_argument = float(z.max()) if z.numel() else 0.0
     # e^-z I_n(z) falls about as exp(-n^2 / 2z): to e^-40 at n = sqrt(80 z)
-    start = max(order, int(np.sqrt(80.0 * largest) + largest / 4)) + 16
-    ratio, ratios = torch.zeros_like(z), []
-    for n in range(start, 0, -1):
-        ratio = z / (2 * n + z * ratio)
-        ratios.append(ratio)
-    relative = torch.cumprod(torch.stack(ratios[::-1], dim=1), dim=1)
-    zeroth = 1.0 / (1.0 + 2.0 * relative.sum(dim=1, keepdim=True))
-    return torch.cat([zeroth, zeroth * relative[:, :order]], dim=1)
+    start_order = max(order, int(np.sqrt(80.0 * max_argument) + max_argument / 4)) + 16
+    order_ratio, order_ratios = torch.zeros_like(z), []
+    for n in range(start_order, 0, -1):
+        order_ratio = z / (2 * n + z * order_ratio)
+        order_ratios.append(order_ratio)
+    relative_values = torch.cumprod(torch.stack(order_ratios[::-1], dim=1), dim=1)
+    order_zero = 1.0 / (1.0 + 2.0 * relative_values.sum(dim=1, keepdim=True))
+    return torch.cat([order_zero, order_zero * relative_values[:, :order]], dim=1)
 
 
-def _chebyshev(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
+def _chebyshev_coefficients(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     r"""Return coefficients of :math:`T_n(\lambda - 1)` and their slopes.
 
     .. math::
@@ -96,13 +96,17 @@ def _chebyshev(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     as well. The paper's b, the assumed largest eigenvalue, is 2 here: at eigenvalues
     above b the polynomials would grow without bound.)
     """
-    bessel = scaled_bessel(scale.double(), degree + 1)
-    lower_order = torch.cat([bessel[:, 1:2], bessel[:, :degree]], dim=1)
-    sign = torch.ones(degree + 1, dtype=torch.float64, device=bessel.device)
-    sign[1::2] = -1.0
-    sign[1:] *= 2.0
-    slope = (lower_order + bessel[:, 1:]) / 2 - bessel[:, :-1]
-    return sign * bessel[:, :-1] + 0.0, sign * slope + 0.0  # no -0.0
+    bessel_values = scaled_bessel(scale.double(), degree + 1)
+    lower_order = torch.cat([bessel_values[:, 1:2], bessel_values[:, :degree]], dim=1)
+    alternating_signs = torch.ones(
+        degree + 1, dtype=torch.float64, device=bessel_values.device
+    )
+    alternating_signs[1::2] = -1.0
+    alternating_signs[1:] *= 2.0
+    scale_slopes = (lower_order + bessel_values[:, 1:]) / 2 - bessel_values[:, :-1]
+    return alternating_signs * bessel_values[
+        :, :-1
+    ] + 0.0, alternating_signs * scale_slopes + 0.0  # no -0.0
 
 
 def _chebyshev_recurrence(degree: int) -> Recurrence:
@@ -114,12 +118,12 @@ def _chebyshev_recurrence(degree: int) -> Recurrence:
 def _chebyshev_log_tail(scale: float, degree: int) -> float:
     """Sum the coefficients left out: no |T_n| is above 1 on the spectrum."""
     s = torch.tensor([scale], dtype=torch.float64)
-    bessel = scaled_bessel(s, degree + 60 + int(2 * scale))[0, degree + 1 :]
+    bessel_values = scaled_bessel(s, degree + 60 + int(2 * scale))[0, degree + 1 :]
     with np.errstate(divide="ignore"):
-        return float(np.logaddexp.reduce(np.log(2.0 * bessel.numpy())))
+        return float(np.logaddexp.reduce(np.log(2.0 * bessel_values.numpy())))
 
 
-def _hermite(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
+def _hermite_coefficients(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     r"""Return coefficients of the physicists' :math:`H_n(\lambda)` and their slopes.
 
     .. math::
@@ -131,12 +135,16 @@ def _hermite(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     At s = 0 the slope is its limit.
     """
     s = scale.double()
-    order = torch.arange(1, degree + 1, dtype=torch.float64, device=s.device)
-    steps = -s[:, None] / torch.sqrt(2.0 * order)
-    powers = torch.cat([torch.ones_like(s)[:, None], torch.cumprod(steps, 1)], dim=1)
-    c = powers * torch.exp(s**2 / 4)[:, None]
+    polynomial_orders = torch.arange(
+        1, degree + 1, dtype=torch.float64, device=s.device
+    )
+    power_ratios = -s[:, None] / torch.sqrt(2.0 * polynomial_orders)
+    scale_powers = torch.cat(
+        [torch.ones_like(s)[:, None], torch.cumprod(power_ratios, 1)], dim=1
+    )
+    c = scale_powers * torch.exp(s**2 / 4)[:, None]
     dc = c * (s / 2)[:, None]
-    dc[:, 1:] -= torch.sqrt(order / 2.0) * c[:, :-1]
+    dc[:, 1:] -= torch.sqrt(polynomial_orders / 2.0) * c[:, :-1]
     return c + 0.0, dc
 
 
@@ -152,14 +160,17 @@ def _hermite_log_tail(scale: float, degree: int) -> float:
     """
     if scale == 0:
         return -np.inf
-    order = np.arange(degree + 1, degree + 201 + int(2 * scale**2))
-    log_factorial = np.cumsum(np.log(np.maximum(np.arange(order[-1] + 1), 1)))
-    terms = order * np.log(scale / np.sqrt(2.0)) - log_factorial[order] / 2
-    total = float(np.logaddexp.reduce(terms))
-    return total + np.log(1.086435) + 2.0 + scale**2 / 4
+    omitted_orders = np.arange(degree + 1, degree + 201 + int(2 * scale**2))
+    log_factorial = np.cumsum(np.log(np.maximum(np.arange(omitted_orders[-1] + 1), 1)))
+    log_terms = (
+        omitted_orders * np.log(scale / np.sqrt(2.0))
+        - log_factorial[omitted_orders] / 2
+    )
+    log_sum = float(np.logaddexp.reduce(log_terms))
+    return log_sum + np.log(1.086435) + 2.0 + scale**2 / 4
 
 
-def _laguerre(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
+def _laguerre_coefficients(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     r"""Return coefficients of :math:`L_n(\lambda)` and their slopes.
 
     .. math::
@@ -167,11 +178,15 @@ def _laguerre(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
         \frac{dc_n}{ds} = \frac{s^{n-1} (n - s)}{(s+1)^{n+2}}
     """
     s = scale.double()[:, None]
-    order = torch.arange(degree + 1, dtype=torch.float64, device=s.device)
-    powers = (s / (s + 1)) ** order
+    polynomial_orders = torch.arange(degree + 1, dtype=torch.float64, device=s.device)
+    ratio_powers = (s / (s + 1)) ** polynomial_orders
     # n r^(n-1), written so that n = 0 needs no power -1 of zero
-    derivative = order * torch.cat([torch.zeros_like(s), powers[:, :-1]], dim=1)
-    return powers / (s + 1), (derivative / (s + 1) - powers) / (s + 1) ** 2
+    power_slopes = polynomial_orders * torch.cat(
+        [torch.zeros_like(s), ratio_powers[:, :-1]], dim=1
+    )
+    return ratio_powers / (s + 1), (power_slopes / (s + 1) - ratio_powers) / (
+        s + 1
+    ) ** 2
 
 
 def _laguerre_recurrence(degree: int) -> Recurrence:
@@ -187,18 +202,18 @@ def _laguerre_log_tail(scale: float, degree: int) -> float:
 
 EXPANSIONS = {
     "chebyshev": Expansion(
-        "Chebyshev", _chebyshev, _chebyshev_recurrence, _chebyshev_log_tail
+        "Chebyshev", _chebyshev_coefficients, _chebyshev_recurrence, _chebyshev_log_tail
     ),
     "hermite": Expansion(
         "Hermite",
-        _hermite,
+        _hermite_coefficients,
         _hermite_recurrence,
         _hermite_log_tail,
         recurrence_limit={torch.float32: 2.5, torch.float64: 6.0},
         max_scale=5.0,  # beyond, its terms cancel ever worse
     ),
     "laguerre": Expansion(
-        "Laguerre", _laguerre, _laguerre_recurrence, _laguerre_log_tail
+        "Laguerre", _laguerre_coefficients, _laguerre_recurrence, _laguerre_log_tail
     ),
 }
 """The expansions by name. A further one is one more entry."""
@@ -234,25 +249,29 @@ def polynomial_values(expansion: Expansion, eigenvalues: Tensor, degree: int) ->
     Tensor of shape (..., degree + 1, n_rois)
     """
     alpha, beta, gamma = expansion.recurrence(degree)
-    previous, current = torch.zeros_like(eigenvalues), torch.ones_like(eigenvalues)
-    values = [current]
+    previous_polynomial = torch.zeros_like(eigenvalues)
+    current_polynomial = torch.ones_like(eigenvalues)
+    polynomials = [current_polynomial]
     for a, b, c in zip(alpha, beta, gamma, strict=True):
-        previous, current = (
-            current,
-            (float(a) * eigenvalues + float(b)) * current + float(c) * previous,
+        previous_polynomial, current_polynomial = (
+            current_polynomial,
+            (float(a) * eigenvalues + float(b)) * current_polynomial
+            + float(c) * previous_polynomial,
         )
-        values.append(current)
-    return torch.stack(values, dim=-2)
+        polynomials.append(current_polynomial)
+    return torch.stack(polynomials, dim=-2)
 
 
 @lru_cache(maxsize=4096)
-def _rounding(kernel: str, scale: float, degree: int) -> float:
+def _rounding_error_factor(kernel: str, scale: float, degree: int) -> float:
     """Return eight times the largest sum of absolute terms on the spectrum."""
-    points = torch.linspace(0, 2, 65, dtype=torch.float64)
-    values = polynomial_values(EXPANSIONS[kernel], points, degree).abs()
+    test_eigenvalues = torch.linspace(0, 2, 65, dtype=torch.float64)
+    absolute_polynomials = polynomial_values(
+        EXPANSIONS[kernel], test_eigenvalues, degree
+    ).abs()
     s = torch.tensor([scale], dtype=torch.float64)
     c, _ = EXPANSIONS[kernel].coefficients(s, degree)
-    return float(8 * (c[0].abs() @ values).max())
+    return float(8 * (c[0].abs() @ absolute_polynomials).max())
 
 
 def error_bound(
@@ -304,19 +323,23 @@ def error_bound(
     """
     check_choice("kernel", kernel, KERNELS)
     scales = torch.as_tensor(scale, dtype=torch.float64).detach()
-    largest = float(scales.max())
-    for extreme in (float(scales.min()), largest):  # NaN is both
-        check_at_least("scale", extreme, 0.0)
-    eps = 0.0 if dtype is None else torch.finfo(dtype).eps / 2
+    max_scale = float(scales.max())
+    for extreme_scale in (float(scales.min()), max_scale):  # NaN is both
+        check_at_least("scale", extreme_scale, 0.0)
+    rounding_unit = 0.0 if dtype is None else torch.finfo(dtype).eps / 2
     if kernel == "exact":
-        return 8 * eps
+        return 8 * rounding_unit
     check_at_least("degree", degree, 0)
-    order = int(degree or 0)
+    expansion_degree = int(degree or 0)
     with np.errstate(over="ignore"):
-        bound = float(np.exp(EXPANSIONS[kernel].log_tail(largest, order)))
-    if eps:
-        bound += eps * _rounding(kernel, largest, order)
-    return bound
+        truncation_error = float(
+            np.exp(EXPANSIONS[kernel].log_tail(max_scale, expansion_degree))
+        )
+    if rounding_unit:
+        truncation_error += rounding_unit * _rounding_error_factor(
+            kernel, max_scale, expansion_degree
+        )
+    return truncation_error
 
 
 def choose_degree(kernel: str, max_scale: float, tolerance: float = 1e-4) -> int:
@@ -348,10 +371,10 @@ def choose_degree(kernel: str, max_scale: float, tolerance: float = 1e-4) -> int
     """
     check_choice("kernel", kernel, tuple(EXPANSIONS))
 
-    def fits(degree: int) -> bool:
+    def is_accurate(degree: int) -> bool:
         return error_bound(kernel, max_scale, degree, dtype=torch.float64) <= tolerance
 
-    degree = bisect_left(range(_HIGHEST_DEGREE + 1), True, key=fits)
+    degree = bisect_left(range(_HIGHEST_DEGREE + 1), True, key=is_accurate)
     if degree > _HIGHEST_DEGREE:
         raise ParameterError(
             f"the {kernel} kernel cannot reach tolerance {tolerance:g} at scale "
@@ -391,8 +414,12 @@ def largest_scale(
 
     if is_accurate(_LARGEST_SCALE):
         return _LARGEST_SCALE
-    low, high = 0.0, _LARGEST_SCALE
-    while high - low > 1e-6 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if is_accurate(middle) else (low, middle)
-    return low
+    lower_scale, upper_scale = 0.0, _LARGEST_SCALE
+    while upper_scale - lower_scale > 1e-6 * upper_scale:
+        middle_scale = (lower_scale + upper_scale) / 2
+        lower_scale, upper_scale = (
+            (middle_scale, upper_scale)
+            if is_accurate(middle_scale)
+            else (lower_scale, middle_scale)
+        )
+    return lower_scale

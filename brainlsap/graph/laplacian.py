@@ -16,7 +16,7 @@ from brainlsap.graph.connectomes import Preparation
 # Graphs decomposed in one batch: all at once, in float64, would take twice the memory.
 SPECTRA_AT_ONCE = 16
 # Tolerance for Laplacians computed in float32 or stored with few digits.
-_TOLERANCE = 1e-3
+_FLOAT32_TOLERANCE = 1e-3
 _ADVICE = "Make L with normalized_laplacian(W) from a symmetric connectome W."
 
 
@@ -58,40 +58,56 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     # relative to the largest weight: sums in another order differ by rounding
     max_asymmetry = 1e-5 * W.mT + 1e-6 * W.amax((-2, -1), keepdim=True)
     is_symmetric = bool(((W - W.mT).abs() <= max_asymmetry).all())
-    _check_weights(float(W.min()), float(W.max()), is_symmetric)
-    degree = W.sum(dim=-1)
-    root = torch.where(degree > 0, degree, torch.inf).rsqrt()
-    laplacian = -(root[..., :, None] * W * root[..., None, :])
-    diagonal = torch.diagonal(laplacian, dim1=-2, dim2=-1)
-    diagonal += (degree > 0).to(W.dtype)
+    _check_weight_range(float(W.min()), float(W.max()), is_symmetric)
+    node_degrees = W.sum(dim=-1)
+    inverse_sqrt_degrees = torch.where(
+        node_degrees > 0, node_degrees, torch.inf
+    ).rsqrt()
+    laplacian = -(
+        inverse_sqrt_degrees[..., :, None] * W * inverse_sqrt_degrees[..., None, :]
+    )
+    laplacian_diagonal = torch.diagonal(laplacian, dim1=-2, dim2=-1)
+    laplacian_diagonal += (node_degrees > 0).to(W.dtype)
     return laplacian + 0.0  # no -0.0 where two regions are not joined
 
 
 def _sparse_laplacian(W: sparse.csr_array) -> Tensor:
     _check_square("W", W)
     W = W.astype(np.result_type(W.dtype, np.float32))
-    lowest, highest = W.data.min(initial=0.0), W.data.max(initial=0.0)
-    _check_weights(lowest, highest, abs(W - W.T).max() <= 1e-6 * highest)
-    degree = W.sum(axis=1)
+    min_weight, max_weight = W.data.min(initial=0.0), W.data.max(initial=0.0)
+    _check_weight_range(min_weight, max_weight, abs(W - W.T).max() <= 1e-6 * max_weight)
+    node_degrees = W.sum(axis=1)
     with np.errstate(divide="ignore"):
-        root = np.where(degree > 0, degree**-0.5, 0.0).astype(W.dtype)
-    normalized_weights = sparse.diags_array(root) @ W @ sparse.diags_array(root)
-    identity = sparse.diags_array((degree > 0).astype(W.dtype))
-    return csr_tensor(sparse.csr_array(identity - normalized_weights))
+        inverse_sqrt_degrees = np.where(
+            node_degrees > 0, node_degrees**-0.5, 0.0
+        ).astype(W.dtype)
+    normalized_weights = (
+        sparse.diags_array(inverse_sqrt_degrees)
+        @ W
+        @ sparse.diags_array(inverse_sqrt_degrees)
+    )
+    identity_matrix = sparse.diags_array((node_degrees > 0).astype(W.dtype))
+    return csr_tensor(sparse.csr_array(identity_matrix - normalized_weights))
 
 
-def _check_square(name: str, matrix: Tensor | sparse.csr_array) -> None:
-    shape = tuple(matrix.shape)
-    if len(shape) < 2 or shape[-1] != shape[-2]:
+def _check_square(argument_name: str, matrix: Tensor | sparse.csr_array) -> None:
+    matrix_shape = tuple(matrix.shape)
+    if len(matrix_shape) < 2 or matrix_shape[-1] != matrix_shape[-2]:
         raise ParameterError(
-            f"{name} must have shape (..., n_rois, n_rois), got {shape}."
+            f"{argument_name} must have shape (..., n_rois, n_rois), got "
+            f"{matrix_shape}."
         )
 
 
-def _check_weights(lowest: float, highest: float, is_symmetric: bool) -> None:
+def _check_weight_range(
+    min_weight: float, max_weight: float, is_symmetric: bool
+) -> None:
     for is_met, requirement in (
-        (np.isfinite([lowest, highest]).all(), "be finite; it holds NaN or infinity"),
-        (lowest >= 0, f"not be negative, its smallest weight is {lowest:g}"),
+        (
+            np.isfinite([min_weight, max_weight]).all(),
+            "be finite; it holds NaN or infinity",
+        ),
+        (min_weight >= 0, f"not be negative, its smallest weight is {min_weight:g}"),
         (is_symmetric, "be symmetric; symmetrise it as (W + W.T) / 2"),
     ):
         if not is_met:
@@ -118,17 +134,19 @@ def as_operator(L: Tensor | np.ndarray) -> Tensor:
 def csr_tensor(matrix: Any, values: Tensor | None = None) -> Tensor:
     """Return a SciPy CSR matrix as a tensor, or the pattern of one with `values`."""
     if values is None:
-        rows, columns = (
+        row_pointers, column_indices = (
             index_array.astype(np.int32)
             for index_array in (matrix.indptr, matrix.indices)
         )
         values = matrix.data
     else:
-        rows, columns = matrix.crow_indices(), matrix.col_indices()
+        row_pointers, column_indices = matrix.crow_indices(), matrix.col_indices()
     with warnings.catch_warnings():
         # Silence PyTorch's beta warning: our tests cover products and gradients
         warnings.filterwarnings("ignore", "Sparse ", UserWarning)
-        return torch.sparse_csr_tensor(rows, columns, values, matrix.shape)
+        return torch.sparse_csr_tensor(
+            row_pointers, column_indices, values, matrix.shape
+        )
 
 
 def check_operator(L: Tensor) -> None:
@@ -140,22 +158,23 @@ def check_operator(L: Tensor) -> None:
     # a private generator: the caller's random state must not change
     random_vectors = np.random.default_rng(0).standard_normal((2, L.shape[-1], 1))
     x, y = torch.from_numpy(random_vectors).to(L.device, L.dtype)
-    gap = ((y * (L @ x)).sum((-2, -1)) - (x * (L @ y)).sum((-2, -1))).abs()
-    size = x.norm() * (L @ y).norm(dim=(-2, -1))
-    if not bool((gap <= _TOLERANCE * size).all()):
+    asymmetry = ((y * (L @ x)).sum((-2, -1)) - (x * (L @ y)).sum((-2, -1))).abs()
+    operator_norm = x.norm() * (L @ y).norm(dim=(-2, -1))
+    if not bool((asymmetry <= _FLOAT32_TOLERANCE * operator_norm).all()):
         raise ParameterError(f"L must be symmetric and finite. {_ADVICE}")
     # power iteration towards the highest of L, and of 2 I - L, the lowest of L
-    for shift, sign in ((0.0, 1.0), (2.0, -1.0)):
-        current = x
+    for spectrum_shift, sign in ((0.0, 1.0), (2.0, -1.0)):
+        current_signal = x
         for _ in range(12):
-            norm = current.norm(dim=(-2, -1), keepdim=True)
-            previous = current / norm.clamp_min(1e-30)
-            current = shift * previous + sign * (L @ previous)
-        eigenvalue = float((previous * current).sum((-2, -1)).max())
-        if eigenvalue > 2.0 + _TOLERANCE:
+            signal_norm = current_signal.norm(dim=(-2, -1), keepdim=True)
+            unit_signal = current_signal / signal_norm.clamp_min(1e-30)
+            current_signal = spectrum_shift * unit_signal + sign * (L @ unit_signal)
+        eigenvalue = float((unit_signal * current_signal).sum((-2, -1)).max())
+        if eigenvalue > 2.0 + _FLOAT32_TOLERANCE:
             raise ParameterError(
-                f"L has an eigenvalue of about {shift + sign * eigenvalue:.3g}; those "
-                f"of a normalised Laplacian lie between 0 and 2. {_ADVICE}"
+                "L has an eigenvalue of about "
+                f"{spectrum_shift + sign * eigenvalue:.3g}; those of a normalised "
+                f"Laplacian lie between 0 and 2. {_ADVICE}"
             )
 
 
@@ -195,9 +214,16 @@ def decompose(L: Tensor, dtype: torch.dtype = torch.float64) -> Spectrum:
     >>> decompose(L).eigenvalues.tolist()
     [[0.0, 2.0]]
     """
-    batches = [torch.linalg.eigh(batch.double()) for batch in L.split(SPECTRA_AT_ONCE)]
-    values = torch.cat([values for values, _ in batches]).clamp_(0.0, 2.0)
-    return Spectrum(values, torch.cat([vectors.to(dtype) for _, vectors in batches]))
+    batch_spectra = [
+        torch.linalg.eigh(batch.double()) for batch in L.split(SPECTRA_AT_ONCE)
+    ]
+    eigenvalues = torch.cat([eigenvalues for eigenvalues, _ in batch_spectra]).clamp_(
+        0.0, 2.0
+    )
+    return Spectrum(
+        eigenvalues,
+        torch.cat([eigenvectors.to(dtype) for _, eigenvectors in batch_spectra]),
+    )
 
 
 class SpectrumCache:
@@ -248,41 +274,57 @@ class SpectrumCache:
         """
         preparation_key = (
             dtype,
-            *(_as_key(array) for array in vars(preparation).values()),
+            *(_as_key(setting_value) for setting_value in vars(preparation).values()),
         )
-        starts = range(0, len(W), SPECTRA_AT_ONCE)
+        block_starts = range(0, len(W), SPECTRA_AT_ONCE)
         # shown, at a terminal, to those who wait longer than five seconds
-        for start in tqdm(starts, "spectra", delay=5.0, leave=False, disable=None):
-            batch = W[start : start + SPECTRA_AT_ONCE]
-            keys = [(_as_key(array), *preparation_key) for array in batch]
-            new_rows = {
-                key: row for row, key in enumerate(keys) if key not in self._spectra
+        for block_start in tqdm(
+            block_starts, "spectra", delay=5.0, leave=False, disable=None
+        ):
+            batch = W[block_start : block_start + SPECTRA_AT_ONCE]
+            connectome_keys = [
+                (_as_key(connectome), *preparation_key) for connectome in batch
+            ]
+            row_of_new_key = {
+                connectome_key: block_row
+                for block_row, connectome_key in enumerate(connectome_keys)
+                if connectome_key not in self._spectra
             }
             new_spectra: dict[tuple, Spectrum] = {}
-            if new_rows:
-                weights = preparation.apply(batch[list(new_rows.values())])
-                decomposed = decompose(normalized_laplacian(weights), dtype)
-                new_spectra = dict(
-                    zip(new_rows, map(Spectrum, *decomposed), strict=True)
+            if row_of_new_key:
+                prepared_weights = preparation.apply(
+                    batch[list(row_of_new_key.values())]
                 )
-                n_bytes = decomposed.eigenvectors.nbytes
+                decomposed_spectra = decompose(
+                    normalized_laplacian(prepared_weights), dtype
+                )
+                new_spectra = dict(
+                    zip(row_of_new_key, map(Spectrum, *decomposed_spectra), strict=True)
+                )
+                n_bytes = decomposed_spectra.eigenvectors.nbytes
                 is_within_limit = self._n_bytes + n_bytes <= self.max_bytes
                 if (
-                    start == 0
-                    and len(new_rows) == len(set(keys))
+                    block_start == 0
+                    and len(row_of_new_key) == len(set(connectome_keys))
                     and not is_within_limit
                 ):
                     self._spectra, self._n_bytes = {}, 0  # filled by another cohort
                 if self._n_bytes + n_bytes <= self.max_bytes:
                     self._spectra |= new_spectra
                     self._n_bytes += n_bytes
-            spectra = [
-                new_spectra[key] if key in new_spectra else self._spectra[key]
-                for key in keys
+            block_spectra = [
+                new_spectra[connectome_key]
+                if connectome_key in new_spectra
+                else self._spectra[connectome_key]
+                for connectome_key in connectome_keys
             ]
-            yield Spectrum(*map(torch.stack, zip(*spectra, strict=True)))
+            yield Spectrum(*map(torch.stack, zip(*block_spectra, strict=True)))
 
 
-def _as_key(value: Any) -> Any:
+def _as_key(hashable_value: Any) -> Any:
     """Return a value, or the hash of an array's bytes: 64 bits, keyed anew each run."""
-    return hash(value.tobytes()) if isinstance(value, np.ndarray) else value
+    return (
+        hash(hashable_value.tobytes())
+        if isinstance(hashable_value, np.ndarray)
+        else hashable_value
+    )

@@ -57,21 +57,25 @@ class ChebyshevSeries:
     ) -> None:
         self.dtype, self.tolerance = dtype, torch.finfo(dtype).eps / 8
         if kernel == "exact":
-            error = max(_EXACT, self.tolerance)
-            degree = choose_degree("chebyshev", max_scale, error)
-        self.order = order = int(degree or 0)
+            max_error = max(_EXACT, self.tolerance)
+            degree = choose_degree("chebyshev", max_scale, max_error)
+        self.order = highest_order = int(degree or 0)
         is_chebyshev = kernel in ("exact", "chebyshev")
         self.expansion = None if is_chebyshev else EXPANSIONS[kernel]
         # enough quadrature nodes to avoid aliasing of higher coefficients
-        n_nodes = order + 1 if self.expansion else order + 64
-        angle = np.pi * (np.arange(n_nodes) + 0.5) / n_nodes
-        transform = np.cos(angle[:, None] * np.arange(order + 1)) * 2 / n_nodes
-        transform[:, 0] /= 2
-        self.nodes = torch.from_numpy(1.0 + np.cos(angle)).to(device)
-        self.transform = torch.from_numpy(transform).to(device)
+        n_nodes = highest_order + 1 if self.expansion else highest_order + 64
+        node_angles = np.pi * (np.arange(n_nodes) + 0.5) / n_nodes
+        cosine_transform = (
+            np.cos(node_angles[:, None] * np.arange(highest_order + 1)) * 2 / n_nodes
+        )
+        cosine_transform[:, 0] /= 2
+        self.nodes = torch.from_numpy(1.0 + np.cos(node_angles)).to(device)
+        self.transform = torch.from_numpy(cosine_transform).to(device)
         if self.expansion:
-            values = polynomial_values(self.expansion, self.nodes, order)
-            self.transform = values @ self.transform
+            node_polynomials = polynomial_values(
+                self.expansion, self.nodes, highest_order
+            )
+            self.transform = node_polynomials @ self.transform
 
     def coefficients(self, scale: Tensor) -> tuple[Tensor, Tensor]:
         """Return float64 coefficients and slopes, of shape (n_rois, order + 1)."""
@@ -83,12 +87,11 @@ class ChebyshevSeries:
             dc = -self.nodes * c
         return c @ self.transform, dc @ self.transform
 
-    def at(self, scale: Tensor) -> tuple[Tensor, Tensor]:
+    def truncated_coefficients(self, scale: Tensor) -> tuple[Tensor, Tensor]:
         """Return the coefficients and slopes that exceed the precision of the sums."""
         c, dc = self.coefficients(scale)
-        if (
-            c.device.type == "cpu"
-        ):  # truncation reads values, which would synchronise a GPU
+        # Truncation reads values, which would synchronise a GPU.
+        if c.device.type == "cpu":
             c, dc = self._truncate(c), self._truncate(dc)
         return c.to(self.dtype), dc.to(self.dtype)
 
@@ -98,7 +101,7 @@ class ChebyshevSeries:
         truncation_error = c.abs().amax(0).flip(0).cumsum(0).flip(0)
         return c[:, : max(1, int((truncation_error > self.tolerance).sum()))]
 
-    def follows(self, scale: Tensor) -> bool:
+    def has_exact_slope(self, scale: Tensor) -> bool:
         r"""Return whether the kernel's slope is :math:`-\lambda` times itself.
 
         The heat kernel's is. An expansion's differs by a remainder, because it ends;
@@ -108,16 +111,18 @@ class ChebyshevSeries:
         if c.device.type != "cpu":
             return False
         # x T_n = (T_n-1 + T_n+1) / 2 gives the coefficients of lambda times the series
-        remainder, half = pad(dc, (0, 1)) + pad(c, (0, 1)), c / 2
-        remainder[:, 1:] += half
-        remainder[:, 1] += half[:, 0]
-        remainder[:, : c.shape[1] - 1] += half[:, 1:]
-        return float(remainder.abs().sum(1).amax()) <= max(self.tolerance, 1e-15)
+        slope_remainder, half_coefficients = pad(dc, (0, 1)) + pad(c, (0, 1)), c / 2
+        slope_remainder[:, 1:] += half_coefficients
+        slope_remainder[:, 1] += half_coefficients[:, 0]
+        slope_remainder[:, : c.shape[1] - 1] += half_coefficients[:, 1:]
+        return float(slope_remainder.abs().sum(1).amax()) <= max(self.tolerance, 1e-15)
 
-    def values(self, eigenvalues: Tensor) -> Tensor:
+    def polynomials(self, eigenvalues: Tensor) -> Tensor:
         """Return T_n of eigenvalues - 1, of shape (..., order + 1, n_rois)."""
-        values = polynomial_values(EXPANSIONS["chebyshev"], eigenvalues, self.order)
-        return values.to(self.dtype)
+        polynomials = polynomial_values(
+            EXPANSIONS["chebyshev"], eigenvalues, self.order
+        )
+        return polynomials.to(self.dtype)
 
 
 class _Combine(torch.autograd.Function):
@@ -128,18 +133,18 @@ class _Combine(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, terms: Tensor, scale: Tensor, series: ChebyshevSeries
+        ctx: Any, series_terms: Tensor, scale: Tensor, series: ChebyshevSeries
     ) -> Tensor:
-        c, slopes = series.at(scale)
-        ctx.save_for_backward(terms, slopes, scale)
-        return _sum_terms(terms, c)
+        c, slope_coefficients = series.truncated_coefficients(scale)
+        ctx.save_for_backward(series_terms, slope_coefficients, scale)
+        return _sum_terms(series_terms, c)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        terms, slopes, scale = ctx.saved_tensors
-        slope = _sum_terms(terms, slopes)
-        return None, (grad * slope).sum((0, 2)).to(scale.dtype), None
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        series_terms, slope_coefficients, scale = ctx.saved_tensors
+        scale_slope = _sum_terms(series_terms, slope_coefficients)
+        return None, (grad_output * scale_slope).sum((0, 2)).to(scale.dtype), None
 
 
 class GraphBatch:
@@ -174,30 +179,43 @@ class GraphBatch:
         self.series, self.chunk = series, 32 if X.device.type == "cpu" else 512
         self.signal = X.new_empty(series.order + 1, *X.shape)
         self.offset: Tensor | None = None
-        stored_graphs, start = [], 0
+        stored_graphs, item_start = [], 0
         for spectrum in spectra:
-            eigenvalues, vectors = (part.to(X.device) for part in spectrum)
+            eigenvalues, eigenvectors = (
+                spectrum_tensor.to(X.device) for spectrum_tensor in spectrum
+            )
             # a block of one graph is the last block, or the graph shared by all items
-            stop = len(X) if len(vectors) == 1 else start + len(vectors)
-            items, start = slice(start, stop), stop
-            U, basis = vectors.to(X.dtype), series.values(eigenvalues)
-            X_hat = U.mT @ X[items]
-            basis_of_items = basis.expand(len(X_hat), -1, -1)
-            weighted = torch.einsum("tif,tni->tinf", X_hat, basis_of_items)
-            terms = (U @ weighted.flatten(2)).reshape(weighted.shape)
-            self.signal[:, items] = terms.permute(2, 0, 1, 3)
+            item_stop = (
+                len(X) if len(eigenvectors) == 1 else item_start + len(eigenvectors)
+            )
+            item_slice, item_start = slice(item_start, item_stop), item_stop
+            U = eigenvectors.to(X.dtype)
+            polynomial_basis = series.polynomials(eigenvalues)
+            X_hat = U.mT @ X[item_slice]
+            basis_of_items = polynomial_basis.expand(len(X_hat), -1, -1)
+            weighted_signals = torch.einsum("tif,tni->tinf", X_hat, basis_of_items)
+            series_terms = (U @ weighted_signals.flatten(2)).reshape(
+                weighted_signals.shape
+            )
+            self.signal[:, item_slice] = series_terms.permute(2, 0, 1, 3)
             if stores_graphs:
-                stored_graphs.append((U, -eigenvalues.to(series.dtype)[:, None], basis))
+                stored_graphs.append(
+                    (U, -eigenvalues.to(series.dtype)[:, None], polynomial_basis)
+                )
         self.graphs = tuple(
-            torch.cat(parts) for parts in zip(*stored_graphs, strict=True)
+            torch.cat(graph_tensors)
+            for graph_tensors in zip(*stored_graphs, strict=True)
         )
 
     def select(self, items: Tensor | slice) -> "GraphBatch":
         """Return the batch of some items; a slice copies nothing."""
         batch = copy.copy(self)
         batch.signal = self.signal[:, items]
-        each = (one if len(one) == 1 else one[items] for one in self.graphs)
-        batch.graphs = tuple(each)
+        selected_tensors = (
+            graph_tensor if len(graph_tensor) == 1 else graph_tensor[items]
+            for graph_tensor in self.graphs
+        )
+        batch.graphs = tuple(selected_tensors)
         batch.offset = None if self.offset is None else self.offset[items]
         return batch
 
@@ -211,14 +229,16 @@ class GraphBatch:
         """Diffuse the features, or a signal H, at a layer's scales."""
         return self.diffuse(layer(), H)
 
-    def parts(self, *signals: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    def iter_chunks(self, *signals: Tensor) -> Iterator[tuple[Tensor, ...]]:
         """Yield stored graphs, and signals, of a few items at a time."""
         if len(self.graphs[0]) == 1:  # for all
             yield *self.graphs, *signals
             return
-        for start in range(0, len(signals[0]), self.chunk):
-            chunk_slice = slice(start, start + self.chunk)
-            yield tuple(tensor[chunk_slice] for tensor in (*self.graphs, *signals))
+        for chunk_start in range(0, len(signals[0]), self.chunk):
+            chunk_slice = slice(chunk_start, chunk_start + self.chunk)
+            yield tuple(
+                item_tensor[chunk_slice] for item_tensor in (*self.graphs, *signals)
+            )
 
 
 class _Diffuse(torch.autograd.Function):
@@ -231,47 +251,69 @@ class _Diffuse(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, H: Tensor, scale: Tensor, batch: GraphBatch) -> Tensor:
         needs_slope = ctx.needs_input_grad[1]
-        c, slopes = batch.series.at(scale)
-        follows = needs_slope and batch.series.follows(scale)
-        Y, slope = torch.empty_like(H), torch.empty_like(H) if needs_slope else H
+        c, slope_coefficients = batch.series.truncated_coefficients(scale)
+        is_own_slope = needs_slope and batch.series.has_exact_slope(scale)
+        Y, scale_slope = torch.empty_like(H), torch.empty_like(H) if needs_slope else H
         # allocating memory for the rows of every part would cost more than the sums
-        memory = torch.empty_like(batch.graphs[0][: batch.chunk])
-        for U, neg_eigenvalues, basis, signal, Y_part, slope_part in batch.parts(
-            H, Y, slope
-        ):
-            hat = signal.mT @ U  # channels first: faster than its transpose
-            rows = _weight_eigenvectors(c, U, basis, memory)
-            _multiply(rows, hat.mT, Y_part)
-            if follows:
-                _multiply(rows, (hat * neg_eigenvalues).mT, slope_part)
+        buffer = torch.empty_like(batch.graphs[0][: batch.chunk])
+        for (
+            U,
+            neg_eigenvalues,
+            polynomial_basis,
+            signal,
+            Y_part,
+            slope_part,
+        ) in batch.iter_chunks(H, Y, scale_slope):
+            spectral_signal = signal.mT @ U  # channels first: faster than its transpose
+            weighted_eigenvectors = _weight_eigenvectors(c, U, polynomial_basis, buffer)
+            _multiply(weighted_eigenvectors, spectral_signal.mT, Y_part)
+            if is_own_slope:
+                _multiply(
+                    weighted_eigenvectors,
+                    (spectral_signal * neg_eigenvalues).mT,
+                    slope_part,
+                )
             elif needs_slope:
                 _multiply(
-                    _weight_eigenvectors(slopes, U, basis, memory), hat.mT, slope_part
+                    _weight_eigenvectors(
+                        slope_coefficients, U, polynomial_basis, buffer
+                    ),
+                    spectral_signal.mT,
+                    slope_part,
                 )
         ctx.batch = batch
-        ctx.save_for_backward(c, slope, scale)
+        ctx.save_for_backward(c, scale_slope, scale)
         return Y
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        c, slope, scale = ctx.saved_tensors
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        c, scale_slope, scale = ctx.saved_tensors
         grad_scale = grad_H = None
         if ctx.needs_input_grad[1]:
-            grad_scale = (grad * slope).sum((0, 2)).to(scale.dtype)
+            grad_scale = (grad_output * scale_slope).sum((0, 2)).to(scale.dtype)
         if ctx.needs_input_grad[0]:  # K^T g = U ((U o E)^T g): not symmetric
-            grad_H, batch = torch.empty_like(grad), ctx.batch
-            memory = torch.empty_like(batch.graphs[0][: batch.chunk])
-            for U, _, basis, signal, grad_part in batch.parts(grad, grad_H):
-                rows = _weight_eigenvectors(c, U, basis, memory)
-                _multiply(U, (signal.mT @ rows).mT, grad_part)
+            grad_H, batch = torch.empty_like(grad_output), ctx.batch
+            buffer = torch.empty_like(batch.graphs[0][: batch.chunk])
+            for U, _, polynomial_basis, signal, grad_part in batch.iter_chunks(
+                grad_output, grad_H
+            ):
+                weighted_eigenvectors = _weight_eigenvectors(
+                    c, U, polynomial_basis, buffer
+                )
+                _multiply(U, (signal.mT @ weighted_eigenvectors).mT, grad_part)
         return grad_H, grad_scale, None
 
 
-def _weight_eigenvectors(c: Tensor, U: Tensor, basis: Tensor, memory: Tensor) -> Tensor:
+def _weight_eigenvectors(
+    c: Tensor, U: Tensor, polynomial_basis: Tensor, buffer: Tensor
+) -> Tensor:
     """Return U o E, the eigenvectors weighted by a series."""
-    values, rows = basis[:, : c.shape[1]], memory[: len(U)]
-    return torch.bmm(c.expand(len(values), -1, -1), values, out=rows).mul_(U)
+    basis_terms = polynomial_basis[:, : c.shape[1]]
+    weighted_eigenvectors = buffer[: len(U)]
+    return torch.bmm(
+        c.expand(len(basis_terms), -1, -1), basis_terms, out=weighted_eigenvectors
+    ).mul_(U)
 
 
 def _multiply(matrices: Tensor, signals: Tensor, out: Tensor) -> None:
@@ -280,8 +322,8 @@ def _multiply(matrices: Tensor, signals: Tensor, out: Tensor) -> None:
 
 def _sum_terms(terms: Tensor, c: Tensor) -> Tensor:
     """Return sum_n c[p, n] terms[n, t, p, f], over as many terms as c has."""
-    weights = c.T[:, :, None].contiguous()
-    total = terms[0] * weights[0]
-    for term, weight in zip(terms[1:], weights[1:], strict=False):
-        total.addcmul_(term, weight)
-    return total
+    term_weights = c.T[:, :, None].contiguous()
+    weighted_sum = terms[0] * term_weights[0]
+    for term, term_weight in zip(terms[1:], term_weights[1:], strict=False):
+        weighted_sum.addcmul_(term, term_weight)
+    return weighted_sum

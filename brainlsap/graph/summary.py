@@ -31,14 +31,20 @@ def summarize_connectomes(W: np.ndarray) -> dict[str, np.ndarray]:
         links; `spread`, the standard deviation of their natural logarithms; 0 where
         there is no link.
     """
-    rows, columns = np.triu_indices(W.shape[-1], 1)
+    upper_rows, upper_columns = np.triu_indices(W.shape[-1], 1)
     summaries = np.zeros((3, len(W)))
-    for scan, matrix in enumerate(W):
-        weights = np.asarray(matrix[rows, columns], dtype=np.float64)
-        links = weights[weights > 0]
-        if links.size:
-            spread = np.log(links).std()
-            summaries[:, scan] = links.size / weights.size, links.mean(), spread
+    for scan, connectome in enumerate(W):
+        edge_weights = np.asarray(
+            connectome[upper_rows, upper_columns], dtype=np.float64
+        )
+        positive_weights = edge_weights[edge_weights > 0]
+        if positive_weights.size:
+            log_weight_sd = np.log(positive_weights).std()
+            summaries[:, scan] = (
+                positive_weights.size / edge_weights.size,
+                positive_weights.mean(),
+                log_weight_sd,
+            )
     return dict(zip(("density", "weight", "spread"), summaries, strict=True))
 
 
@@ -56,27 +62,29 @@ def learn_kind(W: np.ndarray) -> dict[str, Any]:
         the mean rank of every region by its strength; `least_correlation` of a scan's
         ranks with these.
     """
-    ranges = {
-        name: [float(values.min()), float(values.max())]
-        for name, values in summarize_connectomes(W).items()
+    summary_ranges = {
+        summary_name: [float(summary_values.min()), float(summary_values.max())]
+        for summary_name, summary_values in summarize_connectomes(W).items()
     }
-    ranks = _strength_ranks(W)
-    mean_ranks = ranks.mean(axis=0)
+    strength_ranks = _strength_ranks(W)
+    mean_ranks = strength_ranks.mean(axis=0)
     return {
-        "ranges": ranges,
+        "ranges": summary_ranges,
         "strength_ranks": mean_ranks.round(2).tolist(),
-        "least_correlation": float(_correlations(ranks, mean_ranks).min()),
+        "least_correlation": float(_correlate_ranks(strength_ranks, mean_ranks).min()),
     }
 
 
-def find_unlike(W: np.ndarray, kind: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def find_unlike(
+    W: np.ndarray, training_kind: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
     """Return which connectomes are unlike those of :func:`learn_kind`, by reason.
 
     Parameters
     ----------
     W : array of shape (n_scans, n_rois, n_rois)
         The same regions in the same order as in the fit.
-    kind : mapping
+    training_kind : mapping
         From :func:`learn_kind`.
 
     Returns
@@ -84,35 +92,49 @@ def find_unlike(W: np.ndarray, kind: Mapping[str, Any]) -> dict[str, np.ndarray]
     dict of str to bool array of shape (n_scans,)
         By what differs, in words, reasons that hold for at least one scan.
     """
-    summaries = summarize_connectomes(W)
-    shown = {}
-    for name, values in summaries.items():
-        low, high = kind["ranges"][name]
-        middle = np.median(values)
-        shown[name] = f"{middle:.3g} (fit {low:.3g} to {high:.3g})"
-    low, high = kind["ranges"]["weight"]
-    weight = summaries["weight"]
-    is_other_unit = (weight * WEIGHT_FACTOR < low) | (weight > WEIGHT_FACTOR * high)
-    low, high = kind["ranges"]["density"]
-    density = summaries["density"]
-    is_other_density = density < low - DENSITY_MARGIN
-    is_other_density |= density > high + DENSITY_MARGIN
-    low, high = kind["ranges"]["spread"]
-    spread = summaries["spread"]
-    is_other_spread = (spread * SPREAD_FACTOR < low) | (spread > SPREAD_FACTOR * high)
-    ranks = np.array(kind["strength_ranks"])
-    correlation = _correlations(_strength_ranks(W), ranks)
-    is_other_pattern = correlation < kind["least_correlation"] - CORRELATION_MARGIN
-    middle = np.median(correlation)
-    pattern = f"{middle:.2f} (fit at least {kind['least_correlation']:.2f})"
-    reasons = {
-        f"mean weight {shown['weight']}": is_other_unit,
-        f"density {shown['density']}": is_other_density,
-        f"spread of log weights {shown['spread']}": is_other_spread,
-        f"correlation of regions' strengths with the fit {pattern}": is_other_pattern,
+    scan_summaries = summarize_connectomes(W)
+    value_texts = {}
+    for summary_name, summary_values in scan_summaries.items():
+        lower_bound, upper_bound = training_kind["ranges"][summary_name]
+        median_value = np.median(summary_values)
+        value_texts[summary_name] = (
+            f"{median_value:.3g} (fit {lower_bound:.3g} to {upper_bound:.3g})"
+        )
+    lower_bound, upper_bound = training_kind["ranges"]["weight"]
+    weight = scan_summaries["weight"]
+    is_other_unit = (weight * WEIGHT_FACTOR < lower_bound) | (
+        weight > WEIGHT_FACTOR * upper_bound
+    )
+    lower_bound, upper_bound = training_kind["ranges"]["density"]
+    density = scan_summaries["density"]
+    is_other_density = density < lower_bound - DENSITY_MARGIN
+    is_other_density |= density > upper_bound + DENSITY_MARGIN
+    lower_bound, upper_bound = training_kind["ranges"]["spread"]
+    weight_spread = scan_summaries["spread"]
+    is_other_spread = (weight_spread * SPREAD_FACTOR < lower_bound) | (
+        weight_spread > SPREAD_FACTOR * upper_bound
+    )
+    training_ranks = np.array(training_kind["strength_ranks"])
+    rank_correlations = _correlate_ranks(_strength_ranks(W), training_ranks)
+    is_other_pattern = (
+        rank_correlations < training_kind["least_correlation"] - CORRELATION_MARGIN
+    )
+    median_value = np.median(rank_correlations)
+    correlation_text = (
+        f"{median_value:.2f} (fit at least {training_kind['least_correlation']:.2f})"
+    )
+    is_unlike_by_reason = {
+        f"mean weight {value_texts['weight']}": is_other_unit,
+        f"density {value_texts['density']}": is_other_density,
+        f"spread of log weights {value_texts['spread']}": is_other_spread,
+        f"correlation of regions' strengths with the fit {correlation_text}": (
+            is_other_pattern
+        ),
     }
     return {
-        reason: is_unlike for reason, is_unlike in reasons.items() if any(is_unlike)
+        reason: is_unlike
+        for reason, is_unlike in is_unlike_by_reason.items()
+        if any(is_unlike)
     }
 
 
@@ -123,10 +145,17 @@ def _strength_ranks(W: np.ndarray) -> np.ndarray:
     return rankdata(strengths, axis=1)
 
 
-def _correlations(ranks: np.ndarray, mean_ranks: np.ndarray) -> np.ndarray:
+def _correlate_ranks(strength_ranks: np.ndarray, mean_ranks: np.ndarray) -> np.ndarray:
     """Return the correlation of every scan's ranks with mean ranks; 1 of no spread."""
-    deviations = ranks - ranks.mean(axis=1, keepdims=True)
-    expected = mean_ranks - mean_ranks.mean()
-    norms = np.sqrt((deviations**2).sum(axis=1) * (expected**2).sum())
-    products = deviations @ expected
-    return np.divide(products, norms, out=np.ones(len(ranks)), where=norms > 0)
+    rank_deviations = strength_ranks - strength_ranks.mean(axis=1, keepdims=True)
+    mean_rank_deviations = mean_ranks - mean_ranks.mean()
+    norm_products = np.sqrt(
+        (rank_deviations**2).sum(axis=1) * (mean_rank_deviations**2).sum()
+    )
+    cross_products = rank_deviations @ mean_rank_deviations
+    return np.divide(
+        cross_products,
+        norm_products,
+        out=np.ones(len(strength_ranks)),
+        where=norm_products > 0,
+    )

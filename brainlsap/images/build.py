@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
+from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.find_files import (
     ScanName,
@@ -71,7 +73,7 @@ class BuiltStudy(NamedTuple):
     existing_files
         Files that were up to date.
     faults
-        One per scan that failed.
+        What prevents files from being built, with the scan of each.
     missing
         One line per kind of image that scans lack, with the number of scans.
     """
@@ -109,7 +111,7 @@ class TaskList(NamedTuple):
     """What can be built of a study, and what cannot."""
 
     tasks: list[BuildTask]
-    faults: dict[str, list[str]]  # by name of the scan
+    faults: list[Finding]
     missing: tuple[str, ...]
 
 
@@ -119,7 +121,7 @@ class BuildResult(NamedTuple):
     scan: str
     path: Path
     is_new: bool = False
-    fault: str = ""
+    fault: Finding | None = None
 
 
 def build_study(
@@ -196,224 +198,244 @@ def build_study(
     out = folder / OUTPUT_FOLDER if out is None else Path(out)
     study_key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
     _check_owner(out, folder, study_key)
-    tables = people_files(folder)
+    people_tables = people_files(folder)
     participants = list[str]()
-    if tables:
-        rows = read_rows(tables[0], chosen=ChosenColumns.of(id_column))
-        participants = [name.participant for name in rows.names]
-    files = StudyFiles(folder, participants, derivatives, subjects_dir)
-    tasks, faults, missing = find_tasks(files, out, atlas, dict(patterns or {}))
-    arguments = {"tractogram": connectome or {}, "pet": suvr or {}}
-    calls = (delayed(build_file)(task, atlas, arguments) for task in tasks)
+    if people_tables:
+        people_rows = read_rows(
+            people_tables[0], chosen_columns=ChosenColumns.of(id_column)
+        )
+        participants = [row_names.participant for row_names in people_rows.names]
+    study_files = StudyFiles(folder, participants, derivatives, subjects_dir)
+    build_tasks, faults, missing_inputs = find_tasks(
+        study_files, out, atlas, dict(patterns or {})
+    )
+    build_arguments = {"tractogram": connectome or {}, "pet": suvr or {}}
+    build_calls = (
+        delayed(build_file)(build_task, atlas, build_arguments)
+        for build_task in build_tasks
+    )
     generator = {"Name": "brainlsap", "Version": version("brainlsap")}
     generator["StudyKey"] = study_key
     with lock_folder(out):
         try:
             describe_dataset(out, DATASET_NAME, generator)
-            parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-            progress = tqdm(
-                parallel(calls), "building", len(tasks), disable=not verbose or None
+            parallel_pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+            progress_bar = tqdm(
+                parallel_pool(build_calls),
+                "building",
+                len(build_tasks),
+                disable=not verbose or None,
             )
-            results = sorted(progress)
+            build_results = sorted(progress_bar, key=lambda result: result.path)
         finally:  # also remove files of processes that were ended with this one
-            for path in [*out.rglob(".partial-*")]:
-                shutil.rmtree(path, ignore_errors=True)
-    messages = {result.path: result.fault for result in results if result.fault}
-    messages = _unify_messages(messages, {task.path: task.inputs for task in tasks})
-    for result in results:
-        if result.fault:
-            faults.setdefault(result.scan, []).append(messages[result.path])
-    finished = [result for result in results if not result.fault]
+            for partial_path in [*out.rglob(".partial-*")]:
+                shutil.rmtree(partial_path, ignore_errors=True)
+    faults += [
+        build_result.fault
+        for build_result in build_results
+        if build_result.fault is not None
+    ]
+    successful_results = [
+        build_result for build_result in build_results if build_result.fault is None
+    ]
     return BuiltStudy(
         folder=out,
-        new_files=tuple(result.path for result in finished if result.is_new),
-        existing_files=tuple(result.path for result in finished if not result.is_new),
-        faults=tuple(
-            Finding("; ".join(texts), FAULT, scan=scan)
-            for scan, texts in sorted(faults.items())
+        new_files=tuple(
+            build_result.path
+            for build_result in successful_results
+            if build_result.is_new
         ),
-        missing=missing,
+        existing_files=tuple(
+            build_result.path
+            for build_result in successful_results
+            if not build_result.is_new
+        ),
+        faults=tuple(sorted(faults, key=lambda fault: fault.scan)),
+        missing=missing_inputs,
     )
 
 
-def _unify_messages(
-    messages: Mapping[Path, str], inputs: Mapping[Path, Mapping[str, Path]]
-) -> dict[Path, str]:
-    """Replace file names by "its pet" if several scans have the same fault."""
-    general = {
-        path: _generalize_message(message, inputs[path])
-        for path, message in messages.items()
-    }
-    counts = Counter(general.values())
-    return {
-        path: general[path] if counts[general[path]] > 1 else message
-        for path, message in messages.items()
-    }
-
-
-def _generalize_message(message: str, inputs: Mapping[str, Path]) -> str:
-    """Return a message with the kind of each input in place of its path."""
-    for kind, file in inputs.items():
-        without_path = message.replace(str(file), f"its {kind}")
-        message = without_path.replace(file.name, f"its {kind}")
-    return message
-
-
-def _check_owner(out: Path, folder: Path, study_key: str) -> None:
-    """Raise if `out` has files that were not built from this study."""
-    if out.is_file():
-        raise ParameterError(f"{out} is a file; name a folder by out=.")
-    entries = [path for path in out.glob("*") if not path.name.startswith(".partial-")]
-    if not entries:
+def _check_owner(output_folder: Path, folder: Path, study_key: str) -> None:
+    """Raise if `output_folder` has files that were not built from this study."""
+    if output_folder.is_file():
+        raise ParameterError(f"{output_folder} is a file; name a folder by out=.")
+    entry_paths = [
+        entry_path
+        for entry_path in output_folder.glob("*")
+        if not entry_path.name.startswith(".partial-")
+    ]
+    if not entry_paths:
         return
     generator: Mapping[str, Any] = {}
-    description: Mapping[str, Any] = {}
+    stored_description: Mapping[str, Any] = {}
     with suppress(OSError, ValueError, LookupError, TypeError):
-        path = out / "dataset_description.json"
-        description = json.loads(path.read_text(encoding="utf-8"))
-        generator = description["GeneratedBy"][0]
-    is_ours = description.get("Name") == DATASET_NAME
+        entry_path = output_folder / "dataset_description.json"
+        stored_description = json.loads(entry_path.read_text(encoding="utf-8"))
+        generator = stored_description["GeneratedBy"][0]
+    is_ours = stored_description.get("Name") == DATASET_NAME
     if generator.get("Name") != "brainlsap" or not is_ours:
         raise ParameterError(
-            f"{out} is not empty, and no earlier build wrote it. Name another folder "
-            "by out=."
+            f"{output_folder} is not empty, and no earlier build wrote it. Name "
+            "another folder by out=."
         )
     # A folder in the study moves with the study.
-    is_inside = folder.resolve() in out.resolve().parents
+    is_inside = folder.resolve() in output_folder.resolve().parents
     if not is_inside and generator.get("StudyKey", study_key) != study_key:
         raise ParameterError(
-            f"{out} was built of another study, or the study has moved. Name another "
-            "folder by out=, or delete it."
+            f"{output_folder} was built of another study, or the study has moved. Name "
+            "another folder by out=, or delete it."
         )
 
 
 def find_tasks(
-    files: StudyFiles, out: Path, atlas: Atlas, patterns: Mapping[str, str]
+    study_files: StudyFiles,
+    output_folder: Path,
+    atlas: Atlas,
+    patterns: Mapping[str, str],
 ) -> TaskList:
     """Return what can be built, what prevents scans from being built, and gaps.
 
-    Files in `out` are results of earlier builds and not inputs.
+    Files in `output_folder` are results of earlier builds and not inputs.
     """
-    tasks: list[BuildTask] = []
-    faults: dict[str, list[str]] = {}
-    counts = Counter[str]()
-    for scan_images in _list_scan_images(files, out, atlas):
+    build_tasks: list[BuildTask] = []
+    faults: list[Finding] = []
+    image_counts = Counter[str]()
+    for scan_images in _list_scan_images(study_files, output_folder, atlas):
         scan = scan_images.scan
         try:
             inputs_of_kind, has_labels = _choose_images(scan_images, atlas, patterns)
         except CohortError as error:
-            faults[scan] = [str(error)]
+            faults.append(Finding.from_error(error, scan))
             continue
         image_names = map(str, scan_images.images)
-        counts["scan"] += 1
-        counts["parcellation"] += has_labels
-        counts["tractogram"] += "tractogram" in inputs_of_kind
-        counts["PET"] += any(kind != "tractogram" for kind in inputs_of_kind)
-        counts["diffusion image"] += any(map(_DIFFUSION.search, image_names))
+        image_counts["scan"] += 1
+        image_counts["parcellation"] += has_labels
+        image_counts["tractogram"] += "tractogram" in inputs_of_kind
+        image_counts["PET"] += any(
+            image_kind != "tractogram" for image_kind in inputs_of_kind
+        )
+        image_counts["diffusion image"] += any(map(_DIFFUSION.search, image_names))
         if inputs_of_kind and not has_labels:
-            faults[scan] = [_describe_missing_parcellation(atlas)]
+            message = _describe_missing_parcellation(atlas)
+            faults.append(Finding(message, FAULT, scan=scan))
             continue
-        for kind, inputs in inputs_of_kind.items():
-            path = out / _output_path(scan_images, kind, atlas)
-            tasks.append(BuildTask(scan, path, inputs))
-    missing = _describe_missing(counts, has_tasks=bool(tasks))
-    if not tasks and not faults:
+        for image_kind, input_files in inputs_of_kind.items():
+            output_path = output_folder / _output_path(scan_images, image_kind, atlas)
+            build_tasks.append(BuildTask(scan, output_path, input_files))
+    missing_inputs = _describe_missing(image_counts, has_tasks=bool(build_tasks))
+    if not build_tasks and not faults:
         raise CohortError(
             f"no tractogram ({', '.join(TRACTOGRAM_FORMATS)}) and no *_pet.nii.gz "
             "was found below sub-* of it, of its derivatives, or of derivatives=",
-            missing,
-            path=files.folder,
+            missing_inputs,
+            path=study_files.folder,
         )
-    return TaskList(tasks, faults, missing)
+    return TaskList(build_tasks, faults, missing_inputs)
 
 
-def _output_path(scan_images: ScanImages, kind: str, atlas: Atlas) -> Path:
+def _output_path(scan_images: ScanImages, output_kind: str, atlas: Atlas) -> Path:
     """Return the path of a connectome ("tractogram") or of a tracer's SUVR table."""
     folder = Path(scan_images.participant, scan_images.session)
     atlas_word = atlas.settings.get("file_words", [atlas.name])[0]
-    if kind == "tractogram":
-        name = f"{scan_images.scan}_atlas-{atlas_word}_connectivity.csv"
-        return folder / "dwi" / name
-    image_name = f"{scan_images.scan}_{kind}".rstrip("_")
+    if output_kind == "tractogram":
+        file_name = f"{scan_images.scan}_atlas-{atlas_word}_connectivity.csv"
+        return folder / "dwi" / file_name
+    image_name = f"{scan_images.scan}_{output_kind}".rstrip("_")
     return folder / "pet" / f"{image_name}_atlas-{atlas_word}_desc-suvr_regions.tsv"
 
 
 def _list_scan_images(
-    files: StudyFiles, out: Path, atlas: Atlas
+    study_files: StudyFiles, output_folder: Path, atlas: Atlas
 ) -> Iterator[ScanImages]:
     """Yield the images of every scan, sorted by participant and visit.
 
     A participant's files outside of visits, for example one anatomy, serve all visits.
     """
-    segmentations = _find_segmentations(files, atlas)
+    segmentations_of_visit = _find_segmentations(study_files, atlas)
     visits_of_person: dict[str, set[str]] = {}
-    for person, visit in (*files.files, *segmentations):
-        visits_of_person.setdefault(person, set()).add(visit)
-    for person in sorted({person for person, _ in files.files}):
-        visits = visits_of_person[person] - {""}
-        for visit in sorted(visits, key=visit_order) or [""]:
-            keys = ((person, visit), (person, ""))
-            paths = {path for key in keys for path in files.files.get(key, [])}
-            images = sorted(path for path in paths if out not in path.parents)
+    for person, visit_name in (*study_files.files, *segmentations_of_visit):
+        visits_of_person.setdefault(person, set()).add(visit_name)
+    for person in sorted({person for person, _ in study_files.files}):
+        visit_names = visits_of_person[person] - {""}
+        for visit_name in sorted(visit_names, key=visit_order) or [""]:
+            visit_keys = ((person, visit_name), (person, ""))
+            image_paths = {
+                image_path
+                for visit_key in visit_keys
+                for image_path in study_files.files.get(visit_key, [])
+            }
+            images = sorted(
+                image_path
+                for image_path in image_paths
+                if output_folder not in image_path.parents
+            )
             yield ScanImages(
                 participant=_participant_name(person, images),
-                session=f"ses-{visit}" if visit else "",
+                session=f"ses-{visit_name}" if visit_name else "",
                 images=images,
                 segmentations=[
-                    segmentations[key] for key in keys if key in segmentations
+                    segmentations_of_visit[visit_key]
+                    for visit_key in visit_keys
+                    if visit_key in segmentations_of_visit
                 ],
             )
 
 
-def _participant_name(person: str, images: Sequence[Path]) -> str:
+def _participant_name(person: str, image_paths: Sequence[Path]) -> str:
     """Return the name of a participant's folder, for example "sub-01" for "01"."""
-    for path in images:
-        for name in path.parts:
-            if ScanName(name).key[0] == person:
-                return name
+    for image_path in image_paths:
+        for folder_name in image_path.parts:
+            if ScanName(folder_name).key[0] == person:
+                return folder_name
     return person
 
 
-def _find_segmentations(files: StudyFiles, atlas: Atlas) -> dict[tuple[str, str], Path]:
+def _find_segmentations(
+    study_files: StudyFiles, atlas: Atlas
+) -> dict[tuple[str, str], Path]:
     """Return FreeSurfer's segmentations for the atlas, by person and visit."""
     file_name = atlas.settings.get("segmentation", "none")
-    segmentations = {}
-    for person, subjects_of_visit in files.subjects.items():
-        for visit, subjects in subjects_of_visit.items():
-            for name, folder in subjects:
-                path = folder / "mri" / file_name
+    segmentations_of_visit = {}
+    for person, subjects_of_visit in study_files.subjects.items():
+        for visit, subject_folders in subjects_of_visit.items():
+            for subject_name, folder in subject_folders:
+                segmentation_path = folder / "mri" / file_name
                 # Images of the longitudinal stream are in a space of their own.
-                if not name.base and path.is_file():
-                    segmentations[person, visit] = path
-    return segmentations
+                if not subject_name.base and segmentation_path.is_file():
+                    segmentations_of_visit[person, visit] = segmentation_path
+    return segmentations_of_visit
 
 
-def _describe_missing(counts: Mapping[str, int], *, has_tasks: bool) -> tuple[str, ...]:
+def _describe_missing(
+    image_counts: Mapping[str, int], *, has_tasks: bool
+) -> tuple[str, ...]:
     """Return one line per kind of image that scans lack, but no kind that none has."""
-    n_scans = counts["scan"]
-    advice = {
+    n_scans = image_counts["scan"]
+    advice_of_kind = {
         "tractogram": f"{', '.join(TRACTOGRAM_FORMATS)}; MRtrix's tckgen, for example, "
         "makes it of the diffusion image",
         "PET": "*_pet.nii.gz",
         "parcellation": "FreeSurfer's, or --parcellation",
     }
-    lines = []
-    for kind, text in advice.items():
-        n_absent = n_scans - counts[kind]
-        is_expected = counts[kind] > 0 or kind == "parcellation"
-        if kind == "tractogram":
-            is_expected = is_expected or counts["diffusion image"] > 0
+    missing_lines = []
+    for image_kind, advice_text in advice_of_kind.items():
+        n_absent = n_scans - image_counts[image_kind]
+        is_expected = image_counts[image_kind] > 0 or image_kind == "parcellation"
+        if image_kind == "tractogram":
+            is_expected = is_expected or image_counts["diffusion image"] > 0
         # If nothing can be built, report everything that is absent.
         if n_absent and (is_expected or not has_tasks):
-            lines.append(f"no {kind}: {n_absent} of {n_scans} scans ({text})")
-    return tuple(lines)
+            missing_lines.append(
+                f"no {image_kind}: {n_absent} of {n_scans} scans ({advice_text})"
+            )
+    return tuple(missing_lines)
 
 
 def _describe_missing_parcellation(atlas: Atlas) -> str:
-    expected = atlas.settings.get("segmentation", "segmentation")
+    expected_file = atlas.settings.get("segmentation", "segmentation")
     return (
         f"no parcellation of {atlas.name}; expected FreeSurfer's "
-        f"mri/{expected}, or parcellation=: a pattern of images of its folder, or "
+        f"mri/{expected_file}, or parcellation=: a pattern of images of its folder, or "
         "the path of one for everybody"
     )
 
@@ -426,13 +448,15 @@ def _choose_images(
     Return the input files by "tractogram" or tracer, and whether there is a
     parcellation.
     """
-    files = [path for path in scan_images.images if path.suffix != ".json"]
+    image_files = [
+        image_path for image_path in scan_images.images if image_path.suffix != ".json"
+    ]
     inputs_of_kind = {}
-    tractogram = _choose_file("tractogram", files, atlas, patterns)
+    tractogram = _choose_file("tractogram", image_files, atlas, patterns)
     if tractogram:
-        weights = _choose_file("streamline_weights", files, atlas, patterns)
-        inputs_of_kind["tractogram"] = tractogram | weights
-    inputs_of_kind |= _choose_pet(files, atlas, patterns)
+        weight_files = _choose_file("streamline_weights", image_files, atlas, patterns)
+        inputs_of_kind["tractogram"] = tractogram | weight_files
+    inputs_of_kind |= _choose_pet(image_files, atlas, patterns)
     common_labels = Path(patterns.get("parcellation", ""))  # one image for everybody
     has_common_labels = common_labels.is_file()
     has_segmentation = bool(scan_images.segmentations)
@@ -440,121 +464,159 @@ def _choose_images(
         with suppress(CohortError):
             has_labels = has_common_labels or has_segmentation
             return {}, has_labels or bool(
-                _choose_labels(scan_images.images, atlas, patterns)
+                _choose_parcellation(scan_images.images, atlas, patterns)
             )
         return {}, True
     if has_common_labels:
         labels = {"parcellation": common_labels}
     else:
-        labels = _choose_labels(scan_images.images, atlas, patterns)
+        labels = _choose_parcellation(scan_images.images, atlas, patterns)
     if has_segmentation and not labels:
         labels = {"parcellation": scan_images.segmentations[0]}
-    all_inputs = {kind: inputs | labels for kind, inputs in inputs_of_kind.items()}
-    return all_inputs, bool(labels)
+    inputs_by_output = {
+        output_kind: input_files | labels
+        for output_kind, input_files in inputs_of_kind.items()
+    }
+    return inputs_by_output, bool(labels)
 
 
-def _choose_labels(
-    files: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
+def _choose_parcellation(
+    image_files: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
 ) -> dict[str, Path]:
     """Return the parcellation among files, by the name of its parameter."""
-    suffixes = (".nii", ".nii.gz", ".mgz")
-    images = [path for path in files if path.name.lower().endswith(suffixes)]
-    return _choose_file("parcellation", images, atlas, patterns)
+    image_suffixes = (".nii", ".nii.gz", ".mgz")
+    label_images = [
+        image_path
+        for image_path in image_files
+        if image_path.name.lower().endswith(image_suffixes)
+    ]
+    return _choose_file("parcellation", label_images, atlas, patterns)
 
 
 def _choose_pet(
-    files: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
+    image_files: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
 ) -> dict[str, dict[str, Path]]:
     """Return the PET image of each tracer, and its transform if it needs one."""
     files_of_tracer: dict[str, list[Path]] = {}
-    for path in files:
-        match = _TRACER.search(path.name)
-        files_of_tracer.setdefault(match[1] if match else "", []).append(path)
+    for image_path in image_files:
+        tracer_match = _TRACER.search(image_path.name)
+        files_of_tracer.setdefault(tracer_match[1] if tracer_match else "", []).append(
+            image_path
+        )
     inputs_of_tracer = {}
-    for tracer, tracer_files in files_of_tracer.items():
-        inputs = _choose_file("pet", tracer_files, atlas, patterns)
-        if not inputs:
+    for tracer_name, tracer_files in files_of_tracer.items():
+        pet_inputs = _choose_file("pet", tracer_files, atlas, patterns)
+        if not pet_inputs:
             continue
         # If the name of the image states a space, the transform has been applied.
-        if "transform" in patterns or "space-" not in inputs["pet"].name:
-            candidates = sorted({*tracer_files, *files_of_tracer.get("", [])})
-            inputs |= _choose_file("transform", candidates, atlas, patterns)
-        inputs_of_tracer[tracer] = inputs
+        if "transform" in patterns or "space-" not in pet_inputs["pet"].name:
+            transform_candidates = sorted({*tracer_files, *files_of_tracer.get("", [])})
+            pet_inputs |= _choose_file(
+                "transform", transform_candidates, atlas, patterns
+            )
+        inputs_of_tracer[tracer_name] = pet_inputs
     return inputs_of_tracer
 
 
 def _choose_file(
-    kind: str, files: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
+    parameter_name: str,
+    candidate_files: Sequence[Path],
+    atlas: Atlas,
+    patterns: Mapping[str, str],
 ) -> dict[str, Path]:
     """Return the one file of a kind by the name of its parameter; empty if none."""
-    default_patterns = IMAGE_PATTERNS.get(kind)
+    default_patterns = IMAGE_PATTERNS.get(parameter_name)
     if default_patterns is None:
         name_pattern = f"*{atlas.name.lower()}*"
         default_patterns = atlas.settings.get("image_patterns", (name_pattern,))
-    flag = f"--{kind.replace('_', '-')}"
-    path = choose_file(
-        files, default_patterns, kind, patterns.get(kind, ""), atlas, flag
+    command_flag = f"--{parameter_name.replace('_', '-')}"
+    chosen_path = choose_file(
+        candidate_files,
+        default_patterns,
+        parameter_name,
+        patterns.get(parameter_name, ""),
+        atlas,
+        command_flag,
     )
-    return {} if path is None else {kind: path}
+    return {} if chosen_path is None else {parameter_name: chosen_path}
 
 
 def build_file(
-    task: BuildTask, atlas: Atlas, arguments: Mapping[str, Mapping[str, Any]]
+    build_task: BuildTask,
+    atlas: Atlas,
+    build_arguments: Mapping[str, Mapping[str, Any]],
 ) -> BuildResult:
     """Build one file unless it is up to date.
 
-    `arguments` are those of :func:`.build_connectome` ("tractogram") and of
+    `build_arguments` are those of :func:`.build_connectome` ("tractogram") and of
     :func:`.extract_suvr` ("pet"). A fault is returned and not raised, so that other
     scans are built.
     """
-    is_pet = "pet" in task.inputs
-    build: Callable[..., Any] = extract_suvr if is_pet else build_connectome
-    call = inspect.signature(build).bind(
-        atlas=atlas, **task.inputs, **arguments["pet" if is_pet else "tractogram"]
+    is_pet = "pet" in build_task.inputs
+    build_function: Callable[..., Any] = extract_suvr if is_pet else build_connectome
+    bound_call = inspect.signature(build_function).bind(
+        atlas=atlas,
+        **build_task.inputs,
+        **build_arguments["pet" if is_pet else "tractogram"],
     )
-    call.apply_defaults()
-    record = _record_call(task, atlas, call.arguments)
-    sidecar = task.path.with_suffix(".json")
+    bound_call.apply_defaults()
+    call_record = _record_call(build_task, atlas, bound_call.arguments)
+    sidecar_path = build_task.path.with_suffix(".json")
     try:
-        if task.path.is_file() and sidecar.is_file():
-            earlier_record = json.loads(sidecar.read_text(encoding="utf-8"))
-            if record.items() <= earlier_record.items():
-                return BuildResult(task.scan, task.path)
-        built = build(*call.args, **call.kwargs)
+        if build_task.path.is_file() and sidecar_path.is_file():
+            earlier_record = json.loads(sidecar_path.read_text(encoding="utf-8"))
+            if call_record.items() <= earlier_record.items():
+                return BuildResult(build_task.scan, build_task.path)
+        build_output = build_function(*bound_call.args, **bound_call.kwargs)
         if is_pet:
-            table = built.table.drop(columns="mean")
+            suvr_table = build_output.table.drop(columns="mean")
         else:  # counts as whole numbers
-            table = built.to_frame().convert_dtypes()
-        sidecar.unlink(missing_ok=True)
-        with replace_when_whole(task.path) as partial:
-            separator = "\t" if is_pet else ","
-            table.to_csv(partial, sep=separator, na_rep="n/a", index_label="region")
-        numbers = {
-            name: value
-            for name, value in vars(built).items()
-            if isinstance(value, int | float) and np.isfinite(value)
+            suvr_table = build_output.to_frame().convert_dtypes()
+        sidecar_path.unlink(missing_ok=True)
+        with replace_when_whole(build_task.path) as partial_path:
+            column_separator = "\t" if is_pet else ","
+            suvr_table.to_csv(
+                partial_path, sep=column_separator, na_rep="n/a", index_label="region"
+            )
+        summary_numbers = {
+            field_name: field_value
+            for field_name, field_value in vars(build_output).items()
+            if isinstance(field_value, int | float) and np.isfinite(field_value)
         }
-        content = json.dumps({"Notes": built.notes, **numbers, **record}, indent=2)
-        with replace_when_whole(sidecar) as partial:
-            partial.write_text(content + "\n", encoding="utf-8")
-        return BuildResult(task.scan, task.path, is_new=True)
+        sidecar_text = json.dumps(
+            {"Notes": build_output.notes, **summary_numbers, **call_record}, indent=2
+        )
+        with replace_when_whole(sidecar_path) as partial_path:
+            partial_path.write_text(sidecar_text + "\n", encoding="utf-8")
+        return BuildResult(build_task.scan, build_task.path, is_new=True)
     except WritingError:  # every other scan would fail in the same way
         raise
-    except (BrainlsapError, OSError, MemoryError) as error:
+    except BrainlsapError as error:
+        fault = Finding.from_error(error, build_task.scan)
+    except (OSError, MemoryError) as error:
         message = " ".join(str(error).split()) or type(error).__name__
-        return BuildResult(task.scan, task.path, fault=message)
+        fault = Finding(message, FAULT, scan=build_task.scan)
+    return BuildResult(build_task.scan, build_task.path, fault=fault)
 
 
 def _record_call(
-    task: BuildTask, atlas: Atlas, arguments: Mapping[str, Any]
+    build_task: BuildTask, atlas: Atlas, call_arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return inputs and parameters as JSON values; if they change, rebuild the file."""
-    inputs = {}
-    for name, path in task.inputs.items():
-        stat = path.stat()
-        inputs[name] = [path.name, stat.st_size, stat.st_mtime_ns]
-    parameters = {
-        name: value for name, value in arguments.items() if name not in task.inputs
+    input_records = {}
+    for argument_name, input_path in build_task.inputs.items():
+        file_stat = input_path.stat()
+        input_records[argument_name] = [
+            input_path.name,
+            file_stat.st_size,
+            file_stat.st_mtime_ns,
+        ]
+    call_parameters = {
+        argument_name: argument_value
+        for argument_name, argument_value in call_arguments.items()
+        if argument_name not in build_task.inputs
     }
-    record = {"Inputs": inputs, "Parameters": parameters | {"atlas": atlas.name}}
-    return json.loads(json.dumps(record, default=str))
+    if isinstance(labels := call_parameters.get("labels"), pd.DataFrame):
+        call_parameters["labels"] = labels.to_dict("list")
+    call_parameters["atlas"] = atlas.name
+    return to_jsonable({"Inputs": input_records, "Parameters": call_parameters})

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import nibabel
 import numpy as np
@@ -13,8 +12,9 @@ from scipy.ndimage import center_of_mass
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import complete_regions, find_sides
 from brainlsap.atlas.region_names import find_side, is_outside, split_name
+from brainlsap.atlas.settings import AtlasSettings
 from brainlsap.atlas.surfaces import fsaverage5, read_annotation
-from brainlsap.data.region_lists import read_labels
+from brainlsap.data.region_lists import RegionList, read_labels
 from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, write_tsv
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
@@ -35,7 +35,12 @@ _COORDINATE_HEADS = ("{}", "mni_{}", "centroid_{}", "{}_mm", "{}_mni", "mni_{}_m
 _HEADS = {
     "hemisphere": SIDE_COLUMNS,
     "long_name": ("long_name", "full_name", "description"),
-    **{axis: [head.format(axis) for head in _COORDINATE_HEADS] for axis in "xyz"},
+    **{
+        axis_name: [
+            column_pattern.format(axis_name) for column_pattern in _COORDINATE_HEADS
+        ]
+        for axis_name in "xyz"
+    },
 }
 # Largest distance in mm between a region's x, y, z and its centre in the image.
 _MAX_DISTANCE = 20
@@ -91,42 +96,46 @@ def make_atlas(
         )
     if annot is None and labels is None:
         raise ParameterError("annot= or labels= must name the regions; give one.")
-    settings: dict[str, Any] = {"file_words": [Path(folder).name.lower()], "notes": []}
-    volume = None if image is None else _read_label_volume(image)
+    settings: AtlasSettings = {"file_words": [Path(folder).name.lower()], "notes": []}
+    label_volume = None if image is None else _read_label_volume(image)
     annotations: Annotations = {}
     if annot is not None:
         annotations = _read_annotations(Path(annot))
-        parcellation = Path(annot).name[3:].removesuffix(".annot")
-        settings["annotation"] = parcellation
-        settings["segmentation"] = f"{parcellation}+aseg.mgz"
+        parcellation_name = Path(annot).name[3:].removesuffix(".annot")
+        settings["annotation"] = parcellation_name
+        settings["segmentation"] = f"{parcellation_name}+aseg.mgz"
 
-    table = _name_regions(labels, volume, annotations)
-    if "x" in table and table.attrs.get("is_list"):
+    region_table, has_header = _name_regions(labels, label_volume, annotations)
+    if "x" in region_table and not has_header:
         settings["notes"].append(
             "taken for x, y, z in mm of MNI152: the three numbers beside each name"
         )
-    if volume is not None:
-        all_names = table["name"]
-        table = _locate_label_regions(table, volume, f"{image}", f"{labels}")
-        absent_names = all_names[~all_names.isin(table["name"])]
+    if label_volume is not None:
+        all_names = region_table["name"]
+        region_table = _locate_label_regions(
+            region_table, label_volume, f"{image}", f"{labels}"
+        )
+        absent_names = all_names[~all_names.isin(region_table["name"])]
         if len(absent_names):
-            note = f"left out, not in the image: {listed(absent_names, 8)}"
-            settings["notes"].append(note)
-    table = _distinguish_sides(table)
+            absence_note = f"left out, not in the image: {listed(absent_names, 8)}"
+            settings["notes"].append(absence_note)
+    region_table = _distinguish_sides(region_table)
     names_source = f"{labels or annot}"
-    source = names_source if image is None else f"{names_source} of {image}"
-    regions = complete_regions(table, source)
+    coordinate_source = names_source if image is None else f"{names_source} of {image}"
+    regions = complete_regions(region_table, coordinate_source)
 
-    with fill_folder(folder) as partial:
-        if volume is not None:
-            nibabel.save(volume, partial / "parcellation.nii.gz")
-        _write_annotations(annotations, partial)
+    with fill_folder(folder) as partial_folder:
+        if label_volume is not None:
+            nibabel.save(label_volume, partial_folder / "parcellation.nii.gz")
+        _write_annotations(annotations, partial_folder)
         if annot is not None:
             atlas = Atlas(Path(folder).name, regions)
-            centres = _find_surface_centres(atlas, Path(annot), names_source)
-            _add_surface_facts(table, settings, atlas, centres)
-        write_tsv(table, partial / "regions.tsv")
-        (partial / "atlas.json").write_text(json.dumps(settings, indent=2) + "\n")
+            surface_centroids = _find_surface_centres(atlas, Path(annot), names_source)
+            _add_surface_facts(region_table, settings, atlas, surface_centroids)
+        write_tsv(region_table, partial_folder / "regions.tsv")
+        (partial_folder / "atlas.json").write_text(
+            json.dumps(settings, indent=2) + "\n"
+        )
     return load_atlas(folder)
 
 
@@ -142,163 +151,173 @@ def _read_annotations(left_path: Path) -> Annotations:
             f"annot= must be a file lh.NAME.annot, got {left_path.name}."
         )
     annotations: Annotations = {}
-    for side in "LR":
-        path = _path_of_side(left_path, side)
-        vertex_names, names = read_annotation(path)
-        annotations[side] = vertex_names, names
-    for side, (vertex_names, _) in annotations.items():
+    for hemisphere in "LR":
+        annotation_path = _path_of_side(left_path, hemisphere)
+        vertex_names, region_names = read_annotation(annotation_path)
+        annotations[hemisphere] = vertex_names, region_names
+    for hemisphere, (vertex_names, _) in annotations.items():
         if len(vertex_names) not in _N_VERTICES:
             raise FileFormatError(
-                f"{_path_of_side(left_path, side)}: {len(vertex_names)} vertices; "
-                f"expected one of {_N_VERTICES}, as of fsaverage5, fsaverage6 and "
-                "fsaverage. Map it by mri_surf2surf."
+                f"{_path_of_side(left_path, hemisphere)}: {len(vertex_names)} "
+                f"vertices; expected one of {_N_VERTICES}, as of fsaverage5, "
+                "fsaverage6 and fsaverage. Map it by mri_surf2surf."
             )
     return annotations
 
 
-def _path_of_side(left_path: Path, side: str) -> Path:
-    return left_path.with_name(f"{side.lower()}{left_path.name[1:]}")
+def _path_of_side(left_path: Path, hemisphere: str) -> Path:
+    return left_path.with_name(f"{hemisphere.lower()}{left_path.name[1:]}")
 
 
 def _write_annotations(annotations: Annotations, folder: Path) -> None:
     """Write annotations on fsaverage5, each name with a colour of its own."""
-    for side, (vertex_names, names) in annotations.items():
-        colours = np.outer(np.arange(1, len(names) + 1), [67, 149, 1, 0]) % 256
+    for hemisphere, (vertex_names, region_names) in annotations.items():
+        region_colors = (
+            np.outer(np.arange(1, len(region_names) + 1), [67, 149, 1, 0]) % 256
+        )
         nibabel.freesurfer.write_annot(
-            folder / f"{side.lower()}h.annot",
+            folder / f"{hemisphere.lower()}h.annot",
             vertex_names[: _N_VERTICES[0]],
-            colours,
-            names,
+            region_colors,
+            region_names,
             fill_ctab=True,
         )
 
 
 def _name_regions(
     labels: str | Path | None,
-    volume: nibabel.Nifti1Image | None,
+    label_volume: nibabel.Nifti1Image | None,
     annotations: Annotations,
-) -> pd.DataFrame:
+) -> RegionList:
     """Return the regions of a table of labels, or else those of annotations."""
     if labels is not None:
-        table = _read_label_regions(labels, volume)
+        region_table, has_header = _read_label_regions(labels, label_volume)
     else:
-        table = _list_annotated_regions(annotations)
-    for name, heads in _HEADS.items():
-        table = table.rename(columns={find_region_column(table, heads): name})
-    return table
+        region_table, has_header = _list_annotated_regions(annotations), True
+    for column_name, column_spellings in _HEADS.items():
+        region_table = region_table.rename(
+            columns={find_region_column(region_table, column_spellings): column_name}
+        )
+    return RegionList(region_table, has_header)
 
 
 def _read_label_regions(
-    labels: str | Path, volume: nibabel.Nifti1Image | None
-) -> pd.DataFrame:
+    labels: str | Path, label_volume: nibabel.Nifti1Image | None
+) -> RegionList:
     """Return the regions of a table of labels, without the background."""
-    present = []
-    if volume is not None:
-        present = np.setdiff1d(volume.dataobj, [0]).tolist()
-    table = read_labels(labels, present)
-    is_background = table["name"].str.strip(" ?").str.lower().isin(_BACKGROUND)
-    is_zero = table["index"] == "0"
+    used_labels = []
+    if label_volume is not None:
+        used_labels = np.setdiff1d(label_volume.dataobj, [0]).tolist()
+    label_table, has_header = read_labels(labels, used_labels)
+    is_background = label_table["name"].str.strip(" ?").str.lower().isin(_BACKGROUND)
+    is_zero = label_table["index"] == "0"
     # A list without numbers may begin with the background.
-    if not any(table["index"]):
+    if not any(label_table["index"]):
         is_zero.iloc[0] = is_background.iloc[0]
-    zero_names = table["name"][is_zero & ~is_background].tolist()
+    zero_names = label_table["name"][is_zero & ~is_background].tolist()
     if zero_names:
         raise FileFormatError(
             f"the number of {zero_names[0]} is 0, which is the background of "
             "an image. Count regions as the image does, mostly from 1.",
             path=labels,
         )
-    table = table[~is_zero].reset_index(drop=True)
-    table["freesurfer_id"] = table.pop("index")
+    label_table = label_table[~is_zero].reset_index(drop=True)
+    label_table["freesurfer_id"] = label_table.pop("index")
     # Without an image, the annotations of each side may count their own labels.
-    if volume is None and table["freesurfer_id"].duplicated().any():
-        table["freesurfer_id"] = "n/a"
-    return table
+    if label_volume is None and label_table["freesurfer_id"].duplicated().any():
+        label_table["freesurfer_id"] = "n/a"
+    return RegionList(label_table, has_header)
 
 
 def _list_annotated_regions(annotations: Annotations) -> pd.DataFrame:
     """Return the regions that annotations name."""
-    rows = [
-        (name, side, name)
-        for side, (_, names) in annotations.items()
-        for name in names
-        if not is_outside(name)
+    region_rows = [
+        (region_name, hemisphere, region_name)
+        for hemisphere, (_, region_names) in annotations.items()
+        for region_name in region_names
+        if not is_outside(region_name)
     ]
-    return pd.DataFrame(rows, columns=["name", "hemisphere", "annot_name"])
+    return pd.DataFrame(region_rows, columns=["name", "hemisphere", "annot_name"])
 
 
-def _distinguish_sides(table: pd.DataFrame) -> pd.DataFrame:
+def _distinguish_sides(region_table: pd.DataFrame) -> pd.DataFrame:
     """Return the table with sides, and a prefix where one name serves both sides."""
-    if "hemisphere" not in table:
-        table["hemisphere"] = find_sides(table)
-    if table["name"].duplicated().any():
-        sides = table["hemisphere"].map(find_side, na_action="ignore")
-        names_with_side = sides.str.lower() + "h_" + table["name"]
-        has_no_side = table["name"].map(split_name).str[0].isna() & sides.notna()
-        table["name"] = table["name"].mask(has_no_side, names_with_side)
-    return table
+    if "hemisphere" not in region_table:
+        region_table["hemisphere"] = find_sides(region_table)
+    if region_table["name"].duplicated().any():
+        hemispheres = region_table["hemisphere"].map(find_side, na_action="ignore")
+        names_with_side = hemispheres.str.lower() + "h_" + region_table["name"]
+        has_no_side = (
+            region_table["name"].map(split_name).str[0].isna() & hemispheres.notna()
+        )
+        region_table["name"] = region_table["name"].mask(has_no_side, names_with_side)
+    return region_table
 
 
 def _locate_label_regions(
-    table: pd.DataFrame, volume: nibabel.Nifti1Image, image: str, labels: str
+    region_table: pd.DataFrame,
+    label_volume: nibabel.Nifti1Image,
+    image: str,
+    labels: str,
 ) -> pd.DataFrame:
     """Return the regions that have voxels in an image, with their centres of mass."""
-    voxels = np.asarray(volume.dataobj)
+    voxels = np.asarray(label_volume.dataobj)
     if (voxels != np.round(voxels)).any():
         raise FileFormatError(
             "labels must be whole numbers; it was interpolated. Resample "
             "the parcellation by nearest neighbour.",
             path=image,
         )
-    if not any(table.get("freesurfer_id", ())):
-        table["freesurfer_id"] = range(1, len(table) + 1)
-    numbers = pd.to_numeric(table["freesurfer_id"], errors="coerce")
-    is_in_image = numbers.isin(np.unique(voxels))
-    is_repeated = is_in_image & numbers.duplicated(keep=False)
+    if not any(region_table.get("freesurfer_id", ())):
+        region_table["freesurfer_id"] = range(1, len(region_table) + 1)
+    label_numbers = pd.to_numeric(region_table["freesurfer_id"], errors="coerce")
+    is_in_image = label_numbers.isin(np.unique(voxels))
+    is_repeated = is_in_image & label_numbers.duplicated(keep=False)
     if is_repeated.any():
         raise FileFormatError(
-            f"{listed(table['name'][is_repeated], 8)} share their numbers "
+            f"{listed(region_table['name'][is_repeated], 8)} share their numbers "
             "with one another; expected one name for each label. Correct the numbers.",
             path=labels,
         )
-    nameless_labels = np.setdiff1d(voxels, [0, *numbers])
+    nameless_labels = np.setdiff1d(voxels, [0, *label_numbers])
     if len(nameless_labels):
-        unused_names = listed(table["name"][~is_in_image], 8)
+        unused_names = listed(region_table["name"][~is_in_image], 8)
         unused_note = ""
         if unused_names:
             unused_note = f", of which the image does not hold {unused_names}"
         raise FileFormatError(
             "labels= has no name for "
             f"{listed(map('{:.9g}'.format, nameless_labels), 8)}; it names "
-            f"{numbers.min():g} to {numbers.max():g} (a list without numbers counts "
-            f"from 1){unused_note}. Add a line for each, or set them to 0.",
+            f"{label_numbers.min():g} to {label_numbers.max():g} (a list without "
+            f"numbers counts from 1){unused_note}. Add a line for each, or set them to "
+            "0.",
             path=image,
         )
-    table = table[is_in_image].reset_index(drop=True)
-    centres = center_of_mass(
-        np.ones(voxels.shape), voxels, numbers[is_in_image].to_numpy()
+    region_table = region_table[is_in_image].reset_index(drop=True)
+    voxel_centroids = center_of_mass(
+        np.ones(voxels.shape), voxels, label_numbers[is_in_image].to_numpy()
     )
-    coordinates = apply_affine(volume.affine, centres).round(1)
-    _compare_coordinates(table, coordinates, image, labels)
-    table[["x", "y", "z"]] = coordinates
-    return table
+    centroids_mm = apply_affine(label_volume.affine, voxel_centroids).round(1)
+    _compare_coordinates(region_table, centroids_mm, image, labels)
+    region_table[["x", "y", "z"]] = centroids_mm
+    return region_table
 
 
 def _compare_coordinates(
-    table: pd.DataFrame, centres: np.ndarray, image: str, labels: str
+    region_table: pd.DataFrame, image_centroids: np.ndarray, image: str, labels: str
 ) -> None:
     """Raise if x, y, z of a table are far from the centres (n, 3) in the image."""
-    axes = table.reindex(columns=[*"xyz"]).apply(pd.to_numeric, errors="coerce")
-    coordinates = axes.to_numpy(float)
-    distances = np.linalg.norm(coordinates - centres, axis=1)
+    axes = region_table.reindex(columns=[*"xyz"]).apply(pd.to_numeric, errors="coerce")
+    table_centroids = axes.to_numpy(float)
+    centroid_distances = np.linalg.norm(table_centroids - image_centroids, axis=1)
     distant_regions = [
-        f"{table['name'][i]} at {(*map(round, coordinates[i]),)}, "
-        f"not {(*map(round, centres[i]),)}"
-        for i in np.flatnonzero(distances > _MAX_DISTANCE)
+        f"{region_table['name'][i]} at {(*map(round, table_centroids[i]),)}, "
+        f"not {(*map(round, image_centroids[i]),)}"
+        for i in np.flatnonzero(centroid_distances > _MAX_DISTANCE)
     ]
     if distant_regions:
         raise FileFormatError(
-            f"x, y, z of {len(distant_regions)} of {len(table)} regions are "
+            f"x, y, z of {len(distant_regions)} of {len(region_table)} regions are "
             f"more than {_MAX_DISTANCE} mm from their centres in {image}: "
             f"{listed(distant_regions, 3)}. Names or numbers are exchanged, or the "
             "table is of another image; correct it, or leave x, y and z out, as the "
@@ -307,42 +326,57 @@ def _compare_coordinates(
         )
 
 
-def _find_surface_centres(atlas: Atlas, left_path: Path, source: str) -> np.ndarray:
+def _find_surface_centres(
+    atlas: Atlas, left_path: Path, names_source: str
+) -> np.ndarray:
     """Return the mean of each region's vertices, midway between white and pial surface.
 
     NaN for regions without vertices; MNI305, as fsaverage.
     """
-    centres = np.full((len(atlas), 3), np.nan)
-    for side in "LR":
-        midway = (fsaverage5(side, "white")[0] + fsaverage5(side, "pial")[0]) / 2
+    surface_centroids = np.full((len(atlas), 3), np.nan)
+    for hemisphere in "LR":
+        midthickness_vertices = (
+            fsaverage5(hemisphere, "white")[0] + fsaverage5(hemisphere, "pial")[0]
+        ) / 2
         try:
-            region_of_vertex = atlas.vertex_labels(side, _path_of_side(left_path, side))
+            region_of_vertex = atlas.vertex_labels(
+                hemisphere, _path_of_side(left_path, hemisphere)
+            )
         except FileFormatError as error:
             raise FileFormatError(
                 "does not name all regions of the annotation, or not with "
                 f"sides (lh_, rh_, or a column hemisphere): {error}",
-                path=source,
+                path=names_source,
             ) from error
-        vertices = pd.DataFrame(midway).groupby(region_of_vertex[: len(midway)])
-        means = vertices.mean().drop(-1, errors="ignore")
-        centres[means.index] = means
-    return centres
+        vertices = pd.DataFrame(midthickness_vertices).groupby(
+            region_of_vertex[: len(midthickness_vertices)]
+        )
+        region_means = vertices.mean().drop(-1, errors="ignore")
+        surface_centroids[region_means.index] = region_means
+    return surface_centroids
 
 
 def _add_surface_facts(
-    table: pd.DataFrame, settings: dict[str, Any], atlas: Atlas, centres: np.ndarray
+    region_table: pd.DataFrame,
+    settings: AtlasSettings,
+    atlas: Atlas,
+    surface_centroids: np.ndarray,
 ) -> None:
     """Add to a table of regions, and to an atlas' settings, what surfaces tell.
 
-    `centres` (n_rois, 3) is NaN for regions that the annotations do not hold.
+    `surface_centroids` (n_rois, 3) is NaN for regions that the annotations do not hold.
     """
-    is_on_surface = ~np.isnan(centres[:, 0])
+    is_on_surface = ~np.isnan(surface_centroids[:, 0])
     off_surface = atlas.regions["name"][atlas.cortex & ~is_on_surface]
     if len(off_surface):
-        note = f"without a surface, not in the annotation: {listed(off_surface, 8)}"
-        settings["notes"].append(note)
-    if "structure" not in table:
-        table["structure"] = atlas.regions["structure"].mask(is_on_surface, "cortex")
+        absence_note = (
+            f"without a surface, not in the annotation: {listed(off_surface, 8)}"
+        )
+        settings["notes"].append(absence_note)
+    if "structure" not in region_table:
+        region_table["structure"] = atlas.regions["structure"].mask(
+            is_on_surface, "cortex"
+        )
     if atlas.regions["x"].isna().all():
-        table[["x", "y", "z"]] = centres.round(1)
+        region_table[["x", "y", "z"]] = surface_centroids.round(1)
         settings["space"] = "MNI305"

@@ -26,7 +26,7 @@ MAX_LABEL = 1_000_000
 # labelconvert makes nodes of it, so it must compete for the ends.
 NON_ATLAS_NODES = ("accumbens", "cerebellumcortex")
 # Labels are read as FreeSurfer's if they include at least this share of the regions.
-_MIN_REGION_SHARE = 0.5
+_MIN_FREESURFER_SHARE = 0.5
 # Smallest share of the variance of label centres that the right order must explain, and
 # its smallest lead over another order.
 _MIN_EXPLAINED_SHARE = 0.8
@@ -45,11 +45,15 @@ def freesurfer_labels() -> dict[int, str]:
 
     These are the labels that aseg, aparc+aseg, wmparc and gtmseg write.
     """
-    table = pd.read_csv(Path(__file__).with_name("freesurfer_labels.tsv"), sep="\t")
-    names = dict(zip(table["number"], table["name"], strict=True))
+    label_table = pd.read_csv(
+        Path(__file__).with_name("freesurfer_labels.tsv"), sep="\t"
+    )
+    name_of_label = dict(zip(label_table["number"], label_table["name"], strict=True))
     for label_range in _WHITE_MATTER_LABELS:
-        names |= {number: f"white matter {number}" for number in label_range}
-    return names
+        name_of_label |= {
+            label_number: f"white matter {label_number}" for label_number in label_range
+        }
+    return name_of_label
 
 
 class LabelImage(NamedTuple):
@@ -64,10 +68,12 @@ class LabelImage(NamedTuple):
     notes: tuple[str, ...]
     is_order: bool = False  # nothing but an order of regions names the labels
 
-    def find_labels(self, cores: Collection[str]) -> tuple[int, ...]:
+    def find_labels(self, core_names: Collection[str]) -> tuple[int, ...]:
         """Return the labels whose names have one of these cores."""
         return tuple(
-            label for label, name in self.names.items() if split_name(name)[1] in cores
+            label
+            for label, region_name in self.names.items()
+            if split_name(region_name)[1] in core_names
         )
 
     def recode(self, code_of_label: Mapping[int, int]) -> np.ndarray:
@@ -78,7 +84,7 @@ class LabelImage(NamedTuple):
 
 
 def read_label_image(
-    path: str | Path, atlas: Atlas, labels: Labels | None = None
+    image_path: str | Path, atlas: Atlas, labels: Labels | None = None
 ) -> LabelImage:
     """Read a parcellation, and match its labels to the regions of the atlas by name.
 
@@ -88,14 +94,25 @@ def read_label_image(
     image of labels or they are unknown, RegionNameError if a name is not a region, two
     labels are one region, or regions are missing.
     """
-    path = Path(path)
-    values, affine = _read_labels_of_voxels(path)
-    counts = np.bincount(values.ravel())
-    present = np.flatnonzero(counts[1:]) + 1
-    names, note, is_order = _name_labels(path, present.tolist(), atlas, labels)
-    positions, absent_regions = _locate_regions(path, names, atlas)
+    image_path = Path(image_path)
+    label_values, affine = _read_labels_of_voxels(image_path)
+    voxel_counts = np.bincount(label_values.ravel())
+    used_labels = np.flatnonzero(voxel_counts[1:]) + 1
+    name_of_label, label_note, is_order = _name_labels(
+        image_path, used_labels.tolist(), atlas, labels
+    )
+    position_of_label, absent_regions = _locate_regions(
+        image_path, name_of_label, atlas
+    )
     image = LabelImage(
-        path, values, affine, names, positions, counts, (note,), is_order
+        image_path,
+        label_values,
+        affine,
+        name_of_label,
+        position_of_label,
+        voxel_counts,
+        (label_note,),
+        is_order,
     )
     _check_sides(image, atlas)
     if is_order:
@@ -103,60 +120,66 @@ def read_label_image(
     if not absent_regions:
         return image
     absent_note = f"absent from the parcellation: {', '.join(absent_regions)}"
-    return image._replace(notes=(note, absent_note))
+    return image._replace(notes=(label_note, absent_note))
 
 
-def _read_labels_of_voxels(path: Path) -> tuple[np.ndarray, np.ndarray]:
+def _read_labels_of_voxels(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels of an image, cropped to a margin of one voxel, and the affine.
 
     The cropped image is a quarter of most images.
     """
-    voxels, affine, _ = read_volume(path)
+    voxels, affine, _ = read_volume(image_path)
     with np.errstate(invalid="ignore"):
-        values = voxels.astype(np.int32)
-    lowest = voxels.min()
-    highest = voxels.max()
-    is_whole = lowest >= 0 and np.array_equal(values, voxels)
-    if not (is_whole and 0 < highest <= MAX_LABEL):
+        label_values = voxels.astype(np.int32)
+    min_label = voxels.min()
+    max_label = voxels.max()
+    is_whole = min_label >= 0 and np.array_equal(label_values, voxels)
+    if not (is_whole and 0 < max_label <= MAX_LABEL):
         raise FileFormatError(
             f"expected labels from 0 to {MAX_LABEL}, 0 for none, found "
-            f"{lowest:g} to {highest:g}. Whole numbers became fractions? Resample by "
-            "nearest neighbour.",
-            path=path,
+            f"{min_label:g} to {max_label:g}. Whole numbers became fractions? Resample "
+            "by nearest neighbour.",
+            path=image_path,
         )
-    (tight_box,) = find_objects((values > 0).astype(np.int8))
-    box = tuple(slice(max(axis.start - 1, 0), axis.stop + 1) for axis in tight_box)
-    affine = affine @ from_matvec(np.eye(3), [axis.start for axis in box])
-    return np.ascontiguousarray(values[box]), affine
+    (tight_box,) = find_objects((label_values > 0).astype(np.int8))
+    crop_box = tuple(
+        slice(max(box_axis.start - 1, 0), box_axis.stop + 1) for box_axis in tight_box
+    )
+    affine = affine @ from_matvec(np.eye(3), [box_axis.start for box_axis in crop_box])
+    return np.ascontiguousarray(label_values[crop_box]), affine
 
 
 def _locate_regions(
-    path: Path, names: Mapping[int, str], atlas: Atlas
+    image_path: Path, name_of_label: Mapping[int, str], atlas: Atlas
 ) -> tuple[dict[int, int], list[str]]:
     """Return the atlas position of every label that is a region, and absent regions."""
     # Drop other structures of FreeSurfer that are not regions of this atlas.
     other_structures = set(freesurfer_labels().values())
     region_labels = [
         label
-        for label, name in names.items()
-        if name not in other_structures or atlas.find(name) is not None
+        for label, region_name in name_of_label.items()
+        if region_name not in other_structures or atlas.find(region_name) is not None
     ]
     try:
-        rows, _ = atlas.rows([names[label] for label in region_labels])
+        label_rows, _ = atlas.rows([name_of_label[label] for label in region_labels])
     except RegionNameError as error:
         raise RegionNameError(
-            error.message, path=path, kind=error.kind, values=error.values
+            error.message, path=image_path, kind=error.kind, values=error.values
         ) from error
-    absent_regions = [atlas.names[i] for i in np.flatnonzero(rows < 0)]
+    absent_regions = [atlas.names[i] for i in np.flatnonzero(label_rows < 0)]
     if len(absent_regions) > MAX_ABSENT_REGIONS:
         raise RegionNameError(
             f"{len(absent_regions)} of the {len(atlas)} regions of "
             f"{atlas.name} have no voxel: {listed(absent_regions, 5)}. Choose another "
             "atlas, or give labels=.",
-            path=path,
+            path=image_path,
         )
-    positions = {region_labels[row]: i for i, row in enumerate(rows) if row >= 0}
-    return positions, absent_regions
+    position_of_label = {
+        region_labels[label_row]: i
+        for i, label_row in enumerate(label_rows)
+        if label_row >= 0
+    }
+    return position_of_label, absent_regions
 
 
 def _check_sides(image: LabelImage, atlas: Atlas) -> None:
@@ -171,9 +194,13 @@ def _check_sides(image: LabelImage, atlas: Atlas) -> None:
     voxels = np.argwhere(image.values > 0)
     x = voxels @ image.affine[0, :3]
     voxel_sides = side_of_label[image.values[tuple(voxels.T)]]
-    left_x = x[voxel_sides == "L"]
-    right_x = x[voxel_sides == "R"]
-    if left_x.size and right_x.size and left_x.mean() - right_x.mean() > x.std():
+    x_of_left = x[voxel_sides == "L"]
+    x_of_right = x[voxel_sides == "R"]
+    if (
+        x_of_left.size
+        and x_of_right.size
+        and x_of_left.mean() - x_of_right.mean() > x.std()
+    ):
         raise FileFormatError(
             "the left hemisphere's regions lie to the right of those of "
             "the right one (image flipped, or its affine lost?). Write it anew from "
@@ -184,19 +211,21 @@ def _check_sides(image: LabelImage, atlas: Atlas) -> None:
 
 def _check_order(image: LabelImage, atlas: Atlas) -> None:
     """Raise if labels 1, 2 ... lie where another order of rows has its regions."""
-    names = [image.names[label] for label in sorted(image.names)]
-    centres = _label_centres(image)
-    own_share = _explained_share(centres, names, atlas)
-    for order in fitting_orders(atlas, len(centres)):
-        other_share = _explained_share(centres, order.names, atlas)
-        has_lead = other_share - own_share >= _MIN_LEAD
-        if other_share >= _MIN_EXPLAINED_SHARE and has_lead:
+    region_names = [image.names[label] for label in sorted(image.names)]
+    label_centroids = _label_centres(image)
+    explained_share = _explained_share(label_centroids, region_names, atlas)
+    for row_order in fitting_orders(atlas, len(label_centroids)):
+        order_explained_share = _explained_share(
+            label_centroids, row_order.names, atlas
+        )
+        has_lead = order_explained_share - explained_share >= _MIN_LEAD
+        if order_explained_share >= _MIN_EXPLAINED_SHARE and has_lead:
             raise FileFormatError(
-                f"labels 1 to {len(centres)} do not lie where their "
-                f"regions would be ({own_share:.0%} of the variance of places "
-                f"explained), but {order.note.removeprefix('read ')} "
-                f"({other_share:.0%}). Name the labels by labels=, or by a table "
-                "of index and name beside the image.",
+                f"labels 1 to {len(label_centroids)} do not lie where their "
+                f"regions would be ({explained_share:.0%} of the variance of places "
+                f"explained), but labels {row_order.note} do "
+                f"({order_explained_share:.0%}). Name the labels by labels=, or by a "
+                "table of index and name beside the image.",
                 path=image.path,
             )
 
@@ -206,34 +235,46 @@ def _label_centres(image: LabelImage) -> np.ndarray:
     voxels = np.argwhere(image.values > 0)
     voxel_labels = image.values[tuple(voxels.T)]
     n_voxels = np.bincount(voxel_labels)[1:, None]
-    sums = [np.bincount(voxel_labels, weights=axis)[1:] for axis in voxels.T]
+    coordinate_sums = [
+        np.bincount(voxel_labels, weights=voxel_coordinates)[1:]
+        for voxel_coordinates in voxels.T
+    ]
     with np.errstate(invalid="ignore"):
-        centres = np.column_stack(sums) / n_voxels
-    return centres @ image.affine[:3, :3].T + image.affine[:3, 3]
+        centroids = np.column_stack(coordinate_sums) / n_voxels
+    return centroids @ image.affine[:3, :3].T + image.affine[:3, 3]
 
 
-def _explained_share(centres: np.ndarray, names: Sequence[str], atlas: Atlas) -> float:
+def _explained_share(
+    label_centroids: np.ndarray, region_names: Sequence[str], atlas: Atlas
+) -> float:
     """Return the share of the variance of centres that an affine map explains.
 
     The map is from the atlas' coordinates of the regions with these names.
     """
     if not {*"xyz"} <= {*atlas.regions}:
         return 0.0
-    positions = [atlas.find(name) for name in names]
-    is_region = np.array([position is not None for position in positions])
-    rows = np.array([-1 if position is None else position for position in positions])
-    coordinates = atlas.coordinates[rows]
-    is_used = is_region & np.isfinite(coordinates).all(axis=1)
-    is_used &= np.isfinite(centres).all(axis=1)
+    atlas_positions = [atlas.find(region_name) for region_name in region_names]
+    is_region = np.array(
+        [atlas_position is not None for atlas_position in atlas_positions]
+    )
+    atlas_rows = np.array(
+        [
+            -1 if atlas_position is None else atlas_position
+            for atlas_position in atlas_positions
+        ]
+    )
+    atlas_centroids = atlas.coordinates[atlas_rows]
+    is_used = is_region & np.isfinite(atlas_centroids).all(axis=1)
+    is_used &= np.isfinite(label_centroids).all(axis=1)
     if is_used.sum() < _MIN_CENTRES:
         return 0.0
-    X = np.column_stack([coordinates[is_used], np.ones(is_used.sum())])
-    y = centres[is_used]
-    residual = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
+    X = np.column_stack([atlas_centroids[is_used], np.ones(is_used.sum())])
+    y = label_centroids[is_used]
+    fit_residuals = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
     total_variance = np.square(y - y.mean(axis=0)).sum()
     if total_variance == 0:
         return 0.0
-    return float(1 - np.square(residual).sum() / total_variance)
+    return float(1 - np.square(fit_residuals).sum() / total_variance)
 
 
 class LabelNames(NamedTuple):
@@ -245,66 +286,73 @@ class LabelNames(NamedTuple):
 
 
 def _name_labels(
-    path: Path, present: list[int], atlas: Atlas, labels: Labels | None
+    image_path: Path, used_labels: list[int], atlas: Atlas, labels: Labels | None
 ) -> LabelNames:
     """Return the name of every label in the image."""
-    stem = path.name.removesuffix(".gz").removesuffix(".nii")
-    sidecar = path.with_name(f"{stem}.tsv")
-    if labels is None and sidecar.is_file():
-        labels = sidecar
+    file_stem = image_path.name.removesuffix(".gz").removesuffix(".nii")
+    table_path = image_path.with_name(f"{file_stem}.tsv")
+    if labels is None and table_path.is_file():
+        labels = table_path
     if labels is not None:
-        name_of_label = read_label_table(labels, atlas, present)
-        nameless = [str(label) for label in present if label not in name_of_label]
-        if nameless:
+        name_of_label = read_label_table(labels, atlas, used_labels)
+        nameless_labels = [
+            str(label) for label in used_labels if label not in name_of_label
+        ]
+        if nameless_labels:
             raise FileFormatError(
                 f"labels= names {len(name_of_label)} labels, but not "
-                f"{listed(nameless, 8)}, which it holds. Add them, or make them 0.",
-                path=path,
+                f"{listed(nameless_labels, 8)}, which it holds. Add them, or make them "
+                "0.",
+                path=image_path,
             )
-        names = {label: name_of_label[label] for label in present}
-        return LabelNames(names, "labels named by a table")
-    label_names = recognize_labels(present, atlas)
+        used_names = {label: name_of_label[label] for label in used_labels}
+        return LabelNames(used_names, "labels named by a table")
+    label_names = recognize_labels(used_labels, atlas)
     if label_names is not None:
         return label_names
-    expected = {*atlas.regions["freesurfer_id"], *freesurfer_labels()}
-    unknown_labels = [label for label in present if label not in expected] or present
+    known_labels = {*atlas.regions["freesurfer_id"], *freesurfer_labels()}
+    unknown_labels = [
+        label for label in used_labels if label not in known_labels
+    ] or used_labels
     raise FileFormatError(
         f"the labels are not known for {atlas.name}: found "
         f"{listed(map(str, unknown_labels), 8)}. Expected the atlas' own numbers, "
         "FreeSurfer's (aparc+aseg), the nodes of MRtrix's labelconvert, or (an atlas "
         f"on disk) 1 to {len(atlas)} in its order. Choose the atlas of the image, or "
         "name them in a table of index and name beside it "
-        f"({sidecar.name}), or by labels=.",
-        path=path,
+        f"({table_path.name}), or by labels=.",
+        path=image_path,
     )
 
 
-def recognize_labels(present: Sequence[int], atlas: Atlas) -> LabelNames | None:
+def recognize_labels(used_labels: Sequence[int], atlas: Atlas) -> LabelNames | None:
     """Return names of labels that need no table; None if they do."""
     region_labels = atlas.regions["freesurfer_id"].tolist()
     region_names = {
-        label: name
-        for label, name in zip(region_labels, atlas.names, strict=True)
+        label: region_name
+        for label, region_name in zip(region_labels, atlas.names, strict=True)
         if label > 0
     }
     all_names = freesurfer_labels() | region_names
-    n_regions = sum(label in region_names for label in present)
-    has_enough_regions = n_regions >= _MIN_REGION_SHARE * len(atlas)
-    if all_names.keys() >= set(present) and has_enough_regions:
-        names = {label: all_names[label] for label in present}
-        return LabelNames(names, "labels read as FreeSurfer's numbers")
+    n_regions = sum(label in region_names for label in used_labels)
+    has_enough_regions = n_regions >= _MIN_FREESURFER_SHARE * len(atlas)
+    if all_names.keys() >= set(used_labels) and has_enough_regions:
+        name_of_label = {label: all_names[label] for label in used_labels}
+        return LabelNames(name_of_label, "labels read as FreeSurfer's numbers")
     # An atlas made from an image has that image's labels, and no others.
     if atlas.folder and (atlas.folder / "parcellation.nii.gz").is_file():
         return None
-    for order in row_orders(atlas):
-        names = dict(enumerate(order.names, start=1))
-        if order.tool in ("atlas", "mrtrix") and list(present) == list(names):
-            return LabelNames(names, f"labels {order.note}", is_order=True)
+    for row_order in row_orders(atlas):
+        name_of_label = dict(enumerate(row_order.names, start=1))
+        if row_order.tool in ("atlas", "mrtrix") and list(used_labels) == list(
+            name_of_label
+        ):
+            return LabelNames(name_of_label, f"labels {row_order.note}", is_order=True)
     return None
 
 
 def read_label_table(
-    labels: Labels, atlas: Atlas, present: Sequence[int] = ()
+    labels: Labels, atlas: Atlas, used_labels: Sequence[int] = ()
 ) -> dict[int, str]:
     """Return the name of every label.
 
@@ -312,23 +360,30 @@ def read_label_table(
     MRtrix, or one with the columns `index` and `name`, as in BIDS), or names by number.
     """
     if isinstance(labels, Mapping):
-        return {index(number): as_text(name) for number, name in labels.items()}
+        return {
+            index(label_number): as_text(region_name)
+            for label_number, region_name in labels.items()
+        }
     # A list is rejected: its first name could belong to label 0 or 1.
     if not isinstance(labels, str | Path):
         raise ParameterError(
             "labels must be a table or names by number, for example "
             f"dict(enumerate(names, start=1)); got {type(labels).__name__}."
         )
-    rows = read_labels(labels, present)
-    rows = rows[rows["index"] != ""]
-    repeated_rows = rows[rows["index"].duplicated(keep=False)].drop_duplicates()
-    for number, names in repeated_rows.groupby("index")["name"]:
-        has_region = any(atlas.find(name) is not None for name in names)
-        if len(names) > 1 and has_region:
+    label_rows = read_labels(labels, used_labels).table
+    label_rows = label_rows[label_rows["index"] != ""]
+    repeated_rows = label_rows[
+        label_rows["index"].duplicated(keep=False)
+    ].drop_duplicates()
+    for label_number, repeated_names in repeated_rows.groupby("index")["name"]:
+        has_region = any(
+            atlas.find(region_name) is not None for region_name in repeated_names
+        )
+        if len(repeated_names) > 1 and has_region:
             raise FileFormatError(
-                f"the label {number} is {' and '.join(names)}; expected one "
-                "name for each number. Keep the one that the image means.",
+                f"the label {label_number} is {' and '.join(repeated_names)}; expected "
+                "one name for each number. Keep the one that the image means.",
                 path=labels,
             )
-    rows = rows.drop_duplicates("index")
-    return dict(zip(rows["index"].astype(int), rows["name"], strict=True))
+    label_rows = label_rows.drop_duplicates("index")
+    return dict(zip(label_rows["index"].astype(int), label_rows["name"], strict=True))

@@ -37,11 +37,13 @@ class ImageGrid(NamedTuple):
     @property
     def corners(self) -> np.ndarray:
         """Return the centres of the eight corner voxels in mm."""
-        ends = np.array(np.meshgrid(*((0, size - 1) for size in self.shape[:3])))
-        return apply_affine(self.affine, ends.reshape(3, -1).T)
+        corner_voxels = np.array(
+            np.meshgrid(*((0, axis_size - 1) for axis_size in self.shape[:3]))
+        )
+        return apply_affine(self.affine, corner_voxels.reshape(3, -1).T)
 
 
-def named_space(path: str | Path) -> str:
+def named_space(image_path: str | Path) -> str:
     """Return the space in a file's name, in lower case; "" if it states none.
 
     >>> named_space("sub-01_space-T1w_desc-dseg.nii.gz"), named_space("tracks.tck")
@@ -49,15 +51,15 @@ def named_space(path: str | Path) -> str:
     >>> named_space("sub-01_dwi_space-RASMM_tractography.trx")
     ''
     """
-    space_values = re.findall(r"(?:^|_)space-([A-Za-z0-9]+)", Path(path).name)
-    spaces = [
-        value.lower()
-        for value in space_values
-        if value.lower() not in COORDINATE_CONVENTIONS
+    space_values = re.findall(r"(?:^|_)space-([A-Za-z0-9]+)", Path(image_path).name)
+    space_names = [
+        space_value.lower()
+        for space_value in space_values
+        if space_value.lower() not in COORDINATE_CONVENTIONS
     ]
-    if not spaces:
+    if not space_names:
         return ""
-    return "t1w" if spaces[-1] in NATIVE_SPACES else spaces[-1]
+    return "t1w" if space_names[-1] in NATIVE_SPACES else space_names[-1]
 
 
 def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None:
@@ -77,11 +79,11 @@ def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None
         line_text = f"space-{line_space}" if line_space else "no space"
         label_text = f"space-{label_space}" if label_space else "none but the person's"
         raise ParameterError(
-            f"its name says {line_text}, and the name of the "
-            f"parcellation {Path(parcellation).name} says {label_text}. Give a "
-            "parcellation in the space of the tractogram, or state that both lie in "
-            "one space by same_space=True (--same-space).",
+            f"its name says {line_text}, and the name of the parcellation says "
+            f"{label_text}. Give a parcellation in the space of the tractogram, or "
+            "state that both lie in one space by same_space=True (--same-space)",
             path=tractogram,
+            got=f"parcellation {Path(parcellation).name}",
         )
 
 
@@ -100,17 +102,17 @@ def check_grids(
     line_sizes = np.sort(voxel_sizes(line_grid.affine))
     label_sizes = np.sort(voxel_sizes(label_grid.affine))
     is_same_shape = sorted(line_grid.shape) == sorted(label_grid.shape[:3])
-    advice = "state that both lie in one space by same_space=True (--same-space)"
+    advice_text = "state that both lie in one space by same_space=True (--same-space)"
     if is_same_shape and np.allclose(line_sizes, label_sizes, rtol=0.01):
-        differences = line_grid.corners[:, None] - label_grid.corners[None]
-        corner_distances = np.sqrt((differences**2).sum(axis=2))
-        distance = corner_distances.min(axis=1).max()
-        if distance > max(MAX_CORNER_DISTANCE, label_sizes.max()):
+        corner_differences = line_grid.corners[:, None] - label_grid.corners[None]
+        corner_distances = np.sqrt((corner_differences**2).sum(axis=2))
+        max_corner_distance = corner_distances.min(axis=1).max()
+        if max_corner_distance > max(MAX_CORNER_DISTANCE, label_sizes.max()):
             raise FileFormatError(
                 "the image in its header has the size of the "
-                f"parcellation {label_grid.shape[:3]}, but lies {distance:.0f} mm "
-                "beside it (its affine differs). Give the parcellation of that image, "
-                f"or {advice}.",
+                f"parcellation {label_grid.shape[:3]}, but lies "
+                f"{max_corner_distance:.0f} mm beside it (its affine differs). Give "
+                f"the parcellation of that image, or {advice_text}.",
                 path=tractogram,
             )
     voxel_coordinates = apply_affine(np.linalg.inv(line_grid.affine), labelled_mm)
@@ -121,7 +123,7 @@ def check_grids(
         raise FileFormatError(
             f"the image in its header holds {share_inside:.0%} of the "
             f"parcellation's labelled voxels; expected {MIN_SHARE_IN_GRID:.0%} or "
-            f"more. Give a parcellation in the same space, or {advice}.",
+            f"more. Give a parcellation in the same space, or {advice_text}.",
             path=tractogram,
         )
 
@@ -133,13 +135,17 @@ def brain_mask(
 
     None if the labels do not cover a whole brain.
     """
-    sizes = voxel_sizes(affine)
-    if (sizes * is_labelled.shape).min() < MIN_BRAIN_SPAN:
+    voxel_sizes_mm = voxel_sizes(affine)
+    if (voxel_sizes_mm * is_labelled.shape).min() < MIN_BRAIN_SPAN:
         return None
-    steps = np.maximum(np.rint(MASK_SPACING / sizes), 1).astype(int)
-    mask = is_labelled[tuple(slice(None, None, step) for step in steps)]
-    margin = MASK_CLOSING + 3  # keeps the closing away from the border
-    mask = np.pad(mask, margin)
-    mask = ndimage.binary_closing(mask, iterations=MASK_CLOSING)
-    mask = ndimage.binary_dilation(ndimage.binary_fill_holes(mask))
-    return mask, affine @ from_matvec(np.diag(steps), -margin * steps)
+    axis_strides = np.maximum(np.rint(MASK_SPACING / voxel_sizes_mm), 1).astype(int)
+    coarse_mask = is_labelled[
+        tuple(slice(None, None, axis_stride) for axis_stride in axis_strides)
+    ]
+    margin_voxels = MASK_CLOSING + 3  # keeps the closing away from the border
+    coarse_mask = np.pad(coarse_mask, margin_voxels)
+    coarse_mask = ndimage.binary_closing(coarse_mask, iterations=MASK_CLOSING)
+    coarse_mask = ndimage.binary_dilation(ndimage.binary_fill_holes(coarse_mask))
+    return coarse_mask, affine @ from_matvec(
+        np.diag(axis_strides), -margin_voxels * axis_strides
+    )

@@ -40,11 +40,11 @@ class StreamlineBlock(NamedTuple):
             step_lengths[1:-2] = np.sqrt((np.diff(points, axis=0) ** 2).sum(axis=1))
         # Sum each streamline on its own: after a very long one, a running sum would
         # lose the precision of those that follow.
-        bounds = np.column_stack([self.starts + 1, self.stops]).ravel()
-        sums = np.zeros(0)
-        if len(bounds):
-            sums = np.add.reduceat(step_lengths, bounds)[::2]
-        return np.where(self.stops - self.starts > 1, sums, 0.0)
+        point_bounds = np.column_stack([self.starts + 1, self.stops]).ravel()
+        step_sums = np.zeros(0)
+        if len(point_bounds):
+            step_sums = np.add.reduceat(step_lengths, point_bounds)[::2]
+        return np.where(self.stops - self.starts > 1, step_sums, 0.0)
 
 
 def read_streamlines(path: str | Path) -> Iterator[StreamlineBlock]:
@@ -53,20 +53,27 @@ def read_streamlines(path: str | Path) -> Iterator[StreamlineBlock]:
     Raises FileFormatError if the format is unknown, or the file truncated or damaged.
     """
     lower_name = str(path).lower()
-    suffix = next(
-        (suffix for suffix in TRACTOGRAM_FORMATS if lower_name.endswith(suffix)), None
+    file_suffix = next(
+        (
+            file_suffix
+            for file_suffix in TRACTOGRAM_FORMATS
+            if lower_name.endswith(file_suffix)
+        ),
+        None,
     )
-    if suffix is None:
+    if file_suffix is None:
         raise FileFormatError(
             f"expected {', '.join(TRACTOGRAM_FORMATS)} files, got {Path(path).suffix}.",
             path=path,
         )
     with reading(path, "a tractogram"):
-        for points, starts, stops in TRACTOGRAM_FORMATS[suffix](Path(path)):
-            n_coordinates = 3 * (stops - starts).sum()
+        for points, start_rows, stop_rows in TRACTOGRAM_FORMATS[file_suffix](
+            Path(path)
+        ):
+            n_coordinates = 3 * (stop_rows - start_rows).sum()
             if np.count_nonzero(np.isfinite(points)) != n_coordinates:
                 raise ValueError("a point has coordinates that are not numbers")
-            yield StreamlineBlock(np.asarray(points), starts, stops)
+            yield StreamlineBlock(np.asarray(points), start_rows, stop_rows)
 
 
 def read_reference_grid(path: str | Path) -> ImageGrid | None:
@@ -81,19 +88,19 @@ def read_reference_grid(path: str | Path) -> ImageGrid | None:
     with reading(path, "a tractogram"):
         header_sizes = None
         if lower_name.endswith(".trx"):
-            with zipfile.ZipFile(path) as archive:
-                header = json.loads(archive.read("header.json"))
-            shape, affine = header.get("DIMENSIONS"), header.get("VOXEL_TO_RASMM")
-            if shape is None or affine is None:
+            with zipfile.ZipFile(path) as trx_archive:
+                header = json.loads(trx_archive.read("header.json"))
+            grid_shape, affine = header.get("DIMENSIONS"), header.get("VOXEL_TO_RASMM")
+            if grid_shape is None or affine is None:
                 return None
         else:
             header = _open_header(Path(path))
-            shape, affine = header["dimensions"], header["voxel_to_rasmm"]
+            grid_shape, affine = header["dimensions"], header["voxel_to_rasmm"]
             header_sizes = np.asarray(header["voxel_sizes"], dtype=float)
         affine = np.asarray(affine, dtype=np.float64)
-        shape = tuple(int(size) for size in shape)
+        grid_shape = tuple(int(axis_size) for axis_size in grid_shape)
         # nibabel and others write an identity or sizes of 1 if the image is unknown.
-        if np.array_equal(affine, np.eye(4)) or min(shape) < 2:
+        if np.array_equal(affine, np.eye(4)) or min(grid_shape) < 2:
             return None
         if not np.isfinite(affine).all() or abs(np.linalg.det(affine)) < 1e-12:
             raise ValueError("the affine of its header cannot be inverted")
@@ -105,29 +112,30 @@ def read_reference_grid(path: str | Path) -> ImageGrid | None:
                 f"the header says voxels of {header_sizes.tolist()} mm, and its affine "
                 f"of {affine_sizes.round(3).tolist()}"
             )
-    return ImageGrid(shape, affine)
+    return ImageGrid(grid_shape, affine)
 
 
-def _check_count(header_count: int, file_count: int, hint: str = "") -> None:
+def _check_count(header_count: int, file_count: int, cause_hint: str = "") -> None:
     if header_count and header_count != file_count:  # 0 means not counted
         raise ValueError(
-            f"the header says {header_count} streamlines, found {file_count}{hint}"
+            f"the header says {header_count} streamlines, found "
+            f"{file_count}{cause_hint}"
         )
 
 
-def _iter_blocks(offsets: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+def _iter_blocks(streamline_offsets: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield the rows of about `BLOCK_POINTS` points, and the offsets within them.
 
     Streamline i of a block has the rows from offset i to offset i + 1.
     """
     first_line = 0
-    while first_line < len(offsets) - 1:
-        max_row = offsets[first_line] + BLOCK_POINTS
-        n_fitting = int(np.searchsorted(offsets, max_row, side="right"))
+    while first_line < len(streamline_offsets) - 1:
+        max_row = streamline_offsets[first_line] + BLOCK_POINTS
+        n_fitting = int(np.searchsorted(streamline_offsets, max_row, side="right"))
         stop_line = max(n_fitting - 1, first_line + 1)
-        block_offsets = offsets[first_line : stop_line + 1]
-        rows = slice(block_offsets[0], block_offsets[-1])
-        yield rows, block_offsets - block_offsets[0]
+        block_offsets = streamline_offsets[first_line : stop_line + 1]
+        point_rows = slice(block_offsets[0], block_offsets[-1])
+        yield point_rows, block_offsets - block_offsets[0]
         first_line = stop_line
 
 
@@ -147,20 +155,20 @@ def _read_tck(path: Path) -> BlockArrays:
     """Read rows of points; a row of NaN ends a streamline, of infinity the file."""
     header = _open_header(path)
     dtype = np.dtype(header["_dtype"]).newbyteorder(header["endianness"])
-    numbers = np.memmap(path, dtype, "r", int(header["_offset_data"]))
-    points = numbers[: len(numbers) // 3 * 3].reshape(-1, 3)
+    file_numbers = np.memmap(path, dtype, "r", int(header["_offset_data"]))
+    points = file_numbers[: len(file_numbers) // 3 * 3].reshape(-1, 3)
     separator_rows = np.flatnonzero(~np.isfinite(points[:, 0]))
     is_file_end = np.isinf(points[separator_rows, 0])
     if not is_file_end.any():
         raise ValueError("the mark at the end is missing")
     n_streamlines = int(np.argmax(is_file_end))
-    offsets = np.append(0, separator_rows[:n_streamlines] + 1)
-    if separator_rows[n_streamlines] != offsets[-1]:
+    streamline_offsets = np.append(0, separator_rows[:n_streamlines] + 1)
+    if separator_rows[n_streamlines] != streamline_offsets[-1]:
         raise ValueError("the last streamline has no end")
-    hint = " (a point that is NaN ends a streamline)"
-    _check_count(int(header.get("count") or 0), n_streamlines, hint)
-    for rows, line_offsets in _iter_blocks(offsets):
-        yield points[rows], line_offsets[:-1], line_offsets[1:] - 1
+    cause_hint = " (a point that is NaN ends a streamline)"
+    _check_count(int(header.get("count") or 0), n_streamlines, cause_hint)
+    for point_rows, line_offsets in _iter_blocks(streamline_offsets):
+        yield points[point_rows], line_offsets[:-1], line_offsets[1:] - 1
 
 
 def _read_trk(path: Path) -> BlockArrays:
@@ -171,44 +179,52 @@ def _read_trk(path: Path) -> BlockArrays:
     streamlines = nibabel.streamlines.load(path).streamlines
     _check_count(header_count, len(streamlines))
     points = streamlines.get_data()
-    offsets = np.cumsum([0, *map(len, streamlines)])
-    for rows, line_offsets in _iter_blocks(offsets):
-        yield points[rows], line_offsets[:-1], line_offsets[1:]
+    streamline_offsets = np.cumsum([0, *map(len, streamlines)])
+    for point_rows, line_offsets in _iter_blocks(streamline_offsets):
+        yield points[point_rows], line_offsets[:-1], line_offsets[1:]
 
 
 def _read_trx(path: Path) -> BlockArrays:
     """Read points, and the first row of each streamline, from a zip archive."""
-    with zipfile.ZipFile(path) as archive:
-        header = json.loads(archive.read("header.json"))
+    with zipfile.ZipFile(path) as trx_archive:
+        header = json.loads(trx_archive.read("header.json"))
         n_points = header["NB_VERTICES"]
         n_streamlines = header["NB_STREAMLINES"]
         if n_streamlines == 0:
             return
-        name, dtype = _find_array(archive, "offsets")
-        offsets = np.frombuffer(archive.read(name), dtype=dtype).astype(np.int64)
-        if len(offsets) == n_streamlines:  # early files omit the last offset
-            offsets = np.append(offsets, n_points)
-        _check_count(n_streamlines, len(offsets) - 1)
-        if offsets[0] != 0 or offsets[-1] != n_points or (np.diff(offsets) < 0).any():
+        array_name, dtype = _find_array(trx_archive, "offsets")
+        streamline_offsets = np.frombuffer(
+            trx_archive.read(array_name), dtype=dtype
+        ).astype(np.int64)
+        if len(streamline_offsets) == n_streamlines:  # early files omit the last offset
+            streamline_offsets = np.append(streamline_offsets, n_points)
+        _check_count(n_streamlines, len(streamline_offsets) - 1)
+        if (
+            streamline_offsets[0] != 0
+            or streamline_offsets[-1] != n_points
+            or (np.diff(streamline_offsets) < 0).any()
+        ):
             raise ValueError(f"the offsets do not lead from 0 to {n_points} points")
-        name, dtype = _find_array(archive, "positions")
+        array_name, dtype = _find_array(trx_archive, "positions")
         point_bytes = 3 * dtype.itemsize
-        n_bytes = archive.getinfo(name).file_size
+        n_bytes = trx_archive.getinfo(array_name).file_size
         if n_bytes != point_bytes * n_points:
             raise ValueError(f"{n_points} points expected, {n_bytes} bytes found")
-        with archive.open(name) as stream:
-            for _, line_offsets in _iter_blocks(offsets):
-                data = stream.read(point_bytes * int(line_offsets[-1]))
-                points = np.frombuffer(data, dtype=dtype).reshape(-1, 3)
+        with trx_archive.open(array_name) as byte_stream:
+            for _, line_offsets in _iter_blocks(streamline_offsets):
+                point_data = byte_stream.read(point_bytes * int(line_offsets[-1]))
+                points = np.frombuffer(point_data, dtype=dtype).reshape(-1, 3)
                 yield points.astype(np.float32), line_offsets[:-1], line_offsets[1:]
-            stream.read()  # zipfile compares the checksum at the end of the stream
+            byte_stream.read()  # zipfile compares the checksum at the end of the stream
 
 
-def _find_array(archive: zipfile.ZipFile, array_name: str) -> tuple[str, np.dtype[Any]]:
+def _find_array(
+    trx_archive: zipfile.ZipFile, array_name: str
+) -> tuple[str, np.dtype[Any]]:
     """Return the file name of an array in the archive, and its type."""
-    for file_name in archive.namelist():
-        base, _, type_name = file_name.rpartition(".")
-        if base.split(".")[0] == array_name:
+    for file_name in trx_archive.namelist():
+        array_stem, _, type_name = file_name.rpartition(".")
+        if array_stem.split(".")[0] == array_name:
             return file_name, np.dtype(type_name).newbyteorder("<")
     raise ValueError(f"no {array_name} in the archive")
 
@@ -224,14 +240,14 @@ TRACTOGRAM_FORMATS: dict[str, Callable[[Path], BlockArrays]] = {
 def read_streamline_weights(weights: str | Path | np.ndarray) -> np.ndarray:
     """Read one weight per streamline, for example the text of MRtrix's `tcksift2`."""
     is_file = isinstance(weights, str | Path)
-    source = str(weights) if is_file else "streamline_weights"
-    with reading(source, "one number for each streamline"):
-        values = np.loadtxt(source) if is_file else np.asarray(weights)
-        values = values.astype(np.float64).ravel()
-        is_valid = (values >= 0) & (values < np.inf)
+    weights_source = str(weights) if is_file else "streamline_weights"
+    with reading(weights_source, "one number for each streamline"):
+        weight_values = np.loadtxt(weights_source) if is_file else np.asarray(weights)
+        weight_values = weight_values.astype(np.float64).ravel()
+        is_valid = (weight_values >= 0) & (weight_values < np.inf)
         if not is_valid.all():
-            invalid_value = values[~is_valid][0]
+            invalid_value = weight_values[~is_valid][0]
             raise ValueError(
                 f"weights must be finite, not negative; one is {invalid_value}"
             )
-    return values
+    return weight_values

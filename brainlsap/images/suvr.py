@@ -137,32 +137,38 @@ def extract_suvr(
     if transform is None and not same_space:
         check_same_space(pet, parcellation)
     image = read_label_image(parcellation, atlas, labels)
-    code_of_label = {label: row + 1 for label, row in image.positions.items()}
-    codes = image.recode(code_of_label)
-    mask, reference_name = _find_reference(reference, image)
+    code_of_label = {
+        label: region_row + 1 for label, region_row in image.positions.items()
+    }
+    region_codes = image.recode(code_of_label)
+    reference_mask, reference_name = _find_reference(reference, image)
     pet_to_parcellation = volumes.read_transform(transform, pet, parcellation)
     voxels, affine, _ = volumes.read_volume(pet)
-    values = voxels.astype(np.float64)
-    values[(values == 0) | ~np.isfinite(values)] = np.nan
-    pet_grid = Grid(values, pet_to_parcellation @ affine)
-    table = _average_regions(pet_grid, Grid(codes, image.affine), len(atlas))
-    overlap = float(table["n_covered"].sum() / max(table["n_labelled"].sum(), 1))
-    reference_row = _average_regions(pet_grid, mask, 1).iloc[0]
+    uptake_values = voxels.astype(np.float64)
+    uptake_values[(uptake_values == 0) | ~np.isfinite(uptake_values)] = np.nan
+    pet_grid = Grid(uptake_values, pet_to_parcellation @ affine)
+    uptake_table = _average_regions(
+        pet_grid, Grid(region_codes, image.affine), len(atlas)
+    )
+    covered_share = float(
+        uptake_table["n_covered"].sum() / max(uptake_table["n_labelled"].sum(), 1)
+    )
+    reference_row = _average_regions(pet_grid, reference_mask, 1).iloc[0]
     reference_mean = float(reference_row["mean"])
     reference_coverage = float(reference_row["coverage"])
     shift_mm = measure_shift(pet_grid, image, atlas)
-    faults = []
-    if overlap < MIN_OVERLAP:
-        faults.append(f"covers {overlap:.0%} of the regions' voxels")
+    space_faults = []
+    if covered_share < MIN_OVERLAP:
+        space_faults.append(f"covers {covered_share:.0%} of the regions' voxels")
     if reference_coverage < MIN_REFERENCE_COVERAGE:
-        faults.append(
+        space_faults.append(
             f"covers {reference_coverage:.0%} of the reference {reference_name}"
         )
     if shift_mm >= MAX_SHIFT:
-        faults.append(f"fits the labels best when moved by {shift_mm:.0f} mm")
-    if faults and not accept_low_coverage:
+        space_faults.append(f"fits the labels best when moved by {shift_mm:.0f} mm")
+    if space_faults and not accept_low_coverage:
         raise FileFormatError(
-            f"the image {' and '.join(faults)}; expected {MIN_OVERLAP:.0%} of "
+            f"the image {' and '.join(space_faults)}; expected {MIN_OVERLAP:.0%} of "
             f"the regions and {MIN_REFERENCE_COVERAGE:.0%} of the reference. Are both "
             "in one space, or is a transform= missing? accept_low_coverage= accepts "
             "it.",
@@ -174,18 +180,23 @@ def extract_suvr(
             "expected more than 0.",
             path=pet,
         )
-    table.index = pd.Index(atlas.names, name="region")
-    table["suvr"] = table["mean"] / reference_mean
-    notes = [*image.notes, *(f"accepted: the image {fault}" for fault in faults)]
-    if unmeasured_regions := table.index[table["suvr"].isna()].tolist():
-        notes.append(f"not measured, no covered voxel: {', '.join(unmeasured_regions)}")
-    table = table[["suvr", "mean", "n_voxels", "coverage"]]
+    uptake_table.index = pd.Index(atlas.names, name="region")
+    uptake_table["suvr"] = uptake_table["mean"] / reference_mean
+    extraction_notes = [
+        *image.notes,
+        *(f"accepted: the image {space_fault}" for space_fault in space_faults),
+    ]
+    if unmeasured_regions := uptake_table.index[uptake_table["suvr"].isna()].tolist():
+        extraction_notes.append(
+            f"not measured, no covered voxel: {', '.join(unmeasured_regions)}"
+        )
+    uptake_table = uptake_table[["suvr", "mean", "n_voxels", "coverage"]]
     return RegionalUptake(
-        table=table,
-        notes=tuple(notes),
+        table=uptake_table,
+        notes=tuple(extraction_notes),
         reference_mean=reference_mean,
         reference_coverage=reference_coverage,
-        overlap=overlap,
+        overlap=covered_share,
         shift_mm=shift_mm,
     )
 
@@ -194,10 +205,11 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
     """Raise unless the names of PET and parcellation state the same space."""
     if named_space(pet) != (named_space(parcellation) or "t1w"):
         raise ParameterError(
-            f"nothing says that it is in the space of {Path(parcellation).name}."
-            " Give an image whose name says so (*_space-T1w_*_pet.nii.gz), transform= "
-            "with its registration, or same_space=True (--same-space).",
+            "nothing says that it is in the space of the parcellation. "
+            "Give an image whose name says so (*_space-T1w_*_pet.nii.gz), transform= "
+            "with its registration, or same_space=True (--same-space)",
             path=pet,
+            got=f"parcellation {Path(parcellation).name}",
         )
 
 
@@ -206,7 +218,7 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str
     reference_name = str(reference).lower().replace("_", " ").replace("-", " ")
     if reference_name in REFERENCES:
         label_groups = [
-            image.find_labels((core,)) for core in REFERENCES[reference_name]
+            image.find_labels((core_name,)) for core_name in REFERENCES[reference_name]
         ]
         if not all(label_groups):
             raise FileFormatError(
@@ -215,19 +227,19 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str
                 "reference=.",
                 path=image.path,
             )
-        codes = {label: 1 for labels in label_groups for label in labels}
-        return Grid(image.recode(codes), image.affine), reference_name
-    path = Path(reference)
-    if not path.is_file():
+        reference_codes = {label: 1 for labels in label_groups for label in labels}
+        return Grid(image.recode(reference_codes), image.affine), reference_name
+    mask_path = Path(reference)
+    if not mask_path.is_file():
         raise ParameterError(
             f"reference must be one of {', '.join(map(repr, REFERENCES))}, or the path "
             f"of a mask; got {str(reference)!r}, and there is no such file."
         )
-    mask, affine, _ = volumes.read_volume(path)
-    is_inside = mask > 0
+    reference_mask, affine, _ = volumes.read_volume(mask_path)
+    is_inside = reference_mask > 0
     if not is_inside.any():
-        raise FileFormatError("expected a mask with voxels above 0.", path=path)
-    return Grid(is_inside.astype(np.int32), affine), str(path)
+        raise FileFormatError("expected a mask with voxels above 0.", path=mask_path)
+    return Grid(is_inside.astype(np.int32), affine), str(mask_path)
 
 
 def _average_regions(scan: Grid, labels: Grid, n_regions: int) -> pd.DataFrame:
@@ -238,20 +250,20 @@ def _average_regions(scan: Grid, labels: Grid, n_regions: int) -> pd.DataFrame:
     label_voxels = np.nonzero(labels.values)
     regions = labels.values[label_voxels]
     label_to_scan = np.linalg.inv(scan.affine) @ labels.affine
-    coordinates = volumes.transform_points(label_to_scan, label_voxels)
-    is_covered = volumes.sample_nearest(~np.isnan(scan.values), coordinates)
-    codes = volumes.resample_nearest(*labels, scan.values.shape, scan.affine)
-    is_used = (codes > 0) & ~np.isnan(scan.values)
-    sums = {
+    scan_coordinates = volumes.transform_points(label_to_scan, label_voxels)
+    is_covered = volumes.sample_nearest(~np.isnan(scan.values), scan_coordinates)
+    region_codes = volumes.resample_nearest(*labels, scan.values.shape, scan.affine)
+    is_used = (region_codes > 0) & ~np.isnan(scan.values)
+    region_sums = {
         "n_labelled": np.bincount(regions, minlength=n_regions + 1),
         "n_covered": np.bincount(regions[is_covered], minlength=n_regions + 1),
-        "n_voxels": np.bincount(codes[is_used], minlength=n_regions + 1),
-        "sum": np.bincount(codes[is_used], scan.values[is_used], n_regions + 1),
+        "n_voxels": np.bincount(region_codes[is_used], minlength=n_regions + 1),
+        "sum": np.bincount(region_codes[is_used], scan.values[is_used], n_regions + 1),
     }
-    table = pd.DataFrame(sums).iloc[1:]
-    table["mean"] = table["sum"] / table["n_voxels"]
-    table["coverage"] = table["n_covered"] / table["n_labelled"]
-    return table
+    region_table = pd.DataFrame(region_sums).iloc[1:]
+    region_table["mean"] = region_table["sum"] / region_table["n_voxels"]
+    region_table["coverage"] = region_table["n_covered"] / region_table["n_labelled"]
+    return region_table
 
 
 def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
@@ -261,52 +273,61 @@ def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
     share of the image's variance that the class of the label explains, on a coarse grid
     in and around the brain.
     """
-    sizes = voxel_sizes(image.affine)
-    if (sizes * image.values.shape).min() < MIN_BRAIN_SPAN:
+    voxel_sizes_mm = voxel_sizes(image.affine)
+    if (voxel_sizes_mm * image.values.shape).min() < MIN_BRAIN_SPAN:
         return np.nan
     # Classes: 0 outside, 1 unlabelled, 2 cortex, 3 subcortex, 4 cerebellum, 5 other.
     tissue_of_label = dict.fromkeys(image.names, 5)
-    for label, row in image.positions.items():
-        tissue_of_label[label] = 2 if atlas.cortex[row] else 3
+    for label, region_row in image.positions.items():
+        tissue_of_label[label] = 2 if atlas.cortex[region_row] else 3
     cerebellar_labels = image.find_labels(REFERENCES["cerebellar cortex"])
     tissue_of_label |= dict.fromkeys(cerebellar_labels, 4)
-    voxel_step = np.maximum(np.rint(_GRID_SPACING / sizes), 1).astype(int)
-    tissue = image.recode(tissue_of_label)[
-        tuple(slice(None, None, step) for step in voxel_step)
+    voxel_strides = np.maximum(np.rint(_GRID_SPACING / voxel_sizes_mm), 1).astype(int)
+    tissue_codes = image.recode(tissue_of_label)[
+        tuple(slice(None, None, stride) for stride in voxel_strides)
     ]
-    tissue = np.pad(tissue, _GRID_MARGIN)
+    tissue_codes = np.pad(tissue_codes, _GRID_MARGIN)
     # White matter and fluid may have no label; inside the brain they are one class.
-    is_inside = ndimage.binary_closing(tissue > 0, iterations=3)
+    is_inside = ndimage.binary_closing(tissue_codes > 0, iterations=3)
     is_inside = ndimage.binary_fill_holes(is_inside)
-    tissue = np.where((tissue == 0) & is_inside, 1, tissue)
+    tissue_codes = np.where((tissue_codes == 0) & is_inside, 1, tissue_codes)
     is_near = ndimage.binary_dilation(is_inside, iterations=_GRID_MARGIN)
-    grid_to_image = from_matvec(np.diag(voxel_step), -_GRID_MARGIN * voxel_step)
-    points = apply_affine(image.affine @ grid_to_image, np.argwhere(is_near))
-    classes = tissue[is_near]
+    grid_to_image = from_matvec(np.diag(voxel_strides), -_GRID_MARGIN * voxel_strides)
+    sample_points = apply_affine(image.affine @ grid_to_image, np.argwhere(is_near))
+    classes = tissue_codes[is_near]
     n_points = np.maximum(np.bincount(classes), 1)
-    values = np.nan_to_num(scan.values)
+    uptake_values = np.nan_to_num(scan.values)
     mm_to_voxel = np.linalg.inv(scan.affine)
 
-    def explained_variance(shift: np.ndarray) -> float:
-        coordinates = volumes.transform_points(mm_to_voxel, (points + shift).T)
-        voxel_values = volumes.sample_nearest(values, coordinates)
-        means = np.bincount(classes, voxel_values) / n_points
-        residual = ((voxel_values - means[classes]) ** 2).sum()
-        total = ((voxel_values - voxel_values.mean()) ** 2).sum()
-        return 1.0 - float(residual / total) if total > 0 else 0.0
+    def explained_variance(candidate_shift: np.ndarray) -> float:
+        voxel_coordinates = volumes.transform_points(
+            mm_to_voxel, (sample_points + candidate_shift).T
+        )
+        voxel_values = volumes.sample_nearest(uptake_values, voxel_coordinates)
+        tissue_means = np.bincount(classes, voxel_values) / n_points
+        residual_variance = ((voxel_values - tissue_means[classes]) ** 2).sum()
+        total_variance = ((voxel_values - voxel_values.mean()) ** 2).sum()
+        return (
+            1.0 - float(residual_variance / total_variance)
+            if total_variance > 0
+            else 0.0
+        )
 
-    directions = np.vstack([np.eye(3), -np.eye(3)])
+    shift_directions = np.vstack([np.eye(3), -np.eye(3)])
     best_shift = np.zeros(3)
     fit_without_shift = explained_variance(best_shift)
     best_fit = fit_without_shift
-    for step in _STEPS:
-        for _ in range(int(_SEARCH_RANGE / step)):
-            shifts = best_shift + step * directions
-            fits = [explained_variance(shift) for shift in shifts]
-            if max(fits) <= best_fit:
+    for step_mm in _STEPS:
+        for _ in range(int(_SEARCH_RANGE / step_mm)):
+            candidate_shifts = best_shift + step_mm * shift_directions
+            fit_qualities = [
+                explained_variance(candidate_shift)
+                for candidate_shift in candidate_shifts
+            ]
+            if max(fit_qualities) <= best_fit:
                 break
-            best_fit = max(fits)
-            best_shift = shifts[int(np.argmax(fits))]
+            best_fit = max(fit_qualities)
+            best_shift = candidate_shifts[int(np.argmax(fit_qualities))]
     if best_fit <= _MIN_FIT_GAIN * fit_without_shift:
         return 0.0
     return float(np.linalg.norm(best_shift))

@@ -171,104 +171,120 @@ def build_connectome(
     if not same_space:
         check_named_spaces(tractogram, parcellation)
     image = read_label_image(parcellation, atlas, labels)
-    grid = read_reference_grid(tractogram)
-    if grid is not None and not same_space:
+    reference_grid = read_reference_grid(tractogram)
+    if reference_grid is not None and not same_space:
         labelled_mm = apply_affine(image.affine, np.argwhere(image.values > 0))
-        check_grids(tractogram, grid, read_image_grid(parcellation), labelled_mm)
-    factors = np.zeros(0)
+        check_grids(
+            tractogram, reference_grid, read_image_grid(parcellation), labelled_mm
+        )
+    streamline_factors = np.zeros(0)
     if streamline_weights is not None:
-        factors = read_streamline_weights(streamline_weights)
+        streamline_factors = read_streamline_weights(streamline_weights)
 
-    placement = Placement(image)
+    end_placement = Placement(image)
     node_labels = sorted({*image.positions, *image.find_labels(NON_ATLAS_NODES)})
-    code_of_label = {label: code for code, label in enumerate(node_labels, start=1)}
-    nodes = NodeImage(image.recode(code_of_label), image.affine)
-    assigner = RadialSearch(nodes, radius) if assignment == "radial" else nodes
+    code_of_label = {
+        label: node_code for node_code, label in enumerate(node_labels, start=1)
+    }
+    node_image = NodeImage(image.recode(code_of_label), image.affine)
+    node_assigner = (
+        RadialSearch(node_image, radius) if assignment == "radial" else node_image
+    )
     n_codes = len(node_labels) + 1  # code 0 is no node
     n_voxels = np.array([0, *image.counts[node_labels]])
 
-    def sum_block(block: StreamlineBlock, first_row: int) -> np.ndarray:
+    def sum_block(streamline_block: StreamlineBlock, first_row: int) -> np.ndarray:
         """Return counts, weights and factors of a block, summed by pair of nodes."""
-        n_in_block = len(block.starts)
-        block_factors = factors[first_row : first_row + n_in_block]
-        factor = np.append(block_factors, np.ones(n_in_block))[:n_in_block]
-        has_points = block.stops > block.starts
-        factor = factor[has_points]
-        block = block._replace(
-            starts=block.starts[has_points], stops=block.stops[has_points]
+        n_in_block = len(streamline_block.starts)
+        block_factors = streamline_factors[first_row : first_row + n_in_block]
+        line_factors = np.append(block_factors, np.ones(n_in_block))[:n_in_block]
+        has_points = streamline_block.stops > streamline_block.starts
+        line_factors = line_factors[has_points]
+        streamline_block = streamline_block._replace(
+            starts=streamline_block.starts[has_points],
+            stops=streamline_block.stops[has_points],
         )
-        last_rows = block.stops - 1
-        start_codes = assigner.find_codes(block.points[block.starts])
-        end_codes = assigner.find_codes(block.points[last_rows])
-        placement.add(
-            block.points[np.concatenate([block.starts, last_rows])],
+        last_rows = streamline_block.stops - 1
+        start_codes = node_assigner.find_codes(
+            streamline_block.points[streamline_block.starts]
+        )
+        end_codes = node_assigner.find_codes(streamline_block.points[last_rows])
+        end_placement.add(
+            streamline_block.points[
+                np.concatenate([streamline_block.starts, last_rows])
+            ],
             np.concatenate([start_codes, end_codes]),
         )
         low_code, high_code = np.sort([start_codes, end_codes], axis=0)
         pair_voxels = n_voxels[low_code] + n_voxels[high_code]
-        value = factor * weigh_streamlines(block, pair_voxels, weight)
+        block_weights = line_factors * weigh_streamlines(
+            streamline_block, pair_voxels, weight
+        )
         pair_index = low_code.astype(np.int64) * n_codes + high_code
-        sums = [
-            np.bincount(pair_index, addend, n_codes**2)
-            for addend in (None, value, factor)
+        pair_sums = [
+            np.bincount(pair_index, summed_values, n_codes**2)
+            for summed_values in (None, block_weights, line_factors)
         ]
-        return np.reshape(sums, (3, n_codes, n_codes))
+        return np.reshape(pair_sums, (3, n_codes, n_codes))
 
     n_streamlines = 0
-    total = np.zeros((3, n_codes, n_codes))
-    blocks = read_streamlines(tractogram)
+    pair_totals = np.zeros((3, n_codes, n_codes))
+    streamline_blocks = read_streamlines(tractogram)
     with ThreadPoolExecutor(
         n_threads
-    ) as pool:  # n_threads blocks are in memory at once
-        while batch := list(islice(blocks, n_threads)):
-            block_sizes = [len(block.starts) for block in batch]
+    ) as thread_pool:  # n_threads blocks are in memory at once
+        while batch := list(islice(streamline_blocks, n_threads)):
+            block_sizes = [len(streamline_block.starts) for streamline_block in batch]
             first_rows = np.cumsum([n_streamlines, *block_sizes])
             n_streamlines = int(first_rows[-1])
-            for sums in pool.map(sum_block, batch, first_rows.tolist()):
-                total += sums
-    if streamline_weights is not None and len(factors) != n_streamlines:
+            for pair_sums in thread_pool.map(sum_block, batch, first_rows.tolist()):
+                pair_totals += pair_sums
+    if streamline_weights is not None and len(streamline_factors) != n_streamlines:
         raise FileFormatError(
-            f"{n_streamlines} streamlines, but {len(factors)} weights in "
+            f"{n_streamlines} streamlines, but {len(streamline_factors)} weights in "
             "streamline_weights=; expected one for each.",
             path=tractogram,
         )
     if not same_space:
-        placement.check(tractogram)
+        end_placement.check(tractogram)
 
-    counts, values, factor_sums = total
+    pair_counts, pair_weights, factor_sums = pair_totals
     if weight == "mean_length":
         has_streamlines = factor_sums > 0
-        values = np.divide(
-            values, factor_sums, np.zeros_like(values), where=has_streamlines
+        pair_weights = np.divide(
+            pair_weights,
+            factor_sums,
+            np.zeros_like(pair_weights),
+            where=has_streamlines,
         )
-    symmetric = values + np.triu(values, 1).T
+    symmetric_weights = pair_weights + np.triu(pair_weights, 1).T
     atlas_rows = list(image.positions.values())
     region_codes = [code_of_label[label] for label in image.positions]
-    between_regions = np.ix_(region_codes, region_codes)
-    matrix = np.zeros((len(atlas), len(atlas)))
-    matrix[np.ix_(atlas_rows, atlas_rows)] = symmetric[between_regions]
-    n_kept = int(counts[between_regions].sum())
-    n_unassigned = n_streamlines - int(counts[1:, 1:].sum())
+    region_block = np.ix_(region_codes, region_codes)
+    connectome = np.zeros((len(atlas), len(atlas)))
+    connectome[np.ix_(atlas_rows, atlas_rows)] = symmetric_weights[region_block]
+    n_kept = int(pair_counts[region_block].sum())
+    n_unassigned = n_streamlines - int(pair_counts[1:, 1:].sum())
     n_outside = n_streamlines - n_unassigned - n_kept
-    summary = (
+    summary_text = (
         f"{n_kept} of {n_streamlines} streamlines kept; {n_unassigned} have an end in "
         f"no node, {n_outside} one in a node that {atlas.name} leaves out"
     )
     return BuiltConnectome(
-        matrix=matrix,
+        matrix=connectome,
         names=atlas.names,
-        notes=(*image.notes, *placement.notes(assignment), summary),
+        notes=(*image.notes, *end_placement.notes(assignment), summary_text),
         n_streamlines=n_streamlines,
         n_kept=n_kept,
         n_unassigned=n_unassigned,
         n_outside=n_outside,
-        ends_in_nodes=placement.share_in_nodes,
-        ends_outside_brain=placement.share_outside,
+        ends_in_nodes=end_placement.share_in_nodes,
+        ends_outside_brain=end_placement.share_outside,
     )
 
 
 def weigh_streamlines(
-    block: StreamlineBlock, pair_voxels: np.ndarray, weight: str
+    streamline_block: StreamlineBlock, pair_voxels: np.ndarray, weight: str
 ) -> np.ndarray:
     """Return the weight of each streamline.
 
@@ -277,10 +293,14 @@ def weigh_streamlines(
     if weight == "count":
         return np.ones(len(pair_voxels))
     if weight == "mean_length":
-        return block.lengths
-    divisor = pair_voxels / 2 if weight == "inverse_node_volume" else block.lengths
+        return streamline_block.lengths
+    weight_divisor = (
+        pair_voxels / 2 if weight == "inverse_node_volume" else streamline_block.lengths
+    )
     # A single point has length 0 and adds nothing.
-    return np.divide(1.0, divisor, np.zeros(len(divisor)), where=divisor > 0)
+    return np.divide(
+        1.0, weight_divisor, np.zeros(len(weight_divisor)), where=weight_divisor > 0
+    )
 
 
 class Placement:
@@ -300,19 +320,19 @@ class Placement:
         self.lowest = np.full(3, np.inf)
         self.highest = np.full(3, -np.inf)
 
-    def add(self, points: np.ndarray, codes: np.ndarray) -> None:
+    def add(self, end_points: np.ndarray, node_codes: np.ndarray) -> None:
         """Add ends (n, 3) and the codes of their nodes, 0 for none."""
-        if not len(points):
+        if not len(end_points):
             return
         n_in_brain = 0
         if self.brain is not None:
-            n_in_brain = int(np.count_nonzero(self.brain.find_codes(points)))
+            n_in_brain = int(np.count_nonzero(self.brain.find_codes(end_points)))
         with self.lock:
-            self.n_ends += len(points)
-            self.n_in_nodes += int(np.count_nonzero(codes))
+            self.n_ends += len(end_points)
+            self.n_in_nodes += int(np.count_nonzero(node_codes))
             self.n_in_brain += n_in_brain
-            self.lowest = np.minimum(self.lowest, points.min(axis=0))
-            self.highest = np.maximum(self.highest, points.max(axis=0))
+            self.lowest = np.minimum(self.lowest, end_points.min(axis=0))
+            self.highest = np.maximum(self.highest, end_points.max(axis=0))
 
     @property
     def share_in_nodes(self) -> float:
@@ -331,18 +351,18 @@ class Placement:
         if not self.n_ends:
             return []
         typical_share = TYPICAL_SHARE_IN_NODES[assignment]
-        note = f"{self.share_in_nodes:.0%} of streamlines' ends lie in a node"
+        share_note = f"{self.share_in_nodes:.0%} of streamlines' ends lie in a node"
         if self.brain is None:
-            return [note]
+            return [share_note]
         return [
-            f"{note} (usual: about {typical_share:.0%}), "
+            f"{share_note} (usual: about {typical_share:.0%}), "
             f"{self.share_outside:.0%} outside of the brain "
             f"(usual: below {TYPICAL_SHARE_OUTSIDE:.0%})"
         ]
 
     def check(self, tractogram: str | Path) -> None:
         """Raise if the ends show that streamlines and labels do not overlap."""
-        advice = (
+        advice_text = (
             "Is the tractogram in the space and unit (mm) of the parcellation? "
             "same_space=True (--same-space) skips this check."
         )
@@ -355,7 +375,7 @@ class Placement:
         if self.share_in_nodes < MIN_SHARE_IN_NODES:
             raise FileFormatError(
                 f"{self.share_in_nodes:.1%} of the streamlines' ends lie "
-                f"in a node; expected {MIN_SHARE_IN_NODES:.0%} or more. {advice}",
+                f"in a node; expected {MIN_SHARE_IN_NODES:.0%} or more. {advice_text}",
                 path=tractogram,
             )
         if self.brain is None:
@@ -364,14 +384,14 @@ class Placement:
             raise FileFormatError(
                 f"{self.share_outside:.0%} of the streamlines' ends lie "
                 f"outside of the brain; expected {MAX_SHARE_OUTSIDE:.0%} at most. "
-                f"{advice}",
+                f"{advice_text}",
                 path=tractogram,
             )
-        extent = (self.highest - self.lowest).max()
-        if extent < MIN_EXTENT_SHARE * self.label_span:
+        largest_extent = (self.highest - self.lowest).max()
+        if largest_extent < MIN_EXTENT_SHARE * self.label_span:
             raise FileFormatError(
-                f"all streamlines end within {extent:.2g} mm of each "
-                f"other, and the labels span {self.label_span:.0f} mm. {advice}",
+                f"all streamlines end within {largest_extent:.2g} mm of each "
+                f"other, and the labels span {self.label_span:.0f} mm. {advice_text}",
                 path=tractogram,
             )
 
@@ -382,12 +402,14 @@ class NodeImage:
     MRtrix does the same; if distances tie, the order of the axes decides.
     """
 
-    def __init__(self, codes: np.ndarray, affine: np.ndarray) -> None:
-        orientation = orientations.io_orientation(affine)
+    def __init__(self, node_codes: np.ndarray, affine: np.ndarray) -> None:
+        axis_orientation = orientations.io_orientation(affine)
         self.codes = np.ascontiguousarray(
-            orientations.apply_orientation(codes, orientation)
+            orientations.apply_orientation(node_codes, axis_orientation)
         )
-        self.affine = affine @ orientations.inv_ornt_aff(orientation, codes.shape)
+        self.affine = affine @ orientations.inv_ornt_aff(
+            axis_orientation, node_codes.shape
+        )
         self.inverse = np.linalg.inv(self.affine)
         self.spacing = np.sqrt((self.affine[:3, :3] ** 2).sum(axis=0))
 
@@ -396,15 +418,17 @@ class NodeImage:
         is_inside = np.ones(len(points), dtype=bool)
         flat_index = np.zeros(len(points), dtype=np.intp)
         voxel_coordinates = transform_points(self.inverse, points.T)
-        for coordinate, size in zip(voxel_coordinates, self.codes.shape, strict=True):
+        for axis_coordinate, axis_size in zip(
+            voxel_coordinates, self.codes.shape, strict=True
+        ):
             # -0.5 is rounded away from 0, so it lies outside, like size - 0.5.
-            is_inside &= (coordinate > -0.5) & (coordinate < size - 0.5)
-            flat_index *= size
-            nearest_voxel = np.floor(np.clip(coordinate, 0, size - 1) + 0.5)
+            is_inside &= (axis_coordinate > -0.5) & (axis_coordinate < axis_size - 0.5)
+            flat_index *= axis_size
+            nearest_voxel = np.floor(np.clip(axis_coordinate, 0, axis_size - 1) + 0.5)
             flat_index += nearest_voxel.astype(np.intp)
-        codes = self.codes.ravel()[flat_index]
-        codes[~is_inside] = 0
-        return codes
+        point_codes = self.codes.ravel()[flat_index]
+        point_codes[~is_inside] = 0
+        return point_codes
 
 
 class RadialSearch:
@@ -416,51 +440,59 @@ class RadialSearch:
     the radius is too far.
     """
 
-    def __init__(self, nodes: NodeImage, radius: float) -> None:
-        self.nodes = nodes
+    def __init__(self, node_image: NodeImage, radius: float) -> None:
+        self.nodes = node_image
         self.radius = radius
-        self.voxels = np.argwhere(nodes.codes)
-        self.codes = np.append(nodes.codes[nodes.codes > 0], 0)
-        self.centres = np.stack(transform_points(nodes.affine, self.voxels.T), axis=1)
+        self.voxels = np.argwhere(node_image.codes)
+        self.codes = np.append(node_image.codes[node_image.codes > 0], 0)
+        self.centres = np.stack(
+            transform_points(node_image.affine, self.voxels.T), axis=1
+        )
         self.tree = cKDTree(self.centres, balanced_tree=False)
 
     def find_codes(self, points: np.ndarray) -> np.ndarray:
         """Return the code of the nearest node of every point (n, 3); 0 for none."""
         points = points.astype(np.float64)
         max_distance = self.radius * (1 + _RELATIVE_TOLERANCE) + np.finfo(float).tiny
-        distances, voxel_index = self.tree.query(
+        nearest_distances, voxel_index = self.tree.query(
             points, k=2, distance_upper_bound=max_distance
         )
-        distance, second_distance = distances.T
-        codes = self.codes[voxel_index[:, 0]]
-        codes[distance >= self.radius] = 0
-        is_tied = second_distance <= distance * (1 + _RELATIVE_TOLERANCE) + 1e-12
-        is_tied |= distance >= self.radius * (1 - _RELATIVE_TOLERANCE)
-        tied_rows = np.flatnonzero(is_tied & (distance < np.inf))
+        nearest_distance, second_distance = nearest_distances.T
+        nearest_codes = self.codes[voxel_index[:, 0]]
+        nearest_codes[nearest_distance >= self.radius] = 0
+        is_tied = (
+            second_distance <= nearest_distance * (1 + _RELATIVE_TOLERANCE) + 1e-12
+        )
+        is_tied |= nearest_distance >= self.radius * (1 - _RELATIVE_TOLERANCE)
+        tied_rows = np.flatnonzero(is_tied & (nearest_distance < np.inf))
         if len(tied_rows):
-            codes[tied_rows] = self.break_ties(points[tied_rows], distance[tied_rows])
-        return codes
+            nearest_codes[tied_rows] = self.break_ties(
+                points[tied_rows], nearest_distance[tied_rows]
+            )
+        return nearest_codes
 
-    def break_ties(self, points: np.ndarray, distance: np.ndarray) -> np.ndarray:
+    def break_ties(
+        self, points: np.ndarray, nearest_distance: np.ndarray
+    ) -> np.ndarray:
         """Return the codes that come first in MRtrix's order of search; 0 if too far.
 
-        `distance` is that of each point's nearest labelled voxel.
+        `nearest_distance` is that of each point's nearest labelled voxel.
         """
-        neighbours = self.tree.query_ball_point(
-            points, distance * (1 + _RELATIVE_TOLERANCE) + 1e-12
+        neighbour_voxels = self.tree.query_ball_point(
+            points, nearest_distance * (1 + _RELATIVE_TOLERANCE) + 1e-12
         )
-        n_neighbours = [len(voxel_rows) for voxel_rows in neighbours]
+        n_neighbours = [len(voxel_rows) for voxel_rows in neighbour_voxels]
         point_row = np.repeat(np.arange(len(points)), n_neighbours)
-        voxel_row = np.concatenate(neighbours).astype(np.intp)
+        voxel_row = np.concatenate(neighbour_voxels).astype(np.intp)
         dx, dy, dz = (points[point_row] - self.centres[voxel_row]).T
         exact_distance = np.sqrt(dx * dx + (dy * dy + dz * dz))
-        coordinates = np.stack(transform_points(self.nodes.inverse, points.T), axis=1)
-        own_voxels = np.trunc(coordinates + np.copysign(0.5, coordinates))
-        steps = self.voxels[voxel_row] - own_voxels[point_row]
-        x, y, z = (steps * self.nodes.spacing).T
+        point_voxels = np.stack(transform_points(self.nodes.inverse, points.T), axis=1)
+        own_voxels = np.trunc(point_voxels + np.copysign(0.5, point_voxels))
+        voxel_steps = self.voxels[voxel_row] - own_voxels[point_row]
+        x, y, z = (voxel_steps * self.nodes.spacing).T
         voxel_distance = np.sqrt(z**2 + y**2 + x**2)
-        order = np.lexsort((x, y, z, voxel_distance, exact_distance, point_row))
-        _, first_of_point = np.unique(point_row[order], return_index=True)
-        best = order[first_of_point]
-        is_near = exact_distance[best] < self.radius
-        return np.where(is_near, self.codes[voxel_row[best]], 0)
+        search_order = np.lexsort((x, y, z, voxel_distance, exact_distance, point_row))
+        _, first_of_point = np.unique(point_row[search_order], return_index=True)
+        first_candidates = search_order[first_of_point]
+        is_near = exact_distance[first_candidates] < self.radius
+        return np.where(is_near, self.codes[voxel_row[first_candidates]], 0)

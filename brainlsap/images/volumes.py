@@ -25,15 +25,16 @@ def read_volume(path: str | Path) -> tuple[np.ndarray, np.ndarray, Any]:
         affine = np.asarray(image.affine, dtype=np.float64)
         if not _is_invertible(affine):
             raise ValueError("the affine must be numbers, not singular")
-        values = np.asarray(image.dataobj)
-        if values.ndim == 4 and values.shape[3] == 1:
-            values = values[..., 0]
-        if values.ndim != 3 or values.dtype.kind not in "buif":
+        voxel_values = np.asarray(image.dataobj)
+        if voxel_values.ndim == 4 and voxel_values.shape[3] == 1:
+            voxel_values = voxel_values[..., 0]
+        if voxel_values.ndim != 3 or voxel_values.dtype.kind not in "buif":
             raise ValueError(
                 "expected three axes and a number in every voxel, got shape "
-                f"{values.shape} of {values.dtype}. Align and average frames first"
+                f"{voxel_values.shape} of {voxel_values.dtype}. Align and average "
+                "frames first"
             )
-    return values, affine, image.header
+    return voxel_values, affine, image.header
 
 
 def read_image_grid(path: str | Path) -> ImageGrid:
@@ -51,7 +52,9 @@ def _is_invertible(affine: np.ndarray) -> bool:
 
 
 def read_transform(
-    transform: str | Path | np.ndarray | None, moving: str | Path, fixed: str | Path
+    transform: str | Path | np.ndarray | None,
+    moving_image: str | Path,
+    fixed_image: str | Path,
 ) -> np.ndarray:
     """Return the matrix from RAS of the moving image to RAS of the fixed one, in mm.
 
@@ -61,31 +64,39 @@ def read_transform(
     images.
     """
     if isinstance(transform, str | Path):
-        transform = _read_registration(Path(transform), moving, fixed)
-    matrix = np.eye(4) if transform is None else np.asarray(transform, dtype=float)
-    if matrix.shape != (4, 4) or not _is_invertible(matrix):
+        transform = _read_registration(Path(transform), moving_image, fixed_image)
+    affine_matrix = (
+        np.eye(4) if transform is None else np.asarray(transform, dtype=float)
+    )
+    if affine_matrix.shape != (4, 4) or not _is_invertible(affine_matrix):
         raise ParameterError(
-            f"transform must be a 4 x 4 matrix that can be inverted, got {matrix!r:.60}"
+            "transform must be a 4 x 4 matrix that can be inverted, got "
+            f"{affine_matrix!r:.60}"
         )
-    return matrix
+    return affine_matrix
 
 
-def _read_registration(path: Path, moving: str | Path, fixed: str | Path) -> np.ndarray:
+def _read_registration(
+    path: Path, moving_image: str | Path, fixed_image: str | Path
+) -> np.ndarray:
     """Return the matrix of a registration file, from the moving to the fixed image."""
     file_format = "fs" if path.suffix.lower() == ".lta" else "itk"
-    expected = f"a linear registration ({file_format}, FSL) by brainlsap[tract]"
-    with reading(path, expected):
+    expected_format = f"a linear registration ({file_format}, FSL) by brainlsap[tract]"
+    with reading(path, expected_format):
         from nitransforms.linear import load
 
         with suppress(ValueError):  # files of ITK hold words or bytes
             if file_format == "itk" and np.loadtxt(path).size == 16:
                 file_format = "fsl"
-        registration = load(
-            str(path), fmt=file_format, reference=str(fixed), moving=str(moving)
+        nitransforms_map = load(
+            str(path),
+            fmt=file_format,
+            reference=str(fixed_image),
+            moving=str(moving_image),
         )
         # nitransforms maps points of the fixed image to the moving one.
         return np.linalg.inv(
-            np.squeeze(np.asarray(registration.matrix, dtype=np.float64))
+            np.squeeze(np.asarray(nitransforms_map.matrix, dtype=np.float64))
         )
 
 
@@ -95,41 +106,49 @@ def transform_points(affine: np.ndarray, points: Any) -> list[np.ndarray]:
     A matrix product would round differently from machine to machine, and the last bit
     decides between equal distances.
     """
-    coordinates = [np.asarray(coordinate, dtype=np.float64) for coordinate in points]
+    point_coordinates = [
+        np.asarray(axis_coordinates, dtype=np.float64) for axis_coordinates in points
+    ]
     transformed_axes = []
-    for *factors, translation in affine[:3]:
-        terms = [
-            factor * coordinate
-            for factor, coordinate in zip(factors, coordinates, strict=True)
-            if factor
+    for *axis_factors, axis_translation in affine[:3]:
+        axis_terms = [
+            axis_factor * axis_coordinates
+            for axis_factor, axis_coordinates in zip(
+                axis_factors, point_coordinates, strict=True
+            )
+            if axis_factor
         ]
-        transformed_axes.append(sum(terms) + translation)
+        transformed_axes.append(sum(axis_terms) + axis_translation)
     return transformed_axes
 
 
-def sample_nearest(values: np.ndarray, coordinates: Sequence[np.ndarray]) -> np.ndarray:
+def sample_nearest(
+    voxel_values: np.ndarray, voxel_coordinates: Sequence[np.ndarray]
+) -> np.ndarray:
     """Return the values of the voxels nearest to voxel coordinates (one array an axis).
 
     0 outside the centres of the outermost voxels; halves are rounded up, as in nilearn.
     """
-    stable_coordinates = np.round(coordinates, _COORDINATE_DECIMALS)
-    return map_coordinates(values, stable_coordinates, order=0, mode="constant")
+    stable_coordinates = np.round(voxel_coordinates, _COORDINATE_DECIMALS)
+    return map_coordinates(voxel_values, stable_coordinates, order=0, mode="constant")
 
 
 def resample_nearest(
-    values: np.ndarray,
+    voxel_values: np.ndarray,
     affine: np.ndarray,
-    shape: tuple[int, ...],
+    target_shape: tuple[int, ...],
     grid_affine: np.ndarray,
 ) -> np.ndarray:
     """Return the nearest values at the voxels of another grid in the same space.
 
-    `affine` maps voxels of `values` to mm, `grid_affine` voxels of the grid.
+    `affine` maps voxels of `voxel_values` to mm, `grid_affine` voxels of the grid.
     """
-    output = np.zeros(shape, dtype=values.dtype)
+    resampled_values = np.zeros(target_shape, dtype=voxel_values.dtype)
     voxel_to_voxel = np.linalg.inv(affine) @ grid_affine
-    j, k = np.indices(shape[1:])
-    for i in range(shape[0]):  # slice by slice, to save memory
+    j, k = np.indices(target_shape[1:])
+    for i in range(target_shape[0]):  # slice by slice, to save memory
         voxel_grid = np.full_like(j, i), j, k
-        output[i] = sample_nearest(values, transform_points(voxel_to_voxel, voxel_grid))
-    return output
+        resampled_values[i] = sample_nearest(
+            voxel_values, transform_points(voxel_to_voxel, voxel_grid)
+        )
+    return resampled_values

@@ -95,7 +95,7 @@ class GraphClassifier(PackedClassifier):
         settings = self.resolve()
         check_at_least("n_threads", self.n_threads, 1)
         classes = getattr(self, "classes", None)
-        codes = self._learn_classes(y, len(X), classes, settings.head)
+        class_codes = self._learn_classes(y, len(X), classes, settings.head)
         leaves_people_out = settings.leaves_people_out()
         held_out_name = "the early-stopping set" if leaves_people_out else None
         groups = check_groups(groups, len(X), held_out_name)
@@ -112,12 +112,18 @@ class GraphClassifier(PackedClassifier):
             if settings.start == "ridge":
                 self.ridge_ = self._fit_ridge(X, y, groups, settings)
                 self._set_offset(batch, self.ridge_.left_out_scores_)
-            scales = self._initial_scales(settings)
-            splits = inner_splits(codes, groups, settings, seed)
-            runs = train_starts(
-                batch, codes, splits, self.measured_, scales, settings, seed
+            initial_scales = self._initial_scales(settings)
+            splits = inner_splits(class_codes, groups, settings, seed)
+            training_runs = train_starts(
+                batch,
+                class_codes,
+                splits,
+                self.measured_,
+                initial_scales,
+                settings,
+                seed,
             )
-            averaged_runs = usable_runs(runs)
+            averaged_runs = usable_runs(training_runs)
             share = None
             self.network_weight_ = 1.0
             if settings.network_weight == LEFT_OUT and self.ridge_ is not None:
@@ -125,19 +131,19 @@ class GraphClassifier(PackedClassifier):
                     self.ridge_, self.ridge_.left_out_scores_
                 )
                 share = choose_network_share(
-                    averaged_runs, codes, groups, ridge_logits, settings
+                    averaged_runs, class_codes, groups, ridge_logits, settings
                 )
                 restore_snapshots(averaged_runs, share.step, batch)
                 self.network_weight_ = share.weight
             elif self.ridge_ is not None:
                 self.network_weight_ = float(settings.network_weight)
-            self.networks_ = [run.network for run in averaged_runs]
-            self.history_ = [run.history for run in runs]
-            self.fit_report_ = self._make_report(runs, share)
+            self.networks_ = [training_run.network for training_run in averaged_runs]
+            self.history_ = [training_run.history for training_run in training_runs]
+            self.fit_report_ = self._make_report(training_runs, share)
             if settings.network == "heat":
-                self._store_scales(runs, scales)
-        for sentence in self.fit_report_["warnings"]:
-            warnings.warn(sentence, UserWarning, stacklevel=2)
+                self._store_scales(training_runs, initial_scales)
+        for warning_text in self.fit_report_["warnings"]:
+            warnings.warn(warning_text, UserWarning, stacklevel=2)
         return self
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
@@ -173,8 +179,8 @@ class GraphClassifier(PackedClassifier):
                 [network(batch).double().cpu().numpy() for network in self.networks_]
             )
         mixed_logits = mix_logits(ridge_logits, logits, self.network_weight_)
-        probability = softmax(mixed_logits, axis=2).mean(axis=0)
-        return self._assume_prior(probability[:, self.stages_.argsort()])
+        probabilities = softmax(mixed_logits, axis=2).mean(axis=0)
+        return self._assume_prior(probabilities[:, self.stages_.argsort()])
 
     def _make_batch(self, connectomes: np.ndarray, features: np.ndarray) -> Any:
         return make_batch(
@@ -203,7 +209,7 @@ class GraphClassifier(PackedClassifier):
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, settings: Settings
     ) -> LSAPRidgeClassifier:
         """Fit the ridge regression that the networks start from."""
-        ridge = LSAPRidgeClassifier(
+        ridge_model = LSAPRidgeClassifier(
             "auto" if settings.scale_mode == "region" else "one",
             classes=getattr(self, "classes", None),
             max_scale=float(settings.max_scale or 0.0),
@@ -212,27 +218,33 @@ class GraphClassifier(PackedClassifier):
             weights=settings.weights,
             connectome=settings.connectome,
         )
-        return ridge.fit(X, y, groups)
+        return ridge_model.fit(X, y, groups)
 
     def _initial_scales(self, settings: Settings) -> np.ndarray:
         """Return the initial scale of every region."""
-        scales: Any = settings.initial_scale
-        if self.ridge_ is not None and scales == EVIDENCE:
-            scales = self.ridge_.scales_
+        initial_scales: Any = settings.initial_scale
+        if self.ridge_ is not None and initial_scales == EVIDENCE:
+            initial_scales = self.ridge_.scales_
             if self.ridge_.chosen_ == "none":
-                scales = _SCALE_WITHOUT_CONNECTOME
+                initial_scales = _SCALE_WITHOUT_CONNECTOME
             # Leave room below the largest scale, at which training cuts off its steps.
-            scales = np.minimum(scales, float(settings.max_scale or 0.0) / 2)
-        return np.full(self.n_rois_, scales, dtype=np.float64)
+            initial_scales = np.minimum(
+                initial_scales, float(settings.max_scale or 0.0) / 2
+            )
+        return np.full(self.n_rois_, initial_scales, dtype=np.float64)
 
     def _make_report(
-        self, runs: list[Run], share: NetworkShare | None
+        self, training_runs: list[Run], share: NetworkShare | None
     ) -> dict[str, Any]:
         """Return a summary of the fit that can be written as JSON."""
-        best_history = min(runs, key=lambda run: run.best_loss).history
-        faults = [run.fault for run in runs if run.fault]
-        report = {
-            "epochs": [run.best_epoch for run in runs],
+        best_history = min(
+            training_runs, key=lambda training_run: training_run.best_loss
+        ).history
+        run_faults = [
+            training_run.fault for training_run in training_runs if training_run.fault
+        ]
+        fit_report = {
+            "epochs": [training_run.best_epoch for training_run in training_runs],
             "losses": {
                 "epoch": best_history.epoch,
                 "training": np.round(best_history.train_loss, 5).tolist(),
@@ -241,38 +253,48 @@ class GraphClassifier(PackedClassifier):
             "network_weight": self.network_weight_,
             "network_gain": share.gain if share else None,
             "network_gain_se": share.standard_error if share else None,
-            "n_restarts": sum(run.n_restarts for run in runs),
-            "n_unhealthy": len(faults),
+            "n_restarts": sum(
+                training_run.n_restarts for training_run in training_runs
+            ),
+            "n_unhealthy": len(run_faults),
             "failed": None,
             "warnings": [],
             "class_prior": self._prior_report(),
             "settings": asdict(self.settings_),
         }
-        if faults:
-            report["warnings"] = [
-                f"{len(faults)} of {len(runs)} starts stayed dead or diverged, or did "
-                f"not learn, after restarts ({faults[0]}); the others, if any, are "
-                "averaged. Lower learning_rate or scale_step, or check the features."
+        if run_faults:
+            fit_report["warnings"] = [
+                f"{len(run_faults)} of {len(training_runs)} starts stayed dead or "
+                f"diverged, or did not learn, after restarts ({run_faults[0]}); the "
+                "others, if any, are averaged. Lower learning_rate or scale_step, or "
+                "check the features."
             ]
-        if len(faults) == len(runs):
-            report["failed"] = f"every start failed, also with other seeds: {faults[0]}"
-        return report
+        if len(run_faults) == len(training_runs):
+            fit_report["failed"] = (
+                f"every start failed, also with other seeds: {run_faults[0]}"
+            )
+        return fit_report
 
-    def _store_scales(self, runs: list[Run], initial_scales: np.ndarray) -> None:
+    def _store_scales(
+        self, training_runs: list[Run], initial_scales: np.ndarray
+    ) -> None:
         """Store learned scales, their path during training, and the kernel's error."""
         settings = self.settings_
-        averaged_runs = usable_runs(runs)
-        heat_layers: list[Any] = [run.network.heat for run in averaged_runs]
+        averaged_runs = usable_runs(training_runs)
+        heat_layers: list[Any] = [
+            averaged_run.network.heat for averaged_run in averaged_runs
+        ]
         self.scales_by_start_ = np.array(
-            [heat().detach().cpu().numpy() for heat in heat_layers], dtype=np.float64
+            [heat_layer().detach().cpu().numpy() for heat_layer in heat_layers],
+            dtype=np.float64,
         )
         self.scales_start_ = initial_scales
         self.scales_ = self.scales_by_start_.mean(0)
-        paths = [
-            run.history.scales_at(_PATH_FRACTIONS, run.best_epoch)
-            for run in averaged_runs
+        scale_paths = [
+            averaged_run.history.scales_at(_PATH_FRACTIONS, averaged_run.best_epoch)
+            for averaged_run in averaged_runs
         ]
-        self.scale_path_ = np.mean(paths, axis=0)
+        self.scale_path_ = np.mean(scale_paths, axis=0)
         self.scale_path_[0] = initial_scales
         self.scale_path_[-1] = self.scales_
         self.fit_report_["error_bound"] = error_bound(
@@ -281,7 +303,7 @@ class GraphClassifier(PackedClassifier):
             settings.degree,
             dtype=torch.float64,
         )
-        n_projected = int(sum(heat.n_projected for heat in heat_layers))
+        n_projected = int(sum(heat_layer.n_projected for heat_layer in heat_layers))
         self.fit_report_["n_projected"] = n_projected
         if n_projected:
             self.fit_report_["warnings"].append(
@@ -430,7 +452,8 @@ class LSAPClassifier(GraphClassifier):
         Error bound at the learned scales, epochs, restarts, settings, warnings and
         more, as JSON allows. `network_gain` is how much the networks at their best
         weight lower the cross-entropy of left-out participants (nats a participant),
-        `network_gain_se` its standard error. `failed` is None, or the reason why every network failed.
+        `network_gain_se` its standard error. `failed` is None, or the reason why every
+        network failed.
 
     Examples
     --------
@@ -467,7 +490,11 @@ class LSAPClassifier(GraphClassifier):
 
     def set_params(self, **params: Any) -> "LSAPClassifier":
         """Set parameters, and settings in `options` by their own names."""
-        rare_settings = {name: params.pop(name) for name in OPTIONS if name in params}
+        rare_settings = {
+            setting_name: params.pop(setting_name)
+            for setting_name in OPTIONS
+            if setting_name in params
+        }
         super().set_params(**params)
         if rare_settings:
             self.options = {**(self.options or {}), **rare_settings}
@@ -475,11 +502,11 @@ class LSAPClassifier(GraphClassifier):
 
     def resolve(self) -> Settings:
         """Check the parameters and return every setting of a fit."""
-        options = self.options or {}
-        for name in options:
-            check_choice("option", name, OPTIONS)
-        values = self.get_params(deep=False) | options
-        return resolve_kernel(resolve_settings(self.preset, values))
+        rare_settings = self.options or {}
+        for setting_name in rare_settings:
+            check_choice("option", setting_name, OPTIONS)
+        setting_values = self.get_params(deep=False) | rare_settings
+        return resolve_kernel(resolve_settings(self.preset, setting_values))
 
 
 @dataclass(eq=False, repr=False)
@@ -580,11 +607,11 @@ class NetworkClassifier(GraphClassifier):
         """Check the parameters and return every setting of a fit."""
         check_choice("network", self.network, NETWORKS)
         check_at_least("scale", self.scale, 0.0)
-        values = self.get_params(deep=False) | {
+        setting_values = self.get_params(deep=False) | {
             "start": "constant",
             "initial_scale": float(self.scale),
             "readout_units": self.hidden_units,
             "readout_penalty": 0.0,
             "least_learned": _MIN_LEARNED_SHARE,
         }
-        return resolve_settings("default", values)
+        return resolve_settings("default", setting_values)

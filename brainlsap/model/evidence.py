@@ -26,7 +26,7 @@ from brainlsap.model.inputs import all_equal
 # all noise, and left-out scores would be too good to be true.
 _LOG_NOISE_BOUND = float(np.log(0.3))
 # Largest error of the kernel by its Chebyshev series.
-_TOLERANCE = 1e-5
+_KERNEL_TOLERANCE = 1e-5
 # Connectomes whose terms are computed at once.
 _BATCH_SIZE = 64
 
@@ -38,12 +38,14 @@ def term_basis(max_scale: float) -> np.ndarray:
     Chebyshev coefficients of different scales are similar, so that about nine
     combinations of the terms serve for all, to the tolerance of the series.
     """
-    scale = torch.from_numpy(np.append(0.0, np.geomspace(0.005, max_scale, 200)))
-    degree = choose_degree("chebyshev", max_scale, _TOLERANCE)
-    c, _ = EXPANSIONS["chebyshev"].coefficients(scale, degree)
-    _, singular_values, rows = np.linalg.svd(c.numpy(), full_matrices=False)
-    is_needed = singular_values > 0.1 * _TOLERANCE * singular_values[0]
-    return rows[is_needed].T.copy()
+    scale_grid = torch.from_numpy(np.append(0.0, np.geomspace(0.005, max_scale, 200)))
+    degree = choose_degree("chebyshev", max_scale, _KERNEL_TOLERANCE)
+    c, _ = EXPANSIONS["chebyshev"].coefficients(scale_grid, degree)
+    _, singular_values, right_singular_vectors = np.linalg.svd(
+        c.numpy(), full_matrices=False
+    )
+    is_needed = singular_values > 0.1 * _KERNEL_TOLERANCE * singular_values[0]
+    return right_singular_vectors[is_needed].T.copy()
 
 
 def term_coefficients(
@@ -64,21 +66,27 @@ def diffusion_terms(
     """
     n_scans, n_rois, n_features = signals.shape
     is_shared = preparation.network is not None or all_equal(connectomes)
-    terms = np.zeros((B.shape[1], n_scans, n_rois, n_features))
-    step = n_scans if is_shared else _BATCH_SIZE
-    for start in range(0, n_scans, step):
-        batch = slice(start, start + step)
+    diffused_signals = np.zeros((B.shape[1], n_scans, n_rois, n_features))
+    batch_size = n_scans if is_shared else _BATCH_SIZE
+    for batch_start in range(0, n_scans, batch_size):
+        batch = slice(batch_start, batch_start + batch_size)
         W = preparation.apply(connectomes[:1] if is_shared else connectomes[batch])
         shifted_laplacian = normalized_laplacian(W).numpy() - np.eye(n_rois)
         # T_0 x = x, T_1 x = (L - I) x, T_(n+1) x = 2 (L - I) T_n x - T_(n-1) x
-        previous = signals[batch]
-        current = np.matmul(shifted_laplacian, signals[batch])
-        for n, weights in enumerate(B):
+        previous_polynomial = signals[batch]
+        current_polynomial = np.matmul(shifted_laplacian, signals[batch])
+        for n, basis_row in enumerate(B):
             if n > 1:
-                following = 2 * np.matmul(shifted_laplacian, current) - previous
-                previous, current = current, following
-            terms[:, batch] += np.multiply.outer(weights, current if n else previous)
-    return terms.reshape(len(terms), n_scans, -1)
+                next_polynomial = (
+                    2 * np.matmul(shifted_laplacian, current_polynomial)
+                    - previous_polynomial
+                )
+                previous_polynomial = current_polynomial
+                current_polynomial = next_polynomial
+            diffused_signals[:, batch] += np.multiply.outer(
+                basis_row, current_polynomial if n else previous_polynomial
+            )
+    return diffused_signals.reshape(len(diffused_signals), n_scans, -1)
 
 
 class Moments(NamedTuple):
@@ -115,13 +123,13 @@ class Evidence:
     terms : array of shape (n_terms, n_scans, n_columns)
         From :func:`diffusion_terms`.
     targets : array of shape (n_scans, k)
-    weights : array of shape (n_scans,)
+    scan_weights : array of shape (n_scans,)
         Weight of each scan; their sum is the number of people.
     n_features : int
         Columns of each region, which share its scale.
     B : array of shape (degree + 1, n_terms)
         Basis of the terms, from :func:`term_basis`.
-    by_scans : bool, optional
+    uses_scan_matrix : bool, optional
         Whether to use the matrix of the scans; by default the smaller matrix is used.
     """
 
@@ -129,27 +137,29 @@ class Evidence:
         self,
         terms: np.ndarray,
         targets: np.ndarray,
-        weights: np.ndarray,
+        scan_weights: np.ndarray,
         n_features: int,
         B: np.ndarray,
-        by_scans: bool | None = None,
+        uses_scan_matrix: bool | None = None,
     ) -> None:
-        self.B, self.n_features, self.weights = B, n_features, weights
+        self.B, self.n_features, self.weights = B, n_features, scan_weights
         n_terms, n_scans, self.n_columns = terms.shape
         self.n_rois = self.n_columns // n_features
-        self.n_people = float(weights.sum())
+        self.n_people = float(scan_weights.sum())
         self.dof = self.n_people - 1.0
-        self.term_means = np.einsum("rnd,n->rd", terms, weights) / self.n_people
+        self.term_means = np.einsum("rnd,n->rd", terms, scan_weights) / self.n_people
         # centred terms and targets, times the square roots of the weights
-        self.X = (terms - self.term_means[:, None]) * np.sqrt(weights)[:, None]
+        self.X = (terms - self.term_means[:, None]) * np.sqrt(scan_weights)[:, None]
         self.set_targets(targets)
         self.gram: np.ndarray | None = None  # not used with the matrix of the scans
-        if by_scans is None:
-            by_scans = n_scans < self.n_columns
-        if not by_scans:
-            flat = self.X.transpose(1, 0, 2).reshape(n_scans, -1)
+        if uses_scan_matrix is None:
+            uses_scan_matrix = n_scans < self.n_columns
+        if not uses_scan_matrix:
+            flat_terms = self.X.transpose(1, 0, 2).reshape(n_scans, -1)
             # (column, its term, term, column): blocks of a region are contiguous
-            gram = (flat.T @ flat).reshape(n_terms, self.n_columns, n_terms, -1)
+            gram = (flat_terms.T @ flat_terms).reshape(
+                n_terms, self.n_columns, n_terms, -1
+            )
             self.gram = np.ascontiguousarray(gram.transpose(1, 0, 2, 3))
 
     def set_targets(self, targets: np.ndarray) -> None:
@@ -166,8 +176,8 @@ class Evidence:
 
         Half the square of this is minus the log of the prior.
         """
-        bound = _LOG_NOISE_BOUND + np.log(self.n_columns)
-        return np.maximum(bound - log_ridge, 0.0)
+        log_ridge_bound = _LOG_NOISE_BOUND + np.log(self.n_columns)
+        return np.maximum(log_ridge_bound - log_ridge, 0.0)
 
     def column_coefficients(self, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients of all columns and derivatives, (n_terms, n_columns)."""
@@ -190,11 +200,11 @@ class Evidence:
         # standardising removes the part of the derivative along the column
         return Z, dZ - Z * ((Z * dZ).sum(0) / self.n_people), inverse_sd
 
-    def moments(self, scale: np.ndarray, second: bool = False) -> Moments:
-        """Return Z'Z, (dZ)'Z, Z't, (dZ)'t and, if `second`, (dZ)'dZ."""
+    def moments(self, scale: np.ndarray, with_second: bool = False) -> Moments:
+        """Return Z'Z, (dZ)'Z, Z't, (dZ)'t and, if `with_second`, (dZ)'dZ."""
         if self.gram is None:
             Z, dZ, _ = self.standardized_columns(scale)
-            dZtdZ = dZ.T @ dZ if second else None
+            dZtdZ = dZ.T @ dZ if with_second else None
             return Moments(Z.T @ Z, dZ.T @ Z, Z.T @ self.t, dZ.T @ self.t, dZtdZ)
         g, dg = self.column_coefficients(scale)
         # (column, its term, column)
@@ -209,7 +219,7 @@ class Evidence:
         Ztt = np.einsum("rd,rdk->dk", g, self.Xtt) * inverse_sd[:, None]
         dZtt = np.einsum("rd,rdk->dk", dg, self.Xtt) * inverse_sd[:, None]
         dZtdZ = None
-        if second:
+        if with_second:
             gram_dg = np.einsum("drem,em->drm", self.gram, dg)
             dZtdZ = np.einsum("rd,drm->dm", dg, gram_dg) * both_sd
             dZtdZ += np.outer(log_sd_slope, log_sd_slope) * ZtZ
@@ -225,49 +235,57 @@ class Evidence:
         if self.gram is None:
             Z, dZ, _ = self.standardized_columns(scale)
             K = Z @ Z.T / ridge + np.eye(len(Z))
-            factor = cho_factor(K, lower=True)
-            K_inverse = cho_solve(factor, np.eye(len(K)))
-            alpha = cho_solve(factor, self.t)
+            cholesky_factor = cho_factor(K, lower=True)
+            K_inverse = cho_solve(cholesky_factor, np.eye(len(K)))
+            alpha = cho_solve(cholesky_factor, self.t)
             noise_variance = float((self.t * alpha).sum()) / (self.dof * k)
             # G / ridge is the derivative of minus the log evidence in Z
             G = k * K_inverse @ Z - alpha @ (alpha.T @ Z) / noise_variance
             G = G / ridge
-            by_column = (G * dZ).sum(0)
-            by_ridge = -(G * Z).sum() / (2 * ridge)
+            column_gradient = (G * dZ).sum(0)
+            ridge_gradient = -(G * Z).sum() / (2 * ridge)
             log_det = 0.0
         else:
             ZtZ, dZtZ, Ztt, dZtt, _ = self.moments(scale)
-            factor = cho_factor(ZtZ + ridge * np.eye(n_columns), lower=True)
-            M_inverse = cho_solve(factor, np.eye(n_columns))
-            w = cho_solve(factor, Ztt)
+            cholesky_factor = cho_factor(ZtZ + ridge * np.eye(n_columns), lower=True)
+            M_inverse = cho_solve(cholesky_factor, np.eye(n_columns))
+            w = cho_solve(cholesky_factor, Ztt)
             # penalised: squared residuals plus ridge times squared weights w
             rss = self.ttt - float((Ztt * w).sum())
             noise_variance = rss / (self.dof * k)
             # G / 2 is the derivative of minus the log evidence in M
             G = k * M_inverse + w @ w.T / noise_variance
-            by_column = (G * dZtZ).sum(1) - (w * dZtt).sum(1) / noise_variance
-            by_ridge = (np.trace(G) - k * n_columns / ridge) / 2
+            column_gradient = (G * dZtZ).sum(1) - (w * dZtt).sum(1) / noise_variance
+            ridge_gradient = (np.trace(G) - k * n_columns / ridge) / 2
             log_det = -n_columns * np.log(ridge)
-        log_det += 2 * np.log(np.diag(factor[0])).sum()
-        value = self.dof * np.log(2 * np.pi * np.e * noise_variance) + log_det
-        by_region = by_column.reshape(-1, self.n_features).sum(1)
-        return float(value * k / 2), by_region, float(by_ridge)
+        log_det += 2 * np.log(np.diag(cholesky_factor[0])).sum()
+        negative_log_evidence = (
+            self.dof * np.log(2 * np.pi * np.e * noise_variance) + log_det
+        )
+        scale_gradient = column_gradient.reshape(-1, self.n_features).sum(1)
+        return (
+            float(negative_log_evidence * k / 2),
+            scale_gradient,
+            float(ridge_gradient),
+        )
 
     def information(self, scale: np.ndarray, ridge: float) -> np.ndarray:
         """Return the expected curvature of minus the log evidence in log scales.
 
         This is Fisher's information at a known noise variance, (n_rois, n_rois).
         """
-        ZtZ, dZtZ, _, _, dZtdZ = self.moments(scale, second=True)
-        identity = np.eye(len(ZtZ))
-        M_inverse = np.linalg.inv(ZtZ + ridge * identity)
+        ZtZ, dZtZ, _, _, dZtdZ = self.moments(scale, with_second=True)
+        identity_matrix = np.eye(len(ZtZ))
+        M_inverse = np.linalg.inv(ZtZ + ridge * identity_matrix)
         # With K = ZZ'/ridge + I: S = Z'K^-1 Z, dS = (dZ)'K^-1 Z, ddS = (dZ)'K^-1 dZ.
-        S = ridge * (identity - ridge * M_inverse)
+        S = ridge * (identity_matrix - ridge * M_inverse)
         dS = ridge * dZtZ @ M_inverse
         ddS = dZtdZ - dZtZ @ M_inverse @ dZtZ.T
-        by_column = self.n_contrasts * (S * ddS + dS * dS.T) / ridge**2
-        shape = (self.n_rois, self.n_features) * 2
-        return by_column.reshape(shape).sum((1, 3)) * np.outer(scale, scale)
+        column_information = self.n_contrasts * (S * ddS + dS * dS.T) / ridge**2
+        block_shape = (self.n_rois, self.n_features) * 2
+        return column_information.reshape(block_shape).sum((1, 3)) * np.outer(
+            scale, scale
+        )
 
 
 def count_contrasts(t: np.ndarray) -> int:
@@ -280,61 +298,67 @@ def count_contrasts(t: np.ndarray) -> int:
     return max(1, int(np.count_nonzero(is_positive)))
 
 
-def class_targets(codes: np.ndarray, is_ordered: bool) -> np.ndarray:
+def class_targets(class_codes: np.ndarray, is_ordered: bool) -> np.ndarray:
     """Return the number of the class, or a column per class without an order."""
-    if is_ordered or codes.max() == 1:
-        return codes[:, None].astype(float)
-    return (codes[:, None] == np.unique(codes)).astype(float)
+    if is_ordered or class_codes.max() == 1:
+        return class_codes[:, None].astype(float)
+    return (class_codes[:, None] == np.unique(class_codes)).astype(float)
 
 
 @threadpool_limits.wrap(limits=1)
 def region_slopes(
-    evidence: Evidence, codes: np.ndarray, is_ordered: bool, max_scale: float
+    evidence: Evidence, labellings: np.ndarray, is_ordered: bool, max_scale: float
 ) -> np.ndarray:
     """Return how strongly the evidence favours a smaller scale of each region.
 
-    For every row of `codes` (n_labellings, n_scans): the derivatives of minus the log
-    evidence in log scales, divided by the square roots of their expected curvature,
+    For every row of `labellings` (n_labellings, n_scans): the derivatives of minus the
+    log evidence in log scales, divided by the square roots of their expected curvature,
     (n_labellings, n_rois). All regions have the same scale; it and the ridge are the
     most probable pair on a grid. This is the first step of a fit of a scale per region,
     at a hundredth of its cost. `evidence` is left with the targets of the last row.
     """
-    targets = [class_targets(labelling, is_ordered) for labelling in codes]
-    k, root_weights = targets[0].shape[1], np.sqrt(evidence.weights)[:, None]
-    t = np.hstack(targets)
+    target_arrays = [
+        class_targets(class_codes, is_ordered) for class_codes in labellings
+    ]
+    k, root_weights = target_arrays[0].shape[1], np.sqrt(evidence.weights)[:, None]
+    t = np.hstack(target_arrays)
     t = (t - evidence.weights @ t / evidence.n_people) * root_weights
-    ttt = (t**2).sum(axis=0).reshape(-1, k).sum(axis=1)
-    ridges = evidence.n_people * np.exp(np.linspace(-6, 10, 33))
-    log_ridges, scales = np.log(ridges), np.geomspace(0.05, max_scale, 24)
-    excess = evidence.noise_prior_excess(log_ridges)
-    noise_penalty = excess**2 / count_contrasts(t[:, :k])
+    target_squares = (t**2).sum(axis=0).reshape(-1, k).sum(axis=1)
+    ridge_grid = evidence.n_people * np.exp(np.linspace(-6, 10, 33))
+    log_ridges, scale_grid = np.log(ridge_grid), np.geomspace(0.05, max_scale, 24)
+    noise_excess = evidence.noise_prior_excess(log_ridges)
+    noise_penalty = noise_excess**2 / count_contrasts(t[:, :k])
     # 2 / k times log evidence plus log prior, for every scale, ridge and labelling;
     # k is the number of contrasts
     log_evidence = []
-    for scale in scales:
+    for scale in scale_grid:
         Z, _, _ = evidence.standardized_columns(np.full(evidence.n_rois, scale))
-        eigenvalues, vectors = np.linalg.eigh(Z.T @ Z)
-        energy = (((Z @ vectors).T @ t) ** 2).reshape(len(eigenvalues), -1, k)
-        shifted = np.maximum(eigenvalues, 0) + ridges[:, None]
-        log_det = (np.log(shifted) - log_ridges[:, None]).sum(axis=1)
-        rss = ttt - (1 / shifted) @ energy.sum(axis=2)
+        eigenvalues, eigenvectors = np.linalg.eigh(Z.T @ Z)
+        projected_energy = (((Z @ eigenvectors).T @ t) ** 2).reshape(
+            len(eigenvalues), -1, k
+        )
+        shifted_eigenvalues = np.maximum(eigenvalues, 0) + ridge_grid[:, None]
+        log_det = (np.log(shifted_eigenvalues) - log_ridges[:, None]).sum(axis=1)
+        rss = target_squares - (1 / shifted_eigenvalues) @ projected_energy.sum(axis=2)
         penalty = (log_det + noise_penalty)[:, None]
         log_evidence.append(-evidence.dof * np.log(rss) - penalty)
     best_positions = np.argmax(np.concatenate(log_evidence), axis=0)
-    slopes, inverse_roots = [], {}
-    for labelling_targets, position in zip(targets, best_positions, strict=True):
-        scale = np.full(evidence.n_rois, scales[position // len(ridges)])
-        ridge = ridges[position % len(ridges)]
+    scale_slopes, inverse_roots = [], {}
+    for labelling_targets, best_position in zip(
+        target_arrays, best_positions, strict=True
+    ):
+        scale = np.full(evidence.n_rois, scale_grid[best_position // len(ridge_grid)])
+        ridge = ridge_grid[best_position % len(ridge_grid)]
         evidence.set_targets(labelling_targets)
-        if position not in inverse_roots:
-            curvature = np.diag(evidence.information(scale, ridge))
-            inverse_roots[position] = scale * invert_sd(curvature)
-        slopes.append(evidence(scale, ridge)[1] * inverse_roots[position])
-    return np.array(slopes)
+        if best_position not in inverse_roots:
+            curvatures = np.diag(evidence.information(scale, ridge))
+            inverse_roots[best_position] = scale * invert_sd(curvatures)
+        scale_slopes.append(evidence(scale, ridge)[1] * inverse_roots[best_position])
+    return np.array(scale_slopes)
 
 
 def invert_sd(variance: np.ndarray) -> np.ndarray:
     """Return 1 / sqrt(variance), or 0 for columns that do not vary."""
-    largest = max(float(variance.max(initial=0.0)), 1e-300)
-    is_constant = variance <= 1e-12 * largest
+    max_variance = max(float(variance.max(initial=0.0)), 1e-300)
+    is_constant = variance <= 1e-12 * max_variance
     return np.where(is_constant, 0.0, 1 / np.sqrt(np.where(is_constant, 1.0, variance)))

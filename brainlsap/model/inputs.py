@@ -42,8 +42,8 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         probability to another class.
         """
         # Compute this first: it raises NotFittedError if the model is not fitted.
-        probability = self.predict_proba(X)
-        return self.classes_[self.choose_classes(probability)]
+        probabilities = self.predict_proba(X)
+        return self.classes_[self.choose_classes(probabilities)]
 
     def _learn_classes(
         self,
@@ -57,9 +57,9 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         `classes_` is sorted, because scores of scikit-learn expect the columns of
         probabilities in this order.
         """
-        self.stages_, codes = order_labels(y, n_scans, classes, head)
+        self.stages_, class_codes = order_labels(y, n_scans, classes, head)
         self.classes_ = np.sort(self.stages_)
-        return codes
+        return class_codes
 
     def _learn_inputs(
         self, X: np.ndarray, groups: np.ndarray, preparation: Preparation, scaling: str
@@ -134,9 +134,11 @@ def order_labels(
             f"y has no label for {is_missing.sum()} scans (NaN, None or masked); leave "
             "them out."
         )
-    present_classes, codes = np.unique(y, return_inverse=True)
+    present_classes, class_codes = np.unique(y, return_inverse=True)
     if len(present_classes) < 2:
-        classes_text = ", ".join(repr(str(name)) for name in present_classes) or "none"
+        classes_text = (
+            ", ".join(repr(str(class_name)) for class_name in present_classes) or "none"
+        )
         raise ParameterError(f"y must hold two classes, got only {classes_text}.")
     if classes is None:
         if (
@@ -149,7 +151,7 @@ def order_labels(
                 f"{', '.join(map(str, present_classes))}. Give all in order of stage: "
                 "classes= of the model or of load_cohort, or --classes A,B,C."
             )
-        return present_classes, codes
+        return present_classes, class_codes
     all_classes = list(classes)
     if len(set(all_classes)) < len(all_classes) or not set(present_classes) <= set(
         all_classes
@@ -161,8 +163,12 @@ def order_labels(
             "labels, number them before: y=pd.Categorical(labels, classes).codes, "
             "classes=range(n_classes)."
         )
-    positions = np.array([all_classes.index(name) for name in present_classes])
-    return present_classes[positions.argsort()], positions.argsort().argsort()[codes]
+    class_positions = np.array(
+        [all_classes.index(class_name) for class_name in present_classes]
+    )
+    return present_classes[
+        class_positions.argsort()
+    ], class_positions.argsort().argsort()[class_codes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,19 +195,21 @@ class InputScaler:
     measured: np.ndarray
 
     @classmethod
-    def learn(cls, features: np.ndarray, mode: str = "region") -> "InputScaler":
+    def learn(cls, features: np.ndarray, scaling_mode: str = "region") -> "InputScaler":
         """Learn from features of shape (n_scans, n_rois, n_features)."""
         is_measured = ~np.isnan(features)
         if not is_measured.any():
             raise ParameterError("features are NaN in every region of every scan.")
-        count = np.maximum(is_measured.sum(0), 1)
-        mean = np.where(is_measured, features, 0.0).sum(0) / count
-        deviations = np.where(is_measured, features - mean, 0.0)
-        deviation = np.sqrt((deviations**2).sum(axis=0) / count)
+        n_measured = np.maximum(is_measured.sum(0), 1)
+        feature_means = np.where(is_measured, features, 0.0).sum(0) / n_measured
+        centred_features = np.where(is_measured, features - feature_means, 0.0)
+        feature_sd = np.sqrt((centred_features**2).sum(axis=0) / n_measured)
         # rounding alone gives a constant region a spread of about 1e-16 of its mean
-        is_constant = deviation <= 1e-9 * np.abs(mean) + 1e-300
-        deviation = np.where(is_constant, np.inf, deviation)
-        return cls(mode, mean, deviation, is_measured.any(axis=(0, 2)))
+        is_constant = feature_sd <= 1e-9 * np.abs(feature_means) + 1e-300
+        feature_sd = np.where(is_constant, np.inf, feature_sd)
+        return cls(
+            scaling_mode, feature_means, feature_sd, is_measured.any(axis=(0, 2))
+        )
 
     def apply(self, features: np.ndarray) -> np.ndarray:
         """Return scaled features of the same shape, without NaN."""
@@ -209,20 +217,24 @@ class InputScaler:
             z_scores = np.nan_to_num((features - self.mean) / self.deviation, nan=0.0)
             return np.clip(z_scores, -_MAX_Z_SCORE, _MAX_Z_SCORE, out=z_scores)
         is_measured = ~np.isnan(features)
-        count = np.maximum(is_measured.sum(1, keepdims=True), 1)
-        mean = np.where(is_measured, features, 0.0).sum(1, keepdims=True) / count
-        highest = np.where(is_measured, features, -np.inf).max(1, keepdims=True)
-        lowest = np.where(is_measured, features, np.inf).min(1, keepdims=True)
+        n_measured = np.maximum(is_measured.sum(1, keepdims=True), 1)
+        scan_means = (
+            np.where(is_measured, features, 0.0).sum(1, keepdims=True) / n_measured
+        )
+        scan_maxima = np.where(is_measured, features, -np.inf).max(1, keepdims=True)
+        scan_minima = np.where(is_measured, features, np.inf).min(1, keepdims=True)
         # a scan without values, or without range, gives 0
-        span = np.where(highest > lowest, highest - lowest, np.inf)
-        return np.where(is_measured, (features - mean) / span, 0.0)
+        scan_ranges = np.where(
+            scan_maxima > scan_minima, scan_maxima - scan_minima, np.inf
+        )
+        return np.where(is_measured, (features - scan_means) / scan_ranges, 0.0)
 
 
 def all_equal(connectomes: np.ndarray) -> bool:
     """Return whether all connectomes are the same; the first that differs ends it."""
-    first = connectomes[0]
+    first_connectome = connectomes[0]
     return connectomes.strides[0] == 0 or all(
-        np.array_equal(connectome, first) for connectome in connectomes
+        np.array_equal(connectome, first_connectome) for connectome in connectomes
     )
 
 
@@ -249,25 +261,34 @@ def make_batch(
     dtype : torch.dtype
     """
     is_shared = preparation.network is not None or all_equal(connectomes)
-    graphs = connectomes[:1] if is_shared else connectomes
+    unique_connectomes = connectomes[:1] if is_shared else connectomes
     if settings.inputs == "constant":
         inputs = np.ones_like(inputs)
     X = torch.from_numpy(inputs).to(device, dtype)
     if settings.network == "heat":
         kernel = settings.kernel, settings.degree, float(settings.max_scale or 0.0)
-        series = ChebyshevSeries(*kernel, dtype, device)
-        spectra = SPECTRA.blocks(graphs, preparation, dtype)
-        return GraphBatch(series, spectra, X, stores_graphs=settings.n_layers > 1)
-    kind = NETWORKS[settings.network]
-    if kind.graphs is None:
+        chebyshev_series = ChebyshevSeries(*kernel, dtype, device)
+        spectrum_blocks = SPECTRA.blocks(unique_connectomes, preparation, dtype)
+        return GraphBatch(
+            chebyshev_series, spectrum_blocks, X, stores_graphs=settings.n_layers > 1
+        )
+    network_kind = NETWORKS[settings.network]
+    if network_kind.graphs is None:
         return DenseGraphs(X, ())
-    scale = float(settings.initial_scale)
-    batches = [
-        kind.graphs(preparation.apply(graphs[start : start + AT_ONCE]), scale)
-        for start in range(0, len(graphs), AT_ONCE)
+    initial_scale = float(settings.initial_scale)
+    matrix_batches = [
+        network_kind.graphs(
+            preparation.apply(unique_connectomes[batch_start : batch_start + AT_ONCE]),
+            initial_scale,
+        )
+        for batch_start in range(0, len(unique_connectomes), AT_ONCE)
     ]
-    matrices = (torch.cat(blocks) for blocks in zip(*batches, strict=True))
-    return DenseGraphs(X, tuple(matrix.to(device, dtype) for matrix in matrices))
+    graph_matrices = (
+        torch.cat(matrix_blocks) for matrix_blocks in zip(*matrix_batches, strict=True)
+    )
+    return DenseGraphs(
+        X, tuple(graph_matrix.to(device, dtype) for graph_matrix in graph_matrices)
+    )
 
 
 @contextmanager

@@ -54,69 +54,85 @@ class _ScalePosterior:
         self.evidence = evidence
         self.n_rois = evidence.n_rois
         self.log_limits = np.log(MIN_SCALE), np.log(max_scale)
-        log_people = np.log(evidence.n_people)
-        self.log_ridge_limits = log_people - 10, log_people + 15
+        log_n_people = np.log(evidence.n_people)
+        self.log_ridge_limits = log_n_people - 10, log_n_people + 15
 
-    def log_scales(self, x: np.ndarray, spread: float) -> np.ndarray:
+    def log_scales(self, x: np.ndarray, scale_spread: float) -> np.ndarray:
         """Return the log scales of all regions, within their limits."""
-        return np.clip(x[1] + spread * x[2:], *self.log_limits)
+        return np.clip(x[1] + scale_spread * x[2:], *self.log_limits)
 
     def value_without_network(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the value of the model without a network, and its slope."""
-        zeros = np.zeros(self.n_rois)
-        value, _, slope = self.evidence(zeros, float(np.exp(x[0])))
-        excess = self.evidence.noise_prior_excess(x[0])
-        return value + float(excess**2) / 2, slope * np.exp(x) - excess
+        zero_scales = np.zeros(self.n_rois)
+        negative_log_evidence, _, ridge_slope = self.evidence(
+            zero_scales, float(np.exp(x[0]))
+        )
+        noise_excess = self.evidence.noise_prior_excess(x[0])
+        return negative_log_evidence + float(noise_excess**2) / 2, ridge_slope * np.exp(
+            x
+        ) - noise_excess
 
-    def __call__(self, x: np.ndarray, spread: float) -> tuple[float, np.ndarray]:
+    def __call__(self, x: np.ndarray, scale_spread: float) -> tuple[float, np.ndarray]:
         """Return the value and its gradient in x."""
-        log_scale = self.log_scales(x, spread)
+        log_scale = self.log_scales(x, scale_spread)
         scale = np.exp(log_scale)
-        value, by_scale, by_ridge = self.evidence(scale, np.exp(x[0]))
-        low, high = self.log_limits
-        by_log_scale = by_scale * scale * ((low < log_scale) & (log_scale < high))
-        excess = self.evidence.noise_prior_excess(x[0])
-        value += ((x[1] / COMMON_SD) ** 2 + (x[2:] ** 2).sum() + excess**2) / 2
-        by_log_ridge = by_ridge * np.exp(x[0]) - excess
-        by_common = by_log_scale.sum() + x[1] / COMMON_SD**2
-        by_deviation = spread * by_log_scale + x[2:]
-        return value, np.concatenate([[by_log_ridge, by_common], by_deviation])
+        negative_log_posterior, scale_gradient, ridge_gradient = self.evidence(
+            scale, np.exp(x[0])
+        )
+        lowest_log_scale, highest_log_scale = self.log_limits
+        log_scale_gradient = (
+            scale_gradient
+            * scale
+            * ((lowest_log_scale < log_scale) & (log_scale < highest_log_scale))
+        )
+        noise_excess = self.evidence.noise_prior_excess(x[0])
+        negative_log_posterior += (
+            (x[1] / COMMON_SD) ** 2 + (x[2:] ** 2).sum() + noise_excess**2
+        ) / 2
+        log_ridge_gradient = ridge_gradient * np.exp(x[0]) - noise_excess
+        common_gradient = log_scale_gradient.sum() + x[1] / COMMON_SD**2
+        deviation_gradient = scale_spread * log_scale_gradient + x[2:]
+        return negative_log_posterior, np.concatenate(
+            [[log_ridge_gradient, common_gradient], deviation_gradient]
+        )
 
     def minimize(
-        self, x: np.ndarray, spread: float, n_free: int
+        self, x: np.ndarray, scale_spread: float, n_free: int
     ) -> tuple[np.ndarray, float]:
         """Return the minimum over the first `n_free` entries of x, and its value."""
 
-        def value_of_free(free: np.ndarray) -> tuple[float, np.ndarray]:
-            full = x.copy()
-            full[:n_free] = free
-            value, slope = self(full, spread)
-            return value, slope[:n_free]
+        def value_of_free(free_values: np.ndarray) -> tuple[float, np.ndarray]:
+            all_values = x.copy()
+            all_values[:n_free] = free_values
+            negative_log_posterior, gradient = self(all_values, scale_spread)
+            return negative_log_posterior, gradient[:n_free]
 
-        bounds: list[Any] = [self.log_ridge_limits, self.log_limits]
-        bounds += [(None, None)] * self.n_rois
-        solution = minimize(
+        parameter_bounds: list[Any] = [self.log_ridge_limits, self.log_limits]
+        parameter_bounds += [(None, None)] * self.n_rois
+        minimization = minimize(
             value_of_free,
             x[:n_free],
             jac=True,
-            bounds=bounds[:n_free],
+            bounds=parameter_bounds[:n_free],
             options={"maxiter": 60, "ftol": 1e-8},
         )
         x = x.copy()
-        x[:n_free] = solution.x
-        return x, float(solution.fun)
+        x[:n_free] = minimization.x
+        return x, float(minimization.fun)
 
-    def fit_by_laplace(self, x: np.ndarray, value: float, spread: float) -> ScaleFit:
+    def fit_by_laplace(
+        self, x: np.ndarray, negative_log_posterior: float, scale_spread: float
+    ) -> ScaleFit:
         """Integrate over the scales by Laplace's approximation around a minimum.
 
         The curvature is the expected one; without integrating, more scales would be
         better by themselves.
         """
-        scale = np.exp(self.log_scales(x, spread))
+        scale = np.exp(self.log_scales(x, scale_spread))
         F = self.evidence.information(scale, float(np.exp(x[0])))
         # derivatives of log scales in the common scale and the deviations
-        J = np.column_stack([np.ones(self.n_rois), spread * np.eye(self.n_rois)])
-        J = J if spread else J[:, :1]
+        J = np.column_stack([np.ones(self.n_rois), scale_spread * np.eye(self.n_rois)])
+        J = J if scale_spread else J[:, :1]
         prior_precision = [1 / COMMON_SD**2, *np.ones(J.shape[1] - 1)]
         curvature = J.T @ F @ J + np.diag(prior_precision)
         log_det = np.linalg.slogdet(curvature)[1]
@@ -129,60 +145,69 @@ class _ScalePosterior:
             interval=np.exp(np.clip(log_interval, *self.log_limits)),
             ridge=float(np.exp(x[0])),
             log_common=float(x[1]),
-            spread=spread,
-            log_evidence=-value - log_det / 2 - np.log(COMMON_SD),
+            spread=scale_spread,
+            log_evidence=-negative_log_posterior - log_det / 2 - np.log(COMMON_SD),
         )
 
 
 def fit_nested_models(
-    evidence: Evidence, richest: str, max_scale: float
+    evidence: Evidence, richest_model: str, max_scale: float
 ) -> dict[str, ScaleFit]:
     """Fit all nested models up to the richest, each from the one before.
 
     Parameters
     ----------
     evidence : Evidence
-    richest : str
+    richest_model : str
         One of :data:`NESTED_MODELS`.
     max_scale : float
         Largest scale.
     """
-    posterior = _ScalePosterior(evidence, max_scale)
+    scale_posterior = _ScalePosterior(evidence, max_scale)
     n_rois = evidence.n_rois
-    zeros = np.zeros(n_rois)
-    solution = minimize(
-        posterior.value_without_network,
+    zero_deviations = np.zeros(n_rois)
+    minimization = minimize(
+        scale_posterior.value_without_network,
         [np.log(evidence.n_people)],
         jac=True,
-        bounds=[posterior.log_ridge_limits],
+        bounds=[scale_posterior.log_ridge_limits],
     )
-    log_ridge = solution.x[0]
-    fits = {
+    log_ridge = minimization.x[0]
+    scale_fits = {
         "none": ScaleFit(
-            scales=zeros,
+            scales=zero_deviations,
             interval=np.zeros((n_rois, 2)),
             ridge=float(np.exp(log_ridge)),
             log_common=-np.inf,
             spread=0.0,
-            log_evidence=-float(solution.fun),
+            log_evidence=-float(minimization.fun),
         )
     }
-    if richest == "none":
-        return fits
-    starts = [np.array([log_ridge, np.log(s), *zeros]) for s in (0.2, 0.6, 1.5, 4.0)]
-    best_start = min(starts, key=lambda x: posterior(x, 0.0)[0])
-    x, value = posterior.minimize(best_start, 0.0, n_free=2)
-    fits["one"] = posterior.fit_by_laplace(x, value, 0.0)
-    if richest == "one":
-        return fits
+    if richest_model == "none":
+        return scale_fits
+    start_points = [
+        np.array([log_ridge, np.log(s), *zero_deviations]) for s in (0.2, 0.6, 1.5, 4.0)
+    ]
+    best_start = min(start_points, key=lambda x: scale_posterior(x, 0.0)[0])
+    x, negative_log_posterior = scale_posterior.minimize(best_start, 0.0, n_free=2)
+    scale_fits["one"] = scale_posterior.fit_by_laplace(x, negative_log_posterior, 0.0)
+    if richest_model == "one":
+        return scale_fits
     previous_spread = 1.0
-    for spread in _SPREADS:
+    for scale_spread in _SPREADS:
         x = x.copy()
-        x[2:] *= previous_spread / spread
-        x, value = posterior.minimize(x, spread, n_free=len(x))
-        fit = posterior.fit_by_laplace(x, value, spread)
-        previous_spread = spread
-        if "regions" in fits and fit.log_evidence <= fits["regions"].log_evidence:
+        x[2:] *= previous_spread / scale_spread
+        x, negative_log_posterior = scale_posterior.minimize(
+            x, scale_spread, n_free=len(x)
+        )
+        scale_fit = scale_posterior.fit_by_laplace(
+            x, negative_log_posterior, scale_spread
+        )
+        previous_spread = scale_spread
+        if (
+            "regions" in scale_fits
+            and scale_fit.log_evidence <= scale_fits["regions"].log_evidence
+        ):
             break
-        fits["regions"] = fit
-    return fits
+        scale_fits["regions"] = scale_fit
+    return scale_fits

@@ -11,71 +11,77 @@ from brainlsap.model.propagation import NETWORKS, DenseGraphs, HeatScale
 from brainlsap.model.settings import Settings
 
 
-def drop(x: Tensor, rate: float, training: bool) -> Tensor:
+def drop(x: Tensor, dropout_rate: float, is_training: bool) -> Tensor:
     """Set a random share of the entries to 0, and scale up the rest to match.
 
     PyTorch's dropout draws a number for every entry, which takes a seventh of an epoch
     here; a random byte, or a few bits of it, is enough. The rate is rounded to 1/256,
     and the scale with it.
     """
-    level = round(rate * 256)
-    if not training or not level:
+    drop_level = round(dropout_rate * 256)
+    if not is_training or not drop_level:
         return x
-    return x * _keep_mask(_random_bytes(x, level), level, x).mul_(256 / (256 - level))
+    return x * _keep_mask(_random_bytes(x, drop_level), drop_level, x).mul_(
+        256 / (256 - drop_level)
+    )
 
 
-def _n_bits(level: int) -> int:
+def _n_bits(drop_level: int) -> int:
     # entries share a byte where the rate needs few of its bits: 1/2 needs one
-    return 9 - (level & -level).bit_length()
+    return 9 - (drop_level & -drop_level).bit_length()
 
 
-def _random_bytes(x: Tensor, level: int) -> Tensor:
+def _random_bytes(x: Tensor, drop_level: int) -> Tensor:
     """Return random bytes that decide for every entry of `x` whether it is dropped."""
-    n_bytes = -(-x.numel() // (8 // _n_bits(level)))
+    n_bytes = -(-x.numel() // (8 // _n_bits(drop_level)))
     random_words = torch.randint(
         -(2**63), 2**63 - 1, (-(-n_bytes // 8),), device=x.device
     )
     return random_words.view(torch.uint8)[:n_bytes]
 
 
-def _keep_mask(random_bytes: Tensor, level: int, x: Tensor) -> Tensor:
+def _keep_mask(random_bytes: Tensor, drop_level: int, x: Tensor) -> Tensor:
     """Return 0 for dropped entries of `x` and 1 for the others, in its shape."""
-    n_bits = _n_bits(level)
+    n_bits = _n_bits(drop_level)
     if n_bits < 8:
-        shifts = n_bits * torch.arange(8 // n_bits, device=x.device)[:, None]
-        random_bytes = random_bytes & (((1 << n_bits) - 1) << shifts).to(torch.uint8)
-        threshold = (level >> (8 - n_bits) << shifts).to(torch.uint8)
+        bit_shifts = n_bits * torch.arange(8 // n_bits, device=x.device)[:, None]
+        random_bytes = random_bytes & (((1 << n_bits) - 1) << bit_shifts).to(
+            torch.uint8
+        )
+        byte_threshold = (drop_level >> (8 - n_bits) << bit_shifts).to(torch.uint8)
     else:
-        threshold = torch.tensor(level, dtype=torch.uint8)
+        byte_threshold = torch.tensor(drop_level, dtype=torch.uint8)
     # write numbers: converting from truth values takes ten times as long
-    mask = torch.ge(random_bytes, threshold, out=x.new_empty(random_bytes.shape))
-    return mask.flatten()[: x.numel()].view(x.shape)
+    keep_mask = torch.ge(
+        random_bytes, byte_threshold, out=x.new_empty(random_bytes.shape)
+    )
+    return keep_mask.flatten()[: x.numel()].view(x.shape)
 
 
-class _Mix(torch.autograd.Function):
+class _LinearReluDrop(torch.autograd.Function):
     """drop(relu(Z weight^T + bias)), in few passes each way."""
 
     @staticmethod
     def forward(
-        ctx: Any, Z: Tensor, weight: Tensor, bias: Tensor, level: int
+        ctx: Any, Z: Tensor, weight: Tensor, bias: Tensor, drop_level: int
     ) -> Tensor:
         # scale the weights, which are few, instead of the output
-        ctx.factor = 256 / (256 - level)
+        ctx.factor = 256 / (256 - drop_level)
         weight, bias = weight * ctx.factor, bias * ctx.factor
         H = torch.addmm(bias, Z.flatten(0, 1), weight.mT).relu_()
-        if level:
-            H.mul_(_keep_mask(_random_bytes(H, level), level, H))
+        if drop_level:
+            H.mul_(_keep_mask(_random_bytes(H, drop_level), drop_level, H))
         ctx.save_for_backward(Z, weight, H)
         return H.view(*Z.shape[:2], -1)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         Z, weight, H = ctx.saved_tensors
         # H is positive exactly where the entry was positive and not dropped; the
         # gradient overwrites it, since allocation costs more than the sums
         masked_gradient = torch.ops.aten.threshold_backward.grad_input
-        grad_linear = masked_gradient(grad.view_as(H), H, 0, grad_input=H)
+        grad_linear = masked_gradient(grad_output.view_as(H), H, 0, grad_input=H)
         grad_weight = grad_linear.mT @ Z.flatten(0, 1) * ctx.factor
         return (
             (grad_linear @ weight).view_as(Z),
@@ -107,7 +113,7 @@ class RegionStandardizer(nn.Module):
         """Standardise signals of shape `(n_items, n_rois, n_channels)`."""
         if self.training:
             return _Standardize.apply(Z)  # type: ignore[no-any-return]
-        return (Z - self.mean) * _inverse(self.mean, self.deviation)
+        return (Z - self.mean) * _invert_sd(self.mean, self.deviation)
 
     @torch.no_grad()
     def remember(self, Z: Tensor) -> None:
@@ -116,8 +122,10 @@ class RegionStandardizer(nn.Module):
         self.deviation = (Z - self.mean).square_().mean(0).sqrt_()
 
 
-def _inverse(mean: Tensor, deviation: Tensor) -> Tensor:
-    return torch.where(deviation > 1e-6 * (1 + mean.abs()), 1 / deviation, 0.0)
+def _invert_sd(feature_mean: Tensor, feature_sd: Tensor) -> Tensor:
+    return torch.where(
+        feature_sd > 1e-6 * (1 + feature_mean.abs()), 1 / feature_sd, 0.0
+    )
 
 
 class _Standardize(torch.autograd.Function):
@@ -125,21 +133,23 @@ class _Standardize(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, Z: Tensor) -> Tensor:
-        mean = Z.mean(0)
-        standardized = Z - mean
-        inverse = _inverse(mean, standardized.square().mean(0).sqrt_())
-        ctx.save_for_backward(standardized.mul_(inverse), inverse)
-        return standardized
+        feature_mean = Z.mean(0)
+        standardized_features = Z - feature_mean
+        inverse_sd = _invert_sd(
+            feature_mean, standardized_features.square().mean(0).sqrt_()
+        )
+        ctx.save_for_backward(standardized_features.mul_(inverse_sd), inverse_sd)
+        return standardized_features
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        standardized, inverse = ctx.saved_tensors
-        projection = (grad * standardized).mean(0)
+    def backward(ctx: Any, grad_output: Tensor) -> Tensor:
+        standardized_features, inverse_sd = ctx.saved_tensors
+        mean_projection = (grad_output * standardized_features).mean(0)
         return (
-            (grad - grad.mean(0))
-            .addcmul_(standardized, projection, value=-1)
-            .mul_(inverse)
+            (grad_output - grad_output.mean(0))
+            .addcmul_(standardized_features, mean_projection, value=-1)
+            .mul_(inverse_sd)
         )
 
 
@@ -160,7 +170,7 @@ class GraphNetwork(nn.Module):
         Layers, units, dropout, scales; what P is.
     is_measured : bool Tensor of shape (n_rois,)
         Regions that the read-out sees; the others only pass signals on.
-    scales : float or array of shape (n_rois,)
+    initial_scales : float or array of shape (n_rois,)
         Where heat scales start.
     """
 
@@ -173,32 +183,38 @@ class GraphNetwork(nn.Module):
         n_classes: int,
         settings: Settings,
         is_measured: Tensor,
-        scales: Any,
+        initial_scales: Any,
     ) -> None:
         super().__init__()
         is_heat = settings.network == "heat"
         make_layer = None if is_heat else NETWORKS[settings.network].layer
         self.heat: HeatScale | None = None
         if is_heat:
-            largest = settings.max_scale or float("inf")
-            self.heat = HeatScale(n_rois, scales, largest, settings.scale_mode)
+            max_scale = settings.max_scale or float("inf")
+            self.heat = HeatScale(
+                n_rois, initial_scales, max_scale, settings.scale_mode
+            )
         n_layers = settings.n_layers if is_heat or make_layer else 0
-        widths = [n_channels] + [settings.hidden_units] * n_layers
-        layers = [make_layer(width) for width in widths[:-1] if make_layer]
-        layer_widths = [layer.width for layer in layers] or widths[:-1]
-        self.layers = nn.ModuleList(layers)
+        layer_inputs = [n_channels] + [settings.hidden_units] * n_layers
+        graph_layers = [
+            make_layer(n_inputs) for n_inputs in layer_inputs[:-1] if make_layer
+        ]
+        layer_widths = [
+            graph_layer.width for graph_layer in graph_layers
+        ] or layer_inputs[:-1]
+        self.layers = nn.ModuleList(graph_layers)
         self.mix = nn.ModuleList(
-            nn.Linear(a, b) for a, b in zip(layer_widths, widths[1:], strict=True)
+            nn.Linear(a, b) for a, b in zip(layer_widths, layer_inputs[1:], strict=True)
         )
-        standardizes = settings.standardize == "region"
+        is_by_region = settings.standardize == "region"
         self.standardize = nn.ModuleList(
-            RegionStandardizer(n_rois, width) if standardizes else nn.Identity()
-            for width in layer_widths
+            RegionStandardizer(n_rois, n_inputs) if is_by_region else nn.Identity()
+            for n_inputs in layer_widths
         )
         n_measured = int(is_measured.sum())
         self.n_classes, self.ordinal = n_classes, settings.head == "ordinal"
         n_outputs = n_classes - self.ordinal
-        self.readout = nn.Linear(n_measured * widths[-1], settings.readout_units)
+        self.readout = nn.Linear(n_measured * layer_inputs[-1], settings.readout_units)
         self.output = nn.Linear(settings.readout_units, n_outputs)
         self.dropout = settings.dropout
         # indices, not a mask: boolean indexing would synchronise the GPU
@@ -216,15 +232,18 @@ class GraphNetwork(nn.Module):
         else:  # the unchanged features
             H = drop(Z, self.dropout, self.training)
         # the paper's supplement puts a ReLU on the logits; its authors' code does not
-        units = torch.relu(self.readout(H.flatten(1)))
-        logits = self.output(drop(units, self.dropout, self.training))
+        hidden_units = torch.relu(self.readout(H.flatten(1)))
+        logits = self.output(drop(hidden_units, self.dropout, self.training))
         logits = ordinal_log_probabilities(logits) if self.ordinal else logits
         return logits if batch.offset is None else logits + batch.offset
 
     @torch.no_grad()
     def remember_statistics(self, batch: GraphBatch | DenseGraphs) -> None:
         """Store these scans' statistics, at the present weights, for prediction."""
-        if any(isinstance(module, RegionStandardizer) for module in self.standardize):
+        if any(
+            isinstance(network_module, RegionStandardizer)
+            for network_module in self.standardize
+        ):
             was_training = self.training
             self.eval()
             self._propagate_layers(batch, stores_statistics=True)
@@ -234,20 +253,20 @@ class GraphNetwork(nn.Module):
         """Return the propagated, standardised input of the last linear map."""
         Z: Tensor = batch.signal
         H: Tensor | None = None  # the first layer's input is precomputed in the batch
-        for number, standardize in enumerate(self.standardize):
-            if number:
-                H = self._linear_relu(Z, number - 1)
-            Z = batch.propagate(self.heat or self.layers[number], H)
+        for layer_index, standardizer in enumerate(self.standardize):
+            if layer_index:
+                H = self._linear_relu(Z, layer_index - 1)
+            Z = batch.propagate(self.heat or self.layers[layer_index], H)
             if stores_statistics:
-                standardize.remember(Z)  # type: ignore[operator]
-            Z = standardize(Z)
+                standardizer.remember(Z)  # type: ignore[operator]
+            Z = standardizer(Z)
         return Z
 
-    def _linear_relu(self, Z: Tensor, number: int) -> Tensor:
+    def _linear_relu(self, Z: Tensor, layer_index: int) -> Tensor:
         """Return the linear map, ReLU and dropout of one layer."""
-        level = round(self.dropout * 256) if self.training else 0
-        weights = self.mix[number].weight, self.mix[number].bias
-        return _Mix.apply(Z, *weights, level)  # type: ignore[no-any-return]
+        drop_level = round(self.dropout * 256) if self.training else 0
+        layer_weights = self.mix[layer_index].weight, self.mix[layer_index].bias
+        return _LinearReluDrop.apply(Z, *layer_weights, drop_level)  # type: ignore[no-any-return]
 
 
 def ordinal_log_probabilities(logits: Tensor) -> Tensor:

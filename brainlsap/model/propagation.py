@@ -33,20 +33,28 @@ class HeatScale(nn.Module):
     Parameters
     ----------
     n_rois : int
-    start : float or array of shape (n_rois,)
+    initial_scale : float or array of shape (n_rois,)
         Where every scale starts, their mean where all share one; dimensionless.
-    largest : float
+    max_scale : float
         Largest scale that the kernel is trusted at.
-    mode : {"region", "global", "frozen"}
+    scale_mode : {"region", "global", "frozen"}
         One scale for each region, one for all, or the start for ever.
     """
 
-    def __init__(self, n_rois: int, start: Any, largest: float, mode: str) -> None:
+    def __init__(
+        self, n_rois: int, initial_scale: Any, max_scale: float, scale_mode: str
+    ) -> None:
         super().__init__()
-        self.n_rois, self.largest = n_rois, largest
-        scales = torch.as_tensor(start, dtype=torch.float64).expand(n_rois)
-        scales = scales if mode == "region" else scales.mean(0, keepdim=True)
-        self.raw_scale = nn.Parameter(scales.float(), mode != "frozen")
+        self.n_rois, self.largest = n_rois, max_scale
+        region_scales = torch.as_tensor(initial_scale, dtype=torch.float64).expand(
+            n_rois
+        )
+        region_scales = (
+            region_scales
+            if scale_mode == "region"
+            else region_scales.mean(0, keepdim=True)
+        )
+        self.raw_scale = nn.Parameter(region_scales.float(), scale_mode != "frozen")
         self.n_projected: int | Tensor = 0
 
     def forward(self) -> Tensor:
@@ -60,19 +68,21 @@ class HeatScale(nn.Module):
         A penalty adds the l1 term's slope, read literally, or as the released code's
         barrier.
         """
-        scale, clip = self.raw_scale, settings.scale_clip
-        if scale.grad is None:
+        raw_scale, scale_clip = self.raw_scale, settings.scale_clip
+        if raw_scale.grad is None:
             return
         if settings.scale_penalty != "none":
             is_l1 = settings.scale_penalty == "l1"
-            push = 1.0 if is_l1 else -1.0 * (scale < _BARRIER)
-            scale.grad += settings.penalty_weight * push
+            barrier_gradient = 1.0 if is_l1 else -1.0 * (raw_scale < _BARRIER)
+            raw_scale.grad += settings.penalty_weight * barrier_gradient
         # clamp lets NaN through, and a kernel at a scale of NaN cannot be computed
-        slope = torch.nan_to_num(scale.grad, nan=0.0)
-        scale.sub_((settings.scale_step * slope).clamp(-clip, clip))
+        clean_gradient = torch.nan_to_num(raw_scale.grad, nan=0.0)
+        raw_scale.sub_(
+            (settings.scale_step * clean_gradient).clamp(-scale_clip, scale_clip)
+        )
         # count scales above the limit, not those set to 0; stay on the device
-        self.n_projected = self.n_projected + (scale > self.largest).sum()
-        scale.clamp_(0.0, self.largest)
+        self.n_projected = self.n_projected + (raw_scale > self.largest).sum()
+        raw_scale.clamp_(0.0, self.largest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,20 +100,21 @@ class DenseGraphs:
     graphs: tuple[Tensor, ...]
     offset: ClassVar[None] = None
 
-    def select(self, items: Tensor | slice) -> "DenseGraphs":
+    def select(self, item_index: Tensor | slice) -> "DenseGraphs":
         """Return the batch of some items; a slice copies nothing."""
-        graphs = tuple(
-            tensor if len(tensor) == 1 else tensor[items] for tensor in self.graphs
+        selected_matrices = tuple(
+            graph_matrix if len(graph_matrix) == 1 else graph_matrix[item_index]
+            for graph_matrix in self.graphs
         )
-        return DenseGraphs(self.signal[items], graphs)
+        return DenseGraphs(self.signal[item_index], selected_matrices)
 
     def propagate(self, layer: nn.Module, H: Tensor | None = None) -> Tensor:
         """Return what a layer makes of the features, or of a signal H."""
         H = self.signal if H is None else H
         if torch.is_grad_enabled() or len(H) <= AT_ONCE:
             return layer(H, *self.graphs)
-        parts = [slice(k, k + AT_ONCE) for k in range(0, len(H), AT_ONCE)]
-        return torch.cat([layer(H[p], *self.select(p).graphs) for p in parts])
+        item_slices = [slice(k, k + AT_ONCE) for k in range(0, len(H), AT_ONCE)]
+        return torch.cat([layer(H[p], *self.select(p).graphs) for p in item_slices])
 
 
 class MatrixProduct(nn.Module):
@@ -119,9 +130,9 @@ class MatrixProduct(nn.Module):
         self.adds_signal = adds_signal
         self.width = (1 + adds_signal) * n_channels
 
-    def forward(self, H: Tensor, matrix: Tensor) -> Tensor:
+    def forward(self, H: Tensor, propagation_matrix: Tensor) -> Tensor:
         """Return `(n_items, n_rois, width)`."""
-        Z = matrix @ H
+        Z = propagation_matrix @ H
         return torch.cat([H, Z], dim=-1) if self.adds_signal else Z
 
 
@@ -145,10 +156,11 @@ class GraphAttention(nn.Module):
 
     def forward(self, H: Tensor, edge_mask: Tensor) -> Tensor:
         """Return `(n_items, n_rois, width)`; `edge_mask` is -inf without an edge."""
-        target, source = self.target(H).mT[..., None], self.source(H).mT[..., None, :]
-        alpha = nn.functional.leaky_relu(target + source, self.slope)
-        heads = (alpha + edge_mask[:, None]).softmax(-1) @ H[:, None]
-        return heads.transpose(1, 2).flatten(2)
+        target_scores = self.target(H).mT[..., None]
+        source_scores = self.source(H).mT[..., None, :]
+        alpha = nn.functional.leaky_relu(target_scores + source_scores, self.slope)
+        head_features = (alpha + edge_mask[:, None]).softmax(-1) @ H[:, None]
+        return head_features.transpose(1, 2).flatten(2)
 
 
 class AdaptiveDiffusion(nn.Module):
@@ -165,8 +177,8 @@ class AdaptiveDiffusion(nn.Module):
 
     def forward(self, H: Tensor, eigenvalues: Tensor, eigenvectors: Tensor) -> Tensor:
         """Return `(n_items, n_rois, width)`."""
-        response = torch.exp(-eigenvalues[..., None] * self.raw_radius.abs())
-        return eigenvectors @ (response * (eigenvectors.mT @ H))
+        spectral_response = torch.exp(-eigenvalues[..., None] * self.raw_radius.abs())
+        return eigenvectors @ (spectral_response * (eigenvectors.mT @ H))
 
 
 def _add_self_loops(W: np.ndarray) -> Tensor:
@@ -178,14 +190,14 @@ def _add_self_loops(W: np.ndarray) -> Tensor:
     were written for, are left as they are.
     """
     is_binary = bool(np.isin(W, (0.0, 1.0)).all())
-    strength = W.sum(-1).mean(-1)
-    unit = np.where((strength > 0) & (not is_binary), strength, 1.0)
-    return torch.from_numpy(W / unit[:, None, None] + np.eye(W.shape[-1]))
+    mean_strength = W.sum(-1).mean(-1)
+    weight_unit = np.where((mean_strength > 0) & (not is_binary), mean_strength, 1.0)
+    return torch.from_numpy(W / weight_unit[:, None, None] + np.eye(W.shape[-1]))
 
 
 def _normalize_symmetric(A: Tensor) -> Tensor:
-    root = A.sum(-1).rsqrt()
-    return root[:, :, None] * A * root[:, None, :]
+    inverse_sqrt_degrees = A.sum(-1).rsqrt()
+    return inverse_sqrt_degrees[:, :, None] * A * inverse_sqrt_degrees[:, None, :]
 
 
 def gcn_graphs(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa: ARG001
@@ -196,7 +208,7 @@ def gcn_graphs(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa
 def gdc_graphs(
     W: np.ndarray,
     scale: float = 0.0,  # noqa: ARG001
-    teleport: float = 0.15,
+    teleport_probability: float = 0.15,
     n_neighbours: int = 64,
 ) -> tuple[Tensor, ...]:
     r"""Return graphs rewired by personalised PageRank (GDC, Gasteiger et al. 2019).
@@ -208,9 +220,13 @@ def gdc_graphs(
     normalised again, as an undirected GCN takes it.
     """
     T = _normalize_symmetric(_add_self_loops(W))
-    S = teleport * torch.linalg.inv(torch.eye(T.shape[-1]) - (1 - teleport) * T)
-    rows = S.argsort(dim=1, descending=True)[:, : min(n_neighbours, S.shape[-1])]
-    S = torch.zeros_like(S).scatter(1, rows, S.gather(1, rows))
+    S = teleport_probability * torch.linalg.inv(
+        torch.eye(T.shape[-1]) - (1 - teleport_probability) * T
+    )
+    neighbour_rows = S.argsort(dim=1, descending=True)[
+        :, : min(n_neighbours, S.shape[-1])
+    ]
+    S = torch.zeros_like(S).scatter(1, neighbour_rows, S.gather(1, neighbour_rows))
     S = S / S.sum(1, keepdim=True)
     return (_normalize_symmetric((S + S.mT) / 2),)
 
@@ -223,15 +239,17 @@ def gat_graphs(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa
 
 def spectra(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa: ARG001
     """Return eigenvalues and eigenvectors of every normalised Laplacian."""
-    blocks = SPECTRA.blocks(W, Preparation(), torch.float64)
-    values, vectors = zip(*blocks, strict=True)
-    return torch.cat(values), torch.cat(vectors)
+    spectrum_blocks = SPECTRA.blocks(W, Preparation(), torch.float64)
+    eigenvalues, eigenvectors = zip(*spectrum_blocks, strict=True)
+    return torch.cat(eigenvalues), torch.cat(eigenvectors)
 
 
 def heat_kernels(W: np.ndarray, scale: float) -> tuple[Tensor, ...]:
     """Return the heat kernel of every graph at one scale for all regions."""
-    eigenvalues, vectors = spectra(W)
-    return ((vectors * torch.exp(-scale * eigenvalues)[:, None]) @ vectors.mT,)
+    eigenvalues, eigenvectors = spectra(W)
+    return (
+        (eigenvectors * torch.exp(-scale * eigenvalues)[:, None]) @ eigenvectors.mT,
+    )
 
 
 class NetworkKind(NamedTuple):
@@ -258,10 +276,10 @@ class NetworkKind(NamedTuple):
     @property
     def unused_settings(self) -> set[str]:
         """Settings of :class:`NetworkClassifier` that change nothing here."""
-        names = set() if self.uses_scale else {"scale"}
+        setting_names = set() if self.uses_scale else {"scale"}
         if self.layer is None:
-            names |= {"threshold", "weights", "connectome"}
-        return names
+            setting_names |= {"threshold", "weights", "connectome"}
+        return setting_names
 
 
 NETWORKS: dict[str, NetworkKind] = {

@@ -137,70 +137,78 @@ class LSAPRidgeClassifier(PackedClassifier):
     @threadpool_limits.wrap(limits=1)
     def fit_with(
         self,
-        others: Sequence["LSAPRidgeClassifier"],
+        other_classifiers: Sequence["LSAPRidgeClassifier"],
         X: np.ndarray,
         y: np.ndarray,
         groups: np.ndarray | None = None,
     ) -> "LSAPRidgeClassifier":
         """Fit this and others that differ in `scales` only; nested models fit once."""
-        models = (self, *others)
-        for model in models:
-            check_choice("scales", model.scales, ("auto", *NESTED_MODELS))
+        classifiers = (self, *other_classifiers)
+        for classifier in classifiers:
+            check_choice("scales", classifier.scales, ("auto", *NESTED_MODELS))
         check_at_least("n_draws", self.n_draws, 0)
         check_at_least("max_scale", self.max_scale, 0.1)
-        codes = self._learn_classes(y, len(X), self.classes)
+        class_codes = self._learn_classes(y, len(X), self.classes)
         participants = check_groups(groups, len(X), "the left-out scores")
         self._learn_prior(y, self.class_prior, is_balanced=True)
-        terms, B = self._learn_terms(X, participants)
+        diffusion_terms, B = self._learn_terms(X, participants)
         is_ordered = self.classes is not None
-        targets = class_targets(codes, is_ordered)
+        scan_targets = class_targets(class_codes, is_ordered)
         _, person_index, n_visits = np.unique(
             participants, return_inverse=True, return_counts=True
         )
         # every person counts once, and every class the same
         visit_weights = 1 / n_visits[person_index]
-        weights = 1 / (
-            n_visits[person_index] * np.bincount(codes, visit_weights)[codes]
+        scan_weights = 1 / (
+            n_visits[person_index]
+            * np.bincount(class_codes, visit_weights)[class_codes]
         )
-        weights *= len(n_visits) / weights.sum()
-        evidence = Evidence(terms, targets, weights, self.n_features_, B)
-        richest = max(
-            NESTED_MODELS.index(_richest_model(model.scales)) for model in models
+        scan_weights *= len(n_visits) / scan_weights.sum()
+        evidence = Evidence(
+            diffusion_terms, scan_targets, scan_weights, self.n_features_, B
         )
-        fits = fit_nested_models(evidence, NESTED_MODELS[richest], self.max_scale)
+        richest_model = max(
+            NESTED_MODELS.index(_richest_model(classifier.scales))
+            for classifier in classifiers
+        )
+        scale_fits = fit_nested_models(
+            evidence, NESTED_MODELS[richest_model], self.max_scale
+        )
         learned_inputs, is_sampled = vars(self).copy(), False
-        for model in models:
-            model.__dict__.update(learned_inputs | {"scales": model.scales})
-            n_models = NESTED_MODELS.index(_richest_model(model.scales)) + 1
-            model.evidence_ = {
-                name: fits[name].log_evidence for name in NESTED_MODELS[:n_models]
+        for classifier in classifiers:
+            classifier.__dict__.update(learned_inputs | {"scales": classifier.scales})
+            n_models = NESTED_MODELS.index(_richest_model(classifier.scales)) + 1
+            classifier.evidence_ = {
+                model_name: scale_fits[model_name].log_evidence
+                for model_name in NESTED_MODELS[:n_models]
             }
-            model.chosen_ = model.scales
-            if model.scales == "auto":
-                model.chosen_ = _choose_model(model.evidence_)
-            if model.chosen_ == "regions" and self.n_draws and not is_sampled:
+            classifier.chosen_ = classifier.scales
+            if classifier.scales == "auto":
+                classifier.chosen_ = _choose_model(classifier.evidence_)
+            if classifier.chosen_ == "regions" and self.n_draws and not is_sampled:
                 rng = np.random.default_rng(self.random_state or 0)
-                fits["regions"] = sample_scales(
-                    evidence, fits["regions"], self.n_draws, self.max_scale, rng
+                scale_fits["regions"] = sample_scales(
+                    evidence, scale_fits["regions"], self.n_draws, self.max_scale, rng
                 )
                 is_sampled = True
-            fit = fits[model.chosen_]
-            model.scales_, model.scales_interval_ = fit.scales, fit.interval
-            model.fit_report_ = {
-                "chosen": model.chosen_,
-                "evidence": model.evidence_,
-                "common_scale": float(np.exp(fit.log_common)),
-                "spread": fit.spread,
-                "ridge": fit.ridge,
+            scale_fit = scale_fits[classifier.chosen_]
+            classifier.scales_ = scale_fit.scales
+            classifier.scales_interval_ = scale_fit.interval
+            classifier.fit_report_ = {
+                "chosen": classifier.chosen_,
+                "evidence": classifier.evidence_,
+                "common_scale": float(np.exp(scale_fit.log_common)),
+                "spread": scale_fit.spread,
+                "ridge": scale_fit.ridge,
                 "ordered": is_ordered,
                 "class_prior": self._prior_report(),
             }
-            left_out_scores, model.coefficients_, model.intercept_ = _fit_ridge(
-                evidence, fit, person_index
+            left_out_scores, classifier.coefficients_, classifier.intercept_ = (
+                _fit_ridge(evidence, scale_fit, person_index)
             )
-            model.left_out_scores_ = left_out_scores
-            model.means_, model.precision_ = _fit_class_densities(
-                left_out_scores, targets, codes, weights
+            classifier.left_out_scores_ = left_out_scores
+            classifier.means_, classifier.precision_ = _fit_class_densities(
+                left_out_scores, scan_targets, class_codes, scan_weights
             )
         return self
 
@@ -218,9 +226,9 @@ class LSAPRidgeClassifier(PackedClassifier):
 
     def _terms(self, connectomes: np.ndarray, features: np.ndarray) -> np.ndarray:
         """Return the terms of prepared scans."""
-        signals = self.scaler_.apply(features)
+        scaled_features = self.scaler_.apply(features)
         B = term_basis(self.max_scale)
-        return diffusion_terms(connectomes, signals, self.preparation_, B)
+        return diffusion_terms(connectomes, scaled_features, self.preparation_, B)
 
     @threadpool_limits.wrap(limits=1)
     def learn_evidence(self, X: np.ndarray, groups: np.ndarray) -> Evidence:
@@ -228,10 +236,12 @@ class LSAPRidgeClassifier(PackedClassifier):
 
         Every person counts the same, so that it fits any labels.
         """
-        terms, B = self._learn_terms(X, groups)
+        scan_terms, B = self._learn_terms(X, groups)
         n_visits = pd.Series(groups).map(pd.Series(groups).value_counts())
-        targets = np.arange(len(X))[:, None].astype(float)
-        return Evidence(terms, targets, 1 / n_visits.to_numpy(), self.n_features_, B)
+        scan_targets = np.arange(len(X))[:, None].astype(float)
+        return Evidence(
+            scan_terms, scan_targets, 1 / n_visits.to_numpy(), self.n_features_, B
+        )
 
     @threadpool_limits.wrap(limits=1)
     def decision_scores(self, X: np.ndarray) -> np.ndarray:
@@ -240,8 +250,8 @@ class LSAPRidgeClassifier(PackedClassifier):
         With ordered classes or two, one column: the expected number of the class.
         """
         check_is_fitted(self, "coefficients_")
-        terms = self._terms(*check_packed(X, (self.n_rois_, self.n_features_)))
-        scores = np.tensordot(terms, self.coefficients_, ((0, 2), (0, 1)))
+        scan_terms = self._terms(*check_packed(X, (self.n_rois_, self.n_features_)))
+        scores = np.tensordot(scan_terms, self.coefficients_, ((0, 2), (0, 1)))
         return scores + self.intercept_
 
     def log_odds(self, scores: np.ndarray) -> np.ndarray:
@@ -251,73 +261,92 @@ class LSAPRidgeClassifier(PackedClassifier):
         ones of the training scans; the result is (n_scans, n_classes), classes in
         order of stage.
         """
-        deviation = scores[:, None] - self.means_
-        return -np.einsum("nck,kl,ncl->nc", deviation, self.precision_, deviation) / 2
+        score_deviations = scores[:, None] - self.means_
+        return (
+            -np.einsum(
+                "nck,kl,ncl->nc", score_deviations, self.precision_, score_deviations
+            )
+            / 2
+        )
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return the probability of every class in `classes_`, a row a scan.
 
         Classes have the shares `class_prior_`.
         """
-        balanced = softmax(self.log_odds(self.decision_scores(X)), axis=1)
-        return self._assume_prior(balanced[:, self.stages_.argsort()])
+        balanced_probabilities = softmax(self.log_odds(self.decision_scores(X)), axis=1)
+        return self._assume_prior(balanced_probabilities[:, self.stages_.argsort()])
 
 
-def _richest_model(scales: str) -> str:
+def _richest_model(scale_choice: str) -> str:
     """Return the richest nested model that a choice of models needs."""
-    return NESTED_MODELS[-1] if scales == "auto" else scales
+    return NESTED_MODELS[-1] if scale_choice == "auto" else scale_choice
 
 
 def _choose_model(log_evidence: dict[str, float]) -> str:
     """Return the richest nested model that the evidence accepts."""
-    accepted, *richer_models = NESTED_MODELS
-    for name in richer_models:
-        if log_evidence[name] > log_evidence[accepted] + MIN_LOG_BAYES_FACTOR:
-            accepted = name
-    return accepted
+    accepted_model, *richer_models = NESTED_MODELS
+    for model_name in richer_models:
+        if (
+            log_evidence[model_name]
+            > log_evidence[accepted_model] + MIN_LOG_BAYES_FACTOR
+        ):
+            accepted_model = model_name
+    return accepted_model
 
 
 def _fit_ridge(
-    evidence: Evidence, fit: ScaleFit, person_index: np.ndarray
+    evidence: Evidence, scale_fit: ScaleFit, person_index: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return left-out scores of every scan, coefficients of terms, and intercept."""
-    Z, _, inverse_sd = evidence.standardized_columns(fit.scales)
-    M_inverse = np.linalg.inv(Z.T @ Z + fit.ridge * np.eye(Z.shape[1]))
+    Z, _, inverse_sd = evidence.standardized_columns(scale_fit.scales)
+    M_inverse = np.linalg.inv(Z.T @ Z + scale_fit.ridge * np.eye(Z.shape[1]))
     smoother = Z @ M_inverse
     w = smoother.T @ evidence.t
     root_weights = np.sqrt(evidence.weights)[:, None]
-    residual, left_out_residual = evidence.t - Z @ w, np.empty_like(evidence.t)
-    for rows in pd.Series(person_index).groupby(person_index).indices.values():
-        intercept_hat = root_weights[rows] @ root_weights[rows].T / evidence.n_people
-        hat = smoother[rows] @ Z[rows].T + intercept_hat
-        left_out_residual[rows] = np.linalg.solve(
-            np.eye(len(rows)) - hat, residual[rows]
+    residuals, left_out_residuals = evidence.t - Z @ w, np.empty_like(evidence.t)
+    for person_rows in pd.Series(person_index).groupby(person_index).indices.values():
+        intercept_hat = (
+            root_weights[person_rows] @ root_weights[person_rows].T / evidence.n_people
         )
-    scores = (evidence.t - left_out_residual) / root_weights + evidence.target_means
-    g, _ = evidence.column_coefficients(fit.scales)
+        hat_block = smoother[person_rows] @ Z[person_rows].T + intercept_hat
+        left_out_residuals[person_rows] = np.linalg.solve(
+            np.eye(len(person_rows)) - hat_block, residuals[person_rows]
+        )
+    scores = (evidence.t - left_out_residuals) / root_weights + evidence.target_means
+    g, _ = evidence.column_coefficients(scale_fit.scales)
     coefficients = (g * inverse_sd)[:, :, None] * w
     column_means = np.tensordot(evidence.term_means, coefficients, ((0, 1), (0, 1)))
     return scores, coefficients, evidence.target_means - column_means
 
 
 def _fit_class_densities(
-    scores: np.ndarray, targets: np.ndarray, codes: np.ndarray, weights: np.ndarray
+    scores: np.ndarray,
+    left_out_scores: np.ndarray,
+    class_codes: np.ndarray,
+    scan_weights: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean score of every class, and their common precision.
 
     A normal density around each mean gives the probabilities of equally common
     classes: the classes are weighted alike throughout.
     """
-    class_weights = weights[:, None] * (codes[:, None] == np.unique(codes))
-    totals = class_weights.sum(axis=0)[:, None]
-    means = class_weights.T @ scores / totals
+    class_weights = scan_weights[:, None] * (
+        class_codes[:, None] == np.unique(class_codes)
+    )
+    class_weight_sums = class_weights.sum(axis=0)[:, None]
+    class_means = class_weights.T @ scores / class_weight_sums
     # Without signal, left-out class means are reversed. Fall back to the fitted
     # direction with a negligible separation, so that probabilities stay near the prior.
-    grand_mean = means.mean(axis=0)
-    class_directions = class_weights.T @ targets / totals
+    grand_mean = class_means.mean(axis=0)
+    class_directions = class_weights.T @ left_out_scores / class_weight_sums
     class_directions -= class_directions.mean(axis=0)
-    if (class_directions * (means - grand_mean)).sum() <= 0:
-        means = grand_mean + 1e-3 * class_directions
-    deviation = scores - means[codes]
-    covariance = (weights[:, None] * deviation).T @ deviation / weights.sum()
-    return means, np.linalg.pinv(covariance, hermitian=True)
+    if (class_directions * (class_means - grand_mean)).sum() <= 0:
+        class_means = grand_mean + 1e-3 * class_directions
+    score_deviations = scores - class_means[class_codes]
+    covariance = (
+        (scan_weights[:, None] * score_deviations).T
+        @ score_deviations
+        / scan_weights.sum()
+    )
+    return class_means, np.linalg.pinv(covariance, hermitian=True)

@@ -34,7 +34,7 @@ _SHIFT_SD, _LOG_STRETCH_SD = 0.2, 0.5
 
 def sample_scales(
     evidence: Evidence,
-    initial: ScaleFit,
+    initial_fit: ScaleFit,
     n_draws: int,
     max_scale: float,
     rng: np.random.Generator,
@@ -46,26 +46,32 @@ def sample_scales(
     `log_common` is the mean log scale over regions; `log_evidence` stays that of the
     initial fit. A sixth as many sweeps come first as burn-in.
     """
-    sampler = ScaleSampler(evidence, initial, max_scale, rng)
-    densities, log_ridges, spreads = [], [], []
+    scale_sampler = ScaleSampler(evidence, initial_fit, max_scale, rng)
+    density_draws, log_ridge_draws, spread_draws = [], [], []
     for _ in range(n_draws // _BURN_IN + n_draws):
-        densities.append(sampler.sweep())
-        log_ridges.append(sampler.log_ridge)
-        spreads.append(sampler.spread)
-    density = np.mean(densities[-n_draws:], axis=0)
-    grid = sampler.grid
-    cell_edges = (grid[1:] + grid[:-1]) / 2
+        density_draws.append(scale_sampler.sweep())
+        log_ridge_draws.append(scale_sampler.log_ridge)
+        spread_draws.append(scale_sampler.spread)
+    scale_density = np.mean(density_draws[-n_draws:], axis=0)
+    log_scale_grid = scale_sampler.grid
+    cell_edges = (log_scale_grid[1:] + log_scale_grid[:-1]) / 2
     log_interval = [
-        np.interp((0.025, 0.975), mass.cumsum()[:-1], cell_edges, grid[0], grid[-1])
-        for mass in density
+        np.interp(
+            (0.025, 0.975),
+            region_density.cumsum()[:-1],
+            cell_edges,
+            log_scale_grid[0],
+            log_scale_grid[-1],
+        )
+        for region_density in scale_density
     ]
     return ScaleFit(
-        scales=np.exp(density @ grid),
+        scales=np.exp(scale_density @ log_scale_grid),
         interval=np.exp(log_interval),
-        ridge=float(np.exp(np.mean(log_ridges[-n_draws:]))),
-        log_common=float((density @ grid).mean()),
-        spread=float(np.mean(spreads[-n_draws:])),
-        log_evidence=initial.log_evidence,
+        ridge=float(np.exp(np.mean(log_ridge_draws[-n_draws:]))),
+        log_common=float((scale_density @ log_scale_grid).mean()),
+        spread=float(np.mean(spread_draws[-n_draws:])),
+        log_evidence=initial_fit.log_evidence,
     )
 
 
@@ -75,7 +81,7 @@ class ScaleSampler:
     Parameters
     ----------
     evidence : Evidence
-    initial : ScaleFit
+    initial_fit : ScaleFit
         Where to start.
     max_scale : float
         Largest scale of the grid.
@@ -99,13 +105,13 @@ class ScaleSampler:
     def __init__(
         self,
         evidence: Evidence,
-        initial: ScaleFit,
+        initial_fit: ScaleFit,
         max_scale: float,
         rng: np.random.Generator,
     ) -> None:
         self.evidence, self.rng = evidence, rng
-        self.log_common, self.spread = initial.log_common, initial.spread
-        self.log_ridge = float(np.log(initial.ridge))
+        self.log_common, self.spread = initial_fit.log_common, initial_fit.spread
+        self.log_ridge = float(np.log(initial_fit.ridge))
         self.grid = np.linspace(np.log(MIN_SCALE), np.log(max_scale), _N_GRID)
         self.spread_grid = np.geomspace(0.03, 3.0, 60)
         self.log_ridge_grid = np.log(evidence.n_people / 10) + np.linspace(-4, 10, 80)
@@ -118,11 +124,13 @@ class ScaleSampler:
         # of every region: coefficients (n_grid, n_terms, n_features), and its block of
         # Z'Z (n_grid, n_features, n_features)
         self._region_coefs, self._diagonal_blocks = [], []
-        for block in self.blocks:
-            coefs, diagonal_block = _coefficients_on_grid(evidence, block, g_grid)
-            self._region_coefs.append(coefs)
+        for column_block in self.blocks:
+            region_coefs, diagonal_block = _coefficients_on_grid(
+                evidence, column_block, g_grid
+            )
+            self._region_coefs.append(region_coefs)
             self._diagonal_blocks.append(diagonal_block)
-        log_scales = np.log(np.maximum(initial.scales, 1e-9))
+        log_scales = np.log(np.maximum(initial_fit.scales, 1e-9))
         self.set_scales(self.nearest_grid_index(log_scales))
 
     @property
@@ -143,143 +151,173 @@ class ScaleSampler:
         self, grid_index: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the coefficients of all columns, Z'Z and Z't at these scales."""
-        moments = self.evidence.moments(np.exp(self.grid[grid_index]))
-        coefs = [
+        evidence_moments = self.evidence.moments(np.exp(self.grid[grid_index]))
+        column_coefs = [
             region_coefs[a]
             for region_coefs, a in zip(self._region_coefs, grid_index, strict=True)
         ]
-        return np.concatenate(coefs, axis=1), moments.ZtZ, moments.Ztt
+        return (
+            np.concatenate(column_coefs, axis=1),
+            evidence_moments.ZtZ,
+            evidence_moments.Ztt,
+        )
 
     def sweep(self) -> np.ndarray:
         """Draw everything once; return the conditional densities (n_rois, n_grid)."""
         n_rois = self.evidence.n_rois
         self.draw_ridge()
-        densities = np.empty((n_rois, _N_GRID))
+        conditional_densities = np.empty((n_rois, _N_GRID))
         Z = None
         if self.evidence.gram is None:
             Z = np.einsum("rnd,rd->nd", self.evidence.X, self.g)
         for p in self.rng.permutation(n_rois):
-            densities[p] = self.draw_region_scale(p, Z)
+            conditional_densities[p] = self.draw_region_scale(p, Z)
         # Jitter each scale within its grid cell; otherwise a spread below the grid
         # step could never grow again.
-        jitter = self.rng.random(n_rois) - 0.5
-        log_scales = self.grid[self.grid_index] + jitter * (self.grid[1] - self.grid[0])
+        grid_jitter = self.rng.random(n_rois) - 0.5
+        log_scales = self.grid[self.grid_index] + grid_jitter * (
+            self.grid[1] - self.grid[0]
+        )
         self.draw_common(log_scales)
         self.draw_spread(log_scales)
         self.move_jointly(log_scales)
-        return densities
+        return conditional_densities
 
     def draw_ridge(self) -> None:
         """Draw the ridge on its grid given all scales; compute the inverse of M."""
         n_contrasts = self.evidence.n_contrasts
-        eigenvalues, vectors = np.linalg.eigh(self.ZtZ)
-        shifted = np.maximum(eigenvalues, 0.0) + np.exp(self.log_ridge_grid)[:, None]
-        energy = ((vectors.T @ self.Ztt) ** 2).sum(axis=1)
-        rss = self.evidence.ttt - (energy / shifted).sum(axis=1)
-        log_det = np.log(shifted).sum(axis=1) - len(self.ZtZ) * self.log_ridge_grid
+        eigenvalues, eigenvectors = np.linalg.eigh(self.ZtZ)
+        shifted_eigenvalues = (
+            np.maximum(eigenvalues, 0.0) + np.exp(self.log_ridge_grid)[:, None]
+        )
+        projected_energy = ((eigenvectors.T @ self.Ztt) ** 2).sum(axis=1)
+        rss = self.evidence.ttt - (projected_energy / shifted_eigenvalues).sum(axis=1)
+        log_det = (
+            np.log(shifted_eigenvalues).sum(axis=1)
+            - len(self.ZtZ) * self.log_ridge_grid
+        )
         log_likelihood = -self._half_dof * np.log(rss) - 0.5 * n_contrasts * log_det
-        excess = self.evidence.noise_prior_excess(self.log_ridge_grid)
-        position, _ = draw_from_grid(log_likelihood - excess**2 / 2, self.rng)
-        self.log_ridge = self.log_ridge_grid[position]
-        inverse = (vectors / shifted[position]) @ vectors.T
-        self.M_inverse = np.asfortranarray(inverse)
+        noise_excess = self.evidence.noise_prior_excess(self.log_ridge_grid)
+        grid_position, _ = draw_from_grid(
+            log_likelihood - noise_excess**2 / 2, self.rng
+        )
+        self.log_ridge = self.log_ridge_grid[grid_position]
+        inverse_M = (eigenvectors / shifted_eigenvalues[grid_position]) @ eigenvectors.T
+        self.M_inverse = np.asfortranarray(inverse_M)
 
     def draw_region_scale(self, p: int, Z: Any) -> np.ndarray:
         """Draw the scale of region p given all others; return its density on the grid.
 
         Z is updated in place where the evidence uses the matrix of the scans.
         """
-        evidence, block, coefs = self.evidence, self.blocks[p], self._region_coefs[p]
+        evidence = self.evidence
+        column_block = self.blocks[p]
+        region_coefs = self._region_coefs[p]
         k, n_terms = evidence.n_targets, len(evidence.X)
         n_features, n_columns = evidence.n_features, evidence.n_columns
-        self._remove_from_inverse(block)
+        self._remove_from_inverse(column_block)
         # products of the region's terms with all other columns
-        X = evidence.X[:, :, block]
+        X = evidence.X[:, :, column_block]
         if evidence.gram is None:
             term_rows = np.einsum("rnf,nd->frd", X, Z)
         else:
-            term_rows = np.einsum("frem,em->frm", evidence.gram[block], self.g)
-        term_rows[:, :, block] = 0.0
-        Ztt_rest = self.Ztt.copy()
-        Ztt_rest[block] = 0.0
-        stacked_rows = np.concatenate([term_rows.reshape(-1, n_columns), Ztt_rest.T])
+            term_rows = np.einsum("frem,em->frm", evidence.gram[column_block], self.g)
+        term_rows[:, :, column_block] = 0.0
+        other_Ztt = self.Ztt.copy()
+        other_Ztt[column_block] = 0.0
+        stacked_rows = np.concatenate([term_rows.reshape(-1, n_columns), other_Ztt.T])
         # M_inverse is symmetric; its rows are contiguous in this order
         solved_rows = stacked_rows @ self.M_inverse.T
-        products = solved_rows @ stacked_rows.T
+        row_products = solved_rows @ stacked_rows.T
         # Schur complement of the other columns in M, at every scale of the grid
-        explained = products[:-k, :-k].reshape(n_features, n_terms, n_features, n_terms)
-        schur = self._diagonal_blocks[p] + self.ridge * np.eye(n_features)
-        schur -= np.einsum("arf,frgm,amg->afg", coefs, explained, coefs)
+        explained_blocks = row_products[:-k, :-k].reshape(
+            n_features, n_terms, n_features, n_terms
+        )
+        schur_complement = self._diagonal_blocks[p] + self.ridge * np.eye(n_features)
+        schur_complement -= np.einsum(
+            "arf,frgm,amg->afg", region_coefs, explained_blocks, region_coefs
+        )
         # Symmetrise; otherwise rounding errors accumulate over regions.
-        schur = (schur + schur.transpose(0, 2, 1)) / 2
-        schur_inverse = np.linalg.inv(schur)
+        schur_complement = (schur_complement + schur_complement.transpose(0, 2, 1)) / 2
+        schur_inverse = np.linalg.inv(schur_complement)
         # products of the region's terms with the targets, less what others explain
-        explained_Xtt = products[:-k, -k:].reshape(n_features, n_terms, k)
-        partial_Xtt = evidence.Xtt[:, block].transpose(1, 0, 2) - explained_Xtt
-        projected_rhs = np.einsum("arf,frk->afk", coefs, partial_Xtt)
-        reduction = (projected_rhs * (schur_inverse @ projected_rhs)).sum(axis=(1, 2))
-        rss = evidence.ttt - float(np.trace(products[-k:, -k:])) - reduction
+        explained_Xtt = row_products[:-k, -k:].reshape(n_features, n_terms, k)
+        partial_Xtt = evidence.Xtt[:, column_block].transpose(1, 0, 2) - explained_Xtt
+        projected_rhs = np.einsum("arf,frk->afk", region_coefs, partial_Xtt)
+        rss_reduction = (projected_rhs * (schur_inverse @ projected_rhs)).sum(
+            axis=(1, 2)
+        )
+        rss = evidence.ttt - float(np.trace(row_products[-k:, -k:])) - rss_reduction
         log_prior = -(((self.grid - self.log_common) / self.spread) ** 2) / 2
         log_density = log_prior - self._half_dof * np.log(rss)
-        log_density -= 0.5 * evidence.n_contrasts * np.linalg.slogdet(schur)[1]
-        a, density = draw_from_grid(log_density, self.rng)
+        log_density -= (
+            0.5 * evidence.n_contrasts * np.linalg.slogdet(schur_complement)[1]
+        )
+        a, scale_density = draw_from_grid(log_density, self.rng)
         # move to the drawn scale
-        self.grid_index[p], self.g[:, block] = a, coefs[a]
+        self.grid_index[p], self.g[:, column_block] = a, region_coefs[a]
         if Z is not None:
-            Z[:, block] = np.einsum("rnf,rf->nf", X, coefs[a])
-        row = np.einsum("rf,frm->fm", coefs[a], term_rows)
-        row[:, block] = self._diagonal_blocks[p][a]
-        self.ZtZ[block], self.ZtZ[:, block] = row, row.T
-        self.Ztt[block] = np.einsum("rf,rfk->fk", coefs[a], evidence.Xtt[:, block])
+            Z[:, column_block] = np.einsum("rnf,rf->nf", X, region_coefs[a])
+        new_column_rows = np.einsum("rf,frm->fm", region_coefs[a], term_rows)
+        new_column_rows[:, column_block] = self._diagonal_blocks[p][a]
+        self.ZtZ[column_block], self.ZtZ[:, column_block] = (
+            new_column_rows,
+            new_column_rows.T,
+        )
+        self.Ztt[column_block] = np.einsum(
+            "rf,rfk->fk", region_coefs[a], evidence.Xtt[:, column_block]
+        )
         solved_block = solved_rows[:-k].reshape(term_rows.shape)
         self._add_to_inverse(
-            block,
-            np.einsum("rf,frm->mf", coefs[a], solved_block),
+            column_block,
+            np.einsum("rf,frm->mf", region_coefs[a], solved_block),
             schur_inverse[a],
         )
-        return density
+        return scale_density
 
-    def _remove_from_inverse(self, block: slice) -> None:
+    def _remove_from_inverse(self, column_block: slice) -> None:
         """Downdate: remove this region's block from the inverse of M, in place."""
-        columns = self.M_inverse[:, block].copy()
-        solved = np.linalg.inv(columns[block]) @ columns.T
+        inverse_columns = self.M_inverse[:, column_block].copy()
+        solved_rows = np.linalg.inv(inverse_columns[column_block]) @ inverse_columns.T
         self.M_inverse = dgemm(
-            -1.0, columns, solved, 1.0, self.M_inverse, overwrite_c=True
+            -1.0, inverse_columns, solved_rows, 1.0, self.M_inverse, overwrite_c=True
         )
 
     def _add_to_inverse(
-        self, block: slice, columns: np.ndarray, schur_inverse: np.ndarray
+        self, column_block: slice, solved_columns: np.ndarray, schur_inverse: np.ndarray
     ) -> None:
         """Update: add a region's block to the inverse of M, in place.
 
-        `columns` (n_columns, n_features) is the inverse of M without the region, times
-        the region's columns of M; its rows of the region are overwritten.
+        `solved_columns` (n_columns, n_features) is the inverse of M without the region,
+        times the region's columns of M; its rows of the region are overwritten.
         """
         # With C = (columns; -I) the inverse of the whole M is that without the region
         # plus C schur_inverse C'.
-        columns[block] = -np.eye(self.evidence.n_features)
-        solved = schur_inverse @ columns.T
+        solved_columns[column_block] = -np.eye(self.evidence.n_features)
+        scaled_rows = schur_inverse @ solved_columns.T
         self.M_inverse = dgemm(
-            1.0, columns, solved, 1.0, self.M_inverse, overwrite_c=True
+            1.0, solved_columns, scaled_rows, 1.0, self.M_inverse, overwrite_c=True
         )
 
     def draw_common(self, log_scales: np.ndarray) -> None:
         """Draw the log of the common scale: normal given the log scales."""
-        precision = len(log_scales) / self.spread**2 + 1 / COMMON_SD**2
-        mean = log_scales.sum() / self.spread**2 / precision
-        self.log_common = mean + self.rng.normal() / np.sqrt(precision)
+        posterior_precision = len(log_scales) / self.spread**2 + 1 / COMMON_SD**2
+        posterior_mean = log_scales.sum() / self.spread**2 / posterior_precision
+        self.log_common = posterior_mean + self.rng.normal() / np.sqrt(
+            posterior_precision
+        )
 
     def draw_spread(self, log_scales: np.ndarray) -> None:
         """Draw the spread on its grid; its prior is half-normal with deviation 1.
 
         The grid is even in log spread, which adds log spread to the density.
         """
-        spreads = self.spread_grid
-        squares = ((log_scales - self.log_common) ** 2).sum()
-        log_density = (1 - len(log_scales)) * np.log(spreads)
-        log_density -= squares / spreads**2 / 2
-        position, _ = draw_from_grid(log_density - spreads**2 / 2, self.rng)
-        self.spread = spreads[position]
+        spread_grid = self.spread_grid
+        sum_of_squares = ((log_scales - self.log_common) ** 2).sum()
+        log_density = (1 - len(log_scales)) * np.log(spread_grid)
+        log_density -= sum_of_squares / spread_grid**2 / 2
+        grid_position, _ = draw_from_grid(log_density - spread_grid**2 / 2, self.rng)
+        self.spread = spread_grid[grid_position]
 
     def move_jointly(self, log_scales: np.ndarray) -> bool:
         r"""Shift and stretch all scales jointly by a Metropolis step.
@@ -290,55 +328,57 @@ class ScaleSampler:
         around 0. Its Jacobian is :math:`r^{n+1}`; the density of the log scales given
         m and :math:`\tau` changes by :math:`r^{-n}`, so that r remains in the ratio.
         """
-        shift = self.rng.normal(scale=_SHIFT_SD)
-        stretch = np.exp(self.rng.normal(scale=_LOG_STRETCH_SD))
-        proposed_common = self.log_common + shift
-        proposed = proposed_common + stretch * (log_scales - self.log_common)
-        proposed_index = self.nearest_grid_index(proposed)
+        log_shift = self.rng.normal(scale=_SHIFT_SD)
+        stretch_factor = np.exp(self.rng.normal(scale=_LOG_STRETCH_SD))
+        proposed_common = self.log_common + log_shift
+        proposed_log_scales = proposed_common + stretch_factor * (
+            log_scales - self.log_common
+        )
+        proposed_index = self.nearest_grid_index(proposed_log_scales)
         g, ZtZ, Ztt = self.moments_at(proposed_index)
         log_ratio = self.log_likelihood(ZtZ, Ztt) - self.log_likelihood(
             self.ZtZ, self.Ztt
         )
-        log_ratio += np.log(stretch)  # Jacobian and density of the log scales
-        log_ratio -= (stretch**2 - 1) * self.spread**2 / 2  # prior of the spread
+        log_ratio += np.log(stretch_factor)  # Jacobian and density of the log scales
+        log_ratio -= (stretch_factor**2 - 1) * self.spread**2 / 2  # prior of the spread
         log_ratio -= (proposed_common**2 - self.log_common**2) / (2 * COMMON_SD**2)
         is_accepted = bool(np.log(self.rng.random()) < log_ratio)
         if is_accepted:
             self.grid_index, self.g = proposed_index, g
             self.ZtZ, self.Ztt = ZtZ, Ztt
             self.log_common = proposed_common
-            self.spread = stretch * self.spread
+            self.spread = stretch_factor * self.spread
         return is_accepted
 
     def log_likelihood(self, ZtZ: np.ndarray, Ztt: np.ndarray) -> float:
         """Return the log evidence at the present ridge, up to a constant."""
-        factor = cho_factor(ZtZ + self.ridge * np.eye(len(ZtZ)), lower=True)
-        rss = self.evidence.ttt - float((Ztt * cho_solve(factor, Ztt)).sum())
-        half_log_det = np.log(np.diag(factor[0])).sum()
+        cholesky_factor = cho_factor(ZtZ + self.ridge * np.eye(len(ZtZ)), lower=True)
+        rss = self.evidence.ttt - float((Ztt * cho_solve(cholesky_factor, Ztt)).sum())
+        half_log_det = np.log(np.diag(cholesky_factor[0])).sum()
         n_contrasts = self.evidence.n_contrasts
         return -self._half_dof * np.log(rss) - n_contrasts * half_log_det
 
 
 def _coefficients_on_grid(
-    evidence: Evidence, block: slice, g_grid: np.ndarray
+    evidence: Evidence, column_block: slice, g_grid: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a region's coefficients and block of Z'Z at every scale of the grid."""
     if evidence.gram is None:
-        X = evidence.X[:, :, block]
-        gram = np.einsum("rnf,enm->frem", X, X)
+        X = evidence.X[:, :, column_block]
+        term_gram = np.einsum("rnf,enm->frem", X, X)
     else:
-        gram = evidence.gram[block, :, :, block]
-    ZtZ = np.einsum("ar,frem,ae->afm", g_grid, gram, g_grid, optimize=True)
+        term_gram = evidence.gram[column_block, :, :, column_block]
+    ZtZ = np.einsum("ar,frem,ae->afm", g_grid, term_gram, g_grid, optimize=True)
     inverse_sd = invert_sd(np.einsum("aff->af", ZtZ) / evidence.n_people)
-    coefs = g_grid[:, :, None] * inverse_sd[:, None, :]
-    return coefs, ZtZ * inverse_sd[:, :, None] * inverse_sd[:, None, :]
+    standardized_coefs = g_grid[:, :, None] * inverse_sd[:, None, :]
+    return standardized_coefs, ZtZ * inverse_sd[:, :, None] * inverse_sd[:, None, :]
 
 
 def draw_from_grid(
     log_density: np.ndarray, rng: np.random.Generator
 ) -> tuple[int, np.ndarray]:
     """Return a drawn position, and the probabilities of all."""
-    mass = np.exp(log_density - log_density.max())
-    mass /= mass.sum()
-    position = int(np.searchsorted(mass.cumsum(), rng.random()))
-    return min(position, len(mass) - 1), mass
+    probabilities = np.exp(log_density - log_density.max())
+    probabilities /= probabilities.sum()
+    grid_position = int(np.searchsorted(probabilities.cumsum(), rng.random()))
+    return min(grid_position, len(probabilities) - 1), probabilities

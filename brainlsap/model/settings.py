@@ -136,57 +136,69 @@ LIMITS: dict[str, tuple[float, float]] = {
 def check_settings(settings: HeatSettings) -> None:
     """Raise ParameterError for the first invalid setting."""
     check_choice("kernel", settings.kernel, KERNELS)
-    for field in fields(settings):
-        name, value = field.name, getattr(settings, field.name)
-        if get_origin(field.type) is Literal:
-            check_choice(name, value, get_args(field.type))
-        elif name not in _CHECKED_ELSEWHERE and value != field.default:
-            lowest, highest = LIMITS.get(name, (0, _LARGE))
-            if not (isinstance(value, Real) and lowest <= float(value) <= highest):
+    for setting_field in fields(settings):
+        setting_name = setting_field.name
+        setting_value = getattr(settings, setting_field.name)
+        if get_origin(setting_field.type) is Literal:
+            check_choice(setting_name, setting_value, get_args(setting_field.type))
+        elif (
+            setting_name not in _CHECKED_ELSEWHERE
+            and setting_value != setting_field.default
+        ):
+            lower_limit, upper_limit = LIMITS.get(setting_name, (0, _LARGE))
+            if not (
+                isinstance(setting_value, Real)
+                and lower_limit <= float(setting_value) <= upper_limit
+            ):
                 raise ParameterError(
-                    f"{name} must be between {lowest:g} and {highest:g}, got {value!r}."
+                    f"{setting_name} must be between {lower_limit:g} and "
+                    f"{upper_limit:g}, got {setting_value!r}."
                 )
 
 
-def resolve_settings(preset: str, values: dict[str, Any]) -> Settings:
-    """Return the settings of a preset, replaced by `values` that are not None.
+def resolve_settings(preset_name: str, setting_values: dict[str, Any]) -> Settings:
+    """Return the settings of a preset, replaced by `setting_values` that are not None.
 
-    Other parameters of the model among `values` are ignored. Raises ParameterError for
-    the first invalid setting.
+    Other parameters of the model among `setting_values` are ignored. Raises
+    ParameterError for the first invalid setting.
     """
-    check_choice("preset", preset, PRESETS)
-    changes: dict[str, Any] = {}
-    for field in fields(Settings):
-        value = values.get(field.name)
-        if value is not None:
-            is_numpy = isinstance(value, np.generic)
-            changes[field.name] = value.item() if is_numpy else value
-    settings = resolve_start(replace(PRESETS[preset], **changes), changes)
+    check_choice("preset", preset_name, PRESETS)
+    setting_changes: dict[str, Any] = {}
+    for setting_field in fields(Settings):
+        setting_value = setting_values.get(setting_field.name)
+        if setting_value is not None:
+            is_numpy = isinstance(setting_value, np.generic)
+            setting_changes[setting_field.name] = (
+                setting_value.item() if is_numpy else setting_value
+            )
+    settings = resolve_start(
+        replace(PRESETS[preset_name], **setting_changes), setting_changes
+    )
     settings.preparation()
     check_settings(settings)
     if settings.batch_size == 1:
         raise ParameterError("batch_size must be 0 (all scans) or at least 2, got 1.")
-    if preset == "paper" and settings.degree is None:
+    if preset_name == "paper" and settings.degree is None:
         settings = replace(settings, degree=PAPER_DEGREES.get(settings.kernel))
     return settings
 
 
-def resolve_start(settings: Settings, changes: dict[str, Any]) -> Settings:
+def resolve_start(settings: Settings, setting_changes: dict[str, Any]) -> Settings:
     """Return settings with the start of training that follows from other settings.
 
     With constant inputs, training starts without the ridge regression, which would show
-    the features to the network. Raises ParameterError if `changes`, the settings that
-    differ from the preset, contradict each other.
+    the features to the network. Raises ParameterError if `setting_changes`, the
+    settings that differ from the preset, contradict each other.
     """
     if settings.inputs == "constant":
-        if changes.get("start") == "ridge":
+        if setting_changes.get("start") == "ridge":
             raise ParameterError(
                 "start='ridge' shows the network a ridge of the features, which "
                 "inputs='constant' keeps from it. Leave start out."
             )
         settings = replace(settings, start="constant")
     if settings.start == "constant" and settings.initial_scale == EVIDENCE:
-        if "initial_scale" in changes and settings.inputs != "constant":
+        if "initial_scale" in setting_changes and settings.inputs != "constant":
             raise ParameterError(
                 f"initial_scale={EVIDENCE!r} takes the scales of the ridge, which "
                 "start='constant' goes without. Give initial_scale a number, or "
@@ -194,9 +206,10 @@ def resolve_start(settings: Settings, changes: dict[str, Any]) -> Settings:
             )
         settings = replace(settings, initial_scale=_CONSTANT_SCALE)
     if settings.start == "constant":
-        if changes.get("network_weight", 1) != 1 and settings.inputs != "constant":
+        given_weight = setting_changes.get("network_weight", 1)
+        if given_weight != 1 and settings.inputs != "constant":
             raise ParameterError(
-                f"network_weight={settings.network_weight!r} weighs the network "
+                f"network_weight={given_weight!r} weighs the network "
                 "against the ridge, which start='constant' goes without. Leave "
                 "network_weight out, or give start='ridge'."
             )
@@ -214,7 +227,7 @@ def resolve_kernel(settings: Settings) -> Settings:
     scale is too large, or the initial scale is above `max_scale`.
     """
     kernel = settings.kernel
-    degree = settings.degree
+    polynomial_degree = settings.degree
     max_scale = settings.max_scale
     # Scales from the evidence are limited to `max_scale` when they are set.
     initial_scale = 0.0
@@ -229,18 +242,20 @@ def resolve_kernel(settings: Settings) -> Settings:
             "raise max_scale."
         )
     if kernel == "exact":
-        degree = None
-    elif degree is None:
-        degree = choose_degree(kernel, max_scale, settings.tolerance)
+        polynomial_degree = None
+    elif polynomial_degree is None:
+        polynomial_degree = choose_degree(kernel, max_scale, settings.tolerance)
     else:
-        initial_error = error_bound(kernel, initial_scale, degree, dtype=torch.float64)
+        initial_error = error_bound(
+            kernel, initial_scale, polynomial_degree, dtype=torch.float64
+        )
         if initial_error > MAX_INITIAL_ERROR:
             raise ParameterError(
-                f"the {kernel} kernel of degree {degree} can be wrong by "
+                f"the {kernel} kernel of degree {polynomial_degree} can be wrong by "
                 f"{initial_error:.2g} at initial_scale {initial_scale:g}. Leave degree "
                 "at None, or lower initial_scale."
             )
         tolerance = max(settings.tolerance, initial_error)
-        accurate_scale = largest_scale(kernel, degree, tolerance)
+        accurate_scale = largest_scale(kernel, polynomial_degree, tolerance)
         max_scale = min(max_scale, max(accurate_scale, initial_scale))
-    return replace(settings, degree=degree, max_scale=max_scale)
+    return replace(settings, degree=polynomial_degree, max_scale=max_scale)

@@ -70,15 +70,15 @@ class ModelOrigin:
 
     def check(self, model: Any) -> None:
         """Raise unless every region and feature has a name of its own."""
-        for parameter, names, n_expected in (
+        for parameter_name, expected_names, n_expected in (
             ("region_names", self.region_names, model.n_rois_),
             ("feature_names", self.feature_names, model.n_features_),
         ):
-            n_different = len(set(names))
-            if not len(names) == n_different == n_expected:
+            n_different = len(set(expected_names))
+            if not len(expected_names) == n_different == n_expected:
                 raise ParameterError(
-                    f"{parameter} must be {n_expected} different names, as in the fit; "
-                    f"got {len(names)}, {n_different} of them different."
+                    f"{parameter_name} must be {n_expected} different names, as in the "
+                    f"fit; got {len(expected_names)}, {n_different} of them different."
                 )
 
 
@@ -118,42 +118,56 @@ def save_model(model: Any, path: str | Path, origin: ModelOrigin | None = None) 
             "cohort.feature_names) of what the model was fitted on."
         )
     origin.check(model)
-    arrays: dict[str, np.ndarray] = {}
+    stored_arrays: dict[str, np.ndarray] = {}
 
-    def encode(value: Any) -> Any:
+    def encode(unserialized_value: Any) -> Any:
         """Convert what JSON cannot store; arrays of numbers become tensors."""
-        if isinstance(value, np.generic):
-            return value.item()
-        if isinstance(value, GraphNetwork):
-            weights = value.state_dict()
-            return {name: tensor.cpu().numpy() for name, tensor in weights.items()}
-        if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-            name = f"array.{len(arrays)}"
-            arrays[name] = np.ascontiguousarray(value)
-            return {"__array__": name}
-        if isinstance(value, np.ndarray):  # of text or objects
-            return {"__texts__": value.tolist(), "dtype": value.dtype.str}
-        if type(value).__name__ in _RECORDS:
+        if isinstance(unserialized_value, np.generic):
+            return unserialized_value.item()
+        if isinstance(unserialized_value, GraphNetwork):
+            network_weights = unserialized_value.state_dict()
+            return {
+                weight_name: tensor.cpu().numpy()
+                for weight_name, tensor in network_weights.items()
+            }
+        if (
+            isinstance(unserialized_value, np.ndarray)
+            and unserialized_value.dtype.kind in "biuf"
+        ):
+            weight_name = f"array.{len(stored_arrays)}"
+            stored_arrays[weight_name] = np.ascontiguousarray(unserialized_value)
+            return {"__array__": weight_name}
+        if isinstance(unserialized_value, np.ndarray):  # of text or objects
+            return {
+                "__texts__": unserialized_value.tolist(),
+                "dtype": unserialized_value.dtype.str,
+            }
+        if type(unserialized_value).__name__ in _RECORDS:
             # Leave out the origin, which has a key of its own, and private attributes,
             # which scikit-learn adds.
-            attributes = {k: v for k, v in vars(value).items() if k[0] != "_"}
-            attributes.pop("origin_", None)
-            return {"__record__": type(value).__name__} | attributes
+            public_attributes = {
+                k: v for k, v in vars(unserialized_value).items() if k[0] != "_"
+            }
+            public_attributes.pop("origin_", None)
+            return {"__record__": type(unserialized_value).__name__} | public_attributes
         raise ParameterError(
-            f"a {type(value).__name__} cannot be stored in a model file: {value!r}"
+            f"a {type(unserialized_value).__name__} cannot be stored in a model file: "
+            f"{unserialized_value!r}"
         )
 
-    description = {
+    model_record = {
         "format_version": FORMAT_VERSION,
         "version": brainlsap.__version__,
         "origin": vars(origin),
         "model": model,
     }
-    text = json.dumps(description, default=encode)
+    record_text = json.dumps(model_record, default=encode)
     # Use one key: the order of several is not fixed.
-    header = json.dumps({"about": text, "sha256": _digest(text, arrays)})
-    with replace_when_whole(path) as partial:
-        partial.write_bytes(save(arrays, metadata={HEADER: header}))
+    header = json.dumps(
+        {"about": record_text, "sha256": _hash_model(record_text, stored_arrays)}
+    )
+    with replace_when_whole(path) as partial_path:
+        partial_path.write_bytes(save(stored_arrays, metadata={HEADER: header}))
     return Path(path)
 
 
@@ -196,38 +210,41 @@ def load_model(path: str | Path) -> Any:
     from safetensors import safe_open
 
     with reading(path, "a whole model file, as `brainlsap fit` writes"):
-        with safe_open(path, framework="numpy") as file:
-            header = json.loads((file.metadata() or {})[HEADER])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if header["sha256"] != _digest(header["about"], arrays):
+        with safe_open(path, framework="numpy") as safetensors_file:
+            header = json.loads((safetensors_file.metadata() or {})[HEADER])
+            stored_arrays = {
+                array_name: safetensors_file.get_tensor(array_name)
+                for array_name in safetensors_file.keys()  # noqa: SIM118
+            }
+        if header["sha256"] != _hash_model(header["about"], stored_arrays):
             raise FileFormatError(
                 "changed after it was written: names, settings or weights do "
                 "not fit their checksum. Get the file again, or fit the model again.",
                 path=path,
             )
-        description = json.loads(header["about"])
-        file_version = str(description["version"])
-        file_format = description["format_version"]
-        version = brainlsap.__version__
+        file_record = json.loads(header["about"])
+        file_version = str(file_record["version"])
+        file_format = file_record["format_version"]
+        running_version = brainlsap.__version__
         # The meaning of numbers may change with the minor version.
-        is_same_minor = file_version.split(".")[:2] == version.split(".")[:2]
+        is_same_minor = file_version.split(".")[:2] == running_version.split(".")[:2]
         if not is_same_minor or file_format != FORMAT_VERSION:
             raise FileFormatError(
-                f"fitted by brainlsap {file_version}, and this is {version} "
+                f"fitted by brainlsap {file_version}, and this is {running_version} "
                 f"(format {file_format}, and {FORMAT_VERSION} is read): predictions "
                 f"may differ. Install brainlsap {file_version}, or fit the model "
                 "again.",
                 path=path,
             )
-        return _restore(header["about"], arrays)
+        return _restore_model(header["about"], stored_arrays)
 
 
-def _restore(text: str, arrays: dict[str, np.ndarray]) -> Any:
+def _restore_model(record_text: str, stored_arrays: dict[str, np.ndarray]) -> Any:
     """Return the model that `save_model` wrote as JSON text and arrays."""
 
     def decode(value: dict[str, Any]) -> Any:
         if "__array__" in value:
-            return arrays[value["__array__"]]
+            return stored_arrays[value["__array__"]]
         if "__texts__" in value:
             return np.array(value["__texts__"], dtype=np.dtype(value["dtype"]))
         if "__record__" not in value:
@@ -236,9 +253,9 @@ def _restore(text: str, arrays: dict[str, np.ndarray]) -> Any:
         record.__dict__.update(value)
         return record
 
-    description = json.loads(text, object_hook=decode)
-    model = description["model"]
-    model.origin_ = ModelOrigin(**description["origin"])
+    model_record = json.loads(record_text, object_hook=decode)
+    model = model_record["model"]
+    model.origin_ = ModelOrigin(**model_record["origin"])
     model.origin_.check(model)
     if isinstance(model, LSAPRidgeClassifier):
         return model
@@ -257,20 +274,21 @@ def _restore(text: str, arrays: dict[str, np.ndarray]) -> Any:
                 is_measured,
                 0.0,
             )
-        weights = {
-            name: torch.from_numpy(np.array(array))
-            for name, array in arrays_by_name.items()
+        network_weights = {
+            array_name: torch.from_numpy(np.array(stored_array))
+            for array_name, stored_array in arrays_by_name.items()
         }
-        network.load_state_dict(weights, assign=True)
+        network.load_state_dict(network_weights, assign=True)
         model.networks_.append(network.eval())
     return model
 
 
-def _digest(text: str, arrays: dict[str, np.ndarray]) -> str:
+def _hash_model(record_text: str, stored_arrays: dict[str, np.ndarray]) -> str:
     """Return the checksum of a stored model."""
-    digest = hashlib.sha256(text.encode())
-    for name in sorted(arrays):
-        head = f"{name} {arrays[name].dtype.str} {arrays[name].shape}"
-        digest.update(head.encode())
-        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
-    return digest.hexdigest()
+    sha256 = hashlib.sha256(record_text.encode())
+    for array_name in sorted(stored_arrays):
+        array = stored_arrays[array_name]
+        array_header = f"{array_name} {array.dtype.str} {array.shape}"
+        sha256.update(array_header.encode())
+        sha256.update(np.ascontiguousarray(array).tobytes())
+    return sha256.hexdigest()

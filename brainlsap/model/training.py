@@ -62,21 +62,29 @@ class History:
     validation_loss: list[float] = field(default_factory=list)
     scales: list[np.ndarray] = field(default_factory=list)
 
-    def add(self, epoch: int, train: float, validation: float, heat: Any) -> None:
+    def add(
+        self, epoch: int, train: float, validation_loss: float, heat_scale: Any
+    ) -> None:
         """Record one checkpoint; scales are copied."""
         self.epoch.append(epoch)
         self.train_loss.append(train)
-        self.validation_loss.append(validation)
-        if heat is not None:
-            self.scales.append(heat().detach().cpu().numpy().copy())
+        self.validation_loss.append(validation_loss)
+        if heat_scale is not None:
+            self.scales.append(heat_scale().detach().cpu().numpy().copy())
 
-    def scales_at(self, shares: np.ndarray, last: int) -> np.ndarray:
-        """Return the scales at shares of the epochs up to `last`, interpolated."""
-        epochs = np.asarray(self.epoch, dtype=float)
-        epochs_at = epochs[0] + shares * (max(last, epochs[0]) - epochs[0])
+    def scales_at(self, epoch_shares: np.ndarray, last_epoch: int) -> np.ndarray:
+        """Interpolate the scales at shares of the epochs up to `last_epoch`."""
+        stored_epochs = np.asarray(self.epoch, dtype=float)
+        epochs_at = stored_epochs[0] + epoch_shares * (
+            max(last_epoch, stored_epochs[0]) - stored_epochs[0]
+        )
         scales_of_regions = np.array(self.scales, dtype=np.float64).T
         return np.stack(
-            [np.interp(epochs_at, epochs, path) for path in scales_of_regions], axis=1
+            [
+                np.interp(epochs_at, stored_epochs, scale_path)
+                for scale_path in scales_of_regions
+            ],
+            axis=1,
         )
 
 
@@ -145,17 +153,17 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 
     Other devices' generators are left alone (`torch.manual_seed` sets them all).
     """
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
+    cuda_devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=cuda_devices):
         torch.default_generator.manual_seed(seed)
-        for cuda_device in devices:
+        for cuda_device in cuda_devices:
             with torch.cuda.device(cuda_device):
                 torch.cuda.manual_seed(seed)
         yield
 
 
 def inner_splits(
-    codes: np.ndarray, groups: np.ndarray, settings: Settings, seed: int
+    class_codes: np.ndarray, groups: np.ndarray, settings: Settings, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Split training scans into training and validation sets, by person.
 
@@ -165,7 +173,7 @@ def inner_splits(
 
     Parameters
     ----------
-    codes : int array of shape (n_scans,)
+    class_codes : int array of shape (n_scans,)
         Class of every scan.
     groups : array of shape (n_scans,)
         Participant of every scan.
@@ -180,27 +188,32 @@ def inner_splits(
     """
     from sklearn.model_selection import StratifiedGroupKFold
 
-    all_rows = np.arange(len(codes))
+    all_rows = np.arange(len(class_codes))
     split_without_validation = all_rows, all_rows[:0]
-    _, people = np.unique(groups, return_inverse=True)
-    sizes = [len(set(people[codes == code])) for code in set(codes)]
-    n_people, n_starts = people.max() + 1, settings.n_starts
-    is_too_small = n_people < MIN_VALIDATION_PEOPLE or min(sizes) < 2
+    _, person_codes = np.unique(groups, return_inverse=True)
+    n_people_by_class = [
+        len(set(person_codes[class_codes == class_code]))
+        for class_code in set(class_codes)
+    ]
+    n_people, n_starts = person_codes.max() + 1, settings.n_starts
+    is_too_small = n_people < MIN_VALIDATION_PEOPLE or min(n_people_by_class) < 2
     if is_too_small or not settings.leaves_people_out():
         return [split_without_validation] * n_starts
-    n_slices = min(max(2, round(1 / settings.validation_fraction)), max(sizes))
+    n_slices = min(
+        max(2, round(1 / settings.validation_fraction)), max(n_people_by_class)
+    )
     splits: list = []
     with warnings.catch_warnings():
         # a class with fewer people than slices is missing from some; that is fine
         warnings.simplefilter("ignore", UserWarning)
-        for repeat in range(-(-n_starts // n_slices)):
+        for repeat_index in range(-(-n_starts // n_slices)):
             splitter = StratifiedGroupKFold(
-                n_slices, shuffle=True, random_state=seed + repeat
+                n_slices, shuffle=True, random_state=seed + repeat_index
             )
-            splits += splitter.split(codes, codes, people)
+            splits += splitter.split(class_codes, class_codes, person_codes)
     return [
         (train_rows, validation_rows)
-        if len(set(codes[train_rows])) == len(sizes)
+        if len(set(class_codes[train_rows])) == len(n_people_by_class)
         else split_without_validation
         for train_rows, validation_rows in splits[:n_starts]
     ]
@@ -209,7 +222,7 @@ def inner_splits(
 def train_network(
     make_network: Callable[[], GraphNetwork],
     train: Scans,
-    validation: Scans | None,
+    validation_scans: Scans | None,
     settings: Settings,
     seed: int,
 ) -> Run:
@@ -221,87 +234,105 @@ def train_network(
         Returns a network with fresh weights.
     train : (batch, codes)
         What is learned from.
-    validation : (batch, codes) or None
+    validation_scans : (batch, codes) or None
         What chooses the epoch; None trains for all epochs and takes the last.
     settings : Settings
     seed : int
         Of weights, dropout and batches. The global generators are left as they were.
     """
-    for attempt in range(_MAX_RESTARTS + 1):
+    for attempt_number in range(_MAX_RESTARTS + 1):
         # a stride that no other start's seed lands on
-        with seeded(seed + 1_000_003 * attempt, train[1].device):
-            run = _run(make_network(), train, validation, settings)
-        run.n_restarts = attempt
-        if not run.fault:
+        with seeded(seed + 1_000_003 * attempt_number, train[1].device):
+            training_run = _train_once(
+                make_network(), train, validation_scans, settings
+            )
+        training_run.n_restarts = attempt_number
+        if not training_run.fault:
             break
-    return run
+    return training_run
 
 
-def usable_runs(runs: list[Run]) -> list[Run]:
+def usable_runs(training_runs: list[Run]) -> list[Run]:
     """Return the runs to average: healthy ones, else those that can predict."""
-    usable = [run for run in runs if not run.fault]
-    usable = usable or [run for run in runs if run.fault != _DIVERGED]
-    if not usable:
+    healthy_runs = [
+        training_run for training_run in training_runs if not training_run.fault
+    ]
+    healthy_runs = healthy_runs or [
+        training_run
+        for training_run in training_runs
+        if training_run.fault != _DIVERGED
+    ]
+    if not healthy_runs:
         raise ParameterError(
-            f"training diverged in every start ({len(runs)}), also with other seeds. "
-            "Lower learning_rate or scale_step, or check the features."
+            f"training diverged in every start ({len(training_runs)}), also with other "
+            "seeds. Lower learning_rate or scale_step, or check the features."
         )
-    return usable
+    return healthy_runs
 
 
 def make_epoch(
     network: GraphNetwork, train: Scans, settings: Settings
 ) -> Callable[[], float]:
     """Return a function that takes one training epoch and returns the mean loss."""
-    batch, codes = train
-    n_items = len(codes)
+    batch, class_codes = train
+    n_items = len(class_codes)
     n_steps = -(-n_items // (settings.batch_size or n_items))
     weights_by_decay = dict[float, list]()
-    for name, weight in network.named_parameters():
-        if "raw_scale" not in name:  # Adam's decay is the slope of half the squares
-            is_readout = weight is network.readout.weight
-            penalty = settings.readout_penalty if is_readout else 0.0
-            decay = settings.weight_decay + 2 * penalty
-            weights_by_decay.setdefault(decay, []).append(weight)
-    adam = torch.optim.Adam(
+    for weight_name, network_weight in network.named_parameters():
+        if (
+            "raw_scale" not in weight_name
+        ):  # Adam's decay is the slope of half the squares
+            is_readout = network_weight is network.readout.weight
+            readout_penalty = settings.readout_penalty if is_readout else 0.0
+            weight_decay = settings.weight_decay + 2 * readout_penalty
+            weights_by_decay.setdefault(weight_decay, []).append(network_weight)
+    optimizer = torch.optim.Adam(
         [
-            {"params": minibatch, "weight_decay": decay}
-            for decay, minibatch in weights_by_decay.items()
+            {"params": minibatch, "weight_decay": weight_decay}
+            for weight_decay, minibatch in weights_by_decay.items()
         ],
         lr=settings.learning_rate,
         fused=True,
     )
-    loss_of = _loss_of(network, codes, settings)
+    loss_function = _make_loss(network, class_codes, settings)
 
     def epoch() -> float:
         network.train()
         # drawn on the CPU, so that batches are the same on every device
-        order = torch.randperm(n_items).to(codes.device)
-        total = torch.zeros((), device=codes.device)
+        item_order = torch.randperm(n_items).to(class_codes.device)
+        loss_sum = torch.zeros((), device=class_codes.device)
         # equal parts: a last batch of one scan could not be standardised
-        for items in torch.tensor_split(order, n_steps):
-            minibatch = train if n_steps == 1 else (batch.select(items), codes[items])
+        for item_index in torch.tensor_split(item_order, n_steps):
+            minibatch = (
+                train
+                if n_steps == 1
+                else (batch.select(item_index), class_codes[item_index])
+            )
             network.zero_grad()
-            loss = loss_of(network(minibatch[0]), minibatch[1])
+            loss = loss_function(network(minibatch[0]), minibatch[1])
             loss.backward()
-            total += loss.detach() * len(items)
-            adam.step()
+            loss_sum += loss.detach() * len(item_index)
+            optimizer.step()
             if network.heat is not None:
                 network.heat.step_(settings)
-        return float(total) / n_items
+        return float(loss_sum) / n_items
 
     return epoch
 
 
-def _run(
-    network: GraphNetwork, train: Scans, validation: Scans | None, settings: Settings
+def _train_once(
+    network: GraphNetwork,
+    train: Scans,
+    validation_scans: Scans | None,
+    settings: Settings,
 ) -> Run:
     """Train once and check the result."""
     train_epoch = make_epoch(network, train, settings)
-    loss_of = _loss_of(network, train[1], settings)
-    history, state, snapshots = History(), network.state_dict(), list[Snapshot]()
+    loss_of = _make_loss(network, train[1], settings)
+    training_history, best_state = History(), network.state_dict()
+    snapshots: list[Snapshot] = []
+    chooses_epoch = validation_scans is not None and settings.patience > 0
     best_loss, best_epoch, validation_loss = float("inf"), -1, float("nan")
-    chooses_epoch = validation is not None and settings.patience > 0
     for epoch in range(settings.n_epochs):
         loss = train_epoch()
         if not np.isfinite(loss):
@@ -309,38 +340,51 @@ def _run(
         if epoch % _VALIDATE_EVERY == 0 and epoch < settings.n_epochs - 1:
             continue
         logits = train[1].new_zeros((0, network.n_classes))
-        if validation is not None:
-            logits = _known_logits(network, train, validation[0])
-            validation_loss = float(loss_of(logits, validation[1]))
+        if validation_scans is not None:
+            logits = _known_logits(network, train, validation_scans[0])
+            validation_loss = float(loss_of(logits, validation_scans[1]))
         if settings.network_weight == LEFT_OUT:
-            weights = copy.deepcopy(network.state_dict())
-            snapshots.append(Snapshot(epoch, logits.cpu().numpy(), weights))
-        history.add(epoch, loss, validation_loss, network.heat)
+            state = copy.deepcopy(network.state_dict())
+            snapshots.append(Snapshot(epoch, logits.cpu().numpy(), state))
+        training_history.add(epoch, loss, validation_loss, network.heat)
         if not chooses_epoch:
             best_loss, best_epoch = loss, epoch
         elif validation_loss < best_loss - _MIN_IMPROVEMENT:
             best_loss, best_epoch = validation_loss, epoch
-            state = copy.deepcopy(network.state_dict())
+            best_state = copy.deepcopy(network.state_dict())
         elif epoch - best_epoch >= settings.patience:
             break
     # of the last epoch, whichever is selected
-    accuracy = _training_accuracy(network, train) if settings.least_learned else 1.0
+    training_accuracy = (
+        _training_accuracy(network, train) if settings.least_learned else 1.0
+    )
     if chooses_epoch:
-        network.load_state_dict(state)
-    fault = _fault(network, train, accuracy, settings) if history.epoch else _DIVERGED
-    return Run(network, history, best_epoch, best_loss, fault, snapshots=snapshots)
+        network.load_state_dict(best_state)
+    fault_text = (
+        _describe_fault(network, train, training_accuracy, settings)
+        if training_history.epoch
+        else _DIVERGED
+    )
+    return Run(
+        network,
+        training_history,
+        best_epoch,
+        best_loss,
+        fault_text,
+        snapshots=snapshots,
+    )
 
 
 def _training_accuracy(network: GraphNetwork, train: Scans) -> float:
     """Return the balanced accuracy in the scans that a network was trained on."""
     from sklearn.metrics import balanced_accuracy_score
 
-    predicted = _known_logits(network, train, train[0]).argmax(1)
-    return float(balanced_accuracy_score(train[1].cpu(), predicted.cpu()))
+    predicted_codes = _known_logits(network, train, train[0]).argmax(1)
+    return float(balanced_accuracy_score(train[1].cpu(), predicted_codes.cpu()))
 
 
-def _fault(
-    network: GraphNetwork, train: Scans, accuracy: float, settings: Settings
+def _describe_fault(
+    network: GraphNetwork, train: Scans, training_accuracy: float, settings: Settings
 ) -> str:
     """Return why a trained network cannot be trusted, or "" if it can."""
     logits = _known_logits(network, train, train[0]).double()
@@ -348,12 +392,14 @@ def _fault(
         return _DIVERGED
     if float(logits.std(0, correction=0).max()) <= _MIN_LOGIT_SPREAD:
         return "every scan gets the same output"
-    chance = 1 / network.n_classes
-    if accuracy >= chance + settings.least_learned * (1 - chance):
+    chance_accuracy = 1 / network.n_classes
+    if training_accuracy >= chance_accuracy + settings.least_learned * (
+        1 - chance_accuracy
+    ):
         return ""
     return (
         "the training scans themselves were not learned: balanced accuracy "
-        f"{accuracy:.2f}, chance {chance:.2f}"
+        f"{training_accuracy:.2f}, chance {chance_accuracy:.2f}"
     )
 
 
@@ -365,20 +411,24 @@ def _known_logits(network: GraphNetwork, train: Scans, batch: Any) -> Tensor:
     return network(batch)
 
 
-def _loss_of(network: GraphNetwork, codes: Tensor, settings: Settings) -> nn.Module:
-    weight = None
+def _make_loss(
+    network: GraphNetwork, class_codes: Tensor, settings: Settings
+) -> nn.Module:
+    class_weights = None
     if settings.class_weight == "balanced":
-        count = torch.bincount(codes, minlength=network.n_classes).float()
-        weight = len(codes) / (network.n_classes * count.clamp_min(1.0))
-    return nn.CrossEntropyLoss(weight=weight)
+        class_counts = torch.bincount(class_codes, minlength=network.n_classes).float()
+        class_weights = len(class_codes) / (
+            network.n_classes * class_counts.clamp_min(1.0)
+        )
+    return nn.CrossEntropyLoss(weight=class_weights)
 
 
 def train_starts(
     batch: Any,
-    codes: np.ndarray,
+    class_codes: np.ndarray,
     splits: list[tuple[np.ndarray, np.ndarray]],
     is_measured: np.ndarray,
-    scales: np.ndarray,
+    initial_scales: np.ndarray,
     settings: Settings,
     seed: int,
 ) -> list[Run]:
@@ -388,42 +438,42 @@ def train_starts(
     ----------
     batch : GraphBatch or DenseGraphs
         All training scans.
-    codes : int array of shape (n_items,)
+    class_codes : int array of shape (n_items,)
     splits : list of (train_rows, validation_rows)
         Rows, for every start; from :func:`inner_splits`.
     is_measured : bool array of shape (n_rois,)
         Regions to read out.
-    scales : array of shape (n_rois,)
+    initial_scales : array of shape (n_rois,)
         Where heat scales start.
     settings : Settings
         With kernel and degree settled.
     seed : int
     """
     n_rois, n_channels = batch.signal.shape[-2:]
-    dimensions = n_rois, n_channels, int(codes.max()) + 1
+    network_dimensions = n_rois, n_channels, int(class_codes.max()) + 1
 
     def make_network() -> GraphNetwork:
-        network_start = torch.from_numpy(is_measured), scales
-        network = GraphNetwork(*dimensions, settings, *network_start)
+        network_start = torch.from_numpy(is_measured), initial_scales
+        network = GraphNetwork(*network_dimensions, settings, *network_start)
         if batch.offset is not None:  # start from the offset alone
-            for weights in network.output.parameters():
-                nn.init.zeros_(weights)
+            for output_parameters in network.output.parameters():
+                nn.init.zeros_(output_parameters)
         return network.to(batch.signal.device)
 
-    runs = []
+    training_runs = []
     for start_number, split in enumerate(splits):
         train, validation_part = (
-            select_scans(batch, codes, subset) for subset in split
+            select_scans(batch, class_codes, scan_rows) for scan_rows in split
         )
-        validation = validation_part if len(validation_part[1]) else None
-        run = train_network(
-            make_network, train, validation, settings, seed + 7919 * start_number
+        validation_scans = validation_part if len(validation_part[1]) else None
+        training_run = train_network(
+            make_network, train, validation_scans, settings, seed + 7919 * start_number
         )
-        run.validation_rows = split[1]
+        training_run.validation_rows = split[1]
         # prediction uses the statistics of all training scans
-        run.network.remember_statistics(batch)
-        runs.append(run)
-    return runs
+        training_run.network.remember_statistics(batch)
+        training_runs.append(training_run)
+    return training_runs
 
 
 def mix_logits(
@@ -434,8 +484,8 @@ def mix_logits(
 
 
 def choose_network_share(
-    runs: list[Run],
-    codes: np.ndarray,
+    training_runs: list[Run],
+    class_codes: np.ndarray,
     groups: np.ndarray,
     ridge_logits: np.ndarray,
     settings: Settings,
@@ -452,9 +502,9 @@ def choose_network_share(
 
     Parameters
     ----------
-    runs : list of Run
+    training_runs : list of Run
         With snapshots. A run that stopped early keeps its last one.
-    codes : int array of shape (n_scans,)
+    class_codes : int array of shape (n_scans,)
         Class of every training scan.
     groups : array of shape (n_scans,)
         Participant of every training scan.
@@ -463,16 +513,17 @@ def choose_network_share(
     settings : Settings
         Class weights; without patience, only the last epoch is considered.
     """
-    rows = np.concatenate([run.validation_rows for run in runs])
-    n_steps = max(len(run.snapshots) for run in runs)
-    if not len(rows):
+    rows = np.concatenate([run.validation_rows for run in training_runs])
+    n_steps = max(len(run.snapshots) for run in training_runs)
+    _, person_index = np.unique(groups[rows], return_inverse=True)
+    if len(set(person_index)) < 2:
         return NetworkShare(0.0, None, None, n_steps - 1)
     steps = range(n_steps) if settings.patience else range(n_steps - 1, n_steps)
     n_classes = ridge_logits.shape[1]
     class_weights = np.ones(n_classes)
     if settings.class_weight == "balanced":
-        class_weights = len(codes) / (n_classes * np.bincount(codes))
-    row_codes, row_logits = codes[rows], ridge_logits[rows]
+        class_weights = len(class_codes) / (n_classes * np.bincount(class_codes))
+    row_codes, row_logits = class_codes[rows], ridge_logits[rows]
 
     def loss_of_scans(logits: np.ndarray) -> np.ndarray:
         log_probability = log_softmax(logits, axis=1)[np.arange(len(rows)), row_codes]
@@ -480,18 +531,18 @@ def choose_network_share(
 
     ridge_loss = loss_of_scans(row_logits)
     gains = np.full((n_steps, len(_NETWORK_WEIGHTS), len(rows)), -np.inf)
+    gains[:, 0] = 0.0
     for step in steps:
         logits = np.concatenate(
-            [_snapshot_at(run, step).validation_logits for run in runs]
+            [_snapshot_at(run, step).validation_logits for run in training_runs]
         ).astype(np.float64)
-        if not np.isfinite(logits).all():
+        if not np.isfinite(logits).all():  # diverged
             continue
         for number, weight in enumerate(_NETWORK_WEIGHTS):
             mixed_logits = mix_logits(row_logits, logits, weight)
             gains[step, number] = ridge_loss - loss_of_scans(mixed_logits)
     total_gains = gains.sum(axis=2)
     step, number = np.unravel_index(total_gains.argmax(), total_gains.shape)
-    _, person_index = np.unique(groups[rows], return_inverse=True)
     gain_of_people = np.bincount(person_index, gains[step, number])
     mean = float(gain_of_people.mean())
     standard_error = float(gain_of_people.std(ddof=1) / np.sqrt(len(gain_of_people)))
@@ -503,9 +554,9 @@ def choose_network_share(
     )
 
 
-def restore_snapshots(runs: list[Run], step: int, batch: Any) -> None:
+def restore_snapshots(training_runs: list[Run], step: int, batch: Any) -> None:
     """Put every network back to a snapshot, with the statistics of all scans."""
-    for run in runs:
+    for run in training_runs:
         snapshot = _snapshot_at(run, step)
         run.network.load_state_dict(snapshot.state)
         run.network.remember_statistics(batch)
@@ -517,7 +568,9 @@ def _snapshot_at(run: Run, step: int) -> Snapshot:
     return run.snapshots[min(step, len(run.snapshots) - 1)]
 
 
-def select_scans(batch: Any, codes: np.ndarray, rows: np.ndarray) -> Scans:
+def select_scans(batch: Any, class_codes: np.ndarray, scan_rows: np.ndarray) -> Scans:
     """Return the scans of these rows of a batch, with their codes, on its device."""
-    items = torch.from_numpy(rows).to(batch.signal.device)
-    return batch.select(items), torch.from_numpy(codes[rows]).to(items.device)
+    item_index = torch.from_numpy(scan_rows).to(batch.signal.device)
+    return batch.select(item_index), torch.from_numpy(class_codes[scan_rows]).to(
+        item_index.device
+    )

@@ -69,55 +69,69 @@ def run_nodes(
     """
     classifiers = [
         LSAPNodeClassifier(
-            name, variant=variant, random_state=seed, **classifier_options
+            model_name, variant=variant, random_state=seed, **classifier_options
         )
-        for name in models
+        for model_name in models
         for seed in range(n_seeds)
     ]
     settings = [model.settings(graph.name) for model in classifiers]
-    options = " ".join(
+    options_text = " ".join(
         f"{k}={v}" for k, v in (classifier_options.get("options") or {}).items()
     )
-    rows, keys, separator = {}, [], "\t" if str(out).endswith(".tsv") else ","
+    row_of_run = {}
+    run_keys = []
+    column_separator = "\t" if str(out).endswith(".tsv") else ","
     if out is not None and Path(out).is_file():
         with reading(out, "a table that run_nodes wrote"):
-            table = pd.read_csv(out, sep=separator, keep_default_na=False)
-        if not {*_ABOUT, "hash"} <= {*table}:
+            score_table = pd.read_csv(out, sep=column_separator, keep_default_na=False)
+        if not {*_ABOUT, "hash"} <= {*score_table}:
             raise ParameterError(
                 f"{out} is there already, and is no table that run_nodes wrote. Name "
                 "another file by out=."
             )
-        rows = {tuple(row[k] for k in _ABOUT): row for row in table.to_dict("records")}
+        row_of_run = {
+            tuple(run_row[k] for k in _ABOUT): run_row
+            for run_row in score_table.to_dict("records")
+        }
     matrices = [graph.adjacency, graph.features]
-    data = [graph.labels, *([M.data, M.indices, M.indptr] for M in matrices)]
+    hashed_data = [
+        graph.labels,
+        *([matrix.data, matrix.indices, matrix.indptr] for matrix in matrices),
+    ]
     for model, node_settings in zip(classifiers, settings, strict=True):
         seed, title = model.random_state, NODE_MODELS[model.model]
         node_split = make_node_split(graph, split, seed)
         used_variant = chosen_variant(model.model, variant, graph.name)
-        keys.append((graph.name, split, title, used_variant, options, seed))
-        fit_hash = hash_of((data, vars(node_split), vars(node_settings), seed))[:12]
-        if rows.get(keys[-1], {}).get("hash") == fit_hash:
+        run_keys.append((graph.name, split, title, used_variant, options_text, seed))
+        fit_hash = hash_of((hashed_data, vars(node_split), vars(node_settings), seed))[
+            :12
+        ]
+        if row_of_run.get(run_keys[-1], {}).get("hash") == fit_hash:
             continue
-        start = time.perf_counter()
+        start_time = time.perf_counter()
         model.fit(graph, node_split.train, node_split.validation)
-        losses, accuracies = model.history_.values()
-        row = rows[keys[-1]] = {
-            **dict(zip(_ABOUT, keys[-1], strict=True)),
-            "validation": 100 * max(accuracies),
+        training_losses, validation_accuracies = model.history_.values()
+        run_row = row_of_run[run_keys[-1]] = {
+            **dict(zip(_ABOUT, run_keys[-1], strict=True)),
+            "validation": 100 * max(validation_accuracies),
             "test": 100 * model.score(graph, node_split.test),
             "best_epoch": model.best_epoch_,
-            "n_epochs": len(losses),
-            "seconds": time.perf_counter() - start,
+            "n_epochs": len(training_losses),
+            "seconds": time.perf_counter() - start_time,
             "hash": fit_hash,
         }
         if out is not None:
-            with replace_when_whole(out) as partial:
-                table = pd.DataFrame(rows.values())
-                table.to_csv(partial, sep=separator, index=False, float_format="%.7g")
+            with replace_when_whole(out) as partial_path:
+                score_table = pd.DataFrame(row_of_run.values())
+                score_table.to_csv(
+                    partial_path, sep=column_separator, index=False, float_format="%.7g"
+                )
         if verbose:
-            scores = "validation {validation:.1f} %, test {test:.1f} %".format(**row)
+            scores = "validation {validation:.1f} %, test {test:.1f} %".format(
+                **run_row
+            )
             print(f"{title} seed {seed}: {scores}", flush=True)  # noqa: T201
-    return pd.DataFrame([rows[key] for key in keys])
+    return pd.DataFrame([row_of_run[run_key] for run_key in run_keys])
 
 
 def summarize_nodes(runs: pd.DataFrame) -> pd.DataFrame:
@@ -133,8 +147,8 @@ def summarize_nodes(runs: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         One row a data set, split, model, variant and options; sd is NaN of one seed.
     """
-    groups = runs.groupby(_ABOUT[:-1], sort=False)
-    return groups.agg(
+    runs_by_setting = runs.groupby(_ABOUT[:-1], sort=False)
+    return runs_by_setting.agg(
         seeds=("test", "size"),
         validation=("validation", "mean"),
         mean=("test", "mean"),

@@ -101,7 +101,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
     device: str = "cpu"
     options: dict[str, Any] | None = None
 
-    def settings(self, dataset: str = "") -> NodeSettings:
+    def settings(self, dataset_name: str = "") -> NodeSettings:
         """Return the settings of a fit on a data set of this name, checked.
 
         Raises
@@ -109,8 +109,10 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         ParameterError
             For a setting that is unknown or cannot be used.
         """
-        options = {"n_epochs": self.n_epochs, **(self.options or {})}
-        return resolve_node_settings(self.model, self.variant, options, dataset)
+        setting_values = {"n_epochs": self.n_epochs, **(self.options or {})}
+        return resolve_node_settings(
+            self.model, self.variant, setting_values, dataset_name
+        )
 
     def fit(
         self, graph: Any, train: np.ndarray, validation: np.ndarray | None = None
@@ -138,12 +140,14 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         if validation is None and settings.scale_signal == "validation":
             raise ParameterError("scale_signal='validation' needs validation nodes.")
         device = torch.device(self.device)
-        self.classes_, labelled, validation_nodes = read_node_labels(
+        self.classes_, training_labels, validation_labels = read_node_labels(
             graph, train, validation, device
         )
         with seeded(self.random_state, device):
             network = NodeNetwork(graph, len(self.classes_), settings).to(device)
-            best_epoch, self.history_ = train_nodes(network, labelled, validation_nodes)
+            best_epoch, self.history_ = train_nodes(
+                network, training_labels, validation_labels
+            )
         if not np.isfinite(self.history_["train_loss"][-1]):
             raise ParameterError(
                 "training diverged; lower learning_rate or scale_step, or look for NaN "
@@ -199,9 +203,12 @@ def read_node_labels(
         )
     labelled_sets = []
     for nodes in index_sets:
-        codes = np.searchsorted(classes, labels[nodes])
+        class_codes = np.searchsorted(classes, labels[nodes])
         labelled_sets.append(
-            (torch.from_numpy(nodes).to(device), torch.from_numpy(codes).to(device))
+            (
+                torch.from_numpy(nodes).to(device),
+                torch.from_numpy(class_codes).to(device),
+            )
         )
     return (
         classes,
@@ -218,28 +225,37 @@ def train_nodes(
     Returns that epoch, and every epoch's training loss and validation
     accuracy.
     """
-    settings, weights = network.settings, dict(network.named_parameters())
-    weights.pop("heat.raw_scale")
-    deep = [weights.pop(name) for name in [*weights] if name.startswith("deep.")]
+    settings, parameters = network.settings, dict(network.named_parameters())
+    parameters.pop("heat.raw_scale")
+    deep_weights = [
+        parameters.pop(parameter_name)
+        for parameter_name in [*parameters]
+        if parameter_name.startswith("deep.")
+    ]
     # the inner weights of GCNII have a decay of their own
-    groups = {"params": weights.values()}, {"params": deep, "weight_decay": 0.01}
-    rate, decay = settings.learning_rate, settings.weight_decay
-    adam = torch.optim.Adam(groups, rate, weight_decay=decay)
+    parameter_groups = (
+        {"params": parameters.values()},
+        {"params": deep_weights, "weight_decay": 0.01},
+    )
+    learning_rate, weight_decay = settings.learning_rate, settings.weight_decay
+    optimizer = torch.optim.Adam(
+        parameter_groups, learning_rate, weight_decay=weight_decay
+    )
     history: dict[str, list[float]] = {"train_loss": [], "validation_accuracy": []}
-    best, best_epoch, best_state = (-1.0, 0.0), -1, {}
+    best_score, best_epoch, best_state = (-1.0, 0.0), -1, {}
     for epoch in range(settings.n_epochs):
-        losses = [train_epoch(network, adam, train, validation)]
+        losses = [train_epoch(network, optimizer, train, validation)]
         if validation is not None:
             losses += evaluate_nodes(network, validation)
         # the only synchronisation with the device in an epoch
         loss, *validation_scores = torch.stack(losses).tolist()
         history["train_loss"].append(loss)
         history["validation_accuracy"] += validation_scores[:1]
-        score = (0.0, float(epoch))
+        epoch_score = (0.0, float(epoch))
         if validation_scores:
-            score = (validation_scores[0], -validation_scores[1])
-        if score > best:
-            best, best_epoch = score, epoch
+            epoch_score = (validation_scores[0], -validation_scores[1])
+        if epoch_score > best_score:
+            best_score, best_epoch = epoch_score, epoch
             best_state = copy.deepcopy(network.state_dict())
         is_stale = settings.patience and epoch - best_epoch >= settings.patience
         if is_stale or not np.isfinite(loss):
@@ -250,47 +266,58 @@ def train_nodes(
 
 
 @torch.no_grad()
-def evaluate_nodes(network: nn.Module, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
+def evaluate_nodes(
+    network: nn.Module, labelled_nodes: LabelledNodes
+) -> tuple[Tensor, Tensor]:
     """Return accuracy and cross-entropy of labelled nodes, without dropout."""
     network.eval()
-    logits, (node_index, class_codes) = network(1), nodes
-    accuracy = (logits[node_index, 0].argmax(1) == class_codes).float().mean()
-    return accuracy, label_loss(logits, nodes)
+    logits, (node_index, class_codes) = network(1), labelled_nodes
+    node_accuracy = (logits[node_index, 0].argmax(1) == class_codes).float().mean()
+    return node_accuracy, label_loss(logits, labelled_nodes)
 
 
 def train_epoch(
-    network: NodeNetwork, adam: torch.optim.Adam, train: LabelledNodes, validation: Any
+    network: NodeNetwork,
+    optimizer: torch.optim.Adam,
+    train: LabelledNodes,
+    validation: Any,
 ) -> Tensor:
     """Train one full-batch epoch with both updates; return the loss of the labels."""
     settings = network.settings
     network.train()
     network.zero_grad()
     logits = network(settings.n_views)
-    loss = total = label_loss(logits, train)
+    loss = total_loss = label_loss(logits, train)
     if settings.consistency:
         consistency_loss = inconsistency(logits, settings.temperature)
-        total = loss + settings.consistency * consistency_loss
-    scale_loss, scale, signal = total, network.heat.raw_scale, settings.scale_signal
-    if scale.requires_grad and signal != "consistency":
-        scale_loss = loss if signal == "labels" else label_loss(network(1), validation)
-    total.backward(retain_graph=scale_loss is loss)
-    if scale_loss is not total:
+        total_loss = loss + settings.consistency * consistency_loss
+    scale_loss = total_loss
+    scale = network.heat.raw_scale
+    scale_signal = settings.scale_signal
+    if scale.requires_grad and scale_signal != "consistency":
+        scale_loss = (
+            loss if scale_signal == "labels" else label_loss(network(1), validation)
+        )
+    total_loss.backward(retain_graph=scale_loss is loss)
+    if scale_loss is not total_loss:
         (scale.grad,) = torch.autograd.grad(scale_loss, scale)
-    adam.step()
+    optimizer.step()
     network.heat.step_(settings)
     return loss.detach()
 
 
-def label_loss(logits: Tensor, labelled: LabelledNodes) -> Tensor:
+def label_loss(logits: Tensor, labelled_nodes: LabelledNodes) -> Tensor:
     """Return the mean cross-entropy of the labelled nodes over all views."""
-    nodes, codes = labelled
-    codes = codes[:, None].expand(-1, logits.shape[1]).flatten()
-    return nn.functional.cross_entropy(logits[nodes].flatten(0, 1), codes)
+    node_index, class_codes = labelled_nodes
+    class_codes = class_codes[:, None].expand(-1, logits.shape[1]).flatten()
+    return nn.functional.cross_entropy(logits[node_index].flatten(0, 1), class_codes)
 
 
 def inconsistency(logits: Tensor, temperature: float) -> Tensor:
     """Return how far views differ from their own sharpened mean, over all nodes."""
-    probability = logits.softmax(-1)
-    sharp = probability.mean(1).pow(1 / temperature)
-    target = (sharp / sharp.sum(1, keepdim=True)).detach()
-    return (probability - target[:, None]).square().sum(-1).mean()
+    probabilities = logits.softmax(-1)
+    sharpened_mean = probabilities.mean(1).pow(1 / temperature)
+    target_probabilities = (
+        sharpened_mean / sharpened_mean.sum(1, keepdim=True)
+    ).detach()
+    return (probabilities - target_probabilities[:, None]).square().sum(-1).mean()

@@ -39,19 +39,19 @@ class NodeSplit:
     test: np.ndarray
 
     def __post_init__(self) -> None:
-        masks = np.array(list(vars(self).values()))
-        is_filled = masks.any(axis=1).all()
-        is_shared = (masks.sum(axis=0) > 1).any()
-        if masks.dtype != bool or not is_filled or is_shared:
+        split_masks = np.array(list(vars(self).values()))
+        is_filled = split_masks.any(axis=1).all()
+        is_shared = (split_masks.sum(axis=0) > 1).any()
+        if split_masks.dtype != bool or not is_filled or is_shared:
             raise SplitError(
                 "train, validation and test must be masks that hold a node each and "
-                f"share none; got {masks.dtype}, sizes {self.sizes}."
+                f"share none; got {split_masks.dtype}, sizes {self.sizes}."
             )
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Nodes for training, validation and test."""
-        return tuple(int(mask.sum()) for mask in vars(self).values())
+        return tuple(int(split_mask.sum()) for split_mask in vars(self).values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,54 +120,62 @@ def load_nodes(
     FileFormatError
         For files that are not there, cannot be read or are others.
     """
-    key = name.strip().lower().replace("_", "-").replace(" ", "-")
+    dataset_name = name.strip().lower().replace("_", "-").replace(" ", "-")
     # photo, computers and cs will do
-    key = next(
-        (dataset for dataset in NODE_DATASETS if dataset.endswith(f"-{key}")), key
+    dataset_name = next(
+        (dataset for dataset in NODE_DATASETS if dataset.endswith(f"-{dataset_name}")),
+        dataset_name,
     )
-    check_choice("name", key, NODE_DATASETS)
-    base = Path(data or "~/.cache/brainlsap/nodes").expanduser()
-    file = NODE_DATASETS[key]["file"]
-    is_planetoid = file.startswith("ind.")
-    paths = [*base.glob(file), *base.glob(f"*/{file}")]
-    if not paths and download and is_planetoid:
-        paths = [_download(key, base) / file]
-    if not paths:
+    check_choice("name", dataset_name, NODE_DATASETS)
+    data_folder = Path(data or "~/.cache/brainlsap/nodes").expanduser()
+    file_name = NODE_DATASETS[dataset_name]["file"]
+    is_planetoid = file_name.startswith("ind.")
+    dataset_files = [*data_folder.glob(file_name), *data_folder.glob(f"*/{file_name}")]
+    if not dataset_files and download and is_planetoid:
+        dataset_files = [_download_planetoid(dataset_name, data_folder) / file_name]
+    if not dataset_files:
         raise FileFormatError(
-            f"{base} does not hold {file}; give its folder as data=, or download=True "
-            "for Planetoid files; the others are in github.com/shchur/gnn-benchmark."
+            f"{data_folder} does not hold {file_name}; give its folder as data=, or "
+            "download=True for Planetoid files; the others are in "
+            "github.com/shchur/gnn-benchmark."
         )
     if is_planetoid:
-        graph = read_planetoid(paths[0].parent, key)
+        graph = read_planetoid(dataset_files[0].parent, dataset_name)
     else:
-        graph = read_gnn_benchmark(paths[0], key)
-    counts = [graph.n_nodes, graph.n_edges, graph.n_classes, graph.features.shape[1]]
-    if counts != NODE_DATASETS[key]["counts"]:
+        graph = read_gnn_benchmark(dataset_files[0], dataset_name)
+    graph_counts = [
+        graph.n_nodes,
+        graph.n_edges,
+        graph.n_classes,
+        graph.features.shape[1],
+    ]
+    if graph_counts != NODE_DATASETS[dataset_name]["counts"]:
         raise FileFormatError(
-            f"{paths[0]} is of another {key}: {counts} nodes, edges, classes and "
-            f"features, expected {NODE_DATASETS[key]['counts']}."
+            f"{dataset_files[0]} is of another {dataset_name}: {graph_counts} nodes, "
+            "edges, classes and features, expected "
+            f"{NODE_DATASETS[dataset_name]['counts']}."
         )
     return graph
 
 
-def _download(name: str, folder: Path) -> Path:
+def _download_planetoid(dataset_name: str, folder: Path) -> Path:
     try:
         import pooch
 
-        store = pooch.create(path=folder, base_url=_PLANETOID, retry_if_failed=1)
-        store.load_registry(Path(__file__).with_name("planetoid_sha256.txt"))
-        for file in store.registry:
-            if f"ind.{name}." in file:
-                store.fetch(file)
+        downloader = pooch.create(path=folder, base_url=_PLANETOID, retry_if_failed=1)
+        downloader.load_registry(Path(__file__).with_name("planetoid_sha256.txt"))
+        for file_name in downloader.registry:
+            if f"ind.{dataset_name}." in file_name:
+                downloader.fetch(file_name)
     except (ImportError, OSError, ValueError) as error:
         raise FileFormatError(
-            f"{name} could not be downloaded from {_PLANETOID} ({error}): pip install "
-            "pooch if that is missing, or give a folder of the files as data=."
+            f"{dataset_name} could not be downloaded from {_PLANETOID} ({error}): pip "
+            "install pooch if that is missing, or give a folder of the files as data=."
         ) from None
     return folder
 
 
-class _Matrix:
+class _PickledMatrix:
     """Stands for SciPy's CSR matrix in a pickle: takes its arrays as attributes."""
 
 
@@ -175,7 +183,7 @@ class _Matrix:
 _ALLOWED: dict[str, Any] = {
     "_reconstruct": lambda *_: np.zeros(0),  # an array; its state comes later
     "_reconstructor": lambda kind, *_: kind(),
-    "csr_matrix": _Matrix,
+    "csr_matrix": _PickledMatrix,
     "defaultdict": lambda *_: {},
     "dtype": np.dtype,
     "encode": lambda text, _: text.encode("latin-1"),
@@ -187,35 +195,41 @@ _ALLOWED: dict[str, Any] = {
 class _ArrayUnpickler(pickle.Unpickler):
     """Knows nothing but arrays, CSR matrices, dictionaries and lists."""
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module_name: str, class_name: str) -> Any:
         """Return what stands for a name here."""
-        if name not in _ALLOWED:
+        if class_name not in _ALLOWED:
             raise pickle.UnpicklingError(
-                f"it names {module}.{name}; only arrays, CSR matrices, dictionaries "
-                "and lists are read, and nothing of it was run"
+                f"it names {module_name}.{class_name}; only arrays, CSR matrices, "
+                "dictionaries and lists are read, and nothing of it was run"
             )
-        return _ALLOWED[name]
+        return _ALLOWED[class_name]
 
 
-def _unpickle(path: Path) -> Any:
+def _unpickle_arrays(pickle_path: Path) -> Any:
     """Read a pickle of arrays without running anything that is in it."""
-    with reading(path, "a pickle of arrays"), path.open("rb") as file:
-        content = _ArrayUnpickler(file, encoding="latin1").load()
-        if isinstance(content, _Matrix):
-            return _matrix(
-                *(vars(content)[attribute] for attribute in (*_CSR[:3], "_shape"))
+    with (
+        reading(pickle_path, "a pickle of arrays"),
+        pickle_path.open("rb") as pickle_file,
+    ):
+        unpickled_object = _ArrayUnpickler(pickle_file, encoding="latin1").load()
+        if isinstance(unpickled_object, _PickledMatrix):
+            return _build_csr_matrix(
+                *(
+                    vars(unpickled_object)[attribute_name]
+                    for attribute_name in (*_CSR[:3], "_shape")
+                )
             )
-        return content
+        return unpickled_object
 
 
-def _matrix(*arrays: np.ndarray) -> sparse.csr_array:
+def _build_csr_matrix(*csr_arrays: np.ndarray) -> sparse.csr_array:
     """Make a matrix of the arrays that `_CSR` lists, and check it whole."""
-    matrix = sparse.csr_array(arrays[:3], shape=tuple(map(int, arrays[3])))
-    matrix.check_format(full_check=True)
+    csr_matrix = sparse.csr_array(csr_arrays[:3], shape=tuple(map(int, csr_arrays[3])))
+    csr_matrix.check_format(full_check=True)
     # SciPy's check passes pointers that fall back to 0 at the end
-    if (np.diff(matrix.indptr) < 0).any() or not np.isfinite(matrix.data).all():
+    if (np.diff(csr_matrix.indptr) < 0).any() or not np.isfinite(csr_matrix.data).all():
         raise ValueError("its pointers do not ascend, or it holds NaN or infinity")
-    return matrix
+    return csr_matrix
 
 
 def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
@@ -241,35 +255,61 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
     FileFormatError
         Naming the file that is not there, or that does not fit.
     """
-    base = f"{folder}/ind.{name}"
-    names = ("x", "tx", "ty", "allx", "ally", "graph")
-    x, tx, ty, allx, ally, graph = (_unpickle(Path(f"{base}.{name}")) for name in names)
-    with reading(f"{base}.*", "parts of one graph"):
-        test = np.loadtxt(f"{base}.test.index", dtype=int, ndmin=1)
-        n_known, n_train, n_nodes = allx.shape[0], x.shape[0], int(test.max()) + 1
-        fits = test.min() >= n_known and n_nodes <= n_known + 2 * len(test)
-        if not fits or len(np.unique(test)) != tx.shape[0]:
-            raise ValueError(f"test.index must list {tx.shape[0]} nodes, each once")
+    path_prefix = f"{folder}/ind.{name}"
+    file_keys = ("x", "tx", "ty", "allx", "ally", "graph")
+    (
+        train_features,
+        test_features,
+        test_labels,
+        all_features,
+        all_labels,
+        neighbours_of_node,
+    ) = (_unpickle_arrays(Path(f"{path_prefix}.{file_key}")) for file_key in file_keys)
+    with reading(f"{path_prefix}.*", "parts of one graph"):
+        test_nodes = np.loadtxt(f"{path_prefix}.test.index", dtype=int, ndmin=1)
+        n_known = all_features.shape[0]
+        n_train = train_features.shape[0]
+        n_nodes = int(test_nodes.max()) + 1
+        is_consistent = test_nodes.min() >= n_known and n_nodes <= n_known + 2 * len(
+            test_nodes
+        )
+        if not is_consistent or len(np.unique(test_nodes)) != test_features.shape[0]:
+            raise ValueError(
+                f"test.index must list {test_features.shape[0]} nodes, each once"
+            )
         # rows of the files as nodes of the graph; the nodes left out get none
-        nodes = np.r_[:n_known, test]
-        X = sparse.vstack([allx, tx], format="coo", dtype=np.float32)
-        places, shape = (nodes[X.row], X.col), (n_nodes, X.shape[1])
-        features = sparse.csr_array((X.data, places), shape=shape)
-        one_hot, labels = np.vstack([ally, ty]), np.full(n_nodes, -1)
-        labels[nodes] = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
-        pairs = np.array(
-            [(node, neighbour) for node in graph for neighbour in graph[node]]
+        node_of_row = np.r_[:n_known, test_nodes]
+        X = sparse.vstack([all_features, test_features], format="coo", dtype=np.float32)
+        node_columns = (node_of_row[X.row], X.col)
+        features_shape = (n_nodes, X.shape[1])
+        features = sparse.csr_array((X.data, node_columns), shape=features_shape)
+        one_hot, labels = np.vstack([all_labels, test_labels]), np.full(n_nodes, -1)
+        labels[node_of_row] = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
+        edge_pairs = np.array(
+            [
+                (node, neighbour)
+                for node in neighbours_of_node
+                for neighbour in neighbours_of_node[node]
+            ]
         ).T
-        times = np.ones(pairs.shape[1])
-        listed_edges = sparse.csr_array((times, pairs), shape=(n_nodes, n_nodes))
-    parts = np.r_[:n_train], np.r_[n_train : min(n_train + 500, n_known)], test
-    masks = _masks(n_nodes, *parts) & (labels >= 0)
-    split = NodeSplit(*masks) if masks.any(axis=1).all() else None
+        edge_counts = np.ones(edge_pairs.shape[1])
+        listed_edges = sparse.csr_array(
+            (edge_counts, edge_pairs), shape=(n_nodes, n_nodes)
+        )
+    split_nodes = (
+        np.r_[:n_train],
+        np.r_[n_train : min(n_train + 500, n_known)],
+        test_nodes,
+    )
+    split_masks = _split_masks(n_nodes, *split_nodes) & (labels >= 0)
+    split = NodeSplit(*split_masks) if split_masks.any(axis=1).all() else None
     return NodeGraph(name, _simple_graph(listed_edges), features, labels, split)
 
 
-def _masks(n_nodes: int, *parts: np.ndarray) -> np.ndarray:
-    return np.array([np.isin(np.arange(n_nodes), part) for part in parts])
+def _split_masks(n_nodes: int, *split_nodes: np.ndarray) -> np.ndarray:
+    return np.array(
+        [np.isin(np.arange(n_nodes), node_index) for node_index in split_nodes]
+    )
 
 
 def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
@@ -292,28 +332,33 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
     FileFormatError
         For arrays that are not there or do not fit.
     """
-    names = [
-        f"{prefix}_{array_name}" for prefix in ("adj", "attr") for array_name in _CSR
+    array_keys = [
+        f"{matrix_prefix}_{array_name}"
+        for matrix_prefix in ("adj", "attr")
+        for array_name in _CSR
     ]
     # nothing pickled is opened
     with reading(path, "arrays of a graph"):
         # numpy leaves its own file open where the archive is damaged
         with (
-            Path(path).open("rb") as file,
-            np.load(file, allow_pickle=False) as archive,
+            Path(path).open("rb") as npz_file,
+            np.load(npz_file, allow_pickle=False) as npz_archive,
         ):
-            *arrays, labels = (archive[array_name] for array_name in (*names, "labels"))
-        listed_edges, features = _matrix(*arrays[:4]), _matrix(*arrays[4:])
-        sizes = {*listed_edges.shape, features.shape[0], labels.size}
+            *csr_arrays, labels = (
+                npz_archive[array_name] for array_name in (*array_keys, "labels")
+            )
+        listed_edges = _build_csr_matrix(*csr_arrays[:4])
+        features = _build_csr_matrix(*csr_arrays[4:])
+        node_counts = {*listed_edges.shape, features.shape[0], labels.size}
         is_whole = labels.dtype.kind in "iu" and labels.max() < max(labels.size, 2)
-        if len(sizes) > 1 or not is_whole:
+        if len(node_counts) > 1 or not is_whole:
             raise ValueError("labels must be a whole number from 0 for every node")
-    parts = (
+    graph_parts = (
         _simple_graph(listed_edges),
         features.astype(np.float32),
         labels.astype(np.int64),
     )
-    return NodeGraph(name or Path(path).stem, *parts)
+    return NodeGraph(name or Path(path).stem, *graph_parts)
 
 
 def _simple_graph(listed_edges: sparse.sparray) -> sparse.csr_array:
@@ -351,12 +396,15 @@ def make_node_split(
     SplitError
         Where no node is left for a set.
     """
-    draws: dict[str, Any] = {"per-class": split_per_class, "60-20-20": split_by_share}
-    public = {} if graph.public_split is None else {"public": graph.public_split}
-    check_choice("split", split, draws | public)
-    if split in public:
-        return public[split]
-    return draws[split](graph.labels, random_state=random_state)
+    split_functions: dict[str, Any] = {
+        "per-class": split_per_class,
+        "60-20-20": split_by_share,
+    }
+    public_splits = {} if graph.public_split is None else {"public": graph.public_split}
+    check_choice("split", split, split_functions | public_splits)
+    if split in public_splits:
+        return public_splits[split]
+    return split_functions[split](graph.labels, random_state=random_state)
 
 
 def split_per_class(
@@ -386,9 +434,11 @@ def split_per_class(
     SplitError
         Where a class has fewer nodes than asked for, or no node is left for a set.
     """
-    rng, members = np.random.default_rng(random_state), _members(labels)
-    n_nodes = {int(labels[nodes[0]]): len(nodes) for nodes in members}
-    too_small = [f"{code}: {n}" for code, n in n_nodes.items() if n < n_per_class]
+    rng, class_nodes = np.random.default_rng(random_state), _nodes_by_class(labels)
+    n_nodes = {int(labels[nodes[0]]): len(nodes) for nodes in class_nodes}
+    too_small = [
+        f"{class_code}: {n}" for class_code, n in n_nodes.items() if n < n_per_class
+    ]
     if too_small:
         raise SplitError(
             f"{n_per_class} training nodes of every class were asked for, but classes "
@@ -397,11 +447,11 @@ def split_per_class(
             "label -1."
         )
     train = np.concatenate(
-        [rng.choice(nodes, n_per_class, replace=False) for nodes in members]
+        [rng.choice(nodes, n_per_class, replace=False) for nodes in class_nodes]
     )
-    other_nodes = rng.permutation(np.setdiff1d(np.concatenate(members), train))
-    parts = train, other_nodes[:n_validation], other_nodes[n_validation:][:n_test]
-    return NodeSplit(*_masks(len(labels), *parts))
+    other_nodes = rng.permutation(np.setdiff1d(np.concatenate(class_nodes), train))
+    split_nodes = train, other_nodes[:n_validation], other_nodes[n_validation:][:n_test]
+    return NodeSplit(*_split_masks(len(labels), *split_nodes))
 
 
 def split_by_share(labels: np.ndarray, random_state: int = 0) -> NodeSplit:
@@ -419,13 +469,16 @@ def split_by_share(labels: np.ndarray, random_state: int = 0) -> NodeSplit:
     NodeSplit
     """
     rng, node_sets = np.random.default_rng(random_state), []
-    for class_nodes in _members(labels):
-        ends = np.round(np.cumsum((0.6, 0.2)) * len(class_nodes)).astype(int)
-        node_sets.append(np.split(rng.permutation(class_nodes), ends))
-    parts = map(np.concatenate, zip(*node_sets, strict=True))
-    return NodeSplit(*_masks(len(labels), *parts))
+    for class_nodes in _nodes_by_class(labels):
+        split_ends = np.round(np.cumsum((0.6, 0.2)) * len(class_nodes)).astype(int)
+        node_sets.append(np.split(rng.permutation(class_nodes), split_ends))
+    split_nodes = map(np.concatenate, zip(*node_sets, strict=True))
+    return NodeSplit(*_split_masks(len(labels), *split_nodes))
 
 
-def _members(labels: np.ndarray) -> list[np.ndarray]:
+def _nodes_by_class(labels: np.ndarray) -> list[np.ndarray]:
     """Return the nodes of every class."""
-    return [np.flatnonzero(labels == code) for code in np.unique(labels[labels >= 0])]
+    return [
+        np.flatnonzero(labels == class_code)
+        for class_code in np.unique(labels[labels >= 0])
+    ]

@@ -26,7 +26,7 @@ from brainlsap.nodes.settings import NodeSettings
 
 # One-entry cache of what takes minutes to compute from a graph, keyed by function and
 # graph; the seeds of a run share it.
-_cache: dict[str, Any] = {}
+_last_result: dict[str, Any] = {}
 
 
 class ConstantMatrix(nn.Module):
@@ -40,34 +40,38 @@ class ConstantMatrix(nn.Module):
         X = sparse.csr_array(matrix, dtype=np.float32)
         # a dense product is faster here: indices cost more than zeros
         self.is_dense = X.nnz > 0.25 * X.shape[0] * X.shape[1]
-        stored = torch.from_numpy(X.toarray()) if self.is_dense else csr_tensor(X)
-        self.register_buffer("X", stored, persistent=False)
+        stored_matrix = (
+            torch.from_numpy(X.toarray()) if self.is_dense else csr_tensor(X)
+        )
+        self.register_buffer("X", stored_matrix, persistent=False)
         # the transpose holds, for each entry, its position among the values of X
-        numbers = sparse.csr_array((np.arange(X.nnz), X.indices, X.indptr), X.shape)
+        entry_numbers = sparse.csr_array(
+            (np.arange(X.nnz), X.indices, X.indptr), X.shape
+        )
         self.register_buffer(
-            "transpose", csr_tensor(numbers.T.tocsr()), persistent=False
+            "transpose", csr_tensor(entry_numbers.T.tocsr()), persistent=False
         )
 
     def forward(self, H: Tensor, dropout: float = 0.0) -> Tensor:
         """Return the matrix times `H`; a share of its entries is dropped."""
         if self.is_dense:
-            return drop(self.X, dropout, training=True) @ H
-        values = drop(self.X.values(), dropout, training=True)
-        return _SparseProduct.apply(values, H, self)  # type: ignore[no-any-return]
+            return drop(self.X, dropout, is_training=True) @ H
+        entries = drop(self.X.values(), dropout, is_training=True)
+        return _SparseProduct.apply(entries, H, self)  # type: ignore[no-any-return]
 
 
 class _SparseProduct(torch.autograd.Function):
     """X H for constant sparse X; torch would transpose X again in every epoch."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, H: Tensor, matrix: ConstantMatrix) -> Tensor:
-        ctx.values, ctx.transpose = values, matrix.transpose
-        return csr_tensor(matrix.X, values) @ H
+    def forward(ctx: Any, entries: Tensor, H: Tensor, matrix: ConstantMatrix) -> Tensor:
+        ctx.values, ctx.transpose = entries, matrix.transpose
+        return csr_tensor(matrix.X, entries) @ H
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        values = ctx.values[ctx.transpose.values()]
-        return None, csr_tensor(ctx.transpose, values) @ grad, None
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        transposed_entries = ctx.values[ctx.transpose.values()]
+        return None, csr_tensor(ctx.transpose, transposed_entries) @ grad_output, None
 
 
 class NodeNetwork(nn.Module):
@@ -88,39 +92,44 @@ class NodeNetwork(nn.Module):
     def __init__(self, graph: Any, n_classes: int, settings: NodeSettings) -> None:
         super().__init__()
         self.settings = settings
-        name, units = settings.network, settings.hidden_units
+        network_name, n_units = settings.network, settings.hidden_units
         adjacency = sparse.csr_array(graph.adjacency, dtype=np.float32)
         X = sparse.csr_array(graph.features, dtype=np.float32)
         if settings.normalize == "row":
-            total = np.abs(X).sum(axis=1)
-            X = sparse.diags_array(1 / np.where(total > 0, total, 1)) @ X
+            row_sums = np.abs(X).sum(axis=1)
+            X = sparse.diags_array(1 / np.where(row_sums > 0, row_sums, 1)) @ X
         self.features = ConstantMatrix(X)
         self._prepare(adjacency)
-        n_heads, rate = 8 if name == "gat" else 1, settings.dropout
-        sizes = [X.shape[1], n_heads * units]
-        if name not in READ_OUTS:
+        n_heads, dropout_rate = 8 if network_name == "gat" else 1, settings.dropout
+        layer_sizes = [X.shape[1], n_heads * n_units]
+        if network_name not in READ_OUTS:
             n_hidden = settings.n_layers - (settings.head == "convolution")
-            sizes = [X.shape[1], *[units] * n_hidden, n_classes]
-            self.biases = nn.ParameterList(torch.zeros(size) for size in sizes[1:])
-        self.weights = nn.ParameterList(map(draw_weights, sizes, sizes[1:]))
-        if name == "gat":
-            self.attend = Attention(n_heads, units, rate)
-        elif name == "gcnii":
-            deep = (draw_weights(units, units) for _ in range(settings.n_layers))
-            self.deep = nn.ParameterList(deep)
-        if name in READ_OUTS:
-            self.last = nn.Linear(sizes[1], n_classes, bias=name != "gat")
-        if name == "gat":
-            self.last_attend = Attention(1, n_classes, rate)
-        elif name == "dagnn":
+            layer_sizes = [X.shape[1], *[n_units] * n_hidden, n_classes]
+            self.biases = nn.ParameterList(
+                torch.zeros(layer_size) for layer_size in layer_sizes[1:]
+            )
+        self.weights = nn.ParameterList(map(draw_weights, layer_sizes, layer_sizes[1:]))
+        if network_name == "gat":
+            self.attend = Attention(n_heads, n_units, dropout_rate)
+        elif network_name == "gcnii":
+            deep_weights = (
+                draw_weights(n_units, n_units) for _ in range(settings.n_layers)
+            )
+            self.deep = nn.ParameterList(deep_weights)
+        if network_name in READ_OUTS:
+            self.last = nn.Linear(layer_sizes[1], n_classes, bias=network_name != "gat")
+        if network_name == "gat":
+            self.last_attend = Attention(1, n_classes, dropout_rate)
+        elif network_name == "dagnn":
             self.gate = nn.Linear(n_classes, 1)
 
     def _prepare(self, adjacency: sparse.csr_array) -> None:
         """Store what propagates: a matrix of steps, a Laplacian or its eigenvectors."""
         settings, n_nodes = self.settings, adjacency.shape[0]
-        mode = settings.scale_mode.replace("node", "region")
-        start, largest = settings.initial_scale or 0.0, settings.max_scale or 0.0
-        self.heat = HeatScale(n_nodes, start, largest, mode)
+        scale_mode = settings.scale_mode.replace("node", "region")
+        initial_scale = settings.initial_scale or 0.0
+        max_scale = settings.max_scale or 0.0
+        self.heat = HeatScale(n_nodes, initial_scale, max_scale, scale_mode)
         if settings.network != "heat":
             make_steps = (
                 page_rank_graph if settings.network == "gdc" else normalized_adjacency
@@ -136,14 +145,14 @@ class NodeNetwork(nn.Module):
                 f"{n_nodes} nodes exceed max_exact_nodes={settings.max_exact_nodes}; "
                 "model='lsap-c' with tolerance=1e-6 gives the same to six digits."
             )
-        for name, tensor in zip(
+        for buffer_name, buffer in zip(
             ("eigenvalues", "U"), cached(spectrum_of, W), strict=True
         ):
-            self.register_buffer(name, tensor, persistent=False)
+            self.register_buffer(buffer_name, buffer, persistent=False)
 
     def forward(self, n_views: int = 1) -> Tensor:
         """Return logits of shape `(n_nodes, n_views, n_classes)`."""
-        settings, views = self.settings, []
+        settings, view_logits = self.settings, []
         for _ in range(n_views):
             H = self.features(self.weights[0], settings.input_dropout * self.training)
             if self.training and settings.node_dropout:
@@ -151,37 +160,37 @@ class NodeNetwork(nn.Module):
                     torch.rand(len(H), 1, device=H.device) >= settings.node_dropout
                 )
                 H = H * (is_kept_node / (1 - settings.node_dropout))
-            views.append(H)
+            view_logits.append(H)
         return READ_OUTS.get(settings.network, convolution_layers)(
-            self, torch.stack(views, dim=1)
+            self, torch.stack(view_logits, dim=1)
         )
 
     def propagate(self, H: Tensor, scale: Any = None) -> Tensor:
         """Propagate all views at once, as heat or by steps over edges."""
         settings, channels = self.settings, H.flatten(1)
-        degree = int(settings.degree or 0)
+        n_steps = int(settings.degree or 0)
         if settings.network != "heat":
-            steps = self.walk(H, degree)
+            step_channels = self.walk(H, n_steps)
             if settings.network == "grand":
-                return sum(steps[1:], start=H) / len(steps)
-            return steps[-1]
+                return sum(step_channels[1:], start=H) / len(step_channels)
+            return step_channels[-1]
         if settings.kernel != "exact":
             channels = diffuse_recurrence(
-                self.L, channels, scale, settings.kernel, degree
+                self.L, channels, scale, settings.kernel, n_steps
             )
         else:
             # written out: the engine for many small graphs is several times slower on
             # one large graph, and one matrix of all responses fits into memory here
-            response = torch.exp(-scale[:, None] * self.eigenvalues)
-            channels = (self.U * response) @ (self.U.T @ channels)
+            spectral_response = torch.exp(-scale[:, None] * self.eigenvalues)
+            channels = (self.U * spectral_response) @ (self.U.T @ channels)
         return channels.view(H.shape)
 
     def walk(self, H: Tensor, n_steps: int) -> list[Tensor]:
         """Return channels after 0 to `n_steps` steps over edges."""
-        steps = [H]
+        step_channels = [H]
         for _ in range(n_steps):
-            steps.append(self.steps(steps[-1].flatten(1)).view(H.shape))
-        return steps
+            step_channels.append(self.steps(step_channels[-1].flatten(1)).view(H.shape))
+        return step_channels
 
     def drop(self, H: Tensor) -> Tensor:
         """Return channels, some dropped while training."""
@@ -193,55 +202,57 @@ def draw_weights(n_in: int, n_out: int) -> nn.Parameter:
     return nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_in, n_out)))
 
 
-def convolution_layers(net: NodeNetwork, H: Tensor) -> Tensor:
+def convolution_layers(network: NodeNetwork, H: Tensor) -> Tensor:
     r"""Return logits of K layers :math:`H \leftarrow \sigma(P(H) W + b)`.
 
     P is heat for LSAP, GraphHeat (one fixed scale) and ADC (one learned scale); a step
     along the edges for GCN, GDC (of another graph) and SGC (two steps); and the mean
     of several for GRAND.
     """
-    scale = net.heat()
-    for k, bias in enumerate(net.biases):
-        if k > 0:
-            H = net.drop(torch.relu(H)) @ net.weights[k]
-        H = (net.propagate(H, scale) if k < net.settings.n_layers else H) + bias
+    scale = network.heat()
+    for layer, layer_bias in enumerate(network.biases):
+        if layer > 0:
+            H = network.drop(torch.relu(H)) @ network.weights[layer]
+        H = (
+            network.propagate(H, scale) if layer < network.settings.n_layers else H
+        ) + layer_bias
     return H
 
 
-def gat(net: Any, H: Tensor) -> Tensor:
+def gat(network: Any, H: Tensor) -> Tensor:
     """Apply GAT: two layers of attention."""
-    edges = net.steps.X.to_sparse().indices()
-    H = net.drop(nn.functional.elu(net.attend(H, edges)))
-    return net.last_attend(net.last(H), edges)
+    edge_index = network.steps.X.to_sparse().indices()
+    H = network.drop(nn.functional.elu(network.attend(H, edge_index)))
+    return network.last_attend(network.last(H), edge_index)
 
 
-def mlp(net: Any, H: Tensor) -> Tensor:
+def mlp(network: Any, H: Tensor) -> Tensor:
     """Apply a perceptron, which ignores the graph."""
-    return net.last(net.drop(torch.relu(H)))
+    return network.last(network.drop(torch.relu(H)))
 
 
-def appnp(net: Any, H: Tensor) -> Tensor:
+def appnp(network: Any, H: Tensor) -> Tensor:
     """Apply APPNP: ten steps, each with a tenth of the initial channels."""
-    H = first = mlp(net, H)
+    H = initial_channels = mlp(network, H)
     for _ in range(10):
-        H = 0.9 * net.propagate(H) + 0.1 * first
+        H = 0.9 * network.propagate(H) + 0.1 * initial_channels
     return H
 
 
-def dagnn(net: Any, H: Tensor) -> Tensor:
+def dagnn(network: Any, H: Tensor) -> Tensor:
     """Apply DAGNN: a sum over steps, weighted at every node by a gate."""
-    all_steps = torch.stack(net.walk(mlp(net, H), 10), dim=2)
-    return (torch.sigmoid(net.gate(all_steps)) * all_steps).sum(2)
+    all_steps = torch.stack(network.walk(mlp(network, H), 10), dim=2)
+    return (torch.sigmoid(network.gate(all_steps)) * all_steps).sum(2)
 
 
-def gcnii(net: Any, H: Tensor) -> Tensor:
+def gcnii(network: Any, H: Tensor) -> Tensor:
     """Apply GCNII: every layer mixes in the first channels."""
-    H = first = torch.relu(H)
-    for k, weight in enumerate(net.deep, start=1):
+    H = initial_channels = torch.relu(H)
+    for k, layer_weights in enumerate(network.deep, start=1):
         beta = float(np.log(0.5 / k + 1))
-        H = 0.9 * net.propagate(net.drop(H)) + 0.1 * first
-        H = torch.relu((1 - beta) * H + beta * (H @ weight))
-    return mlp(net, H)
+        H = 0.9 * network.propagate(network.drop(H)) + 0.1 * initial_channels
+        H = torch.relu((1 - beta) * H + beta * (H @ layer_weights))
+    return mlp(network, H)
 
 
 # From the first channels to logits; other networks use `convolution_layers`.
@@ -261,42 +272,49 @@ class Attention(nn.Module):
     leaky_relu(a . h_i + b . h_j).
     """
 
-    def __init__(self, n_heads: int, n_out: int, rate: float) -> None:
+    def __init__(self, n_heads: int, n_out: int, dropout_rate: float) -> None:
         super().__init__()
         self.target_weight = draw_weights(n_heads, n_out)
         self.source_weight = draw_weights(n_heads, n_out)
-        self.bias, self.rate = nn.Parameter(torch.zeros(n_heads * n_out)), rate
+        self.bias, self.rate = nn.Parameter(torch.zeros(n_heads * n_out)), dropout_rate
 
-    def forward(self, H: Tensor, edges: Tensor) -> Tensor:
+    def forward(self, H: Tensor, edge_index: Tensor) -> Tensor:
         """Return channels of shape `(n_nodes, n_views, n_heads * n_out)`."""
-        (target, source), heads = edges, H.unflatten(-1, self.target_weight.shape)
-        target_score, source_score = (
-            (heads * self.target_weight).sum(-1),
-            (heads * self.source_weight).sum(-1),
+        (target_nodes, source_nodes), head_channels = (
+            edge_index,
+            H.unflatten(-1, self.target_weight.shape),
         )
+        target_score = (head_channels * self.target_weight).sum(-1)
+        source_score = (head_channels * self.source_weight).sum(-1)
         attention_logits = nn.functional.leaky_relu(
-            target_score[target] + source_score[source], 0.2
+            target_score[target_nodes] + source_score[source_nodes], 0.2
         )
-        index = target[:, None, None].expand_as(attention_logits)
+        target_index = target_nodes[:, None, None].expand_as(attention_logits)
         minus_infinity = torch.full_like(target_score, -torch.inf)
-        largest = minus_infinity.scatter_reduce(
-            0, index, attention_logits.detach(), "amax"
+        max_logits = minus_infinity.scatter_reduce(
+            0, target_index, attention_logits.detach(), "amax"
         )
-        weight = torch.exp(attention_logits - largest[target])
-        total = torch.zeros_like(target_score).index_add(0, target, weight)
-        weight = drop(weight / total[target], self.rate, self.training)
-        messages = weight[..., None] * heads[source]
-        outputs = torch.zeros_like(heads).index_add(0, target, messages)
-        return outputs.flatten(2) + self.bias
+        edge_weights = torch.exp(attention_logits - max_logits[target_nodes])
+        weight_sums = torch.zeros_like(target_score).index_add(
+            0, target_nodes, edge_weights
+        )
+        edge_weights = drop(
+            edge_weights / weight_sums[target_nodes], self.rate, self.training
+        )
+        edge_messages = edge_weights[..., None] * head_channels[source_nodes]
+        head_outputs = torch.zeros_like(head_channels).index_add(
+            0, target_nodes, edge_messages
+        )
+        return head_outputs.flatten(2) + self.bias
 
 
 def cached(compute: Callable[[Any], Any], W: sparse.csr_array) -> Any:
     """Return `compute(W)`; the last result is cached."""
-    key = hash_of((compute.__name__, W.indptr, W.indices, W.data))
-    if key not in _cache:
-        _cache.clear()
-        _cache[key] = compute(W)
-    return _cache[key]
+    result_key = hash_of((compute.__name__, W.indptr, W.indices, W.data))
+    if result_key not in _last_result:
+        _last_result.clear()
+        _last_result[result_key] = compute(W)
+    return _last_result[result_key]
 
 
 def spectrum_of(adjacency: sparse.csr_array) -> tuple[Tensor, Tensor]:
@@ -308,18 +326,18 @@ def spectrum_of(adjacency: sparse.csr_array) -> tuple[Tensor, Tensor]:
 
 def with_loops(adjacency: sparse.csr_array) -> sparse.csr_array:
     """Return the graph with a self loop at every node."""
-    loops = sparse.eye_array(adjacency.shape[0], dtype=np.float32)
-    return sparse.csr_array(adjacency + loops)
+    self_loops = sparse.eye_array(adjacency.shape[0], dtype=np.float32)
+    return sparse.csr_array(adjacency + self_loops)
 
 
 def normalized_adjacency(adjacency: sparse.csr_array) -> sparse.csr_array:
     """Return D^-1/2 (A + I) D^-1/2."""
-    return _normalized(with_loops(adjacency))
+    return _normalize_by_degrees(with_loops(adjacency))
 
 
-def _normalized(W: sparse.csr_array) -> sparse.csr_array:
+def _normalize_by_degrees(W: sparse.csr_array) -> sparse.csr_array:
     row_scaling, column_scaling = (
-        sparse.diags_array(W.sum(axis=axis) ** -0.5) for axis in (1, 0)
+        sparse.diags_array(W.sum(axis=degree_axis) ** -0.5) for degree_axis in (1, 0)
     )
     return sparse.csr_array(row_scaling @ W @ column_scaling, dtype=np.float32)
 
@@ -332,17 +350,17 @@ def page_rank_graph(
     GDC of Gasteiger et al. 2019: the matrix of the walk is symmetric; its largest
     entries are divided by the square roots of their sums over rows and columns.
     """
-    n_nodes, block_size, remainder = adjacency.shape[0], 512, 1e-3
+    n_nodes, block_size, remaining_rank = adjacency.shape[0], 512, 1e-3
     A = normalized_adjacency(adjacency)
-    n_kept, blocks = min(n_neighbours, n_nodes), []
-    for start in range(0, n_nodes, block_size):
-        teleports = np.eye(
-            n_nodes, min(block_size, n_nodes - start), -start, np.float32
+    n_kept, rank_blocks = min(n_neighbours, n_nodes), []
+    for block_start in range(0, n_nodes, block_size):
+        teleport_vectors = np.eye(
+            n_nodes, min(block_size, n_nodes - block_start), -block_start, np.float32
         )
-        ranks = teleports.copy()
-        for _ in range(int(np.ceil(np.log(remainder) / np.log(1 - teleport)))):
-            ranks = (1 - teleport) * (A @ ranks) + teleport * teleports
-        smallest = np.argpartition(-ranks, n_kept - 1, axis=0)[n_kept:]
-        np.put_along_axis(ranks, smallest, 0, axis=0)
-        blocks.append(sparse.csr_array(ranks))
-    return _normalized(sparse.csr_array(sparse.hstack(blocks)))
+        page_ranks = teleport_vectors.copy()
+        for _ in range(int(np.ceil(np.log(remaining_rank) / np.log(1 - teleport)))):
+            page_ranks = (1 - teleport) * (A @ page_ranks) + teleport * teleport_vectors
+        smallest_rows = np.argpartition(-page_ranks, n_kept - 1, axis=0)[n_kept:]
+        np.put_along_axis(page_ranks, smallest_rows, 0, axis=0)
+        rank_blocks.append(sparse.csr_array(page_ranks))
+    return _normalize_by_degrees(sparse.csr_array(sparse.hstack(rank_blocks)))

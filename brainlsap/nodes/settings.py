@@ -55,16 +55,18 @@ class NodeSettings(HeatSettings):
 _TABLES = json.loads(Path(__file__).with_name("settings.json").read_text("utf-8"))
 
 
-def _resolve_likes(entries: dict[str, Any]) -> dict[str, Any]:
+def _inherit_settings(settings_entries: dict[str, Any]) -> dict[str, Any]:
     """Return entries, each completed by the earlier one that its `like` names."""
     joined_entries: dict[str, Any] = {}
-    for name, entry in entries.items():
-        joined_entries[name] = joined_entries.get(entry.pop("like", ""), {}) | entry
+    for entry_name, settings_entry in settings_entries.items():
+        joined_entries[entry_name] = (
+            joined_entries.get(settings_entry.pop("like", ""), {}) | settings_entry
+        )
     return joined_entries
 
 
 NODE_DATASETS, _NETWORKS = map(
-    _resolve_likes, (_TABLES["datasets"], _TABLES["networks"])
+    _inherit_settings, (_TABLES["datasets"], _TABLES["networks"])
 )
 NODE_MODELS: dict[str, str] = _TABLES["models"]
 """Printed names of the models, as in the paper, by the names that are asked for."""
@@ -88,37 +90,46 @@ def resolve_node_settings(
     check_choice("model", model, NODE_MODELS)
     check_choice("variant", variant, (*VARIANTS, "chosen"))
     variant = chosen_variant(model, variant, dataset)
-    for name in options:
-        check_choice("option", name, {field.name for field in fields(NodeSettings)})
-    dataset_settings, values = NODE_DATASETS.get(dataset, {}), dict(_NETWORKS[model])
+    for option_name in options:
+        check_choice(
+            "option",
+            option_name,
+            {setting_field.name for setting_field in fields(NodeSettings)},
+        )
+    dataset_settings = NODE_DATASETS.get(dataset, {})
+    setting_values = dict(_NETWORKS[model])
     if variant == "paper":
-        values |= VARIANTS[variant] | dataset_settings.get("paper", {})
-        values["degree"] = PAPER_DEGREES.get(values["kernel"])
+        setting_values |= VARIANTS[variant] | dataset_settings.get("paper", {})
+        setting_values["degree"] = PAPER_DEGREES.get(setting_values["kernel"])
     elif variant:
-        values |= VARIANTS[variant] | dataset_settings.get("lsap", {})
+        setting_values |= VARIANTS[variant] | dataset_settings.get("lsap", {})
     else:
-        values |= dataset_settings.get("baselines", {}) | dataset_settings.get(
+        setting_values |= dataset_settings.get("baselines", {}) | dataset_settings.get(
             model, {}
         )
-    values |= {name: value for name, value in options.items() if value is not None}
-    settings = NodeSettings(**values)
+    setting_values |= {
+        option_name: option_value
+        for option_name, option_value in options.items()
+        if option_value is not None
+    }
+    settings = NodeSettings(**setting_values)
     check_settings(settings)
-    return _settle_scales(settings) if settings.network == "heat" else settings
+    return _complete_scales(settings) if settings.network == "heat" else settings
 
 
-def _settle_scales(settings: Any) -> Any:
+def _complete_scales(settings: Any) -> Any:
     """Fill in degree, start and largest scale, so that each is known and accurate."""
-    kernel, start, max_scale = (
-        settings.kernel,
-        settings.initial_scale,
-        settings.max_scale,
-    )
-    limit = max(8.0, start or 0.0) if max_scale is None else max_scale
+    kernel = settings.kernel
+    initial_scale = settings.initial_scale
+    max_scale = settings.max_scale
+    scale_limit = max(8.0, initial_scale or 0.0) if max_scale is None else max_scale
     if kernel != "exact":
         # signals on large graphs are float32
         trusted_limits = EXPANSIONS[kernel].recurrence_limit
-        limit = min(limit, trusted_limits.get(torch.float32, limit))
-    start = min(4.0, limit) if start is None else start
+        scale_limit = min(scale_limit, trusted_limits.get(torch.float32, scale_limit))
+    initial_scale = min(4.0, scale_limit) if initial_scale is None else initial_scale
     if settings.scale_mode == "frozen" and max_scale is None:
-        limit = min(limit, max(start, 1e-3))
-    return resolve_kernel(replace(settings, initial_scale=start, max_scale=limit))
+        scale_limit = min(scale_limit, max(initial_scale, 1e-3))
+    return resolve_kernel(
+        replace(settings, initial_scale=initial_scale, max_scale=scale_limit)
+    )

@@ -45,8 +45,8 @@ from brainlsap.report.tables import shorten_name
 from brainlsap.text import listed
 
 NO_VALUE = "#b4b4b4"  # regions without a value
-NO_REGION = "#ededed"  # brain that belongs to no region
-LINE = "#2b2b2b"
+NO_REGION_COLOR = "#ededed"  # brain that belongs to no region
+LINE_COLOR = "#2b2b2b"
 MAX_DOTS = 40
 MARKER_VIEW_SCALE = 1.4  # minimum height of views with markers, relative to surfaces
 
@@ -162,60 +162,74 @@ def plot_regions(
     """
     max_width, max_height = _available_size(width, figure)
     atlas = load_atlas(atlas)
-    maps = region_maps(values, atlas)
+    map_table = region_maps(values, atlas)
     color_scales, bar_labels = _color_scales(
-        maps, shared_scale, cmap, vmin, vmax, colorbar_label or ""
+        map_table, shared_scale, cmap, vmin, vmax, colorbar_label or ""
     )
     outline_labels = _outline_labels(outline, atlas)
-    has_value = maps.notna().any(axis=1).to_numpy()
+    has_value = map_table.notna().any(axis=1).to_numpy()
     is_located = np.isfinite(atlas.coordinates).all(axis=1)
     title = wrap_text(title or "", (max_width - 4) * 7 / 9)
-    pictures: dict[str, RegionPicture] = {}
+    picture_of_view: dict[str, RegionPicture] = {}
     # Axes of dots have no room for more: small numbers as 2.5, and "1e-4" below.
     with styled(**{"axes.formatter.limits": (-2, 4)}):
         if atlas.has_surfaces or is_located.any():
             if atlas.has_surfaces:
-                available, is_located, note = _surface_views(atlas, maps, views)
-                for view in _choose_views(views, available):
-                    pictures[view] = raster.region_picture(atlas, view)
+                available_views, is_located, coverage_note = _surface_views(
+                    atlas, map_table, views
+                )
+                for view_name in _choose_views(views, available_views):
+                    picture_of_view[view_name] = raster.region_picture(atlas, view_name)
                 min_view_height = MIN_VIEW_HEIGHT
             else:
-                note = (
+                coverage_note = (
                     f"Atlas {atlas.name} has no surfaces: markers at regions' centres."
                 )
-                for view in _choose_views(views, list(GLASS_VIEWS)):
-                    pictures[view] = _glass_picture(atlas, view)
+                for view_name in _choose_views(views, list(GLASS_VIEWS)):
+                    picture_of_view[view_name] = _glass_picture(atlas, view_name)
                 min_view_height = MARKER_VIEW_SCALE * MIN_VIEW_HEIGHT
-            layout = layout_figure(
-                pictures,
-                list(maps.columns),
+            figure_layout = layout_figure(
+                picture_of_view,
+                list(map_table.columns),
                 bar_labels,
                 _tick_texts(color_scales),
-                _has_no_value(maps, pictures, len(color_scales)),
+                _has_no_value(map_table, picture_of_view, len(color_scales)),
                 outline_labels,
                 title=title,
-                width=max_width,
+                figure_width=max_width,
                 max_height=max_height,
                 min_view_height=min_view_height,
                 fills_height=figure is not None,
             )
-            figure = figure or new_figure(layout.width, layout.height)
+            figure = figure or new_figure(figure_layout.width, figure_layout.height)
             _draw_layout(
-                figure, layout, atlas, maps, color_scales, pictures, outline_labels
+                figure,
+                figure_layout,
+                atlas,
+                map_table,
+                color_scales,
+                picture_of_view,
+                outline_labels,
             )
         else:
-            figure, note = _plot_dots(
-                maps, color_scales, title, bar_labels, max_width, figure
+            figure, coverage_note = _plot_dots(
+                map_table, color_scales, title, bar_labels, max_width, figure
             )
-            note = (
-                f"Atlas {atlas.name} has neither surfaces nor coordinates: dots. {note}"
+            coverage_note = (
+                f"Atlas {atlas.name} has neither surfaces nor coordinates: dots. "
+                f"{coverage_note}"
             )
             is_located = ~is_located
-    drawing: Any = figure
-    drawing.note = _describe_undrawn(
-        atlas, note.strip(), pictures, has_value, is_located, outline_labels
+    drawing_figure: Any = figure
+    drawing_figure.note = _describe_undrawn(
+        atlas,
+        coverage_note.strip(),
+        picture_of_view,
+        has_value,
+        is_located,
+        outline_labels,
     )
-    return drawing
+    return drawing_figure
 
 
 def _available_size(width: float, figure: Any) -> tuple[float, float]:
@@ -228,58 +242,65 @@ def _available_size(width: float, figure: Any) -> tuple[float, float]:
             "figure must be a Figure without axes, beside axes one of "
             "fig.subfigures(1, 2); brains would cover its axes."
         )
-    root: Any = figure.get_figure(root=True)
-    width, height = np.array(figure.bbox.size) / root.dpi / MM
+    root_figure: Any = figure.get_figure(root=True)
+    width, height = np.array(figure.bbox.size) / root_figure.dpi / MM
     return width, height
 
 
 def _color_scales(
-    maps: pd.DataFrame, is_shared: bool, cmap: Any, vmin: Any, vmax: Any, label: Any
+    map_table: pd.DataFrame,
+    is_shared: bool,
+    cmap: Any,
+    vmin: Any,
+    vmax: Any,
+    label: Any,
 ) -> tuple[list[ScalarMappable], list[str]]:
     """Return the colours and the label of every colour bar: of all maps, or of each."""
-    parts = [maps] if is_shared else [maps[[name]] for name in maps]
-    n_bars = len(parts)
-    scales = [
-        color_scale(bar_maps, *limits)
-        for bar_maps, *limits in zip(
-            parts,
+    bar_maps_list = (
+        [map_table] if is_shared else [map_table[[map_name]] for map_name in map_table]
+    )
+    n_bars = len(bar_maps_list)
+    color_scales = [
+        color_scale(bar_maps, *color_limits)
+        for bar_maps, *color_limits in zip(
+            bar_maps_list,
             _one_per_bar("cmap", cmap, n_bars),
             _one_per_bar("vmin", vmin, n_bars),
             _one_per_bar("vmax", vmax, n_bars),
             strict=True,
         )
     ]
-    return scales, _one_per_bar("colorbar_label", label, n_bars)
+    return color_scales, _one_per_bar("colorbar_label", label, n_bars)
 
 
-def _one_per_bar(name: str, value: Any, n_bars: int) -> list[Any]:
+def _one_per_bar(argument_name: str, given_value: Any, n_bars: int) -> list[Any]:
     """Return a value for every colour bar; a single value holds for all."""
-    is_single = isinstance(value, str) or not np.iterable(value)
-    values = [value] * n_bars if is_single else [*value]
-    if len(values) != n_bars:
+    is_single = isinstance(given_value, str) or not np.iterable(given_value)
+    bar_values = [given_value] * n_bars if is_single else [*given_value]
+    if len(bar_values) != n_bars:
         raise ParameterError(
-            f"{name}: there are {len(values)} for {n_bars} colour bars "
+            f"{argument_name}: there are {len(bar_values)} for {n_bars} colour bars "
             "(shared_scale=False: one a map)."
         )
-    return values
+    return bar_values
 
 
 def _outline_labels(
-    outline: str | Sequence[str] | Mapping[str, str], atlas: Atlas
+    outlined_regions: str | Sequence[str] | Mapping[str, str], atlas: Atlas
 ) -> dict[int, str]:
     """Return the labels of the regions to outline, by position; "" for none."""
-    if isinstance(outline, str):
-        outline = [outline]
-    if not isinstance(outline, Mapping):
-        outline = dict.fromkeys(outline, "")
-    positions = atlas.match(list(outline)).tolist()
-    return dict(zip(positions, map(str, outline.values()), strict=True))
+    if isinstance(outlined_regions, str):
+        outlined_regions = [outlined_regions]
+    if not isinstance(outlined_regions, Mapping):
+        outlined_regions = dict.fromkeys(outlined_regions, "")
+    region_rows = atlas.match(list(outlined_regions)).tolist()
+    return dict(zip(region_rows, map(str, outlined_regions.values()), strict=True))
 
 
 def _describe_undrawn(
     atlas: Atlas,
-    note: str,
-    pictures: Mapping[str, RegionPicture],
+    coverage_note: str,
+    picture_of_view: Mapping[str, RegionPicture],
     has_value: np.ndarray,
     is_located: np.ndarray,
     outline_labels: Mapping[int, str],
@@ -288,75 +309,101 @@ def _describe_undrawn(
 
     Raises ParameterError where no region with a value can be drawn.
     """
-    notes = [note] if note else []
-    visible = {region for picture in pictures.values() for region in picture.centres}
-    n_hidden = len(set(np.flatnonzero(has_value & is_located)) - visible)
-    if pictures and n_hidden:
-        notes.append(
+    note_texts = [coverage_note] if coverage_note else []
+    visible_regions = {
+        region
+        for view_picture in picture_of_view.values()
+        for region in view_picture.centres
+    }
+    n_hidden = len(set(np.flatnonzero(has_value & is_located)) - visible_regions)
+    if picture_of_view and n_hidden:
+        note_texts.append(
             f"{n_hidden} of {has_value.sum()} regions with a value are in no view that "
             "is drawn; colours are those of all."
         )
     regions_without_place = np.flatnonzero(has_value & ~is_located).tolist()
     if len(regions_without_place) == has_value.sum() > 0:
-        names = listed((atlas.full_names[k] for k in regions_without_place), 5)
-        raise ParameterError(f"atlas {atlas.name} does not say where {names} lie.")
-    undrawn = {
+        region_names = listed((atlas.full_names[k] for k in regions_without_place), 5)
+        raise ParameterError(
+            f"atlas {atlas.name} does not say where {region_names} lie."
+        )
+    regions_by_reason = {
         f"drawn, as atlas {atlas.name} does not say where": regions_without_place,
         "outlined, as seen in no view that is drawn": sorted(
-            {*outline_labels} - visible
+            {*outline_labels} - visible_regions
         ),
     }
-    for reason, regions in undrawn.items():
+    for omission_reason, regions in regions_by_reason.items():
         if regions:
-            names = ", ".join(atlas.full_names[k] for k in regions)
-            notes.append(f"Not {reason}: {names}.")
-            warnings.warn(notes[-1], UserWarning, stacklevel=3)
-    return " ".join(notes)
+            region_names = ", ".join(atlas.full_names[k] for k in regions)
+            note_texts.append(f"Not {omission_reason}: {region_names}.")
+            warnings.warn(note_texts[-1], UserWarning, stacklevel=3)
+    return " ".join(note_texts)
 
 
 def _surface_views(
-    atlas: Atlas, maps: pd.DataFrame, views: str | Sequence[str]
+    atlas: Atlas, map_table: pd.DataFrame, views: str | Sequence[str]
 ) -> tuple[list[str], np.ndarray, str]:
     """Return the views that there are, whether they show each region, and a note.
 
     Of all views, those of the cortex or the subcortex are left out if no region there
     has a value.
     """
-    cortex = np.concatenate([atlas.vertex_labels(side) for side in "LR"])
-    subcortex = atlas.match(list(atlas.meshes()))
+    cortex_labels = np.concatenate(
+        [atlas.vertex_labels(hemisphere) for hemisphere in "LR"]
+    )
+    subcortex_rows = atlas.match(list(atlas.meshes()))
     regions = np.arange(len(atlas))
     is_in = {
-        "cortex": np.isin(regions, cortex),
-        "subcortex": np.isin(regions, subcortex),
+        "cortex": np.isin(regions, cortex_labels),
+        "subcortex": np.isin(regions, subcortex_rows),
     }
-    parts = [name for name in is_in if is_in[name].any()]
-    has_value = [name for name in parts if maps[is_in[name]].notna().any(axis=None)]
-    drawn_parts = has_value if has_value and views == "all" else parts
-    note = "".join(
-        f"No region of the {name} has a value: it is not drawn."
-        for name in parts
-        if name not in drawn_parts
-    )
-    available = [
-        view
-        for view in VIEWS
-        if ("subcortex" if view == "subcortex" else "cortex") in drawn_parts
+    structures_with_values = [
+        structure_name for structure_name in is_in if is_in[structure_name].any()
     ]
-    return available, is_in["cortex"] | is_in["subcortex"], note
+    has_value = [
+        structure_name
+        for structure_name in structures_with_values
+        if map_table[is_in[structure_name]].notna().any(axis=None)
+    ]
+    drawn_parts = has_value if has_value and views == "all" else structures_with_values
+    coverage_note = "".join(
+        f"No region of the {structure_name} has a value: it is not drawn."
+        for structure_name in structures_with_values
+        if structure_name not in drawn_parts
+    )
+    available_views = [
+        view_name
+        for view_name in VIEWS
+        if ("subcortex" if view_name == "subcortex" else "cortex") in drawn_parts
+    ]
+    return available_views, is_in["cortex"] | is_in["subcortex"], coverage_note
 
 
-def _choose_views(views: str | Sequence[str], available: list[str]) -> list[str]:
+def _choose_views(views: str | Sequence[str], available_views: list[str]) -> list[str]:
     """Return the full names of the views that a user names."""
-    names = [*available, *(view.split()[0] for view in available)]
-    groups = {name: [v for v in available if v.startswith(name)] for name in names}
-    groups["all"] = available
-    groups["cortex"] = [view for view in available if view != "subcortex"]
-    names = [views] if isinstance(views, str) else [*views]
-    if not names:
-        check_choice("views", views, [*groups])
-    for name in names:
-        check_choice("views", name, [*groups])
-    return [view for name in names for view in groups[name]]
+    view_names = [
+        *available_views,
+        *(view_name.split()[0] for view_name in available_views),
+    ]
+    views_of_name = {
+        group_name: [v for v in available_views if v.startswith(group_name)]
+        for group_name in view_names
+    }
+    views_of_name["all"] = available_views
+    views_of_name["cortex"] = [
+        view_name for view_name in available_views if view_name != "subcortex"
+    ]
+    view_names = [views] if isinstance(views, str) else [*views]
+    if not view_names:
+        check_choice("views", views, [*views_of_name])
+    for group_name in view_names:
+        check_choice("views", group_name, [*views_of_name])
+    return [
+        view_name
+        for group_name in view_names
+        for view_name in views_of_name[group_name]
+    ]
 
 
 def plot_scales_at_quarters(
@@ -395,9 +442,9 @@ def plot_scales_at_quarters(
     models = list(evaluation.scales.query("share < 1")["model"].unique())
     model = model or next(iter(models), "none")
     check_choice("model with scales during training", model, models)
-    maps = scales_in_training(evaluation, model).rename(columns=QUARTERS)
+    map_table = scales_in_training(evaluation, model).rename(columns=QUARTERS)
     options = {"colorbar_label": "relative heat scale", **options}
-    return plot_regions(maps, atlas or evaluation.cohort, **options)
+    return plot_regions(map_table, atlas or evaluation.cohort, **options)
 
 
 def region_maps(values: Any, atlas: Atlas) -> pd.DataFrame:
@@ -408,225 +455,312 @@ def region_maps(values: Any, atlas: Atlas) -> pd.DataFrame:
             "values must give each value by the region's name: a mapping, Series or "
             f"DataFrame with names as index (set_index('region')); got {type(values)}."
         )
-    parts = dict(values.items())
-    is_single = not all(isinstance(x, Mapping | pd.Series) for x in parts.values())
-    if not parts or is_single:
-        parts = {"": values}
-    maps = pd.DataFrame(index=list(atlas.names))
-    for title, map_values in parts.items():
+    values_of_title = dict(values.items())
+    is_single = not all(
+        isinstance(x, Mapping | pd.Series) for x in values_of_title.values()
+    )
+    if not values_of_title or is_single:
+        values_of_title = {"": values}
+    map_table = pd.DataFrame(index=list(atlas.names))
+    for title, map_values in values_of_title.items():
         # Match before anything becomes a dict: an index may hold a name twice.
         regions = atlas.match(list(map_values.keys()))
-        column = np.full(len(atlas), np.nan)
+        map_column = np.full(len(atlas), np.nan)
         try:
-            column[regions] = list(dict(map_values).values())
+            map_column[regions] = list(dict(map_values).values())
         except (TypeError, ValueError) as error:
             map_title = f"values {title}".rstrip()
             raise ParameterError(f"{map_title} must be numbers ({error}).") from error
-        maps[str(title)] = column
-    for title in maps.columns[np.isinf(maps).any() | maps.isna().all()]:
-        names = maps.index[np.isinf(maps[title])].tolist()[:5] or "every region"
+        map_table[str(title)] = map_column
+    for title in map_table.columns[np.isinf(map_table).any() | map_table.isna().all()]:
+        infinite_regions = (
+            map_table.index[np.isinf(map_table[title])].tolist()[:5] or "every region"
+        )
         map_title = title or "the map"
         raise ParameterError(
-            f"values of {map_title}: no value, or an infinite one, in {names}."
+            f"values of {map_title}: no value, or an infinite one, in "
+            f"{infinite_regions}."
         )
-    return maps
+    return map_table
 
 
-def color_scale(maps: pd.DataFrame, cmap: Any, vmin: Any, vmax: Any) -> ScalarMappable:
+def color_scale(
+    map_table: pd.DataFrame, cmap: Any, vmin: Any, vmax: Any
+) -> ScalarMappable:
     """Return the colours of all maps; their bar says where values are beyond it."""
-    lowest, highest = float(maps.min(axis=None)), float(maps.max(axis=None))
-    is_constant = highest - lowest <= 1e-12 * abs(lowest)
-    margin = 0.5 * (abs(lowest) or 1.0) if is_constant else 0.0
-    low = lowest - margin if vmin is None else float(vmin)
-    high = highest + margin if vmax is None else float(vmax)
-    if not (np.isfinite([low, high]).all() and low < high):
-        raise ParameterError(f"vmin must be less than vmax, got {low:g} and {high:g}.")
-    colors: Any = get_cmap(cmap or ("RdBu_r" if low < 0 < high else "viridis"))
-    n_integers = highest - lowest + 1
+    min_value = float(map_table.min(axis=None))
+    max_value = float(map_table.max(axis=None))
+    is_constant = max_value - min_value <= 1e-12 * abs(min_value)
+    constant_margin = 0.5 * (abs(min_value) or 1.0) if is_constant else 0.0
+    lower_limit = min_value - constant_margin if vmin is None else float(vmin)
+    upper_limit = max_value + constant_margin if vmax is None else float(vmax)
+    if not (
+        np.isfinite([lower_limit, upper_limit]).all() and lower_limit < upper_limit
+    ):
+        raise ParameterError(
+            f"vmin must be less than vmax, got {lower_limit:g} and {upper_limit:g}."
+        )
+    colormap: Any = get_cmap(
+        cmap or ("RdBu_r" if lower_limit < 0 < upper_limit else "viridis")
+    )
+    n_integers = max_value - min_value + 1
     is_qualitative = (
         vmin is vmax is None
-        and n_integers <= colors.N <= 20
-        and (maps.stack().dropna() % 1 == 0).all()
+        and n_integers <= colormap.N <= 20
+        and (map_table.stack().dropna() % 1 == 0).all()
     )
     if is_qualitative:  # clusters and the like: a colour for every whole number
-        colors = ListedColormap(colors(range(int(n_integers))))
-        colors = colors.with_extremes(bad=NO_VALUE)
-        return ScalarMappable(Normalize(lowest - 0.5, highest + 0.5), colors)
-    start, middle, end = colors([0.0, 0.5, 1.0])[:, :3] @ (0.299, 0.587, 0.114)
+        colormap = ListedColormap(colormap(range(int(n_integers))))
+        colormap = colormap.with_extremes(bad=NO_VALUE)
+        return ScalarMappable(Normalize(min_value - 0.5, max_value + 0.5), colormap)
+    start_luminance, middle_luminance, end_luminance = colormap([0.0, 0.5, 1.0])[
+        :, :3
+    ] @ (0.299, 0.587, 0.114)
     # the middle is lighter than both ends, or darker
-    is_diverging = (middle - start) * (middle - end) > 0.01
-    if is_diverging and low < 0 < high and None in (vmin, vmax):
-        limits = [abs(limit) for limit in (vmin, vmax) if limit is not None]
-        high = float(max(limits or [-low, high]))
-        low = -high
-    if is_diverging and min(low, lowest) < 0 < max(high, highest):  # the middle is at 0
-        shares = 0.5 + np.linspace(low, high, 256) / (2 * max(abs(low), abs(high)))
-        colors = ListedColormap(colors(shares), colors.name)
-    colors = colors.with_extremes(bad=NO_VALUE)
-    extensions = [["neither", "max"], ["min", "both"]]
-    colors.colorbar_extend = extensions[lowest < low][highest > high]
-    return ScalarMappable(Normalize(low, high, clip=True), colors)
+    is_diverging = (middle_luminance - start_luminance) * (
+        middle_luminance - end_luminance
+    ) > 0.01
+    if is_diverging and lower_limit < 0 < upper_limit and None in (vmin, vmax):
+        absolute_limits = [
+            abs(color_limit) for color_limit in (vmin, vmax) if color_limit is not None
+        ]
+        upper_limit = float(max(absolute_limits or [-lower_limit, upper_limit]))
+        lower_limit = -upper_limit
+    if is_diverging and min(lower_limit, min_value) < 0 < max(
+        upper_limit, max_value
+    ):  # the middle is at 0
+        colormap_positions = 0.5 + np.linspace(lower_limit, upper_limit, 256) / (
+            2 * max(abs(lower_limit), abs(upper_limit))
+        )
+        colormap = ListedColormap(colormap(colormap_positions), colormap.name)
+    colormap = colormap.with_extremes(bad=NO_VALUE)
+    bar_extensions = [["neither", "max"], ["min", "both"]]
+    colormap.colorbar_extend = bar_extensions[min_value < lower_limit][
+        max_value > upper_limit
+    ]
+    return ScalarMappable(Normalize(lower_limit, upper_limit, clip=True), colormap)
 
 
 def region_colors(values: np.ndarray, scale: ScalarMappable) -> np.ndarray:
     """Return RGBA of every region (n_rois + 1, 4); the last, -1, is of no region."""
-    return np.vstack([scale.to_rgba(values), to_rgba(NO_REGION)])
+    return np.vstack([scale.to_rgba(values), to_rgba(NO_REGION_COLOR)])
 
 
 def _has_no_value(
-    maps: pd.DataFrame, pictures: Mapping[str, RegionPicture], n_bars: int
+    map_table: pd.DataFrame, picture_of_view: Mapping[str, RegionPicture], n_bars: int
 ) -> np.ndarray:
     """Return for every colour bar whether its maps show a region without a value."""
-    visible = sorted({k for picture in pictures.values() for k in picture.centres})
-    is_missing = maps.iloc[visible].isna().any().to_numpy()
+    visible_regions = sorted(
+        {k for view_picture in picture_of_view.values() for k in view_picture.centres}
+    )
+    is_missing = map_table.iloc[visible_regions].isna().any().to_numpy()
     return is_missing.reshape(-1, n_bars).any(axis=0)
 
 
 def _draw_layout(
     figure: Any,
-    layout: FigureLayout,
+    figure_layout: FigureLayout,
     atlas: Atlas,
-    maps: pd.DataFrame,
+    map_table: pd.DataFrame,
     color_scales: Sequence[ScalarMappable],
-    pictures: Mapping[str, RegionPicture],
+    picture_of_view: Mapping[str, RegionPicture],
     outline_labels: Mapping[int, str],
 ) -> None:
     """Draw views, names, colour bars and the title at their places."""
-    for view in layout.views:
-        axes = _add_axes(figure, layout, view.box, view.name)
+    for placed_view in figure_layout.views:
+        axes = _add_axes(figure, figure_layout, placed_view.box, placed_view.name)
         axes.set_axis_off()
-        map_name = maps.columns[view.map_index]
+        map_name = map_table.columns[placed_view.map_index]
         _draw_view(
             atlas,
             axes,
-            pictures[view.name],
-            f"{map_name}.{view.name}".strip("."),
-            maps[map_name],
-            color_scales[view.map_index % len(color_scales)],
+            picture_of_view[placed_view.name],
+            f"{map_name}.{placed_view.name}".strip("."),
+            map_table[map_name],
+            color_scales[placed_view.map_index % len(color_scales)],
             outline_labels.keys(),
         )
-        for letter, (x, alignment) in zip(
-            view.side_letters, ((0, "left"), (1, "right")), strict=False
+        for side_letter, (x, text_alignment) in zip(
+            placed_view.side_letters, ((0, "left"), (1, "right")), strict=False
         ):
-            axes.text(x, 0, letter, ha=alignment, va="top", transform=axes.transAxes)
-        _write_labels(axes, view, layout)
-        if view.title_pad is not None:
-            axes.set_title(view.name.capitalize(), pad=view.title_pad, fontsize=7)
-    for name in layout.map_names:
-        centre = name.x / layout.width, name.y / layout.height
-        style: Any = {"rotation": 90, "ha": "center", "va": "center", "fontsize": 8}
-        figure.text(*centre, name.text, **style)
-    for scale, bar in zip(color_scales, layout.bars, strict=True):
-        _draw_color_bar(_add_axes(figure, layout, bar.box, "colour bar"), scale, bar)
-    style = {"fontsize": 9, "ha": "center", "va": "top", "parse_math": True}
-    figure.text(0.5, layout.title.y / layout.height, layout.title.text, **style)
+            axes.text(
+                x, 0, side_letter, ha=text_alignment, va="top", transform=axes.transAxes
+            )
+        _write_labels(axes, placed_view, figure_layout)
+        if placed_view.title_pad is not None:
+            axes.set_title(
+                placed_view.name.capitalize(), pad=placed_view.title_pad, fontsize=7
+            )
+    for name in figure_layout.map_names:
+        name_position = name.x / figure_layout.width, name.y / figure_layout.height
+        text_style: Any = {
+            "rotation": 90,
+            "ha": "center",
+            "va": "center",
+            "fontsize": 8,
+        }
+        figure.text(*name_position, name.text, **text_style)
+    for bar_scale, placed_bar in zip(color_scales, figure_layout.bars, strict=True):
+        _draw_color_bar(
+            _add_axes(figure, figure_layout, placed_bar.box, "colour bar"),
+            bar_scale,
+            placed_bar,
+        )
+    text_style = {"fontsize": 9, "ha": "center", "va": "top", "parse_math": True}
+    figure.text(
+        0.5,
+        figure_layout.title.y / figure_layout.height,
+        figure_layout.title.text,
+        **text_style,
+    )
 
 
-def _add_axes(figure: Any, layout: FigureLayout, box: Box, label: str) -> Axes:
+def _add_axes(
+    figure: Any, figure_layout: FigureLayout, axes_box: Box, axes_label: str
+) -> Axes:
     """Return new axes at a place in mm."""
-    size = np.array([layout.width, layout.height] * 2)
-    return figure.add_axes(np.array(box) / size, label=label)
+    figure_size = np.array([figure_layout.width, figure_layout.height] * 2)
+    return figure.add_axes(np.array(axes_box) / figure_size, label=axes_label)
 
 
 def _tick_texts(color_scales: Sequence[ScalarMappable]) -> list[str]:
     """Return the numbers at the ticks of all colour bars."""
-    texts = list[str]()
-    for ticks, number_format in map(_ticks, color_scales):
-        texts += [number_format.format(x=tick) for tick in ticks]
-    return texts
+    tick_texts = list[str]()
+    for tick_values, number_format in map(_choose_ticks, color_scales):
+        tick_texts += [number_format.format(x=tick_value) for tick_value in tick_values]
+    return tick_texts
 
 
-def _ticks(scale: ScalarMappable) -> tuple[Sequence[float], str]:
+def _choose_ticks(color_scale: ScalarMappable) -> tuple[Sequence[float], str]:
     """Return where a bar has ticks, and their format: plain, with as many decimals.
 
     Very small and very large numbers are written as 1e-06.
     """
-    low, high = scale.get_clim()
-    if high - low == scale.cmap.N:  # a colour for each whole number
-        return [*np.arange(low + 0.5, high)], "{x:.0f}"
-    locator = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])
-    ticks = locator.tick_values(low, high)
-    if not 1e-4 <= np.abs(ticks).max() < 1e6:
-        return ticks, "{x:.3g}"
-    step = np.format_float_positional(
-        ticks[1] - ticks[0], 6, fractional=False, trim="-"
+    lower_limit, upper_limit = color_scale.get_clim()
+    if (
+        upper_limit - lower_limit == color_scale.cmap.N
+    ):  # a colour for each whole number
+        return [*np.arange(lower_limit + 0.5, upper_limit)], "{x:.0f}"
+    tick_locator = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])
+    tick_values = tick_locator.tick_values(lower_limit, upper_limit)
+    if not 1e-4 <= np.abs(tick_values).max() < 1e6:
+        return tick_values, "{x:.3g}"
+    step_text = np.format_float_positional(
+        tick_values[1] - tick_values[0], 6, fractional=False, trim="-"
     )
-    n_decimals = len(step.partition(".")[2])
-    return ticks, f"{{x:z.{n_decimals}f}}"
+    n_decimals = len(step_text.partition(".")[2])
+    return tick_values, f"{{x:z.{n_decimals}f}}"
 
 
-def _draw_color_bar(axes: Any, scale: ScalarMappable, bar: PlacedBar) -> None:
+def _draw_color_bar(
+    axes: Any, color_scale: ScalarMappable, placed_bar: PlacedBar
+) -> None:
     """Draw a colour bar, and below it the colour of regions without a value."""
-    ticks, number_format = _ticks(scale)
+    tick_values, number_format = _choose_ticks(color_scale)
     axes.figure.colorbar(
-        scale, cax=axes, ticks=ticks, format=number_format, label=bar.label
+        color_scale,
+        cax=axes,
+        ticks=tick_values,
+        format=number_format,
+        label=placed_bar.label,
     )
     axes.yaxis.label.set_parse_math(True)
-    if is_short_label(bar.label):  # upright: a turned "t" looks like a plus
+    if is_short_label(placed_bar.label):  # upright: a turned "t" looks like a plus
         axes.yaxis.label.set(rotation=0, ha="left", va="center")
-    if bar.has_no_value:
-        height = bar.box.height
-        patch: Any = {"facecolor": NO_VALUE, "edgecolor": LINE, "linewidth": 0.5}
-        placement: Any = {"transform": axes.transAxes, "clip_on": False}
+    if placed_bar.has_no_value:
+        bar_height = placed_bar.box.height
+        patch_style: Any = {
+            "facecolor": NO_VALUE,
+            "edgecolor": LINE_COLOR,
+            "linewidth": 0.5,
+        }
+        text_placement: Any = {"transform": axes.transAxes, "clip_on": False}
         axes.add_artist(
-            Rectangle((0, -5 / height), 1, 2.3 / height, **patch, **placement)
+            Rectangle(
+                (0, -5 / bar_height),
+                1,
+                2.3 / bar_height,
+                **patch_style,
+                **text_placement,
+            )
         )
-        axes.text(1.5, -3.9 / height, "no value", va="center", **placement)
+        axes.text(1.5, -3.9 / bar_height, "no value", va="center", **text_placement)
 
 
 def _draw_view(
     atlas: Atlas,
     axes: Any,
-    picture: RegionPicture,
-    gid: str,
-    values: pd.Series,
-    scale: ScalarMappable,
+    view_picture: RegionPicture,
+    svg_id_prefix: str,
+    region_values: pd.Series,
+    color_scale: ScalarMappable,
     outlined_regions: Collection[int],
 ) -> None:
-    """Draw the regions of one view; ids in SVG begin with `gid`."""
-    colors = region_colors(values, scale)
-    names, view, shapes = (*atlas.names, "brain"), axes.get_label(), picture.shapes
-    in_view = Affine2D().scale(1 / picture.width, 1 / picture.height) + axes.transAxes
-    order = [*shapes]
-    if raster.NO_REGION not in shapes:  # markers on a glass brain
-        glass_name, x_range, y_range = GLASS_VIEWS[view]
-        lines, edge_colors = _glass_lines(glass_name)
-        style: Any = {
+    """Draw the regions of one view; ids in SVG begin with `svg_id_prefix`."""
+    color_of_region = region_colors(region_values, color_scale)
+    region_names = (*atlas.names, "brain")
+    view_name = axes.get_label()
+    shape_of_region = view_picture.shapes
+    in_view = (
+        Affine2D().scale(1 / view_picture.width, 1 / view_picture.height)
+        + axes.transAxes
+    )
+    drawing_order = [*shape_of_region]
+    if raster.NO_REGION not in shape_of_region:  # markers on a glass brain
+        glass_name, x_range, y_range = GLASS_VIEWS[view_name]
+        glass_lines, edge_colors = _glass_lines(glass_name)
+        patch_style: Any = {
             "edgecolors": edge_colors,
             "facecolors": "none",
             "linewidths": 0.5,
         }
-        axes.add_collection(PathCollection(lines, **style), autolim=False)
+        axes.add_collection(PathCollection(glass_lines, **patch_style), autolim=False)
         axes.set(xlim=x_range, ylim=y_range)
         # Draw markers that stand out above the others.
-        centre = 0 if values.min() < 0 < values.max() else values.median()
-        order.sort(key=(values - centre).abs().fillna(-1).to_numpy().__getitem__)
-    for region in order:  # -1: all of the brain, below its regions
+        central_value = (
+            0
+            if region_values.min() < 0 < region_values.max()
+            else region_values.median()
+        )
+        drawing_order.sort(
+            key=(region_values - central_value).abs().fillna(-1).to_numpy().__getitem__
+        )
+    for region in drawing_order:  # -1: all of the brain, below its regions
         # lines at the edge of a view are not clipped
-        style = {"facecolor": colors[region], "edgecolor": LINE, "clip_on": False}
+        patch_style = {
+            "facecolor": color_of_region[region],
+            "edgecolor": LINE_COLOR,
+            "clip_on": False,
+        }
         # no "$", "(" or "²", which ids of XML and CSS cannot hold
-        id_words = re.sub(r"[^\w\s.-]|[²³]", "", f"{gid}.{names[region]}").split()
-        style |= {"linewidth": 0.25, "transform": in_view, "gid": "-".join(id_words)}
+        id_words = re.sub(
+            r"[^\w\s.-]|[²³]", "", f"{svg_id_prefix}.{region_names[region]}"
+        ).split()
+        patch_style |= {
+            "linewidth": 0.25,
+            "transform": in_view,
+            "gid": "-".join(id_words),
+        }
         if region in outlined_regions:  # above other regions, below the shade
-            style |= {"zorder": 1.5, "path_effects": OUTLINE}
-        axes.add_artist(PathPatch(shapes[region], **style))
-    if picture.shade is not None:
-        axes.imshow(picture.shade, extent=(0, 1, 0, 1), zorder=2, aspect="auto")
-    if view == "subcortex":
+            patch_style |= {"zorder": 1.5, "path_effects": OUTLINE}
+        axes.add_artist(PathPatch(shape_of_region[region], **patch_style))
+    if view_picture.shade is not None:
+        axes.imshow(view_picture.shade, extent=(0, 1, 0, 1), zorder=2, aspect="auto")
+    if view_name == "subcortex":
         _name_subcortex_lines(axes)
 
 
 def _name_subcortex_lines(axes: Any) -> None:
     """Write lateral and medial beside the two lines of drawings if there is room."""
-    height = axes.bbox.height / axes.figure.dpi / MM
-    titles: tuple[str, ...] = ()
-    if height > 17:
-        titles = ("lateral", "medial")
-    elif height > 9:
-        titles = ("lat.", "med.")
-    style: Any = {"ha": "right", "va": "center", "rotation": 90, "fontsize": 6}
-    for k, title in enumerate(titles):
-        axes.text(-0.01, 0.75 - k / 2, title, **style)
+    axes_height = axes.bbox.height / axes.figure.dpi / MM
+    line_titles: tuple[str, ...] = ()
+    if axes_height > 17:
+        line_titles = ("lateral", "medial")
+    elif axes_height > 9:
+        line_titles = ("lat.", "med.")
+    text_style: Any = {"ha": "right", "va": "center", "rotation": 90, "fontsize": 6}
+    for k, title in enumerate(line_titles):
+        axes.text(-0.01, 0.75 - k / 2, title, **text_style)
 
 
 @lru_cache
@@ -636,52 +770,72 @@ def _glass_lines(glass_name: str) -> tuple[list[Shape], list[Any]]:
 
     axes = Figure().add_subplot()
     GlassBrainAxes(axes, glass_name, 0)
-    lines, edge_colors = list[Shape](), list[Any]()
-    for patch in axes.patches:
-        to_mm = patch.get_transform() - axes.transData
-        lines.append(to_mm.transform_path(patch.get_path()))
-        edge_colors.append(patch.get_edgecolor())
-    return lines, edge_colors
+    line_shapes, edge_colors = list[Shape](), list[Any]()
+    for brain_patch in axes.patches:
+        to_mm = brain_patch.get_transform() - axes.transData
+        line_shapes.append(to_mm.transform_path(brain_patch.get_path()))
+        edge_colors.append(brain_patch.get_edgecolor())
+    return line_shapes, edge_colors
 
 
-def _glass_picture(atlas: Atlas, view: str) -> RegionPicture:
+def _glass_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     """Return which markers a view of the glass brain shows."""
-    coordinates = atlas.coordinates
-    glass_name, x_range, y_range = GLASS_VIEWS[view]
-    x, y, z = coordinates.T
+    centroids = atlas.coordinates
+    glass_name, x_range, y_range = GLASS_VIEWS[view_name]
+    x, y, z = centroids.T
     axes = {"z": (x, y, z), "y": (x, z, -y), "l": (y, z, -x), "r": (y, z, x)}
-    rightwards, upwards, towards_viewer = axes[glass_name]
-    is_visible = np.isfinite(coordinates).all(axis=1)
+    right_direction, up_direction, towards_viewer = axes[glass_name]
+    is_visible = np.isfinite(centroids).all(axis=1)
     if glass_name in "lr":
         is_visible &= towards_viewer >= 0
     regions = np.flatnonzero(is_visible).tolist()
-    centres = {
-        k: (abs(rightwards[k] - x_range[0]), upwards[k] - y_range[0]) for k in regions
+    marker_centres = {
+        k: (abs(right_direction[k] - x_range[0]), up_direction[k] - y_range[0])
+        for k in regions
     }
-    shapes = {
-        k: Shape.circle(x_y, 0.0275 * np.ptp(y_range)) for k, x_y in centres.items()
+    marker_shapes = {
+        k: Shape.circle(x_y, 0.0275 * np.ptp(y_range))
+        for k, x_y in marker_centres.items()
     }
-    areas = dict.fromkeys(regions, 1 / max(1, len(regions)))  # few markers: more room
+    # The fewer markers, the more room each one has.
+    marker_areas = dict.fromkeys(regions, 1 / max(1, len(regions)))
     return RegionPicture(
-        np.ptp(x_range), np.ptp(y_range), shapes, areas, centres, shade=None
+        np.ptp(x_range),
+        np.ptp(y_range),
+        marker_shapes,
+        marker_areas,
+        marker_centres,
+        shade=None,
     )
 
 
-def _write_labels(axes: Any, view: PlacedView, layout: FigureLayout) -> None:
+def _write_labels(
+    axes: Any, placed_view: PlacedView, figure_layout: FigureLayout
+) -> None:
     """Write the labels of regions above and below a view, with lines to the regions."""
-    for label in view.labels:
-        edge = view.upper_edge if label.is_above else view.lower_edge
-        direction = 1 if label.is_above else -1
-        elbow = label.line_x / layout.width, edge / layout.height
-        y = (edge + direction * LABEL_HEIGHT * label.level) / layout.height
-        line_start = (label.line_x - label.left_x) / label.width, 0.5 - direction / 2
+    for region_label in placed_view.labels:
+        view_edge = (
+            placed_view.upper_edge if region_label.is_above else placed_view.lower_edge
+        )
+        label_direction = 1 if region_label.is_above else -1
+        elbow_point = (
+            region_label.line_x / figure_layout.width,
+            view_edge / figure_layout.height,
+        )
+        y = (
+            view_edge + label_direction * LABEL_HEIGHT * region_label.level
+        ) / figure_layout.height
+        line_start = (
+            (region_label.line_x - region_label.left_x) / region_label.width,
+            0.5 - label_direction / 2,
+        )
         axes.annotate(
-            label.text,
-            (label.region_x, label.region_y),
-            (label.left_x / layout.width, y),
+            region_label.text,
+            (region_label.region_x, region_label.region_y),
+            (region_label.left_x / figure_layout.width, y),
             xycoords="axes fraction",
             textcoords="subfigure fraction",
-            va="bottom" if label.is_above else "top",
+            va="bottom" if region_label.is_above else "top",
             bbox={"fc": "white", "ec": "none", "pad": 0.5},
             arrowprops={
                 "arrowstyle": "-",
@@ -689,21 +843,25 @@ def _write_labels(axes: Any, view: PlacedView, layout: FigureLayout) -> None:
                 "path_effects": HALO,
                 "relpos": line_start,
                 "connectionstyle": partial(
-                    _bent_line, axes.figure.transSubfigure, elbow
+                    _bent_line, axes.figure.transSubfigure, elbow_point
                 ),
             },
         )
 
 
 def _bent_line(
-    transform: Transform, elbow: tuple[float, float], start: Any, end: Any, **_: Any
+    transform: Transform,
+    elbow_point: tuple[float, float],
+    start_point: Any,
+    end_point: Any,
+    **_: Any,
 ) -> Shape:
     """Return a line from a label straight to its elbow, and on to a region."""
-    return Shape([start, transform.transform(elbow), end])
+    return Shape([start_point, transform.transform(elbow_point), end_point])
 
 
 def _plot_dots(
-    maps: pd.DataFrame,
+    map_table: pd.DataFrame,
     color_scales: Sequence[ScalarMappable],
     title: str,
     bar_labels: Sequence[str],
@@ -711,31 +869,55 @@ def _plot_dots(
     figure: Any,
 ) -> tuple[Any, str]:
     """Draw a dot for each region that stands out in a map; say how many do not."""
-    table = maps.dropna(how="all")
-    is_signed = (table.min() < 0) & (table.max() > 0)
-    deviations = (table - table.median().mask(is_signed, 0)).abs()
-    ranks = deviations.rank(ascending=False).min(axis=1)
-    regions = ranks.sort_values(kind="stable").index[:MAX_DOTS]
-    n_omitted, note = len(ranks) - len(regions), ""
+    shown_maps = map_table.dropna(how="all")
+    is_signed = (shown_maps.min() < 0) & (shown_maps.max() > 0)
+    map_deviations = (shown_maps - shown_maps.median().mask(is_signed, 0)).abs()
+    region_ranks = map_deviations.rank(ascending=False).min(axis=1)
+    regions = region_ranks.sort_values(kind="stable").index[:MAX_DOTS]
+    n_omitted, omission_note = len(region_ranks) - len(regions), ""
     if n_omitted:
-        note = f"{n_omitted} of {len(ranks)} regions stand out least and are left out."
-    table = maps.loc[regions].sort_values([*maps])
+        omission_note = (
+            f"{n_omitted} of {len(region_ranks)} regions stand out least and are left "
+            "out."
+        )
+    shown_maps = map_table.loc[regions].sort_values([*map_table])
     max_letters = max(30, int(0.4 * width / LETTER))
-    names = [shorten_name(name, max_letters) for name in table.index]
-    figure = figure or new_figure(width, 22 + 3.6 * len(names), layout="constrained")
-    panels = figure.subplots(
-        1, table.shape[1], sharex=len(color_scales) == 1, sharey=True, squeeze=False
+    short_names = [
+        shorten_name(region_name, max_letters) for region_name in shown_maps.index
+    ]
+    figure = figure or new_figure(
+        width, 22 + 3.6 * len(short_names), layout="constrained"
+    )
+    map_axes = figure.subplots(
+        1,
+        shown_maps.shape[1],
+        sharex=len(color_scales) == 1,
+        sharey=True,
+        squeeze=False,
     )[0]
-    for k, (axes, (name, values)) in enumerate(zip(panels, table.items(), strict=True)):
-        colors = color_scales[k % len(color_scales)].to_rgba(values.to_numpy())
-        rows = range(len(names))
-        axes.scatter(values, rows, 20, colors, edgecolors=LINE, lw=0.4, zorder=3)
-        label_rows(axes, names)
-        axes.set_title(wrap_text(name, MAP_NAME_HEIGHT))
-        if values.min() < 0 < values.max():
-            axes.axvline(0, color=LINE, linewidth=0.5)
+    for k, (axes, (region_name, map_values)) in enumerate(
+        zip(map_axes, shown_maps.items(), strict=True)
+    ):
+        dot_colors = color_scales[k % len(color_scales)].to_rgba(map_values.to_numpy())
+        row_positions = range(len(short_names))
+        axes.scatter(
+            map_values,
+            row_positions,
+            20,
+            dot_colors,
+            edgecolors=LINE_COLOR,
+            lw=0.4,
+            zorder=3,
+        )
+        label_rows(axes, short_names)
+        axes.set_title(wrap_text(region_name, MAP_NAME_HEIGHT))
+        if map_values.min() < 0 < map_values.max():
+            axes.axvline(0, color=LINE_COLOR, linewidth=0.5)
         axes.set_xlabel(bar_labels[k] if len(bar_labels) > 1 else "", parse_math=True)
     figure.suptitle(title, fontsize=9, parse_math=True)
-    footer = [bar_labels[0] if len(bar_labels) == 1 else "", wrap_text(note, width - 4)]
-    figure.supxlabel("\n".join(filter(None, footer)), fontsize=7, parse_math=True)
-    return figure, note
+    footer_lines = [
+        bar_labels[0] if len(bar_labels) == 1 else "",
+        wrap_text(omission_note, width - 4),
+    ]
+    figure.supxlabel("\n".join(filter(None, footer_lines)), fontsize=7, parse_math=True)
+    return figure, omission_note

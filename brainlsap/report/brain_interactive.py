@@ -66,47 +66,56 @@ def interactive_brain(
         raise ParameterError(
             f"{atlas.name}: no surfaces for an interactive view; plot_regions works."
         )
-    values = region_maps(maps, atlas)
-    scale = color_scale(values, cmap, vmin, vmax)
-    surfaces = _region_surfaces(atlas)
-    regions = [surface.region for surface in surfaces]
-    trace_indices = [*range(len(surfaces))]
+    map_table = region_maps(maps, atlas)
+    scale = color_scale(map_table, cmap, vmin, vmax)
+    region_surfaces = _region_surfaces(atlas)
+    regions = [region_surface.region for region_surface in region_surfaces]
+    trace_indices = [*range(len(region_surfaces))]
     styles_of_maps: dict[str, list[Any]] = {}
-    for name, map_values in values.items():
-        colors = [to_hex(color) for color in region_colors(map_values, scale)]
-        texts = [_describe(atlas, region, x) for region, x in enumerate(map_values)]
-        texts.append("no region")  # -1
-        style = {
-            "color": [colors[region] for region in regions],
-            "hovertext": [texts[region] for region in regions],
-        }
-        styles_of_maps[_escape(name)] = [style, trace_indices]
-    views = _views(surfaces)
-    menus = []
-    for method, choices, y in (
-        ("restyle", styles_of_maps, 0.99),
-        ("update", views, 0.88),
-    ):
-        buttons = [
-            {"label": label, "method": method, "args": arguments}
-            for label, arguments in choices.items()
+    for map_name, map_values in map_table.items():
+        color_of_region = [
+            to_hex(region_color) for region_color in region_colors(map_values, scale)
         ]
-        if len(buttons) > 1:
-            position = {"x": 0.01, "xanchor": "left", "y": y, "yanchor": "top"}
-            menus.append({"buttons": buttons, **position})
-    layout = {
-        "title": {"text": _escape(title)},
-        "scene": {f"{axis}axis": {"visible": False} for axis in "xyz"},
+        hover_texts = [
+            _hover_text(atlas, region, x) for region, x in enumerate(map_values)
+        ]
+        hover_texts.append("no region")  # -1
+        surface_style = {
+            "color": [color_of_region[region] for region in regions],
+            "hovertext": [hover_texts[region] for region in regions],
+        }
+        styles_of_maps[_escape_tags(map_name)] = [surface_style, trace_indices]
+    view_buttons = _view_buttons(region_surfaces)
+    button_menus = []
+    for update_method, button_choices, y in (
+        ("restyle", styles_of_maps, 0.99),
+        ("update", view_buttons, 0.88),
+    ):
+        menu_buttons = [
+            {"label": button_label, "method": update_method, "args": button_arguments}
+            for button_label, button_arguments in button_choices.items()
+        ]
+        if len(menu_buttons) > 1:
+            menu_position = {"x": 0.01, "xanchor": "left", "y": y, "yanchor": "top"}
+            button_menus.append({"buttons": menu_buttons, **menu_position})
+    figure_layout = {
+        "title": {"text": _escape_tags(title)},
+        "scene": {f"{axis_letter}axis": {"visible": False} for axis_letter in "xyz"},
         "showlegend": False,
         "margin": {"l": 0, "r": 0, "b": 0, "t": 40 if title else 0},
-        "updatemenus": menus,
+        "updatemenus": button_menus,
     }
     mesh_style = {"type": "mesh3d", "hoverinfo": "text", "lighting": _LIGHTING}
-    traces = [mesh_style | surface.mesh for surface in surfaces]
-    figure = go.Figure([*traces, _color_bar(scale, _escape(colorbar_label))], layout)
+    surface_traces = [
+        mesh_style | region_surface.mesh for region_surface in region_surfaces
+    ]
+    figure = go.Figure(
+        [*surface_traces, _color_bar(scale, _escape_tags(colorbar_label))],
+        figure_layout,
+    )
     figure.update_scenes(aspectmode="data")
     figure.plotly_restyle(*next(iter(styles_of_maps.values())))
-    figure.plotly_update(*next(iter(views.values())))
+    figure.plotly_update(*next(iter(view_buttons.values())))
     return figure
 
 
@@ -133,77 +142,101 @@ def write_interactive(
         The file.
     """
     figure, path = interactive_brain(maps, atlas, **options), Path(path)
-    with replace_when_whole(path) as partial:
+    with replace_when_whole(path) as partial_path:
         # An id is random otherwise, and the file another one every time.
-        figure.write_html(partial, config={"displaylogo": False}, div_id="brain")
+        figure.write_html(partial_path, config={"displaylogo": False}, div_id="brain")
     return path
 
 
-def _escape(text: str | None) -> str:
+def _escape_tags(shown_text: str | None) -> str:
     """Return a text in which Plotly reads no tags."""
-    return escape(text or "", quote=False)
+    return escape(shown_text or "", quote=False)
 
 
-def _describe(atlas: Atlas, region: int, value: float) -> str:
+def _hover_text(atlas: Atlas, region: int, region_value: float) -> str:
     """Return what is shown on hover: the region's names and its value."""
-    number = "no value" if np.isnan(value) else f"{value:.4g}"
-    full_name, name = atlas.full_names[region], atlas.names[region]
-    return f"<b>{_escape(full_name)}</b><br>{_escape(name)}<br>{number}"
+    value_text = "no value" if np.isnan(region_value) else f"{region_value:.4g}"
+    full_name, region_name = atlas.full_names[region], atlas.names[region]
+    name_lines = f"<b>{_escape_tags(full_name)}</b><br>{_escape_tags(region_name)}"
+    return f"{name_lines}<br>{value_text}"
 
 
 def _region_surfaces(atlas: Atlas) -> list[_RegionSurface]:
     """Return the surfaces of all regions, and of the cortex that belongs to none."""
-    surfaces = []
+    region_surfaces = []
     for is_subcortex in (False, True) if atlas.meshes() else (False,):
-        for side, sign in (("L", -1), ("R", 1)):
-            points, faces, regions = raster.region_mesh(
-                atlas, side, is_subcortex=is_subcortex
+        for hemisphere, side_sign in (("L", -1), ("R", 1)):
+            mesh_points, faces, regions = raster.region_mesh(
+                atlas, hemisphere, is_subcortex=is_subcortex
             )
             if not is_subcortex:
-                shift = _HEMISPHERE_GAP / 2 - (sign * points[:, 0]).min()
-                points = points + np.array([sign * shift, 0, 0])
+                hemisphere_shift = (
+                    _HEMISPHERE_GAP / 2 - (side_sign * mesh_points[:, 0]).min()
+                )
+                mesh_points = mesh_points + np.array(
+                    [side_sign * hemisphere_shift, 0, 0]
+                )
             for region in np.unique(regions):
-                corners = points[faces[regions == region]].reshape(-1, 3)
+                corner_points = mesh_points[faces[regions == region]].reshape(-1, 3)
                 # Cut points stand once in each triangle; merged, light falls smoothly.
                 vertices, vertex_index = np.unique(
-                    corners.round(3).astype(np.float32), axis=0, return_inverse=True
+                    corner_points.round(3).astype(np.float32),
+                    axis=0,
+                    return_inverse=True,
                 )
-                triangles = vertex_index.reshape(-1, 3).astype(np.int32)
-                columns = [*vertices.T, *triangles.T]
-                mesh = dict(zip("xyzijk", columns, strict=True))
-                surfaces.append(_RegionSurface(int(region), side, is_subcortex, mesh))
-    return surfaces
+                vertex_triangles = vertex_index.reshape(-1, 3).astype(np.int32)
+                mesh_columns = [*vertices.T, *vertex_triangles.T]
+                mesh_arrays = dict(zip("xyzijk", mesh_columns, strict=True))
+                region_surfaces.append(
+                    _RegionSurface(int(region), hemisphere, is_subcortex, mesh_arrays)
+                )
+    return region_surfaces
 
 
-def _views(surfaces: list[_RegionSurface]) -> dict[str, list[Any]]:
+def _view_buttons(region_surfaces: list[_RegionSurface]) -> dict[str, list[Any]]:
     """Return what each view shows, and from where."""
-    views = {}
-    for view, lines in raster.VIEWS.items():
-        sides = {side for line in lines for side, _ in line}
-        is_subcortex = view == "subcortex"
+    buttons_by_view = {}
+    for view_name, view_lines in raster.VIEWS.items():
+        hemispheres = {
+            hemisphere for view_line in view_lines for hemisphere, _ in view_line
+        }
+        is_subcortex = view_name == "subcortex"
         is_visible = [
-            surface.side in sides and surface.is_subcortex == is_subcortex
-            for surface in surfaces
+            region_surface.side in hemispheres
+            and region_surface.is_subcortex == is_subcortex
+            for region_surface in region_surfaces
         ]
         if not any(is_visible):
             continue
-        _, upwards, towards_viewer = raster.CAMERAS[lines[0][0][1]]
-        camera = {
+        _, up_direction, towards_viewer = raster.CAMERAS[view_lines[0][0][1]]
+        camera_settings = {
             "eye": dict(zip("xyz", _VIEWER_DISTANCE * towards_viewer, strict=True)),
-            "up": dict(zip("xyz", upwards, strict=True)),
+            "up": dict(zip("xyz", up_direction, strict=True)),
         }
         # the last trace is the colour bar
-        arguments = [{"visible": [*is_visible, True]}, {"scene.camera": camera}]
-        views[view.capitalize()] = arguments
-    return views
+        button_arguments = [
+            {"visible": [*is_visible, True]},
+            {"scene.camera": camera_settings},
+        ]
+        buttons_by_view[view_name.capitalize()] = button_arguments
+    return buttons_by_view
 
 
-def _color_bar(scale: Any, label: str) -> dict[str, Any]:
+def _color_bar(color_scale: Any, bar_label: str) -> dict[str, Any]:
     """Return a trace without points that carries the colour bar."""
-    low, high = scale.get_clim()
-    steps = np.linspace(0, 1, 33)
-    marker = {"color": [low, high], "cmin": low, "cmax": high, "showscale": True}
-    marker["colorscale"] = [*zip(steps, map(to_hex, scale.cmap(steps)), strict=True)]
-    marker["colorbar"] = {"title": {"text": label}, "len": 0.7}
-    no_points = {axis: [None, None] for axis in "xyz"}
-    return {"type": "scatter3d", "mode": "markers", "marker": marker, **no_points}
+    lower_limit, upper_limit = color_scale.get_clim()
+    color_positions = np.linspace(0, 1, 33)
+    marker_style = {
+        "color": [lower_limit, upper_limit],
+        "cmin": lower_limit,
+        "cmax": upper_limit,
+        "showscale": True,
+    }
+    marker_style["colorscale"] = [
+        *zip(
+            color_positions, map(to_hex, color_scale.cmap(color_positions)), strict=True
+        )
+    ]
+    marker_style["colorbar"] = {"title": {"text": bar_label}, "len": 0.7}
+    no_points = {axis_letter: [None, None] for axis_letter in "xyz"}
+    return {"type": "scatter3d", "mode": "markers", "marker": marker_style, **no_points}

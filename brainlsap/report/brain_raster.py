@@ -76,42 +76,51 @@ class RegionPicture(NamedTuple):
 def region_mesh(atlas: Atlas, hemisphere: str, *, is_subcortex: bool) -> RegionMesh:
     """Return a hemisphere's inflated cortex on fsaverage5, or what lies below it."""
     if is_subcortex:
-        sides = dict(zip(atlas.names, atlas.regions["hemisphere"], strict=True))
-        structures = [
-            RegionMesh(points, faces, np.full(len(faces), atlas.names.index(name)))
-            for name, (points, faces) in atlas.meshes().items()
-            if sides[name] in (hemisphere, "M")
+        side_of_region = dict(
+            zip(atlas.names, atlas.regions["hemisphere"], strict=True)
+        )
+        structure_meshes = [
+            RegionMesh(
+                mesh_points, faces, np.full(len(faces), atlas.names.index(region_name))
+            )
+            for region_name, (mesh_points, faces) in atlas.meshes().items()
+            if side_of_region[region_name] in (hemisphere, "M")
         ]
-        return _join(structures)
-    points, faces = fsaverage5(hemisphere, "infl")
+        return _join_meshes(structure_meshes)
+    mesh_points, faces = fsaverage5(hemisphere, "infl")
     labels = atlas.vertex_labels(hemisphere)
-    if len(labels) != len(points):
+    if len(labels) != len(mesh_points):
         raise ParameterError(
             f"Atlas {atlas.name} labels {len(labels)} vertices in hemisphere "
-            f"{hemisphere}; expected the {len(points)} of fsaverage5."
+            f"{hemisphere}; expected the {len(mesh_points)} of fsaverage5."
         )
     labels = np.where(labels < 0, NO_REGION, labels)
-    kinds, column = np.unique(labels, return_inverse=True)
-    start, end = faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2).T  # each edge both ways
-    mean = coo_array((1 / np.bincount(start)[start], (start, end))).tocsr()
-    membership = np.eye(len(kinds))[column]
+    label_values, label_columns = np.unique(labels, return_inverse=True)
+    # List each edge in both directions.
+    edge_starts, edge_ends = faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2).T
+    neighbour_mean = coo_array(
+        (1 / np.bincount(edge_starts)[edge_starts], (edge_starts, edge_ends))
+    ).tocsr()
+    label_membership = np.eye(len(label_values))[label_columns]
     for _ in range(_SMOOTHING):  # along the surface
-        membership = (membership + mean @ membership) / 2
-    points, faces, column = cut_at_borders(points, faces, membership)
-    return RegionMesh(points, faces, kinds[column])
+        label_membership = (label_membership + neighbour_mean @ label_membership) / 2
+    mesh_points, faces, label_columns = cut_at_borders(
+        mesh_points, faces, label_membership
+    )
+    return RegionMesh(mesh_points, faces, label_values[label_columns])
 
 
-def _join(meshes: list[RegionMesh]) -> RegionMesh:
-    first_points = np.cumsum([0, *(len(mesh.points) for mesh in meshes)])
-    renumbered = [
+def _join_meshes(region_meshes: list[RegionMesh]) -> RegionMesh:
+    first_points = np.cumsum([0, *(len(mesh.points) for mesh in region_meshes)])
+    renumbered_faces = [
         mesh._replace(faces=mesh.faces + first_point)
-        for mesh, first_point in zip(meshes, first_points, strict=False)
+        for mesh, first_point in zip(region_meshes, first_points, strict=False)
     ]
-    return RegionMesh(*map(np.concatenate, zip(*renumbered, strict=True)))
+    return RegionMesh(*map(np.concatenate, zip(*renumbered_faces, strict=True)))
 
 
 def cut_at_borders(
-    points: np.ndarray, faces: np.ndarray, membership: np.ndarray
+    vertices: np.ndarray, faces: np.ndarray, membership: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cut triangles where regions meet, so that borders are lines and no teeth.
 
@@ -119,84 +128,125 @@ def cut_at_borders(
     each face belongs to. An edge is cut where its two regions' memberships are equal,
     a triangle from there to its middle.
     """
-    label = membership.argmax(axis=1)
-    corners = label[faces]
-    is_border = (corners != corners[:, :1]).any(axis=1)
+    vertex_labels = membership.argmax(axis=1)
+    corner_labels = vertex_labels[faces]
+    is_border = (corner_labels != corner_labels[:, :1]).any(axis=1)
     # both ends of each of the three edges of a triangle
     start_vertex = faces[is_border]
     end_vertex = np.roll(start_vertex, -1, axis=1)
-    start_label, end_label = label[start_vertex], label[end_vertex]
+    start_label, end_label = vertex_labels[start_vertex], vertex_labels[end_vertex]
     start_lead = (
         membership[start_vertex, start_label] - membership[start_vertex, end_label]
     )
     end_lead = membership[end_vertex, end_label] - membership[end_vertex, start_label]
-    total = start_lead + end_lead
-    share = np.where(total > 1e-9, start_lead / np.maximum(total, 1e-9), 0.5)[..., None]
+    lead_sums = start_lead + end_lead
+    cut_shares = np.where(
+        lead_sums > 1e-9, start_lead / np.maximum(lead_sums, 1e-9), 0.5
+    )[..., None]
     # (n_border, 3, 3): where each edge is cut
-    cuts = (1 - share) * points[start_vertex] + share * points[end_vertex]
+    cut_points = (1 - cut_shares) * vertices[start_vertex] + cut_shares * vertices[
+        end_vertex
+    ]
     is_cut = (start_label != end_label)[..., None]
-    middle = (cuts * is_cut).sum(axis=1) / is_cut.sum(axis=1)
-    new_points = np.concatenate([cuts, middle[:, None]], axis=1)  # four a triangle
-    start = len(points) + 4 * np.arange(len(start_vertex))[:, None]
-    cut, centre = start + np.arange(3), np.repeat(start + 3, 3, axis=1)
-    pieces = [
-        np.stack([start_vertex, cut, centre], axis=-1),
-        np.stack([start_vertex, centre, np.roll(cut, 1, axis=1)], axis=-1),
+    triangle_centres = (cut_points * is_cut).sum(axis=1) / is_cut.sum(axis=1)
+    # Add four points to every cut triangle.
+    new_points = np.concatenate([cut_points, triangle_centres[:, None]], axis=1)
+    first_new_vertex = len(vertices) + 4 * np.arange(len(start_vertex))[:, None]
+    cut_vertices = first_new_vertex + np.arange(3)
+    centre_vertices = np.repeat(first_new_vertex + 3, 3, axis=1)
+    new_triangles = [
+        np.stack([start_vertex, cut_vertices, centre_vertices], axis=-1),
+        np.stack(
+            [start_vertex, centre_vertices, np.roll(cut_vertices, 1, axis=1)], axis=-1
+        ),
     ]
     return (
-        np.concatenate([points, new_points.reshape(-1, 3)]),
+        np.concatenate([vertices, new_points.reshape(-1, 3)]),
         np.concatenate(
-            [faces[~is_border], *(piece.reshape(-1, 3) for piece in pieces)]
+            [
+                faces[~is_border],
+                *(triangle_group.reshape(-1, 3) for triangle_group in new_triangles),
+            ]
         ),
         np.concatenate(
-            [corners[~is_border, 0], start_label.ravel(), start_label.ravel()]
+            [corner_labels[~is_border, 0], start_label.ravel(), start_label.ravel()]
         ),
     )
 
 
 @lru_cache(maxsize=64)
-def region_picture(atlas: Atlas, view: str) -> RegionPicture:
+def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     """Draw the regions of an atlas in one view: its drawings side by side."""
-    is_subcortex = view == "subcortex"
-    meshes, top = list[RegionMesh](), 0.0
-    for line in VIEWS[view]:
-        x, bottom = 0.0, top
-        for hemisphere, viewer in line:
-            mesh = region_mesh(atlas, hemisphere, is_subcortex=is_subcortex)
-            points = mesh.points @ CAMERAS[viewer].T
-            low, high = points.min(axis=0), points.max(axis=0)
-            points += (x - low[0], top - high[1], 0)
-            meshes.append(mesh._replace(points=points))
-            x += high[0] - low[0] + _GAP
-            bottom = min(bottom, top - high[1] + low[1])
-        top = bottom - _GAP
-    mesh = _join(meshes)
+    is_subcortex = view_name == "subcortex"
+    drawing_meshes, drawing_top = list[RegionMesh](), 0.0
+    for view_line in VIEWS[view_name]:
+        x, drawing_bottom = 0.0, drawing_top
+        for hemisphere, camera_name in view_line:
+            view_mesh = region_mesh(atlas, hemisphere, is_subcortex=is_subcortex)
+            view_points = view_mesh.points @ CAMERAS[camera_name].T
+            lower_corner = view_points.min(axis=0)
+            upper_corner = view_points.max(axis=0)
+            view_points += (x - lower_corner[0], drawing_top - upper_corner[1], 0)
+            drawing_meshes.append(view_mesh._replace(points=view_points))
+            x += upper_corner[0] - lower_corner[0] + _GAP
+            drawing_bottom = min(
+                drawing_bottom, drawing_top - upper_corner[1] + lower_corner[1]
+            )
+        drawing_top = drawing_bottom - _GAP
+    view_mesh = _join_meshes(drawing_meshes)
     # Subcortical drawings are small things drawn large: they need more pixels a mm.
-    resolution = 5.0 if is_subcortex else 3.0
-    face = rasterise(mesh.points, mesh.faces, resolution)
-    region = _without_slivers(np.append(mesh.region, BACKGROUND)[face])
-    shapes = {NO_REGION: _outline(region != BACKGROUND, resolution, 0.0)}
-    areas: dict[int, float] = {}
-    centres: dict[int, Any] = {}
-    boxes = ndimage.find_objects(region - BACKGROUND)  # of the labels from 1
-    for index in np.unique(region[region >= 0]).tolist():
-        rows, columns = boxes[index - BACKGROUND - 1]
-        corner = np.array([columns.start, len(region) - rows.stop]) / resolution
-        mask = region[rows, columns] == index
-        shapes[index] = _outline(mask, resolution, corner)
-        areas[index] = mask.sum() / resolution**2
-        inside = ndimage.distance_transform_edt(np.pad(mask[::-1], 1))
-        inside *= np.linspace(1, 2, len(inside))[:, None]  # rather high up
-        spot = np.unravel_index(inside.argmax(), inside.shape)[::-1]
-        centres[index] = corner + (np.array(spot) - 0.5) / resolution
-    shade = None
+    pixels_per_mm = 5.0 if is_subcortex else 3.0
+    face_of_pixel = rasterise(view_mesh.points, view_mesh.faces, pixels_per_mm)
+    region_of_pixel = _without_slivers(
+        np.append(view_mesh.region, BACKGROUND)[face_of_pixel]
+    )
+    shape_of_region = {
+        NO_REGION: _trace_outline(region_of_pixel != BACKGROUND, pixels_per_mm, 0.0)
+    }
+    area_of_region: dict[int, float] = {}
+    centre_of_region: dict[int, Any] = {}
+    # `find_objects` lists the labels from 1.
+    region_boxes = ndimage.find_objects(region_of_pixel - BACKGROUND)
+    for region_index in np.unique(region_of_pixel[region_of_pixel >= 0]).tolist():
+        box_rows, box_columns = region_boxes[region_index - BACKGROUND - 1]
+        box_corner = (
+            np.array([box_columns.start, len(region_of_pixel) - box_rows.stop])
+            / pixels_per_mm
+        )
+        region_mask = region_of_pixel[box_rows, box_columns] == region_index
+        shape_of_region[region_index] = _trace_outline(
+            region_mask, pixels_per_mm, box_corner
+        )
+        area_of_region[region_index] = region_mask.sum() / pixels_per_mm**2
+        border_distance = ndimage.distance_transform_edt(np.pad(region_mask[::-1], 1))
+        # Prefer places high up in the region.
+        border_distance *= np.linspace(1, 2, len(border_distance))[:, None]
+        inmost_pixel = np.unravel_index(
+            border_distance.argmax(), border_distance.shape
+        )[::-1]
+        centre_of_region[region_index] = (
+            box_corner + (np.array(inmost_pixel) - 0.5) / pixels_per_mm
+        )
+    pixel_shade = None
     if is_subcortex:
-        facing = np.append(face_normals(mesh.points, mesh.faces)[:, 2], 0)[face]
-        facing = ndimage.gaussian_filter(facing, 2)  # without the triangles
-        shade = np.zeros((*region.shape, 4), dtype=np.float32)
-        shade[..., 3] = _SHADE * (1 - facing) ** 2 * (region >= 0)
-    height, width = np.array(region.shape) / resolution
-    return RegionPicture(width, height, shapes, areas, centres, shade)
+        face_orientation = np.append(
+            face_normals(view_mesh.points, view_mesh.faces)[:, 2], 0
+        )[face_of_pixel]
+        # Smooth the shade, so that triangles do not show.
+        face_orientation = ndimage.gaussian_filter(face_orientation, 2)
+        pixel_shade = np.zeros((*region_of_pixel.shape, 4), dtype=np.float32)
+        pixel_shade[..., 3] = (
+            _SHADE * (1 - face_orientation) ** 2 * (region_of_pixel >= 0)
+        )
+    picture_height, picture_width = np.array(region_of_pixel.shape) / pixels_per_mm
+    return RegionPicture(
+        picture_width,
+        picture_height,
+        shape_of_region,
+        area_of_region,
+        centre_of_region,
+        pixel_shade,
+    )
 
 
 def _without_slivers(region: np.ndarray, n: int = 3) -> np.ndarray:
@@ -204,50 +254,62 @@ def _without_slivers(region: np.ndarray, n: int = 3) -> np.ndarray:
     is_uniform = ndimage.maximum_filter(region, n) == ndimage.minimum_filter(region, n)
     is_wide = ndimage.binary_dilation(is_uniform, np.ones((n, n)))
     is_wide &= region != BACKGROUND
-    nearest = ndimage.distance_transform_edt(~is_wide, None, False, True)
-    return np.where(region == BACKGROUND, region, region[tuple(nearest)])
+    nearest_pixels = ndimage.distance_transform_edt(~is_wide, None, False, True)
+    return np.where(region == BACKGROUND, region, region[tuple(nearest_pixels)])
 
 
-def _outline(mask: np.ndarray, resolution: float, corner: Any) -> Path:
+def _trace_outline(
+    region_mask: np.ndarray, pixels_per_mm: float, lower_left: Any
+) -> Path:
     """Return the outline of pixels in mm; `corner` is the mask's lower left one."""
-    pixels = np.pad(mask[::-1].astype(float), 1)
-    contours: Any = contour_generator(z=pixels).lines(0.5)
+    padded_mask = np.pad(region_mask[::-1].astype(float), 1)
+    contour_lines: Any = contour_generator(z=padded_mask).lines(0.5)
     # Without the stairs of the pixels, and with fewer points; the last is the first.
-    lines = [
-        ndimage.uniform_filter1d(contour[:-1], 5, 0, mode="wrap")[::3]
-        for contour in contours
+    contour_points = [
+        ndimage.uniform_filter1d(contour_line[:-1], 5, 0, mode="wrap")[::3]
+        for contour_line in contour_lines
     ]
     # Pixel 1 of the padded mask begins at 0.
-    rings = [
-        (np.append(line, line[:1], axis=0) - 0.5) / resolution + corner
-        for line in lines
+    closed_rings = [
+        (np.append(contour_part, contour_part[:1], axis=0) - 0.5) / pixels_per_mm
+        + lower_left
+        for contour_part in contour_points
     ]
-    return Path.make_compound_path(*(Path(ring, closed=True) for ring in rings))
+    return Path.make_compound_path(
+        *(Path(closed_ring, closed=True) for closed_ring in closed_rings)
+    )
 
 
-def rasterise(points: np.ndarray, faces: np.ndarray, pixels_per_mm: float) -> Any:
+def rasterise(vertices: np.ndarray, faces: np.ndarray, pixels_per_mm: float) -> Any:
     """Return the face nearest to the viewer at every pixel (height, width), or -1.
 
-    `points` (n_points, 3) are in mm to the right, up, and to the viewer; faces are
+    `vertices` (n_vertices, 3) are in mm to the right, up, and to the viewer; faces are
     counter-clockwise seen from outside, and those that show their back are not drawn.
     The picture is as small as holds the mesh with an empty pixel around it, with row 0
     at the top.
     """
-    low, high = points[:, :2].min(axis=0), points[:, :2].max(axis=0)
-    width, height = np.ceil((high - low) * pixels_per_mm).astype(int) + 2
-    corners = (points[faces, :2] - low) * pixels_per_mm + 0.5
-    corners[..., 1] = height - 1 - corners[..., 1]
-    front = np.flatnonzero(face_normals(points, faces)[:, 2] > 0)
-    front = front[np.argsort(points[faces[front], 2].mean(axis=1))]  # the nearest last
-    image = Image.new("I", (int(width), int(height)), -1)
-    draw, flat = ImageDraw.Draw(image).polygon, corners[front].reshape(-1, 6).tolist()
-    for face, triangle in zip(front.tolist(), flat, strict=True):
-        draw(triangle, fill=face)
+    lower_corner = vertices[:, :2].min(axis=0)
+    upper_corner = vertices[:, :2].max(axis=0)
+    n_pixel_columns, n_pixel_rows = (
+        np.ceil((upper_corner - lower_corner) * pixels_per_mm).astype(int) + 2
+    )
+    face_corners = (vertices[faces, :2] - lower_corner) * pixels_per_mm + 0.5
+    face_corners[..., 1] = n_pixel_rows - 1 - face_corners[..., 1]
+    front_faces = np.flatnonzero(face_normals(vertices, faces)[:, 2] > 0)
+    # Draw the nearest faces last.
+    front_faces = front_faces[np.argsort(vertices[faces[front_faces], 2].mean(axis=1))]
+    image = Image.new("I", (int(n_pixel_columns), int(n_pixel_rows)), -1)
+    draw_polygon = ImageDraw.Draw(image).polygon
+    flat_corners = face_corners[front_faces].reshape(-1, 6).tolist()
+    for face_index, corner_list in zip(front_faces.tolist(), flat_corners, strict=True):
+        draw_polygon(corner_list, fill=face_index)
     return np.asarray(image)
 
 
-def face_normals(points: np.ndarray, faces: np.ndarray) -> np.ndarray:
+def face_normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
     """Return the direction that every face shows, of length 1 (0 without an area)."""
-    a, b, c = np.moveaxis(points[faces], 1, 0)
-    normals = np.cross(b - a, c - a)
-    return normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
+    a, b, c = np.moveaxis(vertices[faces], 1, 0)
+    normal_vectors = np.cross(b - a, c - a)
+    return normal_vectors / np.maximum(
+        np.linalg.norm(normal_vectors, axis=1, keepdims=True), 1e-12
+    )

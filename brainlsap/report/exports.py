@@ -29,9 +29,11 @@ class ExportedFiles(list[Path]):
         Regions with values that images leave out, and how to get them.
     """
 
-    def __init__(self, paths: Iterable[Path], notes: Iterable[str] = ()) -> None:
-        super().__init__(paths)
-        self.notes = tuple(notes)
+    def __init__(
+        self, file_paths: Iterable[Path], omission_notes: Iterable[str] = ()
+    ) -> None:
+        super().__init__(file_paths)
+        self.notes = tuple(omission_notes)
 
     def __repr__(self) -> str:
         """Return the list, and below it the notes."""
@@ -98,18 +100,20 @@ def export_maps(
     unnamed_title = "value"
     if isinstance(maps, pd.Series) and maps.name:
         unnamed_title = str(maps.name)
-    values = region_maps(maps, atlas).rename(columns={"": unnamed_title})
+    map_table = region_maps(maps, atlas).rename(columns={"": unnamed_title})
     regions = _export_names(atlas)
-    if len({*map(_slug, values)}) < values.shape[1] or {*regions} & {*values}:
+    if len({*map(_file_slug, map_table)}) < map_table.shape[1] or {*regions} & {
+        *map_table
+    }:
         raise ParameterError(
             "maps must have names that differ in their letters and digits and are none "
-            f"of {', '.join(regions)}; got {', '.join(map(repr, values))}."
+            f"of {', '.join(regions)}; got {', '.join(map(repr, map_table))}."
         )
-    images: dict[str, Any] = {}
+    image_of_file: dict[str, Any] = {}
     surface_regions: set[str] = set()
     if atlas.has_surfaces:
-        images = _surface_images(values, atlas)
-        vertex_labels = [atlas.vertex_labels(side) for side in "LR"]
+        image_of_file = _surface_images(map_table, atlas)
+        vertex_labels = [atlas.vertex_labels(hemisphere) for hemisphere in "LR"]
         surface_regions = {atlas.names[i] for i in np.unique(vertex_labels) if i >= 0}
     atlas_files = Path(atlas.folder).glob("*") if atlas.folder is not None else ()
     if parcellation is None and atlas.folder is not None:
@@ -119,64 +123,71 @@ def export_maps(
     if parcellation is not None:
         label_image = read_label_image(parcellation, atlas)
         volume_regions = {atlas.names[i] for i in label_image.positions.values()}
-        images |= _volume_images(values, atlas, label_image)
-    paths = [folder / name for name in ("regions.tsv", *images)]
-    check_outputs(paths, inputs=(parcellation, *atlas_files), overwrite=overwrite)
-    write_tsv(regions.join(values, on="name"), paths[0])
-    for name, image in images.items():
-        with replace_when_whole(folder / name) as partial:
-            image.to_filename(partial)
-    valued_regions = values.index[values.notna().any(axis=1)]
-    notes = _explain_omissions(
+        image_of_file |= _volume_images(map_table, atlas, label_image)
+    file_paths = [folder / file_name for file_name in ("regions.tsv", *image_of_file)]
+    check_outputs(file_paths, inputs=(parcellation, *atlas_files), overwrite=overwrite)
+    write_tsv(regions.join(map_table, on="name"), file_paths[0])
+    for file_name, image in image_of_file.items():
+        with replace_when_whole(folder / file_name) as partial_path:
+            image.to_filename(partial_path)
+    valued_regions = map_table.index[map_table.notna().any(axis=1)]
+    omission_notes = _explain_omissions(
         valued_regions,
         surface_regions,
         volume_regions,
         parcellation,
         atlas.has_surfaces,
     )
-    return ExportedFiles(paths, notes)
+    return ExportedFiles(file_paths, omission_notes)
 
 
 def relative_scales(evaluation: Evaluation) -> pd.DataFrame:
     """Return the relative heat scale of every region, one column per model."""
-    columns = {}
-    for name in models_with_scales(evaluation):
-        ranking = rank_regions(evaluation, name).set_index("region")
-        columns[name] = ranking["relative_scale"]
-    return pd.DataFrame(columns)
+    scales_of_model = {}
+    for model_name in models_with_scales(evaluation):
+        ranking = rank_regions(evaluation, model_name).set_index("region")
+        scales_of_model[model_name] = ranking["relative_scale"]
+    return pd.DataFrame(scales_of_model)
 
 
 def _export_names(atlas: Atlas) -> pd.DataFrame:
     """Return regions with the names by which other programs identify them."""
-    regions, side = atlas.regions, atlas.regions["hemisphere"]
+    regions, hemispheres = atlas.regions, atlas.regions["hemisphere"]
     is_cortical = regions["structure"] != "subcortex"
     annot_name = regions["annot_name"].where(is_cortical, "").fillna("")
     # ggseg uses the name that FreeSurfer gave the thalamus until version 6.
-    label = regions["name"].str.replace("Thalamus$", "Thalamus-Proper", regex=True)
+    freesurfer_names = regions["name"].str.replace(
+        "Thalamus$", "Thalamus-Proper", regex=True
+    )
     named_regions = regions.assign(
-        label=label.mask(annot_name != "", side.str.lower() + "h_" + annot_name),
-        hemi=side.map({"L": "left", "R": "right"}).fillna("midline"),
+        label=freesurfer_names.mask(
+            annot_name != "", hemispheres.str.lower() + "h_" + annot_name
+        ),
+        hemi=hemispheres.map({"L": "left", "R": "right"}).fillna("midline"),
     )
     return named_regions[["name", "label", "hemi", "lobe", "freesurfer_id"]]
 
 
-def _surface_images(values: pd.DataFrame, atlas: Atlas) -> dict[str, Any]:
+def _surface_images(map_table: pd.DataFrame, atlas: Atlas) -> dict[str, Any]:
     """Return GIFTI images of the maps by file name, one per hemisphere."""
     from nibabel.gifti import GiftiDataArray, GiftiImage, GiftiMetaData
 
-    images = {}
-    for side, structure in (("L", "CortexLeft"), ("R", "CortexRight")):
-        labels = atlas.vertex_labels(side)  # Label -1 (no region) indexes the NaN.
-        meta = GiftiMetaData({"AnatomicalStructurePrimary": structure})
-        image = GiftiImage(meta=meta)
-        for name, column in values.items():
-            vertex_values = np.append(column, np.nan)[labels].astype(np.float32)
-            array = GiftiDataArray(
-                vertex_values, "NIFTI_INTENT_SHAPE", meta=GiftiMetaData({"Name": name})
+    image_of_file = {}
+    for hemisphere, structure_name in (("L", "CortexLeft"), ("R", "CortexRight")):
+        # Label -1 (no region) is the index of the NaN.
+        labels = atlas.vertex_labels(hemisphere)
+        image_metadata = GiftiMetaData({"AnatomicalStructurePrimary": structure_name})
+        image = GiftiImage(meta=image_metadata)
+        for map_name, map_column in map_table.items():
+            vertex_values = np.append(map_column, np.nan)[labels].astype(np.float32)
+            data_array = GiftiDataArray(
+                vertex_values,
+                "NIFTI_INTENT_SHAPE",
+                meta=GiftiMetaData({"Name": map_name}),
             )
-            image.add_gifti_data_array(array)
-        images[f"hemi-{side}_space-fsaverage5_regions.shape.gii"] = image
-    return images
+            image.add_gifti_data_array(data_array)
+        image_of_file[f"hemi-{hemisphere}_space-fsaverage5_regions.shape.gii"] = image
+    return image_of_file
 
 
 def _explain_omissions(
@@ -187,62 +198,66 @@ def _explain_omissions(
     has_surfaces: bool,
 ) -> list[str]:
     """Return which regions with values the images leave out, and how to get them."""
-    messages = []
-    remedy = "regions.tsv has all values"
-    not_drawn = [
-        name for name in regions if name not in {*surface_regions, *volume_regions}
+    omission_texts = []
+    remedy_text = "regions.tsv has all values"
+    undrawn_regions = [
+        region_name
+        for region_name in regions
+        if region_name not in {*surface_regions, *volume_regions}
     ]
     if not has_surfaces and parcellation is None:
         return [
             "no image was written: the atlas has neither surfaces nor an image. "
-            f"parcellation= (--parcellation IMAGE) writes NIfTI maps; {remedy}."
+            f"parcellation= (--parcellation IMAGE) writes NIfTI maps; {remedy_text}."
         ]
-    if has_surfaces and parcellation is None and not_drawn:
-        messages.append(
-            f"the surfaces (.gii) leave out {len(not_drawn)} of {len(regions)} regions "
-            f"with values: {listed(not_drawn)}. parcellation= (--parcellation IMAGE) "
-            f"writes NIfTI maps with them; {remedy}."
+    if has_surfaces and parcellation is None and undrawn_regions:
+        omission_texts.append(
+            f"the surfaces (.gii) leave out {len(undrawn_regions)} of {len(regions)} "
+            f"regions with values: {listed(undrawn_regions)}. parcellation= "
+            f"(--parcellation IMAGE) writes NIfTI maps with them; {remedy_text}."
         )
-    not_in_volume = [name for name in regions if name not in volume_regions]
-    if parcellation is not None and not_in_volume:
-        messages.append(
-            f"the NIfTI maps leave out {len(not_in_volume)} of {len(regions)} regions "
-            f"with values, which {Path(parcellation).name} does not have: "
-            f"{listed(not_in_volume)}. Give an image with them; {remedy}."
+    regions_without_voxels = [
+        region_name for region_name in regions if region_name not in volume_regions
+    ]
+    if parcellation is not None and regions_without_voxels:
+        omission_texts.append(
+            f"the NIfTI maps leave out {len(regions_without_voxels)} of {len(regions)} "
+            f"regions with values, which {Path(parcellation).name} does not have: "
+            f"{listed(regions_without_voxels)}. Give an image with them; {remedy_text}."
         )
-    return messages
+    return omission_texts
 
 
 def _volume_images(
-    values: pd.DataFrame, atlas: Atlas, label_image: LabelImage
+    map_table: pd.DataFrame, atlas: Atlas, label_image: LabelImage
 ) -> dict[str, Any]:
     """Return NIfTI images of the maps by file name, on the grid of the label image."""
     from nibabel import Nifti1Image
 
-    parcellation = label_image.path
+    label_path = label_image.path
     has_numbers = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
     if not has_numbers and label_image.is_order:
         raise ParameterError(
-            f"{parcellation}: the region of each label is unknown. Write a table with "
+            f"{label_path}: the region of each label is unknown. Write a table with "
             "the columns index and name beside the image, with its name and the "
             "ending .tsv"
         )
-    labels, affine, header = read_volume(parcellation)
+    labels, affine, header = read_volume(label_path)
     labels = labels.astype(np.int32)
     sform_code = int(header["sform_code"]) if "sform_code" in header else 0
     label_positions = pd.Series(label_image.positions)
     label_positions = label_positions.reindex(range(labels.max() + 1), fill_value=-1)
-    positions = label_positions.to_numpy()[labels]
-    images = {}
-    for name, column in values.items():
-        voxel_values = np.append(column.fillna(0), 0)[positions]
+    row_of_voxel = label_positions.to_numpy()[labels]
+    image_of_file = {}
+    for map_name, map_column in map_table.items():
+        voxel_values = np.append(map_column.fillna(0), 0)[row_of_voxel]
         image = Nifti1Image(voxel_values.astype(np.float32), affine)
         image.set_sform(affine, sform_code or 2)
         image.header.set_xyzt_units("mm")
-        images[f"desc-{_slug(name)}_regions.nii.gz"] = image
-    return images
+        image_of_file[f"desc-{_file_slug(map_name)}_regions.nii.gz"] = image
+    return image_of_file
 
 
-def _slug(name: str) -> str:
+def _file_slug(map_name: str) -> str:
     """Return the letters and digits of a name, for a file name."""
-    return re.sub(r"[^0-9A-Za-z]", "", name) or "values"
+    return re.sub(r"[^0-9A-Za-z]", "", map_name) or "values"

@@ -73,7 +73,7 @@ class PaperFigure(Figure):
         raise NotImplementedError  # Let the notebook show it as any figure.
 
 
-def add_lines(axes: Axes, number: float, is_side_by_side: bool = False) -> None:
+def add_lines(axes: Axes, n_text_lines: float, is_side_by_side: bool = False) -> None:
     """Make a figure with one panel, or one row of panels, taller by lines of text.
 
     A row of panels needs `is_side_by_side`. Figures of the user keep their size.
@@ -83,9 +83,9 @@ def add_lines(axes: Axes, number: float, is_side_by_side: bool = False) -> None:
         return
     n_rows = len(figure.axes)
     if is_side_by_side:
-        n_rows = len({panel.get_position(True).y0 for panel in figure.axes})
+        n_rows = len({panel_axes.get_position(True).y0 for panel_axes in figure.axes})
     if n_rows == 1:
-        figure.set_figheight(figure.get_figheight() + number * LINE * MM)
+        figure.set_figheight(figure.get_figheight() + n_text_lines * LINE * MM)
 
 
 @contextmanager
@@ -109,12 +109,12 @@ def check_width(width: Any) -> None:
 
 def new_figure(width: float, height: float, **options: Any) -> Any:
     """Return a new pyplot figure; width and height in mm."""
-    size = (width * MM, height * MM)
-    return plt.figure(figsize=size, dpi=150, FigureClass=PaperFigure, **options)
+    size_inches = (width * MM, height * MM)
+    return plt.figure(figsize=size_inches, dpi=150, FigureClass=PaperFigure, **options)
 
 
 @styled()
-def own_axes(axes: Any, width: float, height: float = 0, number: int = 1) -> Any:
+def own_axes(axes: Any, width: float, height: float = 0, n_panels: int = 1) -> Any:
     """Return an array of axes: those given, or those of a new figure.
 
     Width and height are in mm; without a height, axes are about square. Several new
@@ -122,29 +122,41 @@ def own_axes(axes: Any, width: float, height: float = 0, number: int = 1) -> Any
     """
     if axes is None:
         check_width(width)
-        lines = number if width < 50 * number else 1
+        n_panel_rows = n_panels if width < 50 * n_panels else 1
         height = height or min(width / 1.2, TALLEST)
         # "constrained" cuts off labels beside axes of equal aspect when first drawn.
-        figure = new_figure(width, lines * height, layout="compressed")
-        panels = figure.subplots(lines, number // lines, squeeze=False).ravel()
-        for panel, letter in zip(panels, "abc" if number > 1 else "", strict=False):
-            panel.set_title(letter, loc="left", weight="bold")
-        return panels
+        figure = new_figure(width, n_panel_rows * height, layout="compressed")
+        panel_axes = figure.subplots(
+            n_panel_rows, n_panels // n_panel_rows, squeeze=False
+        ).ravel()
+        for panel_ax, panel_letter in zip(
+            panel_axes, "abc" if n_panels > 1 else "", strict=False
+        ):
+            panel_ax.set_title(panel_letter, loc="left", weight="bold")
+        return panel_axes
     panels_given = np.ravel(axes)
-    if len(panels_given) != number or not all(
-        isinstance(panel, Axes) for panel in panels_given
+    if len(panels_given) != n_panels or not all(
+        isinstance(panel_ax, Axes) for panel_ax in panels_given
     ):
-        expected = f"{number} Axes of matplotlib, such as plt.subplots(1, {number})[1]"
-        raise ParameterError(f"axes must be {expected}; got {axes!r}.")
-    if (smallest_side := min(cell_size(panels_given[0]))) < SMALLEST_PANEL:
-        problem = f"a panel of {smallest_side:.0f} mm may be too small for its letters"
-        warnings.warn(f"{problem}; give it about 60 mm.", UserWarning, stacklevel=4)
-    for panel in panels_given:  # They may have been made in another style.
-        panel.tick_params(labelsize=FONT_SIZE)
-        plt.setp(
-            [panel.xaxis.label, panel.yaxis.label], size=FONT_SIZE, parse_math=False
+        expected_text = (
+            f"{n_panels} Axes of matplotlib, such as plt.subplots(1, {n_panels})[1]"
         )
-        panel.spines[["top", "right"]].set_visible(False)
+        raise ParameterError(f"axes must be {expected_text}; got {axes!r}.")
+    if (smallest_side := min(cell_size(panels_given[0]))) < SMALLEST_PANEL:
+        size_warning = (
+            f"a panel of {smallest_side:.0f} mm may be too small for its letters"
+        )
+        warnings.warn(
+            f"{size_warning}; give it about 60 mm.", UserWarning, stacklevel=4
+        )
+    for panel_ax in panels_given:  # They may have been made in another style.
+        panel_ax.tick_params(labelsize=FONT_SIZE)
+        plt.setp(
+            [panel_ax.xaxis.label, panel_ax.yaxis.label],
+            size=FONT_SIZE,
+            parse_math=False,
+        )
+        panel_ax.spines[["top", "right"]].set_visible(False)
     return panels_given
 
 
@@ -153,7 +165,15 @@ def cell_size(axes: Any) -> Any:
 
     The size of axes in a grid is that of their cell, before they are laid out.
     """
-    figure, spec = axes.figure, axes.get_subplotspec()
-    box, grid = (spec or axes).get_position(figure), figure.subplotpars
-    grid_share: Any = (grid.right - grid.left, grid.top - grid.bottom) if spec else 1
-    return box.size / grid_share * figure.bbox.size / figure.dpi / MM
+    figure, subplot_spec = axes.figure, axes.get_subplotspec()
+    cell_box = (subplot_spec or axes).get_position(figure)
+    subplot_margins = figure.subplotpars
+    grid_share: Any = (
+        (
+            subplot_margins.right - subplot_margins.left,
+            subplot_margins.top - subplot_margins.bottom,
+        )
+        if subplot_spec
+        else 1
+    )
+    return cell_box.size / grid_share * figure.bbox.size / figure.dpi / MM

@@ -13,6 +13,7 @@ from brainlsap.atlas import Atlas
 from brainlsap.evaluation import Evaluation, chance_p, compare_models
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
+from brainlsap.evaluation.models import N_SELECTED
 from brainlsap.report import tables
 from brainlsap.report.privacy import withhold_paths
 from brainlsap.report.tables import p_text, reported_values, spread_text
@@ -60,7 +61,7 @@ _DESIGN = "cv n_folds n_repeats random_state people_shared"
 _PLACES_AND_SPEED = "folder subjects_dir derivatives out memory device n_threads n_jobs"
 _PROVENANCE = "version brainlsap versions date verbose title overwrite people"
 _IN_SENTENCES = (
-    "atlas feature label model models baselines steps asked options class_prior"
+    "atlas feature label model models baselines steps study_options options class_prior"
 )
 UNLISTED = frozenset(
     f"{_DESIGN} {_PLACES_AND_SPEED} {_PROVENANCE} {_IN_SENTENCES}".split()
@@ -77,32 +78,32 @@ class SettingPhrases:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.remaining = {
-            key: value_text(value)
-            for key, value in settings.items()
-            if value not in (None, [], (), {}, "")
+            setting_name: value_text(setting_value)
+            for setting_name, setting_value in settings.items()
+            if setting_value not in (None, [], (), {}, "")
         }
 
-    def __call__(self, key: str, phrase: str | Mapping[str, str]) -> str:
+    def __call__(self, setting_name: str, phrase: str | Mapping[str, str]) -> str:
         """Return the phrase of a setting, or "" if it is not set.
 
         A mapping has one phrase for each value, and under "*" that of all others.
         """
-        if key not in self.remaining:
+        if setting_name not in self.remaining:
             return ""
-        value = self.remaining.pop(key)
+        setting_value = self.remaining.pop(setting_name)
         if not isinstance(phrase, str):
-            default_phrase = phrase.get("*", f"{key.replace('_', ' ')}: {{}}")
-            phrase = phrase.get(value, default_phrase)
-        return phrase.format(value)
+            default_phrase = phrase.get("*", f"{setting_name.replace('_', ' ')}: {{}}")
+            phrase = phrase.get(setting_value, default_phrase)
+        return phrase.format(setting_value)
 
-    def list_remaining(self, introduction: str) -> str:
+    def list_remaining(self, sentence_start: str) -> str:
         """Return a sentence that lists every setting without a phrase."""
-        assignments = [
-            f"{key.replace('_', ' ')} = {text}"
-            for key, text in self.remaining.items()
-            if key not in UNLISTED
+        setting_texts = [
+            f"{setting_name.replace('_', ' ')} = {setting_text}"
+            for setting_name, setting_text in self.remaining.items()
+            if setting_name not in UNLISTED
         ]
-        return f"{introduction}: {'; '.join(assignments)}." if assignments else ""
+        return f"{sentence_start}: {'; '.join(setting_texts)}." if setting_texts else ""
 
 
 def headline(evaluation: Evaluation) -> list[str]:
@@ -119,32 +120,44 @@ def headline(evaluation: Evaluation) -> list[str]:
         The verdict on the best baseline is the Holm-corrected test of
         :func:`brainlsap.report.comparison_table`.
     """
-    main_model, ranking = evaluation.models[0], evaluation.ranking
+    main_model, region_ranking = evaluation.models[0], evaluation.ranking
     atlas = evaluation.cohort.atlas
-    summary = tables.summary_of(evaluation, "balanced_accuracy")
+    score_summary = tables.summary_of(evaluation, "balanced_accuracy")
     score_texts = {
-        name: spread_text(mean, sd)
-        for name, mean, sd in zip(
-            summary.index, summary["mean"], summary["sd"], strict=True
+        model_name: spread_text(mean_score, score_sd)
+        for model_name, mean_score, score_sd in zip(
+            score_summary.index, score_summary["mean"], score_summary["sd"], strict=True
         )
     }
-    baselines = [name for name in evaluation.baselines if name != main_model]
-    baseline_means = summary.loc[baselines, "mean"].dropna()
+    baseline_models = [
+        model_name for model_name in evaluation.baselines if model_name != main_model
+    ]
+    baseline_means = score_summary.loc[baseline_models, "mean"].dropna()
     best_baseline = baseline_means.idxmax() if len(baseline_means) else None
-    tests = compare_models(evaluation).set_index("model")
+    comparison_tests = compare_models(evaluation).set_index("model")
     baseline_test = None
-    if best_baseline in tests.index:
-        baseline_test = tests.loc[best_baseline].to_dict()
+    if best_baseline in comparison_tests.index:
+        baseline_test = comparison_tests.loc[best_baseline].to_dict()
     smallest_regions = significant_regions = ""
-    direction = None
-    if ranking is not None:
-        significant = ranking[ranking["p"] < 0.05] if "p" in ranking else ranking[:0]
-        smallest_regions = _name_smallest(ranking, atlas)
-        significant_regions = _name_smallest(significant, atlas)
-        candidates = ranking if significant.empty else significant
+    class_direction = None
+    if region_ranking is not None:
+        significant_rows = (
+            region_ranking[region_ranking["p"] < 0.05]
+            if "p" in region_ranking
+            else region_ranking[:0]
+        )
+        smallest_regions = _name_smallest(region_ranking, atlas)
+        significant_regions = _name_smallest(significant_rows, atlas)
+        candidate_regions = (
+            region_ranking if significant_rows.empty else significant_rows
+        )
         # Rank again from 1, because the direction is that of the first region.
-        candidates = candidates.assign(rank=candidates["rank"].rank(method="min"))
-        direction = tables.direction_table(evaluation, candidates, atlas, 1).iloc[0]
+        candidate_regions = candidate_regions.assign(
+            rank=candidate_regions["rank"].rank(method="min")
+        )
+        class_direction = tables.direction_table(
+            evaluation, candidate_regions, atlas, 1
+        ).iloc[0]
     return _render_paragraphs(
         "headline",
         evaluation,
@@ -156,21 +169,21 @@ def headline(evaluation: Evaluation) -> list[str]:
         baseline_test=baseline_test,
         smallest_regions=smallest_regions,
         significant_regions=significant_regions,
-        direction=direction,
+        direction=class_direction,
         n_incomplete_folds=tables.folds_lacking(evaluation),
         n_regional_folds=max(_count_choices(evaluation, "regions"), default=None),
     )
 
 
-def _name_smallest(ranking: pd.DataFrame, atlas: Atlas | None) -> str:
+def _name_smallest(region_ranking: pd.DataFrame, atlas: Atlas | None) -> str:
     """Name the measured regions of smallest rank; "" if there is none, or many tie."""
-    measured_rows = ranking.dropna(subset="rank")
-    names = measured_rows.nsmallest(N_NAMED_REGIONS, "rank")["region"]
+    measured_rows = region_ranking.dropna(subset="rank")
+    region_names = measured_rows.nsmallest(N_NAMED_REGIONS, "rank")["region"]
     n_tied = (measured_rows["rank"] <= N_NAMED_REGIONS).sum()
     # The first of many tied regions would only be the first in the atlas.
-    if n_tied > 2 * N_NAMED_REGIONS or names.empty:
+    if n_tied > 2 * N_NAMED_REGIONS or region_names.empty:
         return ""
-    return with_and(tables.region_labels(list(names), atlas))
+    return with_and(tables.region_labels(list(region_names), atlas))
 
 
 def methods_text(evaluation: Evaluation) -> list[str]:
@@ -222,42 +235,43 @@ def methods_text(evaluation: Evaluation) -> list[str]:
 
 def _reading_settings(evaluation: Evaluation) -> dict[str, Any]:
     """Return how the data were read: what was found, else the options given."""
-    found_values = dict(evaluation.cohort.provenance)
-    options = found_values.pop("asked", None) or {}
+    cohort = evaluation.cohort
     # What was read overrides the option: one array may hold the connectomes of all.
-    settings = withhold_paths(options | found_values)
-    if not {"thickness", "area"} & set(evaluation.cohort.feature_names):
+    settings = withhold_paths(cohort.reading_options.to_jsonable() | cohort.provenance)
+    if not {"thickness", "area"} & set(cohort.feature_names):
         settings.pop("subcortex", None)
     return settings
 
 
 def chosen_text(evaluation: Evaluation) -> str:
     """Return in how many folds each selecting model chose which nested ridge."""
-    sentences = []
-    for name, fits in _selecting_fits(evaluation):
-        phrases = pd.Series(reported_values(fits, "chosen")).map(MODEL_PHRASES)
-        choices = [
-            f"{phrase} in {count(n_folds, 'fold')}"
-            for phrase, n_folds in phrases.value_counts().items()
+    choice_sentences = []
+    for model_name, model_fits in _selecting_fits(evaluation):
+        choice_phrases = pd.Series(reported_values(model_fits, "chosen")).map(
+            MODEL_PHRASES
+        )
+        choice_texts = [
+            f"{choice_phrase} in {count(n_folds, 'fold')}"
+            for choice_phrase, n_folds in choice_phrases.value_counts().items()
         ]
-        sentences.append(f"{name} chose {with_and(choices)}.")
-    return " ".join(sentences)
+        choice_sentences.append(f"{model_name} chose {with_and(choice_texts)}.")
+    return " ".join(choice_sentences)
 
 
-def _count_choices(evaluation: Evaluation, choice: str) -> list[int]:
+def _count_choices(evaluation: Evaluation, model_choice: str) -> list[int]:
     """Return in how many folds each selecting model made this choice."""
     return [
-        reported_values(fits, "chosen").count(choice)
-        for _, fits in _selecting_fits(evaluation)
+        reported_values(model_fits, "chosen").count(model_choice)
+        for _, model_fits in _selecting_fits(evaluation)
     ]
 
 
 def _selecting_fits(evaluation: Evaluation) -> list[tuple[str, pd.DataFrame]]:
     """Return names and fits of the models that choose among the nested ridges."""
     return [
-        (str(name), fits)
-        for name, fits in evaluation.fits.groupby("model", sort=False)
-        if json.loads(fits["settings"].iloc[0]).get("scales") == "auto"
+        (str(model_name), model_fits)
+        for model_name, model_fits in evaluation.fits.groupby("model", sort=False)
+        if json.loads(model_fits["settings"].iloc[0]).get("scales") == "auto"
     ]
 
 
@@ -270,86 +284,114 @@ PRIOR_PHRASES = {
 
 def prior_text(evaluation: Evaluation) -> str:
     """Return which class shares probabilities assume; "" if no model has any."""
-    priors = evaluation.class_priors()
+    prior_of_model = evaluation.class_priors()
     models_by_phrase: dict[str, list[str]] = {}
-    for model, prior in priors.items():
-        if isinstance(prior, Mapping):
-            shares = (f"{share:.3g} {name}" for name, share in prior.items())
-            phrase = f"class shares of {with_and(shares)}"
+    for model_name, class_prior in prior_of_model.items():
+        if isinstance(class_prior, Mapping):
+            share_texts = (
+                f"{class_share:.3g} {class_name}"
+                for class_name, class_share in class_prior.items()
+            )
+            prior_phrase = f"class shares of {with_and(share_texts)}"
         else:
-            phrase = PRIOR_PHRASES[prior]
-        models_by_phrase.setdefault(phrase, []).append(model)
+            prior_phrase = PRIOR_PHRASES[class_prior]
+        models_by_phrase.setdefault(prior_phrase, []).append(model_name)
     if not models_by_phrase:
         return ""
     if len(models_by_phrase) == 1:
-        (assumptions,) = models_by_phrase
+        (shared_prior,) = models_by_phrase
     else:
-        assumptions = "; ".join(
-            f"{with_and(names)}: {phrase}" for phrase, names in models_by_phrase.items()
+        shared_prior = "; ".join(
+            f"{with_and(model_names)}: {prior_phrase}"
+            for prior_phrase, model_names in models_by_phrase.items()
         )
     forest_sentence = ""
-    if "random forest" in set(evaluation.models) - set(priors):
+    if "random forest" in set(evaluation.models) - set(prior_of_model):
         forest_sentence = " The random forest reports the share of its trees' votes."
-    return f"Predicted probabilities assume {assumptions}.{forest_sentence}"
+    return f"Predicted probabilities assume {shared_prior}.{forest_sentence}"
 
 
 def training_text(evaluation: Evaluation) -> str:
     """Return how far training moved the scales of networks, and where they began."""
     initial_scales = evaluation.scales.query("share == 0")
-    sentences = []
+    training_sentences = []
     starts_at_ridge = False
-    for name, scales in initial_scales.groupby("model", sort=False):
-        ranking = ranks.rank_regions(evaluation, str(name))
-        smallest_moved = ranking.nsmallest(N_SMALLEST, "rank")["moved"]
-        has_common_value = scales.groupby(["repeat", "fold"])["scale"].nunique() == 1
+    for model_name, model_scales in initial_scales.groupby("model", sort=False):
+        region_ranking = ranks.rank_regions(evaluation, str(model_name))
+        smallest_moved = region_ranking.nsmallest(N_SMALLEST, "rank")["moved"]
+        has_common_value = (
+            model_scales.groupby(["repeat", "fold"])["scale"].nunique() == 1
+        )
         starts_at_ridge |= not has_common_value.all()
-        sentences.append(
-            f"Training changed {ranking['moved'].mean():.0%} of the scales of {name} "
-            f"by more than 5% ({smallest_moved.mean():.0%} of its "
+        training_sentences.append(
+            f"Training changed {region_ranking['moved'].mean():.0%} of the scales of "
+            f"{model_name} by more than 5% ({smallest_moved.mean():.0%} of its "
             f"{len(smallest_moved)} smallest); they started at one common value in "
             f"{has_common_value.sum()} of {count(len(has_common_value), 'fold')}."
         )
-    if not sentences:
+    if not training_sentences:
         return ""
-    sentences.append("Percentages refer to means over random initialisations.")
+    training_sentences.append("Percentages refer to means over random initialisations.")
+    if unused_texts := unused_networks(evaluation):
+        training_sentences.append(
+            "Networks without weight in the prediction, whose scales have no part in "
+            f"it: {unused_texts}."
+        )
     if starts_at_ridge:
-        sentences.append(
+        training_sentences.append(
             "In folds without a common value, scales started at the most probable "
             "scales of a ridge regression fitted to the same training scans (the map "
             "of the ridge regression shows posterior means). Where training changed "
             "few of these, the map of the network mostly shows the ridge regression "
             "and is not independent evidence."
         )
-    return " ".join(sentences)
+    return " ".join(training_sentences)
 
 
-def networks_kept(evaluation: Evaluation, condition: str) -> str:
+def networks_kept(evaluation: Evaluation, fit_condition: str) -> str:
     """Return the networks that meet a condition in most folds, with their counts.
 
     Conditions are "early": the network of one of the first epochs was kept; "late":
     the validation loss still fell when the epochs were used up; "unchecked": no
-    participants were set aside for validation.
+    participants were set aside for validation. Networks that have no weight beside
+    their ridge are neither early nor late.
     """
     network_texts = []
-    for name, fits in evaluation.fits.dropna(subset="epochs").groupby("model"):
-        settings = pd.DataFrame(reported_values(fits, "settings"))
+    for model_name, model_fits in evaluation.fits.dropna(subset="epochs").groupby(
+        "model"
+    ):
+        settings = pd.DataFrame(reported_values(model_fits, "settings"))
         if "n_epochs" not in settings:
             continue
-        is_unchecked = np.array([_lacks_validation(text) for text in fits["report"]])
+        is_unchecked = np.array(
+            [_lacks_validation(report_text) for report_text in model_fits["report"]]
+        )
+        is_trained = ~is_unchecked & (tables.network_weights(model_fits) != 0)
         patience = settings.get("patience", pd.Series(0)).clip(lower=1)
-        best_epoch, n_epochs = fits["epochs"].to_numpy() + 1, settings["n_epochs"]
+        best_epoch, n_epochs = model_fits["epochs"].to_numpy() + 1, settings["n_epochs"]
         is_cut_short = best_epoch + patience >= n_epochs
         is_near_end = best_epoch > (1 - LATE_SHARE) * n_epochs
         folds_by_condition = {
             "unchecked": is_unchecked,
-            "late": ~is_unchecked & is_cut_short & is_near_end,
-            "early": ~is_unchecked & (best_epoch <= N_EARLY_EPOCHS),
+            "late": is_trained & is_cut_short & is_near_end,
+            "early": is_trained & (best_epoch <= N_EARLY_EPOCHS),
         }
-        n_folds = folds_by_condition[condition].sum()
-        if 2 * n_folds > len(fits):
+        n_folds = folds_by_condition[fit_condition].sum()
+        if 2 * n_folds > len(model_fits):
             epoch_text = count(n_epochs.iloc[0], "epoch")
-            fold_text = f"in {n_folds} of {count(len(fits), 'fold')}"
-            network_texts.append(f"{name} ({epoch_text}; {fold_text})")
+            fold_text = f"in {n_folds} of {count(len(model_fits), 'fold')}"
+            network_texts.append(f"{model_name} ({epoch_text}; {fold_text})")
+    return with_and(network_texts) if network_texts else ""
+
+
+def unused_networks(evaluation: Evaluation) -> str:
+    """Return the models whose networks have no weight in some folds, with counts."""
+    network_texts = []
+    for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
+        n_unused = int((tables.network_weights(model_fits) == 0).sum())
+        if n_unused:
+            fold_text = f"in {n_unused} of {count(len(model_fits), 'fold')}"
+            network_texts.append(f"{model_name} ({fold_text})")
     return with_and(network_texts) if network_texts else ""
 
 
@@ -370,34 +412,43 @@ def _describe_networks(
     from brainlsap.graph import kernel_title
     from brainlsap.model import NETWORKS
 
-    descriptions: list[tuple[str, SettingPhrases, str]] = []
-    firsts: dict[bool, tuple[str, dict[str, Any]]] = {}
+    network_descriptions: list[tuple[str, SettingPhrases, str]] = []
+    first_network: dict[bool, tuple[str, dict[str, Any]]] = {}
     is_control = evaluation.fits["role"] == "control"
-    for name, fits in evaluation.fits[~is_control].groupby("model", sort=False):
-        settings = _model_settings(fits)
+    for model_name, model_fits in evaluation.fits[~is_control].groupby(
+        "model", sort=False
+    ):
+        settings = _model_settings(model_fits)
         if "kernel" not in settings:
             continue
         network = settings.get("network", "heat")
         if network != "heat":  # Options that were not given concern heat kernels alone.
-            options = {*_flatten_options(json.loads(fits["settings"].iloc[0])), "head"}
-            options -= {"n_layers"} | NETWORKS[network].unused_settings
-            own_settings = {k: v for k, v in settings.items() if k in options}
+            option_names = {
+                *_flatten_options(json.loads(model_fits["settings"].iloc[0])),
+                "head",
+            }
+            option_names -= {"n_layers"} | NETWORKS[network].unused_settings
+            own_settings = {k: v for k, v in settings.items() if k in option_names}
             settings = {"layers": settings["n_layers"], **own_settings}
         if "kernel" in settings:
             settings["kernel"] = kernel_title(settings["kernel"])
-        first_name, first_settings = firsts.get(network == "heat", ("", {}))
-        differing = {k: v for k, v in settings.items() if first_settings.get(k) != v}
-        descriptions.append((str(name), SettingPhrases(differing), first_name))
-        firsts.setdefault(network == "heat", (str(name), settings))
-    return descriptions
+        first_name, first_settings = first_network.get(network == "heat", ("", {}))
+        differing_settings = {
+            k: v for k, v in settings.items() if first_settings.get(k) != v
+        }
+        network_descriptions.append(
+            (str(model_name), SettingPhrases(differing_settings), first_name)
+        )
+        first_network.setdefault(network == "heat", (str(model_name), settings))
+    return network_descriptions
 
 
 def has_ordinal_output(evaluation: Evaluation) -> bool:
     """Return whether a network, other than controls, has an ordinal output (CORN)."""
     is_control = evaluation.fits["role"] == "control"
     return any(
-        _model_settings(fits).get("head") == "ordinal"
-        for _, fits in evaluation.fits[~is_control].groupby("model")
+        _model_settings(model_fits).get("head") == "ordinal"
+        for _, model_fits in evaluation.fits[~is_control].groupby("model")
     )
 
 
@@ -405,57 +456,68 @@ def _describe_ridges(
     evaluation: Evaluation,
 ) -> tuple[dict[str, str], bool, SettingPhrases]:
     """Return ridges by what they learn, whether classes are numbers, and settings."""
-    names: dict[str, str] = {}
+    ridge_names: dict[str, str] = {}
     settings: dict[str, Any] = {}
     is_numeric = False
-    for name, fits in evaluation.fits.groupby("model", sort=False):
-        model_settings = _model_settings(fits)
+    for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
+        model_settings = _model_settings(model_fits)
         if "scales" in model_settings:
-            names[model_settings.pop("scales")] = str(name)
-            is_numeric = any(reported_values(fits, "ordered"))
+            ridge_names[model_settings.pop("scales")] = str(model_name)
+            is_numeric = any(reported_values(model_fits, "ordered"))
             settings |= model_settings
     settings.pop("classes", None)
-    return names, is_numeric, SettingPhrases(settings)
+    return ridge_names, is_numeric, SettingPhrases(settings)
 
 
-def _model_settings(fits: pd.DataFrame) -> dict[str, Any]:
+def _model_settings(model_fits: pd.DataFrame) -> dict[str, Any]:
     """Return the options of a model, completed by what its fits chose."""
-    options = _flatten_options(json.loads(fits["settings"].iloc[0]))
+    model_options = _flatten_options(json.loads(model_fits["settings"].iloc[0]))
     fit_settings = [
-        _flatten_options(settings) for settings in reported_values(fits, "settings")
+        _flatten_options(settings)
+        for settings in reported_values(model_fits, "settings")
     ]
-    for settings in (options, *fit_settings):
+    for settings in (model_options, *fit_settings):
         if (settings.get("patience") or 0) >= (settings.get("n_epochs") or np.inf):
             settings["patience"] = 0
-    keys = dict.fromkeys(key for settings in fit_settings for key in settings)
-    keys.pop("random_state", None)
-    for key in keys:
-        values = sorted({value_text(settings.get(key)) for settings in fit_settings})
-        if len(values) > 1:
-            options[key] = f"{' or '.join(values)} (chosen in each training fold)"
-        elif options.get(key) is None:
-            options[key] = fit_settings[0][key]
-    if options.get("scale_penalty") == "none":
-        options.pop("penalty_weight", None)
-    return options
+    setting_names = dict.fromkeys(
+        setting_name for settings in fit_settings for setting_name in settings
+    )
+    setting_names.pop("random_state", None)
+    for setting_name in setting_names:
+        setting_texts = sorted(
+            {value_text(settings.get(setting_name)) for settings in fit_settings}
+        )
+        if len(setting_texts) > 1:
+            model_options[setting_name] = (
+                f"{' or '.join(setting_texts)} (chosen in each training fold)"
+            )
+        elif model_options.get(setting_name) is None:
+            model_options[setting_name] = fit_settings[0][setting_name]
+    if model_options.get("scale_penalty") == "none":
+        model_options.pop("penalty_weight", None)
+    return model_options
 
 
 def _flatten_options(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with those below "options" beside them."""
-    flat = dict(settings)
-    return flat | (flat.pop("options", None) or {})
+    flat_settings = dict(settings)
+    return flat_settings | (flat_settings.pop("options", None) or {})
 
 
-def _render_paragraphs(name: str, evaluation: Evaluation, **values: Any) -> list[str]:
+def _render_paragraphs(
+    template_name: str, evaluation: Evaluation, **template_values: Any
+) -> list[str]:
     """Fill a template, and split it into paragraphs of one line each."""
-    text = TEMPLATES.get_template(f"{name}.txt.j2").render(
-        **values,
+    rendered_text = TEMPLATES.get_template(f"{template_name}.txt.j2").render(
+        **template_values,
         evaluation=evaluation,
         cohort=evaluation.cohort,
         settings=evaluation.settings,
     )
-    paragraphs = (" ".join(block.split()) for block in text.split("\n---\n"))
-    return [paragraph for paragraph in paragraphs if paragraph]
+    paragraph_texts = (
+        " ".join(text_block.split()) for text_block in rendered_text.split("\n---\n")
+    )
+    return [paragraph_text for paragraph_text in paragraph_texts if paragraph_text]
 
 
 def with_article(model: str) -> str:
@@ -468,7 +530,10 @@ def value_text(value: Any) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {value_text(item)}" for key, item in value.items())
+        return ", ".join(
+            f"{item_name}: {value_text(item_value)}"
+            for item_name, item_value in value.items()
+        )
     if isinstance(value, list | tuple):
         return with_and(map(value_text, value))
     return " ".join(str(value).split())
@@ -491,9 +556,11 @@ TEMPLATES.globals |= {
     "linear_controls": LINEAR_CONTROLS,
     "chosen_text": chosen_text,
     "networks_kept": networks_kept,
+    "unused_networks": unused_networks,
     "prior_text": prior_text,
     "ranks": ranks,
     "tables": tables,
     "n_exchanges": N_EXCHANGES,
     "n_audited": N_PERMUTATIONS,
+    "n_selected": " or ".join(map(str, N_SELECTED)),
 }

@@ -14,7 +14,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
-from brainlsap.evaluation import Evaluation, rank_regions
+from brainlsap.evaluation import Evaluation, compare_models, rank_regions
 from brainlsap.evaluation.leakage import Check
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
@@ -49,43 +49,47 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
 
     Scans are given by their codes.
     """
-    codes, withhold = _codes_and_withholder(evaluation)
+    code_of_scan, withhold_names = _codes_and_withholder(evaluation)
     cohort = evaluation.cohort
-    models = list(evaluation.predictions["model"].unique())
+    model_names = list(evaluation.predictions["model"].unique())
     scores = tables.score_table(evaluation).drop(columns="remark", errors="ignore")
-    comparisons = tables.comparison_table(evaluation).iloc[:, :3]
-    scores = scores.merge(comparisons, how="left", on="model")
+    comparison_rows = tables.comparison_table(evaluation).iloc[:, :3]
+    scores = scores.merge(comparison_rows, how="left", on="model")
     scores = scores.astype(object).fillna("")
     page_tables = {
         "scores": scores.loc[:, (scores != "").any()],
         "ladder": tables.nested_model_text(evaluation),
         "intervals": tables.interval_table(evaluation),
     }
-    if models:
-        page_tables["classes"] = tables.class_rate_table(evaluation, models[0])
+    if model_names:
+        page_tables["classes"] = tables.class_rate_table(evaluation, model_names[0])
     page_tables |= {
         "demographics": tables.demographics_table(cohort.table, cohort.classes),
-        "audit": tables.audit_table(evaluation, codes).map(withhold),
+        "audit": tables.audit_table(evaluation, code_of_scan).map(withhold_names),
         "fits": tables.fit_table(evaluation),
     }
     if "quality" in cohort.table:
-        unusual_scans = tables.unusual_scans_table(evaluation, codes)
-        page_tables["quality"] = unusual_scans.map(withhold)
+        unusual_scans = tables.unusual_scans_table(evaluation, code_of_scan)
+        page_tables["quality"] = unusual_scans.map(withhold_names)
     if evaluation.ranking is not None:
         page_tables |= _region_tables(evaluation, evaluation.ranking)
-    return {name: frame for name, frame in page_tables.items() if len(frame)}
+    return {
+        table_name: page_table
+        for table_name, page_table in page_tables.items()
+        if len(page_table)
+    }
 
 
 def _region_tables(
-    evaluation: Evaluation, ranking: pd.DataFrame
+    evaluation: Evaluation, region_ranking: pd.DataFrame
 ) -> dict[str, pd.DataFrame]:
     """Return the tables that concern regions, by name."""
     atlas = evaluation.cohort.atlas
     region_tables = {
-        "regions": tables.region_table(ranking, atlas),
-        "directions": tables.direction_table(evaluation, ranking, atlas),
+        "regions": tables.region_table(region_ranking, atlas),
+        "directions": tables.direction_table(evaluation, region_ranking, atlas),
         "agreement": tables.agreement_text(evaluation),
-        "confounds": tables.confound_text(ranking),
+        "confounds": tables.confound_text(region_ranking),
     }
     if len(models_with_scales(evaluation)) > 1:
         common_regions = tables.common_region_table(evaluation, atlas)
@@ -96,38 +100,42 @@ def _region_tables(
 
 def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
     """Draw every figure of a report, by name."""
-    figures: dict[str, Any] = {"scores": plots.plot_scores(evaluation).figure}
+    figure_of_name: dict[str, Any] = {"scores": plots.plot_scores(evaluation).figure}
     if not evaluation.predictions.empty:
-        figures["classes"] = _plot_class_panels(evaluation)
+        figure_of_name["classes"] = _plot_class_panels(evaluation)
     if evaluation.ranking is not None:
-        figures["regions"] = _plot_region_panels(evaluation)
-        figures["brain"] = _plot_brain(evaluation, atlas)
+        figure_of_name["regions"] = _plot_region_panels(evaluation)
+        figure_of_name["brain"] = _plot_brain(evaluation, atlas)
         if (evaluation.scales["share"] < 1).any():
             with suppress(ParameterError):  # The first model may not have been trained.
-                figures["training"] = plots.plot_training(evaluation)[0].figure
+                figure_of_name["training"] = plots.plot_training(evaluation)[0].figure
             trained_model = evaluation.scales.query("share < 1")["model"].iloc[0]
             # If training changed few scales, the maps of all quarters look alike.
             if rank_regions(evaluation, trained_model)["moved"].mean() >= 0.5:
-                figures["quarters"] = plot_scales_at_quarters(evaluation, atlas=atlas)
-    return figures
+                figure_of_name["quarters"] = plot_scales_at_quarters(
+                    evaluation, atlas=atlas
+                )
+    return figure_of_name
 
 
 def _plot_brain(evaluation: Evaluation, atlas: Any) -> Any:
     """Draw the relative scales of every model that distinguishes regions."""
-    maps = relative_scales(evaluation)
-    is_varied = maps.round(6).nunique() > 1
+    scale_maps = relative_scales(evaluation)
+    is_varied = scale_maps.round(6).nunique() > 1
     if is_varied.any():
-        maps = maps.loc[:, is_varied]
+        scale_maps = scale_maps.loc[:, is_varied]
     # Widen the colour range of maps that hardly vary, so that they look even.
-    margin = (MIN_COLOR_RANGE - maps.max() + maps.min()).clip(lower=0) / 2
+    range_margin = (MIN_COLOR_RANGE - scale_maps.max() + scale_maps.min()).clip(
+        lower=0
+    ) / 2
     # Each map has colours of its own: scales of a penalised model vary much less.
     return plot_regions(
-        maps,
+        scale_maps,
         atlas,
         colorbar_label="relative heat scale",
         shared_scale=False,
-        vmin=[*(maps.min() - margin)],
-        vmax=[*(maps.max() + margin)],
+        vmin=[*(scale_maps.min() - range_margin)],
+        vmax=[*(scale_maps.max() + range_margin)],
     )
 
 
@@ -138,44 +146,48 @@ def _plot_class_panels(evaluation: Evaluation) -> Any:
     # Panels with long class names are too wide to stand side by side.
     has_long_names = max(map(len, evaluation.cohort.classes)) > 10
     width, height = (MIDDLE, 75) if has_long_names else (PAGE, 58)
-    panels = own_axes(None, width, height, number=3)
-    for plot_function, axes in zip(plot_functions, panels, strict=True):
+    panel_axes = own_axes(None, width, height, n_panels=3)
+    for plot_function, axes in zip(plot_functions, panel_axes, strict=True):
         try:
             plot_function(evaluation, model, axes=axes)
         except ParameterError:  # The model has no probabilities or decision values.
             axes.remove()
-    return panels[0].figure
+    return panel_axes[0].figure
 
 
 def _plot_region_panels(evaluation: Evaluation) -> Any:
     """Draw scales and directions of the same regions side by side."""
-    ranking, atlas = evaluation.ranking, evaluation.cohort.atlas
-    n_rows = len(tables.ranked_regions(ranking, plots.N_SHOWN))
+    region_ranking, atlas = evaluation.ranking, evaluation.cohort.atlas
+    n_rows = len(tables.ranked_regions(region_ranking, plots.N_SHOWN))
     features = evaluation.cohort.feature_names[:2]  # Further ones are in a table.
-    panels = own_axes(None, PAGE, 19 + 9 * n_rows, number=1 + len(features))
-    plots.plot_scales(ranking, atlas, axes=panels[0])
-    for axes, feature in zip(panels[1:], features, strict=True):
-        plots.plot_directions(evaluation, ranking, atlas, feature=feature, axes=axes)
+    panel_axes = own_axes(None, PAGE, 19 + 9 * n_rows, n_panels=1 + len(features))
+    plots.plot_scales(region_ranking, atlas, axes=panel_axes[0])
+    for axes, feature in zip(panel_axes[1:], features, strict=True):
+        plots.plot_directions(
+            evaluation, region_ranking, atlas, feature=feature, axes=axes
+        )
         axes.set_yticklabels([])
-    for axes in panels:  # Region names leave little width for tick and axis labels.
+    for axes in panel_axes:  # Region names leave little width for tick and axis labels.
         axes.locator_params("x", nbins=5)
-        axes.set_xlabel(fill(" ".join(axes.get_xlabel().split()), 96 // len(panels)))
-    return panels[0].figure
+        axes.set_xlabel(
+            fill(" ".join(axes.get_xlabel().split()), 96 // len(panel_axes))
+        )
+    return panel_axes[0].figure
 
 
 def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     """Write what may be shared: page, tables, figures, predictions and settings."""
     folder.mkdir()
-    codes, withhold = _codes_and_withholder(evaluation)
+    code_of_scan, withhold_names = _codes_and_withholder(evaluation)
     page_tables = report_tables(evaluation)
-    for name, frame in page_tables.items():
-        write_tsv(frame, folder / "tables" / f"{name}.tsv")
+    for item_name, page_table in page_tables.items():
+        write_tsv(page_table, folder / "tables" / f"{item_name}.tsv")
     write_tsv(evaluation.scores(), folder / "tables" / "fold_scores.tsv")
     if evaluation.ranking is not None:
         _write_ranking(evaluation, folder / "tables", atlas)
-    figures = {
-        name: _save_figure(figure, folder / "figures" / f"{name}.png")
-        for name, figure in report_figures(evaluation, atlas).items()
+    saved_figures = {
+        item_name: _save_figure(page_figure, folder / "figures" / f"{item_name}.png")
+        for item_name, page_figure in report_figures(evaluation, atlas).items()
     }
     has_interactive_brain = evaluation.ranking is not None and atlas.has_surfaces
     if has_interactive_brain:
@@ -186,62 +198,80 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
             title="Relative heat scale",
             colorbar_label="relative scale",
         )
-    methods = [withhold(paragraph) for paragraph in methods_text(evaluation)]
-    (folder / "methods.txt").write_text("\n\n".join(methods) + "\n", "utf-8")
-    page = TEMPLATES.get_template("report.html.j2").render(
+    methods_paragraphs = [
+        withhold_names(methods_paragraph)
+        for methods_paragraph in methods_text(evaluation)
+    ]
+    (folder / "methods.txt").write_text("\n\n".join(methods_paragraphs) + "\n", "utf-8")
+    page_html = TEMPLATES.get_template("report.html.j2").render(
         evaluation=evaluation,
         has_interactive_brain=has_interactive_brain,
         has_ordinal_output=has_ordinal_output(evaluation),
-        title=withhold(evaluation.settings["title"]),
-        headline=[withhold(sentence) for sentence in headline(evaluation)],
-        unit_findings=[withhold(text) for text in _find_unit_findings(evaluation)],
+        title=withhold_names(evaluation.settings["title"]),
+        headline=[
+            withhold_names(headline_sentence)
+            for headline_sentence in headline(evaluation)
+        ],
+        unit_findings=[
+            withhold_names(unit_finding)
+            for unit_finding in _find_unit_findings(evaluation)
+        ],
         features=tables.feature_text(evaluation.cohort),
         training=training_text(evaluation),
-        notes=_shareable_notes(evaluation, withhold),
+        notes=_shareable_notes(evaluation, withhold_names),
         page_tables=page_tables,
-        figures=figures,
-        methods=methods,
-        fold_warnings=_count_warnings(evaluation, withhold).items(),
+        is_corrected=compare_models(evaluation)["n_comparisons"].max() > 1,
+        figures=saved_figures,
+        methods=methods_paragraphs,
+        fold_warnings=_count_warnings(evaluation, withhold_names).items(),
         atlas=atlas,
     )
-    (folder / "report.html").write_text(page, "utf-8")
-    _write_predictions(evaluation, folder / "predictions.tsv", codes)
-    _write_settings(evaluation, folder, withhold)
+    (folder / "report.html").write_text(page_html, "utf-8")
+    _write_predictions(evaluation, folder / "predictions.tsv", code_of_scan)
+    _write_settings(evaluation, folder, withhold_names)
 
 
 def _count_warnings(
-    evaluation: Evaluation, withhold: Callable[[str], str]
+    evaluation: Evaluation, withhold_names: Callable[[str], str]
 ) -> "pd.Series[int]":
     """Return in how many folds each model gave each warning, by model and text."""
-    texts = evaluation.fits["warnings"].map(json.loads)
-    rows = evaluation.fits[["model"]].assign(text=texts).explode("text").dropna()
-    return rows.assign(text=rows["text"].map(withhold)).value_counts(sort=False)
+    warning_texts = evaluation.fits["warnings"].map(json.loads)
+    warning_rows = (
+        evaluation.fits[["model"]].assign(text=warning_texts).explode("text").dropna()
+    )
+    return warning_rows.assign(
+        text=warning_rows["text"].map(withhold_names)
+    ).value_counts(sort=False)
 
 
 def _write_predictions(
-    evaluation: Evaluation, path: Path, codes: Mapping[str, str]
+    evaluation: Evaluation, table_path: Path, code_of_scan: Mapping[str, str]
 ) -> None:
     """Write the out-of-fold predictions, with codes for scans and people."""
     predictions = evaluation.predictions.rename(columns={"participant": "person"})
-    predictions["scan"] = predictions["scan"].map(codes)
+    predictions["scan"] = predictions["scan"].map(code_of_scan)
     # The code of a person is the first of those of the person's scans.
     person_codes = evaluation.cohort.table.groupby("participant")["code"].min()
     predictions["person"] = predictions["person"].map(person_codes)
     model_index = predictions["model"].map(evaluation.models.index)
     # Sort by code: the order of the cohort would reveal who is who.
-    order = np.lexsort((predictions["scan"], predictions["repeat"], model_index))
-    write_tsv(predictions.iloc[order], path)
+    row_order = np.lexsort((predictions["scan"], predictions["repeat"], model_index))
+    write_tsv(predictions.iloc[row_order], table_path)
 
 
 def _write_settings(
-    evaluation: Evaluation, folder: Path, withhold: Callable[[str], str]
+    evaluation: Evaluation, folder: Path, withhold_names: Callable[[str], str]
 ) -> None:
     """Write settings, versions and the list of files, without names and paths."""
     settings, cohort = evaluation.settings, evaluation.cohort
-    cohort_facts = {name: getattr(cohort, name) for name in COHORT_FIELDS}
+    cohort_facts = {
+        field_name: getattr(cohort, field_name) for field_name in COHORT_FIELDS
+    }
     cohort_facts["provenance"] = _shareable_provenance(evaluation)
+    reading_options = cohort.reading_options.to_jsonable()
+    cohort_facts["reading_options"] = withhold_paths(reading_options)
     model_settings = evaluation.fits.drop_duplicates("model").set_index("model")
-    facts = {
+    setting_facts = {
         "title": settings["title"],
         "cohort": cohort_facts,
         "settings": withhold_paths(
@@ -250,54 +280,63 @@ def _write_settings(
         "models": model_settings["settings"].map(json.loads).to_dict(),
     }
     results_folder = folder.parent
-    files = [
-        path.relative_to(results_folder).as_posix()
-        for path in results_folder.rglob("*")
-        if path.is_file()
+    file_records = [
+        file_path.relative_to(results_folder).as_posix()
+        for file_path in results_folder.rglob("*")
+        if file_path.is_file()
     ]
-    record: dict[str, Any] = {"written_by": "brainlsap"}
-    record |= {name: settings[name] for name in REPORT_SETTINGS}
-    record |= _withhold_texts(facts, withhold)
-    record["files"] = sorted([*files, "report/settings.json"])
-    text = json.dumps(record, indent=1, ensure_ascii=False)
-    (folder / "settings.json").write_text(text + "\n", "utf-8")
+    settings_record: dict[str, Any] = {"written_by": "brainlsap"}
+    settings_record |= {
+        field_name: settings[field_name] for field_name in REPORT_SETTINGS
+    }
+    settings_record |= _withhold_texts(setting_facts, withhold_names)
+    settings_record["files"] = sorted([*file_records, "report/settings.json"])
+    settings_text = json.dumps(settings_record, indent=1, ensure_ascii=False)
+    (folder / "settings.json").write_text(settings_text + "\n", "utf-8")
 
 
 def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Atlas) -> None:
     """Write ranking and features by class of all regions, as numbers."""
-    ranking: Any = evaluation.ranking
-    ranking = ranking.sort_values("rank", kind="stable")
-    atlas_index = atlas.match(list(ranking["region"]))
-    ranking.insert(2, "full_name", np.array(atlas.full_names)[atlas_index])
-    ranking[[*"xyz"]] = atlas.coordinates[atlas_index]
+    region_ranking: Any = evaluation.ranking
+    region_ranking = region_ranking.sort_values("rank", kind="stable")
+    atlas_index = atlas.match(list(region_ranking["region"]))
+    region_ranking.insert(2, "full_name", np.array(atlas.full_names)[atlas_index])
+    region_ranking[[*"xyz"]] = atlas.coordinates[atlas_index]
     model_maps = relative_scales(evaluation).add_prefix("relative_scale of ")
-    ranking = ranking.join(model_maps, on="region").dropna(axis=1, how="all")
-    write_tsv(ranking, folder / "ranking.tsv")
-    differences = tables.class_differences(evaluation)
-    pairs = zip(differences["feature"], differences["region"], strict=True)
-    measures = [tables.feature_title(evaluation.cohort, *pair) for pair in pairs]
-    differences.insert(2, "measure", measures)
-    write_tsv(differences, folder / "class_features.tsv")
+    region_ranking = region_ranking.join(model_maps, on="region").dropna(
+        axis=1, how="all"
+    )
+    write_tsv(region_ranking, folder / "ranking.tsv")
+    class_differences = tables.class_differences(evaluation)
+    feature_region_pairs = zip(
+        class_differences["feature"], class_differences["region"], strict=True
+    )
+    measure_titles = [
+        tables.feature_title(evaluation.cohort, *feature_and_region)
+        for feature_and_region in feature_region_pairs
+    ]
+    class_differences.insert(2, "measure", measure_titles)
+    write_tsv(class_differences, folder / "class_features.tsv")
 
 
 def _find_unit_findings(evaluation: Evaluation) -> list[str]:
     """Return the audit's findings on units and scales, for the top of the page."""
-    audit = evaluation.audit
-    if audit is None:
+    audit_table = evaluation.audit
+    if audit_table is None:
         return []
-    checks = (Check.UNUSUAL_UNIT, Check.SEVERAL_SCALES)
-    findings = audit.loc[audit["check"].isin(checks), "finding"]
-    return [f"Units and scales: {finding}." for finding in findings]
+    unit_checks = (Check.UNUSUAL_UNIT, Check.SEVERAL_SCALES)
+    finding_texts = audit_table.loc[audit_table["check"].isin(unit_checks), "finding"]
+    return [f"Units and scales: {finding_text}." for finding_text in finding_texts]
 
 
-def _save_figure(figure: Any, path: Path) -> dict[str, Any]:
+def _save_figure(figure: Any, png_path: Path) -> dict[str, Any]:
     """Save a figure as PNG, and return the image, its width in mm and its note."""
-    path.parent.mkdir(exist_ok=True)
-    figure.savefig(path)
+    png_path.parent.mkdir(exist_ok=True)
+    figure.savefig(png_path)
     plt.close(figure)
-    png = base64.b64encode(path.read_bytes()).decode("ascii")
-    width = round(figure.get_size_inches()[0] * 25.4)  # mm
-    return {"png": png, "width": width, "note": figure.note}
+    png_base64 = base64.b64encode(png_path.read_bytes()).decode("ascii")
+    width_mm = round(figure.get_size_inches()[0] * 25.4)  # mm
+    return {"png": png_base64, "width": width_mm, "note": figure.note}
 
 
 def _codes_and_withholder(
@@ -309,11 +348,14 @@ def _codes_and_withholder(
 
 
 def _shareable_notes(
-    evaluation: Evaluation, withhold: Callable[[str], str]
+    evaluation: Evaluation, withhold_names: Callable[[str], str]
 ) -> list[str]:
     """Return a cohort's notes without names of people, files and days."""
-    findings = as_findings(evaluation.cohort.findings)
-    return [withhold(finding.shareable_text()) for finding in findings]
+    cohort_findings = as_findings(evaluation.cohort.findings)
+    return [
+        withhold_names(cohort_finding.shareable_text())
+        for cohort_finding in cohort_findings
+    ]
 
 
 def _shareable_provenance(evaluation: Evaluation) -> dict[str, Any]:
@@ -321,13 +363,17 @@ def _shareable_provenance(evaluation: Evaluation) -> dict[str, Any]:
     return withhold_paths(evaluation.cohort.provenance)
 
 
-def _withhold_texts(value: Any, withhold: Callable[[str], str]) -> Any:
+def _withhold_texts(record_value: Any, withhold_names: Callable[[str], str]) -> Any:
     """Withhold names in every text of a record, keys included."""
-    if isinstance(value, Mapping):
+    if isinstance(record_value, Mapping):
         return {
-            withhold(str(key)): _withhold_texts(item, withhold)
-            for key, item in value.items()
+            withhold_names(str(item_name)): _withhold_texts(item_value, withhold_names)
+            for item_name, item_value in record_value.items()
         }
-    if isinstance(value, list | tuple):
-        return [_withhold_texts(item, withhold) for item in value]
-    return withhold(value) if isinstance(value, str) else value
+    if isinstance(record_value, list | tuple):
+        return [
+            _withhold_texts(item_value, withhold_names) for item_value in record_value
+        ]
+    return (
+        withhold_names(record_value) if isinstance(record_value, str) else record_value
+    )

@@ -79,29 +79,36 @@ def plot_scores(
     """
     check_choice("score", score, fold_scores())
     title = tables.shown_scores(evaluation).get(score, SCORES[score].title)
-    by_fold, summary = evaluation.scores(), tables.summary_of(evaluation, score)
-    label = f"{title} (dots: folds; bar: mean ± s.d.)"
-    axes = _named_rows(axes, width, list(summary.index), label)
+    scores_of_folds = evaluation.scores()
+    score_summary = tables.summary_of(evaluation, score)
+    axis_label = f"{title} (dots: folds; bar: mean ± s.d.)"
+    axes = _named_rows(axes, width, list(score_summary.index), axis_label)
     if score == "balanced_accuracy":
-        chance = 1 / len(evaluation.cohort.classes)
-        axes.axvline(chance, **DASHES)
+        chance_score = 1 / len(evaluation.cohort.classes)
+        axes.axvline(chance_score, **DASHES)
         label_style: Any = {"ha": "center", "transform": axes.get_xaxis_transform()}
-        axes.text(chance, 1.01, "chance", color=GREY, **label_style)
-    for position, (name, row) in enumerate(summary.iterrows()):
-        values = by_fold.loc[by_fold["model"] == name, score].to_numpy()
-        color = BLUE if row["role"] == "model" else GREY
+        axes.text(chance_score, 1.01, "chance", color=GREY, **label_style)
+    for bar_position, (model_name, summary_row) in enumerate(score_summary.iterrows()):
+        model_scores = scores_of_folds.loc[
+            scores_of_folds["model"] == model_name, score
+        ].to_numpy()
+        bar_color = BLUE if summary_row["role"] == "model" else GREY
         # Draw each fold at the same height in every row.
-        height = position + np.linspace(-0.2, 0.2, len(values))
-        axes.plot(values, height, ".", color=color, alpha=0.45, markersize=4)
-        x, sd = row["mean"], row["sd"]
-        _draw_errorbars(axes, x, position, x - sd, x + sd, color=color)
-        annotation = tables.spread_text(row["mean"])
-        if row["n_failed"]:
-            annotation = f"failed: {row['n_failed']} of {row['n_folds']}"
+        dot_heights = bar_position + np.linspace(-0.2, 0.2, len(model_scores))
+        axes.plot(
+            model_scores, dot_heights, ".", color=bar_color, alpha=0.45, markersize=4
+        )
+        x, sd = summary_row["mean"], summary_row["sd"]
+        _draw_errorbars(axes, x, bar_position, x - sd, x + sd, color=bar_color)
+        score_text = tables.spread_text(summary_row["mean"])
+        if summary_row["n_failed"]:
+            score_text = (
+                f"failed: {summary_row['n_failed']} of {summary_row['n_folds']}"
+            )
         axes.text(
             1.02,
-            position,
-            annotation,
+            bar_position,
+            score_text,
             transform=axes.get_yaxis_transform(),
             va="center",
         )
@@ -140,23 +147,35 @@ def plot_confusion(
     """
     _, predictions = _select_predictions(evaluation, model)
     classes = evaluation.cohort.classes
-    counts = confusion_matrix(
+    confusion_counts = confusion_matrix(
         predictions.actual, predictions.predicted, labels=range(len(classes))
     )
-    totals = counts.sum(axis=1)
-    row_shares = counts / np.maximum(totals[:, None], 1)
+    class_totals = confusion_counts.sum(axis=1)
+    row_shares = confusion_counts / np.maximum(class_totals[:, None], 1)
     (axes,) = own_axes(axes, width)
     axes.imshow(row_shares, cmap="Blues", vmin=0, vmax=1)
-    for (row, column), count in np.ndenumerate(counts):
-        share = row_shares[row, column]
-        color = "white" if share > 0.69 else None  # The one of higher contrast.
-        text = f"{int(100 * share + 0.5)}%\n{count}"  # Round 12.5 up, not to even.
-        axes.text(column, row, text, color=color, ha="center", va="center")
+    for (matrix_row, matrix_column), cell_count in np.ndenumerate(confusion_counts):
+        row_share = row_shares[matrix_row, matrix_column]
+        # The colour of higher contrast.
+        text_color = "white" if row_share > 0.69 else None
+        # Round 12.5 up, not to even.
+        cell_text = f"{int(100 * row_share + 0.5)}%\n{cell_count}"
+        axes.text(
+            matrix_column,
+            matrix_row,
+            cell_text,
+            color=text_color,
+            ha="center",
+            va="center",
+        )
     rotated_style: Any = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-    style = rotated_style if max(map(len, classes)) > 7 else {}
-    names = [textwrap.fill(name, 24) for name in classes]
-    axes.set_xticks(range(len(classes)), names, **style)
-    labels = [f"{name}\nn = {n}" for name, n in zip(names, totals, strict=True)]
+    label_style = rotated_style if max(map(len, classes)) > 7 else {}
+    wrapped_names = [textwrap.fill(class_name, 24) for class_name in classes]
+    axes.set_xticks(range(len(classes)), wrapped_names, **label_style)
+    labels = [
+        f"{class_name}\nn = {n}"
+        for class_name, n in zip(wrapped_names, class_totals, strict=True)
+    ]
     axes.set_yticks(range(len(classes)), labels)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
@@ -196,32 +215,52 @@ def plot_roc(
     """
     model, predictions = _select_predictions(evaluation, model)
     classes = evaluation.cohort.classes
-    values = predictions.ranking
-    if values is None:
+    ranking_scores = predictions.ranking
+    if ranking_scores is None:
         raise ParameterError(f"{model} has no ROC curve.")
     axes = _unit_square(axes, width, "1 \N{MINUS SIGN} specificity", "sensitivity")
-    grid = np.linspace(0, 1, 1001)
-    colors = class_colors(evaluation)
-    folds = [
+    false_positive_rates = np.linspace(0, 1, 1001)
+    color_of_class = class_colors(evaluation)
+    fold_rows = [
         np.flatnonzero(predictions.fold == fold) for fold in np.unique(predictions.fold)
     ]
-    for code, name in enumerate(classes):
-        is_class = predictions.actual == code
-        scored_folds = [rows for rows in folds if 0 < is_class[rows].sum() < len(rows)]
-        curves = [
-            roc_curve(is_class[rows], values[rows, code])[:2] for rows in scored_folds
+    for class_code, class_name in enumerate(classes):
+        is_class = predictions.actual == class_code
+        scored_folds = [
+            test_rows
+            for test_rows in fold_rows
+            if 0 < is_class[test_rows].sum() < len(test_rows)
         ]
-        if curves and (len(classes) > 2 or code == 1):
-            area = pd.Series([auc(*curve) for curve in curves])
-            mean = np.mean([np.interp(grid, *curve) for curve in curves], axis=0)
-            text = f"{name} {tables.spread_text(area.mean(), area.std(), 2)}"
-            axes.plot([0, *grid], [0, *mean], c=colors[name], label=text, clip_on=False)
+        roc_curves = [
+            roc_curve(is_class[test_rows], ranking_scores[test_rows, class_code])[:2]
+            for test_rows in scored_folds
+        ]
+        if roc_curves and (len(classes) > 2 or class_code == 1):
+            fold_aucs = pd.Series(
+                [auc(*roc_curve_points) for roc_curve_points in roc_curves]
+            )
+            mean_curve = np.mean(
+                [
+                    np.interp(false_positive_rates, *roc_curve_points)
+                    for roc_curve_points in roc_curves
+                ],
+                axis=0,
+            )
+            auc_text = tables.spread_text(fold_aucs.mean(), fold_aucs.std(), 2)
+            legend_text = f"{class_name} {auc_text}"
+            axes.plot(
+                [0, *false_positive_rates],
+                [0, *mean_curve],
+                c=color_of_class[class_name],
+                label=legend_text,
+                clip_on=False,
+            )
     longest_label = max(
-        len(str(line.get_label())) for line in axes.lines[-len(classes) :]
+        len(str(curve_line.get_label())) for curve_line in axes.lines[-len(classes) :]
     )
     if 9 + LETTER * longest_label > 0.6 * figures.cell_size(axes)[0]:
         axes.set_xlabel(f"{axes.get_xlabel()} (above: AUC ± s.d.)")
-        _legend(axes)
+        _draw_legend(axes)
     else:
         legend_style: Any = {"handlelength": 1.2, "labelspacing": 0.2, "borderpad": 0.1}
         legend_style |= {"title": "AUC ± s.d.", "framealpha": 0.8, "edgecolor": "none"}
@@ -265,19 +304,33 @@ def plot_calibration(
     model, predictions = _select_predictions(evaluation, model)
     if predictions.probability is None:
         raise ParameterError(f"{model} gives no probabilities; it has no calibration.")
-    confidence = predictions.confidence()
-    correct = predictions.actual == predictions.predicted
-    order = np.argsort(confidence, kind="stable")
-    prior = evaluation.class_priors().get(model)
-    label = "predicted probability"
-    if prior is not None:
-        label += f" ({prior if isinstance(prior, str) else 'given'} prior)"
-    axes = _unit_square(axes, width, label, "accuracy")
-    for rows in np.array_split(order, min(N_BINS, len(order))):
-        share = correct[rows].mean()
-        low, high = wilson_interval(correct[rows].sum(), len(rows))
-        mean = confidence[rows].mean()
-        _draw_errorbars(axes, mean, share, low, high, direction="yerr", color=BLUE)
+    confidences = predictions.confidence()
+    is_correct = predictions.actual == predictions.predicted
+    confidence_order = np.argsort(confidences, kind="stable")
+    class_prior = evaluation.class_priors().get(model)
+    axis_label = "predicted probability"
+    if class_prior is not None:
+        axis_label += (
+            f" ({class_prior if isinstance(class_prior, str) else 'given'} prior)"
+        )
+    axes = _unit_square(axes, width, axis_label, "accuracy")
+    for bin_rows in np.array_split(
+        confidence_order, min(N_BINS, len(confidence_order))
+    ):
+        correct_share = is_correct[bin_rows].mean()
+        lower_bound, upper_bound = wilson_interval(
+            is_correct[bin_rows].sum(), len(bin_rows)
+        )
+        mean_confidence = confidences[bin_rows].mean()
+        _draw_errorbars(
+            axes,
+            mean_confidence,
+            correct_share,
+            lower_bound,
+            upper_bound,
+            error_axis="yerr",
+            color=BLUE,
+        )
     return axes
 
 
@@ -316,28 +369,29 @@ def plot_scales(
     ParameterError
         If no region has a rank.
     """
-    top = tables.ranked_regions(ranking, n_regions).reset_index(drop=True)
-    label = "relative heat scale (bars: range over folds)"
-    names = tables.region_labels(list(top["region"]), atlas)
-    axes = _named_rows(axes, width, names, label)
+    top_regions = tables.ranked_regions(ranking, n_regions).reset_index(drop=True)
+    axis_label = "relative heat scale (bars: range over folds)"
+    region_names = tables.region_labels(list(top_regions["region"]), atlas)
+    axes = _named_rows(axes, width, region_names, axis_label)
     axes.axvline(1, **DASHES, label="median region")
-    for position, row in top.iterrows():
-        is_planted, is_learned = bool(row.get("planted")), not row["moved"] < 0.5
-        color = ORANGE if is_planted else BLUE
-        kind = "planted" if is_planted else "region"
+    for row_position, region_row in top_regions.iterrows():
+        is_planted = bool(region_row.get("planted"))
+        is_learned = not region_row["moved"] < 0.5
+        dot_color = ORANGE if is_planted else BLUE
+        region_kind = "planted" if is_planted else "region"
         _draw_errorbars(
             axes,
-            row["relative_scale"],
-            position,
-            row["relative_low"],
-            row["relative_high"],
+            region_row["relative_scale"],
+            row_position,
+            region_row["relative_low"],
+            region_row["relative_high"],
             fmt="D" if is_planted else "o",
-            color=color,
-            markerfacecolor=color if is_learned else "white",
-            label=kind if is_learned else f"{kind}, not learned",
+            color=dot_color,
+            markerfacecolor=dot_color if is_learned else "white",
+            label=region_kind if is_learned else f"{region_kind}, not learned",
         )
     axes.set_xlim(left=max(0, axes.get_xlim()[0]))
-    _legend(axes)
+    _draw_legend(axes)
     return axes
 
 
@@ -371,35 +425,42 @@ def plot_directions(
         Differences of every other class from the first in pooled standard deviations,
         with 95% intervals over people (:func:`brainlsap.report.class_differences`).
     """
-    top = list(tables.ranked_regions(ranking, n_regions)["region"])
+    top_regions = list(tables.ranked_regions(ranking, n_regions)["region"])
     feature = feature or evaluation.cohort.feature_names[0]
     check_choice("feature", feature, evaluation.cohort.feature_names)
-    differences = tables.class_differences(evaluation).query("feature == @feature")
-    first, *other_classes = evaluation.cohort.classes
+    class_differences = tables.class_differences(evaluation).query(
+        "feature == @feature"
+    )
+    first_class, *other_classes = evaluation.cohort.classes
     title = tables.feature_title(evaluation.cohort, feature)
-    label = f"{title}: difference from {first} (s.d., 95%)"
-    axes = _named_rows(axes, width, tables.region_labels(top, atlas), label)
+    axis_label = f"{title}: difference from {first_class} (s.d., 95%)"
+    axes = _named_rows(
+        axes, width, tables.region_labels(top_regions, atlas), axis_label
+    )
     axes.axvline(0, **DASHES)
-    colors = class_colors(evaluation)
+    color_of_class = class_colors(evaluation)
     # Space classes so that those of one region are closer than neighbouring regions.
-    middle = (len(other_classes) - 1) / 2
-    step = min(0.16, 0.5 / len(other_classes))
-    for position, name in enumerate(other_classes):
-        rows = (
-            differences[differences["class"] == name].set_index("region").reindex(top)
+    middle_offset = (len(other_classes) - 1) / 2
+    class_spacing = min(0.16, 0.5 / len(other_classes))
+    for class_position, class_name in enumerate(other_classes):
+        region_rows = (
+            class_differences[class_differences["class"] == class_name]
+            .set_index("region")
+            .reindex(top_regions)
         )
         _draw_errorbars(
             axes,
-            rows["difference"],
-            np.arange(len(top)) + step * (position - middle),
-            rows["difference_low"],
-            rows["difference_high"],
-            color=colors[name],
+            region_rows["difference"],
+            np.arange(len(top_regions))
+            + class_spacing * (class_position - middle_offset),
+            region_rows["difference_low"],
+            region_rows["difference_high"],
+            color=color_of_class[class_name],
             markersize=3,
             capsize=0,
-            label=name,
+            label=class_name,
         )
-    _legend(axes)
+    _draw_legend(axes)
     return axes
 
 
@@ -439,41 +500,52 @@ def plot_training(
         If the model is unknown, or has neither record.
     """
     model = _check_model(evaluation, model)
-    fits = evaluation.fits[evaluation.fits["model"] == model]
-    losses = tables.reported_values(fits, "losses")
-    trajectories = scales_in_training(evaluation, model)
-    if not losses and trajectories.empty:
+    model_fits = evaluation.fits[evaluation.fits["model"] == model]
+    losses = tables.reported_values(model_fits, "losses")
+    scale_paths = scales_in_training(evaluation, model)
+    if not losses and scale_paths.empty:
         raise ParameterError(
             f"{model} has neither losses nor scales of a training; name another model."
         )
-    loss_axes, scale_axes = panels = own_axes(axes, width, 60, number=2)
-    for kind, color in (("training", GREY), ("validation", BLUE)):
-        curves = [
-            pd.Series(record[kind], np.add(record["epoch"], 1), float)
-            for record in losses
+    loss_axes, scale_axes = panel_axes = own_axes(axes, width, 60, n_panels=2)
+    for loss_kind, curve_color in (("training", GREY), ("validation", BLUE)):
+        loss_curves = [
+            pd.Series(loss_record[loss_kind], np.add(loss_record["epoch"], 1), float)
+            for loss_record in losses
         ]
-        if any(curve.notna().any() for curve in curves):
-            fold_losses = pd.concat(curves, axis=1)
-            thin_line, *_ = loss_axes.plot(fold_losses, color=color, lw=0.4, alpha=0.7)
-            thin_line.set_label("_" if color == BLUE else "each fold")
-            loss_axes.plot(
-                fold_losses.dropna().median(axis=1), color=color, lw=1.6, label=kind
+        if any(loss_curve.notna().any() for loss_curve in loss_curves):
+            fold_losses = pd.concat(loss_curves, axis=1)
+            thin_line, *_ = loss_axes.plot(
+                fold_losses, color=curve_color, lw=0.4, alpha=0.7
             )
-    if len(trajectories):
-        shares = trajectories.columns
-        is_small = trajectories.iloc[:, -1].rank() <= N_SHOWN
-        for rows, color, label in (
+            thin_line.set_label("_" if curve_color == BLUE else "each fold")
+            loss_axes.plot(
+                fold_losses.dropna().median(axis=1),
+                color=curve_color,
+                lw=1.6,
+                label=loss_kind,
+            )
+    if len(scale_paths):
+        training_shares = scale_paths.columns
+        is_small = scale_paths.iloc[:, -1].rank() <= N_SHOWN
+        for path_rows, curve_color, legend_label in (
             (~is_small, "#c4c4c4", "other regions"),
             (is_small, BLUE, f"{N_SHOWN} smallest"),
         ):
-            scale_axes.plot(shares, trajectories[rows].T, color, lw=0.6, label=label)
+            scale_axes.plot(
+                training_shares,
+                scale_paths[path_rows].T,
+                curve_color,
+                lw=0.6,
+                label=legend_label,
+            )
     scale_axes.set_xticks(list(QUARTERS), list(QUARTERS.values()))
     loss_axes.locator_params("x", integer=True)
     loss_axes.set(xlabel="epoch", ylabel="mean cross-entropy")
     scale_axes.set(xlabel="share of the epochs kept", ylabel="relative heat scale")
-    for panel in panels:
-        _legend(panel)
-    return panels
+    for panel_ax in panel_axes:
+        _draw_legend(panel_ax)
+    return panel_axes
 
 
 def scales_in_training(evaluation: Evaluation, model: str) -> pd.DataFrame:
@@ -486,21 +558,22 @@ def scales_in_training(evaluation: Evaluation, model: str) -> pd.DataFrame:
     if not (model_scales["share"] < 1).any():
         return pd.DataFrame()
     relative_scales = {}
-    for share, scales in model_scales.groupby("share"):
-        at_share = replace(evaluation, scales=scales.assign(share=1.0))
-        ranking = rank_regions(at_share, model).set_index("region")
-        relative_scales[share] = ranking["relative_scale"]
+    for training_share, share_scales in model_scales.groupby("share"):
+        scales_at_share = replace(evaluation, scales=share_scales.assign(share=1.0))
+        region_ranking = rank_regions(scales_at_share, model).set_index("region")
+        relative_scales[training_share] = region_ranking["relative_scale"]
     return pd.DataFrame(relative_scales).dropna()
 
 
 def class_colors(evaluation: Evaluation) -> dict[str, Any]:
     """Return a colour for every class; ordered classes go from light to dark."""
     classes = evaluation.cohort.classes
-    colors: list[Any] = list(COLORS)
+    color_list: list[Any] = list(COLORS)
     if evaluation.cohort.classes_ordered and len(classes) > 2:
-        colors = list(plt.get_cmap("inferno_r")(np.linspace(0.15, 1, len(classes))))
+        color_list = list(plt.get_cmap("inferno_r")(np.linspace(0.15, 1, len(classes))))
     return {
-        name: colors[position % len(colors)] for position, name in enumerate(classes)
+        class_name: color_list[class_position % len(color_list)]
+        for class_position, class_name in enumerate(classes)
     }
 
 
@@ -508,17 +581,21 @@ def _draw_errorbars(
     axes: Axes,
     x: Any,
     y: Any,
-    low: Any,
-    high: Any,
+    lower_bounds: Any,
+    upper_bounds: Any,
     *,
-    direction: str = "xerr",
-    **style: Any,
+    error_axis: str = "xerr",
+    **errorbar_style: Any,
 ) -> None:
     """Draw values with their bounds, unclipped at the limits of the axes."""
-    center = x if direction == "xerr" else y
-    style[direction] = np.array([center - low, high - center]).clip(0).reshape(2, -1)
-    for mark in axes.errorbar(x, y, **BARS | style).get_children():
-        mark.set_clip_on(False)
+    centers = x if error_axis == "xerr" else y
+    errorbar_style[error_axis] = (
+        np.array([centers - lower_bounds, upper_bounds - centers])
+        .clip(0)
+        .reshape(2, -1)
+    )
+    for artist in axes.errorbar(x, y, **BARS | errorbar_style).get_children():
+        artist.set_clip_on(False)
 
 
 def _unit_square(axes: Any, width: float, xlabel: str, ylabel: str) -> Axes:
@@ -529,45 +606,49 @@ def _unit_square(axes: Any, width: float, xlabel: str, ylabel: str) -> Axes:
     return axes
 
 
-def _legend(axes: Axes) -> None:
+def _draw_legend(axes: Axes) -> None:
     """Draw a legend above the axes that names each kind of mark once."""
-    marks, names = axes.get_legend_handles_labels()
-    mark_of_name = dict(zip(names, marks, strict=True))
-    width = figures.cell_size(axes)[0]
+    legend_handles, mark_names = axes.get_legend_handles_labels()
+    mark_of_name = dict(zip(mark_names, legend_handles, strict=True))
+    cell_width = figures.cell_size(axes)[0]
     wrapped_names = [
-        textwrap.fill(name, max(8, int((width - 12) / LETTER))) for name in mark_of_name
+        textwrap.fill(mark_name, max(8, int((cell_width - 12) / LETTER)))
+        for mark_name in mark_of_name
     ]
     entry_width = 9 + LETTER * max(map(len, mark_of_name), default=0)
-    per_line = max(1, int(width / entry_width))
+    per_line = max(1, int(cell_width / entry_width))
     n_lines = -(-len(wrapped_names) // per_line) + sum(
-        name.count("\n") for name in wrapped_names
+        mark_name.count("\n") for mark_name in wrapped_names
     )
     figures.add_lines(axes, n_lines - 1, is_side_by_side=True)
     legend_style: Any = {"borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
     # Leave room for the letter of a panel, of up to 12 points.
     is_ours = isinstance(axes.figure, figures.PaperFigure)
     title_height = 0 if is_ours and len(axes.figure.axes) == 1 else 12 / 72
-    offset = ScaledTranslation(0, title_height, axes.figure.dpi_scale_trans)
+    title_offset = ScaledTranslation(0, title_height, axes.figure.dpi_scale_trans)
     legend_style |= {
         "bbox_to_anchor": (1, 1),
-        "bbox_transform": axes.transAxes + offset,
+        "bbox_transform": axes.transAxes + title_offset,
     }
     legend_style |= {"loc": "lower right", "ncols": per_line}
     axes.legend(mark_of_name.values(), wrapped_names, **legend_style)
 
 
-def _named_rows(axes: Any, width: float, names: list[str], label: str) -> Axes:
+def _named_rows(axes: Any, width: float, row_names: list[str], axis_label: str) -> Axes:
     """Return axes with one named row per name; a new figure is as high as they need."""
     (axes,) = own_axes(axes, width, 19)
     width = figures.cell_size(axes)[0]
     per_line = int(17 + width / 6.4)
-    plot_width = width - 8 - LETTER * min(per_line, max(map(len, names)))
-    names = [textwrap.fill(tables.shorten_name(name, 72), per_line) for name in names]
-    label = textwrap.fill(label, max(12, int(plot_width / LETTER)))
-    row_height = max(1.5, 1 + max(name.count("\n") for name in names))
-    figures.add_lines(axes, label.count("\n") + row_height * len(names))
-    label_rows(axes, names)
-    axes.set_xlabel(label)
+    plot_width = width - 8 - LETTER * min(per_line, max(map(len, row_names)))
+    row_names = [
+        textwrap.fill(tables.shorten_name(row_name, 72), per_line)
+        for row_name in row_names
+    ]
+    axis_label = textwrap.fill(axis_label, max(12, int(plot_width / LETTER)))
+    row_height = max(1.5, 1 + max(row_name.count("\n") for row_name in row_names))
+    figures.add_lines(axes, axis_label.count("\n") + row_height * len(row_names))
+    label_rows(axes, row_names)
+    axes.set_xlabel(axis_label)
     axes.locator_params("x", nbins=int(np.clip(plot_width / 13, 1, 9)))
     return axes
 
@@ -585,16 +666,16 @@ def _select_predictions(
 ) -> tuple[str, Predictions]:
     """Return name and predictions of a model, by default of the first."""
     model = _check_model(evaluation, model)
-    rows = evaluation.predictions[evaluation.predictions["model"] == model]
-    if rows.empty:
+    prediction_rows = evaluation.predictions[evaluation.predictions["model"] == model]
+    if prediction_rows.empty:
         raise ParameterError(f"{model} failed in every fold; it has no predictions.")
-    return model, evaluation.as_predictions(rows)
+    return model, evaluation.as_predictions(prediction_rows)
 
 
-def label_rows(axes: Axes, names: list[str]) -> None:
+def label_rows(axes: Axes, row_names: list[str]) -> None:
     """Label rows, the first on top, with pale lines; keep only the lower spine."""
-    axes.set_yticks(range(len(names)), names)
-    axes.set(ylim=(len(names) - 0.4, -0.6), axisbelow=True)
+    axes.set_yticks(range(len(row_names)), row_names)
+    axes.set(ylim=(len(row_names) - 0.4, -0.6), axisbelow=True)
     axes.grid(axis="y", color="#eeeeee", linewidth=0.6)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)

@@ -37,32 +37,39 @@ _SUFFIX = re.compile(r"\.[A-Za-z]\w{1,4}$")
 
 def withhold_paths(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings in which every value that is a path is withheld as a whole."""
-    return {key: _withhold_value(str(key), value) for key, value in settings.items()}
+    return {
+        setting_name: _withhold_value(str(setting_name), setting_value)
+        for setting_name, setting_value in settings.items()
+    }
 
 
-def _withhold_value(field: str, value: Any) -> Any:
+def _withhold_value(setting_name: str, setting_value: Any) -> Any:
     """Return the value of a setting, with paths replaced."""
-    if field in _PATH_FIELDS and value:
+    if setting_name in _PATH_FIELDS and setting_value:
         return PATH
-    if isinstance(value, Mapping):
-        if field in _WORD_FIELDS:
-            return dict(value)
-        return withhold_paths(value)
-    if field in _WORD_FIELDS:
-        return value
-    if isinstance(value, list | tuple):
-        return [_withhold_value(field, item) for item in value]
-    if not isinstance(value, str):
-        return value
-    if field == "connectome":
-        is_path = value not in _CONNECTOMES
-    elif field == "atlas":
-        is_path = value not in available_atlases() and bool(_SEPARATOR.search(value))
-    elif field == "reference":  # A region or an image.
-        is_path = bool(_SEPARATOR.search(value) or _SUFFIX.search(value))
+    if isinstance(setting_value, Mapping):
+        if setting_name in _WORD_FIELDS:
+            return dict(setting_value)
+        return withhold_paths(setting_value)
+    if setting_name in _WORD_FIELDS:
+        return setting_value
+    if isinstance(setting_value, list | tuple):
+        return [_withhold_value(setting_name, list_item) for list_item in setting_value]
+    if not isinstance(setting_value, str):
+        return setting_value
+    if setting_name == "connectome":
+        is_path = setting_value not in _CONNECTOMES
+    elif setting_name == "atlas":
+        is_path = setting_value not in available_atlases() and bool(
+            _SEPARATOR.search(setting_value)
+        )
+    elif setting_name == "reference":  # A region or an image.
+        is_path = bool(
+            _SEPARATOR.search(setting_value) or _SUFFIX.search(setting_value)
+        )
     else:
-        is_path = bool(_SEPARATOR.search(value))
-    return PATH if is_path else value
+        is_path = bool(_SEPARATOR.search(setting_value))
+    return PATH if is_path else setting_value
 
 
 _MONTH = (
@@ -105,38 +112,52 @@ def withholder(table: pd.DataFrame) -> Callable[[str], str]:
     letters ("1", "b") occur in any text by chance; they are withheld only after a
     prefix ("sub-", "session ").
     """
-    columns = table.filter(["scan", "participant", "session"])
-    names = {normalize("NFC", str(name)) for name in columns.to_numpy().ravel()}
-    names |= {re.sub("^(sub|ses)-", "", name) for name in names}
-    patterns = {
-        name.lower(): _name_pattern(name)
-        for name in sorted(names - {""}, key=lambda name: (-len(name), name))
+    id_columns = table.filter(["scan", "participant", "session"])
+    private_names = {
+        normalize("NFC", str(private_name))
+        for private_name in id_columns.to_numpy().ravel()
+    }
+    private_names |= {
+        re.sub("^(sub|ses)-", "", private_name) for private_name in private_names
+    }
+    pattern_of_name = {
+        private_name.lower(): _name_pattern(private_name)
+        for private_name in sorted(
+            private_names - {""},
+            key=lambda private_name: (-len(private_name), private_name),
+        )
     }
 
     def withhold(text: str) -> str:
         text = normalize("NFC", text)
         text = _QUOTED_PATH.sub(lambda match: f"{match[1]}{PATH}{match[1]}", text)
         text = _OPEN_PATH.sub(PATH, text)
-        lower = text.lower()
+        lower_text = text.lower()
         # Searching for all names at once would be slow in large cohorts.
-        candidates = [pattern for name, pattern in patterns.items() if name in lower]
+        candidates = [
+            pattern_text
+            for private_name, pattern_text in pattern_of_name.items()
+            if private_name in lower_text
+        ]
         if candidates:
             name_pattern = "|".join(candidates)
-            bounded = rf"(?<![0-9A-Za-z])(?<!\d\.)(?:{name_pattern})(?![0-9A-Za-z])"
-            text = re.sub(bounded, NAME, text, flags=re.IGNORECASE)
+            bounded_pattern = (
+                rf"(?<![0-9A-Za-z])(?<!\d\.)(?:{name_pattern})(?![0-9A-Za-z])"
+            )
+            text = re.sub(bounded_pattern, NAME, text, flags=re.IGNORECASE)
         return _DAY.sub(DAY, text)
 
     return withhold
 
 
-def _name_pattern(name: str) -> str:
+def _name_pattern(private_name: str) -> str:
     """Return the pattern of a name with any suffix."""
-    if len(name) <= 3:
-        return _ID_PREFIX + re.escape(name)
-    if name.isdigit():
-        suffix = r"(?:[A-Za-z_-][\w-]*)?"
-    elif name[-1].isdigit():
-        suffix = r"[\w-]*"
+    if len(private_name) <= 3:
+        return _ID_PREFIX + re.escape(private_name)
+    if private_name.isdigit():
+        suffix_pattern = r"(?:[A-Za-z_-][\w-]*)?"
+    elif private_name[-1].isdigit():
+        suffix_pattern = r"[\w-]*"
     else:  # "anna" must not match the beginning of "annals".
-        suffix = r"(?:[\d_-][\w-]*)?"
-    return re.escape(name) + suffix
+        suffix_pattern = r"(?:[\d_-][\w-]*)?"
+    return re.escape(private_name) + suffix_pattern

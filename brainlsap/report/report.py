@@ -14,10 +14,10 @@ from typing import Any
 
 import pandas as pd
 
+from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
-from brainlsap.evaluation.results import to_jsonable
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import (
     check_outputs,
@@ -148,20 +148,24 @@ def check_results_folder(folder: str | Path) -> Path:
         If it cannot be made or replaced, is a file, or holds files that no run wrote.
     """
     folder = Path(folder).expanduser().resolve()
-    parent = next(path for path in folder.parents if path.exists())
+    existing_parent = next(
+        parent_path for parent_path in folder.parents if parent_path.exists()
+    )
     if folder.is_file() or folder.is_mount():  # Neither can be replaced.
         raise ParameterError(f"{folder} is a file or a mounted disk; name a folder.")
-    if not os.access(parent, os.W_OK):
-        raise ParameterError(f"{folder} cannot be made: {parent} is read-only.")
-    top_names = {path.name for path in folder.glob("*")}
-    foreign = sorted(top_names - {SHAREABLE, PRIVATE})
-    # Walk the folder only if it looks like results: a home folder would take long.
-    if not foreign:
-        foreign = _find_foreign_files(folder)
-    if foreign:
+    if not os.access(existing_parent, os.W_OK):
         raise ParameterError(
-            f"{folder} holds files that no report wrote ({listed(foreign, 3)}); name "
-            "another folder."
+            f"{folder} cannot be made: {existing_parent} is read-only."
+        )
+    top_names = {parent_path.name for parent_path in folder.glob("*")}
+    foreign_names = sorted(top_names - {SHAREABLE, PRIVATE})
+    # Walk the folder only if it looks like results: a home folder would take long.
+    if not foreign_names:
+        foreign_names = _find_foreign_files(folder)
+    if foreign_names:
+        raise ParameterError(
+            f"{folder} holds files that no report wrote ({listed(foreign_names, 3)}); "
+            "name another folder."
         )
     return folder
 
@@ -170,13 +174,19 @@ def _find_foreign_files(folder: Path) -> list[str]:
     """Return the files of a results folder that its report does not list."""
     listed_files: list[str] = []
     with suppress(OSError, ValueError, LookupError, TypeError):
-        record = json.loads((folder / SHAREABLE / "settings.json").read_bytes())
-        listed_files = record["files"]
-    files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+        settings_record = json.loads(
+            (folder / SHAREABLE / "settings.json").read_bytes()
+        )
+        listed_files = settings_record["files"]
+    folder_files = [
+        file_path.relative_to(folder)
+        for file_path in folder.rglob("*")
+        if file_path.is_file()
+    ]
     report_files = {
-        path.as_posix()
-        for path in files
-        if not path.is_relative_to(f"{PRIVATE}/{FOLDS}")
+        file_path.as_posix()
+        for file_path in folder_files
+        if not file_path.is_relative_to(f"{PRIVATE}/{FOLDS}")
     }
     return sorted(report_files.difference(listed_files))
 
@@ -186,8 +196,8 @@ def check_same_study(folder: Path, settings: Mapping[str, Any], data_hash: str) 
 
     Compares the options given to :func:`brainlsap.run_study`, if they were recorded.
     """
-    path = folder / PRIVATE / STORED / "evaluation.json"
-    if not path.is_file():
+    stored_path = folder / PRIVATE / STORED / "evaluation.json"
+    if not stored_path.is_file():
         if (folder / SHAREABLE).is_dir():
             raise ParameterError(
                 f"{folder} holds a report without its private/ folder, so the study "
@@ -195,31 +205,36 @@ def check_same_study(folder: Path, settings: Mapping[str, Any], data_hash: str) 
                 "overwrite=True."
             )
         return
-    earlier = json.loads(path.read_text(encoding="utf-8"))
-    earlier_options = _study_options(earlier["settings"])
-    options = _study_options(to_jsonable(settings))
-    differences = [
-        f"{name}= ({earlier_options.get(name)}, now {options.get(name)})"
-        for name in sorted(options.keys() | earlier_options.keys())
-        if options.get(name) != earlier_options.get(name)
+    stored_record = json.loads(stored_path.read_text(encoding="utf-8"))
+    earlier_options = _study_options(stored_record["settings"])
+    study_options = _study_options(to_jsonable(settings))
+    difference_texts = [
+        f"{option_name}= ({earlier_options.get(option_name)}, now "
+        f"{study_options.get(option_name)})"
+        for option_name in sorted(study_options.keys() | earlier_options.keys())
+        if study_options.get(option_name) != earlier_options.get(option_name)
     ]
-    if earlier["cohort"]["data_hash"] != data_hash:
-        differences = differences or ["data"]
-    if differences:
-        text = ", ".join(differences).replace("None", "not given")
+    if stored_record["cohort"]["data_hash"] != data_hash:
+        difference_texts = difference_texts or ["data"]
+    if difference_texts:
+        differences_text = ", ".join(difference_texts).replace("None", "not given")
         raise ParameterError(
-            f"{folder} holds a report with other {text}. Choose another out=, or "
-            "replace the report by overwrite=True."
+            f"{folder} holds a report with other {differences_text}. Choose another "
+            "out=, or replace the report by overwrite=True."
         )
 
 
 def _study_options(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the options that identify a study, else all settings but the report's."""
-    options = settings.get("asked")
-    if options:
-        return options
-    excluded = (*REPORT_SETTINGS, "version")
-    return {key: value for key, value in settings.items() if key not in excluded}
+    study_options = settings.get("study_options")
+    if study_options:
+        return study_options
+    excluded_names = (*REPORT_SETTINGS, "version")
+    return {
+        setting_name: setting_value
+        for setting_name, setting_value in settings.items()
+        if setting_name not in excluded_names
+    }
 
 
 def _add_report_facts(
@@ -237,19 +252,29 @@ def _add_report_facts(
     default_title = default_title[:1].upper() + default_title[1:]
     settings["title"] = title or settings.get("title") or default_title
     settings.setdefault("date", dt.datetime.now().astimezone().date().isoformat())
-    versions = {name: version(name) for name in PACKAGES}
-    settings.setdefault("versions", {"python": platform.python_version(), **versions})
-    table = cohort.table.copy()
-    if "code" not in table:
-        numbers = secrets.SystemRandom().sample(range(len(table)), len(table))
-        width = max(4, len(str(len(table))))
-        table["code"] = [f"S{number + 1:0{width}d}" for number in numbers]
+    package_versions = {
+        package_name: version(package_name) for package_name in PACKAGES
+    }
+    settings.setdefault(
+        "versions", {"python": platform.python_version(), **package_versions}
+    )
+    cohort_table = cohort.table.copy()
+    if "code" not in cohort_table:
+        random_numbers = secrets.SystemRandom().sample(
+            range(len(cohort_table)), len(cohort_table)
+        )
+        n_digits = max(4, len(str(len(cohort_table))))
+        cohort_table["code"] = [
+            f"S{code_number + 1:0{n_digits}d}" for code_number in random_numbers
+        ]
     if quality is not None:
-        flags = quality.set_index("scan")["flags"]
-        table["quality"] = table["scan"].map(flags).fillna("")
+        quality_flags = quality.set_index("scan")["flags"]
+        cohort_table["quality"] = cohort_table["scan"].map(quality_flags).fillna("")
     if evaluation.ranking is None and not evaluation.scales.empty:
         evaluation = replace(evaluation, ranking=rank_regions(evaluation))
-    return replace(evaluation, cohort=replace(cohort, table=table), settings=settings)
+    return replace(
+        evaluation, cohort=replace(cohort, table=cohort_table), settings=settings
+    )
 
 
 def write_tables(
@@ -278,17 +303,19 @@ def write_tables(
     """
     from brainlsap.report.page import report_tables
 
-    tables = report_tables(_add_report_facts(evaluation))
-    texts = {
-        Path(folder, f"{name}.{suffix}"): table_text(frame, style)
-        for name, frame in tables.items()
-        for style, suffix in (("latex", "tex"), ("markdown", "md"))
+    table_of_name = report_tables(_add_report_facts(evaluation))
+    text_of_path = {
+        Path(folder, f"{table_name}.{file_suffix}"): table_text(
+            report_table, text_style
+        )
+        for table_name, report_table in table_of_name.items()
+        for text_style, file_suffix in (("latex", "tex"), ("markdown", "md"))
     }
-    check_outputs(texts, overwrite=overwrite)
-    for path, text in texts.items():
-        with replace_when_whole(path) as partial:
-            partial.write_text(text, "utf-8")
-    return [*texts]
+    check_outputs(text_of_path, overwrite=overwrite)
+    for table_path, text in text_of_path.items():
+        with replace_when_whole(table_path) as partial_path:
+            partial_path.write_text(text, "utf-8")
+    return [*text_of_path]
 
 
 def write_figures(
@@ -320,26 +347,29 @@ def write_figures(
     from brainlsap.report.page import report_figures
 
     evaluation = _add_report_facts(evaluation)
-    figures = report_figures(evaluation, evaluation.cohort.atlas)
-    paths = {name: Path(folder, f"{name}.pdf") for name in figures}
+    figure_of_name = report_figures(evaluation, evaluation.cohort.atlas)
+    path_of_figure = {
+        figure_name: Path(folder, f"{figure_name}.pdf")
+        for figure_name in figure_of_name
+    }
     try:
-        check_outputs(paths.values(), overwrite=overwrite)
-        for name, figure in figures.items():
-            with replace_when_whole(paths[name]) as partial:
-                figure.savefig(partial)
+        check_outputs(path_of_figure.values(), overwrite=overwrite)
+        for figure_name, report_figure in figure_of_name.items():
+            with replace_when_whole(path_of_figure[figure_name]) as partial_path:
+                report_figure.savefig(partial_path)
     finally:
-        for figure in figures.values():
-            close(figure)
-    return [*paths.values()]
+        for report_figure in figure_of_name.values():
+            close(report_figure)
+    return [*path_of_figure.values()]
 
 
 def _write_private(evaluation: Evaluation, folder: Path) -> None:
     """Write what names people, readable by the owner alone."""
     folder.mkdir(mode=0o700)
     evaluation.save(folder / STORED)
-    codes = evaluation.cohort.table[["code", "scan", "participant"]]
-    write_tsv(codes, folder / "codes.tsv")
+    scan_codes = evaluation.cohort.table[["code", "scan", "participant"]]
+    write_tsv(scan_codes, folder / "codes.tsv")
     if evaluation.audit is not None:
         write_tsv(audit_table(evaluation), folder / "audit.tsv")
-    for path in folder.rglob("*"):
-        path.chmod(0o700 if path.is_dir() else 0o600)
+    for file_path in folder.rglob("*"):
+        file_path.chmod(0o700 if file_path.is_dir() else 0o600)

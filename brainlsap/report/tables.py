@@ -11,11 +11,13 @@ import pandas as pd
 
 from brainlsap.atlas import load_atlas
 from brainlsap.data.find_files import visit_order
+from brainlsap.data.measures import PET_FEATURES
 from brainlsap.evaluation import Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.leakage import check_title
 from brainlsap.evaluation.ranking import find_subcortex_substitute
+from brainlsap.evaluation.region_tests import MIN_PEOPLE, standardized_differences
 from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
@@ -26,17 +28,13 @@ FEATURES = {
     "volume": "regional volume",
     "area": "cortical surface area",
     "strength": "strength of the connectome (sum of a region's weights)",
+    **{feature: f"{feature}-PET SUVR" for feature in PET_FEATURES},
     "fdg": "FDG-PET SUVR",
-    "amyloid": "amyloid-PET SUVR",
-    "tau": "tau-PET SUVR",
 }
 """Titles of features in text; other features are called by their names."""
 
 N_DRAWS, N_SWAPS = 1000, 5000
 """Bootstrap draws for intervals; exchanges in tests of nested models."""
-
-MIN_PEOPLE = 3
-"""Means over fewer people are not shown: they would disclose a person's value."""
 
 _LATEX = {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$"}
 _LATEX |= {"\N{EN DASH}": "--", "\N{MINUS SIGN}": "$-$"}
@@ -46,52 +44,59 @@ _SIGN = r"(?<![\w.)\]-])-(?=\.?\d)"
 """A hyphen that is the sign of a number, unlike the hyphens of 1-2 and HRF-2."""
 
 
-def feature_title(cohort: Any, name: str, region: str | None = None) -> str:
+def feature_title(cohort: Any, feature_name: str, region: str | None = None) -> str:
     """Return the title of a feature, of one region or of all.
 
     In the subcortex another measure may be substituted for one of the cortical surface.
     """
-    title = FEATURES.get(name, name)
-    subcortex_substitute = find_subcortex_substitute(cohort, name)
+    title = FEATURES.get(feature_name, feature_name)
+    subcortex_substitute = find_subcortex_substitute(cohort, feature_name)
     if not subcortex_substitute:
         return title
     if region is None:
-        measure = subcortex_substitute.partition(" in ")[0]  # Without its unit.
-        return f"{title} (subcortex: {measure})"
-    structure = cohort.regions.set_index("name")["structure"]
-    return subcortex_substitute if structure[region] == "subcortex" else title
+        measure_name = subcortex_substitute.partition(" in ")[0]  # Without its unit.
+        return f"{title} (subcortex: {measure_name})"
+    structure_of_region = cohort.regions.set_index("name")["structure"]
+    return subcortex_substitute if structure_of_region[region] == "subcortex" else title
 
 
 def feature_text(cohort: Any) -> str:
     """Return the titles of a cohort's features."""
-    return with_and(feature_title(cohort, name) for name in cohort.feature_names)
+    return with_and(
+        feature_title(cohort, feature_name) for feature_name in cohort.feature_names
+    )
 
 
 def measured_text(cohort: Any) -> str:
     """Return in how many regions each feature was measured, and how much is missing."""
     all_regions = count(len(cohort.region_names), "region")
-    texts = []
-    for name in cohort.feature_names:
-        n_regions, missing_share = _measured_regions(cohort, name)
-        text = f"{feature_title(cohort, name)} in {n_regions} of {all_regions}"
+    feature_texts = []
+    for feature_name in cohort.feature_names:
+        n_regions, missing_share = _measured_regions(cohort, feature_name)
+        feature_sentence = (
+            f"{feature_title(cohort, feature_name)} in {n_regions} of {all_regions}"
+        )
         if missing_share > 0:
-            text += f" ({max(missing_share, 0.001):.1%} of values missing)"
-        texts.append(text)
-    return with_and(texts)
+            feature_sentence += f" ({max(missing_share, 0.001):.1%} of values missing)"
+        feature_texts.append(feature_sentence)
+    return with_and(feature_texts)
 
 
 def has_missing_values(cohort: Any) -> bool:
     """Return whether a feature is missing in some people of the regions measured."""
-    return any(_measured_regions(cohort, name)[1] > 0 for name in cohort.feature_names)
+    return any(
+        _measured_regions(cohort, feature_name)[1] > 0
+        for feature_name in cohort.feature_names
+    )
 
 
-def _measured_regions(cohort: Any, feature: str) -> tuple[int, float]:
+def _measured_regions(cohort: Any, feature_name: str) -> tuple[int, float]:
     """Return the number of regions with a feature, and the share missing there."""
     class_features = cohort.class_features.dropna(subset="mean")
-    rows = class_features[class_features["feature"] == feature]
-    n_regions = rows["region"].nunique()
+    feature_rows = class_features[class_features["feature"] == feature_name]
+    n_regions = feature_rows["region"].nunique()
     n_people = cohort.class_counts()["participants"].sum()
-    return n_regions, 1 - rows["people"].sum() / (n_regions * n_people)
+    return n_regions, 1 - feature_rows["people"].sum() / (n_regions * n_people)
 
 
 def p_text(p: float) -> str:
@@ -112,18 +117,20 @@ def spread_text(mean: float, sd: float = np.nan, digits: int = 3) -> str:
 
 def interval_text(estimate: float, low: float, high: float, digits: int = 3) -> str:
     """Return "estimate [low, high]", without bounds that are unknown."""
-    numbers = (estimate, min(low, estimate), max(high, estimate))
-    texts = [spread_text(number, digits=digits) for number in numbers]
+    ordered_values = (estimate, min(low, estimate), max(high, estimate))
+    value_texts = [
+        spread_text(shown_value, digits=digits) for shown_value in ordered_values
+    ]
     are_known = np.isfinite([estimate, low, high]).all()
-    return "{} [{}, {}]".format(*texts) if are_known else texts[0]
+    return "{} [{}, {}]".format(*value_texts) if are_known else value_texts[0]
 
 
-def shorten_name(text: str, max_length: int) -> str:
+def shorten_name(long_name: str, max_length: int) -> str:
     """Shorten a long name in its middle; names may differ at either end."""
-    if len(text) <= max_length:
-        return text
+    if len(long_name) <= max_length:
+        return long_name
     half_length = (max_length - 5) // 2
-    return f"{text[:half_length]} ... {text[-half_length:]}"
+    return f"{long_name[:half_length]} ... {long_name[-half_length:]}"
 
 
 def number_texts(
@@ -133,19 +140,24 @@ def number_texts(
 
     Numbers with bounds, `<name>_low` or else `low`, are written with them.
     """
-    table = frame[list(titles)].copy()
-    for name in table.select_dtypes("float"):
-        stem = name.removesuffix("_scale")
-        bounds = [f"{stem}_low", f"{stem}_high"]
-        bounds = bounds if bounds[0] in frame else ["low", "high"]
-        if name in ("p", "p_holm"):
-            table[name] = table[name].map(p_text)
-        elif bounds[0] in frame:
-            rows = frame[[name, *bounds]].to_numpy()
-            table[name] = [interval_text(a, b, c, digits) for a, b, c in rows]
+    text_table = frame[list(titles)].copy()
+    for column_name in text_table.select_dtypes("float"):
+        column_stem = column_name.removesuffix("_scale")
+        bound_columns = [f"{column_stem}_low", f"{column_stem}_high"]
+        bound_columns = bound_columns if bound_columns[0] in frame else ["low", "high"]
+        if column_name in ("p", "p_holm"):
+            text_table[column_name] = text_table[column_name].map(p_text)
+        elif bound_columns[0] in frame:
+            estimates_and_bounds = frame[[column_name, *bound_columns]].to_numpy()
+            text_table[column_name] = [
+                interval_text(a, b, c, digits) for a, b, c in estimates_and_bounds
+            ]
         else:
-            table[name] = [spread_text(number, digits=digits) for number in table[name]]
-    return table.rename(columns=titles)
+            text_table[column_name] = [
+                spread_text(cell_value, digits=digits)
+                for cell_value in text_table[column_name]
+            ]
+    return text_table.rename(columns=titles)
 
 
 def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
@@ -182,43 +194,68 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     \end{tabular}
     """
     check_choice("style", style, ("latex", "markdown"))
-    cells = frame.astype(object).where(frame.notna(), "")
-    cells = cells.map(lambda cell: " ".join(str(cell).split()))
-    is_numeric = [pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]
+    cell_texts = frame.astype(object).where(frame.notna(), "")
+    cell_texts = cell_texts.map(lambda cell_text: " ".join(str(cell_text).split()))
+    is_numeric = [
+        pd.api.types.is_numeric_dtype(column_dtype) for column_dtype in frame.dtypes
+    ]
     if style == "latex":
-        is_long = [cells[name].str.len().max() > 40 for name in cells]
+        is_long = [
+            cell_texts[column_name].str.len().max() > 40 for column_name in cell_texts
+        ]
         column_kinds = zip(is_numeric, is_long, strict=True)
-        columns = "".join(
+        column_alignment = "".join(
             "r" if n else "p{45mm}" if x else "l" for n, x in column_kinds
         )
-        cells = cells.replace(_SIGN, "\N{MINUS SIGN}", regex=True)
-        text = cells.to_latex(index=False, escape=True, column_format=columns)
-        return text.translate(str.maketrans(_LATEX))
-    alignments = ["---:" if is_number else "---" for is_number in is_numeric]
-    rows = [
-        [cell.replace("\\", r"\\").replace("|", r"\|") for cell in row]
-        for row in [list(cells), *cells.to_numpy()]
+        cell_texts = cell_texts.replace(_SIGN, "\N{MINUS SIGN}", regex=True)
+        latex_text = cell_texts.to_latex(
+            index=False, escape=True, column_format=column_alignment
+        )
+        return latex_text.translate(str.maketrans(_LATEX))
+    markdown_alignments = ["---:" if is_number else "---" for is_number in is_numeric]
+    escaped_rows = [
+        [cell_text.replace("\\", r"\\").replace("|", r"\|") for cell_text in cell_row]
+        for cell_row in [list(cell_texts), *cell_texts.to_numpy()]
     ]
-    rows.insert(1, alignments)
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    escaped_rows.insert(1, markdown_alignments)
+    return "".join(f"| {' | '.join(cell_row)} |\n" for cell_row in escaped_rows)
 
 
-def reported_values(fits: pd.DataFrame, key: str) -> list[Any]:
+def reported_values(model_fits: pd.DataFrame, report_key: str) -> list[Any]:
     """Return the values that models report of their fits under a key."""
-    reports = [json.loads(report) or {} for report in fits["report"]]
-    return [report[key] for report in reports if report.get(key)]
+    fit_reports = [json.loads(fit_report) or {} for fit_report in model_fits["report"]]
+    return [
+        fit_report[report_key]
+        for fit_report in fit_reports
+        if fit_report.get(report_key)
+    ]
 
 
-def summary_of(evaluation: Evaluation, score: str) -> pd.DataFrame:
+def network_weights(fits: pd.DataFrame) -> np.ndarray:
+    """Return the weight of the networks beside their ridge in every fit.
+
+    NaN where a model has no ridge to start from.
+    """
+    weights = []
+    for report_text in fits["report"]:
+        report = json.loads(report_text) or {}
+        has_ridge = (report.get("settings") or {}).get("start") == "ridge"
+        weights.append(report.get("network_weight") if has_ridge else None)
+    return np.array(weights, dtype=float)
+
+
+def summary_of(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
     """Return the summary of one score, by model: role, mean, sd, n_folds, n_failed."""
-    summary = evaluation.summary()
-    return summary[summary["score"] == score].set_index("model")
+    score_summary = evaluation.summary()
+    return score_summary[score_summary["score"] == score_name].set_index("model")
 
 
 def folds_lacking(evaluation: Evaluation) -> int:
     """Return the number of test folds without a scan of some class."""
-    folds = evaluation.predictions.groupby(["repeat", "fold"])["truth"].nunique()
-    return int((folds < len(evaluation.cohort.classes)).sum())
+    n_classes_of_fold = evaluation.predictions.groupby(["repeat", "fold"])[
+        "truth"
+    ].nunique()
+    return int((n_classes_of_fold < len(evaluation.cohort.classes)).sum())
 
 
 def shown_scores(evaluation: Evaluation) -> dict[str, str]:
@@ -257,21 +294,30 @@ def score_table(
     """
     scores = main_scores() if scores is None else scores
     scores = [scores] if isinstance(scores, str) else [*scores]
-    for score in scores:
-        check_choice("scores", score, fold_scores())
-    titles, summary = shown_scores(evaluation), evaluation.summary()
-    texts = [spread_text(*row) for row in summary[["mean", "sd"]].to_numpy()]
-    summary["text"] = np.where(summary["n_failed"] > 0, "failed", texts)
-    table = summary.pivot(index="model", columns="score", values="text")
-    order = [score for score in scores if score in titles]
-    table = table.loc[list(evaluation.models), order].rename(columns=titles)
-    return _mark_limits(table.reset_index(), evaluation)
+    for score_name in scores:
+        check_choice("scores", score_name, fold_scores())
+    title_of_score, score_summary = shown_scores(evaluation), evaluation.summary()
+    score_texts = [
+        spread_text(*mean_and_sd)
+        for mean_and_sd in score_summary[["mean", "sd"]].to_numpy()
+    ]
+    score_summary["text"] = np.where(
+        score_summary["n_failed"] > 0, "failed", score_texts
+    )
+    score_texts_by_model = score_summary.pivot(
+        index="model", columns="score", values="text"
+    )
+    shown_names = [score_name for score_name in scores if score_name in title_of_score]
+    score_texts_by_model = score_texts_by_model.loc[
+        list(evaluation.models), shown_names
+    ].rename(columns=title_of_score)
+    return _mark_limits(score_texts_by_model.reset_index(), evaluation)
 
 
 def _mark_limits(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
     """Add columns where folds share people, or a model predicts as another does."""
-    if "model" in frame and (remarks := model_remarks(evaluation)):
-        frame = frame.assign(remark=frame["model"].map(remarks).fillna(""))
+    if "model" in frame and (remark_of_model := model_remarks(evaluation)):
+        frame = frame.assign(remark=frame["model"].map(remark_of_model).fillna(""))
     if evaluation.settings["people_shared"]:
         frame = frame.assign(folds="folds share people: not a score by person")
     return frame.rename_axis(columns=None)
@@ -285,13 +331,17 @@ def intervals(evaluation: Evaluation, model: str) -> pd.DataFrame:
 
 def model_remarks(evaluation: Evaluation) -> dict[str, str]:
     """Return which models predict one class for everybody, or the same as another."""
-    remarks = {}
-    for name, labels in evaluation.predictions.groupby("model")["predicted"]:
-        if labels.nunique() == 1 and name != "majority class":
-            remarks[str(name)] = f"predicts {labels.min()} for everybody"
-    for name, same_model in evaluation.same_as.items():
-        remarks[name] = f"same predictions as {same_model}"
-    return remarks
+    remark_of_model = {}
+    for model_name, predicted_labels in evaluation.predictions.groupby("model")[
+        "predicted"
+    ]:
+        if predicted_labels.nunique() == 1 and model_name != "majority class":
+            remark_of_model[str(model_name)] = (
+                f"predicts {predicted_labels.min()} for everybody"
+            )
+    for model_name, identical_model in evaluation.same_as.items():
+        remark_of_model[model_name] = f"same predictions as {identical_model}"
+    return remark_of_model
 
 
 def interval_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -303,20 +353,24 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
         One row per model: model, then "estimate [low, high]" for the scores of
         all classes together, and the expected calibration error.
     """
-    titles = {
-        name: title
-        for name, title in shown_scores(evaluation).items()
-        if SCORES[name].is_shown_with_interval
+    title_of_score = {
+        score_name: title
+        for score_name, title in shown_scores(evaluation).items()
+        if SCORES[score_name].is_shown_with_interval
     }
     intervals_of_models = {
         model: intervals(evaluation, model) for model in evaluation.models
     }
-    columns = [
+    score_columns = [
         number_texts(scores, {"estimate": model})
         for model, scores in intervals_of_models.items()
     ]
-    table = pd.concat(columns, axis=1).T[list(titles)].rename(columns=titles)
-    return _mark_limits(table.rename_axis("model").reset_index(), evaluation)
+    interval_texts = (
+        pd.concat(score_columns, axis=1)
+        .T[list(title_of_score)]
+        .rename(columns=title_of_score)
+    )
+    return _mark_limits(interval_texts.rename_axis("model").reset_index(), evaluation)
 
 
 def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -332,23 +386,27 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
         empty where there is one model. Tests are those of
         :func:`brainlsap.evaluation.compare_models`.
     """
-    first, comparisons = evaluation.models[0], comparison.compare_models(evaluation)
-    titles = {"model": "model", "difference": f"model minus {first} [95%]"}
-    n_comparisons = comparisons["n_comparisons"].max()
-    titles["p_holm"] = (
+    main_model = evaluation.models[0]
+    model_comparisons = comparison.compare_models(evaluation)
+    column_titles = {"model": "model", "difference": f"model minus {main_model} [95%]"}
+    n_comparisons = model_comparisons["n_comparisons"].max()
+    column_titles["p_holm"] = (
         f"Holm p ({n_comparisons} comparisons)" if n_comparisons > 1 else "p"
     )
-    titles["better"] = f"better than {first}"
-    return _mark_limits(number_texts(comparisons, titles), evaluation)
+    column_titles["better"] = f"better than {main_model}"
+    return _mark_limits(number_texts(model_comparisons, column_titles), evaluation)
 
 
 @lru_cache(maxsize=1)  # hashed by identity; headline and page use it
 def nested_model_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return what each step from no network to averaging by region gains."""
-    titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
-    steps = comparison.nested_model_table(evaluation, N_SWAPS)
-    titles |= {"p_holm": "Holm p" if len(steps) > 1 else "p", "adds": "gain"}
-    return _mark_limits(number_texts(steps, titles), evaluation)
+    column_titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
+    model_steps = comparison.nested_model_table(evaluation, N_SWAPS)
+    column_titles |= {
+        "p_holm": "Holm p" if len(model_steps) > 1 else "p",
+        "adds": "gain",
+    }
+    return _mark_limits(number_texts(model_steps, column_titles), evaluation)
 
 
 def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
@@ -367,31 +425,47 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
         One row per class: class, people, scans and the three rates as
         "estimate [low, high]", 95% intervals over people.
     """
-    rates = comparison.class_table(evaluation, model or evaluation.models[0], N_DRAWS)
-    rate_names = [name for name in rates if not name.endswith(("_low", "_high"))]
-    titles = {
+    class_rates = comparison.class_table(
+        evaluation, model or evaluation.models[0], N_DRAWS
+    )
+    rate_names = [
+        rate_name
+        for rate_name in class_rates
+        if not rate_name.endswith(("_low", "_high"))
+    ]
+    column_titles = {
         k: k.replace("_", " ").replace("pred", "positive pred") for k in rate_names
     }
-    return _mark_limits(number_texts(rates, titles, 2), evaluation)
+    return _mark_limits(number_texts(class_rates, column_titles, 2), evaluation)
 
 
-def covariate(table: pd.DataFrame, name: str) -> pd.Series | None:
+def covariate(cohort_table: pd.DataFrame, covariate_name: str) -> pd.Series | None:
     """Return the column of age, sex or site, by any usual name of it, or None."""
     try:
-        values = table[find_covariate_column(table, name)]
+        column_values = cohort_table[
+            find_covariate_column(cohort_table, covariate_name)
+        ]
     except ParameterError:
         return None
-    blank = values.astype(str).str.strip().str.lower().isin(["", "n/a", "nan"])
-    values = values.mask(blank)
-    return pd.to_numeric(values, errors="coerce") if name == "age" else values
+    is_blank = (
+        column_values.astype(str).str.strip().str.lower().isin(["", "n/a", "nan"])
+    )
+    column_values = column_values.mask(is_blank)
+    return (
+        pd.to_numeric(column_values, errors="coerce")
+        if covariate_name == "age"
+        else column_values
+    )
 
 
-def demographics_table(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
+def demographics_table(
+    cohort_table: pd.DataFrame, classes: Sequence[str]
+) -> pd.DataFrame:
     """Return people, scans, age, sex and sites of every class.
 
     Parameters
     ----------
-    table : DataFrame
+    cohort_table : DataFrame
         One row per scan: participant, label and, where known, age, sex and site,
         under any case (`AGE`, `SEX`, `SITE` as in ADNI's tables).
     classes : sequence of str
@@ -413,27 +487,39 @@ def demographics_table(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFr
     0    CN       4      4  F 3, M 1
     1    AD       4      4  F 2, M 2
     """
-    table = sort_by_visit(table)
-    label = table["label"].astype(str).rename("class")
-    is_first_visit = ~table[["participant"]].assign(label=label).duplicated()
-    demographics = pd.DataFrame({"people": label[is_first_visit].value_counts()})
-    demographics["scans"] = label.value_counts()
-    aggregations: Any = {"age": _age_text, "sex": _counts_text, "sites": "nunique"}
-    for title, aggregate in aggregations.items():
-        values = covariate(table, title.rstrip("s"))
-        if values is not None:
-            demographics[title] = (
-                values[is_first_visit].groupby(label[is_first_visit]).agg(aggregate)
+    cohort_table = sort_by_visit(cohort_table)
+    class_labels = cohort_table["label"].astype(str).rename("class")
+    is_first_visit = (
+        ~cohort_table[["participant"]].assign(label=class_labels).duplicated()
+    )
+    class_demographics = pd.DataFrame(
+        {"people": class_labels[is_first_visit].value_counts()}
+    )
+    class_demographics["scans"] = class_labels.value_counts()
+    aggregation_of_title: Any = {
+        "age": _age_text,
+        "sex": _counts_text,
+        "sites": "nunique",
+    }
+    for title, aggregate_values in aggregation_of_title.items():
+        covariate_values = covariate(cohort_table, title.rstrip("s"))
+        if covariate_values is not None:
+            class_demographics[title] = (
+                covariate_values[is_first_visit]
+                .groupby(class_labels[is_first_visit])
+                .agg(aggregate_values)
             )
-    return demographics.loc[list(classes)].reset_index()
+    return class_demographics.loc[list(classes)].reset_index()
 
 
-def sort_by_visit(table: pd.DataFrame) -> pd.DataFrame:
+def sort_by_visit(cohort_table: pd.DataFrame) -> pd.DataFrame:
     """Return scans in the order of their visits, where these are known."""
-    if "session" not in table:
-        return table
-    visits = [*table["session"].map(visit_order)]
-    return table.iloc[sorted(range(len(table)), key=visits.__getitem__)]
+    if "session" not in cohort_table:
+        return cohort_table
+    visit_ranks = [*cohort_table["session"].map(visit_order)]
+    return cohort_table.iloc[
+        sorted(range(len(cohort_table)), key=visit_ranks.__getitem__)
+    ]
 
 
 def _age_text(ages: pd.Series) -> str:
@@ -446,13 +532,15 @@ def _age_text(ages: pd.Series) -> str:
     )
 
 
-def _counts_text(values: pd.Series) -> str:
-    counts = values.value_counts().sort_index().to_dict()
-    counts["n/a"] = values.isna().sum()
-    return ", ".join(f"{value} {n}" for value, n in counts.items() if n)
+def _counts_text(category_values: pd.Series) -> str:
+    category_counts = category_values.value_counts().sort_index().to_dict()
+    category_counts["n/a"] = category_values.isna().sum()
+    return ", ".join(f"{category} {n}" for category, n in category_counts.items() if n)
 
 
-def region_labels(regions: Sequence[str], atlas: Any, kind: str = "brief") -> list[str]:
+def region_labels(
+    regions: Sequence[str], atlas: Any, label_kind: str = "brief"
+) -> list[str]:
     """Return names of regions: "short", "full", or "brief", to the first comma.
 
     That is where it tells regions of the atlas apart. Names are as they are without an
@@ -461,13 +549,22 @@ def region_labels(regions: Sequence[str], atlas: Any, kind: str = "brief") -> li
     if atlas is None:
         return list(regions)
     atlas = load_atlas(atlas)
-    names = atlas.short_names if kind == "short" else atlas.full_names
-    labels = [names[position] for position in atlas.match(list(regions))]
-    if kind != "brief":
-        return labels
-    brief = {name: name.partition(", ")[0] for name in names}
-    n_uses = Counter(brief.values())
-    return [brief[label] if n_uses[brief[label]] == 1 else label for label in labels]
+    region_names = atlas.short_names if label_kind == "short" else atlas.full_names
+    full_labels = [
+        region_names[region_row] for region_row in atlas.match(list(regions))
+    ]
+    if label_kind != "brief":
+        return full_labels
+    brief_name_of = {
+        region_name: region_name.partition(", ")[0] for region_name in region_names
+    }
+    n_uses = Counter(brief_name_of.values())
+    return [
+        brief_name_of[region_label]
+        if n_uses[brief_name_of[region_label]] == 1
+        else region_label
+        for region_label in full_labels
+    ]
 
 
 def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
@@ -511,41 +608,48 @@ def region_table(
     """
     top_regions = ranked_regions(ranking, n_regions).reset_index(drop=True)
     regions = list(top_regions["region"])
-    table = pd.DataFrame({"rank": top_regions["rank"].astype(int)})
-    table["region"] = names = region_labels(regions, atlas, "full")
+    paper_table = pd.DataFrame({"rank": top_regions["rank"].astype(int)})
+    paper_table["region"] = region_names = region_labels(regions, atlas, "full")
     if atlas is not None:
         atlas = load_atlas(atlas)
         short_names = region_labels(regions, atlas, "short")
-        table = (
-            table
-            if short_names == names
-            else table.assign(**{"short name": short_names})
+        paper_table = (
+            paper_table
+            if short_names == region_names
+            else paper_table.assign(**{"short name": short_names})
         )
-        coordinates = atlas.coordinates[atlas.match(regions)]
-        centres = [
-            ", ".join(f"{coordinate:z.0f}" for coordinate in point)
-            for point in coordinates
+        centroids = atlas.coordinates[atlas.match(regions)]
+        centroid_texts = [
+            ", ".join(f"{centroid_coordinate:z.0f}" for centroid_coordinate in centroid)
+            for centroid in centroids
         ]
-        table["x, y, z"] = np.where(np.isfinite(coordinates).all(axis=1), centres, "")
-    table = table.join(number_texts(top_regions, {"relative_scale": "relative scale"}))
-    bounds = top_regions[["rank_low", "rank_high"]].astype(int).astype(str)
-    remark_texts = bounds.agg("\N{EN DASH}".join, axis=1)
-    table["ranks of fits"] = remark_texts.mask(
-        bounds.nunique(axis=1) == 1, bounds["rank_low"]
+        paper_table["x, y, z"] = np.where(
+            np.isfinite(centroids).all(axis=1), centroid_texts, ""
+        )
+    paper_table = paper_table.join(
+        number_texts(top_regions, {"relative_scale": "relative scale"})
     )
-    table["scale"] = top_regions["scale"].map(spread_text)
+    rank_bounds = top_regions[["rank_low", "rank_high"]].astype(int).astype(str)
+    remark_texts = rank_bounds.agg("\N{EN DASH}".join, axis=1)
+    paper_table["ranks of fits"] = remark_texts.mask(
+        rank_bounds.nunique(axis=1) == 1, rank_bounds["rank_low"]
+    )
+    paper_table["scale"] = top_regions["scale"].map(spread_text)
     if "p" in top_regions:
         is_tested = top_regions["n_permutations"] >= ranks.FEWEST_PERMUTATIONS
-        requirement = f"needs {ranks.FEWEST_PERMUTATIONS} permutations"
-        p_title = f"p ({'labels permuted' if is_tested.all() else requirement})"
-        table[p_title] = top_regions["p"].where(is_tested).map(p_text)
-    remarks = pd.DataFrame(
+        requirement_text = f"needs {ranks.FEWEST_PERMUTATIONS} permutations"
+        p_title = f"p ({'labels permuted' if is_tested.all() else requirement_text})"
+        paper_table[p_title] = top_regions["p"].where(is_tested).map(p_text)
+    region_remarks = pd.DataFrame(
         {"planted": top_regions.get("planted", False)}, top_regions.index
     )
-    remarks["tied"] = top_regions["rank"].duplicated(keep=False)
-    remarks["not learned"] = top_regions["moved"] < 0.5
-    remark_texts = [", ".join(remarks.columns[row]) for row in remarks.to_numpy(bool)]
-    return table.assign(remark=remark_texts) if any(remark_texts) else table
+    region_remarks["tied"] = top_regions["rank"].duplicated(keep=False)
+    region_remarks["not learned"] = top_regions["moved"] < 0.5
+    remark_texts = [
+        ", ".join(region_remarks.columns[has_remark])
+        for has_remark in region_remarks.to_numpy(bool)
+    ]
+    return paper_table.assign(remark=remark_texts) if any(remark_texts) else paper_table
 
 
 def class_differences(evaluation: Evaluation) -> pd.DataFrame:
@@ -566,49 +670,25 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
         are as read, or, if covariates were regressed out, adjusted to their mean over
         scans by slopes within classes.
     """
-    from scipy.stats import t as student
-
-    columns = ["feature", "region", "class", "people", "mean", "sd"]
-    table: Any = evaluation.cohort.class_features
-    table = table[table["people"] >= MIN_PEOPLE]
-    first = table.loc[table["class"] == evaluation.cohort.classes[0], columns]
-    table = table.merge(first, "left", on=columns[:2], suffixes=("", "_first"))
-    n_people, mean, sd = table["people"], table["mean"], table["sd"]
-    n_first, mean_first, sd_first = (table[f"{name}_first"] for name in columns[3:])
-    # Estimating the slopes of covariates widens the intervals.
-    of_mean, of_difference = (
-        table.get(f"{name}_factor", 1.0) for name in ("mean", "difference")
-    )
-    half_width = student.ppf(0.975, n_people - 1) * sd * np.sqrt(of_mean / n_people)
-    squares = (n_people - 1) * sd**2 + (n_first - 1) * sd_first**2
-    difference = (mean - mean_first) / np.sqrt(squares / (n_people + n_first - 2))
-    difference[table["class"] == evaluation.cohort.classes[0]] = np.nan
-    variance = of_difference * (n_people + n_first) / (
-        n_people * n_first
-    ) + difference**2 / (2 * (n_people + n_first))
-    bound = 1.96 * np.sqrt(variance)
-    return table[columns[:5]].assign(
-        low=mean - half_width,
-        high=mean + half_width,
-        difference=difference,
-        difference_low=difference - bound,
-        difference_high=difference + bound,
-    )
+    class_features = evaluation.cohort.class_features
+    return standardized_differences(class_features, evaluation.cohort.classes[0])
 
 
 def regressed_text(evaluation: Evaluation) -> str:
     """Return the covariates that were removed from the features inside the folds."""
-    steps = evaluation.settings["steps"]
-    names = dict.fromkeys([steps["harmonize"], *steps["regress_out"]])
-    return with_and(filter(None, names)) if any(names) else ""
+    confound_steps = evaluation.settings["steps"]
+    covariate_names = dict.fromkeys(
+        [confound_steps["harmonize"], *confound_steps["regress_out"]]
+    )
+    return with_and(filter(None, covariate_names)) if any(covariate_names) else ""
 
 
 def basis_text(evaluation: Evaluation) -> str:
     """Return which values the means and differences of classes are computed from."""
-    table: Any = evaluation.cohort.class_features
-    if "mean_factor" in table:
-        adjustment = regressed_text(evaluation)
-        return f"adjusted for {adjustment} by slopes within classes"
+    class_features: Any = evaluation.cohort.class_features
+    if "mean_factor" in class_features:
+        adjustment_text = regressed_text(evaluation)
+        return f"adjusted for {adjustment_text} by slopes within classes"
     return "as read, before any step of the folds"
 
 
@@ -637,26 +717,30 @@ def direction_table(
     regions = list(ranked_regions(ranking, n_regions)["region"])
     features, classes = evaluation.cohort.feature_names, evaluation.cohort.classes
     row_keys = pd.MultiIndex.from_product([regions, features])
-    differences = class_differences(evaluation).set_index(["region", "feature"])
-    names = region_labels(regions, atlas, "full")
+    differences_by_region = class_differences(evaluation).set_index(
+        ["region", "feature"]
+    )
+    region_names = region_labels(regions, atlas, "full")
     feature_titles = [
         feature_title(evaluation.cohort, f, region) for region, f in row_keys
     ]
-    names = np.repeat(names, len(features)).tolist()
-    table = pd.DataFrame({"region": names, "feature": feature_titles})
-    for name in classes:
+    region_names = np.repeat(region_names, len(features)).tolist()
+    paper_table = pd.DataFrame({"region": region_names, "feature": feature_titles})
+    for class_name in classes:
         class_rows = (
-            differences[differences["class"] == name]
+            differences_by_region[differences_by_region["class"] == class_name]
             .reindex(row_keys)
             .reset_index(drop=True)
         )
-        table = table.join(number_texts(class_rows, {"mean": name}))
-        if name != classes[0]:
-            title = f"{name} \N{MINUS SIGN} {classes[0]} (s.d.)"
-            table = table.join(number_texts(class_rows, {"difference": title}, 2))
+        paper_table = paper_table.join(number_texts(class_rows, {"mean": class_name}))
+        if class_name != classes[0]:
+            title = f"{class_name} \N{MINUS SIGN} {classes[0]} (s.d.)"
+            paper_table = paper_table.join(
+                number_texts(class_rows, {"difference": title}, 2)
+            )
     # A measure may be missing in a region, for example thickness in the subcortex.
-    is_known = (table[list(classes)] != "n/a").any(axis=1)
-    return table[is_known | (not is_known.any())].reset_index(drop=True)
+    is_known = (paper_table[list(classes)] != "n/a").any(axis=1)
+    return paper_table[is_known | (not is_known.any())].reset_index(drop=True)
 
 
 def common_region_table(
@@ -689,24 +773,33 @@ def common_region_table(
     ParameterError
         If fewer than two models have scales.
     """
-    common, rmse = ranks.common_regions(evaluation, n_smallest)
-    models = sorted(rmse.index, key=lambda name: name != "Exact")
-    table = common[models].map(spread_text).replace("n/a", "-")
-    table.insert(0, "models", common["n_models"].astype(str))
-    table.insert(1, "region", region_labels(list(common["region"]), atlas, "short"))
-    distances = ["-", *rmse[models[1:]].map(spread_text)]
-    table.loc[len(table)] = ["", "RMSE", *distances]
-    return table
+    common_regions, rmse_of_model = ranks.common_regions(evaluation, n_smallest)
+    model_names = sorted(rmse_of_model.index, key=lambda name: name != "Exact")
+    scale_texts = common_regions[model_names].map(spread_text).replace("n/a", "-")
+    scale_texts.insert(0, "models", common_regions["n_models"].astype(str))
+    scale_texts.insert(
+        1, "region", region_labels(list(common_regions["region"]), atlas, "short")
+    )
+    rmse_texts = ["-", *rmse_of_model[model_names[1:]].map(spread_text)]
+    scale_texts.loc[len(scale_texts)] = ["", "RMSE", *rmse_texts]
+    return scale_texts
 
 
 def agreement_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return how far folds of each model, and models, agree on the order of regions."""
-    agreement = ranks.agreement_table(evaluation)
-    pairs = zip(agreement["first"], agreement["second"], strict=True)
-    comparisons = [f"folds of {a}" if a == b else f"{a} and {b}" for a, b in pairs]
-    titles = {"what": "what", "kendall_w": "Kendall's W", "chance_w": "W by chance"}
-    titles |= {"spearman": "Spearman", "jaccard": "overlap of ten smallest (Jaccard)"}
-    return number_texts(agreement.assign(what=comparisons), titles, 2)
+    agreement_rows = ranks.agreement_table(evaluation)
+    model_pairs = zip(agreement_rows["first"], agreement_rows["second"], strict=True)
+    pair_texts = [f"folds of {a}" if a == b else f"{a} and {b}" for a, b in model_pairs]
+    column_titles = {
+        "what": "what",
+        "kendall_w": "Kendall's W",
+        "chance_w": "W by chance",
+    }
+    column_titles |= {
+        "spearman": "Spearman",
+        "jaccard": "overlap of ten smallest (Jaccard)",
+    }
+    return number_texts(agreement_rows.assign(what=pair_texts), column_titles, 2)
 
 
 def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
@@ -715,40 +808,57 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
     The columns degree, strength and variance_<feature>, as of
     :func:`brainlsap.evaluation.region_properties`; empty where there are none.
     """
-    properties = ranking.filter(regex="^(region|degree|strength|variance_.*)$")
-    correlations = ranks.confound_table(ranking, properties)
+    region_properties = ranking.filter(regex="^(region|degree|strength|variance_.*)$")
+    property_correlations = ranks.confound_table(ranking, region_properties)
     property_titles = {
         f"variance_{k}": f"variance of {title}" for k, title in FEATURES.items()
     }
-    correlations["property"] = (
-        correlations["property"].replace(property_titles).str.replace("_", " of ")
+    property_correlations["property"] = (
+        property_correlations["property"]
+        .replace(property_titles)
+        .str.replace("_", " of ")
     )
-    correlations["remark"] = np.where(correlations["flagged"], "scale follows it", "")
-    titles = {"property": "property", "n_regions": "regions"}
-    titles |= {"spearman": "Spearman with relative scale", "p_holm": "Holm p"}
-    titles |= {"remark": "remark"} if correlations["flagged"].any() else {}
-    return number_texts(correlations, titles, 2)
+    property_correlations["remark"] = np.where(
+        property_correlations["flagged"], "scale follows it", ""
+    )
+    column_titles = {"property": "property", "n_regions": "regions"}
+    column_titles |= {"spearman": "Spearman with relative scale", "p_holm": "Holm p"}
+    column_titles |= (
+        {"remark": "remark"} if property_correlations["flagged"].any() else {}
+    )
+    return number_texts(property_correlations, column_titles, 2)
 
 
 def fit_table(evaluation: Evaluation) -> pd.DataFrame:
-    """Return fits, failures, epochs, kernel's error and range of scales by model."""
+    """Return fits, failures, epochs, weights, kernel's error and scales by model."""
     final_scales = evaluation.scales.query("start == 'mean' and share == 1")
-    rows = []
-    for name, fits in evaluation.fits.groupby("model", sort=False):
-        scales = final_scales.query("model == @name")["scale"]
-        epochs = fits["epochs"].mean() + 1  # counted from 0
-        error = max(reported_values(fits, "error_bound"), default=0.0)
-        row = {"model": name, "role": fits["role"].iloc[0], "fits": len(fits)}
-        row["failed"] = int((fits["failed"] != "").sum())
-        row["epoch kept"] = f"{epochs:.0f}" if np.isfinite(epochs) else ""
-        row["error of the kernel"] = f"{error:.1e}" if error else ""
-        bounds = f"{scales.min():.2f} to {scales.max():.2f}"
-        rows.append(row | {"scales": bounds if len(scales) else ""})
-    return pd.DataFrame(rows)
+    fit_rows = []
+    for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
+        model_scales = final_scales.query("model == @model_name")["scale"]
+        mean_epochs = model_fits["epochs"].mean() + 1  # counted from 0
+        kernel_error = max(reported_values(model_fits, "error_bound"), default=0.0)
+        fit_row = {
+            "model": model_name,
+            "role": model_fits["role"].iloc[0],
+            "fits": len(model_fits),
+        }
+        fit_row["failed"] = int((model_fits["failed"] != "").sum())
+        fit_row["epoch kept"] = f"{mean_epochs:.0f}" if np.isfinite(mean_epochs) else ""
+        weights = network_weights(model_fits)
+        fit_row["weight of the network"] = ""
+        if np.isfinite(weights).any():
+            lowest, highest = np.nanmin(weights), np.nanmax(weights)
+            fit_row["weight of the network"] = f"{lowest:.1f} to {highest:.1f}"
+        fit_row["error of the kernel"] = f"{kernel_error:.1e}" if kernel_error else ""
+        scale_range_text = f"{model_scales.min():.2f} to {model_scales.max():.2f}"
+        fit_rows.append(
+            fit_row | {"scales": scale_range_text if len(model_scales) else ""}
+        )
+    return pd.DataFrame(fit_rows)
 
 
 def audit_table(
-    evaluation: Evaluation, codes: Mapping[str, str] | None = None
+    evaluation: Evaluation, code_of_scan: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
     """Return the findings of the leakage audit, gravest first.
 
@@ -756,7 +866,7 @@ def audit_table(
     ----------
     evaluation : Evaluation
         With or without an audit.
-    codes : mapping of str to str, optional
+    code_of_scan : mapping of str to str, optional
         Maps scans to the codes that replace them in a table that may be shared.
 
     Returns
@@ -764,19 +874,21 @@ def audit_table(
     DataFrame
         The columns severity, check, finding, what to do and scans.
     """
-    columns = ["severity", "check", "finding", "what_to_do", "scans"]
-    audit = pd.DataFrame() if evaluation.audit is None else evaluation.audit
-    table = audit.reindex(columns=columns, fill_value="")
-    table["check"] = table["check"].map(check_title)
-    table["scans"] = _encode_scans(table["scans"], codes, "[name withheld]")
-    empty_columns = ["scans"] if (table["scans"] == "").all() else []
-    return table.drop(columns=empty_columns).rename(
+    audit_columns = ["severity", "check", "finding", "what_to_do", "scans"]
+    audit_findings = pd.DataFrame() if evaluation.audit is None else evaluation.audit
+    finding_table = audit_findings.reindex(columns=audit_columns, fill_value="")
+    finding_table["check"] = finding_table["check"].map(check_title)
+    finding_table["scans"] = _encode_scans(
+        finding_table["scans"], code_of_scan, "[name withheld]"
+    )
+    empty_columns = ["scans"] if (finding_table["scans"] == "").all() else []
+    return finding_table.drop(columns=empty_columns).rename(
         columns={"what_to_do": "what to do"}
     )
 
 
 def unusual_scans_table(
-    evaluation: Evaluation, codes: Mapping[str, str] | None = None
+    evaluation: Evaluation, code_of_scan: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
     """Return the scans that quality control flagged, under their codes and sorted so.
 
@@ -784,7 +896,7 @@ def unusual_scans_table(
     ----------
     evaluation : Evaluation
         Its cohort's table has the column quality, as in results of `run_study`.
-    codes : mapping of str to str, optional
+    code_of_scan : mapping of str to str, optional
         Maps scans to their codes; by default the table has names.
 
     Returns
@@ -793,20 +905,20 @@ def unusual_scans_table(
         The columns scan and what is unusual; codes also replace scans in the latter.
     """
     unusual_scans = evaluation.cohort.table.query("quality != ''")[["scan", "quality"]]
-    table = unusual_scans.apply(_encode_scans, codes=codes).sort_values(
-        "scan", ignore_index=True
-    )
-    return table.rename(columns={"quality": "what is unusual"})
+    unusual_table = unusual_scans.apply(
+        _encode_scans, code_of_scan=code_of_scan
+    ).sort_values("scan", ignore_index=True)
+    return unusual_table.rename(columns={"quality": "what is unusual"})
 
 
 def _encode_scans(
-    texts: pd.Series, codes: Any, replacement: str | None = None
+    scan_texts: pd.Series, code_of_scan: Any, other_text: str | None = None
 ) -> pd.Series:
-    """Replace scans by their codes, and any other word by `replacement`."""
-    if codes is None or texts.empty:
-        return texts
-    return texts.str.replace(
+    """Replace scans by their codes, and any other word by `other_text`."""
+    if code_of_scan is None or scan_texts.empty:
+        return scan_texts
+    return scan_texts.str.replace(
         r"[^\s,;()]+",
-        lambda word: codes.get(word[0], replacement or word[0]),
+        lambda word: code_of_scan.get(word[0], other_text or word[0]),
         regex=True,
     )

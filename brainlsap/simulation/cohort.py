@@ -234,68 +234,86 @@ def make_cohort(
     >>> int(cohort.truth.sort_values("effect").head(6)["seed"].sum())
     6
     """
-    names = (feature,) if isinstance(feature, str) else tuple(feature)
-    for name in names:
-        check_choice("feature", name, HEALTHY_FEATURES)
+    feature_names = (feature,) if isinstance(feature, str) else tuple(feature)
+    for feature_name in feature_names:
+        check_choice("feature", feature_name, HEALTHY_FEATURES)
     if not 0 <= effect <= 0.5:
         raise ParameterError(
             f"effect must be between 0 and 0.5, a seed's loss in AD; got {effect!r}."
         )
     atlas = load_atlas(atlas)
-    stream = partial(random_stream, random_state)
+    make_rng = partial(random_stream, random_state)
     if shares is None:
-        shares = {stage: numbers[0] for stage, numbers in DEMOGRAPHICS.items()}
+        shares = {
+            stage: stage_numbers[0] for stage, stage_numbers in DEMOGRAPHICS.items()
+        }
     for stage in shares:
         check_choice("shares", stage, STAGES)
-    counts = divide(n_people, [shares.get(stage, 0.0) for stage in STAGES])
-    people = _draw_people(counts, divide(n_people, visits), n_sites, stream)
-    cores = [split_name(name)[1] for name in atlas.names]
+    n_people_by_stage = divide(n_people, [shares.get(stage, 0.0) for stage in STAGES])
+    scan_table = _draw_people(
+        n_people_by_stage, divide(n_people, visits), n_sites, make_rng
+    )
+    core_names = [split_name(region_name)[1] for region_name in atlas.names]
     is_seed = _find_seeds(atlas, seeds)
-    base = _atlas_network(atlas, np.isin(cores, HUBS), stream("base network"))
-    connectomes = np.empty((len(people), *base.shape), dtype=np.float32)
-    pattern = np.empty((n_people, len(base)))
-    depth = np.empty(n_people)
-    for person, scans in people.groupby("person").indices.items():
+    base_weights = _atlas_network(
+        atlas, np.isin(core_names, HUBS), make_rng("base network")
+    )
+    connectomes = np.empty((len(scan_table), *base_weights.shape), dtype=np.float32)
+    disease_pattern = np.empty((n_people, len(base_weights)))
+    disease_depth = np.empty(n_people)
+    for person_number, scans in scan_table.groupby("person").indices.items():
         # Multiply every edge by a log-normal factor of the person.
-        edge_noise = symmetric_normal(len(base), stream("network", person))
-        network = base * np.exp(PERSON_VARIABILITY * edge_noise)
-        pattern[person] = spread_from_seeds(
+        edge_noise = symmetric_normal(
+            len(base_weights), make_rng("network", person_number)
+        )
+        network = base_weights * np.exp(PERSON_VARIABILITY * edge_noise)
+        disease_pattern[person_number] = spread_from_seeds(
             diffusion_operator(network), is_seed, SPREADING_TIME
         )
         # Log-normal with mean 1.
         log_mean = -(SEVERITY_SPREAD**2) / 2
-        depth[person] = stream("severity", person).lognormal(log_mean, SEVERITY_SPREAD)
-        for visit, row in enumerate(scans):
-            rng = stream("count", person, visit)
-            connectomes[row] = count_streamlines(network, rng, RESCAN_VARIABILITY)
-    pattern = pattern / pattern[:, is_seed].mean()
-    person_index = people["person"]
-    years = people["visit"].to_numpy() * MONTHS_BETWEEN / 12
-    severity = people["stage"].to_numpy() / (len(STAGES) - 1) * depth[person_index]
-    severity = severity * (1 + PROGRESS_PER_YEAR * years)
-    loss = np.minimum(effect * severity[:, None] * pattern[person_index], 0.95)
+        disease_depth[person_number] = make_rng("severity", person_number).lognormal(
+            log_mean, SEVERITY_SPREAD
+        )
+        for visit_number, scan_row in enumerate(scans):
+            rng = make_rng("count", person_number, visit_number)
+            connectomes[scan_row] = count_streamlines(network, rng, RESCAN_VARIABILITY)
+    disease_pattern = disease_pattern / disease_pattern[:, is_seed].mean()
+    person_index = scan_table["person"]
+    years_since_baseline = scan_table["visit"].to_numpy() * MONTHS_BETWEEN / 12
+    severity_of_scan = (
+        scan_table["stage"].to_numpy() / (len(STAGES) - 1) * disease_depth[person_index]
+    )
+    severity_of_scan = severity_of_scan * (1 + PROGRESS_PER_YEAR * years_since_baseline)
+    loss = np.minimum(
+        effect * severity_of_scan[:, None] * disease_pattern[person_index], 0.95
+    )
     features = []
-    effects = {}
-    for name in names:
-        healthy, means = _draw_healthy(name, atlas, people, stream)
-        features.append(healthy * (1 - loss))
+    feature_effects = {}
+    for feature_name in feature_names:
+        healthy_values, healthy_means = _draw_healthy(
+            feature_name, atlas, scan_table, make_rng
+        )
+        features.append(healthy_values * (1 - loss))
         # 0 - x instead of -x, which is -0 without a loss.
-        effects[f"effect_{name}"] = 0.0 - means * (effect * pattern.mean(axis=0))
-    first_effect = effects[f"effect_{names[0]}"]
-    truth = {"region": atlas.names, "seed": is_seed, "effect": first_effect}
-    if len(names) > 1:
-        truth |= effects
+        feature_effects[f"effect_{feature_name}"] = 0.0 - healthy_means * (
+            effect * disease_pattern.mean(axis=0)
+        )
+    first_effect = feature_effects[f"effect_{feature_names[0]}"]
+    true_effects = {"region": atlas.names, "seed": is_seed, "effect": first_effect}
+    if len(feature_names) > 1:
+        true_effects |= feature_effects
     settings = {"n_people": n_people, "effect": effect, "random_state": random_state}
     return Cohort(
         connectomes=connectomes,
         features=np.stack(features, axis=2),
-        table=people[[*KEY_COLUMNS, "age", "sex", "site"]],
+        table=scan_table[[*KEY_COLUMNS, "age", "sex", "site"]],
         atlas=atlas,
-        feature_names=names,
-        classes=tuple(stage for stage in STAGES if stage in set(people["label"])),
+        feature_names=feature_names,
+        classes=tuple(stage for stage in STAGES if stage in set(scan_table["label"])),
         findings=("simulated: nobody's data",),
         provenance={"simulated": "make_cohort", **settings},
-        truth=pd.DataFrame(truth),
+        truth=pd.DataFrame(true_effects),
     )
 
 
@@ -308,14 +326,14 @@ def divide(n_people: int, shares: Sequence[float]) -> np.ndarray:
             f"shares must not be negative nor all 0, and n_people at least one for "
             f"every share, got {n_people} for {share_array.tolist()}."
         )
-    exact = n_people * share_array / share_array.sum()
-    counts = np.floor(exact).astype(int)
-    order = np.argsort(counts - exact, kind="stable")
-    counts[order[: n_people - counts.sum()]] += 1
-    while (empty := np.flatnonzero(is_positive & (counts == 0))).size:
-        counts[counts.argmax()] -= 1
-        counts[empty[0]] += 1
-    return counts
+    exact_counts = n_people * share_array / share_array.sum()
+    n_people_by_share = np.floor(exact_counts).astype(int)
+    remainder_order = np.argsort(n_people_by_share - exact_counts, kind="stable")
+    n_people_by_share[remainder_order[: n_people - n_people_by_share.sum()]] += 1
+    while (empty_shares := np.flatnonzero(is_positive & (n_people_by_share == 0))).size:
+        n_people_by_share[n_people_by_share.argmax()] -= 1
+        n_people_by_share[empty_shares[0]] += 1
+    return n_people_by_share
 
 
 def _find_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
@@ -323,7 +341,9 @@ def _find_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
     if seeds is not None:
         is_seed = np.isin(np.arange(len(atlas)), atlas.match(seeds))
     else:
-        is_seed = np.isin([split_name(name)[1] for name in atlas.names], SEEDS)
+        is_seed = np.isin(
+            [split_name(region_name)[1] for region_name in atlas.names], SEEDS
+        )
     if not is_seed.any():
         raise ParameterError(
             f"atlas {atlas.name!r} has none of the regions in which disease starts by "
@@ -333,139 +353,190 @@ def _find_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
 
 
 def _draw_people(
-    counts: np.ndarray, n_people_by_visits: np.ndarray, n_sites: int, stream: Stream
+    n_people_by_stage: np.ndarray,
+    n_people_by_visits: np.ndarray,
+    n_sites: int,
+    make_rng: Stream,
 ) -> pd.DataFrame:
     """Draw visits, stage, age, sex and site of every scan.
 
-    `counts` are people in each stage, `n_people_by_visits` those with one visit, two ..
+    `n_people_by_stage` are people in each stage, `n_people_by_visits` those with one
+    visit, two ..
     """
-    stages = stream("stages").permutation(np.repeat(np.arange(len(counts)), counts))
-    n_visits = stream("visits").permutation(
+    stage_codes = make_rng("stages").permutation(
+        np.repeat(np.arange(len(n_people_by_stage)), n_people_by_stage)
+    )
+    n_visits = make_rng("visits").permutation(
         np.repeat(np.arange(len(n_people_by_visits)) + 1, n_people_by_visits)
     )
-    rows = []
-    for person, (stage, n_person_visits) in enumerate(
-        zip(stages, n_visits, strict=True)
+    scan_rows = []
+    for person_number, (stage_code, n_person_visits) in enumerate(
+        zip(stage_codes, n_visits, strict=True)
     ):
-        rng = stream("person", person)
-        name = f"sub-{person + 1:04d}"
-        n_group, n_men, mean_age, age_spread = DEMOGRAPHICS[STAGES[stage]]
+        rng = make_rng("person", person_number)
+        participant_name = f"sub-{person_number + 1:04d}"
+        n_group, n_men, mean_age, age_spread = DEMOGRAPHICS[STAGES[stage_code]]
         age = float(np.clip(rng.normal(mean_age, age_spread), 55, 92))
         sex = "M" if rng.random() < n_men / n_group else "F"
-        site = int(rng.integers(n_sites))
-        for visit in range(n_person_visits):
-            months = visit * MONTHS_BETWEEN
-            session = f"ses-M{months:02d}"
-            age_at_visit = round(age + months / 12, 1)
-            keys = (f"{name}_{session}", name, session, STAGES[stage])
-            covariates = (age_at_visit, sex, f"site-{site + 1}")
-            rows.append((*keys, *covariates, person, visit, stage, site))
-    facts = ("age", "sex", "site", "person", "visit", "stage", "site_number")
-    return pd.DataFrame(rows, columns=[*KEY_COLUMNS, *facts])
+        site_number = int(rng.integers(n_sites))
+        for visit_number in range(n_person_visits):
+            months_since_baseline = visit_number * MONTHS_BETWEEN
+            session_name = f"ses-M{months_since_baseline:02d}"
+            age_at_visit = round(age + months_since_baseline / 12, 1)
+            key_values = (
+                f"{participant_name}_{session_name}",
+                participant_name,
+                session_name,
+                STAGES[stage_code],
+            )
+            covariate_values = (age_at_visit, sex, f"site-{site_number + 1}")
+            scan_rows.append(
+                (
+                    *key_values,
+                    *covariate_values,
+                    person_number,
+                    visit_number,
+                    stage_code,
+                    site_number,
+                )
+            )
+    fact_columns = ("age", "sex", "site", "person", "visit", "stage", "site_number")
+    return pd.DataFrame(scan_rows, columns=[*KEY_COLUMNS, *fact_columns])
 
 
 def _atlas_network(
     atlas: Atlas, is_hub: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw the base network of an atlas' regions, of N_STREAMLINES streamlines."""
-    positions = atlas.regions.reindex(columns=[*"xyz"]).to_numpy(dtype=float)
-    if not np.isfinite(positions).all():
+    region_centroids = atlas.regions.reindex(columns=[*"xyz"]).to_numpy(dtype=float)
+    if not np.isfinite(region_centroids).all():
         raise ParameterError(
             f"atlas {atlas.name!r} has no centroid for every region, and simulated "
             "connectomes need distances. Add columns x, y, z (mm) to its regions.tsv."
         )
-    hubs = np.where(is_hub, HUB_STRENGTH, 1.0)
+    hub_strengths = np.where(is_hub, HUB_STRENGTH, 1.0)
     # The midline (0) belongs to both sides.
-    side = atlas.regions["hemisphere"].map({"L": -1, "R": 1}).fillna(0).to_numpy()
-    hemisphere_factor = np.where(np.outer(side, side) < 0, ACROSS_HEMISPHERES, 1.0)
-    factors = np.outer(hubs, hubs), hemisphere_factor
-    base = base_network(positions, atlas.homotopic, rng, factors=factors)
-    return base * (N_STREAMLINES / (base.sum() / 2))
+    side_signs = atlas.regions["hemisphere"].map({"L": -1, "R": 1}).fillna(0).to_numpy()
+    hemisphere_factor = np.where(
+        np.outer(side_signs, side_signs) < 0, ACROSS_HEMISPHERES, 1.0
+    )
+    weight_factors = np.outer(hub_strengths, hub_strengths), hemisphere_factor
+    base_weights = base_network(
+        region_centroids, atlas.homotopic, rng, weight_factors=weight_factors
+    )
+    return base_weights * (N_STREAMLINES / (base_weights.sum() / 2))
 
 
 def _draw_healthy(
-    name: str, atlas: Atlas, people: pd.DataFrame, stream: Stream
+    feature_name: str, atlas: Atlas, scan_table: pd.DataFrame, make_rng: Stream
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw the healthy part of y (n_scans, n_rois) in the module's formula, and mu.
 
     mu is equal for regions of one structure; NaN if the feature is not measured there.
     """
-    feature = HEALTHY_FEATURES[name]
+    healthy_feature = HEALTHY_FEATURES[feature_name]
     n_rois = len(atlas)
-    cores = [split_name(region)[1] for region in atlas.names]
-    structures, structure_index = np.unique(cores, return_inverse=True)
+    core_names = [split_name(region)[1] for region in atlas.names]
+    structure_names, structure_index = np.unique(core_names, return_inverse=True)
     # Clip at two deviations: no cortical region has half or twice the mean thickness.
-    draws = np.clip(stream(f"mean {name}").standard_normal(len(structures)), -2, 2)
-    structure_means = feature.cortex_mean + feature.cortex_spread * draws
-    known_means = feature.subcortex_means
+    mean_draws = np.clip(
+        make_rng(f"mean {feature_name}").standard_normal(len(structure_names)), -2, 2
+    )
+    structure_means = (
+        healthy_feature.cortex_mean + healthy_feature.cortex_spread * mean_draws
+    )
+    known_means = healthy_feature.subcortex_means
     median_mean = np.median([*known_means.values()] or [np.nan])
-    subcortex_means = [known_means.get(core, median_mean) for core in cores]
-    means = np.where(atlas.cortex, structure_means[structure_index], subcortex_means)
-    site = people["site_number"].to_numpy()
-    site_draws = [stream(f"site {name}", k).normal() for k in range(site.max() + 1)]
-    age_effects = feature.change_per_year * (people["age"].to_numpy() - MIDDLE_AGE)
-    fixed_effects = age_effects + SITE_SPREAD * np.array(site_draws)[site]
-    values = np.empty((len(people), n_rois))
-    for person, scans in people.groupby("person").indices.items():
-        rng = stream(f"person {name}", person)
+    subcortex_means = [
+        known_means.get(core_name, median_mean) for core_name in core_names
+    ]
+    region_means = np.where(
+        atlas.cortex, structure_means[structure_index], subcortex_means
+    )
+    site_numbers = scan_table["site_number"].to_numpy()
+    site_draws = [
+        make_rng(f"site {feature_name}", k).normal()
+        for k in range(site_numbers.max() + 1)
+    ]
+    age_effects = healthy_feature.change_per_year * (
+        scan_table["age"].to_numpy() - MIDDLE_AGE
+    )
+    fixed_effects = age_effects + SITE_SPREAD * np.array(site_draws)[site_numbers]
+    healthy_values = np.empty((len(scan_table), n_rois))
+    for person_number, scans in scan_table.groupby("person").indices.items():
+        rng = make_rng(f"person {feature_name}", person_number)
         shared_draw = rng.standard_normal()
         regional_draws = rng.standard_normal(n_rois)
         person_effects = (
-            feature.person_spread * shared_draw + feature.region_spread * regional_draws
+            healthy_feature.person_spread * shared_draw
+            + healthy_feature.region_spread * regional_draws
         )
-        for visit, row in enumerate(scans):
-            error = stream(f"scan {name}", person, visit).standard_normal(n_rois)
-            random_effects = person_effects + feature.scan_spread * error
-            values[row] = 1 + fixed_effects[row] + random_effects
+        for visit_number, scan_row in enumerate(scans):
+            scan_noise = make_rng(
+                f"scan {feature_name}", person_number, visit_number
+            ).standard_normal(n_rois)
+            random_effects = person_effects + healthy_feature.scan_spread * scan_noise
+            healthy_values[scan_row] = 1 + fixed_effects[scan_row] + random_effects
     # Extreme draws must not make a value negative.
-    return np.maximum(means * values, 0.5 * means), means
+    return np.maximum(region_means * healthy_values, 0.5 * region_means), region_means
 
 
-def random_stream(random_state: int, name: str, *keys: int) -> np.random.Generator:
+def random_stream(
+    random_state: int, purpose: str, *extra_keys: int
+) -> np.random.Generator:
     """Return the generator of a purpose and person, independent of earlier draws."""
     # Entropy is padded with zeros; the number of keys tells no key from the key 0.
-    return np.random.default_rng([random_state, crc32(name.encode()), len(keys), *keys])
+    return np.random.default_rng(
+        [random_state, crc32(purpose.encode()), len(extra_keys), *extra_keys]
+    )
 
 
 def symmetric_normal(n_rois: int, rng: np.random.Generator) -> np.ndarray:
     """Draw a symmetric matrix of standard normal values with a zero diagonal."""
-    upper = np.triu(rng.standard_normal((n_rois, n_rois)), 1)
-    return upper + upper.T
+    upper_triangle = np.triu(rng.standard_normal((n_rois, n_rois)), 1)
+    return upper_triangle + upper_triangle.T
 
 
 def base_network(
-    positions: np.ndarray,
-    homotopic: np.ndarray,
+    region_centroids: np.ndarray,
+    homotopic_rows: np.ndarray,
     rng: np.random.Generator,
     *,
-    spread: float = 0.8,
-    factors: Sequence[np.ndarray] = (),
+    log_weight_sd: float = 0.8,
+    weight_factors: Sequence[np.ndarray] = (),
 ) -> np.ndarray:
-    """Draw the network B that a cohort shares; `factors` are h_i h_j and q_ij.
+    """Draw the network B that a cohort shares; `weight_factors` are h_i h_j and q_ij.
 
-    `homotopic` is each region's counterpart in the other hemisphere, itself for none.
+    `homotopic_rows` is each region's counterpart in the other hemisphere, itself for
+    none.
     """
-    distance = np.sqrt(((positions[:, None] - positions) ** 2).sum(axis=2))
-    network = WEIGHT_AT_ZERO * np.exp(-distance / LENGTH_CONSTANT)
-    network = network * np.exp(spread * symmetric_normal(len(positions), rng))
-    for factor in factors:
-        network = network * factor
-    network[np.arange(len(positions)), homotopic] += HOMOTOPIC_WEIGHT
+    region_distances = np.sqrt(
+        ((region_centroids[:, None] - region_centroids) ** 2).sum(axis=2)
+    )
+    network = WEIGHT_AT_ZERO * np.exp(-region_distances / LENGTH_CONSTANT)
+    network = network * np.exp(
+        log_weight_sd * symmetric_normal(len(region_centroids), rng)
+    )
+    for weight_factor in weight_factors:
+        network = network * weight_factor
+    network[np.arange(len(region_centroids)), homotopic_rows] += HOMOTOPIC_WEIGHT
     np.fill_diagonal(network, 0.0)
     return network
 
 
 def count_streamlines(
-    network: np.ndarray, rng: np.random.Generator, rescan: float = 0.0
+    network: np.ndarray, rng: np.random.Generator, rescan_log_sd: float = 0.0
 ) -> np.ndarray:
     """Draw the streamline counts of one scan: symmetric whole numbers in float32."""
-    rows, columns = np.triu_indices(len(network), 1)
-    expected = network[rows, columns]
-    if rescan > 0:
-        expected = expected * np.exp(rescan * rng.standard_normal(expected.shape))
-    counts = np.zeros(network.shape, dtype=np.float32)
-    counts[rows, columns] = rng.poisson(expected)
-    return counts + counts.T
+    upper_rows, upper_columns = np.triu_indices(len(network), 1)
+    expected_counts = network[upper_rows, upper_columns]
+    if rescan_log_sd > 0:
+        expected_counts = expected_counts * np.exp(
+            rescan_log_sd * rng.standard_normal(expected_counts.shape)
+        )
+    streamline_counts = np.zeros(network.shape, dtype=np.float32)
+    streamline_counts[upper_rows, upper_columns] = rng.poisson(expected_counts)
+    return streamline_counts + streamline_counts.T
 
 
 # Written anew here: simulated data must share no code with the models under test.
@@ -476,16 +547,18 @@ def diffusion_operator(network: np.ndarray) -> np.ndarray:
     a region of mean degree passes on about 63 % of what it holds, whatever the number
     of streamlines.
     """
-    degree = network.sum(axis=1)
-    return (np.diag(degree) - network) / max(degree.mean(), np.finfo(float).tiny)
+    node_degrees = network.sum(axis=1)
+    return (np.diag(node_degrees) - network) / max(
+        node_degrees.mean(), np.finfo(float).tiny
+    )
 
 
 def spread_from_seeds(
     operator: np.ndarray, seeds: np.ndarray, time: float
 ) -> np.ndarray:
     r"""Return :math:`x(t) = e^{-t O} x_0`, :math:`x_0` being 1 at the seeds."""
-    eigenvalues, vectors = np.linalg.eigh(operator)
-    coefficients = vectors.T @ seeds.astype(float)
-    pattern = vectors @ (np.exp(-time * eigenvalues) * coefficients)
+    eigenvalues, eigenvectors = np.linalg.eigh(operator)
+    coefficients = eigenvectors.T @ seeds.astype(float)
+    disease_pattern = eigenvectors @ (np.exp(-time * eigenvalues) * coefficients)
     # Rounding can leave -1e-17 at regions that disease has not reached.
-    return np.maximum(pattern, 0.0)
+    return np.maximum(disease_pattern, 0.0)

@@ -70,77 +70,104 @@ def write_study_folder(
         If `folder` is not empty, or the cohort is not simulated or cannot be written
         in this style.
     """
-    styles = ["named"]
+    known_styles = ["named"]
     if "mrtrix" in cohort.atlas.settings:
-        styles.insert(0, "mrtrix")
-    style = style or styles[0]
-    check_choice(f"style for {cohort.atlas.name}", style, styles)
+        known_styles.insert(0, "mrtrix")
+    style = style or known_styles[0]
+    check_choice(f"style for {cohort.atlas.name}", style, known_styles)
     if cohort.truth is None:
         raise ParameterError(
             "cohort must be simulated, with a truth: its files say so. "
             "Cohort.save(path) keeps any cohort in one file."
         )
-    nodes = mrtrix_nodes(cohort.atlas) if style == "mrtrix" else None
-    with fill_folder(folder) as partial:
+    node_rows = mrtrix_nodes(cohort.atlas) if style == "mrtrix" else None
+    with fill_folder(folder) as partial_folder:
         generator = {"Name": "brainlsap", **cohort.provenance}
-        describe_dataset(partial, "Simulated cohort", generator)
-        _write_text(partial / "README", README)
-        write_tsv(cohort.truth, partial / "truth.tsv")
-        _write_participants(cohort, partial)
-        for row in tqdm(range(cohort.n_scans), "writing", disable=not verbose or None):
-            _write_scan(cohort, row, partial, nodes)
+        describe_dataset(partial_folder, "Simulated cohort", generator)
+        _write_text(partial_folder / "README", README)
+        write_tsv(cohort.truth, partial_folder / "truth.tsv")
+        _write_participants(cohort, partial_folder)
+        for scan_row in tqdm(
+            range(cohort.n_scans), "writing", disable=not verbose or None
+        ):
+            _write_scan(cohort, scan_row, partial_folder, node_rows)
     return Path(folder)
 
 
 def _write_participants(cohort: Cohort, folder: Path) -> None:
     """Write participants.tsv, and the sessions of every participant."""
-    label = cohort.label_name
-    headers = {"participant": "participant_id", "session": "session_id", "label": label}
-    table = cohort.table.drop(columns="scan").rename(columns=headers)
-    covariates = [name for name in table if name not in headers.values()]
-    participants = table.groupby("participant_id", sort=False)
-    first_visits = participants.head(1)[["participant_id", label, *covariates]]
+    label_column = cohort.label_name
+    column_headers = {
+        "participant": "participant_id",
+        "session": "session_id",
+        "label": label_column,
+    }
+    people_table = cohort.table.drop(columns="scan").rename(columns=column_headers)
+    covariate_columns = [
+        column_name
+        for column_name in people_table
+        if column_name not in column_headers.values()
+    ]
+    participants = people_table.groupby("participant_id", sort=False)
+    first_visits = participants.head(1)[
+        ["participant_id", label_column, *covariate_columns]
+    ]
     write_tsv(first_visits, folder / "participants.tsv")
     varying_covariates = [
-        name for name in covariates if participants[name].nunique().gt(1).any()
+        column_name
+        for column_name in covariate_columns
+        if participants[column_name].nunique().gt(1).any()
     ]
-    for participant, visits in participants:
-        sessions = visits[["session_id", label, *varying_covariates]]
-        path = folder / str(participant) / f"{participant}_sessions.tsv"
-        write_tsv(sessions, path)
+    for participant, person_visits in participants:
+        session_table = person_visits[["session_id", label_column, *varying_covariates]]
+        sessions_path = folder / str(participant) / f"{participant}_sessions.tsv"
+        write_tsv(session_table, sessions_path)
 
 
 def _write_scan(
-    cohort: Cohort, row: int, folder: Path, nodes: np.ndarray | None
+    cohort: Cohort, scan_row: int, folder: Path, node_rows: np.ndarray | None
 ) -> None:
     """Write one scan's connectome and features."""
     atlas = cohort.atlas
-    identity = cohort.table.loc[row, ["scan", "participant", "session"]]
-    scan, participant, session = identity
+    scan_keys = cohort.table.loc[scan_row, ["scan", "participant", "session"]]
+    scan, participant, session = scan_keys
     scan_folder = folder / participant / session
     _write_text(
         scan_folder / "dwi" / f"{scan}_atlas-{_atlas_word(atlas)}_connectivity.csv",
-        _connectome_text(cohort.connectomes[row], atlas, nodes),
+        _connectome_text(cohort.connectomes[scan_row], atlas, node_rows),
     )
-    values = dict(zip(cohort.feature_names, cohort.features[row].T, strict=True))
-    annotation = atlas.settings.get("annotation")
-    stats_features = {"thickness", "volume"} & {*values} if annotation else set()
-    stats_values = {feature: values.pop(feature) for feature in stats_features}
+    values_of_feature = dict(
+        zip(cohort.feature_names, cohort.features[scan_row].T, strict=True)
+    )
+    annotation_name = atlas.settings.get("annotation")
+    stats_features = (
+        {"thickness", "volume"} & {*values_of_feature} if annotation_name else set()
+    )
+    stats_values = {
+        feature_name: values_of_feature.pop(feature_name)
+        for feature_name in stats_features
+    }
     if stats_values:
-        stats = folder / "derivatives" / "freesurfer" / scan / "stats"
+        stats_folder = folder / "derivatives" / "freesurfer" / scan / "stats"
         for hemisphere in "LR":
-            path = stats / f"{hemisphere.lower()}h.{annotation}.stats"
-            _write_text(path, aparc_text(atlas, hemisphere, scan, stats_values))
-        volume = stats_values.get("volume")
-        _write_text(stats / "aseg.stats", aseg_text(atlas, scan, volume))
-    for feature, regional_values in values.items():
-        path = scan_folder / "anat" / f"{scan}_desc-{feature}_regions.tsv"
-        column = feature
-        if feature == "fdg":
-            path = scan_folder / "pet" / f"{scan}_trc-18FFDG_desc-suvr_regions.tsv"
-            column = "suvr"
-        cells = pd.Series(regional_values).map("{:.10g}".format, na_action="ignore")
-        write_tsv(pd.DataFrame({"region": atlas.names, column: cells}), path)
+            stats_path = stats_folder / f"{hemisphere.lower()}h.{annotation_name}.stats"
+            _write_text(stats_path, aparc_text(atlas, hemisphere, scan, stats_values))
+        region_volumes = stats_values.get("volume")
+        _write_text(stats_folder / "aseg.stats", aseg_text(atlas, scan, region_volumes))
+    for feature_name, regional_values in values_of_feature.items():
+        stats_path = scan_folder / "anat" / f"{scan}_desc-{feature_name}_regions.tsv"
+        column_name = feature_name
+        if feature_name == "fdg":
+            stats_path = (
+                scan_folder / "pet" / f"{scan}_trc-18FFDG_desc-suvr_regions.tsv"
+            )
+            column_name = "suvr"
+        cell_texts = pd.Series(regional_values).map(
+            "{:.10g}".format, na_action="ignore"
+        )
+        write_tsv(
+            pd.DataFrame({"region": atlas.names, column_name: cell_texts}), stats_path
+        )
 
 
 def _atlas_word(atlas: Atlas) -> str:
@@ -149,23 +176,25 @@ def _atlas_word(atlas: Atlas) -> str:
 
 
 def _connectome_text(
-    connectome: np.ndarray, atlas: Atlas, nodes: np.ndarray | None
+    connectome: np.ndarray, atlas: Atlas, node_rows: np.ndarray | None
 ) -> str:
     """Return a connectome as CSV: MRtrix's matrix of nodes, or with region names."""
     # Counts become whole numbers, as MRtrix writes them.
-    if nodes is None:
-        table = pd.DataFrame(connectome, atlas.names, atlas.names).convert_dtypes()
-        return table.to_csv(index_label="region")
-    matrix = mrtrix_matrix(connectome.astype(float), nodes)
-    table = pd.DataFrame(matrix).convert_dtypes()
+    if node_rows is None:
+        connectome_table = pd.DataFrame(
+            connectome, atlas.names, atlas.names
+        ).convert_dtypes()
+        return connectome_table.to_csv(index_label="region")
+    node_matrix = mrtrix_matrix(connectome.astype(float), node_rows)
+    connectome_table = pd.DataFrame(node_matrix).convert_dtypes()
     # Numbers alone do not tell the order of rows.
     header = f"# nodes of {atlas.settings['mrtrix']} (labelconvert), simulated\n"
-    return header + table.to_csv(header=False, index=False)
+    return header + connectome_table.to_csv(header=False, index=False)
 
 
-def _write_text(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+def _write_text(file_path: Path, file_text: str) -> None:
+    file_path.parent.mkdir(parents=True, exist_ok=True)
+    file_path.write_text(file_text.rstrip("\n") + "\n", encoding="utf-8")
 
 
 def mrtrix_nodes(atlas: Atlas) -> np.ndarray:
@@ -173,18 +202,26 @@ def mrtrix_nodes(atlas: Atlas) -> np.ndarray:
 
     -1 for nodes that the atlas leaves out: cerebellum, and accumbens in destrieux160.
     """
-    order = next(order for order in row_orders(atlas) if order.tool == "mrtrix")
-    positions = [atlas.find(name) for name in order.names]
-    return np.array([-1 if position is None else position for position in positions])
+    row_order = next(
+        row_order for row_order in row_orders(atlas) if row_order.tool == "mrtrix"
+    )
+    atlas_positions = [atlas.find(region_name) for region_name in row_order.names]
+    return np.array(
+        [
+            -1 if atlas_position is None else atlas_position
+            for atlas_position in atlas_positions
+        ]
+    )
 
 
-def mrtrix_matrix(matrix: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+def mrtrix_matrix(connectome: np.ndarray, node_rows: np.ndarray) -> np.ndarray:
     """Return a connectome as `tck2connectome -zero_diagonal` writes it.
 
     It has the upper triangle only. Nodes that the atlas lacks have no connections.
     """
-    with_empty_node = np.pad(matrix, (0, 1))  # index -1 is a node without connections
-    return np.triu(with_empty_node[np.ix_(nodes, nodes)], 1)
+    # Index -1 is the added node, which has no connections.
+    with_empty_node = np.pad(connectome, (0, 1))
+    return np.triu(with_empty_node[np.ix_(node_rows, node_rows)], 1)
 
 
 _ASEG_HEADER = """# generating_program brainlsap (simulated, nobody's data)
@@ -202,7 +239,7 @@ FoldInd CurvInd
 
 
 def aparc_text(
-    atlas: Atlas, hemisphere: str, scan: str, values: dict[str, np.ndarray]
+    atlas: Atlas, hemisphere: str, scan: str, values_of_feature: dict[str, np.ndarray]
 ) -> str:
     """Return the `?h.aparc*.stats` of one hemisphere in FreeSurfer's layout.
 
@@ -211,37 +248,47 @@ def aparc_text(
     thickness.
     """
     is_on_side = atlas.regions["hemisphere"].to_numpy() == hemisphere
-    rows = np.flatnonzero(atlas.cortex & is_on_side)
-    thickness = values.get("thickness", np.full(len(atlas), 2.5))[rows]
+    region_rows = np.flatnonzero(atlas.cortex & is_on_side)
+    mean_thickness = values_of_feature.get("thickness", np.full(len(atlas), 2.5))[
+        region_rows
+    ]
     # Areas in mm^2 are arbitrary, but differ between regions.
-    area = 600 + 24 * (np.arange(len(rows)) * 7 % 40)
-    n_vertices = area * 3 // 2
-    volume = values["volume"][rows] if "volume" in values else area * thickness
+    surface_areas = 600 + 24 * (np.arange(len(region_rows)) * 7 % 40)
+    n_vertices = surface_areas * 3 // 2
+    gray_volumes = (
+        values_of_feature["volume"][region_rows]
+        if "volume" in values_of_feature
+        else surface_areas * mean_thickness
+    )
     # FreeSurfer leaves out a region that a brain does not have.
-    is_measured = np.isfinite(thickness) & np.isfinite(volume)
-    names = atlas.regions["annot_name"].to_numpy()[rows]
+    is_measured = np.isfinite(mean_thickness) & np.isfinite(gray_volumes)
+    annot_names = atlas.regions["annot_name"].to_numpy()[region_rows]
     header = _APARC_HEADER.format(
         scan=scan,
         side=f"{hemisphere.lower()}h",
         n_vertices=n_vertices[is_measured].sum(),
     )
     return header + "\n".join(
-        f"{names[i]:<36s} {n_vertices[i]:6d} {area[i]:6d} {volume[i]:16.9f} "
-        f"{thickness[i]:13.10f}  0.550     0.130     0.028       18     2.0"
+        f"{annot_names[i]:<36s} {n_vertices[i]:6d} {surface_areas[i]:6d} "
+        f"{gray_volumes[i]:16.9f} {mean_thickness[i]:13.10f}  0.550     0.130     "
+        "0.028       18     2.0"
         for i in np.flatnonzero(is_measured).tolist()
     )
 
 
-def aseg_text(atlas: Atlas, scan: str, volume: np.ndarray | None) -> str:
+def aseg_text(atlas: Atlas, scan: str, region_volumes: np.ndarray | None) -> str:
     """Return an `aseg.stats`; without volumes everybody has the same sizes."""
-    if volume is None:
-        cores = [split_name(name)[1] for name in atlas.names]
-        volume = np.array([VOLUME.get(core, 1000.0) for core in cores])
+    if region_volumes is None:
+        core_names = [split_name(region_name)[1] for region_name in atlas.names]
+        region_volumes = np.array(
+            [VOLUME.get(core_name, 1000.0) for core_name in core_names]
+        )
     labels = atlas.regions["freesurfer_id"].to_numpy()
-    rows = np.flatnonzero(~atlas.cortex & np.isfinite(volume))
-    rows = rows[np.argsort(labels[rows])]
+    region_rows = np.flatnonzero(~atlas.cortex & np.isfinite(region_volumes))
+    region_rows = region_rows[np.argsort(labels[region_rows])]
     return _ASEG_HEADER.format(scan=scan) + "\n".join(
-        f"{line_number:3d} {labels[row]:3d} {volume[row]:9.0f} {volume[row]:18.9f}  "
-        f"{atlas.names[row]:<32s} 70.0000 10.0000 20.0000 110.0000 90.0000"
-        for line_number, row in enumerate(rows, start=1)
+        f"{line_number:3d} {labels[region_row]:3d} {region_volumes[region_row]:9.0f} "
+        f"{region_volumes[region_row]:18.9f}  {atlas.names[region_row]:<32s} 70.0000 "
+        "10.0000 20.0000 110.0000 90.0000"
+        for line_number, region_row in enumerate(region_rows, start=1)
     )

@@ -11,7 +11,9 @@ from nibabel.freesurfer import write_annot
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import REGION_COLUMNS, read_annotation
+from brainlsap.atlas.settings import AtlasSettings
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
+from tests.conftest import raises_kind
 
 SIZES = {"destrieux160": (148, 12), "desikan82": (68, 14)}
 SIZES |= {f"schaefer{n}": (n, 14) for n in (100, 200, 400)}
@@ -179,8 +181,40 @@ def test_a_new_atlas_is_a_folder(own, tmp_path):
     atlas = own("name hemisphere", "a_L L", "a_R R")
     assert atlas.settings == settings
     (tmp_path / "atlas.json").write_text("{")
-    with pytest.raises(FileFormatError, match=r"atlas\.json: cannot be read as JSON"):
+    with raises_kind("unreadable", "atlas.json"):
         load_atlas(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ('{"anotation": "aparc"}', "unknown key 'anotation'.*'annotation'"),
+        ('{"space": "mni305"}', "space must be MNI152 or MNI305; got 'mni305'"),
+        ('{"annotation": ""}', "annotation must be a text; got ''"),
+        ('{"file_words": "three"}', "file_words must be a list .*; got 'three'"),
+        ('{"file_words": ["Three"]}', "file_words must be .* in lower case"),
+        ('{"unnamed_rows": 1}', "unnamed_rows must be true or false; got 1"),
+        ('{"wall": -1}', "wall must be a whole number"),
+        ('{"walls": {"size": 4, "rows": [[0, 4]]}}', "walls must be"),
+        ('{"walls": {"size": 4}}', "walls must be"),
+        ('{"sizes": {"few": "a slab"}}', "sizes must be texts by number of rows"),
+        ('{"order_17networks": [1, 1]}', "order_17networks must be the numbers from 1"),
+        ('{"order_17networks": [1]}', "order_17networks must have 2 numbers.* got 1"),
+        ('{"wall": 1, "wall": 2}', "wall stands twice"),
+        ("[]", "expected keys with values"),
+    ],
+)
+def test_settings_of_an_atlas_are_checked(own, tmp_path, settings, message):
+    (tmp_path / "atlas.json").write_text(settings)
+    with pytest.raises(FileFormatError, match=rf"atlas\.json: {message}"):
+        own("name hemisphere", "a_L L", "a_R R")
+
+
+def test_every_key_of_settings_is_explained_and_leads_to_an_atlas(atlas):
+    lines = (atlas.folder.parent / "README.md").read_text().splitlines()
+    keys = {key for line in lines if line[:3] == "| `" for key in line.split("`")[1::2]}
+    assert {*AtlasSettings.__annotations__} <= keys
+    assert {*atlas.settings.get("atlas_by_size", {}).values()} <= {*SIZES}
 
 
 def test_names_that_differ_by_a_separator_only_are_not_merged(own):
@@ -274,7 +308,7 @@ def test_labels_are_read_by_name_and_not_by_position(own, tmp_path):
 
     atlas = draw(["Unknown", "north", "west"], [1, 1, 2, 0, 2, -1, 1])
     assert atlas.vertex_labels("L").tolist() == [1, 1, 0, -1, 0, -1, 1]
-    with pytest.raises(FileFormatError, match=r"rh\.annot: no such file"):
+    with raises_kind("no such file", "rh.annot"):
         atlas.vertex_labels("R")
     atlas = draw(["Unknown", "nort", "west"], [0, 1, 2, 0, 0, 0, 0])
     with pytest.raises(FileFormatError, match=r"'nort' \(nearest: lh_north"):

@@ -17,7 +17,9 @@ def test_enigmas_connectome_is_run_and_drawn(shared, tmp_path, capsys):
     study = write_study_folder(simulated, tmp_path / "study", style="named")
     assert list(study.rglob("lh.Schaefer2018_100Parcels_7Networks_order.stats"))
     brief, out = tmp_path / "brief.toml", tmp_path / "out"
-    brief.write_text('n_starts = 1\n[model]\nstart = "constant"\n')
+    brief.write_text(
+        'n_starts = 1\n[model]\nstart = "constant"\n[study]\nbaselines = false\n'
+    )
     command = ["run", str(study), "--atlas", "schaefer100", "--feature", "thickness"]
     command += ["--connectome", str(matrix), "--row-order", "enigma"]
     command += ["--merge-classes", "early-or-late"]

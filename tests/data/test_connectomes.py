@@ -18,12 +18,14 @@ from brainlsap.exceptions import (
     ParameterError,
     RegionNameError,
 )
+from tests.conftest import raises_kind
 from tests.data import formats
 
 ATLAS = load_atlas("destrieux160")
 N = len(ATLAS)
 EXPECTED = formats.telling_matrix(N)
 NAMES = np.array(ATLAS.names)
+NOT_FINITE = "weights not finite"
 ENDINGS = ("npz", "npy", "mat", "h5", "gii", "csv.gz")
 
 
@@ -141,23 +143,27 @@ def test_spellings_numbers_and_names_to_leave_out(read, tiny, matrix):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "kind"),
     [
-        ("", "the file is empty; expected a matrix"),
-        ("1,2,3\n4,5,6\n", r"expected a square matrix of numbers, got shape \(2, 3\)"),
-        ("7\n", "a matrix of 1 x 1 without names"),
-        ("1,2\n3\n", r"columns changed from 2 to 1 at row 2\. The file"),
-        ("1,5;2\n3,5;4\n", "decimal commas. Write points"),
-        ("1 2\n3 x\n", "could not convert string 'x'"),
-        ("a,b\n1,2\n3,\n", "could not convert string ''"),
-        ("a,b,c\n1,2\n3,4\n", "3 names for 2 columns"),
-        ("a,b\n", "2 names for 0 columns"),
-        ("1,2\n3,\0\n", "not a text file"),
+        ("", "empty file"),
+        ("1,2,3\n4,5,6\n", "matrix shape"),
+        ("1,2\n3\n", "unreadable"),
+        ("1,5;2\n3,5;4\n", "decimal commas"),
+        ("1 2\n3 x\n", "unreadable"),
+        ("a,b\n1,2\n3,\n", "unreadable"),
+        ("a,b,c\n1,2\n3,4\n", "names per axis"),
+        ("a,b\n", "names per axis"),
+        ("1,2\n3,\0\n", "zero bytes"),
     ],
 )
-def test_text_refused(read, text, message):
-    with pytest.raises(FileFormatError, match=rf"c\.csv: .*{message}"):
+def test_text_refused(read, text, kind):
+    with raises_kind(kind, "c.csv"):
         read(text)
+
+
+def test_one_number_is_no_matrix(read):
+    with raises_kind("unknown order", "c.csv"):
+        read("7\n")
 
 
 def test_cut_and_changed_files_are_refused(read, tiny, matrix):
@@ -166,7 +172,7 @@ def test_cut_and_changed_files_are_refused(read, tiny, matrix):
         with pytest.raises((FileFormatError, RegionNameError)):
             read(text[:length])
     for place in [i for i, c in enumerate(text) if c == "7"][:2]:
-        with pytest.raises(FileFormatError, match="not symmetric"):
+        with raises_kind("not symmetric"):
             read(text[:place] + "8" + text[place + 1 :])
 
 
@@ -181,20 +187,21 @@ def change(matrix, *places, value):
 
 
 @pytest.mark.parametrize(
-    ("places", "value", "message"),
+    ("places", "value", "kind", "got"),
     [
-        ([(1, 4)], np.nan, ".* NaN .* 1 such, first nan between lh_b and rh_b"),
-        ([(1, 4)], np.inf, "weights are NaN or infinite .* first inf"),
-        ([(2, 2)], np.inf, ".* on the diagonal: set it to 0; got 1"),
-        ([(1, 4), (4, 1)], -2, "weights are negative.* got 2, down to -2"),
-        ([(1, 4)], 99, ".* not symmetric.* 99.0 from lh_b to rh_b but 9.0 back"),
-        ([np.s_[:]], 0, "every weight between two regions is 0"),
+        ([(1, 4)], np.nan, NOT_FINITE, "1 such, first nan between lh_b and rh_b."),
+        ([(1, 4)], np.inf, NOT_FINITE, "1 such, first inf between lh_b and rh_b."),
+        ([(2, 2)], np.inf, NOT_FINITE, "1 such, first inf between lh_c and lh_c."),
+        ([(1, 4), (4, 1)], -2, "negative weights", "2, down to -2."),
+        ([(1, 4)], 99, "not symmetric", "99.0 from lh_b to rh_b but 9.0 back."),
+        ([np.s_[:]], 0, "no connections", ""),
     ],
 )
-def test_weights_refused(tmp_path, tiny, matrix, places, value, message):
+def test_weights_refused(tmp_path, tiny, matrix, places, value, kind, got):
     np.save(tmp_path / "c.npy", change(matrix, *places, value=value))
-    with pytest.raises(BrainlsapError, match=rf"c\.npy: {message}"):
+    with raises_kind(kind, "c.npy", BrainlsapError) as caught:
         read_connectome(tmp_path / "c.npy", tiny)
+    assert caught.value.got == got
 
 
 def test_symmetrize_is_decided_by_the_reader(tmp_path, tiny, matrix):
@@ -242,7 +249,7 @@ def test_matrices_in_memory(tiny, matrix):
     same(read_connectome(pd.DataFrame(matrix), tiny), matrix)
     with pytest.raises(FileFormatError, match=r"connectome=: 3 rows, but 7 names"):
         read_connectome(np.ones((3, 3)), tiny)
-    with pytest.raises(FileFormatError, match="connectome=: weights are NaN"):
+    with raises_kind(NOT_FINITE, "connectome="):
         read_connectome(change(matrix, (0, 2), value=np.nan), tiny)
 
 
@@ -250,7 +257,7 @@ def test_negative_weights_need_an_option(tmp_path, tiny, matrix):
     signed = change(matrix, (1, 4), (4, 1), value=-9)
     np.save(tmp_path / "c.npy", signed)
     for source in (tmp_path / "c.npy", signed):
-        with pytest.raises(ParameterError, match=r"negative='drop' sets them"):
+        with raises_kind("negative weights", error=ParameterError):
             read_connectome(source, tiny)
         found = read_connectome(source, tiny, negative="drop")
         assert "negative weights were set to 0" in same(found, np.maximum(signed, 0))
@@ -331,11 +338,9 @@ TOOLS = {
 }
 
 
-@pytest.mark.parametrize("rows", ["permuted", "mirrored"])
 @pytest.mark.parametrize("tool", TOOLS)
-def test_files_with_names_come_out_by_name(tmp_path, tool, rows):
+def test_files_with_names_come_out_by_name(tmp_path, tool):
     order = np.random.default_rng(0).permutation(N)
-    order = ATLAS.homotopic if rows == "mirrored" else order
     path = TOOLS[tool](tmp_path, EXPECTED[np.ix_(order, order)], NAMES[order])
     same(read_connectome(path, ATLAS), EXPECTED)
 
@@ -348,7 +353,7 @@ def test_measures_of_one_file(tmp_path):
     assert notes[0] == told
     found = read_connectome(path, ATLAS, measure="radius2_meanlength")
     same(found, EXPECTED * 2)
-    with pytest.raises(FileFormatError, match=r"no measure 'fa'; found radius2_meanl"):
+    with raises_kind("no such measure", path.name):
         read_connectome(path, ATLAS, measure="fa")
     # one more parcellation in the file: the atlas chooses
     content = {k: v for k, v in loadmat(path).items() if k[0] != "_"}
@@ -359,7 +364,7 @@ def test_measures_of_one_file(tmp_path):
     same(read_connectome(path, ATLAS), EXPECTED)
     both = {"qa": EXPECTED, "fa": EXPECTED}
     path = formats.write_dsi_studio(tmp_path / "d.mat", both, NAMES)
-    with pytest.raises(FileFormatError, match=r"2 matrices could be .* one of fa, qa"):
+    with raises_kind("several matrices"):
         read_connectome(path, ATLAS)
 
 
@@ -428,12 +433,11 @@ def test_names_of_another_matrix_are_not_taken(tmp_path, tiny, matrix, shuffled)
 def test_lists_that_do_not_fit_are_refused(tmp_path, tiny, matrix, shuffled):
     path = tmp_path / "c.npz"
     np.savez(path, connectome=matrix, names=np.array(["Unknown", *tiny.names]))
-    with pytest.raises(FileFormatError, match=r"7 rows of 'conn.* 'names' \(8\)"):
+    with raises_kind("names per row", "c.npz"):
         read_connectome(path, tiny)
     lists = {"rows_of": shuffled[1], "nodes": np.array(tiny.names)}
     np.savez(path, connectome=shuffled[0], **lists)
-    message = r"7 rows of .* 'rows_of' \(7\), 'nodes' \(7\); expected one of 7"
-    with pytest.raises(FileFormatError, match=message):
+    with raises_kind("names per row", "c.npz"):
         read_connectome(path, tiny)
     np.savez(path, connectome=matrix, names=np.array("counts of a study"))
     assert "order of tiny" in read_connectome(path, tiny).notes[0]
@@ -443,19 +447,18 @@ def test_lists_that_do_not_fit_are_refused(tmp_path, tiny, matrix, shuffled):
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "kind"),
     [
-        *((f"c.{end}", f"c.{end}: cannot be read as") for end in ENDINGS),
-        ("c.npy.gz", "cannot be read as text: Not a gzipped file"),
-        ("c.xlsx", r"read from \.csv, \.dat, .*\.txt files, got \.xlsx"),
-        ("c", "got a name without suffix"),
+        *((f"c.{end}", "unreadable") for end in (*ENDINGS, "npy.gz")),
+        ("c.xlsx", "unknown format"),
+        ("c", "unknown format"),
     ],
 )
-def test_broken_files_and_other_formats_are_refused(tmp_path, tiny, name, message):
+def test_broken_files_and_other_formats_are_refused(tmp_path, tiny, name, kind):
     (tmp_path / name).write_bytes(b"not what it says")
-    with pytest.raises(FileFormatError, match=message):
+    with raises_kind(kind, name):
         read_connectome(tmp_path / name, tiny)
-    with pytest.raises(FileFormatError, match="no such file"):
+    with raises_kind("no such file", "none.npz"):
         read_connectome(tmp_path / "none.npz", tiny)
 
 
@@ -474,15 +477,15 @@ def test_files_cut_short_are_refused(tmp_path, tool):
 
 def test_files_without_a_matrix_are_refused(tmp_path, tiny):
     np.savez(tmp_path / "c.npz", a=np.ones(3), b=np.ones((2, 3)))
-    with pytest.raises(FileFormatError, match=r"found a \(3,\), b \(2, 3\)"):
+    with raises_kind("no square matrix", "c.npz"):
         read_connectome(tmp_path / "c.npz", tiny)
-    for array, message in (
-        (np.array([{"a": 1}], dtype=object), r"cannot be read as a \.npy"),
-        (np.full((7, 7), "a"), r"got shape \(7, 7\) of <U1"),
-        (np.zeros((3, 4, 5)), r"square matrix of numbers, got shape \(3, 4, 5\)"),
+    for array, kind in (
+        (np.array([{"a": 1}], dtype=object), "unreadable"),
+        (np.full((7, 7), "a"), "matrix shape"),
+        (np.zeros((3, 4, 5)), "matrix shape"),
     ):
         np.save(tmp_path / "c.npy", array, allow_pickle=True)
-        with pytest.raises(FileFormatError, match=message):
+        with raises_kind(kind, "c.npy"):
             read_connectome(tmp_path / "c.npy", tiny)
 
 
@@ -499,7 +502,7 @@ def test_sidecars(tmp_path):
     (tmp_path / "flat").mkdir()
     np.savetxt(tmp_path / "flat" / "01.csv", EXPECTED, "%d", ",")
     flat = tmp_path / "flat" / "01.csv"
-    with pytest.raises(FileFormatError, match="160 x 160 without names"):
+    with raises_kind("unknown order"):
         read_connectome(flat, ATLAS)
     same(read_connectome(flat, ATLAS, row_order="atlas"), EXPECTED)
     # names for another matrix lie above: passed over; beside it: refused
@@ -547,7 +550,7 @@ def test_bids_nodes_go_by_their_index(tmp_path):
         read_connectome(path, ATLAS)
     for text in ('{"Description": "counts"}', "[]"):  # without nodes
         path.with_suffix(".json").write_text(text)
-        with pytest.raises(FileFormatError, match="160 x 160 without names"):
+        with raises_kind("unknown order"):
             read_connectome(path, ATLAS)
         found = read_connectome(path, ATLAS, row_order="atlas")
         assert found.notes[0] == "read in the order of destrieux160"
@@ -573,7 +576,7 @@ def test_one_sidecar_at_the_root_is_of_all_matrices(tmp_path, above, ending):
     other = place / name.replace("seg-x_meas-count", "seg-y_meas-length")
     path.rename(other)
     if above != "relmat":
-        with pytest.raises(FileFormatError, match="160 x 160 without names"):
+        with raises_kind("unknown order"):
             read_connectome(other, ATLAS)
         return
     nearer = {"NodeIndices": [*range(160, 0, -1)]}
@@ -606,7 +609,7 @@ def test_a_list_of_connections_is_called_so(write, tiny, delimiter, head):
     for rows in (pairs, [[*pair, 5.5] for pair in pairs], pairs[:1]):
         heads = [[*head, "length"][: len(rows[0])]] if head else []
         text = "".join(delimiter.join(map(str, x)) + "\n" for x in (*heads, *rows))
-        with pytest.raises(FileFormatError, match=r"e\.csv: is a list of connections"):
+        with raises_kind("list of connections", "e.csv"):
             read_connectome(write("e.csv", text), tiny)
     text = "".join(f"{i}{delimiter}{i + 1}{delimiter}0.5\n" for i in range(1, 9))
     with pytest.raises(FileFormatError, match="may be a list of connections"):
@@ -618,6 +621,5 @@ def test_a_connectogram_is_called_so(write, tiny):
     rows = [["data", "data", *range(7)], ["data", "data", *names]]
     rows += [[9, name, *range(7)] for name in names]
     text = "".join("\t".join(map(str, row)) + "\t\n" for row in rows)
-    message = r"x\.txt: is a connectogram of DSI Studio.* Give the \.connectivity\.mat"
-    with pytest.raises(FileFormatError, match=message):
+    with raises_kind("connectogram", "x.txt"):
         read_connectome(write("x.txt", text), tiny)

@@ -1,9 +1,7 @@
 """What is found is acted on by its fields: messages may be reworded freely."""
 
-import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 import brainlsap.data.load as loading
@@ -108,19 +106,6 @@ def test_findings_are_stored_with_a_cohort(study, tiny, tmp_path):
     assert stored.findings == cohort.findings
     assert stored.notes == cohort.notes
     assert any(item.severity == LEFT_OUT and item.people for item in stored.findings)
-
-
-def test_files_of_earlier_versions_have_texts(study, tiny, tmp_path):
-    import h5py
-
-    path = load_cohort(study, tiny, "fdg").save(tmp_path / "c.h5")
-    with h5py.File(path, "r+") as file:
-        about = json.loads(file["about"][()])
-        del about["findings"], file["about"]
-        file["about"] = json.dumps(about | {"notes": ["read long ago"]})
-    stored = Cohort.load(path)
-    assert stored.findings == (Finding("read long ago"),)
-    np.testing.assert_array_equal(stored.features.shape[:2], (7, 7))
 
 
 def test_findings_of_one_place_and_of_none_are_not_counted():

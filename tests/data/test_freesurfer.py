@@ -8,6 +8,7 @@ from brainlsap.atlas import load_atlas
 from brainlsap.data.features import read_stats
 from brainlsap.data.measures import get_measure
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
+from tests.conftest import raises_kind
 from tests.data import feature_formats as formats
 
 ATLAS, DESIKAN = load_atlas("destrieux160"), load_atlas("desikan82")
@@ -115,7 +116,7 @@ def test_missing_files_and_other_parcellations_are_named(subject, tiny):
         read(subject, "curvature")
     for name, feature in (("aseg", "volume"), ("rh.aparc", "thickness")):
         (subject / f"stats/{name}.stats").unlink()
-        with pytest.raises(FileFormatError, match=rf"{name}\.stats: no such file"):
+        with raises_kind("no such file", f"{name}.stats"):
             read(subject, feature)
 
 

@@ -1,14 +1,13 @@
 """A whole cohort from a folder: what is read, and everything that is refused."""
 
 import csv
-import json
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from brainlsap.atlas import load_atlas
-from brainlsap.data import check_cohort, load_cohort
+from brainlsap.data import Cohort, check_cohort, load_cohort
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -152,7 +151,8 @@ def test_codes_for_what_is_missing_and_a_changing_sex_are_refused(study, tiny):
     replace(study, "participants.tsv", "\t74", "\t999")
     _, faults = faults_of(study, tiny)
     (fault,) = faults
-    assert fault.startswith("sub-05_ses-M00: age is 999, others 70 to 73; write n/a")
+    assert fault.startswith("sub-05_ses-M00: age is far outside 70 to 73")
+    assert fault.endswith("got 999")
     visits = "session_id\tsex\nses-M00\tF\nses-M12\tM\n"
     table["Gender"] = ["M", "male", *["F"] * (len(table) - 2)]
     table.drop(columns="Sex").to_csv(study / "participants.tsv", sep="\t", index=False)
@@ -337,14 +337,22 @@ def test_why_tables_were_not_used_is_said(tmp_path, tiny, write):
     assert "connectome.csv" not in str(error.value)
 
 
-def test_what_was_asked_is_kept_as_json(study, tiny):
-    options = {"classes": ("CN", "AD"), "derivatives": [study], "verbose": False}
-    cohort = load_cohort(study, tiny, "fdg", **options)
-    asked = json.loads(json.dumps(cohort.provenance))["asked"]
-    assert asked["folder"] == str(study.resolve())
-    assert asked["classes"] == ["CN", "AD"]
-    assert asked["derivatives"] == [str(study)]
-    assert "verbose" not in asked
+def test_the_options_of_reading_are_stored_with_the_cohort(study, tiny, tmp_path):
+    cohort = load_cohort(study, tiny, "fdg", classes=("CN", "AD"), derivatives=[study])
+    stored_cohort = Cohort.load(cohort.save(tmp_path / "cohort.h5"))
+    for options in (cohort.reading_options, stored_cohort.reading_options):
+        assert options.folder == str(study.resolve())
+        assert options.classes == ["CN", "AD"]
+        assert options.derivatives == [str(study)]
+        assert (options.scans, options.negative) == ("all", "refuse")
+        assert options.row_order is None
+
+
+def test_an_array_of_connectomes_is_not_stored_as_an_option(study, tiny):
+    connectome = np.ones((7, 7)) - np.eye(7)
+    cohort = load_cohort(study, tiny, "fdg", connectome=connectome)
+    assert cohort.reading_options.connectome is None
+    assert cohort.provenance["connectome"] == "array"
 
 
 def test_without_a_label_everybody_is_listed(study, tiny):
@@ -383,7 +391,7 @@ def test_an_atlas_of_one_s_own_can_be_read_again(tmp_path):
         make_cohort(5, atlas="desikan82"), tmp_path / "study", style="named"
     )
     cohort = load_cohort(folder, tmp_path / "mine.tsv", "fdg")
-    assert load_atlas(cohort.provenance["asked"]["atlas"]).names == cohort.region_names
+    assert load_atlas(cohort.reading_options.atlas).names == cohort.region_names
 
 
 @pytest.mark.parametrize("word", ["None", "NA", "null", "#N/A", "#REF!"])

@@ -9,6 +9,7 @@ import pytest
 from brainlsap.data import load_cohort, order_classes
 from brainlsap.data.load import open_study
 from brainlsap.data.participants import list_people
+from brainlsap.data.reading_options import DEFAULT_OPTIONS
 from brainlsap.data.region_tables import read_scan_table
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 from tests.data.conftest import refused
@@ -19,7 +20,7 @@ def read(write, tiny):
     """Return a function that writes a table of people and reads them, or raises."""
 
     def read(text, name="participants.tsv"):
-        people, faults = list_people(*read_scan_table(write(name, text), tiny)[:3])
+        people, faults = list_people(read_scan_table(write(name, text), tiny))
         if faults:
             raise CohortError(name, faults)
         return people
@@ -318,11 +319,12 @@ def test_visits_of_freesurfer_are_those_that_were_scanned(listed, tiny, write):
     for i in range(1, 5):
         name = f"derivatives/freesurfer/sub-0{i}_ses-M00/stats/aseg.stats"
         write(f"study/{name}", "")
-    study, _ = open_study(listed, tiny, label="dx")
+    options = DEFAULT_OPTIONS.change(atlas=tiny, label="dx")
+    study, _ = open_study(listed, options)
     assert [scan.key for scan in study.scans] == [(f"0{i}", "M00") for i in range(1, 5)]
     # a folder of a visit that nobody lists is still one where data are expected
     write("study/sub-01/ses-M99/sub-01_ses-M99_scans.tsv", "")
-    study, _ = open_study(listed, tiny, label="dx")
+    study, _ = open_study(listed, options)
     assert [fault.scan for fault in study.faults] == ["sub-01_ses-M99"]
 
 
@@ -451,7 +453,7 @@ def test_columns_of_ids_and_visits_can_be_named(visits, tiny):
     cohort = load_cohort(folder, tiny, **READ, **named)
     assert cohort.table["participant"].nunique() == 12
     assert cohort.table["session"].tolist() == ["1", "2"] * 12
-    assert cohort.provenance["asked"]["id_column"] == ["pin", "kennung"]
+    assert cohort.reading_options.id_column == ["pin", "kennung"]
     with refused(r"no column 'pin', named by .* \(--id\); found NACCID, NACCVNUM"):
         load_cohort(visits("", "NACCID"), tiny, **READ, id_column="pin")
     folder = visits("id", "kennung", "nth")

@@ -54,7 +54,8 @@ LISTS = {
 @pytest.mark.parametrize("kind", LISTS)
 def test_numbers_beside_names_are_no_part_of_them(write, kind):
     """ "Brodmann area 44 L" became "Brodmann area L"; places became parts of names."""
-    table = read_labels(write("l.txt", LISTS[kind].format(*NAMES)))
+    table, has_header = read_labels(write("l.txt", LISTS[kind].format(*NAMES)))
+    assert not has_header
     assert tuple(table["name"]) == NAMES
     assert table["index"].tolist() == (["1", "2"] if kind[0] in "icIC" else ["", ""])
     if "place" in kind:

@@ -57,9 +57,10 @@ def test_a_file_gives_what_the_folder_gives_with_the_same_options(
     columns = from_folder.table.columns
     assert {*from_file.table} == {*columns}
     assert from_file.table[columns].equals(from_folder.table)
-    asked = from_file.provenance["asked"], from_folder.provenance["asked"]
+    options_of_file = from_file.reading_options.to_jsonable()
+    options_of_folder = from_folder.reading_options.to_jsonable()
     for name in options:
-        assert asked[0][name] == asked[1][name], name
+        assert options_of_file[name] == options_of_folder[name], name
 
 
 @pytest.mark.parametrize(

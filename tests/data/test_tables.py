@@ -16,6 +16,7 @@ from brainlsap.data.region_tables import (
 )
 from brainlsap.data.tables import parse_numbers, read_columns, read_table, write_tsv
 from brainlsap.exceptions import FileFormatError, RegionNameError
+from tests.conftest import raises_kind
 from tests.data import feature_formats as formats
 
 ATLAS, DESIKAN = load_atlas("destrieux160"), load_atlas("desikan82")
@@ -48,18 +49,18 @@ def test_comments_quotes_marks_and_line_ends(write):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "kind", "values"),
     [
-        ("# only comments\n", "the table is empty; expected a header"),
-        ("a,b,c\n1,2,3\n1,2\n", "line 3 has 2 cells, expected 3"),
-        ("a,b,a,b,c\n1,2,3,4,5\n", "'a', 'b' stand more than once in the first row"),
-        (",Clinic A,\nid,label,age\n", "'' stand .* 'Clinic A', ''.* delete what st"),
-        ("a,b\n1,\0\n", "not a text file .it holds zero bytes"),
-        ('a,b\n"1,2\n', "line 2 has a quotation mark .* does not close it"),
+        ("# only comments\n", "empty table", {}),
+        ("a,b,c\n1,2,3\n1,2\n", "number of cells", {"line": 3}),
+        ("a,b,a,b,c\n1,2,3,4,5\n", "repeated heads", {"heads": ("a", "b")}),
+        (",Clinic A,\nid,label,age\n", "repeated heads", {"heads": ("",)}),
+        ("a,b\n1,\0\n", "zero bytes", {"line": 2}),
+        ('a,b\n"1,2\n', "open quotation mark", {"line": 2}),
     ],
 )
-def test_tables_refused(write, text, message):
-    with pytest.raises(FileFormatError, match=rf"t\.csv: .*{message}"):
+def test_tables_refused(write, text, kind, values):
+    with raises_kind(kind, "t.csv", **values):
         read_table(write("t.csv", text))
 
 
@@ -104,7 +105,7 @@ def test_a_quotation_mark_swallows_no_line_of_a_tsv(write, cells, expected, plac
 )
 def test_a_quotation_mark_over_lines_of_a_csv_is_refused(write, rows, line, delimiter):
     text = "\n".join(["code|age|note", *rows, ""]).replace("|", delimiter)
-    with pytest.raises(FileFormatError, match=rf"t\.csv: .*\bline {line}\b"):
+    with raises_kind("open quotation mark", "t.csv", line=line):
         read_table(write("t.csv", text))
 
 
@@ -128,7 +129,7 @@ def test_only_leading_lines_are_comments(write, delimiter):
     assert table.to_numpy().tolist() == rows[1:]
     # one row alone may have been taken out by its mark
     rows[2][0] = "02"
-    with pytest.raises(FileFormatError, match=r"line 4 begins with # .'#01'"):
+    with raises_kind("comment among rows", line=4):
         read_table(write("t.csv", comment + lines_of(rows, delimiter)))
 
 
@@ -145,7 +146,7 @@ def test_a_header_may_begin_with_a_hash(write, delimiter, above):
     assert one.to_dict("list") == {"participant_id": ["sub-01", "sub-02"]}
     table = read_table(write("t.csv", "# Berlin, 2006\nid,age\ns1,70\n"))
     assert table.to_dict("list") == {"id": ["s1"], "age": ["70"]}
-    with pytest.raises(FileFormatError, match=r"line 1 .* either could be the header"):
+    with raises_kind("two headers", line=2):
         read_table(write("t.csv", "#x,y\nfoo,bar\n1,2\n"))
 
 
@@ -183,36 +184,36 @@ def test_what_spreadsheets_and_r_write_around_a_table(write):
     ],
 )
 def test_a_cell_more_than_heads_is_not_always_a_name_of_r(write, text):
-    with pytest.raises(FileFormatError, match=r"every line below .*line 1.* expected"):
+    with raises_kind("cells beyond the header", line=1):
         read_table(write("t.csv", text))
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "kind", "line", "advice"),
     [
-        ("id,x\ns1,1\n# dropped out\ns2,2\n", "line 3 has 1 cell.*delete the line"),
-        ("id,x\n\ns1,1\ns2\n", "line 4 has 1 cell, expected 2"),
-        ("id,vol,x\ns1,4,394,1\ns2,512,1\n", "line 2 .* thousands without a comma"),
-        ("id\tx\ns1\t1\ns2,2\n", "line 3 .* by commas, those of the header by tabs"),
-        ("participant_id\ns1,70\ns2,71\n", "header .line 1. is one cell"),
-        ("id,x\ns1,1\nid,x\ns2,2\n", "line 3 repeats the header .line 1."),
-        ('id\tx\ns1\t"a\nb"\n', "line 3 .* line above opens a quotation mark"),
+        ("id,x\ns1,1\n# out\ns2,2\n", "number of cells", 3, "delete the line"),
+        ("id,x\n\ns1,1\ns2\n", "number of cells", 4, ""),
+        ("id,v,x\ns1,4,394,1\ns2,5,1\n", "number of cells", 2, "without a comma"),
+        ("id\tx\ns1\t1\ns2,2\n", "number of cells", 3, "by commas"),
+        ('id\tx\ns1\t"a\nb"\n', "number of cells", 3, "opens a quotation mark"),
+        ("participant_id\ns1,70\ns2,71\n", "undivided header", 1, ""),
+        ("id,x\ns1,1\nid,x\ns2,2\n", "repeated header", 3, ""),
     ],
 )
-def test_the_line_at_fault_is_named(write, text, message):
-    with pytest.raises(FileFormatError, match=rf"t\.csv: .*{message}"):
+def test_the_line_at_fault_is_named(write, text, kind, line, advice):
+    with raises_kind(kind, "t.csv", line=line) as caught:
         read_table(write("t.csv", text))
+    assert f"line {line} " in str(caught.value) or f"(line {line})" in str(caught.value)
+    assert advice in str(caught.value)
 
 
 def test_files_refused(tmp_path):
-    with pytest.raises(FileFormatError, match="no such file"):
+    with raises_kind("no such file", "absent.tsv"):
         read_table(tmp_path / "absent.tsv")
-    with pytest.raises(FileFormatError, match="cannot be read as text: it is a folder"):
+    with raises_kind("unreadable", tmp_path.name):
         read_table(tmp_path)
     (tmp_path / "latin.csv").write_bytes(b"name\nK\xf6ln\n")
-    with pytest.raises(
-        FileFormatError, match=r"is not text in UTF-8 .* Save a table as that"
-    ):
+    with raises_kind("not UTF-8", "latin.csv"):
         read_table(tmp_path / "latin.csv")
 
 
@@ -222,9 +223,9 @@ def test_numbers_and_covariates(write):
     np.testing.assert_array_equal(
         parse_numbers(path, table[["a", "b"]]), [[1, 2.5], [np.nan, -300]]
     )
-    message = r"2 cells must .*: 'x' in row 1, column 'c', '2·5' in row 2, column 'c'"
-    with pytest.raises(FileFormatError, match=message):
+    with raises_kind("not numbers", "t.csv", cells=("x", "2·5")) as caught:
         parse_numbers(path, table)
+    assert "'2·5' in row 2, column 'c'" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -295,17 +296,17 @@ def test_no_row_of_a_workbook_vanishes(sheet):
     columns = read_columns(path)
     assert columns == {"participant_id": ["s1", "s2"], "dx": ["#N/A", None]}
     assert columns.missing_words == {"dx": {1: "None"}}
-    with pytest.raises(FileFormatError, match=r"line 3 begins with # .'#s2'"):
+    with raises_kind("comment among rows", line=3):
         read_table(sheet(["id", "dx"], ["s1", "CN"], ["#s2", "AD"]))
     # a known head with nothing beside it is no title
     assert read_columns(sheet(["id", None], ["s1", 3])) == {"id": ["s1"], "": ["3"]}
 
 
 def test_workbooks_refused(sheet, tmp_path, monkeypatch):
-    with pytest.raises(FileFormatError, match=r"t\.xlsx: the table is empty"):
+    with raises_kind("empty table", "t.xlsx"):
         read_table(sheet())
     (tmp_path / "bad.xlsx").write_bytes(b"PK not a workbook")
-    with pytest.raises(FileFormatError, match="cannot be read as an Excel workbook"):
+    with raises_kind("unreadable", "bad.xlsx"):
         read_table(tmp_path / "bad.xlsx")
     path = sheet(["a"], [1])
     monkeypatch.setitem(sys.modules, "openpyxl", None)
@@ -394,10 +395,9 @@ def test_scan_tables_refused(scans, tiny):
         scans(["age", "lh_a"], [70, 2])
     with pytest.raises(FileFormatError, match=r"id must be .* row 3 \(empty\)"):
         scans(["id", "lh_a"], ["s1", 2], ["n/a", 3])
-    message = "2 cells must be numbers or n/a: 'x' in row 1, .*'y' in row 2"
-    with pytest.raises(FileFormatError, match=message):
+    with raises_kind("not numbers", cells=("x", "y")):
         scans(["id", "lh_a"], ["s1", "x"], ["s2", "y"])
-    with pytest.raises(FileFormatError, match="Write decimals with a point"):
+    with raises_kind("not numbers", cells=("1,459",)):
         scans(["Patient ID", "lh_a"], ["s1", '"1,459"'])
     table = scans(["id", "lh_q", "lh_a"], ["s1", 1, "n/a"])
     assert table.unmatched_names == ("lh_q",)

@@ -41,8 +41,8 @@ from brainlsap.evaluation.cross_validation import (
     warn_of_divided_people,
 )
 from brainlsap.evaluation.models import NESTED_RIDGES
-from brainlsap.evaluation.ranking import permute_labels
 from brainlsap.evaluation.results import CohortSummary
+from brainlsap.evaluation.splits import permute_labels
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
 from brainlsap.workflow import merge_classes
 
@@ -178,39 +178,60 @@ def test_folds_that_share_people_are_refused_or_said_to_be_shared(small_cohort):
     assert told == ["person_in_two_folds", "error"]
 
 
-def test_steps_of_a_pipeline_are_fitted_inside_and_names_are_used_once(small_cohort):
-    features = FunctionTransformer(lambda X: unpack(X)[1].reshape(len(X), -1))
-    piped = make_pipeline(features, DummyClassifier())
-    found = cross_validate({"piped": piped}, small_cohort, 2, baselines=False)
-    assert found.scores()["balanced_accuracy"].tolist() == [0.2, 0.2]
-    search = GridSearchCV(LINEAR["logistic regression"][0], {"reads": ["edges"]}, cv=2)
-    with pytest.warns(UserWarning, match="GridSearchCV divides scans, not people"):
-        cross_validate({"search": search}, small_cohort, 2, baselines=False)
-    # once, whatever the number of models, and of what else has inner folds
+FLATTEN = FunctionTransformer(lambda X: unpack(X)[1].reshape(len(X), -1))
+
+
+@pytest.fixture
+def search():
+    """A search with inner folds of scans."""
+    grid = {"dummyclassifier__strategy": ["prior", "most_frequent"]}
+    return GridSearchCV(make_pipeline(FLATTEN, DummyClassifier()), grid, cv=2)
+
+
+def test_steps_of_a_pipeline_are_fitted_inside(small_cohort):
+    models = {"piped": make_pipeline(FLATTEN, DummyClassifier())}
+    evaluation = cross_validate(models, small_cohort, 2, baselines=False)
+    assert evaluation.scores()["balanced_accuracy"].tolist() == [0.2, 0.2]
+
+
+def test_inner_folds_of_scans_are_warned_of_once(small_cohort, search):
+    """Whatever the number of models, and of what else has inner folds."""
     calibrated = make_pipeline(
-        features, SimpleImputer(), CalibratedClassifierCV(LogisticRegression(), cv=2)
+        FLATTEN, SimpleImputer(), CalibratedClassifierCV(LogisticRegression(), cv=2)
     )
-    models = {f"search {number}": search for number in range(3)}
-    models["calibrated"] = calibrated
+    models = {"search": search, "again": search, "calibrated": calibrated}
     with pytest.warns(UserWarning, match="divide scans") as caught:
         cross_validate(models, small_cohort, 2, baselines=False)
-    (message,) = {str(one.message) for one in caught}
+    (message,) = {str(warning.message) for warning in caught}
     assert len(caught) == 1
     assert message.startswith("GridSearchCV, CalibratedClassifierCV divide scans")
-    # where everybody has one scan, scans are people (warnings are errors here)
+
+
+def test_inner_folds_of_people_are_not_warned_of(small_cohort, search):
+    """Where everybody has one scan, scans are people; warnings are errors here."""
     is_first = ~small_cohort.table["participant"].duplicated()
     single = small_cohort.select(np.flatnonzero(is_first))
     cross_validate({"search": search}, single, 2, baselines=False)
     search.set_params(cv=GroupKFold(2))
-    found = cross_validate({"search": search}, small_cohort, 2, baselines=False)
-    assert not found.fits["warnings"].str.contains("groups").any()
-    for wrong in ([LINEAR], "LSAP-C", {"it": DummyClassifier}):
-        with pytest.raises(ParameterError, match=r"such as LSAPClassifier\(\), or"):
-            cross_validate(wrong, small_cohort, 2)
-    with pytest.raises(ParameterError, match=r"FunctionTransformer\(read_features\)"):
-        cross_validate(LogisticRegression(), small_cohort, 2)
-    with pytest.raises(ParameterError, match="name of a baseline, got linear SVM"):
-        cross_validate({"linear SVM": DummyClassifier()}, small_cohort, 2)
+    evaluation = cross_validate({"search": search}, small_cohort, 2, baselines=False)
+    assert not evaluation.fits["warnings"].str.contains("groups").any()
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        *(
+            (wrong, r"such as LSAPClassifier\(\), or")
+            for wrong in ([LINEAR], "LSAP-C", {"it": DummyClassifier})
+        ),
+        (LogisticRegression(), r"FunctionTransformer\(read_features\)"),
+        ({"linear SVM": DummyClassifier()}, "name of a baseline, got linear SVM"),
+    ],
+    ids=["list", "name", "class", "no reader", "name of a baseline"],
+)
+def test_what_are_no_models_is_refused(small_cohort, models, message):
+    with pytest.raises(ParameterError, match=message):
+        cross_validate(models, small_cohort, 2)
 
 
 class OwnSplitter:

@@ -14,8 +14,20 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from brainlsap.arrays import pack, unpack
-from brainlsap.evaluation import MODELS, make_models
-from brainlsap.evaluation.models import TunedLinearClassifier, shuffle_edges
+from brainlsap.data import Cohort
+from brainlsap.evaluation import (
+    MODELS,
+    cross_validate,
+    make_models,
+    read_global_means,
+)
+from brainlsap.evaluation.cross_validation import configure_for_cohort
+from brainlsap.evaluation.models import (
+    GlobalMeansClassifier,
+    TunedLinearClassifier,
+    score_inputs,
+    shuffle_edges,
+)
 from brainlsap.exceptions import ParameterError
 from brainlsap.model import NETWORKS, LSAPRidgeClassifier
 from brainlsap.model.propagation import NetworkKind
@@ -246,3 +258,83 @@ def test_logistic_regression_assumes_the_shares_of_training_at_any_class_weight(
         model.model_.fit(model._read_inputs(X), y)
         model._learn_prior(y, model.class_prior, is_balanced=weight == "balanced")
         assert abs(model.predict_proba(X)[:, 0].mean() - share) < 0.06
+
+
+SIDES = ("L", "L", "L", "R", "R", "M")
+STRUCTURES = ("cortex", "cortex", "cortex", "cortex", "subcortex", "subcortex")
+
+
+def test_global_means_are_of_measured_regions_by_side_and_structure():
+    X, _, _ = draw()
+    X[0, 0, 6] = X[1, 3, 6] = np.nan
+    values = read_global_means(X, SIDES, STRUCTURES).reshape(len(X), 5, 2, 2)
+    features = unpack(X)[1].astype(float)
+    groups = ([0, 1, 2, 3], [0, 1, 2], [3], [4, 5], [4])  # none is subcortical on L
+    for position, regions in enumerate(groups):
+        means = [np.nanmean(scan[regions], 0) for scan in features[2:]]
+        np.testing.assert_allclose(values[2:, position, 0], means)
+    np.testing.assert_allclose(values[0, 1, 0, 0], features[0, 1:3, 0].mean())
+    np.testing.assert_allclose(values[0, 1, 1, 0], features[0, 1:3, 0].sum())
+    assert np.isnan(values[1, 2, :, 0]).all()
+    with pytest.raises(ParameterError, match="6 entries"):
+        read_global_means(X, SIDES[1:])
+
+
+def test_global_means_see_no_region():
+    X, y, people = draw()
+    model = GlobalMeansClassifier(hemispheres=SIDES, structures=STRUCTURES)
+    model.fit(X, y, groups=people)
+    within, across = X.copy(), X.copy()
+    within[:, :3, 6:] = X[:, [2, 0, 1], 6:]  # regions of the left cortex
+    across[:, [0, 3], 6:] = X[:, [3, 0], 6:]
+    edgeless = pack(np.zeros((60, 6, 6)), unpack(X)[1])
+    expected = model.predict_proba(X)
+    for same in (within, edgeless):
+        np.testing.assert_allclose(model.predict_proba(same), expected, rtol=1e-6)
+    assert np.abs(model.predict_proba(across) - expected).max() > 0.01
+
+
+def test_sides_of_global_means_come_from_the_names_of_the_atlas():
+    rng = np.random.default_rng(0)
+    names = ["area_R", "stem", "area_L", "field_L", "field_R"]
+    y = np.repeat(["CN", "AD"], 20)
+    features = rng.normal(size=(40, 5))
+    features[:, [0, 4]] += 3 * (y == "AD")[:, None]
+    features[:, [2, 3]] -= 3 * (y == "AD")[:, None]  # the mean of the brain stays
+    cohort = Cohort.from_arrays(np.ones((5, 5)), features, y, atlas=names)
+    model = configure_for_cohort(GlobalMeansClassifier(), cohort)
+    assert model.hemispheres == ("R", "M", "L", "L", "R")
+    (name, (model, role)), *_ = make_models("global means").items()
+    evaluation = cross_validate({name: (model, role)}, cohort, 2, baselines=False)
+    assert evaluation.scores()["balanced_accuracy"].min() > 0.9
+    assert "hemispheres" not in TunedLinearClassifier().get_params()
+
+
+def test_features_are_selected_inside_the_folds():
+    rng = np.random.default_rng(0)
+    noise, y = rng.normal(size=(60, 400, 1)), np.repeat(["AD", "CN"], 30)
+    X = pack(np.zeros((60, 400, 400)), noise)
+    (model, _), *_ = make_models("selected features").values()
+    model.fit(X, y, groups=np.arange(60))
+    strongest = np.argsort(score_inputs(noise[:, :, 0], y))[-80:]
+    seen = TunedLinearClassifier().fit(
+        pack(np.zeros((60, 80, 80)), noise[:, strongest]), y, groups=np.arange(60)
+    )
+    # features selected on all scans would tell labels of inner test scans
+    assert seen.fit_report_["inner_balanced_accuracy"] > 0.9
+    assert model.fit_report_["inner_balanced_accuracy"] < 0.7
+
+
+def test_selection_learns_nothing_of_test_scans():
+    X, y, people = draw()
+    train = np.arange(60) < 40
+    X[~train, 5, 6] = 9.0 * (y[~train] == "AD")
+    X[:, 4, 7] = 1.0  # constant
+    model = TunedLinearClassifier(n_selected=[1, 3])
+    model.fit(X[train], y[train], groups=people[train])
+    chosen = model.model_[1].get_support().reshape(6, 2)
+    assert chosen[2, 1]
+    assert not chosen[5, 0]
+    assert not chosen[4, 1]
+    assert chosen.sum() == model.fit_report_["n_selected"]
+    assert (model.predict(X[~train]) == y[~train]).mean() > 0.7

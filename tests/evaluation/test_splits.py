@@ -1,5 +1,7 @@
 """Folds keep people whole and classes spread; given folds are checked."""
 
+from itertools import permutations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,7 @@ from brainlsap.evaluation import (
     make_splits,
     read_splits,
 )
-from brainlsap.evaluation.splits import check_splits, count_repeats
+from brainlsap.evaluation.splits import check_splits, count_repeats, permute_labels
 from brainlsap.exceptions import FileFormatError, SplitError
 
 
@@ -146,3 +148,21 @@ def test_what_cannot_be_divided_is_refused(y, groups, n_folds, message):
 def test_given_folds_are_checked(splits, message):
     with pytest.raises(SplitError, match=message):
         check_splits(splits, ["a", "b", "a"])
+
+
+def test_labels_move_with_all_scans_between_people_with_equally_many():
+    labels_of = {
+        "a": ("CN",), "b": ("AD", "AD"), "c": ("MCI", "AD"), "d": ("SMC",),
+        "e": ("CN", "MCI", "AD"), "f": ("CN", "CN"),
+    }  # fmt: skip
+    y = np.array([label for labels in labels_of.values() for label in labels])
+    people = np.repeat(list(labels_of), [len(labels) for labels in labels_of.values()])
+    rng, drawn = np.random.default_rng(0), set()
+    for _ in range(40):
+        permuted = permute_labels(y, people, rng)
+        drawn.add(tuple(tuple(permuted[people == person]) for person in labels_of))
+    a, b, c, d, e, f = labels_of.values()
+    singles, pairs = permutations([a, d]), list(permutations([b, c, f]))
+    assert drawn == {
+        (one[0], two[0], two[1], one[1], e, two[2]) for one in singles for two in pairs
+    }

@@ -154,7 +154,8 @@ def test_pet_of_an_unsaid_space_needs_consent_or_a_transform(study, capsys):
     pet.rename(pet.with_name(pet.name.replace("_space-T1w", "")))
     assert main(command(study)) == 2
     said = capsys.readouterr().err
-    assert "nothing says that it is in the space of sub-03_ses-M00_atlas-five" in said
+    assert "nothing says that it is in the space of the parcellation" in said
+    assert "got parcellation sub-03_ses-M00_atlas-five_dseg.nii.gz" in said
     assert "--same-space" in said
     assert main(command(study, "--same-space")) == 0
 
@@ -167,9 +168,10 @@ def test_one_line_for_each_scan_that_fails(study, capsys):
     first.with_name("sub-01_ses-M00_other.tck").write_bytes(first.read_bytes())
     assert main(command(study)) == 2
     printed = capsys.readouterr()
-    said = [x for x in printed.err.splitlines() if x.startswith("  sub-")]
+    lines = [line for line in printed.err.splitlines() if line.startswith("  ")]
+    assert f"  {broken}: " in lines[1]
     for line, part in zip(
-        said,
+        lines,
         (
             "sub-01_ses-M00: 2 files could be its tractogram",
             "the mark at the end is missing",

@@ -9,7 +9,7 @@ from torch import nn
 from brainlsap.graph import KERNELS, exact_heat_kernel
 from brainlsap.model.network import (
     RegionStandardizer,
-    _Mix,
+    _LinearReluDrop,
     drop,
     ordinal_log_probabilities,
 )
@@ -138,7 +138,7 @@ def test_dropping_keeps_the_mean_and_the_share_asked_for(rate):
     x = torch.ones(101, 67, 3, dtype=torch.float64, requires_grad=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
-        kept = drop(x, rate, training=True)
+        kept = drop(x, rate, is_training=True)
     values = kept.unique().tolist()
     assert values[0] == 0.0
     assert values[1:] == pytest.approx([1 / (1 - round(rate * 256) / 256)])
@@ -173,7 +173,7 @@ def test_mixed_channels_are_linear_relu_and_dropout_in_turn(rate):
         value = out.detach().clone()
         return value, *torch.autograd.grad(out.square().sum(), given)
 
-    at_once = found(lambda *given: _Mix.apply(*given, level))
+    at_once = found(lambda *given: _LinearReluDrop.apply(*given, level))
     for one, other in zip(at_once, found(plain), strict=True):
         assert_allclose(one, other, atol=1e-12)
 

@@ -11,6 +11,7 @@ import pytest
 from jinja2 import nodes
 
 from brainlsap import LSAPClassifier, load_cohort, make_cohort, run_study, workflow
+from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation import cross_validate, make_models, rank_regions
 from brainlsap.evaluation.models import MODELS, NESTED_RIDGES
 from brainlsap.graph import EXPANSIONS
@@ -171,6 +172,18 @@ def test_a_registered_kernel_is_called_by_its_title(evaluation, monkeypatch):
     assert "a Taylor expansion of the heat kernel" in text
 
 
+@pytest.mark.parametrize("name", ["global means", "selected features"])
+def test_the_simplest_baselines_are_described_where_they_ran(evaluation, name):
+    fits = evaluation.fits.replace({"model": {"linear SVM": name}})
+    predictions = evaluation.predictions.replace({"model": {"linear SVM": name}})
+    text = "\n".join(
+        methods_text(replace(evaluation, fits=fits, predictions=predictions))
+    )
+    start = f"{name.capitalize()} was a logistic regression on"
+    assert start in text
+    assert start not in text_of(evaluation)
+
+
 def test_settings_chosen_in_folds_are_marked(evaluation):
     fits = evaluation.fits.copy()
     model_rows = fits.index[fits["model"] == "LSAP-C"]
@@ -188,8 +201,12 @@ def test_settings_chosen_in_folds_are_marked(evaluation):
 def test_one_array_may_hold_the_connectomes_of_all_scans(
     evaluation, connectome, is_shared
 ):
-    options = {"connectome": "W.npy"}
-    text = with_cohort(evaluation, connectome=connectome, asked=options)
+    cohort = replace(
+        evaluation.cohort,
+        provenance={"connectome": connectome},
+        reading_options=ReadingOptions(connectome="W.npy"),
+    )
+    text = text_of(evaluation, cohort=cohort)
     assert ("shared one connectome" in text) == is_shared
 
 
@@ -297,6 +314,24 @@ def test_short_training_and_missing_validation_are_remarked(
     assert (f"({n_epochs} epochs; in 3 of 3 folds)" in text) == bool(remark)
     methods = " ".join(methods_text(evaluation))
     assert ("there was no validation set" in methods) == (loss is None)
+
+
+@pytest.mark.parametrize(("weight", "is_unused"), [(0.0, True), (0.4, False)])
+def test_networks_without_weight_are_named(evaluation, weight, is_unused):
+    fits = evaluation.fits.copy()
+    settings = {"n_epochs": 30, "patience": 30, "start": "ridge"}
+    fit_report = {"settings": settings, "network_weight": weight}
+    is_model = fits["model"] == "LSAP-C"
+    fits.loc[is_model, ["epochs", "report"]] = 1, json.dumps(fit_report)
+    evaluation = replace(evaluation, fits=fits)
+    text = " ".join(headline(evaluation))
+    unused = "Networks without weight: LSAP-C (in 3 of 3 folds)."
+    assert (unused in text) == is_unused
+    # a network that does not predict need not be trained
+    assert ("Hardly trained" in text) == (not is_unused)
+    table = fit_table(evaluation).set_index("model")["weight of the network"]
+    assert table["LSAP-C"] == f"{weight:.1f} to {weight:.1f}"
+    assert table["majority"] == ""
 
 
 def test_sampled_scales_are_called_posterior_means(evaluation):

@@ -31,7 +31,11 @@ def test_base_network_matches_the_formula_without_noise():
     hubs = np.ones(2 * HALF)
     hubs[4] = 3.0
     network = base_network(
-        POSITIONS, HOMOTOPIC, draw_rng(), spread=0.0, factors=(np.outer(hubs, hubs),)
+        POSITIONS,
+        HOMOTOPIC,
+        draw_rng(),
+        log_weight_sd=0.0,
+        weight_factors=(np.outer(hubs, hubs),),
     )
     for i in range(2 * HALF):
         for j in range(2 * HALF):

@@ -1,0 +1,187 @@
+"""Read `atlas.json`: what tools call an atlas, checked by key and by value."""
+
+import difflib
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, NamedTuple, TypedDict, cast, get_type_hints
+
+from brainlsap.exceptions import FileFormatError, reading
+
+SPACES = ("MNI152", "MNI305")
+"""Spaces that the coordinates of an atlas may have."""
+
+
+class _ValueCheck(NamedTuple):
+    """What a value must be, for messages, and the function that checks it."""
+
+    expected: str
+    is_valid: Callable[[object], bool]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_index(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _are_words(value: object) -> bool:
+    return _are_texts(value) and value != [] and str(value) == str(value).lower()
+
+
+def _is_text_by_text(value: object) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, (*value, *value.values())))
+
+
+def _is_text_by_size(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and _is_text_by_text(value)
+        and all(key.isascii() and key.isdecimal() for key in value)
+    )
+
+
+def _is_order(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and all(map(_is_index, value))
+        and sorted(value) == list(range(1, len(value) + 1))
+    )
+
+
+def _is_pair_of_rows(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_index, value))
+
+
+def _are_walls(value: object) -> bool:
+    if not isinstance(value, dict) or value.keys() != {"size", "rows"}:
+        return False
+    n_file_rows, row_pairs = value["size"], value["rows"]
+    if not _is_index(n_file_rows) or not isinstance(row_pairs, list):
+        return False
+    return all(
+        _is_pair_of_rows(row_pair) and max(row_pair) < n_file_rows
+        for row_pair in row_pairs
+    )
+
+
+_TEXT = _ValueCheck("a text", _is_text)
+_TEXTS = _ValueCheck("a list of texts", _are_texts)
+_WORDS = _ValueCheck("a list of words in lower case", _are_words)
+_TEXT_BY_TEXT = _ValueCheck("texts by text", _is_text_by_text)
+_TEXT_BY_SIZE = _ValueCheck(
+    "texts by number of rows, for example {'68': 'cortex only'}", _is_text_by_size
+)
+_SPACE = _ValueCheck(" or ".join(SPACES), lambda value: value in SPACES)
+_SWITCH = _ValueCheck("true or false", lambda value: isinstance(value, bool))
+_INDEX = _ValueCheck("a whole number, counted from 0", _is_index)
+_ORDER = _ValueCheck("the numbers from 1 to that of the parcels, each once", _is_order)
+_WALLS = _ValueCheck(
+    "{'size': rows of the matrix, 'rows': [[left, right], ...]}, counted from 0",
+    _are_walls,
+)
+
+
+class Walls(TypedDict):
+    """Size of matrices that keep the medial walls, and the rows of these, from 0."""
+
+    size: int
+    rows: list[list[int]]
+
+
+class AtlasSettings(TypedDict, total=False):
+    """Contents of `atlas.json`: every key with its type and the check of its value.
+
+    `atlases/README.md` explains the keys.
+    """
+
+    citation: Annotated[str, _TEXT]
+    space: Annotated[str, _SPACE]
+    annotation: Annotated[str, _TEXT]
+    segmentation: Annotated[str, _TEXT]
+    file_words: Annotated[list[str], _WORDS]
+    other_words: Annotated[list[str], _WORDS]
+    image_patterns: Annotated[list[str], _TEXTS]
+    mrtrix: Annotated[str, _TEXT]
+    ukbiobank: Annotated[str, _TEXT]
+    order_17networks: Annotated[list[int], _ORDER]
+    unnamed_rows: Annotated[bool, _SWITCH]
+    wall: Annotated[int, _INDEX]
+    walls: Annotated[Walls, _WALLS]
+    sizes: Annotated[dict[str, str], _TEXT_BY_SIZE]
+    atlas_by_size: Annotated[dict[str, str], _TEXT_BY_SIZE]
+    ucsf_structures: Annotated[dict[str, str], _TEXT_BY_TEXT]
+    remake_connectome: Annotated[str, _TEXT]
+    remake_values: Annotated[str, _TEXT]
+    notes: Annotated[list[str], _TEXTS]
+
+
+_VALUE_CHECKS: dict[str, _ValueCheck] = {
+    key: hint.__metadata__[0]
+    for key, hint in get_type_hints(AtlasSettings, include_extras=True).items()
+}
+
+
+def read_settings(path: Path, n_cortex: int) -> AtlasSettings:
+    """Read and check `atlas.json`; `n_cortex` is the atlas' number of cortical regions.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is no JSON object, a key is unknown or stands twice, or a value is
+        not what its key needs.
+    """
+    with reading(path, "JSON"):
+        settings = json.loads(
+            path.read_text(encoding="utf-8"),
+            object_pairs_hook=partial(_join_pairs, path),
+        )
+    if not isinstance(settings, dict):
+        raise FileFormatError("expected keys with values, {...}.", path=path)
+    for setting_name, setting_value in settings.items():
+        value_check = _VALUE_CHECKS.get(setting_name)
+        if value_check is None:
+            (nearest_key,) = difflib.get_close_matches(
+                setting_name, _VALUE_CHECKS, 1, cutoff=0.0
+            )
+            raise FileFormatError(
+                f"unknown key {setting_name!r}. The nearest known one is "
+                f"{nearest_key!r}; correct or remove it (atlases/README.md explains "
+                "all keys).",
+                path=path,
+            )
+        if not value_check.is_valid(setting_value):
+            raise FileFormatError(
+                f"{setting_name} must be {value_check.expected}",
+                path=path,
+                got=repr(setting_value)[:80],
+            )
+    n_ordered = len(settings.get("order_17networks", range(n_cortex)))
+    if n_ordered != n_cortex:
+        raise FileFormatError(
+            f"order_17networks must have {n_cortex} numbers, one for each cortical "
+            "region",
+            path=path,
+            got=str(n_ordered),
+        )
+    return cast(AtlasSettings, settings)
+
+
+def _join_pairs(
+    path: Path, key_value_pairs: list[tuple[str, object]]
+) -> dict[str, object]:
+    """Return pairs of a JSON object as a dictionary; refuse a key that stands twice."""
+    json_keys = [json_key for json_key, _ in key_value_pairs]
+    repeated_keys = [
+        json_key for json_key in json_keys if json_keys.count(json_key) > 1
+    ]
+    if repeated_keys:
+        raise FileFormatError(f"{repeated_keys[0]} stands twice. Keep one.", path=path)
+    return dict(key_value_pairs)

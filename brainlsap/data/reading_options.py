@@ -1,0 +1,114 @@
+"""The options with which a study is read, as one record.
+
+The fields are the options that :data:`brainlsap.options.CONFIGURABLE` passes to
+:func:`.load_cohort`, and the study's folder. One record travels from the caller to the
+readers, into the cohort and its file, and from there into the methods text and stored
+models.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.arrays import to_jsonable
+from brainlsap.atlas import Atlas
+
+
+@dataclass(frozen=True, eq=False)
+class ReadingOptions:
+    """Options of :func:`.load_cohort`; None or empty where one is not known.
+
+    :data:`DEFAULT_OPTIONS` holds the values by default. Cohorts that were not read from
+    a folder know few of them, or none.
+
+    Parameters
+    ----------
+    folder : str or Path, optional
+        The study's folder.
+    atlas, feature, label, classes, connectome, subjects_dir, derivatives, pattern
+        As :func:`.load_cohort` takes them.
+    scans, subcortex, features_table, id_column, session_column, labels, row_order
+        As :func:`.load_cohort` takes them.
+    measure, symmetrize, negative, frames, reference
+        As :func:`.load_cohort` takes them.
+
+    Examples
+    --------
+    >>> DEFAULT_OPTIONS.change(feature="fdg", scans="baseline").scans
+    'baseline'
+    """
+
+    folder: str | Path | None = None
+    atlas: str | Path | Atlas = ""
+    feature: str | Sequence[str] | None = None
+    label: str | None = None
+    classes: Sequence[str] | None = None
+    connectome: str | Path | np.ndarray | pd.DataFrame | None = None
+    subjects_dir: str | Path | None = None
+    derivatives: Sequence[str | Path] = ()
+    pattern: str | Mapping[str, str] | None = None
+    scans: str = ""
+    subcortex: str = ""
+    features_table: str | Path | Sequence[str | Path] | None = None
+    id_column: str | Sequence[str] | None = None
+    session_column: str | Sequence[str] | None = None
+    labels: str | Path | Sequence[str] | None = None
+    row_order: str | None = None
+    measure: str | None = None
+    symmetrize: str = ""
+    negative: str = ""
+    frames: tuple[float, float] | None = None
+    reference: str | Path | None = None
+
+    def change(self, **options: Any) -> "ReadingOptions":
+        """Return the record with other values of some options."""
+        return replace(self, **options)
+
+    def to_jsonable(self, names: Iterable[str] = ()) -> dict[str, Any]:
+        """Return the options that are known, as JSON takes them.
+
+        `names` restricts them to some options. A connectome that is an array or a table
+        is left out.
+        """
+        selected_names = {*names} or {field.name for field in fields(self)}
+        if not isinstance(self.connectome, str | Path):
+            selected_names.discard("connectome")
+        return {
+            name: to_jsonable(value.name if isinstance(value, Atlas) else value)
+            for name, value in vars(self).items()
+            if name in selected_names and is_specified(value)
+        }
+
+    @classmethod
+    def from_jsonable(cls, options: Mapping[str, Any] | None) -> "ReadingOptions":
+        """Return the record of the options that :meth:`to_jsonable` returned."""
+        record = cls(**(options or {}))
+        if record.frames is None:
+            return record
+        start, end = record.frames
+        return replace(record, frames=(start, end))
+
+
+DEFAULT_OPTIONS = ReadingOptions(
+    atlas="destrieux160",
+    label="diagnosis",
+    scans="all",
+    subcortex="absent",
+    symmetrize="refuse",
+    negative="refuse",
+)
+"""The options by default of a study that is read from its folder."""
+
+
+def is_specified(value: object) -> bool:
+    """Return whether an option has a value that is neither None nor empty."""
+    if isinstance(value, str | Mapping | list | tuple):
+        return bool(value)
+    return value is not None
+
+
+__all__ = ["DEFAULT_OPTIONS", "ReadingOptions", "is_specified"]

@@ -1,0 +1,796 @@
+r"""Test, without a model, in which regions classes differ, and where more than nearby.
+
+Two questions, each with one number, one interval and one family-wise p-value:
+
+1. *Does the region differ between classes?* The effect :math:`e_p` is the correlation
+   of the region's values with the number of the class where classes are two or ordered;
+   else eta, the square root of the share of variance that classes explain.
+2. *Does its difference stand out from the regions it is connected to?* With
+   :math:`m_p = \sum_q w_{pq} x_q / \sum_q w_{pq}`, the mean of the region's neighbours
+   weighted by their connections (without self loops), the contrast of ordered classes
+   is
+
+   .. math:: c_p = \min\bigl(|r(x_p)|,\; \mathrm{sign}(r(x_p))\, r(x_p - m_p)\bigr)
+
+   A region has a large contrast only if it differs itself, and if it differs further in
+   the same direction than its neighbours do. Of several classes :math:`r` is a vector,
+   the correlations with an orthonormal basis of the differences between classes: the
+   sign becomes the direction :math:`r(x_p) / |r(x_p)|`, and the product the scalar
+   product.
+
+A contrast marks a **local peak of the difference, not its origin**. A region that
+receives disease from many others can be a peak too, and a difference that spreads along
+other connections than those given leaves peaks where nothing began.
+
+Values are standardised by region before neighbours are averaged: units may differ
+between regions (mm, mm3), and a difference common to all regions cancels in
+:math:`x_p - m_p`. A person whose label never changes counts once, by the mean over
+scans; otherwise scans are the rows, weighted so that every person counts the same.
+
+Labels are exchanged between people (all scans of a person together; if labels change
+between visits, only between people with equally many scans). Covariates are treated as
+by Freedman and Lane (1983, J Business Econ Stat 1:292): residuals of the values are
+permuted, and covariates are regressed out of them again in every permutation. The
+p-value of an effect is family-wise by the largest effect of each permutation; that of a
+contrast in the same way after each region's contrast is standardised over permutations.
+The family is the whole table: all regions and all features.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import ncfdtr
+from scipy.stats import t as student
+
+from brainlsap.data import Cohort
+from brainlsap.data.cohort import check_cohort_given
+from brainlsap.evaluation.confounds import (
+    Deconfounder,
+    adjust_features,
+    code_covariates,
+    least_squares,
+    missing_patterns,
+)
+from brainlsap.evaluation.results import (
+    Evaluation,
+    check_evaluation_given,
+    data_hash,
+    summarize_features,
+)
+from brainlsap.evaluation.splits import person_blocks
+from brainlsap.exceptions import ParameterError, check_at_least, check_choice
+
+# Means over fewer people are not shown: they would disclose a person's value.
+MIN_PEOPLE = 3
+# Standard normal quantile of a 95% interval.
+_Z_95 = 1.96
+# Numbers in memory at once: 8 times as many bytes.
+_BLOCK_SIZE = 2**22
+# A norm below this part of the values' size is rounding.
+_ROUNDING = 1e-9
+# Relative tolerance below which statistics of two permutations count as equal.
+_SAME_STATISTIC = 1e-9
+
+
+class RegionValues(NamedTuple):
+    """What is tested: rows are people, or scans where labels change between visits."""
+
+    values: np.ndarray
+    """Standardised features, shape (n_rows, n_rois * n_features); NaN if missing."""
+    contrasts: np.ndarray
+    """The values minus the mean of the region's neighbours; NaN without neighbours."""
+    codes: np.ndarray
+    """Class of every row, as a number from 0."""
+    design: np.ndarray
+    """Intercept and centred covariates, shape (n_rows, 1 + n_covariates)."""
+    persons: np.ndarray
+    """Person of every row, as a number."""
+    is_ordered: bool
+    """Whether the number of the class is a quantity."""
+
+    def select(self, is_selected: np.ndarray) -> "RegionValues":
+        """Return some of the rows."""
+        return self._replace(
+            values=self.values[is_selected],
+            contrasts=self.contrasts[is_selected],
+            codes=self.codes[is_selected],
+            design=self.design[is_selected],
+            persons=self.persons[is_selected],
+        )
+
+
+class _Correlations(NamedTuple):
+    """Correlations with a basis of class differences, shape (n_contrasts, n_values)."""
+
+    values: np.ndarray
+    contrasts: np.ndarray
+
+    @property
+    def effect(self) -> np.ndarray:
+        """Length of the correlation of values, shape (n_values,)."""
+        return np.sqrt((self.values**2).sum(axis=0))
+
+    @property
+    def contrast_in_direction(self) -> np.ndarray:
+        """Correlation of contrasts along that of values, shape (n_values,)."""
+        summed_products = (self.values * self.contrasts).sum(axis=0)
+        effect_sizes = self.effect
+        return np.divide(
+            summed_products,
+            effect_sizes,
+            out=np.zeros_like(summed_products),
+            where=effect_sizes > 0,
+        )
+
+
+def compare_regions(
+    cohort: Cohort,
+    evaluation: Evaluation | None = None,
+    *,
+    model: str | None = None,
+    reference: str | None = None,
+    harmonize: str | None = None,
+    regress_out: str | tuple[str, ...] | list[str] = (),
+    n_permutations: int = 200,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Ask of every region whether classes differ there, and whether it stands out.
+
+    The statistics are described in :mod:`brainlsap.evaluation.region_tests`.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        All of its scans are used.
+    evaluation : Evaluation, optional
+        Cross-validation of the same cohort. Its harmonisation and covariates are used,
+        and the table gets the scales of a model.
+    model : str, optional
+        Model of the evaluation whose scales are given, as for :func:`.rank_regions`.
+    reference : str, optional
+        Class from which Cohen's d of the others is taken; by default the first.
+    harmonize : str, optional
+        Column of the site or scanner. ComBat, fitted to all scans without the label,
+        removes its effects, and the site is a covariate. Without `evaluation` only.
+    regress_out : str or sequence of str
+        Covariates, for example age and sex. Without `evaluation` only.
+    n_permutations : int
+        Exchanges of labels between people; 0 for no p-values. With fewer than 20 no p
+        can be below 0.05.
+    random_state : int
+        Seed of the exchanges.
+
+    Returns
+    -------
+    DataFrame
+        One row for every region and feature, in the order of the atlas:
+
+        - region, feature, n_people (with a value).
+        - effect, effect_low, effect_high: correlation with the number of the class
+          where classes are two or ordered, with Fisher's 95% interval; else eta with
+          the 95% interval of the noncentral F distribution. F, if classes are not
+          ordered. p_effect: family-wise over regions and features.
+        - d_<class>, d_<class>_low, d_<class>_high: Cohen's d of every class but the
+          reference, with its 95% interval, as of :func:`standardized_differences`.
+        - contrast: c of the module, a correlation; contrast_low and contrast_high, the
+          smaller of the bounds of its two correlations; contrast_z: standardised over
+          permutations. p_contrast: family-wise over regions and features.
+        - n_permutations, measured.
+        - With an evaluation: model, rank, relative_scale, relative_low, relative_high
+          and scale, as of :func:`.rank_regions`. They describe the model, not the
+          classes.
+        - planted, if the cohort is simulated.
+
+        Regions that were not measured, or whose values do not vary, are NaN; contrasts
+        also where no neighbour was measured. All are NaN if covariates explain the
+        classes completely.
+
+    Raises
+    ------
+    ParameterError
+        If the evaluation is of another cohort.
+
+    Examples
+    --------
+    >>> from brainlsap import make_cohort
+    >>> regions = compare_regions(make_cohort(60, atlas="desikan82"))
+    >>> regions.nlargest(2, "contrast_z")["region"].tolist()
+    ['ctx-rh-entorhinal', 'Left-Amygdala']
+    """
+    check_cohort_given(cohort)
+    check_at_least("n_permutations", n_permutations, 0)
+    if reference is not None:
+        check_choice("reference", reference, cohort.classes)
+    confound_steps = _choose_steps(cohort, evaluation, harmonize, regress_out)
+    confound_steps.check(cohort.table)
+    region_values = prepare_regions(cohort, confound_steps)
+    test_table = pd.DataFrame(
+        {
+            "region": np.repeat(list(cohort.region_names), cohort.n_features),
+            "feature": np.tile(list(cohort.feature_names), cohort.n_rois),
+        }
+    )
+    test_table = test_table.join(_describe_associations(region_values))
+    rng = np.random.default_rng(random_state)
+    effects, contrasts = permute_statistics(region_values, n_permutations, rng)
+    test_table["p_effect"] = family_wise_p(effects)
+    contrast_z = standardize_statistics(contrasts)
+    test_table["contrast_z"] = contrast_z[0]
+    test_table["p_contrast"] = family_wise_p(contrast_z)
+    test_table["n_permutations"] = n_permutations
+    test_table["measured"] = cohort.measured.any(axis=0).reshape(-1)
+    test_table = _join_differences(
+        test_table, cohort, confound_steps, reference or cohort.classes[0]
+    )
+    if evaluation is not None:
+        test_table = _join_scales(test_table, evaluation, model)
+    true_effects = cohort.truth
+    if true_effects is not None and cohort.label_name == "diagnosis":
+        planted_regions = true_effects.loc[true_effects["seed"].astype(bool), "region"]
+        test_table["planted"] = (
+            test_table["region"].isin(planted_regions) & test_table["measured"]
+        )
+    return test_table
+
+
+def _choose_steps(
+    cohort: Cohort,
+    evaluation: Evaluation | None,
+    harmonize: str | None,
+    regress_out: str | tuple[str, ...] | list[str],
+) -> Deconfounder:
+    """Return the steps of the evaluation, else those that were asked for."""
+    if evaluation is None:
+        return Deconfounder(harmonize, regress_out)
+    check_evaluation_given(evaluation)
+    if evaluation.cohort.data_hash != data_hash(cohort):
+        raise ParameterError(
+            "cohort must be the one that the evaluation is of; got other scans or "
+            "labels."
+        )
+    if harmonize or regress_out:
+        raise ParameterError(
+            "harmonize= and regress_out= are those of the evaluation; leave them out."
+        )
+    step_options = evaluation.settings["steps"]
+    return Deconfounder(step_options["harmonize"], step_options["regress_out"])
+
+
+def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionValues:
+    """Return the values, contrasts and covariates of people (or scans) to be tested.
+
+    Parameters
+    ----------
+    cohort : Cohort
+    confound_steps : Deconfounder
+        Says what is harmonised and regressed out; it need not be fitted.
+
+    Returns
+    -------
+    RegionValues
+        Features are in the order region, then feature.
+    """
+    harmonization = Deconfounder(confound_steps.harmonize)
+    features = harmonization.fit(cohort.features, cohort.table).transform(
+        cohort.features, cohort.table
+    )
+    class_codes = pd.Index(cohort.classes).get_indexer(cohort.y)
+    person_codes = pd.factorize(cohort.groups)[0]
+    first_scan = np.unique(person_codes, return_index=True)[1]
+    has_constant_labels = bool(
+        (class_codes == class_codes[first_scan][person_codes]).all()
+    )
+
+    def to_rows(scans: np.ndarray) -> np.ndarray:
+        if not has_constant_labels:
+            return scans
+        return pd.DataFrame(scans).groupby(person_codes).mean().to_numpy()
+
+    n_scans = cohort.n_scans
+    covariate_values = to_rows(code_covariates(cohort, confound_steps))
+    covariate_design = np.column_stack(
+        [np.ones(len(covariate_values)), covariate_values]
+    )
+    feature_values = to_rows(features.reshape(n_scans, -1))
+    feature_means = np.nanmean(
+        np.where(np.isnan(feature_values).all(axis=0), 0.0, feature_values), axis=0
+    )
+    residuals = take_out(covariate_design, feature_values)
+    n_known = np.maximum((~np.isnan(residuals)).sum(axis=0), 1)
+    sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_known)
+    is_constant = sd <= _ROUNDING * np.maximum(np.abs(feature_means), 1e-300)
+    sd = np.where(is_constant, np.nan, sd)
+    features = (features - feature_means.reshape(features.shape[1:])) / sd.reshape(
+        features.shape[1:]
+    )
+    contrasts = features - neighbor_means(cohort.connectomes, features)
+    region_values = RegionValues(
+        values=to_rows(features.reshape(n_scans, -1)),
+        contrasts=to_rows(contrasts.reshape(n_scans, -1)),
+        codes=class_codes,
+        design=covariate_design,
+        persons=person_codes,
+        is_ordered=bool(cohort.classes_ordered),
+    )
+    if not has_constant_labels:
+        return region_values
+    return region_values._replace(
+        codes=class_codes[first_scan], persons=np.arange(len(first_scan))
+    )
+
+
+def neighbor_means(connectomes: np.ndarray, features: np.ndarray) -> np.ndarray:
+    r"""Return the mean of each region's neighbours, weighted by their connections.
+
+    .. math:: m_p = \frac{\sum_{q \ne p} w_{pq} x_q}{\sum_{q \ne p} w_{pq}}
+
+    over the regions q that were measured.
+
+    Parameters
+    ----------
+    connectomes : array of shape (n_scans, n_rois, n_rois)
+        Weights, not negative; self loops do not count. A broadcast matrix is used once.
+    features : array of shape (n_scans, n_rois, n_features)
+        NaN where not measured.
+
+    Returns
+    -------
+    array of shape (n_scans, n_rois, n_features)
+        NaN for a region without a measured neighbour.
+    """
+    n_scans, n_rois, n_features = features.shape
+    is_shared = connectomes.strides[0] == 0
+    is_measured = ~np.isnan(features)
+    stacked_features = np.concatenate(
+        [np.where(is_measured, features, 0.0), is_measured.astype(float)], axis=2
+    )
+    neighbor_features = np.empty(features.shape)
+    n_at_once = max(1, _BLOCK_SIZE // (n_rois * max(n_rois, 2 * n_features)))
+    for block_start in range(0, n_scans, n_at_once):
+        scan_block = slice(block_start, block_start + n_at_once)
+        W = np.array(
+            connectomes[:1] if is_shared else connectomes[scan_block], dtype=float
+        )
+        np.einsum("nii->ni", W)[...] = 0.0
+        weighted_sums = W @ stacked_features[scan_block]
+        feature_sums = weighted_sums[..., :n_features]
+        weight_sums = weighted_sums[..., n_features:]
+        neighbor_features[scan_block] = np.divide(
+            feature_sums,
+            weight_sums,
+            out=np.full_like(feature_sums, np.nan),
+            where=weight_sums > 0,
+        )
+    return neighbor_features
+
+
+def take_out(covariate_design: np.ndarray, column_values: np.ndarray) -> np.ndarray:
+    """Return residuals of values (n_rows, n_values) on a design; NaN where missing.
+
+    A value that too few rows have is NaN in all of them.
+    """
+    covariate_slopes = least_squares(
+        covariate_design, column_values, min_scans=covariate_design.shape[1] + 1
+    )
+    return column_values - covariate_design @ covariate_slopes
+
+
+def permute_statistics(
+    region_values: RegionValues, n_permutations: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return effects and contrasts of the labels and of permuted labels.
+
+    With U an orthonormal basis of the class differences and Q one of the covariates,
+    both orthogonal to what comes before them, and unit residuals x: permuting residuals
+    (Freedman and Lane) is permuting the rows of U and Q, and the correlation with the
+    classes given the covariates is
+
+    .. math:: r_b = \frac{U_b^T x}{\sqrt{1 - |Q_b^T x|^2}}
+
+    A missing value counts as its expectation from the covariates (a residual of 0).
+
+    Parameters
+    ----------
+    region_values : RegionValues
+    n_permutations : int
+    rng : Generator
+        Draws the permutations.
+
+    Returns
+    -------
+    effects, contrasts : arrays of shape (1 + n_permutations, n_values)
+        The first row is of the labels themselves; NaN where nothing was measured.
+    """
+    root_weights = _root_weights(region_values.persons)
+    weighted_design = region_values.design * root_weights
+    n_rows, n_values = region_values.values.shape
+    weighted_statistics = (
+        np.hstack([region_values.values, region_values.contrasts]) * root_weights
+    )
+    x = _unit_residuals(weighted_design, weighted_statistics)
+    is_tested = np.isfinite(x).any(axis=0)
+    x = np.nan_to_num(x)
+    classes = _class_basis(
+        region_values.codes, region_values.is_ordered, weighted_design, root_weights
+    )
+    covariate_basis = _orthonormal_basis(
+        _residuals(weighted_design[:, :1], weighted_design[:, 1:])
+    )
+    joint_basis = np.hstack([classes, covariate_basis]).T
+    n_contrasts = classes.shape[1]
+    is_tested &= n_contrasts > 0
+    row_blocks = person_blocks(region_values.persons)
+    row_orders = np.tile(np.arange(n_rows), (1 + n_permutations, 1))
+    for row_order in row_orders[1:]:
+        for block_rows in row_blocks:
+            row_order[block_rows] = block_rows[rng.permutation(len(block_rows))]
+    effects = np.empty((len(row_orders), n_values))
+    contrasts = np.empty((len(row_orders), n_values))
+    n_at_once = max(1, _BLOCK_SIZE // (len(joint_basis) * (n_rows + 2 * n_values)))
+    for block_start in range(0, len(row_orders), n_at_once):
+        labelling_block = slice(block_start, block_start + n_at_once)
+        permuted_basis = joint_basis[:, row_orders[labelling_block]]
+        basis_products = permuted_basis @ x  # (n_columns, n_labellings, 2 * n_values)
+        explained_squares = (basis_products[n_contrasts:] ** 2).sum(axis=0)
+        r = basis_products[:n_contrasts] / np.sqrt(
+            np.maximum(1 - explained_squares, _ROUNDING)
+        )
+        correlations = _Correlations(r[..., :n_values], r[..., n_values:])
+        effects[labelling_block] = correlations.effect
+        contrasts[labelling_block] = np.minimum(
+            correlations.effect, correlations.contrast_in_direction
+        )
+    effects[:, ~is_tested[:n_values]] = np.nan
+    contrasts[:, ~is_tested[n_values:]] = np.nan
+    return effects, contrasts
+
+
+def _root_weights(person_codes: np.ndarray) -> np.ndarray:
+    """Return square roots of row weights (n_rows, 1); every person weighs the same.
+
+    Labels move between people with equally many rows only, or every person has one row:
+    no permutation changes the weights.
+    """
+    n_rows = np.bincount(person_codes)
+    return np.sqrt(1 / n_rows[person_codes])[:, None]
+
+
+def _unit_residuals(
+    covariate_design: np.ndarray, column_values: np.ndarray
+) -> np.ndarray:
+    """Return residuals of length 1 for every column; NaN for those that do not vary."""
+    residuals = take_out(covariate_design, column_values)
+    residual_norms = np.sqrt(np.nansum(residuals**2, axis=0))
+    value_norms = np.sqrt(np.nansum(column_values**2, axis=0))
+    residual_norms[residual_norms <= _ROUNDING * np.maximum(value_norms, 1e-300)] = (
+        np.nan
+    )
+    return residuals / residual_norms
+
+
+def _residuals(
+    covariate_design: np.ndarray, complete_columns: np.ndarray
+) -> np.ndarray:
+    """Return what is left of complete columns by least squares on a design."""
+    return complete_columns - covariate_design @ (
+        np.linalg.pinv(covariate_design) @ complete_columns
+    )
+
+
+def _orthonormal_basis(column_vectors: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the span of columns, shape (n_rows, rank)."""
+    if column_vectors.shape[1] == 1:  # Keep the sign.
+        total_norm = np.linalg.norm(column_vectors)
+        return (
+            column_vectors / total_norm
+            if total_norm > _ROUNDING
+            else column_vectors[:, :0]
+        )
+    U, singular_values, _ = np.linalg.svd(column_vectors, full_matrices=False)
+    largest_singular_value = singular_values.max(initial=0.0)
+    return U[:, singular_values > _ROUNDING * max(1.0, largest_singular_value)]
+
+
+def _class_basis(
+    class_codes: np.ndarray,
+    is_ordered: bool,
+    covariate_design: np.ndarray,
+    root_weights: np.ndarray,
+) -> np.ndarray:
+    """Return an orthonormal basis of class differences that covariates do not explain.
+
+    One column, larger in later classes, where classes are two or ordered.
+    """
+    present_codes = np.unique(class_codes)
+    if is_ordered or len(present_codes) == 2:
+        class_columns = class_codes[:, None].astype(float)
+    else:
+        class_columns = (class_codes[:, None] == present_codes).astype(float)
+    return _orthonormal_basis(
+        _residuals(covariate_design, class_columns * root_weights)
+    )
+
+
+def _pairwise_correlations(
+    region_values: RegionValues, column_values: np.ndarray
+) -> np.ndarray:
+    """Return correlations with class differences from the rows that have the value.
+
+    Shape (n_contrasts, n_values). Columns that the same rows have share one basis.
+    """
+    n_classes = len(np.unique(region_values.codes))
+    n_contrasts = 1 if region_values.is_ordered or n_classes == 2 else n_classes - 1
+    correlations = np.full((n_contrasts, column_values.shape[1]), np.nan)
+    for has_value, pattern_columns in missing_patterns(column_values):
+        if has_value.sum() < region_values.design.shape[1] + 2:
+            continue
+        root_weights = _root_weights(region_values.persons[has_value])
+        weighted_design = region_values.design[has_value] * root_weights
+        class_codes = region_values.codes[has_value]
+        class_basis = _class_basis(
+            class_codes, region_values.is_ordered, weighted_design, root_weights
+        )
+        if not class_basis.shape[1]:
+            continue
+        x = _unit_residuals(
+            weighted_design,
+            column_values[np.ix_(has_value, pattern_columns)] * root_weights,
+        )
+        correlations[:, pattern_columns] = 0.0
+        correlations[: class_basis.shape[1], pattern_columns] = class_basis.T @ x
+    return correlations
+
+
+def _describe_associations(region_values: RegionValues) -> pd.DataFrame:
+    """Return effect and contrast of every value, with intervals and F."""
+    tested_values, contrasts = region_values.values, region_values.contrasts
+    n_people = _count_people(tested_values, region_values.persons)
+    r = _pairwise_correlations(region_values, tested_values)
+    n_contrasts = len(r)
+    n_covariates = region_values.design.shape[1] - 1
+    is_signed = n_contrasts == 1
+    association_table = pd.DataFrame({"n_people": n_people})
+    if is_signed:
+        association_table["effect"] = r[0]
+        interval_bounds = _correlation_interval(r[0], n_people - n_covariates)
+    else:
+        association_table["effect"] = np.sqrt((r**2).sum(axis=0))
+        error_dof = n_people - n_covariates - n_contrasts - 1
+        interval_bounds = _eta_interval(
+            association_table["effect"].to_numpy(), n_contrasts, error_dof
+        )
+    association_table["effect_low"], association_table["effect_high"] = interval_bounds
+    if not is_signed:
+        eta_squared = association_table["effect"] ** 2
+        association_table["F"] = (
+            eta_squared / n_contrasts / ((1 - eta_squared) / error_dof)
+        )
+    # Both correlations of a contrast are of the rows that have it.
+    correlation_pair = _Correlations(
+        _pairwise_correlations(
+            region_values, np.where(np.isnan(contrasts), np.nan, tested_values)
+        ),
+        _pairwise_correlations(region_values, contrasts),
+    )
+    n_pair = _count_people(contrasts, region_values.persons) - n_covariates
+    directed_contrast = correlation_pair.contrast_in_direction
+    association_table["contrast"] = np.minimum(
+        correlation_pair.effect, directed_contrast
+    )
+    effect_bounds = (
+        _correlation_interval(correlation_pair.effect, n_pair)
+        if is_signed
+        else _eta_interval(
+            correlation_pair.effect, n_contrasts, n_pair - n_contrasts - 1
+        )
+    )
+    along_bounds = _correlation_interval(directed_contrast, n_pair)
+    association_table["contrast_low"] = np.minimum(effect_bounds[0], along_bounds[0])
+    association_table["contrast_high"] = np.minimum(effect_bounds[1], along_bounds[1])
+    return association_table
+
+
+def _count_people(column_values: np.ndarray, person_codes: np.ndarray) -> np.ndarray:
+    """Return how many people have each value, shape (n_values,)."""
+    has_value = pd.DataFrame(~np.isnan(column_values)).groupby(person_codes).any()
+    return has_value.sum().to_numpy()
+
+
+def _correlation_interval(
+    r: np.ndarray, n_people: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return Fisher's 95% interval; `n_people` is without one for every covariate."""
+    degrees_of_freedom = np.where(n_people > 3, n_people - 3.0, np.nan)
+    z = np.arctanh(np.clip(r, -1 + 1e-15, 1 - 1e-15))
+    half_width = _Z_95 / np.sqrt(degrees_of_freedom)
+    return np.tanh(z - half_width), np.tanh(z + half_width)
+
+
+def _eta_interval(
+    eta: np.ndarray, n_contrasts: int, error_dof: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the 95% interval of eta by the noncentral F distribution.
+
+    Steiger 2004 (Psychol Methods 9:164): the noncentralities at which the F that was
+    seen is the 97.5% and the 2.5% point, as eta. Found by bisection.
+    """
+    n_people = n_contrasts + error_dof + 1
+    is_known = np.isfinite(eta) & (error_dof > 0) & (eta < 1)
+    eta_squared = np.where(is_known, eta, 0.5) ** 2
+    degrees_of_freedom = np.where(is_known, error_dof, 1)
+    F = eta_squared / n_contrasts / ((1 - eta_squared) / degrees_of_freedom)
+    eta_bounds = []
+    for probability in (0.975, 0.025):
+        lower_bound = np.zeros_like(F)
+        upper_bound = 10 * n_contrasts * F + 100.0
+        for _ in range(60):
+            middle_value = (lower_bound + upper_bound) / 2
+            is_above = (
+                ncfdtr(n_contrasts, degrees_of_freedom, middle_value, F) > probability
+            )
+            lower_bound = np.where(is_above, middle_value, lower_bound)
+            upper_bound = np.where(is_above, upper_bound, middle_value)
+        eta_bounds.append(
+            np.where(is_known, np.sqrt(lower_bound / (lower_bound + n_people)), np.nan)
+        )
+    return eta_bounds[0], eta_bounds[1]
+
+
+def standardize_statistics(statistics: np.ndarray) -> np.ndarray:
+    """Return statistics (n_labellings, n_values) in s.d. from the mean of labellings.
+
+    Columns that do not vary are 0.
+    """
+    sd = statistics.std(axis=0)
+    is_constant = sd <= _ROUNDING * (1 + np.abs(statistics).max(axis=0))
+    statistic_deviations = np.where(
+        is_constant, 0.0, statistics - statistics.mean(axis=0)
+    )
+    return statistic_deviations / np.where(is_constant, 1.0, sd)
+
+
+def family_wise_p(statistics: np.ndarray) -> np.ndarray:
+    r"""Return p-values that are corrected by the largest statistic of each permutation.
+
+    .. math:: p_p = \frac{1 + \#\{b \ge 1 : \max_q t_{bq} \ge t_{0p}\}}{B + 1}
+
+    Under exchangeable labels the smallest p of all columns is below 0.05 in at most 5%
+    of studies (Westfall and Young 1993).
+
+    Parameters
+    ----------
+    statistics : array of shape (1 + n_permutations, n_values)
+        The first row is of the labels, the others of permuted ones; large values count.
+        NaN in columns that are not tested.
+
+    Returns
+    -------
+    array of shape (n_values,)
+        NaN for columns that are not tested, and without permutations.
+    """
+    is_tested = np.isfinite(statistics).all(axis=0)
+    if len(statistics) < 2 or not is_tested.any():
+        return np.full(statistics.shape[1], np.nan)
+    largest_statistics = statistics[1:, is_tested].max(axis=1)
+    n_exceeding = (largest_statistics[:, None] >= statistics[0] - _SAME_STATISTIC).sum(
+        axis=0
+    )
+    return np.where(is_tested, (1 + n_exceeding) / len(statistics), np.nan)
+
+
+def standardized_differences(
+    class_features: pd.DataFrame, reference_class: str
+) -> pd.DataFrame:
+    """Return features by class, and the difference of every class from the reference.
+
+    Parameters
+    ----------
+    class_features : DataFrame
+        As of :class:`.CohortSummary`. Classes of fewer than three people are left out.
+    reference_class : str
+        Class from which the others differ.
+
+    Returns
+    -------
+    DataFrame
+        feature, region, class, people; mean with its 95% t interval, low and high; and
+        difference, from the reference in pooled standard deviations (Cohen's d), with
+        its 95% interval, difference_low and difference_high (NaN for the reference).
+    """
+    first_columns = ["feature", "region", "class", "people", "mean", "sd"]
+    feature_table: Any = class_features[class_features["people"] >= MIN_PEOPLE]
+    reference_features = feature_table.loc[
+        feature_table["class"] == reference_class, first_columns
+    ]
+    feature_table = feature_table.merge(
+        reference_features, "left", on=first_columns[:2], suffixes=("", "_first")
+    )
+    n_people = feature_table["people"]
+    class_mean = feature_table["mean"]
+    class_sd = feature_table["sd"]
+    n_first, mean_first, sd_first = (
+        feature_table[f"{column_name}_first"] for column_name in first_columns[3:]
+    )
+    # Estimating the slopes of covariates widens the intervals.
+    mean_factor, difference_factor = (
+        feature_table.get(f"{column_name}_factor", 1.0)
+        for column_name in ("mean", "difference")
+    )
+    half_width = (
+        student.ppf(0.975, n_people - 1) * class_sd * np.sqrt(mean_factor / n_people)
+    )
+    pooled_squares = (n_people - 1) * class_sd**2 + (n_first - 1) * sd_first**2
+    class_difference = (class_mean - mean_first) / np.sqrt(
+        pooled_squares / (n_people + n_first - 2)
+    )
+    class_difference[feature_table["class"] == reference_class] = np.nan
+    difference_variance = difference_factor * (n_people + n_first) / (
+        n_people * n_first
+    ) + class_difference**2 / (2 * (n_people + n_first))
+    half_interval = _Z_95 * np.sqrt(difference_variance)
+    return feature_table[first_columns[:5]].assign(
+        low=class_mean - half_width,
+        high=class_mean + half_width,
+        difference=class_difference,
+        difference_low=class_difference - half_interval,
+        difference_high=class_difference + half_interval,
+    )
+
+
+def _join_differences(
+    region_table: pd.DataFrame,
+    cohort: Cohort,
+    confound_steps: Deconfounder,
+    reference_class: str,
+) -> pd.DataFrame:
+    """Add Cohen's d of every class but the reference, with its interval."""
+    features, variance_factors = adjust_features(
+        cohort, confound_steps, reference_class
+    )
+    class_features = summarize_features(cohort, features, variance_factors)
+    class_differences = standardized_differences(class_features, reference_class)
+    suffix_of_column = {
+        "difference": "",
+        "difference_low": "_low",
+        "difference_high": "_high",
+    }
+    for class_name in cohort.classes:
+        if class_name == reference_class:
+            continue
+        differences_of_class = class_differences[
+            class_differences["class"] == class_name
+        ]
+        differences_of_class = differences_of_class[
+            ["region", "feature", *suffix_of_column]
+        ].rename(
+            columns={
+                column_name: f"d_{class_name}{column_suffix}"
+                for column_name, column_suffix in suffix_of_column.items()
+            }
+        )
+        region_table = region_table.merge(
+            differences_of_class, "left", ["region", "feature"]
+        )
+    return region_table
+
+
+def _join_scales(
+    region_table: pd.DataFrame, evaluation: Evaluation, model: str | None
+) -> pd.DataFrame:
+    """Add the scales of a model, if the evaluation has one."""
+    from brainlsap.evaluation.ranking import rank_regions
+
+    if evaluation.scales.empty and model is None:
+        return region_table
+    ranking_columns = [
+        "rank",
+        "relative_scale",
+        "relative_low",
+        "relative_high",
+        "scale",
+    ]
+    region_ranking = rank_regions(evaluation, model)[
+        ["region", "model", *ranking_columns]
+    ]
+    return region_table.merge(region_ranking, "left", "region")

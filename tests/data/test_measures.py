@@ -1,0 +1,93 @@
+"""Tracers and measures of PET: one entry each, in any order."""
+
+import pytest
+
+from brainlsap.adni.images import MODALITIES, modality_of, tracer_of
+from brainlsap.data import TRACERS, measures
+from brainlsap.data.covariates import kind_of
+from brainlsap.data.find_files import StudyFiles
+from brainlsap.data.measures import (
+    KNOWN_MEASURES,
+    PET_FEATURES,
+    Tracer,
+    _add_generic_tracers,
+    find_longest_tracer,
+    find_tracers,
+    get_measure,
+)
+from brainlsap.options import OPTIONS
+from brainlsap.report.tables import FEATURES
+from tests.data.conftest import refused
+from tests.data.test_find_files import scan_of
+
+UCBJ = Tracer("UCB-J", "synapse", ("11CUCBJ", "UCB-J"), "cerebellum", (0.1, 9.0))
+SPECIFIC = tuple(tracer for tracer in TRACERS if not tracer.is_generic)
+
+
+@pytest.mark.parametrize("tracer", TRACERS, ids=lambda tracer: tracer.name)
+def test_every_tracer_is_found_by_each_of_its_entities(tracer):
+    for entity in tracer.entities:
+        assert {found.name for found in find_tracers(f"[18F]{entity}")} == {tracer.name}
+        assert find_longest_tracer(f"Coreg_{entity}_Avg") == tracer
+        assert modality_of(f"Coreg {entity}", {}) == tracer.feature
+        assert tracer_of(f"Coreg {entity}", tracer.feature) == tracer.entities[0]
+
+
+@pytest.mark.parametrize("feature", PET_FEATURES)
+def test_every_measure_of_pet_is_known_everywhere(feature):
+    measure = get_measure(feature)
+    assert feature in KNOWN_MEASURES
+    assert feature in MODALITIES
+    assert feature in FEATURES
+    assert kind_of(f"{feature}_tracer") == "tracer"
+    for tracer in TRACERS:
+        if tracer.feature == feature:
+            assert measure.plausible[0] <= tracer.plausible[0]
+            assert measure.plausible[1] >= tracer.plausible[1]
+    for name in ("feature", "require"):
+        assert any(o.name == name and feature in o.help for o in OPTIONS), name
+
+
+def test_the_order_of_tracers_has_no_effect(monkeypatch):
+    texts = ("amyloid_AV45", "tau AV1451", "florbetapir", "Amyloid PET")
+    names = [find_longest_tracer(text).name for text in texts]
+    assert names == ["florbetapir", "flortaucipir", "florbetapir", "amyloid"]
+    patterns = [set(group) for group in get_measure("amyloid").files[:8]]
+    monkeypatch.setattr(measures, "TRACERS", TRACERS[::-1])
+    assert [find_longest_tracer(text).name for text in texts] == names
+    reversed_files = measures._pet_measure("amyloid").files[:8]
+    assert [set(group) for group in reversed_files] == patterns
+
+
+def test_a_tracer_of_a_new_measure_needs_one_entry(monkeypatch):
+    tracers = _add_generic_tracers((UCBJ, *SPECIFIC))
+    generic = UCBJ._replace(name="synapse", entities=("synapse",))
+    assert {*tracers} == {*TRACERS, UCBJ, generic}
+    monkeypatch.setattr(measures, "TRACERS", tracers)
+    measure = measures._pet_measure("synapse")
+    assert measure.plausible == (0.1, 9.0)
+    assert measure.files[0] == ("*11cucbj*regions.*", "*ucb-j*regions.*")
+    assert find_longest_tracer("UCB-J_amyloid", "synapse") == UCBJ
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"entities": ("AV-45",)}, "'av-45' is an entity of florbetapir and UCB-J"),
+        ({"name": "PiB"}, "tracers must have different names"),
+    ],
+)
+def test_tracers_that_cannot_be_told_apart_are_refused(changes, message):
+    with pytest.raises(TypeError, match=message):
+        _add_generic_tracers((*SPECIFIC, UCBJ._replace(**changes)))
+
+
+def test_files_of_two_tracers_of_a_measure_are_ambiguous(write, tmp_path, tiny):
+    write("sub-01/pet/sub-01_trc-11CPIB_regions.tsv", "")
+    write("sub-01/pet/sub-01_desc-amyloid_regions.tsv", "")
+    files = StudyFiles(tmp_path)
+    assert "PIB" in files.regions(scan_of(files), "amyloid", tiny).name
+    write("sub-01/pet/sub-01_trc-18FAV45_regions.tsv", "")
+    files = StudyFiles(tmp_path)
+    with refused("2 files could be its amyloid"):
+        files.regions(scan_of(files), "amyloid", tiny)

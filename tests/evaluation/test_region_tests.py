@@ -1,0 +1,352 @@
+"""Effects and contrasts of regions: fast results are those of loops and scipy."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.optimize import brentq
+
+from brainlsap.atlas import Atlas
+from brainlsap.data import Cohort
+from brainlsap.evaluation import Deconfounder, region_tests
+from brainlsap.evaluation.region_tests import (
+    compare_regions,
+    family_wise_p,
+    neighbor_means,
+    permute_statistics,
+    prepare_regions,
+    standardize_statistics,
+)
+from brainlsap.evaluation.splits import person_blocks
+from brainlsap.exceptions import ParameterError
+
+N_ROIS = 6
+
+
+def draw_cohort(
+    labels, *, people=None, n_features=1, classes=None, ordered=True, shared=False
+):
+    """Return scans of correlated values that differ between classes in region 2."""
+    rng = np.random.default_rng(7)
+    n_scans = len(labels)
+    people = [f"sub-{i:02d}" for i in range(n_scans)] if people is None else people
+    W = rng.gamma(1.0, size=(n_scans, N_ROIS, N_ROIS))
+    W = W + W.transpose(0, 2, 1)  # with self loops
+    if shared:
+        W = np.broadcast_to(W[0], W.shape)
+    classes = tuple(classes or dict.fromkeys(labels))
+    stage = np.array([classes.index(label) for label in labels])
+    shape = (n_scans, N_ROIS, n_features)
+    features = rng.normal(3.0, 1.0, shape) + rng.normal(size=(n_scans, 1, 1))
+    features[:, 2] += 0.7 * stage[:, None]
+    features *= rng.uniform(0.1, 9.0, (N_ROIS, 1))  # other units
+    age = rng.normal(70, 5, n_scans) + stage
+    features += 0.1 * age[:, None, None]
+    table = {"participant": people, "session": "", "label": labels, "age": age}
+    person_index = np.unique(people, return_inverse=True)[1]
+    table["sex"] = np.where(rng.random(n_scans) < 0.5, "F", "M")[person_index]
+    table["scan"] = [f"scan-{i:02d}" for i in range(n_scans)]
+    return Cohort(
+        connectomes=W,
+        features=features,
+        table=pd.DataFrame(table),
+        atlas=Atlas.from_names([f"ctx_lh_{i}" for i in range(N_ROIS)], name="few"),
+        feature_names=tuple("abc"[:n_features]),
+        classes=classes,
+        classes_ordered=ordered,
+    )
+
+
+def slow_residuals(design, values):
+    return values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
+
+
+def slow_neighbor_means(W, x):
+    """Average neighbours of one scan region by region: x (n_rois,)."""
+    means = np.full(len(x), np.nan)
+    for region in range(len(x)):
+        total = weight = 0.0
+        for other in range(len(x)):
+            if other != region and np.isfinite(x[other]):
+                total += float(W[region, other]) * x[other]
+                weight += float(W[region, other])
+        if weight > 0:
+            means[region] = total / weight
+    return means
+
+
+def slow_contrasts(cohort, rows_of_person, design):
+    """Return standardised values and contrasts of people, (n_people, n_rois) each."""
+    raw = cohort.features[:, :, 0]
+    values = np.array([raw[rows].mean(axis=0) for rows in rows_of_person])
+    sd = slow_residuals(design, values).std(axis=0)
+    z = (raw - values.mean(axis=0)) / sd
+    contrasts = np.array(
+        [
+            z[scan] - slow_neighbor_means(W, z[scan])
+            for scan, W in enumerate(cohort.connectomes)
+        ]
+    )
+    return (
+        np.array([z[rows].mean(axis=0) for rows in rows_of_person]),
+        np.array([contrasts[rows].mean(axis=0) for rows in rows_of_person]),
+    )
+
+
+def draw_orders(persons, n_permutations, seed):
+    """Draw the exchanges of people that the fast path draws from this seed."""
+    rng = np.random.default_rng(seed)
+    orders = [np.arange(len(persons))]
+    for _ in range(n_permutations):
+        order = np.arange(len(persons))
+        for rows in person_blocks(persons):
+            order[rows] = rows[rng.permutation(len(rows))]
+        orders.append(order)
+    return orders
+
+
+def slow_partial_correlation(x, y, covariates, order):
+    """Freedman and Lane: permute residuals of x, and regress covariates out again.
+
+    Labels of the people `order` come to the rows, so residuals go the other way.
+    """
+    design = np.column_stack([np.ones(len(x)), covariates])
+    fitted = x - slow_residuals(design, x)
+    permuted = np.empty_like(x)
+    permuted[order] = slow_residuals(design, x)
+    x_star = slow_residuals(design, fitted + permuted)
+    return stats.pearsonr(x_star, slow_residuals(design, y))[0]
+
+
+@pytest.mark.parametrize("names", [(), ("age", "sex")])
+def test_effects_and_contrasts_are_those_of_loops(names):
+    labels = ["CN", "MCI", "AD", "AD", "MCI", "CN", "CN"] * 3
+    people = [f"sub-{i // 2:02d}" for i in range(21)]
+    labels = [labels[i // 2] for i in range(21)]
+    cohort = draw_cohort(labels, people=people, classes=("CN", "MCI", "AD"))
+    steps = Deconfounder(None, names)
+    rows_of_person = [np.flatnonzero(cohort.groups == one) for one in sorted({*people})]
+    n_people = len(rows_of_person)
+    scans = np.column_stack(
+        [cohort.table["age"], cohort.table["sex"] == "M"][: len(names)]
+        or [np.zeros(21)]
+    )
+    covariates = np.array([scans[rows].mean(axis=0) for rows in rows_of_person])
+    design = np.column_stack([np.ones(n_people), covariates])
+    x, contrast = slow_contrasts(cohort, rows_of_person, design)
+    y = np.array([cohort.classes.index(labels[rows[0]]) for rows in rows_of_person])
+    orders = draw_orders(np.arange(n_people), 9, 3)
+    prepared = prepare_regions(cohort, steps)
+    effects, contrasts = permute_statistics(prepared, 9, np.random.default_rng(3))
+    for row, order in enumerate(orders):
+        for region in range(N_ROIS):
+            r, r_contrast = (
+                slow_partial_correlation(
+                    values[:, region], y.astype(float), covariates, order
+                )
+                for values in (x, contrast)
+            )
+            assert effects[row, region] == pytest.approx(abs(r))
+            expected = min(abs(r), np.sign(r) * r_contrast)
+            assert contrasts[row, region] == pytest.approx(expected)
+    table = compare_regions(cohort, regress_out=names, n_permutations=9, random_state=3)
+    r = [
+        slow_partial_correlation(x[:, p], y.astype(float), covariates, orders[0])
+        for p in range(N_ROIS)
+    ]
+    np.testing.assert_allclose(table["effect"], r)
+    np.testing.assert_allclose(table["contrast"], contrasts[0])
+    largest = effects[1:].max(axis=1)
+    expected_p = [(1 + (largest >= abs(value)).sum()) / 10 for value in r]
+    np.testing.assert_allclose(table["p_effect"], expected_p)
+    z = (contrasts - contrasts.mean(axis=0)) / contrasts.std(axis=0)
+    largest = z[1:].max(axis=1)
+    expected_p = [(1 + (largest >= value).sum()) / 10 for value in z[0]]
+    np.testing.assert_allclose(table["p_contrast"], expected_p)
+
+
+def test_of_classes_without_order_the_effect_is_that_of_an_f_test():
+    cohort = draw_cohort(["a", "b", "c"] * 8, ordered=False)
+    table = compare_regions(cohort, n_permutations=0)
+    assert table["p_effect"].isna().all()
+    z = prepare_regions(cohort, Deconfounder())
+    dummies = np.array([cohort.y == name for name in cohort.classes], float).T
+    for region in range(N_ROIS):
+        x, contrast = z.values[:, region], z.contrasts[:, region]
+        F = stats.f_oneway(*(x[cohort.y == name] for name in cohort.classes))
+        assert table["F"][region] == pytest.approx(F.statistic)
+        # class means of unit values are the correlation, seen as a pattern
+        patterns = [
+            dummies @ np.linalg.lstsq(dummies, unit, rcond=None)[0]
+            for unit in (
+                (values - values.mean()) / np.linalg.norm(values - values.mean())
+                for values in (x, contrast)
+            )
+        ]
+        eta = np.linalg.norm(patterns[0])
+        along = patterns[0] @ patterns[1] / eta
+        assert table["effect"][region] == pytest.approx(eta)
+        assert table["contrast"][region] == pytest.approx(min(eta, along))
+
+
+def test_two_classes_are_the_same_with_and_without_order():
+    labels = ["a", "b"] * 10
+    tables = [
+        compare_regions(draw_cohort(labels, ordered=ordered), n_permutations=20)
+        for ordered in (True, False)
+    ]
+    pd.testing.assert_frame_equal(*tables)
+    cohort = draw_cohort(labels)
+    x = cohort.features[:, 2, 0]
+    sd = np.sqrt((x[::2].var(ddof=1) + x[1::2].var(ddof=1)) / 2)
+    d = (x[1::2].mean() - x[::2].mean()) / sd
+    assert tables[0]["d_b"][2] == pytest.approx(d)
+    reverse = compare_regions(cohort, reference="b", n_permutations=0)
+    assert reverse["d_a"][2] == pytest.approx(-d)
+    assert "d_b" not in reverse
+
+
+def test_labels_that_change_move_between_people_with_as_many_scans():
+    labels = ["CN", "CN", "CN", "AD", "AD", "AD", "CN", "AD", "AD", "CN", "CN"]
+    people = ["a", "a", "b", "b", "c", "c", "d", "e", "f", "f", "g"]
+    cohort = draw_cohort(labels, people=people)
+    prepared = prepare_regions(cohort, Deconfounder())
+    effects, _ = permute_statistics(prepared, 8, np.random.default_rng(2))
+    n_scans = np.array([people.count(person) for person in people])
+    y = np.array([label == "AD" for label in labels], float)
+    x = cohort.features[:, :, 0]
+    for row, order in enumerate(draw_orders(prepared.persons, 8, 2)):
+        assert (n_scans[order] == n_scans).all()
+        assert len(set(zip(people, np.array(people)[order], strict=True))) == 7
+        covariance = np.cov(np.column_stack([y[order], x]).T, aweights=1 / n_scans)
+        sd = np.sqrt(np.diag(covariance))
+        expected = np.abs(covariance[0, 1:] / sd[1:] / sd[0])
+        np.testing.assert_allclose(effects[row], expected)
+
+
+def test_what_was_not_measured_is_nan_and_left_out_of_neighbours():
+    cohort = draw_cohort(["CN", "AD"] * 10, n_features=2)
+    features = np.array(cohort.features)
+    features[:, 1, 0] = np.nan
+    features[:3, 4, 0] = np.nan
+    features[:, 5, 1] = 4.0
+    W = np.array(cohort.connectomes)
+    W[:, 3] = W[:, :, 3] = 0.0
+    W[:, 3, 3] = 2.0
+    cohort = replace(cohort, features=features, connectomes=W)
+    table = compare_regions(cohort, n_permutations=30).set_index(["region", "feature"])
+    is_missing = table["effect"].isna()
+    names = list(cohort.region_names)
+    assert set(is_missing[is_missing].index) == {(names[1], "a"), (names[5], "b")}
+    assert table["p_effect"].isna().equals(is_missing)
+    assert not table.loc[(names[1], "a"), "measured"]
+    has_no_contrast = set(table.index[table["contrast"].isna()])
+    expected = {(names[3], "a"), (names[3], "b"), *is_missing[is_missing].index}
+    assert has_no_contrast == expected
+    y = (cohort.y == "AD")[3:]
+    r = stats.pearsonr(features[3:, 4, 0], y)
+    row = table.loc[(names[4], "a")]
+    assert row["effect"] == pytest.approx(r.statistic)
+    assert row["n_people"] == 17
+    interval = r.confidence_interval()
+    assert row["effect_low"] == pytest.approx(interval.low, abs=1e-4)
+    assert row["effect_high"] == pytest.approx(interval.high, abs=1e-4)
+    means = neighbor_means(W, features)
+    for scan in (0, 19):
+        expected = slow_neighbor_means(W[scan], features[scan, :, 0])
+        np.testing.assert_allclose(means[scan, :, 0], expected)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_blocks_change_nothing(monkeypatch, shared):
+    cohort = draw_cohort(["a", "b", "c"] * 8, ordered=False, shared=shared)
+    whole = compare_regions(cohort, regress_out="age", n_permutations=20)
+    monkeypatch.setattr(region_tests, "_BLOCK_SIZE", 100)
+    blocks = compare_regions(cohort, regress_out="age", n_permutations=20)
+    pd.testing.assert_frame_equal(whole, blocks)
+
+
+def test_a_difference_of_all_regions_has_effects_and_no_contrast():
+    cohort = draw_cohort(["CN", "AD"] * 40, shared=True)
+    features = np.random.default_rng(1).normal(size=cohort.features.shape)
+    everywhere = features + 1.5 * (cohort.y == "AD")[:, None, None]
+    table = compare_regions(replace(cohort, features=everywhere))
+    assert (table["p_effect"] < 0.05).all()
+    assert (table["p_contrast"] > 0.05).all()
+    everywhere[cohort.y == "AD", 2] += 1.5
+    table = compare_regions(replace(cohort, features=everywhere))
+    assert np.flatnonzero(table["p_contrast"] < 0.05).tolist() == [2]
+
+
+def test_the_interval_of_eta_is_that_of_the_noncentral_f():
+    eta, n_contrasts, dof = 0.4, 3, 76
+    F = eta**2 / n_contrasts / ((1 - eta**2) / dof)
+    bounds = region_tests._eta_interval(np.array([eta, 0.01]), n_contrasts, dof)
+    for bound, probability in zip(bounds, (0.975, 0.025), strict=True):
+        noncentrality = brentq(
+            lambda nc, p=probability: stats.ncf.cdf(F, n_contrasts, dof, nc) - p,
+            1e-9,
+            200,
+        )
+        expected = np.sqrt(noncentrality / (noncentrality + n_contrasts + dof + 1))
+        assert bound[0] == pytest.approx(expected, rel=1e-6)
+        assert bound[1] == pytest.approx(0, abs=1e-6)
+
+
+def test_family_wise_p_values_are_those_of_the_largest_of_all():
+    rng = np.random.default_rng(0)
+    is_tested = np.arange(12) != 4
+    statistics = rng.normal(size=(40, 12))
+    statistics[0, 3] = 4.0
+    statistics[:, 4] = np.nan
+    z = standardize_statistics(statistics)
+    p = family_wise_p(z)
+    expected_z = (statistics - statistics.mean(0)) / statistics.std(0)
+    for region in np.flatnonzero(is_tested):
+        n_exceeding = sum(
+            expected_z[b, is_tested].max() >= expected_z[0, region]
+            for b in range(1, 40)
+        )
+        assert p[region] == pytest.approx((1 + n_exceeding) / 40)
+    assert np.isnan(p[4])
+
+
+def test_p_values_keep_their_level():
+    rng = np.random.default_rng(0)
+    n_rejected = 0
+    for _ in range(400):
+        statistics = rng.gamma(2.0, size=(25, 30)) * rng.uniform(0.5, 2, (25, 1))
+        p = family_wise_p(standardize_statistics(statistics))
+        n_rejected += p.min() < 0.05
+    assert n_rejected / 400 < 0.05 + 2 * np.sqrt(0.05 * 0.95 / 400)
+
+
+def test_a_shift_of_a_site_is_harmonised(small_cohort):
+    site = small_cohort.table["site"]
+    shift = 9.0 * (site == site[0]).to_numpy()[:, None, None]
+    shifted = replace(small_cohort, features=small_cohort.features + shift)
+    options = {"n_permutations": 20, "harmonize": "site", "regress_out": "age"}
+    expected = compare_regions(small_cohort, **options)
+    raw = compare_regions(shifted, n_permutations=20)
+    clean = compare_regions(shifted, **options)
+    columns = ["effect", "contrast", "d_AD"]
+    errors = [np.abs(t[columns] - expected[columns]).mean() for t in (clean, raw)]
+    assert (errors[0] < 0.2 * errors[1]).all()
+
+
+def test_an_evaluation_gives_steps_and_scales(example_evaluation, small_cohort):
+    table = compare_regions(small_cohort, example_evaluation, n_permutations=20)
+    assert table["relative_scale"].notna().all()
+    assert {"model", "rank", "planted"} <= set(table)
+    covariates = {"harmonize": None, "regress_out": ["age"]}
+    settings = example_evaluation.settings | {"steps": covariates}
+    adjusted = replace(example_evaluation, settings=settings)
+    table = compare_regions(small_cohort, adjusted, n_permutations=20)
+    expected = compare_regions(small_cohort, regress_out="age", n_permutations=20)
+    pd.testing.assert_frame_equal(table[list(expected)], expected)
+    with pytest.raises(ParameterError, match="are those of the evaluation"):
+        compare_regions(small_cohort, example_evaluation, regress_out="age")
+    with pytest.raises(ParameterError, match="the one that the evaluation is of"):
+        compare_regions(small_cohort.select(range(40)), example_evaluation)
