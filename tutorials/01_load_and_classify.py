@@ -133,8 +133,8 @@ for train, test in splits:
 #
 # The classifier learns a heat scale for every region. It begins with its ridge, LSAP-R,
 # and adds networks where they predict people better whom they were not trained on; with
-# as few people as here the ridge mostly predicts alone. It gets fewer epochs and one start here,
-# so that this page runs in seconds; leave both out for real work.
+# as few people as here the ridge mostly predicts alone. It gets fewer epochs and one
+# start here, so that this page runs in seconds; leave both out for real work.
 
 # %%
 model = LSAPClassifier(n_epochs=15, n_starts=1, random_state=0)

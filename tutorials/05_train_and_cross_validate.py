@@ -47,12 +47,12 @@ settings = model.settings()
 print({name: settings[name] for name in ("kernel", "tolerance", "scale_clip")})
 
 # %% [markdown]
-# Before the first epoch a ridge is fitted to the same scans. Its most probable scales
-# are where those of the network start (at most at half of the largest allowed), and
-# half of its logits are what the network adds to. The network has a weight in the
-# prediction only if it improves that of people whom it was not trained on; with few
-# people the weight is mostly 0, and the ridge alone predicts. `start="constant"` is the
-# plain network, which begins with nothing and with one scale for all regions.
+# Before the first epoch a ridge is fitted to the same scans. Its scales are where those
+# of the network start (at most at half of the largest allowed), and half of its logits
+# are what the network adds to. The network has a weight in the prediction only if it
+# improves that of people whom it was not trained on; with few people the weight is
+# mostly 0, and the ridge alone predicts. `start="constant"` is the plain network, which
+# begins with nothing and with one scale for all regions.
 
 # %%
 plain_network = LSAPClassifier(start="constant", classes=cohort.classes, **brief).fit(

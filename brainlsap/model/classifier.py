@@ -208,15 +208,15 @@ class GraphClassifier(PackedClassifier):
     def _fit_ridge(
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, settings: Settings
     ) -> LSAPRidgeClassifier:
-        """Fit the ridge regression that the networks start from."""
+        """Fit the ridge regression that the networks start from: LSAP-R by default."""
         ridge_model = LSAPRidgeClassifier(
             "auto" if settings.scale_mode == "region" else "one",
             classes=getattr(self, "classes", None),
             max_scale=float(settings.max_scale or 0.0),
-            n_draws=0,
             threshold=settings.threshold,
             weights=settings.weights,
             connectome=settings.connectome,
+            random_state=self.random_state,
         )
         return ridge_model.fit(X, y, groups)
 
@@ -345,9 +345,9 @@ class LSAPClassifier(GraphClassifier):
         are trained alone, with equal initial scales. The paper's preset and constant
         inputs always use "constant".
     initial_scale : float or "evidence", optional
-        Initial scales. The default with the ridge is "evidence": its most probable
-        scales, or 0.2 if the data are not at least 20 times as probable with diffusion
-        along the connectome as without. The default without the ridge is 1 (paper 2).
+        Initial scales. The default with the ridge is "evidence": its scales, or 0.2 if
+        the data are not at least 20 times as probable with diffusion along the
+        connectome as without. The default without the ridge is 1 (paper 2).
     max_scale : float, optional
         Largest scale; it may be lowered to where kernel and degree are accurate
         (default 10; 5 for Hermite).

@@ -339,11 +339,10 @@ def training_text(evaluation: Evaluation) -> str:
         )
     if starts_at_ridge:
         training_sentences.append(
-            "In folds without a common value, scales started at the most probable "
-            "scales of a ridge regression fitted to the same training scans (the map "
-            "of the ridge regression shows posterior means). Where training changed "
-            "few of these, the map of the network mostly shows the ridge regression "
-            "and is not independent evidence."
+            "In folds without a common value, scales started at those of a ridge "
+            "regression fitted to the same training scans. Where training changed few "
+            "of these, the map of the network mostly shows the ridge regression and is "
+            "not independent evidence."
         )
     return " ".join(training_sentences)
 

@@ -15,7 +15,7 @@ from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation import cross_validate, make_models, rank_regions
 from brainlsap.evaluation.models import MODELS, NESTED_RIDGES
 from brainlsap.graph import EXPANSIONS
-from brainlsap.report import headline, methods, methods_text, tables
+from brainlsap.report import fit_table, headline, methods, methods_text, tables
 from brainlsap.report.methods import TEMPLATES, UNLISTED
 
 DESIGN = ("cv", "n_folds", "n_repeats", "random_state", "people_shared")
