@@ -6,8 +6,10 @@ LSAP-C and LSAP-R on the same folds, all defaults. `40`, `60`, `100`: simulated 
 `direction` and `interplay`: 400 people, half of them patients, and effects that no
 linear model has: patients deviate from the others upwards or downwards in the same
 eight regions; or two groups of four regions go together in some people and against each
-other in patients. Cohorts are independent, folds are not: standard errors are over
-cohorts. `--epochs` and `--starts` are for a quick look.
+other in patients. `bnu1`, `fcon1000`: sex on open data. Cohorts are independent, folds
+are not: standard errors are over cohorts. Open data are divided into folds anew for
+every seed, which says nothing about other people. `--epochs` and `--starts` are for a
+quick look.
 
     python benchmarks/network_share.py 40 60 100 --seeds 20
 """
@@ -21,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 from benchmark_cohort import make_benchmark_cohort
-from measuring import keep, load, table
+from measuring import OPEN_COHORTS, keep, load, open_cohort, table
 
 from brainlsap.data import Cohort
 from brainlsap.evaluation import Evaluation, cross_validate, make_models
@@ -79,6 +81,8 @@ def make_case(case: str, seed: int) -> Cohort:
         return make_cohort(
             int(case), atlas="desikan82", feature="fdg", random_state=seed
         )
+    if case in OPEN_COHORTS:
+        return open_cohort(case)
     if case in NONLINEAR:
         return make_nonlinear_cohort(case, seed)
     return make_benchmark_cohort(case, noise="high", random_state=seed)
@@ -143,7 +147,7 @@ HEAD = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    choices = (*STAGED, *DECISIVE, *NONLINEAR)
+    choices = (*STAGED, *DECISIVE, *NONLINEAR, *OPEN_COHORTS)
     parser.add_argument("cases", nargs="+", choices=choices)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=1)
