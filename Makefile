@@ -51,7 +51,7 @@ study: $(READY)
 	$(BIN)/python benchmarks/null_study.py comparison permuted
 	$(BIN)/python benchmarks/large_cohorts.py
 	$(BIN)/python benchmarks/determinism_study.py
-	$(BIN)/python benchmarks/ranking_null.py recall null
+	$(BIN)/python benchmarks/ranking.py settings null everywhere
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/nodes.py runs cora citeseer pubmed
 	$(BIN)/python benchmarks/node_leak.py

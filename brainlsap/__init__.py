@@ -57,7 +57,7 @@ _PUBLIC_NAMES = {
     "graph": "heat_kernel",
     "model": "LSAPClassifier LSAPRidgeClassifier load_model",
     "nodes": "LSAPNodeClassifier load_nodes",
-    "evaluation": "Evaluation cross_validate permutation_null rank_regions",
+    "evaluation": "Evaluation compare_regions cross_validate rank_regions",
     "report": "export_maps plot_regions region_table score_table write_interactive "
     "write_report",
     "workflow": "merge_classes run_study",

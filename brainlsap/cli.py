@@ -5,7 +5,6 @@
 
 import argparse
 import inspect
-import re
 import shlex
 import signal
 import sys
@@ -23,8 +22,21 @@ import brainlsap
 from brainlsap.exceptions import BrainlsapError, CohortError
 from brainlsap.files import check_outputs, owner_only
 from brainlsap.findings import CHOICES, group_findings
-from brainlsap.options import COMMANDS, Option, option_names, options_of, read_config
-from brainlsap.text import listed
+from brainlsap.options import (
+    COMMANDS,
+    CONFIGURABLE,
+    Option,
+    option_names,
+    options_of,
+    read_config,
+)
+from brainlsap.text import (
+    OptionFormat,
+    format_argument,
+    format_options,
+    listed,
+    option_text,
+)
 
 if TYPE_CHECKING:  # Importing these takes seconds.
     import pandas as pd
@@ -147,11 +159,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         input_path = options.get("study", options.get("results", "."))
         if not Path(input_path).exists():  # Fail before the slow imports.
             raise BrainlsapError("no such file or folder", path=input_path)
-        call(**options)
+        with format_options(_option_format(call.__name__)):
+            call(**options)
     except BrokenPipeError:  # The reader has closed the pipe, for example `| head`.
         return 141
     except (BrainlsapError, OSError) as error:
-        print(f"brainlsap: error: {_in_flags(str(error), call)}", file=sys.stderr)
+        print(f"brainlsap: error: {error}", file=sys.stderr)
         if isinstance(error, CohortError) and call in (fit, run):
             print(
                 "Run `brainlsap check` on the study: it suggests options that read it.",
@@ -168,39 +181,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-# A Python argument in a message, "label=" or "label='Dx'", but not part of a path.
-_ARGUMENT = re.compile(r"(?<![\w/.=-])(\w+)=(?:'([\w-]+)'|(True))?(?=[\s.,;:)]|$)")
-# A flag that is repeated in brackets: "--label (--label COLUMN)".
-_REPEATED_FLAG = re.compile(r"(--[a-z-]+) \((\1[^)]*)\)")
+def _option_format(command_name: str) -> OptionFormat:
+    """Return how messages write options while a command runs: as its flags.
 
-
-def _in_flags(text: str, call: Callable[..., None]) -> str:
-    """Replace Python arguments in a message by the flags of a command.
-
-    An argument without a flag, such as "symmetrize='mean'", becomes a line of a
-    settings file if the command reads one.
+    An option without a flag, such as `symmetrize`, becomes a line of a settings file
+    if the command reads one.
     """
     flags = {"folder": "STUDY"}
-    for option in options_of(call.__name__):
-        if not option.is_positional:
-            flags[option.name] = option.flag
+    flags |= {option.name: option.flag for option in options_of(command_name)}
+    settings = {option.name for option in CONFIGURABLE} if "config" in flags else ()
 
-    def replace_argument(match: re.Match[str]) -> str:
-        name, value, is_true = match.groups()
+    def format_option(name: str, value: object) -> str:
         if name in flags:
-            return f"{flags[name]} {value}" if value else flags[name]
-        if "config" not in flags:
-            return match[0]
+            has_value = value is not None and value is not True
+            return f"{flags[name]} {value}" if has_value else flags[name]
+        if name not in settings:
+            return format_argument(name, value)
         setting = name
-        if value:
-            setting = f'{name} = "{value}"'
-        elif is_true:
+        if value is True:
             setting = f"{name} = true"
+        elif value is not None:
+            setting = f'{name} = "{value}"'
         return f"{setting} (in a --config file)"
 
-    text = re.sub(rf"^({'|'.join(flags)})(?= must be )", r"\1=", text)
-    text = _ARGUMENT.sub(replace_argument, text)
-    return _REPEATED_FLAG.sub(r"\2", text)
+    return format_option
 
 
 @command
@@ -214,8 +218,9 @@ def demo(
         has_results = results.is_dir() and any(results.iterdir())
         if has_results and not options.get("overwrite"):
             raise BrainlsapError(
-                f"{results} holds results of another study. Choose another out=, or "
-                "replace the results by overwrite=True."
+                f"{results} holds results of another study. Choose another "
+                f"{option_text('out')}, or replace the results by "
+                f"{option_text('overwrite', True)}."
             )
         simulate(str(study), n_people=n_people, random_state=random_state)
     run(
@@ -355,7 +360,7 @@ def check(study: str, **options: Any) -> None:
         cohort_check = replace(
             brainlsap.check_cohort(cohort), folder=cohort_check.folder
         )
-    print(_in_flags(cohort_check.text(), check), end="")
+    print(cohort_check.text(), end="")
     if not Path(study).is_file():
         _print_suggestions(study, cohort_check, options, reading_options)
     if cohort is None:
@@ -420,10 +425,7 @@ def _print_findings(findings: "pd.DataFrame") -> None:
         + scans
         + findings["what_to_do"]
     )
-    lines = [
-        textwrap.fill(_in_flags(text, run), width=96, subsequent_indent="  ")
-        for text in texts
-    ]
+    lines = [textwrap.fill(text, width=96, subsequent_indent="  ") for text in texts]
     title = "\nData leakage and other explanations of a score:"
     print(title, *(lines or ["none found"]), sep="\n  ")
 
@@ -491,7 +493,7 @@ def report(
         content = "Maps" if option == "export" else option.capitalize()
         print(f"{content}: {folder} ({file_names})")
         for note in getattr(paths, "notes", ()):
-            print(_in_flags(f"Note: {note}", report))
+            print(f"Note: {note}")
     is_other_folder = out is not None and out != results
     if not export_folders or is_other_folder or title is not None:
         page = brainlsap.write_report(

@@ -10,6 +10,8 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from brainlsap.text import option_name
+
 # Kinds of errors of any file.
 ABSENT, UNREADABLE = "no such file", "unreadable"
 
@@ -121,7 +123,8 @@ def check_choice(argument_name: str, value: object, choices: Collection[str]) ->
             repr(allowed_value) for allowed_value in sorted(choices)
         )
         raise ParameterError(
-            f"{argument_name} must be one of {choices_text}; got {value!r}."
+            f"{option_name(argument_name)} must be one of {choices_text}; got "
+            f"{value!r}."
         )
 
 
@@ -129,7 +132,8 @@ def check_at_least(argument_name: str, value: object, lower_limit: float) -> Non
     """Raise unless `value` is a finite number and at least `lower_limit`."""
     if not isinstance(value, Real) or not lower_limit <= float(value) < float("inf"):
         raise ParameterError(
-            f"{argument_name} must be at least {lower_limit}, got {value!r}."
+            f"{option_name(argument_name)} must be at least {lower_limit}, got "
+            f"{value!r}."
         )
 
 

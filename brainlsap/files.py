@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from brainlsap.exceptions import ParameterError, WritingError
+from brainlsap.text import option_text
 
 __all__ = [
     "check_outputs",
@@ -74,7 +75,7 @@ def check_outputs(
         if not overwrite:
             raise ParameterError(
                 f"{path} already exists. Choose another output file, or replace this "
-                "one by overwrite=True."
+                f"one by {option_text('overwrite', True)}."
             )
 
 

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from brainlsap.exceptions import BrainlsapError, reading
 
@@ -39,11 +39,11 @@ class Kind:
     """
 
     expected: str
-    convert: Callable[[Any], Any]
-    parse: Callable[[str], Any]
+    convert: Callable[[object], object]
+    parse: Callable[[str], object]
 
 
-def _convert_text(value: Any) -> str:
+def _convert_text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError
     return value
@@ -53,13 +53,13 @@ def _split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _convert_names(value: Any) -> list[str]:
+def _convert_names(value: object) -> list[str]:
     if isinstance(value, str):  # Accept the syntax of the command line: "CN,AD".
         return _split_names(value)
     return _convert_texts(value)
 
 
-def _convert_texts(value: Any) -> list[str]:
+def _convert_texts(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
     if not isinstance(value, list):
@@ -67,11 +67,11 @@ def _convert_texts(value: Any) -> list[str]:
     return [_convert_text(entry) for entry in value]
 
 
-def _convert_text_or_texts(value: Any) -> str | list[str]:
+def _convert_text_or_texts(value: object) -> str | list[str]:
     return value if isinstance(value, str) else _convert_texts(value)
 
 
-def _convert_whole_number(value: Any) -> int:
+def _convert_whole_number(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError
     return value
@@ -83,7 +83,7 @@ def _parse_whole_number(text: str) -> int:
     return int(text)
 
 
-def _convert_n_jobs(value: Any) -> int:
+def _convert_n_jobs(value: object) -> int:
     return -1 if value == -1 else _convert_whole_number(value)
 
 
@@ -91,9 +91,10 @@ def _parse_n_jobs(text: str) -> int:
     return -1 if text == "-1" else _parse_whole_number(text)
 
 
-def _convert_number(value: Any) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value):
+def _convert_number(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise ValueError
+    if not math.isfinite(value):
         raise ValueError
     return value
 
@@ -102,7 +103,7 @@ def _parse_number(text: str) -> float:
     return _convert_number(float(text))
 
 
-def _convert_scale(value: Any) -> float | str:
+def _convert_scale(value: object) -> float | str:
     return value if value == "evidence" else _convert_number(value)
 
 
@@ -110,7 +111,7 @@ def _parse_scale(text: str) -> float | str:
     return text if text == "evidence" else _parse_number(text)
 
 
-def _convert_bool(value: Any) -> bool:
+def _convert_bool(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError
     return value
@@ -122,7 +123,7 @@ def _parse_bool(text: str) -> bool:
     return text == "true"
 
 
-def _convert_window(value: Any) -> tuple[float, float]:
+def _convert_window(value: object) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2:
         raise ValueError
     return _convert_number(value[0]), _convert_number(value[1])
@@ -132,13 +133,13 @@ def _parse_window(text: str) -> tuple[float, float]:
     return _convert_window([float(number) for number in text.split(",")])
 
 
-def _convert_patterns(value: Any) -> str | dict[str, str]:
+def _convert_patterns(value: object) -> str | dict[str, str]:
     if isinstance(value, dict):
         return {name: _convert_text(pattern) for name, pattern in value.items()}
     return _convert_text(value)
 
 
-def _convert_merged_classes(value: Any) -> str | dict[str, list[str]]:
+def _convert_merged_classes(value: object) -> str | dict[str, list[str]]:
     if not isinstance(value, dict):
         return _convert_text(value)
     return {name: _convert_texts(classes) for name, classes in value.items()}
@@ -149,7 +150,7 @@ def _parse_pair(text: str) -> tuple[str, str]:
     return name, pair_text
 
 
-def _convert_shares(value: Any) -> str | dict[str, float]:
+def _convert_shares(value: object) -> str | dict[str, float]:
     if isinstance(value, dict):
         return {name: _convert_number(share) for name, share in value.items()}
     return _parse_shares(_convert_text(value))
@@ -272,14 +273,14 @@ class Option:
         spelling = self.flag.removeprefix("--").replace("-", "_")
         return tuple(dict.fromkeys(key for key in (self.name, spelling) if key))
 
-    def parse(self, text: str) -> Any:
+    def parse(self, text: str) -> object:
         """Convert text from the command line to a Python value."""
         try:
             return self.kind.parse(text)
         except ValueError as error:
             raise ValueError(f"must be {self.kind.expected}, got {text!r}") from error
 
-    def convert(self, value: Any) -> Any:
+    def convert(self, value: object) -> object:
         """Check a value of a settings file and return it as a Python value."""
         value_text = repr(value)
         if isinstance(value, bool):  # TOML writes true, Python writes True.
@@ -1401,7 +1402,7 @@ def option_names(
 SECTIONS = ("data", "study", "model", "options")
 
 
-def read_config(path: str | Path) -> dict[str, Any]:
+def read_config(path: str | Path) -> dict[str, object]:
     """Read a settings file; return its values by Python name.
 
     Raises
@@ -1414,7 +1415,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
     with reading(path, "a TOML file"):
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     option_by_key = {key: option for option in CONFIGURABLE for key in option.keys}
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     first_keys: dict[str, str] = {}
     unknown_keys: list[str] = []
     for key, value in _iter_entries(path, content):
@@ -1445,8 +1446,8 @@ def read_config(path: str | Path) -> dict[str, Any]:
 
 
 def _iter_entries(
-    path: str | Path, content: Mapping[str, Any]
-) -> Iterator[tuple[str, Any]]:
+    path: str | Path, content: Mapping[str, object]
+) -> Iterator[tuple[str, object]]:
     """Yield the keys and values of a settings file, including those in sections."""
     for key, value in content.items():
         if key not in SECTIONS:

@@ -29,7 +29,7 @@ from brainlsap.graph.summary import find_unlike, learn_kind
 from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
 from brainlsap.model.storage import CLASSIFIERS
 from brainlsap.options import option_names
-from brainlsap.text import listed
+from brainlsap.text import listed, option_name, option_text
 
 __all__ = ["fit_model", "predict_people", "read_new_people"]
 
@@ -248,7 +248,7 @@ def read_new_people(
     if not (is_bundled or "atlas" in options or Path(atlas).exists()):
         raise ParameterError(
             f"the atlas of the fit, {Path(atlas)}, no longer exists; give its new "
-            "location by atlas= (--atlas)."
+            f"location by {option_text('atlas')}."
         )
     if folder is None:
         return _cohort_from_arrays(model, options)
@@ -308,8 +308,8 @@ def _add_labels(cohort: Cohort, column: str | None, folder: str | Path) -> Cohor
         covariates = ", ".join(map(str, cohort.table.columns[len(KEY_COLUMNS) :]))
         raise ParameterError(
             f"{folder}: the label {column!r} is no column of the participants table; "
-            f"found {covariates or 'none besides the id'}. Name the column by label=, "
-            "or leave label= out."
+            f"found {covariates or 'none besides the id'}. Name the column by "
+            f"{option_text('label')}, or leave {option_text('label')} out."
         )
     labels = labels.fillna(UNLABELLED)
     # The labels are only copied to the predictions; their order does not matter.
@@ -344,9 +344,9 @@ def _check_fixed_options(
         # "refuse" changes nothing: data that need another value are not read.
         if value not in (stored_value, "refuse"):
             raise ParameterError(
-                f"{name} must be {stored_value!r}, as in the fit of the model; "
-                f"got {options[name]!r}. Leave {name}= out: read_new_people takes the "
-                "model's."
+                f"{option_name(name)} must be {stored_value!r}, as in the fit of the "
+                f"model; got {options[name]!r}. Leave {option_text(name)} out: "
+                "read_new_people takes the model's."
             )
 
 
@@ -456,7 +456,8 @@ def _match_regions_and_features(
     if missing_features:
         raise ParameterError(
             f"the model needs the feature {missing_features[0]!r}, and the cohort has "
-            f"{', '.join(cohort.feature_names)}. Name it by feature= or feature_names="
+            f"{', '.join(cohort.feature_names)}. Name it by {option_text('feature')} "
+            "or feature_names="
         )
     feature_index = [cohort.feature_names.index(name) for name in origin.feature_names]
     connectomes = cohort.connectomes[:, region_index][:, :, region_index]
@@ -466,7 +467,8 @@ def _match_regions_and_features(
     ):
         raise ParameterError(
             "the model was fitted with one connectome for everybody, and the cohort "
-            "has others. Leave connectome= out: the model brings its own."
+            f"has others. Leave {option_text('connectome')} out: the model brings its "
+            "own."
         )
     uses_own_connectomes = shared is None and model.preparation_.network is None
     if uses_own_connectomes and cohort.shares_connectome:

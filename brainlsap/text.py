@@ -1,6 +1,15 @@
-"""Small pieces of text: lists, counts."""
+"""Small pieces of text: lists, counts, names of options in messages."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+OptionFormat = Callable[[str, object], str]
+
+# How messages write an option while a command runs; None for Python's way.
+_option_format: ContextVar[OptionFormat | None] = ContextVar(
+    "option_format", default=None
+)
 
 
 def listed(items: Iterable[object], max_items: int = 20) -> str:
@@ -35,3 +44,36 @@ def count(number: int, noun: str) -> str:
     """
     plural_noun = {"person": "people"}.get(noun, f"{noun}s")
     return f"{number:,} {noun if number == 1 else plural_noun}"
+
+
+def option_text(name: str, value: object = None) -> str:
+    """Return an option, or its setting, as the reader of a message writes it.
+
+    In Python that is the argument of a function; the command line replaces it by the
+    flag of the command (:func:`format_options`).
+
+    >>> option_text("scans"), option_text("scans", "all"), option_text("download", True)
+    ('scans=', "scans='all'", 'download=True')
+    """
+    option_format = _option_format.get() or format_argument
+    return option_format(name, value)
+
+
+def option_name(name: str) -> str:
+    """Return the name of a parameter as the subject of a message, without a value."""
+    return option_text(name).removesuffix("=")
+
+
+def format_argument(name: str, value: object = None) -> str:
+    """Return the argument of a function, `name=` or with its value."""
+    return f"{name}=" if value is None else f"{name}={value!r}"
+
+
+@contextmanager
+def format_options(option_format: OptionFormat) -> Iterator[None]:
+    """Write options in messages by a function of name and value (None for none)."""
+    token = _option_format.set(option_format)
+    try:
+        yield
+    finally:
+        _option_format.reset(token)

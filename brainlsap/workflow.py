@@ -14,13 +14,17 @@ from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.covariates import STAGE_OF_WORD
 from brainlsap.data.participants import find_absent
 from brainlsap.evaluation import (
+    Deconfounder,
     Evaluation,
+    add_region_tests,
+    compare_regions,
     cross_validate,
+    fit_scales,
     leave_one_out_splits,
     make_models,
-    permutation_null,
     rank_regions,
     region_properties,
+    replicability_table,
 )
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.cross_validation import split_role
@@ -31,6 +35,7 @@ from brainlsap.files import lock_folder
 from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
 from brainlsap.report import check_results_folder, write_report
 from brainlsap.report.report import check_same_study
+from brainlsap.text import option_text
 
 __all__ = ["MERGED_CLASSES", "merge_classes", "run_study"]
 
@@ -64,9 +69,9 @@ def run_study(
     overwrite: bool = False,
     **settings: Any,
 ) -> Evaluation:
-    """Cross-validate models and baselines, rank regions, and write a report.
+    """Cross-validate models and baselines, test and rank regions, and write a report.
 
-    All fits, including those to permuted labels, use the same preprocessing and folds.
+    All fits use the same preprocessing and folds.
     An interrupted study continues where it stopped.
 
     Parameters
@@ -105,8 +110,8 @@ def run_study(
     regress_out : str or sequence of str
         Columns, for example age and sex, to regress out of the features inside folds.
     n_permutations : int
-        Number of ridge regressions fitted to permuted labels, for the p-values of
-        regions; 0 for no p-values.
+        Number of exchanges of labels between people, for the p-values of regions; 0
+        for no p-values.
     preset : {"default", "paper"}
         Settings of the LSAP models.
     n_jobs : int, optional
@@ -193,19 +198,29 @@ def run_study(
                 verbose=verbose,
                 memory=finished_fits,
             )
+            region_tests = compare_regions(
+                cohort,
+                evaluation,
+                n_permutations=n_permutations,
+                random_state=random_state,
+            )
+            steps = Deconfounder(harmonize, regress_out)
+            ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
+            replicability = replicability_table(
+                cohort, steps, ridge, random_state=random_state
+            )
+            evaluation = replace(
+                evaluation, region_tests=region_tests, replicability=replicability
+            )
             if not evaluation.scales.empty:
                 ranking = rank_regions(evaluation)
                 if n_permutations:
-                    ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
-                    ranking = permutation_null(
-                        ranking,
-                        cohort,
-                        n_permutations,
-                        model=ridge,
-                        random_state=random_state,
-                    )
-                properties = region_properties(cohort)
-                ranking = ranking.merge(properties, on="region", how="left")
+                    ranking = add_region_tests(ranking, region_tests)
+                for columns in (
+                    fit_scales(cohort, steps, ridge),
+                    region_properties(cohort),
+                ):
+                    ranking = ranking.merge(columns, on="region", how="left")
                 evaluation = replace(evaluation, ranking=ranking)
             study_settings = {"study_options": study_options, "leave_out": leave_out}
             evaluation = replace(
@@ -233,7 +248,8 @@ def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -
         return 5 if cv is None else cv
     if cv is not None:
         raise ParameterError(
-            "leave_out= cannot be combined with cv= or other folds (--splits)."
+            f"{option_text('leave_out')} cannot be combined with {option_text('cv')} "
+            "or other folds (--splits)."
         )
     values = cohort.table[find_covariate_column(cohort.table, leave_out)]
     return leave_one_out_splits(values, cohort.groups)
@@ -283,7 +299,9 @@ def merge_classes(
     n_scans = cohort.table["label"].value_counts().reindex(cohort.classes)
     absent_classes = find_absent(cohort.label_name, all_originals, n_scans)
     if absent_classes:
-        raise CohortError("merged_classes= cannot be made", absent_classes)
+        raise CohortError(
+            f"{option_text('merged_classes')} cannot be made", absent_classes
+        )
     class_of = {name: new for new, names in originals.items() for name in names}
     new_label = cohort.table["label"].map(class_of)
     description = ", ".join(
@@ -291,8 +309,8 @@ def merge_classes(
     )
     if new_label.nunique() < 2:
         raise CohortError(
-            f"merged_classes= must leave two classes, got {description} of scans of "
-            f"{', '.join(cohort.classes)}."
+            f"{option_text('merged_classes')} must leave two classes, got "
+            f"{description} of scans of {', '.join(cohort.classes)}."
         )
     is_selected = new_label.notna().to_numpy()
     findings = [Finding(f"classes merged: {description}", kind=CLASSES)]

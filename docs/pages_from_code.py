@@ -28,6 +28,7 @@ PACKAGES = {
 # Modules whose own docstring is part of their package's page.
 EXPLAINED = {
     "brainlsap.adni": ("convert",),
+    "brainlsap.evaluation": ("region_tests",),
     "brainlsap.simulation": ("cohort", "study_folder"),
 }
 

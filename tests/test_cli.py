@@ -14,7 +14,9 @@ import pytest
 
 import brainlsap
 from brainlsap import cli
-from brainlsap.cli import _in_flags, atlas, build_parser, main, nodes, predict, run
+from brainlsap.cli import _option_format, build_parser, main
+from brainlsap.exceptions import ParameterError, check_at_least
+from brainlsap.text import format_options, option_text
 
 READING = ("--atlas", "desikan82", "--feature", "fdg")
 BRIEF = ("--folds", "2", "--epochs", "3", "--jobs", "1")
@@ -85,7 +87,7 @@ def test_a_report_is_made_anew_from_its_results(results, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "Note: the surfaces (.gii) leave out 14 of 82 regions" in printed
     assert "Left-Amygdala" in printed
-    assert "--parcellation IMAGE" in printed
+    assert "--parcellation" in printed
 
 
 def test_check_says_what_a_study_holds(study, capsys):
@@ -501,22 +503,31 @@ def test_every_option_is_explained():
 
 
 @pytest.mark.parametrize(
-    ("call", "message", "told"),
+    ("command", "setting", "text"),
     [
-        (run, "Read it with feature= or /a/b=c/label=.", "with --feature or /a/b=c"),
-        (run, "Give cv= a number, or merged_classes= two.", "--folds a number, or --"),
-        (run, "Name it by connectome= (--connectome FILE).", "by --connectome FILE."),
-        (run, "n_repeats must be at least 1", "--repeats must be at least 1"),
-        (run, "measure= takes another", "measure (in a --config file) takes another"),
-        (atlas, "labels= or image= must name them", "--labels or --image must name"),
-        (predict, "Leave measure= out", "Leave measure= out"),
-        (nodes, "as data=, or download=True to", "as --data, or --download to"),
-        (run, "atlas (row_order='atlas')", "atlas (--row-order atlas)"),
-        (run, "by symmetrize='mean', or", 'by symmetrize = "mean" (in a --config'),
+        ("run", ("feature", None), "--feature"),
+        ("run", ("cv", None), "--folds"),
+        ("run", ("folder", None), "STUDY"),
+        ("run", ("row_order", "atlas"), "--row-order atlas"),
+        ("run", ("measure", None), "measure (in a --config file)"),
+        ("run", ("symmetrize", "mean"), 'symmetrize = "mean" (in a --config file)'),
+        ("predict", ("measure", None), "measure="),
+        ("nodes", ("download", True), "--download"),
     ],
 )
-def test_messages_speak_of_flags(call, message, told):
-    assert told in _in_flags(message, call)
+def test_messages_name_the_options_of_the_command(command, setting, text):
+    with format_options(_option_format(command)):
+        assert option_text(*setting) == text
+    assert option_text("scans", "all") == "scans='all'"
+
+
+def test_a_wrong_choice_is_named_by_its_flag_and_paths_stay(tmp_path, capsys):
+    path = tmp_path / "label=" / "study"
+    path.mkdir(parents=True)
+    with format_options(_option_format("run")):
+        with pytest.raises(ParameterError, match=r"^--repeats must be at least 1"):
+            check_at_least("n_repeats", 0, 1)
+    assert f"{path}" in refused(capsys, "check", path)
 
 
 def test_one_mistake_in_many_files_is_one_short_message(study, tmp_path, capsys):

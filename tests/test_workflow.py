@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.feature_selection import SelectKBest
 from sklearn.naive_bayes import GaussianNB
@@ -30,9 +31,14 @@ def test_a_study_returns_what_it_has_written(cohort, tmp_path):
     stored = Evaluation.load(tmp_path / "results" / "private" / "evaluation")
     assert stored.scores().equals(found.scores())
     assert found.models[0] == "LSAP-C"
-    assert len(found.baselines) == 6
+    assert "global means" in found.baselines
     assert found.settings["steps"]["harmonize"] == "site"
     assert found.ranking["rank"].notna().sum() == cohort.n_rois
+    assert len(found.region_tests) == cohort.n_rois
+    pd.testing.assert_frame_equal(stored.replicability, found.replicability)
+    page = (tmp_path / "results" / "report" / "report.html").read_text("utf-8")
+    assert "between random halves of the participants" in page
+    assert (tmp_path / "results" / "report" / "tables" / "region_tests.tsv").is_file()
     assert not list((tmp_path / "results" / "private").glob("folds/*.partial*"))
 
 

@@ -13,7 +13,7 @@ from brainlsap.adni.tables import parse_days
 from brainlsap.data.measures import PET_FEATURES, TRACERS, find_longest_tracer
 from brainlsap.data.tables import letters_of
 from brainlsap.exceptions import CohortError, reading
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 # Words in an image description, in the order of search: dwi, PET, anat.
 _DIFFUSION_WORDS = ("dti", "dwi", "dmri", "diffusion")
@@ -136,7 +136,7 @@ def find_images(
     if is_faulty.any() and not skip_faulty:
         raise CohortError(
             f"{folder}: images that cannot be used. Correct the folders, or leave "
-            "such images out by skip_faulty=True",
+            f"such images out by {option_text('skip_faulty', True)}",
             _describe_faults(images[is_faulty]),
         )
     unused_images = pd.concat(

@@ -16,7 +16,7 @@ import pandas as pd
 from brainlsap.data import read_table
 from brainlsap.data.tables import letters_of
 from brainlsap.exceptions import CohortError
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 ADNI_STAGES = ("CN", "SMC", "EMCI", "LMCI", "AD")
 PHASES = {"ADNI1": 0, "ADNIGO": 1, "ADNI2": 2, "ADNI3": 3, "ADNI4": 4}
@@ -159,7 +159,7 @@ def refuse_faults(folder: str | Path, table_faults: Sequence[AdniFault]) -> None
         fault_lines.append(f"and {len(other_faults) - 20} more visits with such faults")
     raise CohortError(
         f"{folder}: what the tables say cannot be used. Correct the tables, or leave "
-        "such visits out by skip_faulty=True",
+        f"such visits out by {option_text('skip_faulty', True)}",
         fault_lines,
     )
 

@@ -30,7 +30,7 @@ from brainlsap.exceptions import (
     check_choice,
     reading,
 )
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 # Columns of a table of regions, in the order of an atlas.
 REGION_COLUMNS = (
@@ -437,7 +437,7 @@ class Atlas:
         description = (
             f"unknown to atlas {self.name}: {listed(name_descriptions, 5)}. Give each "
             f"region with its side, for example {self.names[0]!r}, or name another "
-            "atlas=."
+            f"{option_text('atlas')}."
         )
         return RegionNameError(
             f"{len(unknown_names)} of {len(names)} names {description}",
@@ -638,6 +638,10 @@ def _find_rows(
     return row_of_region, tuple(dropped_names)
 
 
+AtlasSource = str | Path | Atlas | Sequence[str]
+"""What :func:`load_atlas` accepts."""
+
+
 @lru_cache(maxsize=1)
 def available_atlases() -> tuple[str, ...]:
     """Return the names of the atlases that come with the package.
@@ -651,7 +655,7 @@ def available_atlases() -> tuple[str, ...]:
     return tuple(sorted(table_path.parent.name for table_path in table_paths))
 
 
-def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
+def load_atlas(name: AtlasSource) -> Atlas:
     """Load a region set by name, or a user-defined one from its table.
 
     Parameters

@@ -84,10 +84,11 @@ def read_stack(
         Where there are no ids, or not as many as matrices, or several lists that could
         be the ids; or where the rows cannot be named.
     """
-    if path.suffix.lower() not in (".npy", ".npz", ".mat", ".h5", ".hdf5"):
+    matrix_format = FORMATS.get(path.suffix.lower())
+    if matrix_format is None or not matrix_format.may_hold_many_scans:
         return None
     with reading(path, f"a {path.suffix} file"):
-        raw_matrices = FORMATS[path.suffix.lower()](path)
+        raw_matrices = matrix_format.read(path)
     lists = raw_matrices[0].lists
     if lists is None:
         return None

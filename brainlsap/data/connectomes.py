@@ -32,7 +32,7 @@ from brainlsap.exceptions import (
     reading,
 )
 from brainlsap.findings import LEFT_OUT, ROW_ORDER, Finding, as_findings
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 SYMMETRIZE = ("refuse", "mean", "max")
 NEGATIVE = ("refuse", "drop", "absolute")
@@ -234,8 +234,8 @@ def _read_source(
     if not isinstance(source, str | Path):
         return Path("connectome="), _take_array(source), []
     path = Path(source)
-    reader = FORMATS.get(path.suffix.lower())
-    if reader is None:
+    matrix_format = FORMATS.get(path.suffix.lower())
+    if matrix_format is None:
         raise FileFormatError(
             f"connectomes are read from {', '.join(sorted(FORMATS))} files, "
             f"got {path.suffix or 'a name without suffix'}. A tractogram becomes a "
@@ -244,7 +244,7 @@ def _read_source(
             kind="unknown format",
         )
     with reading(path, f"a {path.suffix} file"):
-        matrix, *further_matrices = reader(path)
+        matrix, *further_matrices = matrix_format.read(path)
     if further_matrices or (matrix.measure and measure):
         matrices = [matrix, *further_matrices]
         matrix, notes = _choose_matrix(matrices, atlas, measure, path)
@@ -367,13 +367,13 @@ def _choose_matrix(
         if len(defaults) == 1:
             other_measures = {raw.measure for raw in candidates} - {default_measure}
             note = (
-                f"took {default_measure}; measure= takes another of "
+                f"took {default_measure}; {option_text('measure')} takes another of "
                 f"{', '.join(sorted(other_measures))}"
             )
             return defaults[0], [note]
     raise FileFormatError(
         f"{len(candidates)} matrices could be the connectome. Choose by "
-        f"measure= one of {measures or 'them, and give each a name'}.",
+        f"{option_text('measure')} one of {measures or 'them, and give each a name'}.",
         path=path,
         kind="several matrices",
     )
@@ -445,8 +445,9 @@ def treat_negative_weights(
         return W, []
     if negative == "refuse":
         raise ParameterError(
-            "weights are negative. Of correlations, negative='drop' sets them to 0, "
-            "negative='absolute' takes their absolute values",
+            f"weights are negative. Of correlations, {option_text('negative', 'drop')} "
+            f"sets them to 0, {option_text('negative', 'absolute')} takes their "
+            "absolute values",
             path=source,
             kind="negative weights",
             got=f"{int((W < 0).sum())}, down to {np.nanmin(W):.3g}.",
@@ -508,7 +509,8 @@ def _symmetrize(
         i, j = np.unravel_index(difference.argmax(), difference.shape)
         raise FileFormatError(
             "weights are not symmetric, nor is a triangle 0. Take their mean, "
-            "(W + W.T) / 2; for files symmetrize='mean' or 'max' does so",
+            f"(W + W.T) / 2; for files {option_text('symmetrize', 'mean')} or 'max' "
+            "does so",
             path=path,
             kind="not symmetric",
             got=f"{values[i, j]} from {names[i]} to {names[j]} but {values[j, i]} "
@@ -741,21 +743,37 @@ def _read_gii(path: Path) -> list[RawMatrix]:
     return [RawMatrix(np.asarray(array.data, dtype=np.float64))]
 
 
-FORMATS: dict[str, Callable[[Path], list[RawMatrix]]] = {
-    **dict.fromkeys((".csv", ".dat", ".gz", ".tsv", ".txt"), _read_text),
-    **dict.fromkeys((".h5", ".hdf5"), _read_hdf),
-    ".gii": _read_gii,
-    ".mat": _read_mat,
-    ".npy": _read_npy,
-    ".npz": _read_npz,
+class MatrixFormat(NamedTuple):
+    """How files of one suffix are read.
+
+    Attributes
+    ----------
+    read : callable
+        `(path) -> matrices`; those of many scans have :attr:`RawMatrix.lists`.
+    may_hold_many_scans : bool
+        Whether a file may hold the connectomes of many scans.
+    """
+
+    read: Callable[[Path], list[RawMatrix]]
+    may_hold_many_scans: bool = False
+
+
+FORMATS: dict[str, MatrixFormat] = {
+    **dict.fromkeys((".csv", ".dat", ".gz", ".tsv", ".txt"), MatrixFormat(_read_text)),
+    **dict.fromkeys((".h5", ".hdf5"), MatrixFormat(_read_hdf, True)),
+    ".gii": MatrixFormat(_read_gii),
+    ".mat": MatrixFormat(_read_mat, True),
+    ".npy": MatrixFormat(_read_npy, True),
+    ".npz": MatrixFormat(_read_npz, True),
 }
+"""Formats of connectomes by suffix, in lower case."""
 
 
 def is_matrix(path: Path) -> bool:
     """Return whether a file holds a connectome of any atlas, or many."""
     if path.is_file() and path.suffix.lower() in FORMATS:
         with suppress(BrainlsapError), reading(path, "a matrix"):
-            shape = FORMATS[path.suffix.lower()](path)[0].values.shape
+            shape = FORMATS[path.suffix.lower()].read(path)[0].values.shape
             return len(shape) == 2 and 5 < shape[0] == shape[1]
     return False
 

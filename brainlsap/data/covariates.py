@@ -9,6 +9,7 @@ import pandas as pd
 from brainlsap.data.measures import PET_FEATURES
 from brainlsap.data.tables import QUOTES, is_ditto_mark, letters_of
 from brainlsap.findings import FAULT, Finding
+from brainlsap.text import option_text
 
 KEY_COLUMNS = ("scan", "participant", "session", "label")
 
@@ -237,7 +238,7 @@ def find_spellings(
         f"{head} is written as {', '.join(sorted(variants))}; write one word for each"
     )
     if is_label:
-        message += ", or say which are classes by classes="
+        message += f", or say which are classes by {option_text('classes')}"
     return [Finding(message, FAULT)]
 
 

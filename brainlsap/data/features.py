@@ -69,7 +69,7 @@ from brainlsap.findings import (
     SCALES_DIFFER,
     Finding,
 )
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 TRUTH_FILE = "truth.tsv"
 HEMISPHERES = {"lh": "L", "rh": "R"}
@@ -93,7 +93,6 @@ _SCALE_ENTITIES = {
 _MAX_SCALES = 10
 # Heads of columns of PET values, apart from those of regions.
 _PET_HEAD = re.compile("suvr|uptake|dvr|centiloid", re.IGNORECASE)
-_CHOOSE_TABLE = "say which by features_table= (--features-table)"
 Source = Path | np.ndarray | Finding
 """Of one scan: a file, a FreeSurfer subject or values; or the fault."""
 
@@ -253,25 +252,27 @@ def _explain_missing_stats(path: Path, atlas: Atlas) -> str:
 
 
 def _read_stats_column(
-    path: Path, column: str, atlas: Atlas, side: str | None
+    path: Path, measure_column: str, atlas: Atlas, side: str | None
 ) -> np.ndarray:
     """Return a column of a stats file in the order of an atlas.
 
     `side` is None for segmentations, whose cortical regions are left out.
     """
-    lines = read_lines(path, comments=True)
-    rows = [line.split() for line in lines if line[0] != "#"]
-    header = {key: value.strip() for key, value in _HEADER.findall("\n".join(lines))}
-    heads = header.get("ColHeaders", "").split()
-    n_rows = header.get("NRows", f"{len(rows)}")
-    widths = [len(row) for row in rows]
-    is_complete = {*widths} == {len(heads)} and n_rows == f"{len(rows)}"
-    if not (is_complete and {"StructName", column} <= {*heads}):
+    file_lines = read_lines(path, comments=True)
+    row_cells = [line.split() for line in file_lines if line[0] != "#"]
+    header = {
+        key: value.strip() for key, value in _HEADER.findall("\n".join(file_lines))
+    }
+    column_heads = header.get("ColHeaders", "").split()
+    n_rows = header.get("NRows", f"{len(row_cells)}")
+    n_cells = [len(row) for row in row_cells]
+    is_complete = {*n_cells} == {len(column_heads)} and n_rows == f"{len(row_cells)}"
+    if not (is_complete and {"StructName", measure_column} <= {*column_heads}):
         raise FileFormatError(
             "expected a FreeSurfer stats file with a line '# ColHeaders' that "
-            f"names StructName and {column}, and {n_rows} rows of {len(heads)} cells; "
-            f"got {len(rows)} rows of {min(widths, default=0)} or more. It may be cut "
-            "short.",
+            f"names StructName and {measure_column}, and {n_rows} rows of "
+            f"{len(column_heads)} cells; got {len(row_cells)} rows of "
+            f"{min(n_cells, default=0)} or more. It may be cut short.",
             path=path,
         )
     if HEMISPHERES.get(header.get("hemi", ""), side) != side:
@@ -280,33 +281,35 @@ def _read_stats_column(
             "may be exchanged.",
             path=path,
         )
-    cells = dict(zip(heads, zip(*rows, strict=True), strict=True))
-    names = cells["StructName"]
+    cells_by_head = dict(zip(column_heads, zip(*row_cells, strict=True), strict=True))
+    region_names = cells_by_head["StructName"]
     if side is None:
         # Segments that are no region of the atlas are left out.
-        names = tuple(n if atlas.find(n) is not None else "none" for n in names)
+        region_names = tuple(
+            n if atlas.find(n) is not None else "none" for n in region_names
+        )
         is_expected = ~atlas.cortex
     else:
         hemisphere = atlas.regions["hemisphere"].to_numpy()
         is_expected = atlas.cortex & (hemisphere == side)
     with reading(path, "a stats file"):
-        numbers = np.array(cells[column], dtype=float)
-        row_of_region, _ = atlas.rows(names, side)
-    missing = np.flatnonzero(is_expected & (row_of_region < 0))
+        column_numbers = np.array(cells_by_head[measure_column], dtype=float)
+        row_of_region, _ = atlas.rows(region_names, side)
+    missing_regions = np.flatnonzero(is_expected & (row_of_region < 0))
     # FreeSurfer has no row for a region that a surface lacks, and its vertices are in
     # other regions. In a file that was cut short, vertices are missing.
-    vertex_counts = cells.get("NumVert", ()) if missing.size else ()
+    vertex_counts = cells_by_head.get("NumVert", ()) if missing_regions.size else ()
     n_labelled = np.array(vertex_counts, dtype=float).sum()
     n_vertices = float(header.get("Measure Cortex, NumVert,", ",inf,").split(",")[-2])
-    if missing.size and n_labelled < n_vertices * (1 - _MAX_UNLABELLED):
+    if missing_regions.size and n_labelled < n_vertices * (1 - _MAX_UNLABELLED):
         raise FileFormatError(
-            f"{missing.size} of {is_expected.sum()} regions have no row "
-            f"({listed((atlas.names[i] for i in missing), 5)}). The file may be cut "
-            "short; run mris_anatomical_stats or mri_segstats again.",
+            f"{missing_regions.size} of {is_expected.sum()} regions have no row "
+            f"({listed((atlas.names[i] for i in missing_regions), 5)}). The file may "
+            "be cut short; run mris_anatomical_stats or mri_segstats again.",
             path=path,
         )
     is_read = is_expected & (row_of_region >= 0)
-    return np.where(is_read, numbers[row_of_region], np.nan)
+    return np.where(is_read, column_numbers[row_of_region], np.nan)
 
 
 def _vertex_means(
@@ -430,7 +433,9 @@ class FeatureSources:
         problem = f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and"
         if candidates:
             paths = listed(table.path_and_sheet for table in candidates)
-            advice = _CHOOSE_TABLE if len(files) > 1 else "keep one of these sheets"
+            advice = "keep one of these sheets"
+            if len(files) > 1:
+                advice = f"say which by {option_text('features_table')}"
             raise CohortError(
                 f"{problem} {len(candidates)} tables could be it: {paths}; {advice}"
             )
@@ -443,8 +448,8 @@ class FeatureSources:
         reasons = [*dict.fromkeys((*reasons, *self.skip_reasons))][:5]
         raise CohortError(
             f"{problem} no table that holds ids and {label or 'people'!r} in its "
-            "place. Correct the table below, name the label by label= (--label), or "
-            "another folder"
+            "place. Correct the table below, name the label by "
+            f"{option_text('label')}, or another folder"
             + "".join(f"\n    not used: {reason}" for reason in reasons)
         )
 
@@ -494,12 +499,12 @@ class FeatureSources:
             subjects = [scan.entries(self.files.subjects) for scan in scans]
             if measure.in_stats and any(subjects):
                 return self._choose_freesurfer_runs(scans, subjects)
-        columns = self._choose_columns(measure)
-        if columns:
-            return self._read_table_rows(columns, scans, measure)
-        search = self._explain_search(measure, scans)
+        column_of_region = self._choose_columns(measure)
+        if column_of_region:
+            return self._read_table_rows(column_of_region, scans, measure)
+        search_text = self._explain_search(measure, scans)
         raise CohortError(
-            f"{feature}: found nowhere; looked for {search}",
+            f"{feature}: found nowhere; looked for {search_text}",
             values=find_other_atlas(
                 [table.unmatched_names for table in self.tables], self.atlas
             ),
@@ -547,38 +552,47 @@ class FeatureSources:
         """Return where a feature was looked for in vain, what is there, and why not."""
         feature = measure.name
         folders = ", ".join(map(str, self.table_paths or [self.files.folder]))
-        text = f"a column per region in tables with a row per scan, in {folders}"
+        search_text = f"a column per region in tables with a row per scan, in {folders}"
         if self.table_paths is None:
             if measure.in_stats:
-                text = f"FreeSurfer subjects there or in subjects_dir=, {text}"
-            text = f"files {measure.expected_files} beside the scans, {text}"
+                search_text = (
+                    "FreeSurfer subjects there or in "
+                    f"{option_text('subjects_dir')}, {search_text}"
+                )
+            search_text = (
+                f"files {measure.expected_files} beside the scans, {search_text}"
+            )
         file_names = " ".join(path.name for scan in scans for path in scan.files)
         table_names = re.findall(r"desc-([a-z0-9]+)_regions", file_names.lower())
         table_names += [
             table.path.stem.lower() for table in self.tables if table.values
         ]
         table_names = sorted({*table_names})
-        candidates = {*table_names, *KNOWN_MEASURES} - {feature}
-        for name in get_close_matches(feature.lower(), candidates, 1):
-            text += f"; did you mean {name!r}?"
+        known_features = {*table_names, *KNOWN_MEASURES} - {feature}
+        for similar_feature in get_close_matches(feature.lower(), known_features, 1):
+            search_text += f"; did you mean {similar_feature!r}?"
         if table_names:
-            text += f"; tables there: {listed(table_names, 8)}"
-        reasons = [*_other_tracers(feature, scans), *self.skip_reasons]
-        reasons += [table.describe_mismatch(self.atlas) for table in self.tables]
+            search_text += f"; tables there: {listed(table_names, 8)}"
+        rejection_reasons = [*_other_tracers(feature, scans), *self.skip_reasons]
+        rejection_reasons += [
+            table.describe_mismatch(self.atlas) for table in self.tables
+        ]
         freesurfer_pattern = self.files.patterns.get("freesurfer")
         if measure.in_stats and self.files.subjects:
             subject_names = listed(self.files.subjects, 3)
             scan_names = listed((scan.name for scan in scans), 3)
-            reasons.append(
+            rejection_reasons.append(
                 f"FreeSurfer subjects {subject_names}, as scans are {scan_names}: "
                 "write the ids alike"
             )
         elif measure.in_stats and freesurfer_pattern:
-            reasons.append(
-                f"the pattern {freesurfer_pattern!r} of freesurfer (pattern=) fits the "
-                "name of no subject's folder"
+            rejection_reasons.append(
+                f"the pattern {freesurfer_pattern!r} of freesurfer "
+                f"({option_text('pattern')}) fits the name of no subject's folder"
             )
-        return text + "".join(f"; not used: {reason}" for reason in reasons if reason)
+        return search_text + "".join(
+            f"; not used: {reason}" for reason in rejection_reasons if reason
+        )
 
     def _choose_freesurfer_runs(
         self, scans: Sequence[Scan], subjects: Sequence[list[tuple[ScanName, Path]]]
@@ -593,24 +607,24 @@ class FeatureSources:
             raise CohortError(
                 "FreeSurfer: every scan has a cross-sectional and a longitudinal run; "
                 "choose one by pattern = {freesurfer = '*.long.*'} or pattern = "
-                "{freesurfer = '!*.long.*'} in --config (in Python pattern="
-                "{'freesurfer': '*.long.*'})"
+                "{freesurfer = '!*.long.*'} in --config (in Python "
+                "pattern={'freesurfer': '*.long.*'})"
             )
         is_long = sum(has_long) > sum(has_cross)
-        kind = _LONGITUDINAL if is_long else _CROSS_SECTIONAL
+        run_kind = _LONGITUDINAL if is_long else _CROSS_SECTIONAL
         other_kind = _CROSS_SECTIONAL if is_long else _LONGITUDINAL
         sources = list[Source]()
         for scan, runs in zip(scans, subjects, strict=True):
-            paths = [path for name, path in runs if bool(name.base) == is_long]
-            if len(paths) == 1:
-                sources.append(paths[0])
+            run_paths = [path for name, path in runs if bool(name.base) == is_long]
+            if len(run_paths) == 1:
+                sources.append(run_paths[0])
                 continue
-            if paths:
-                problem = f"{len(paths)} FreeSurfer subjects could be it"
-                error = ambiguity_error(problem, "freesurfer", paths)
+            if run_paths:
+                ambiguity_text = f"{len(run_paths)} FreeSurfer subjects could be it"
+                error = ambiguity_error(ambiguity_text, "freesurfer", run_paths)
                 sources.append(Finding.from_error(error, scan.name))
                 continue
-            message = f"no {kind} FreeSurfer run"
+            message = f"no {run_kind} FreeSurfer run"
             if runs:
                 message += f", but a {other_kind} one; they are never mixed"
             message += (
@@ -618,16 +632,16 @@ class FeatureSources:
                 f"{listed(self.files.subjects, 3)}: {ADD_IT}"
             )
             sources.append(Finding(message, FAULT, scan=scan.name))
-        return sources, [f"FreeSurfer: stats of {kind} runs"]
+        return sources, [f"FreeSurfer: stats of {run_kind} runs"]
 
-    def add_scale_columns(self, table: pd.DataFrame) -> None:
+    def add_scale_columns(self, scan_table: pd.DataFrame) -> None:
         """Add the columns that tell on which scale values are to the table of scans."""
-        for head, values in self.scale_columns.items():
-            if head not in table:
-                table[head] = values
+        for head, scale_values in self.scale_columns.items():
+            if head not in scan_table:
+                scan_table[head] = scale_values
 
     def _keep_scale_column(
-        self, feature: str, head: str, values: Sequence[str | None], origin: str
+        self, feature: str, head: str, scale_values: Sequence[str | None], origin: str
     ) -> list[Finding]:
         """Keep a column that tells on which scale values are, if it differs by scan.
 
@@ -635,65 +649,79 @@ class FeatureSources:
         the column.
         """
         scale_names = [
-            listed(sorted(tracer.name for tracer in find_tracers(value))) or value
-            for value in values
-            if value
+            listed(sorted(tracer.name for tracer in find_tracers(scale_value)))
+            or scale_value
+            for scale_value in scale_values
+            if scale_value
         ]
-        counts = Counter(scale_names)
-        if len(counts) < 2 or head in self.people_heads:
+        scale_counts = Counter(scale_names)
+        if len(scale_counts) < 2 or head in self.people_heads:
             return []
-        if len(counts) <= _MAX_SCALES:
+        if len(scale_counts) <= _MAX_SCALES:
             if head in self.scale_columns:
                 head = f"{feature}_{kind_of(head)}"
-            self.scale_columns[head] = list(values)
-        count_texts = listed((f"{name} ({n})" for name, n in counts.most_common()), 5)
+            self.scale_columns[head] = list(scale_values)
+        count_texts = listed(
+            (
+                f"{scale_name} ({n_scans})"
+                for scale_name, n_scans in scale_counts.most_common()
+            ),
+            5,
+        )
         message = (
-            f"{feature}: {origin} has {len(counts)} values, {count_texts}: values may "
-            "be on several scales; the audit looks at it"
+            f"{feature}: {origin} has {len(scale_counts)} values, {count_texts}: "
+            "values may be on several scales; the audit looks at it"
         )
         return [Finding(message, kind=SCALES_DIFFER)]
 
     def _check_tracers(
-        self, measure: Measure, table: ScanTable, rows: Sequence[int], is_unnamed: bool
+        self,
+        measure: Measure,
+        table: ScanTable,
+        row_index: Sequence[int],
+        is_unnamed: bool,
     ) -> None:
         """Raise if rows of a table are of another tracer than a feature's.
 
         If no column of regions names its tracer (`is_unnamed`), neither the table's
         name nor heads of its other columns may name another.
         """
-        name = measure.name
-        if name not in (*PET_FEATURES, "suvr"):
+        feature_name = measure.name
+        if feature_name not in (*PET_FEATURES, "suvr"):
             return
         for head in find_tracer_columns(table.facts):
-            cells = Counter(table.facts[head].iloc[list(rows)].dropna())
+            cell_counts = Counter(table.facts[head].iloc[list(row_index)].dropna())
             features_of_cell = {
                 cell: {tracer.feature for tracer in find_tracers(cell)}
-                for cell in cells
+                for cell in cell_counts
             }
-            features = sorted(set().union(*features_of_cell.values()))
+            tracer_features = sorted(set().union(*features_of_cell.values()))
             has_other = any(
-                cell_features not in (set(), {name})
+                cell_features not in (set(), {feature_name})
                 for cell_features in features_of_cell.values()
             )
-            if (has_other and name != "suvr") or len(features) > 1:
-                counts = listed(f"{cell} ({n})" for cell, n in cells.most_common())
+            if (has_other and feature_name != "suvr") or len(tracer_features) > 1:
+                counts_text = listed(
+                    f"{cell} ({n})" for cell, n in cell_counts.most_common()
+                )
                 raise CohortError(
-                    f"{name}: {table.name_and_sheet} has tracers of "
-                    f"{' and '.join(features)} in its column {head!r}: {counts}. "
-                    "Keep the rows of one, and name it by feature= (--feature)"
+                    f"{feature_name}: {table.name_and_sheet} has tracers of "
+                    f"{' and '.join(tracer_features)} in its column {head!r}: "
+                    f"{counts_text}. Keep the rows of one, and name it by "
+                    f"{option_text('feature')}"
                 )
         pet_heads = [head for head in table.facts if _PET_HEAD.search(head)]
         named_features = {
             tracer.feature
-            for text in (table.name_and_sheet, *pet_heads)
-            for tracer in find_tracers(text)
+            for name_or_head in (table.name_and_sheet, *pet_heads)
+            for tracer in find_tracers(name_or_head)
         }
-        is_other = bool(named_features) and named_features != {name}
-        if is_unnamed and is_other and name != "suvr":
+        is_other = bool(named_features) and named_features != {feature_name}
+        if is_unnamed and is_other and feature_name != "suvr":
             raise CohortError(
-                f"{name}: the name or the columns of {table.name_and_sheet} say "
-                f"{listed(sorted(named_features))}, and the columns of its regions no "
-                "tracer. Name the tracer in their heads, or in the name of the file"
+                f"{feature_name}: the name or the columns of {table.name_and_sheet} "
+                f"say {listed(sorted(named_features))}, and the columns of its regions "
+                "no tracer. Name the tracer in their heads, or in the name of the file"
             )
 
     def _choose_columns(self, measure: Measure) -> dict[int, _Column]:
@@ -725,23 +753,27 @@ class FeatureSources:
                 )
                 column = _Column(table, head_measure)
                 columns_by_region.setdefault(region, []).append((rank, column))
-        columns: dict[int, _Column] = {}
+        column_of_region: dict[int, _Column] = {}
         for region, ranked_columns in sorted(columns_by_region.items()):
             best_rank = min(rank for rank, _ in ranked_columns)
-            best = [column for rank, column in ranked_columns if rank == best_rank]
-            if len(best) > 1:
-                paths = listed(column.table.path_and_sheet for column in best)
+            best_columns = [
+                column for rank, column in ranked_columns if rank == best_rank
+            ]
+            if len(best_columns) > 1:
+                table_paths = listed(
+                    column.table.path_and_sheet for column in best_columns
+                )
                 # --features-table cannot choose among the sheets of one file.
-                is_one_file = len({column.table.path for column in best}) == 1
-                advice = _CHOOSE_TABLE
+                is_one_file = len({column.table.path for column in best_columns}) == 1
+                advice = f"say which by {option_text('features_table')}"
                 if is_one_file:
                     advice = "keep one of them in this file"
                 raise CohortError(
                     f"{measure.name}: more than one table holds the same regions: "
-                    f"{paths}; {advice}"
+                    f"{table_paths}; {advice}"
                 )
-            columns[region] = best[0]
-        return columns
+            column_of_region[region] = best_columns[0]
+        return column_of_region
 
     def _compare_ids(self, table: ScanTable) -> None:
         """Raise if a table gives ids of the table of people to other people.
@@ -750,11 +782,11 @@ class FeatureSources:
         """
         if self.people is None or self.chosen_columns.id:
             return
-        people = [self.files.key_of(name)[0] for name in self.people.names]
+        people_keys = [self.files.key_of(name)[0] for name in self.people.names]
         table_people = [self.files.key_of(name)[0] for name in table.names]
         message = find_exchanged_ids(
-            people,
-            {**self.people.facts.to_dict("list"), self.people.id_column: people},
+            people_keys,
+            {**self.people.facts.to_dict("list"), self.people.id_column: people_keys},
             table_people,
             {**table.facts.to_dict("list"), table.id_column: table_people},
             (self.people.id_column, table.id_column),
@@ -765,49 +797,63 @@ class FeatureSources:
             )
 
     def _read_table_rows(
-        self, columns: dict[int, _Column], scans: Sequence[Scan], measure: Measure
+        self,
+        column_of_region: dict[int, _Column],
+        scans: Sequence[Scan],
+        measure: Measure,
     ) -> tuple[list[Source], list[Finding | str]]:
         """Return the values of every scan in tables with a row per scan, and notes.
 
         A scan without its one row in every table has a fault instead.
         """
-        tables = [
-            *{id(column.table): column.table for column in columns.values()}.values()
+        used_tables = [
+            *{
+                id(column.table): column.table for column in column_of_region.values()
+            }.values()
         ]
-        table_names = ", ".join(table.name_and_sheet for table in tables)
+        table_names = ", ".join(table.name_and_sheet for table in used_tables)
         notes: list[Finding | str] = [f"{measure.name}: read from {table_names}"]
-        values = np.full((len(scans), len(self.atlas)), np.nan)
-        faults = dict[int, Finding]()
-        for table in tables:
+        feature_values = np.full((len(scans), len(self.atlas)), np.nan)
+        fault_of_scan = dict[int, Finding]()
+        for table in used_tables:
             self._compare_ids(table)
             rows_by_scan, table_faults = self._match_rows(table, scans)
-            faults |= table_faults
+            fault_of_scan |= table_faults
             first_rows = [rows[0] if rows else None for rows in rows_by_scan]
             matched_rows = [row for row in first_rows if row is not None]
             head_measures = {
-                column.measure for column in columns.values() if column.table is table
+                column.measure
+                for column in column_of_region.values()
+                if column.table is table
             }
             is_unnamed = not head_measures.isdisjoint(_unnamed_measures(measure))
             self._check_tracers(measure, table, matched_rows, is_unnamed)
             notes += self._keep_scale_columns(measure, table, first_rows)
             row_index = [row or 0 for row in first_rows]
-            for region, column in columns.items():
+            for region, column in column_of_region.items():
                 if column.table is table:
-                    values[:, region] = table.values[column.measure, region][row_index]
+                    feature_values[:, region] = table.values[column.measure, region][
+                        row_index
+                    ]
             notes += [replace(note, path=table.name_and_sheet) for note in table.notes]
             notes += self._describe_left_out(table, rows_by_scan)
         unmeasured_regions = [
-            self.atlas.names[i] for i in columns if np.isnan(values[:, i]).all()
+            self.atlas.names[i]
+            for i in column_of_region
+            if np.isnan(feature_values[:, i]).all()
         ]
         if unmeasured_regions:
             region_list = listed(unmeasured_regions, 5)
             notes.append(f"{measure.name}: not measured in any scan: {region_list}")
-        _check_one_kind_of_run(tables, table_names)
-        self._check_regions(columns, tables)
-        notes += self._check_unnamed(columns, measure, values, table_names)
-        notes += self._describe_unused_subcortex(columns, measure, tables)
+        _check_one_kind_of_run(used_tables, table_names)
+        self._check_regions(column_of_region, used_tables)
+        notes += self._check_unnamed(
+            column_of_region, measure, feature_values, table_names
+        )
+        notes += self._describe_unused_subcortex(column_of_region, measure, used_tables)
         sources: list[Source] = [
-            faults.get(i, scan_values) for i, scan_values in enumerate(values)
+            fault_of_scan.get(i, scan_values)
+            for i, scan_values in enumerate(feature_values)
         ]
         return sources, notes
 
@@ -818,39 +864,42 @@ class FeatureSources:
 
         A fault is no row, or more than one.
         """
-        row_index: dict[str, dict[str, list[int]]] = {}
+        rows_by_person: dict[str, dict[str, list[int]]] = {}
         for row, name in enumerate(table.names):
             person, visit = self.files.key_of(name)
-            row_index.setdefault(person, {}).setdefault(visit, []).append(row)
-        rows_by_scan = [scan.entries(row_index) for scan in scans]
-        faults = dict[int, Finding]()
+            rows_by_person.setdefault(person, {}).setdefault(visit, []).append(row)
+        rows_by_scan = [scan.entries(rows_by_person) for scan in scans]
+        fault_of_scan = dict[int, Finding]()
         for i, (scan, rows) in enumerate(zip(scans, rows_by_scan, strict=True)):
             if len(rows) > 1:
-                faults[i] = Finding(
+                fault_of_scan[i] = Finding(
                     f"more than one row in {table.path_and_sheet}; expected one",
                     FAULT,
                     scan=scan.name,
                     got=f"{len(rows)} rows",
                 )
             elif not rows:
-                hint = _explain_missing_row(scan, table, row_index)
-                problem = (
-                    f"no row in {table.path_and_sheet}, whose rows are {hint}, {ADD_IT}"
+                row_hint = _explain_missing_row(scan, table, rows_by_person)
+                missing_row_text = (
+                    f"no row in {table.path_and_sheet}, whose rows are {row_hint}, "
+                    f"{ADD_IT}"
                 )
-                faults[i] = Finding(problem, FAULT, scan=scan.name)
-        return rows_by_scan, faults
+                fault_of_scan[i] = Finding(missing_row_text, FAULT, scan=scan.name)
+        return rows_by_scan, fault_of_scan
 
     def _keep_scale_columns(
-        self, measure: Measure, table: ScanTable, rows: Sequence[int | None]
+        self, measure: Measure, table: ScanTable, row_of_scan: Sequence[int | None]
     ) -> list[Finding]:
         """Keep the columns of a table that tell on which scale its values are."""
-        heads = [head for head in table.facts if kind_of(head) in SCALE_KINDS]
+        scale_heads = [head for head in table.facts if kind_of(head) in SCALE_KINDS]
         notes = list[Finding]()
-        for head in dict.fromkeys([*heads, *find_tracer_columns(table.facts)]):
-            cells = table.facts[head].to_numpy()
-            values = [None if row is None else cells[row] for row in rows]
+        for head in dict.fromkeys([*scale_heads, *find_tracer_columns(table.facts)]):
+            column_cells = table.facts[head].to_numpy()
+            scale_values = [
+                None if row is None else column_cells[row] for row in row_of_scan
+            ]
             origin = f"the column {head!r} of {table.name_and_sheet}"
-            notes += self._keep_scale_column(measure.name, head, values, origin)
+            notes += self._keep_scale_column(measure.name, head, scale_values, origin)
         return notes
 
     def _describe_left_out(
@@ -859,13 +908,15 @@ class FeatureSources:
         """Return notes on the columns and rows of a table that are not used."""
         notes = list[Finding]()
         known_heads = {*self.people_heads, *self.scale_columns}
-        heads = [
+        unused_heads = [
             head
             for head in (*table.facts, *table.excluded_heads)
             if head not in known_heads
         ]
-        if heads:
-            message = f"left out, no regions of {self.atlas.name}: {listed(heads, 5)}"
+        if unused_heads:
+            message = (
+                f"left out, no regions of {self.atlas.name}: {listed(unused_heads, 5)}"
+            )
             notes.append(Finding(message, LEFT_OUT, path=table.name_and_sheet))
         used_rows = {row for rows in rows_by_scan for row in rows}
         n_unused = len(table.names) - len(used_rows)
@@ -875,23 +926,25 @@ class FeatureSources:
         return notes
 
     def _check_regions(
-        self, columns: dict[int, _Column], tables: Sequence[ScanTable]
+        self, column_of_region: dict[int, _Column], used_tables: Sequence[ScanTable]
     ) -> None:
         """Raise if tables have only a part of the cortex, or of the subcortex."""
-        paths = ", ".join(table.path_and_sheet for table in tables)
-        names = [name for table in tables for name in table.unmatched_names]
-        unknown = unknown_names(names, self.atlas)
-        region_index = np.array(list(columns))
+        paths_text = ", ".join(table.path_and_sheet for table in used_tables)
+        unmatched_names = [
+            name for table in used_tables for name in table.unmatched_names
+        ]
+        unknown_names_text = unknown_names(unmatched_names, self.atlas)
+        region_index = np.array(list(column_of_region))
         try:
-            check_structures(region_index, self.atlas, paths)
-            if unknown and not self.atlas.cortex[region_index].any():
-                raise FileFormatError("no cortical region.", path=paths)
+            check_structures(region_index, self.atlas, paths_text)
+            if unknown_names_text and not self.atlas.cortex[region_index].any():
+                raise FileFormatError("no cortical region.", path=paths_text)
         except FileFormatError as error:
             raise FileFormatError(
-                f"{error.message} {unknown}".rstrip(),
+                f"{error.message} {unknown_names_text}".rstrip(),
                 path=error.path,
                 values=find_other_atlas(
-                    [table.unmatched_names for table in tables], self.atlas
+                    [table.unmatched_names for table in used_tables], self.atlas
                 ),
             ) from error
 
@@ -927,11 +980,11 @@ class FeatureSources:
             return [Finding(message, kind=ASSUMED)]
         message = f"{table_names}: says no {kind}; values are about {median:.3g}, "
         if is_plausible:
-            message += f"as of {name}. Say so by feature={name!r} (--feature {name})"
+            message += f"as of {name}. Say so by {option_text('feature', name)}"
         else:
             message += (
                 f"and {name} is {low:g} to {high:g}. Say what they are, by any name, "
-                "by feature= (--feature)"
+                f"by {option_text('feature')}"
             )
         raise CohortError(message)
 
@@ -963,7 +1016,7 @@ class FeatureSources:
         # Beside the feature volume they would count twice.
         is_free = self.subcortex != "volume" and "volume" not in self.features
         if is_free and has_all_volumes:
-            note += "; subcortex='volume' takes them as volumes"
+            note += f"; {option_text('subcortex', 'volume')} takes them as volumes"
         return [Finding(note, LEFT_OUT)]
 
 

@@ -37,7 +37,7 @@ from brainlsap.data.tables import (
     read_columns,
 )
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 CONNECTOME_PATTERNS = (
     *("*connectivity.*", "*connectome*.*", "*relmat.*", "*_sc.*", "*desc-sc.*"),
@@ -187,7 +187,7 @@ def _choose_id_column(path: str | Path, columns: TableColumns) -> str:
         hint = f" Line {line} begins with # and is a comment."
     raise FileFormatError(
         f"{choice.problem}. Columns that may be the ids of people: "
-        f"{candidates}. Name the column by id_column= (--id), or give it the "
+        f"{candidates}. Name the column by {option_text('id_column')}, or give it the "
         f"head participant_id.{hint}",
         path=path,
     )
@@ -648,8 +648,9 @@ class StudyFiles:
                 "pattern names the participant, for example 'sc/{participant}.txt'"
             )
         return (
-            f"{feature}: the pattern {self.patterns[feature]!r} (pattern=) fits no "
-            f"file of any of {len(scans)} scans; {files}"
+            f"{feature}: the pattern {self.patterns[feature]!r} "
+            f"({option_text('pattern')}) fits no file of any of {len(scans)} scans; "
+            f"{files}"
         )
 
 
@@ -685,7 +686,8 @@ def ambiguity_error(
         if feature == "freesurfer":
             folders = " or ".join(map(str, path_in_folder))
             return CohortError(
-                f"{problem}; choose their folder by subjects_dir= ({folders})"
+                f"{problem}; choose their folder by {option_text('subjects_dir')} "
+                f"({folders})"
             )
         patterns = [_pattern_below(*item) for item in path_in_folder.items()]
         patterns = [pattern for pattern in patterns if pattern]

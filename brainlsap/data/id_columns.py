@@ -19,7 +19,7 @@ from brainlsap.data.tables import (
     find_head,
     letters_of,
 )
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 Cells = Sequence[str | None]
 
@@ -426,7 +426,7 @@ def find_exchanged_ids(
                 f"rows are joined by {id_columns[0]!r}, but {head} {cell} is of "
                 f"{owner!r} in one table and of {person!r} in the other "
                 f"({len(conflicts)} rows differ so). Name the column of ids by "
-                "id_column= (--id)"
+                f"{option_text('id_column')}"
             )
     return ""
 

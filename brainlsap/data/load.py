@@ -56,7 +56,7 @@ from brainlsap.findings import (
     as_findings,
     group_findings,
 )
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 STRENGTH = "strength"
 NO_CONNECTOME = "none"
@@ -291,8 +291,8 @@ def _check_features(
         )
     if subcortex == "volume" and "volume" in names:
         raise ParameterError(
-            "subcortex='volume' beside the feature volume would count volumes twice; "
-            "leave subcortex= out."
+            f"{option_text('subcortex', 'volume')} beside the feature volume would "
+            f"count volumes twice; leave {option_text('subcortex')} out."
         )
     return names
 
@@ -455,8 +455,8 @@ def _check_chosen(sources: FeatureSources) -> None:
         column_heads.insert(1, table.session_column)
     if chosen_columns.id and find_chosen([table.id_column], chosen_columns.id) is None:
         raise CohortError(
-            f"no column {listed(map(repr, chosen_columns.id))}, named by id_column= "
-            f"(--id); found {listed(column_heads, 8)}",
+            f"no column {listed(map(repr, chosen_columns.id))}, named by "
+            f"{option_text('id_column')}; found {listed(column_heads, 8)}",
             path=table.path_and_sheet,
         )
     if not chosen_columns.session:
@@ -469,7 +469,7 @@ def _check_chosen(sources: FeatureSources) -> None:
     if find_chosen(column_heads, chosen_columns.session) is None:
         raise CohortError(
             f"no column {listed(map(repr, chosen_columns.session))}, named by "
-            "session_column= (--session); found "
+            f"{option_text('session_column')}; found "
             f"{listed(dict.fromkeys(column_heads), 8)}",
             path=table.path_and_sheet,
         )
@@ -573,9 +573,9 @@ def _read_connectomes(
             scan_names = listed((scan.name for scan in scans), 3)
             message = (
                 f"no connectome: none of {len(scans)} scans has {expected}; they are "
-                f"named {scan_names}. One for everybody is given by connectome= "
-                "(--connectome FILE); 'none' makes one of the features of training "
-                "people"
+                f"named {scan_names}. One for everybody is given by "
+                f"{option_text('connectome')}; 'none' makes one of "
+                "the features of training people"
             )
         study.faults[n_earlier_faults:] = [Finding(message, FAULT)]
     return W
@@ -686,8 +686,8 @@ def _locate_feature(
     is_shared = W.strides[0] == 0
     if is_shared:
         raise CohortError(
-            "strength: with one connectome for everybody (--connectome) it is the same "
-            "for every scan. Choose another feature"
+            f"strength: with one {option_text('connectome')} for everybody it is the "
+            "same for every scan. Choose another feature"
         )
     # A region's links to itself are no links to others.
     own_weights = W.diagonal(axis1=1, axis2=2)

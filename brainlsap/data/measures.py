@@ -18,7 +18,7 @@ import numpy as np
 
 from brainlsap.atlas import Atlas
 from brainlsap.exceptions import FileFormatError, check_choice
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 # Policy -> what the subcortex has for measures of the cortical surface.
 SUBCORTEX = {
@@ -407,8 +407,8 @@ def apply_subcortex_policy(
         return values, tuple(notes)
     if subcortex == "volume" and np.isnan(values[is_subcortex]).all():
         raise FileFormatError(
-            "subcortex='volume' needs volumes of the subcortex, and there are none. "
-            "Add aseg.stats or a table of volumes, or choose 'absent'."
+            f"{option_text('subcortex', 'volume')} needs volumes of the subcortex, and "
+            "there are none. Add aseg.stats or a table of volumes, or choose 'absent'."
         )
     if subcortex != "volume":
         values[is_subcortex] = np.nan

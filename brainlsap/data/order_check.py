@@ -37,7 +37,7 @@ from brainlsap.data.row_order import (
     unknown_order_message,
 )
 from brainlsap.exceptions import FileFormatError
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 # Smallest correlation that is evidence for an order, and its lead over another order
 # (benchmarks/row_orders.py measures how often this rule errs).
@@ -429,8 +429,9 @@ def _other_order_message(
         f"the weights fit another order of rows than this: {group.rows.note} "
         f"({own_figures}). Better fit:{list_candidates(candidates)}"
         "The figures are the correlation with a template connectome, that of the two "
-        "hemispheres, and the rank of homotopic links. Choose an order by row_order=, "
-        "name the rows by labels=, or keep the names unchecked by row_order='names'."
+        "hemispheres, and the rank of homotopic links. Choose an order by "
+        f"{option_text('row_order')}, name the rows by {option_text('labels')}, or "
+        f"keep the names unchecked by {option_text('row_order', 'names')}."
     )
 
 

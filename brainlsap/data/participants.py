@@ -42,6 +42,7 @@ from brainlsap.findings import (
     Finding,
     as_findings,
 )
+from brainlsap.text import option_text
 
 UNLABELLED = "unlabelled"
 """The class of every scan where no label is read: of people to be predicted."""
@@ -243,7 +244,7 @@ def _add_rows(people: People, table: _PeopleTable) -> list[Finding]:
             message = (
                 f"stands more than once in {table.path_and_sheet}; expected one row, "
                 "or a column session_id (or visit) that differs. Name a column of "
-                "visits by session_column= (--session)"
+                f"visits by {option_text('session_column')}"
             )
             faults.append(Finding(message, FAULT, participant=name.participant))
             continue
@@ -439,7 +440,7 @@ def _find_label_column(
         raise CohortError(
             f"the label {label!r} is no column of {table_name}; found "
             f"{', '.join(column_heads) or 'none besides the id'}. Name the column by "
-            "label= (--label)",
+            f"{option_text('label')}",
             path=folder,
         )
     return matching_heads[0]
@@ -635,7 +636,7 @@ def _select_labelled_scans(
         message = (
             f"{label}: {table_name} has {label_word!r} for "
             f"{(label_words == label_word).sum()} scans, {_explain_word(label_word)}; "
-            "write another word for the class, there and in classes= (--classes)"
+            f"write another word for the class, there and in {option_text('classes')}"
         )
         faults.append(Finding(message, FAULT))
     other_classes = [
@@ -658,7 +659,7 @@ def _describe_unlabelled(
             f"{label} is {label_word!r}, {_explain_word(label_word)}; give another"
         )
     message += (
-        ", leave the scan out, or keep those with a label by classes= (--classes)"
+        f", leave the scan out, or keep those with a label by {option_text('classes')}"
     )
     return Finding(message, FAULT, scan=scan_name)
 
@@ -719,8 +720,8 @@ def refuse_continuous(label: str, classes: Sequence[str]) -> None:
         raise CohortError(
             f"{label} is continuous ({len(label_numbers)} values from "
             f"{label_numbers.min():g} to {label_numbers.max():g}), and labels are "
-            "classes. Name a column of classes by label= (--label), or say which "
-            "values are classes by classes= (--classes)"
+            f"classes. Name a column of classes by {option_text('label')}, or say "
+            f"which values are classes by {option_text('classes')}"
         )
 
 

@@ -1,6 +1,6 @@
 """The options with which a study is read, as one record.
 
-The fields are the options that :data:`brainlsap.options.CONFIGURABLE` passes to
+The fields are the options that `brainlsap.options.CONFIGURABLE` passes to
 :func:`.load_cohort`, and the study's folder. One record travels from the caller to the
 readers, into the cohort and its file, and from there into the methods text and stored
 models.
@@ -22,7 +22,7 @@ from brainlsap.atlas import Atlas
 class ReadingOptions:
     """Options of :func:`.load_cohort`; None or empty where one is not known.
 
-    :data:`DEFAULT_OPTIONS` holds the values by default. Cohorts that were not read from
+    `DEFAULT_OPTIONS` holds the values by default. Cohorts that were not read from
     a folder know few of them, or none.
 
     Parameters

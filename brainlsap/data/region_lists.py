@@ -25,6 +25,7 @@ from brainlsap.data.tables import (
     read_table,
 )
 from brainlsap.exceptions import FileFormatError, reading
+from brainlsap.text import option_text
 
 # pandas writes the integers of a column with missing values as "3.0".
 _INTEGER_AS_FLOAT = re.compile(r"^(\d+)\.0+$")
@@ -440,7 +441,8 @@ def check_length(path: Path, n_rows: int, names: Sequence[str], origin: str) -> 
     if len(names) != n_rows:
         raise FileFormatError(
             f"{n_rows} rows, but {len(names)} names ({origin}); expected one "
-            "for each row. Correct the list, or give another by labels=.",
+            "for each row. Correct the list, or give another by "
+            f"{option_text('labels')}.",
             path=path,
         )
 

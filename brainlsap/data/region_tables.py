@@ -68,7 +68,7 @@ from brainlsap.exceptions import (
     reading,
 )
 from brainlsap.findings import LEFT_OUT, Finding
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 # Covariates that a study adjusts for, though their names look like regions.
 _HEAD_SIZES = (
@@ -234,7 +234,7 @@ def read_scan_table(
     if are_regions and not are_counts(people):
         raise FileFormatError(
             f"rows are named by regions, such as {people[0]!r}; expected a row "
-            "for every scan. Of a connectome say so by connectome= (--connectome).",
+            f"for every scan. Of a connectome say so by {option_text('connectome')}.",
             path=path,
         )
     side = None
@@ -306,7 +306,8 @@ def _check_tracer(path: Path, table: Mapping[str, _Cells], measure: str) -> None
     file_tracer = wrong_tracer(path.name, measure)
     if file_tracer is not None and find_tracers(file_tracer):
         raise FileFormatError(
-            f"is of {file_tracer}, not of {measure}. Name its measure by feature=.",
+            f"is of {file_tracer}, not of {measure}. Name its measure by "
+            f"{option_text('feature')}.",
             path=path,
         )
     other_features = find_tracer_features(table) - {measure}
@@ -315,7 +316,7 @@ def _check_tracer(path: Path, table: Mapping[str, _Cells], measure: str) -> None
         raise FileFormatError(
             f"the column {heads} names a tracer of "
             f"{listed(sorted(other_features))}, not of {measure}. Name its measure by "
-            "feature=.",
+            f"{option_text('feature')}.",
             path=path,
         )
 
@@ -859,7 +860,7 @@ def average_frames(
     if len(reference_paths) != 1:
         raise ParameterError(
             f"{path} holds activity over time; name the region that is to be 1 by "
-            f"reference=, one of {', '.join(REFERENCES)}, or a column."
+            f"{option_text('reference')}, one of {', '.join(REFERENCES)}, or a column."
         )
     reference_path = reference_paths[0]
     reference_names, reference_values = _mean_of_frames(
@@ -899,7 +900,7 @@ def frame_weights(
     if frames is None and len(start) != 1:
         raise ParameterError(
             f"{len(start)} frames that change at {edges}; say which to average "
-            "by frames=, as start and end.",
+            f"by {option_text('frames')}, as start and end.",
             path=path,
         )
     window_start, window_end = frames or (start[0], end[0])
@@ -948,7 +949,8 @@ def _reference_mean(
     if len(cores) > 1 and sizes is None:
         raise FileFormatError(
             f"the {reference} has {len(core_of_row)} parts, which count by "
-            "their volumes, and those are not known. Give another reference=.",
+            "their volumes, and those are not known. Give another "
+            f"{option_text('reference')}.",
             path=path,
         )
     rows = list(core_of_row)

@@ -23,6 +23,7 @@ from brainlsap.data.region_lists import (
     read_names,
 )
 from brainlsap.exceptions import FileFormatError, check_choice
+from brainlsap.text import option_text
 
 # Kind of the error where nothing names the rows.
 UNKNOWN_ORDER = "unknown order"
@@ -409,7 +410,7 @@ def name_rows(
         check_choice("row_order", row_order, ROW_ORDERS)
     if labels is not None:
         names = read_names(labels) if isinstance(labels, str | Path) else labels
-        note = "rows named by labels="
+        note = f"rows named by {option_text('labels')}"
         check_length(path, n_rows, names, note)
         return RowNames(tuple(names), note, "names")
     if file_names and not are_counts(file_names):
@@ -468,8 +469,9 @@ def unknown_order_message(
     if row_order:
         message += f" as row_order={row_order!r}"
     advice = (
-        "Name the rows in the first row and column or by labels=, choose their order "
-        "by row_order=, or choose the atlas that fits."
+        f"Name the rows in the first row and column or by {option_text('labels')}, "
+        f"choose their order by {option_text('row_order')}, or choose the atlas that "
+        "fits."
     )
     if not candidates:
         return f"{message}. {advice}"
@@ -505,15 +507,16 @@ def _follow_list(
     if len({*regions_by_list.values()}) > 1:
         raise FileFormatError(
             f"{' and '.join(lists)} beside it name its rows differently. "
-            "Keep the one that is right, or give the names by labels=.",
+            "Keep the one that is right, or give the names by "
+            f"{option_text('labels')}.",
             path=path,
         )
     origin, names = next(iter(lists.items()))
     if order and regions_by_list[origin] != regions_of_rows(atlas, order.names):
         raise FileFormatError(
             f"{origin} and row_order={order.tool!r} name the rows "
-            "differently. Leave row_order= out to follow the list, or give the "
-            "names by labels=.",
+            f"differently. Leave {option_text('row_order')} out to follow the list, or "
+            f"give the names by {option_text('labels')}.",
             path=path,
         )
     return RowNames(names, f"rows named by {origin}", "names")

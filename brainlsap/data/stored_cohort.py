@@ -38,6 +38,7 @@ from brainlsap.findings import (
     Finding,
     group_findings,
 )
+from brainlsap.text import option_text
 
 SUFFIX = ".h5"
 SELECTIONS = ("feature", "label", "classes", "scans", "connectome")
@@ -112,15 +113,19 @@ def label_column(cohort: Cohort, column: str) -> pd.Series | None:
 
 def _find_covariate(cohort: Cohort, column: str) -> str | None:
     """Return the head of a covariate in the spelling of the table."""
-    heads = {str(head): head for head in cohort.table.columns[len(KEY_COLUMNS) :]}
-    for name in (column, f"{column}_given"):
-        if name in heads:
-            return heads[name]
-        same_heads = [
-            head for text, head in heads.items() if text.lower() == name.lower()
+    head_by_text = {
+        str(head): head for head in cohort.table.columns[len(KEY_COLUMNS) :]
+    }
+    for spelling in (column, f"{column}_given"):
+        if spelling in head_by_text:
+            return head_by_text[spelling]
+        matching_heads = [
+            head
+            for head_text, head in head_by_text.items()
+            if head_text.lower() == spelling.lower()
         ]
-        if len(same_heads) == 1:
-            return same_heads[0]
+        if len(matching_heads) == 1:
+            return matching_heads[0]
     return None
 
 
@@ -137,24 +142,25 @@ def _check_unchanged(path: str | Path, cohort: Cohort, options: ReadingOptions) 
     """Raise where options say another way of reading than that of the file."""
     earlier_options = cohort.provenance | cohort.reading_options.to_jsonable()
     refused_options = list[str]()
-    for name, value in options.to_jsonable().items():
+    for name, option_value in options.to_jsonable().items():
         if name in ("atlas", *SELECTIONS):
             continue
         earlier_value = earlier_options.get(name)
-        if value == earlier_value:
+        if option_value == earlier_value:
             continue
         # no weight was negative, so that nothing is to be dropped
         if (
             name == "negative"
             and earlier_value == "refuse"
-            and value in ("drop", "absolute")
+            and option_value in ("drop", "absolute")
         ):
             continue
         value_text = (
             "no value of its own" if earlier_value is None else repr(earlier_value)
         )
         refused_options.append(
-            f"{name}= ({getattr(options, name)!r}; the file has {value_text})"
+            f"{option_text(name)} ({getattr(options, name)!r}; the file has "
+            f"{value_text})"
         )
     if refused_options:
         raise ParameterError(
@@ -170,8 +176,9 @@ def _check_atlas(path: str | Path, cohort: Cohort, atlas: str | Path | Atlas) ->
     if expected.names != cohort.atlas.names:
         raise ParameterError(
             f"{path} holds the {cohort.n_rois} regions of {cohort.atlas.name}, and "
-            f"atlas= names {expected.name} ({len(expected)} regions), which differ in "
-            "names or order. Leave atlas= out, or read the study's folder."
+            f"{option_text('atlas')} names {expected.name} ({len(expected)} regions), "
+            f"which differ in names or order. Leave {option_text('atlas')} out, or "
+            "read the study's folder."
         )
     return replace(cohort, atlas=expected)
 
@@ -180,47 +187,61 @@ def _apply_connectome(path: str | Path, cohort: Cohort, connectome: Any) -> Coho
     """Return the cohort without connectomes for "none"; refuse other ones."""
     if not isinstance(connectome, str | Path):
         raise ParameterError(
-            f"{path} holds a cohort with connectomes, so connectome= cannot be "
-            "applied. Leave it out, or read the study's folder."
+            f"{path} holds a cohort with connectomes, so {option_text('connectome')} "
+            "cannot be applied. Leave it out, or read the study's folder."
         )
     if str(connectome) == cohort.provenance.get("connectome"):
         return cohort
     if connectome != NO_CONNECTOME:
         raise ParameterError(
-            f"{path} holds a cohort with connectomes, so connectome= can only be "
-            f"'none'; got {str(connectome)!r}. Leave it out, or read the study's "
-            "folder."
+            f"{path} holds a cohort with connectomes, so {option_text('connectome')} "
+            f"can only be 'none'; got {str(connectome)!r}. Leave it out, or read the "
+            "study's folder."
         )
-    shape = cohort.connectomes.shape
-    zero_matrices = np.broadcast_to(np.zeros(shape[1:], dtype=np.float32), shape)
+    matrix_shape = cohort.connectomes.shape
+    zero_matrices = np.broadcast_to(
+        np.zeros(matrix_shape[1:], dtype=np.float32), matrix_shape
+    )
     cohort = replace(
         cohort,
         connectomes=zero_matrices,
         provenance=cohort.provenance | {"connectome": NO_CONNECTOME},
     )
-    note = "the connectome: none was taken, it is made of features"
-    return replace(cohort, findings=(*cohort.findings, note))
+    connectome_note = "the connectome: none was taken, it is made of features"
+    return replace(cohort, findings=(*cohort.findings, connectome_note))
 
 
 def _select_features(
     path: str | Path, cohort: Cohort, feature: str | Sequence[str]
 ) -> Cohort:
     """Return the cohort with some of its features, in this order."""
-    names = [feature] if isinstance(feature, str) else [str(name) for name in feature]
-    if not names or len({*names}) < len(names):
+    chosen_features = (
+        [feature]
+        if isinstance(feature, str)
+        else [str(feature_name) for feature_name in feature]
+    )
+    if not chosen_features or len({*chosen_features}) < len(chosen_features):
         raise ParameterError(
             f"feature must be a name or a list of different names, got {feature!r}."
         )
-    absent = [name for name in names if name not in cohort.feature_names]
-    if absent:
+    missing_features = [
+        feature_name
+        for feature_name in chosen_features
+        if feature_name not in cohort.feature_names
+    ]
+    if missing_features:
         raise ParameterError(
             f"{path} holds the features {', '.join(cohort.feature_names)}, and not "
-            f"{', '.join(absent)}. Choose of these by feature=, or read the study's "
-            "folder."
+            f"{', '.join(missing_features)}. Choose of these by "
+            f"{option_text('feature')}, or read the study's folder."
         )
-    columns = [cohort.feature_names.index(name) for name in names]
+    feature_index = [
+        cohort.feature_names.index(feature_name) for feature_name in chosen_features
+    ]
     return replace(
-        cohort, features=cohort.features[..., columns], feature_names=tuple(names)
+        cohort,
+        features=cohort.features[..., feature_index],
+        feature_names=tuple(chosen_features),
     )
 
 
@@ -232,57 +253,76 @@ def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
         return cohort
     if scans == "all":
         raise ParameterError(
-            f"{path} holds the scans of the baseline only, so scans='all' cannot be "
-            "applied. Leave it out, or read the study's folder."
+            f"{path} holds the scans of the baseline only, so "
+            f"{option_text('scans', 'all')} cannot be applied. Leave it out, or read "
+            "the study's folder."
         )
-    table = cohort.table
-    is_named = table["session"].map(is_called_baseline)
-    rows, faults, n_without = list[int](), list[Finding](), 0
-    for person, visits in table.groupby("participant", sort=False):
-        sessions = visits["session"]
-        baseline_sessions = sessions[is_named[sessions.index]]
+    scan_table = cohort.table
+    is_baseline_name = scan_table["session"].map(is_called_baseline)
+    baseline_rows = list[int]()
+    faults = list[Finding]()
+    n_people_without = 0
+    for person, visit_rows in scan_table.groupby("participant", sort=False):
+        sessions = visit_rows["session"]
+        baseline_sessions = sessions[is_baseline_name[sessions.index]]
         baseline_sessions = baseline_sessions[
             baseline_sessions.isin(
                 choose_baselines([*baseline_sessions], [*baseline_sessions])
             )
         ]
-        if baseline_sessions.empty and is_named.any() and (sessions != "").all():
-            n_without += 1  # as where the baseline is listed and was not scanned
+        if (
+            baseline_sessions.empty
+            and is_baseline_name.any()
+            and (sessions != "").all()
+        ):
+            n_people_without += 1  # as where the baseline is listed and was not scanned
             continue
         try:
-            rows.append(
+            baseline_rows.append(
                 _choose_baseline_row(
                     sessions if baseline_sessions.empty else baseline_sessions
                 )
             )
-        except ValueError as error:
-            faults.append(Finding(str(error), FAULT, participant=str(person)))
+        except CohortError as error:
+            fault = Finding.from_error(error)
+            faults.append(replace(fault, participant=str(person)))
     if faults:
-        raise CohortError("scans='baseline' cannot be applied", faults, path=path)
-    if not rows:
-        raise CohortError("no scan is left by scans='baseline'", path=path)
-    note = f"{len(table) - len(rows)} scans that are not the baseline left out"
-    if n_without:
-        note += f", among them all of {n_without} people without a visit of that name"
-    baseline_cohort = cohort.select(sorted(rows))
+        raise CohortError(
+            f"{option_text('scans', 'baseline')} cannot be applied", faults, path=path
+        )
+    if not baseline_rows:
+        raise CohortError(
+            f"no scan is left by {option_text('scans', 'baseline')}", path=path
+        )
+    n_left_out = len(scan_table) - len(baseline_rows)
+    scan_note = f"{n_left_out} scans that are not the baseline left out"
+    if n_people_without:
+        scan_note += (
+            f", among them all of {n_people_without} people without a visit of that "
+            "name"
+        )
+    baseline_cohort = cohort.select(sorted(baseline_rows))
     return replace(
         baseline_cohort,
-        findings=(*baseline_cohort.findings, Finding(note, LEFT_OUT, kind=BASELINE)),
+        findings=(
+            *baseline_cohort.findings,
+            Finding(scan_note, LEFT_OUT, kind=BASELINE),
+        ),
         provenance=baseline_cohort.provenance | {"scans": scans},
     )
 
 
 def _choose_baseline_row(sessions: pd.Series) -> int:
-    """Return the row of the first visit; raise ValueError where it is not known."""
+    """Return the row of the first visit; raise CohortError where it is not known."""
     if len(sessions) == 1:
         return int(sessions.index[0])
-    names = ", ".join(name or "no name" for name in sessions)
+    visit_names = ", ".join(name or "no name" for name in sessions)
     if sessions.map(is_called_baseline).all():
-        raise ValueError(f"several visits are called baseline; got {names}")
+        raise CohortError("several visits are called baseline", got=visit_names)
     if not _has_order(sessions.tolist()):
-        raise ValueError(f"which visit is the first is not known; got {names}")
-    keys = [visit_order(name) for name in sessions]
-    return int(sessions.index[keys.index(min(keys))])
+        raise CohortError("which visit is the first is not known", got=visit_names)
+    order_keys = [visit_order(name) for name in sessions]
+    return int(sessions.index[order_keys.index(min(order_keys))])
 
 
 def _has_order(sessions: Sequence[str]) -> bool:
@@ -293,9 +333,9 @@ def _has_order(sessions: Sequence[str]) -> bool:
     if len({*sessions}) < len(sessions):
         return False
     name_shapes = {re.sub(r"\d+", "", name) for name in sessions}
-    years = [re.search(r"(?:19|20)\d\d[-.]?\d\d", name) for name in sessions]
+    year_matches = [re.search(r"(?:19|20)\d\d[-.]?\d\d", name) for name in sessions]
     is_dated = any(re.search(r"\d[./-]\d|\d{6,}", name) for name in sessions)
-    return len(name_shapes) == 1 and (not is_dated or all(years))
+    return len(name_shapes) == 1 and (not is_dated or all(year_matches))
 
 
 def _select_labels(
@@ -309,62 +349,67 @@ def _select_labels(
     is_same_column = label_name.lower() == cohort.label_name.lower()
     if is_same_column and classes is None:
         return cohort
-    table = cohort.table
+    scan_table = cohort.table
     labels = label_column(cohort, label_name)
     if labels is None:
-        heads = [cohort.label_name, *map(str, table.columns[len(KEY_COLUMNS) :])]
+        column_heads = [
+            cohort.label_name,
+            *map(str, scan_table.columns[len(KEY_COLUMNS) :]),
+        ]
         raise CohortError(
             f"the label {label!r} is no column of its table; found "
-            f"{', '.join(heads)}. Name the column by label= (--label)",
+            f"{', '.join(column_heads)}. Name the column by {option_text('label')}",
             path=path,
         )
     if is_same_column:
         label_name = cohort.label_name
     else:
-        head = str(_find_covariate(cohort, label_name))
-        label_name = head.removesuffix("_given")
-        table = table.drop(columns=[head])
+        covariate_head = str(_find_covariate(cohort, label_name))
+        label_name = covariate_head.removesuffix("_given")
+        scan_table = scan_table.drop(columns=[covariate_head])
         if cohort.classes != (UNLABELLED,):
-            table[cohort.label_name] = table["label"]
-    counts = labels.value_counts().sort_index()
-    order, is_ordered = order_classes(list(counts.index), classes)
-    is_kept = labels.isin(order)
-    faults, note = list[Finding](), ""
+            scan_table[cohort.label_name] = scan_table["label"]
+    label_counts = labels.value_counts().sort_index()
+    class_order, is_ordered = order_classes(list(label_counts.index), classes)
+    has_class = labels.isin(class_order)
+    faults, class_note = list[Finding](), ""
     if classes is None:
-        refuse_continuous(label_name, order)
+        refuse_continuous(label_name, class_order)
         faults += [
             Finding(
                 f"no {label_name} (n/a); leave the scan out, or keep those with a "
-                "label by classes= (--classes)",
+                f"label by {option_text('classes')}",
                 FAULT,
                 scan=scan,
             )
-            for scan in table["scan"][~is_kept]
+            for scan in scan_table["scan"][~has_class]
         ]
     else:
-        names = {name.lower() for name in order}
-        is_alike = labels.str.lower().isin(names)
-        faults += find_spellings(label_name, labels[is_alike])
-        faults += find_absent(label_name, order, counts)
-        other_labels = labels[~is_kept].fillna("n/a").value_counts().sort_index()
+        lower_class_names = {label_text.lower() for label_text in class_order}
+        has_class_in_any_case = labels.str.lower().isin(lower_class_names)
+        faults += find_spellings(label_name, labels[has_class_in_any_case])
+        faults += find_absent(label_name, class_order, label_counts)
+        other_labels = labels[~has_class].fillna("n/a").value_counts().sort_index()
         if counts_text := ", ".join(
-            f"{name} ({n})" for name, n in other_labels.items()
+            f"{label_text} ({n_scans})" for label_text, n_scans in other_labels.items()
         ):
-            note = f"left out, {label_name} is not among the classes: {counts_text}"
+            class_note = (
+                f"left out, {label_name} is not among the classes: {counts_text}"
+            )
     if faults:
         raise CohortError("labels cannot be used", group_findings(faults), path=path)
-    labelled_cohort = cohort.select(is_kept.to_numpy())
-    table = table.assign(label=labels)[is_kept].reset_index(drop=True)
+    labelled_cohort = cohort.select(has_class.to_numpy())
+    scan_table = scan_table.assign(label=labels)[has_class].reset_index(drop=True)
     labelled_cohort = replace(
         labelled_cohort,
-        table=table,
-        classes=order,
+        table=scan_table,
+        classes=class_order,
         classes_ordered=is_ordered,
         label_name=label_name,
     )
-    if not note:
+    if not class_note:
         return labelled_cohort
-    left_out = Finding(note, LEFT_OUT, kind=CLASSES)
+    left_out = Finding(class_note, LEFT_OUT, kind=CLASSES)
     return replace(labelled_cohort, findings=(*labelled_cohort.findings, left_out))
 
 

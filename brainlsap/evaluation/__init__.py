@@ -18,16 +18,19 @@ from brainlsap.evaluation.models import (
     read_global_means,
 )
 from brainlsap.evaluation.ranking import (
+    add_region_tests,
     agreement_table,
     common_regions,
     confound_table,
-    permutation_null,
+    fit_scales,
     rank_regions,
     ranking_auc,
     ranking_verdict,
     region_importance,
     region_properties,
+    replicability_table,
 )
+from brainlsap.evaluation.region_tests import compare_regions
 from brainlsap.evaluation.results import Evaluation
 from brainlsap.evaluation.scores import SCORES, Score, fold_scores, main_scores
 from brainlsap.evaluation.spin import spin_test
@@ -44,6 +47,7 @@ __all__ = [
     "Deconfounder",
     "Evaluation",
     "Score",
+    "add_region_tests",
     "agreement_table",
     "audit",
     "bootstrap_scores",
@@ -51,9 +55,11 @@ __all__ = [
     "class_table",
     "common_regions",
     "compare_models",
+    "compare_regions",
     "confound_table",
     "corrected_t_test",
     "cross_validate",
+    "fit_scales",
     "fold_scores",
     "join_groups",
     "leave_one_out_splits",
@@ -61,7 +67,6 @@ __all__ = [
     "make_models",
     "make_splits",
     "nested_model_table",
-    "permutation_null",
     "rank_regions",
     "ranking_auc",
     "ranking_verdict",
@@ -70,5 +75,6 @@ __all__ = [
     "read_splits",
     "region_importance",
     "region_properties",
+    "replicability_table",
     "spin_test",
 ]

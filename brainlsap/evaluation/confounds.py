@@ -22,7 +22,7 @@ from brainlsap.data.covariates import (
     kind_of,
 )
 from brainlsap.exceptions import ParameterError
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 # One column of a design: the mean of a number, or the share of each group.
 CovariateCoding = float | Mapping[str, float]
@@ -125,7 +125,7 @@ class Deconfounder(BaseEstimator):
             raise ParameterError(
                 f"harmonize={self.harmonize!r} must name groups, for example sites or "
                 f"scanners, but {site_column} is a quantity. Take it out with "
-                "regress_out=."
+                f"{option_text('regress_out')}."
             )
         for covariate_name in self.preserved_covariates(table):
             _check_values(table, find_covariate_column(table, covariate_name))
@@ -159,8 +159,9 @@ class Deconfounder(BaseEstimator):
                 f"harmonize={self.harmonize!r} cannot work in fold {fold}, whose "
                 f"training scans are of {listed(site_texts, 8)}; ComBat needs two "
                 f"sites and {MIN_PER_SITE} people of each, and cannot know a site that "
-                "is held out: leave_out= goes without harmonize=. Else leave people "
-                "out, merge small sites, or take fewer folds by person."
+                f"is held out: {option_text('leave_out')} goes without "
+                f"{option_text('harmonize')}. Else leave people out, merge small "
+                "sites, or take fewer folds by person."
             )
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "Deconfounder":

@@ -36,6 +36,7 @@ from brainlsap.evaluation.confounds import (
 )
 from brainlsap.evaluation.splits import Split, make_splits
 from brainlsap.exceptions import ParameterError, check_choice
+from brainlsap.text import option_text
 
 # Powers of ten among which C is tuned.
 POWERS = {"logistic": range(-4, 2), "svm": range(-5, 1)}
@@ -245,7 +246,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         y, values = np.asarray(y).astype(str), self._read_inputs(X, covariates)
         # With one shared connectome the edges are constant: no span to rotate onto.
         reads = self.reads if np.ptp(values, axis=0).any() else "nothing"
-        linear: Any = LogisticRegression(max_iter=2000, warm_start=True)
+        linear: BaseEstimator = LogisticRegression(max_iter=2000, warm_start=True)
         seed = self.random_state
         if self.kind == "svm":
             linear = LinearSVC(dual="auto", random_state=seed, max_iter=20000)
@@ -276,7 +277,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
 
     def _tune(
         self,
-        linear: Any,
+        linear: BaseEstimator,
         values: np.ndarray,
         y: np.ndarray,
         splits: Sequence[Split],
@@ -382,14 +383,37 @@ def remove_edges(X: np.ndarray, random_state: int = 0) -> np.ndarray:  # noqa: A
     return pack(np.zeros_like(W), features)
 
 
-Factory = Callable[[int, dict[str, Any]], Any]
+ModelSettings = dict[str, Any]
+Factory = Callable[[int, ModelSettings], BaseEstimator]
 
 
 class ModelEntry(NamedTuple):
-    """How a model is made of a seed and settings, and its role in a study."""
+    """How a model is made of a seed and settings, its role, and what a control is.
+
+    Attributes
+    ----------
+    make : callable
+        `(seed, settings) -> classifier`.
+    role : {"model", "baseline", "control"}
+    phrase : str
+        Of a control, for reports: how it differs from LSAP-C, or what it is.
+    is_variant : bool or None
+        Of a control: whether it is otherwise identical to LSAP-C.
+    """
 
     make: Factory
     role: str
+    phrase: str = ""
+    is_variant: bool | None = None
+
+    def check(self, name: str) -> None:
+        """Raise where the role is unknown, or a control is not described."""
+        check_choice("role", self.role, ROLES)
+        if self.role == "control" and (not self.phrase or self.is_variant is None):
+            raise ParameterError(
+                f"the control {name!r} needs a phrase= that describes it in reports, "
+                "and is_variant= that says whether it is otherwise identical to LSAP-C."
+            )
 
 
 ROLES = ("model", "baseline", "control")
@@ -418,7 +442,7 @@ def _factory(
     Of the settings only those in `setting_names` are used, or all where it is None.
     """
 
-    def make_model(seed: int, settings: dict[str, Any]) -> Any:
+    def make_model(seed: int, settings: ModelSettings) -> BaseEstimator:
         import brainlsap.model
 
         if setting_names is not None:
@@ -433,7 +457,9 @@ def _factory(
         try:
             return model.set_params(**(settings | fixed_settings))
         except ValueError as error:  # scikit-learn's, of an unknown parameter
-            raise ParameterError(f"{error} Models are named by models=.") from error
+            raise ParameterError(
+                f"{error} Models are named by {option_text('models')}."
+            ) from error
 
     return make_model
 
@@ -461,7 +487,7 @@ def _linear(
     return make_model
 
 
-def _forest(seed: int, _: dict[str, Any]) -> Pipeline:
+def _forest(seed: int, _: ModelSettings) -> Pipeline:
     forest = RandomForestClassifier(300, class_weight="balanced", random_state=seed)
     return make_pipeline(FunctionTransformer(read_features), standardizer(), forest)
 
@@ -469,7 +495,7 @@ def _forest(seed: int, _: dict[str, Any]) -> Pipeline:
 def _lsap_on_edited_edges(edit: Callable[..., np.ndarray]) -> Factory:
     """Return what makes LSAP-C of connectomes that a function edits."""
 
-    def make_model(seed: int, settings: dict[str, Any]) -> Pipeline:
+    def make_model(seed: int, settings: ModelSettings) -> Pipeline:
         step = FunctionTransformer(edit, kw_args={"random_state": seed})
         # "own": without connectomes, none may be made of the features.
         return make_pipeline(step, _lsap(connectome="own")(seed, settings))
@@ -485,6 +511,8 @@ class ModelTable(MutableMapping[str, ModelEntry]):
     """
 
     def __init__(self, entries: dict[str, ModelEntry]) -> None:
+        for name, entry in entries.items():
+            entry.check(name)
         self._entries = entries
 
     def _list_entries(self) -> dict[str, ModelEntry]:
@@ -509,8 +537,8 @@ class ModelTable(MutableMapping[str, ModelEntry]):
         return self._list_entries()[name]
 
     def __setitem__(self, name: str, entry: ModelEntry) -> None:
-        """Add a model; raise where its role is unknown."""
-        check_choice("role", entry.role, ROLES)
+        """Add a model; raise where its entry is incomplete."""
+        entry.check(name)
         self._entries[name] = entry
 
     def __delitem__(self, name: str) -> None:
@@ -544,13 +572,49 @@ MODELS = ModelTable(
         "ridge with one scale": ModelEntry(_ridge("one"), "baseline"),
         "ridge with a scale per region": ModelEntry(_ridge("regions"), "baseline"),
         "random forest": ModelEntry(_forest, "baseline"),
-        "features only": ModelEntry(_lsap_on_edited_edges(remove_edges), "control"),
-        "edges only": ModelEntry(_linear(reads="edges"), "control"),
-        "shuffled edges": ModelEntry(_lsap_on_edited_edges(shuffle_edges), "control"),
-        "frozen scales": ModelEntry(_lsap(scale_mode="frozen"), "control"),
-        "one global scale": ModelEntry(_lsap(scale_mode="global"), "control"),
-        "constant features": ModelEntry(_lsap(inputs="constant"), "control"),
-        "confounds only": ModelEntry(_linear(reads="covariates"), "control"),
+        "features only": ModelEntry(
+            _lsap_on_edited_edges(remove_edges),
+            "control",
+            "without any connection",
+            is_variant=True,
+        ),
+        "edges only": ModelEntry(
+            _linear(reads="edges"),
+            "control",
+            "logistic regression on the connectome's weights",
+            is_variant=False,
+        ),
+        "shuffled edges": ModelEntry(
+            _lsap_on_edited_edges(shuffle_edges),
+            "control",
+            "weights moved to other pairs of regions",
+            is_variant=True,
+        ),
+        "frozen scales": ModelEntry(
+            _lsap(scale_mode="frozen"),
+            "control",
+            "scales kept at their initial values",
+            is_variant=True,
+        ),
+        "one global scale": ModelEntry(
+            _lsap(scale_mode="global"),
+            "control",
+            "one scale for all regions",
+            is_variant=True,
+        ),
+        "constant features": ModelEntry(
+            _lsap(inputs="constant"),
+            "control",
+            "a constant replaces the features, and no ridge is added",
+            is_variant=True,
+        ),
+        "confounds only": ModelEntry(
+            _linear(reads="covariates"),
+            "control",
+            "logistic regression on covariates and on the sum and density of the "
+            "connectome",
+            is_variant=False,
+        ),
     }
 )
 """Every model, baseline and control by name.
@@ -565,6 +629,16 @@ NESTED_RIDGES = (
     "ridge with a scale per region",
 )
 """Ridges, each with more scales than the one before; "LSAP-R" chooses among them."""
+
+
+def control_phrases(*, is_variant: bool | None = None) -> dict[str, str]:
+    """Return phrases of controls by name: all, variants of LSAP-C, or the others."""
+    return {
+        name: entry.phrase
+        for name, entry in MODELS.items()
+        if entry.role == "control" and is_variant in (None, entry.is_variant)
+    }
+
 
 BASELINES = (
     "majority class",
@@ -600,8 +674,8 @@ def make_models(
     *,
     preset: str = "default",
     random_state: int = 0,
-    **settings: Any,
-) -> dict[str, tuple[Any, str]]:
+    **settings: object,
+) -> dict[str, tuple[BaseEstimator, str]]:
     """Return unfitted models by name, each with its role, for :func:`cross_validate`.
 
     Parameters
@@ -651,8 +725,8 @@ def make_models(
         )
     if "kernel" in settings:
         raise ParameterError(
-            f"the kernel is chosen by models=, for example LSAP-L; got kernel="
-            f"{settings['kernel']!r}."
+            f"the kernel is chosen by {option_text('models')}, for example LSAP-L; got "
+            f"{option_text('kernel', settings['kernel'])}."
         )
     chosen_names = {member for name in names for member in members_of_key[_key(name)]}
     settings = {"preset": preset, **settings}
@@ -665,7 +739,7 @@ def make_models(
     return models
 
 
-def _share_largest_scale(models: Sequence[Any]) -> None:
+def _share_largest_scale(models: Sequence[BaseEstimator]) -> None:
     """Give networks of several kernels the same `max_scale`, so that they start alike.
 
     A network starts at the scales of the ridge, at most at half of the largest scale

@@ -1,4 +1,4 @@
-"""Rank regions by learned scale, and compare the ranking with what explains it."""
+"""Rank regions by learned scale, effect or contrast; ask what explains a ranking."""
 
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -17,9 +17,15 @@ from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.models import NESTED_RIDGES, make_models
-from brainlsap.evaluation.results import Evaluation, check_evaluation_given, data_hash
+from brainlsap.evaluation.region_tests import (
+    RegionValues,
+    permute_statistics,
+    prepare_regions,
+    standardize_statistics,
+)
+from brainlsap.evaluation.results import Evaluation, check_evaluation_given
 from brainlsap.evaluation.splits import permute_labels
-from brainlsap.exceptions import ParameterError, check_at_least
+from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 # Significance level.
 ALPHA = 0.05
@@ -48,8 +54,14 @@ class ModelScales(NamedTuple):
     """Initial scales of each fold; empty if they were not kept."""
 
 
-def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
-    r"""Rank the measured regions, smallest relative scale first.
+def rank_regions(
+    evaluation: Evaluation, model: str | None = None, *, by: str = "scale"
+) -> pd.DataFrame:
+    r"""Rank the measured regions by learned scale, by effect, or by contrast.
+
+    **By scale** (Sim et al. 2024), smallest first. A scale is a property of a model,
+    not of the classes: in simulated cohorts the effect finds planted regions better
+    (`benchmarks/results/ranking.md`).
 
     Folds may have different initial scales (0.2, 1 or 2, by validation loss), and a
     learned scale depends on the initial one: the folds of largest initial scale would
@@ -69,7 +81,12 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
         With a model that has scales.
     model : str, optional
         Its name; by default the ridge with a scale per region or, without one, the
-        first model that has scales.
+        first model that has scales. For `by="scale"` only.
+    by : {"scale", "effect", "contrast"}
+        "effect": how much classes differ in the region, largest first. "contrast": how
+        much its difference stands out from that of the regions it is connected to. Both
+        are of `evaluation.region_tests`, and described in
+        :mod:`brainlsap.evaluation.region_tests`.
 
     Returns
     -------
@@ -81,12 +98,18 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
         the folds in which the scale changed by more than 5% of its initial value),
         measured; planted, of measured regions, if the cohort is simulated.
 
+        By effect or contrast: region, rank, and the other columns of
+        :func:`compare_regions`, of the feature in which the region comes first.
+
     Raises
     ------
     ParameterError
-        If no model has scales, or the chosen one has none.
+        If no model has scales, the chosen one has none, or regions were not compared.
     """
     check_evaluation_given(evaluation)
+    check_choice("by", by, ("scale", "effect", "contrast"))
+    if by != "scale":
+        return _rank_by_statistic(evaluation, by)
     model = _choose_model_with_scales(evaluation, model)
     is_measured = np.asarray(evaluation.cohort.measured, dtype=bool)
     scales = _select_scales(evaluation, model)
@@ -113,8 +136,6 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
         table["moved"] = has_moved.mean(axis=0)
     table.loc[~is_measured, table.columns[2:]] = np.nan
     table["measured"] = is_measured
-    table.attrs["steps"] = evaluation.settings["steps"]
-    table.attrs["data_hash"] = evaluation.cohort.data_hash
     truth = evaluation.cohort.truth
     # The planted regions are those of the disease, not of other labels such as sex.
     if truth is not None and evaluation.cohort.label_name == "diagnosis":
@@ -122,6 +143,26 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
         is_planted = table["region"].isin(set(planted_regions)).to_numpy()
         table["planted"] = is_planted & is_measured
     return table
+
+
+def _rank_by_statistic(evaluation: Evaluation, by: str) -> pd.DataFrame:
+    """Rank regions by effect or contrast, one row a region in the atlas' order."""
+    table = evaluation.region_tests
+    if table is None:
+        raise ParameterError(
+            f"by={by!r} needs the table of compare_regions, which the evaluation does "
+            "not have. Set it: dataclasses.replace(evaluation, "
+            "region_tests=compare_regions(cohort, evaluation))."
+        )
+    size = table["effect"].abs() if by == "effect" else table["contrast_z"]
+    size = size.fillna(-np.inf)
+    order = size.sort_values(ascending=False, kind="stable").index
+    table = table.loc[order].drop_duplicates("region")
+    table = table.drop(columns="rank", errors="ignore")  # That is of a scale.
+    rank = size[table.index].rank(method="min", ascending=False)
+    table.insert(1, "rank", rank.where(table["measured"]))
+    atlas_order = list(evaluation.cohort.region_names)
+    return table.set_index("region").loc[atlas_order].reset_index()
 
 
 def _choose_model_with_scales(evaluation: Evaluation, model: str | None) -> str:
@@ -159,21 +200,21 @@ def ranking_auc(ranking: pd.DataFrame) -> float:
 
 
 def ranking_verdict(ranking: pd.DataFrame) -> str:
-    """Return in words what the null allows to be said of a ranking.
+    """Return in words what the tests of regions allow to be said.
 
     Parameters
     ----------
     ranking : DataFrame
-        Of :func:`rank_regions` or :func:`permutation_null`.
+        Of :func:`rank_regions` or :func:`add_region_tests`.
 
     Returns
     -------
     str
     """
-    if "p" not in ranking:
+    if "p_effect" not in ranking:
         return (
-            "The ranking was not held against permuted labels: it says how the models "
-            "weigh regions, not that the order is more than chance."
+            "Regions were not compared under permuted labels: the order says how a "
+            "model weighs them, not that classes differ there."
         )
     n_permutations = int(ranking["n_permutations"].iloc[0])
     smallest_possible_p = 1 / (n_permutations + 1)
@@ -182,128 +223,213 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
             f"Too few permutations ({n_permutations}): the smallest possible p-value "
             f"is {smallest_possible_p:.2g}. At least {FEWEST_PERMUTATIONS} are needed."
         )
-    smallest_p = ranking["p"].min()
-    if smallest_p >= ALPHA:
-        return (
-            "No region was shown to stand out from permuted labels (smallest "
-            f"family-wise p = {smallest_p:.2f}, {n_permutations} permutations). The "
-            "order may be due to chance: do not interpret it. Whether classes differ "
-            "in a region is another question (Cohen's d)."
+    level = f"family-wise p < {ALPHA}, {n_permutations} permutations"
+    n_effects = int((ranking["p_effect"] < ALPHA).sum())
+    n_contrasts = int((ranking["p_contrast"] < ALPHA).sum())
+    if n_effects:
+        n_measured = ranking["measured"].sum()
+        effect_text = (
+            f"Classes differ in {n_effects} of {n_measured} regions ({level})."
         )
-    n_significant = (ranking["p"] < ALPHA).sum()
-    return (
-        f"In {n_significant} of {ranking['measured'].sum()} regions, the data favour a "
-        "scale below those of the other regions more strongly than permuted labels do "
-        f"(family-wise p < {ALPHA}, {n_permutations} permutations; smallest possible p "
-        f"= {smallest_possible_p:.2g}). The test does not concern the rank order. It "
-        "controls the family-wise error only if no region is informative; if some are, "
-        "others among these may be false positives."
-    )
+    else:
+        effect_text = (
+            "No region was shown to differ between classes (smallest family-wise p = "
+            f"{ranking['p_effect'].min():.2f}, {n_permutations} permutations)."
+        )
+    if n_contrasts:
+        regions_text = "1 region" if n_contrasts == 1 else f"{n_contrasts} regions"
+        contrast_text = (
+            f"In {regions_text}, the difference stands out from that of the connected "
+            f"regions ({level}): a local peak, which does not prove an origin."
+        )
+    else:
+        contrast_text = (
+            "In no region does the difference stand out from that of the connected "
+            "regions."
+        )
+    rank_text = "These tests do not concern the order of scales, which is of a model."
+    return f"{effect_text} {contrast_text} {rank_text}"
 
 
-def permutation_null(
-    ranking: pd.DataFrame,
-    cohort: Cohort,
-    n_permutations: int = 200,
-    *,
-    model: Any = None,
-    random_state: int = 0,
-) -> pd.DataFrame:
-    r"""Compare regions with labels that were permuted between people.
-
-    Labels are exchanged between people with equally many scans, all scans together.
-    For each labelling b (b = 0 are the labels) a ridge with one scale is fitted to all
-    scans. :math:`x_{bp}` is the slope of its evidence towards a smaller scale of region
-    p, which is the first step of a fit with a scale per region. z is x standardised
-    over the labellings, region by region:
-
-    .. math:: p_p = \frac{\#\{b : \max_q z_{bq} \ge z_{0p}\}}{B + 1}
-
-    where the labels themselves (b = 0) always count. Under exchangeable labels the
-    smallest p of all regions is below 0.05 in at most 5% of cohorts; there is one such
-    test, and no other p-value. It tests how surely a region's scale is smaller than
-    those of the other regions, not how small it is: a region of high rank can have a
-    large p.
+def add_region_tests(ranking: pd.DataFrame, region_tests: pd.DataFrame) -> pd.DataFrame:
+    """Return a ranking with the p-values of its regions.
 
     Parameters
     ----------
     ranking : DataFrame
-        Of :func:`rank_regions`, or some of its rows, in any order. Its `attrs` hold
-        what was harmonised and regressed out in the folds; all scans go through the
-        same steps.
-    cohort : Cohort
-        The scans; regions are matched by name.
-    n_permutations : int
-        Permuted labellings; at least 99 for :func:`ranking_verdict`.
-    model : LSAPRidgeClassifier, optional
-        Says how connectomes are prepared; by default they are used unchanged.
-    random_state : int
-        Seed of the permutations.
+        Of :func:`rank_regions`.
+    region_tests : DataFrame
+        Of :func:`compare_regions`, with permutations.
 
     Returns
     -------
     DataFrame
-        The ranking with p and n_permutations, and with fit_scale, fit_low and fit_high:
-        each region's scale by evidence in one fit to all scans, with its 95% interval.
+        With p_effect, p_contrast (the smallest over features; they are family-wise over
+        regions and features) and n_permutations.
     """
-    from brainlsap.model.evidence import region_slopes
-
-    check_cohort_given(cohort)
-    check_at_least("n_permutations", n_permutations, 1)
-    steps = _steps_of_ranking(ranking, cohort)
-    region_index = cohort.atlas.match(ranking["region"])
-    if model is None:
-        model = make_models(NESTED_RIDGES[-1])[NESTED_RIDGES[-1]][0]
-    model = configure_for_cohort(clone(model), cohort)
-    y = pd.Index(cohort.classes).get_indexer(cohort.y)
-    groups = cohort.groups
-    rng = np.random.default_rng(random_state)
-    permuted_labels = [permute_labels(y, groups, rng) for _ in range(n_permutations)]
-    steps.fit(cohort.features, cohort.table)
-    X = pack(cohort.connectomes, steps.transform(cohort.features, cohort.table))
-    evidence = model.learn_evidence(X, groups)
-    labellings = np.array([y, *permuted_labels], dtype=np.int64)
-    slopes = region_slopes(
-        evidence, labellings, cohort.classes_ordered, model.max_scale
+    smallest = region_tests.groupby("region", sort=False)[["p_effect", "p_contrast"]]
+    p_values = smallest.min().assign(
+        n_permutations=region_tests["n_permutations"].iloc[0]
     )
-    model.fit(X, cohort.y, groups=groups)
+    return ranking.merge(p_values.reset_index(), "left", "region")
+
+
+def fit_scales(cohort: Cohort, steps: Deconfounder, model: Any = None) -> pd.DataFrame:
+    """Return the scale of every region in one ridge fitted to all scans.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        The scans.
+    steps : Deconfounder
+        What is harmonised and regressed out.
+    model : LSAPRidgeClassifier, optional
+        Says how connectomes are prepared; by default they are used unchanged.
+
+    Returns
+    -------
+    DataFrame
+        region, fit_scale (posterior mean), fit_low and fit_high (its 95% interval);
+        NaN for regions that were not measured.
+    """
+    check_cohort_given(cohort)
+    model = _choose_ridge(cohort, model)
+    is_selected = np.ones(cohort.n_scans, dtype=bool)
+    _fit_ridge(model, cohort, _take_out(cohort, steps), is_selected)
     scales = np.column_stack([model.scales_, model.scales_interval_])
     scales = scales.clip(max=model.max_scale)  # rounding may exceed it
-    is_measured = np.asarray(cohort.measured.any(axis=(0, 2)))
-    scales[~is_measured] = np.nan
-    p = family_wise_p(slopes, is_measured)
-    table = ranking.assign(p=p[region_index], n_permutations=n_permutations)
-    table[["fit_scale", "fit_low", "fit_high"]] = scales[region_index]
+    scales[~cohort.measured.any(axis=(0, 2))] = np.nan
+    table = pd.DataFrame(scales, columns=["fit_scale", "fit_low", "fit_high"])
+    table.insert(0, "region", list(cohort.region_names))
     return table
 
 
-def _steps_of_ranking(ranking: pd.DataFrame, cohort: Cohort) -> Deconfounder:
-    """Return the steps of a ranking's folds; raise if it is not of this cohort."""
-    options = getattr(ranking, "attrs", {}).get("steps")
-    if options is None:
-        raise ParameterError(
-            f"ranking must be what rank_regions returns; got {type(ranking).__name__}, "
-            "of which attrs['steps'] do not say what was taken out in the folds."
-        )
-    if ranking.attrs["data_hash"] != data_hash(cohort):
-        raise ParameterError(
-            "cohort must be the one that the ranking is of; got other scans or labels."
-        )
-    return Deconfounder(options["harmonize"], options["regress_out"])
+def _choose_ridge(cohort: Cohort, model: Any) -> Any:
+    """Return an unfitted ridge with a scale per region, for the classes of a cohort."""
+    if model is None:
+        model = make_models(NESTED_RIDGES[-1])[NESTED_RIDGES[-1]][0]
+    return configure_for_cohort(clone(model), cohort)
 
 
-def family_wise_p(slopes: np.ndarray, is_measured: np.ndarray) -> np.ndarray:
-    """Return the p-values of :func:`permutation_null` of slopes (n_fits, n_rois).
+def _fit_ridge(
+    model: Any, cohort: Cohort, features: np.ndarray, is_selected: np.ndarray
+) -> None:
+    """Fit a ridge to some of the scans, with these features of all scans."""
+    connectomes = cohort.connectomes[:1]
+    if not cohort.shares_connectome:
+        connectomes = cohort.connectomes[is_selected]
+    n_scans = int(is_selected.sum())
+    W = np.broadcast_to(connectomes, (n_scans, *connectomes.shape[1:]))
+    groups = cohort.groups[is_selected]
+    model.fit(pack(W, features[is_selected]), cohort.y[is_selected], groups=groups)
 
-    The first row is of the labels, the others of permuted ones.
+
+def _take_out(cohort: Cohort, steps: Deconfounder) -> np.ndarray:
+    """Return the features after the steps, which are fitted to all scans."""
+    steps = clone(steps).fit(cohort.features, cohort.table)
+    return steps.transform(cohort.features, cohort.table)
+
+
+def replicability_table(
+    cohort: Cohort,
+    steps: Deconfounder | None = None,
+    model: Any = None,
+    *,
+    n_halves: int = 20,
+    n_scale_halves: int = 5,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Return how well effect, contrast and scale agree between halves of the people.
+
+    People are divided at random into two halves of the same classes, again and again.
+    Each statistic is computed in either half, and the two maps are correlated by ranks
+    (over regions and features). Steps are fitted to all scans, as they do not know the
+    labels. A half has half of the people: maps of all people
+    replicate better than that.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        The scans.
+    steps : Deconfounder, optional
+        What is harmonised and regressed out; by default nothing.
+    model : LSAPRidgeClassifier, optional
+        As of :func:`fit_scales`; its most probable scales are used.
+    n_halves : int
+        Divisions for effect and contrast, each of 0.1 s.
+    n_scale_halves : int
+        Divisions for scales, each of two fits: with one shared connectome of 148
+        regions 2 s for 400 people. 0 leaves scales out.
+    random_state : int
+        Seed.
+
+    Returns
+    -------
+    DataFrame
+        statistic ("effect", "contrast", "scale"), n_halves, spearman (mean over
+        divisions), spearman_low and spearman_high (its range).
     """
-    sd = slopes.std(axis=0)
-    is_constant = sd <= 1e-9 * (1 + np.abs(slopes).max(axis=0))
-    deviations = np.where(is_constant, 0.0, slopes - slopes.mean(axis=0))
-    z = deviations / np.where(is_constant, 1.0, sd)
-    max_z = z[1:, is_measured].max(axis=1)
-    n_exceeding = (max_z[:, None] >= z[0] - 1e-9).sum(axis=0)
-    return np.where(is_measured, (1 + n_exceeding) / len(z), np.nan)
+    check_cohort_given(cohort)
+    check_at_least("n_halves", n_halves, 1)
+    check_at_least("n_scale_halves", n_scale_halves, 0)
+    steps = steps or Deconfounder()
+    prepared = prepare_regions(cohort, steps)
+    features = _take_out(cohort, steps)
+    person_index = pd.factorize(cohort.groups)[0]
+    ridge = _choose_ridge(cohort, model)
+    ridge.set_params(n_draws=0)
+    is_measured = cohort.measured.any(axis=(0, 2))
+    rng = np.random.default_rng(random_state)
+    correlations: dict[str, list[float]] = {"effect": [], "contrast": [], "scale": []}
+    for division in range(max(n_halves, n_scale_halves)):
+        is_in_first = _draw_half(cohort, rng)
+        if division < n_halves:
+            maps = [
+                _compute_statistics(prepared.select(is_half[prepared.persons]), rng)
+                for is_half in (is_in_first, ~is_in_first)
+            ]
+            for name, first, second in zip(("effect", "contrast"), *maps, strict=True):
+                correlations[name].append(_correlate_ranks(first, second))
+        if division < n_scale_halves:
+            scales = []
+            for is_half in (is_in_first, ~is_in_first):
+                _fit_ridge(ridge, cohort, features, is_half[person_index])
+                scales.append(np.where(is_measured, ridge.scales_, np.nan))
+            correlations["scale"].append(_correlate_ranks(*scales))
+    rows = [
+        (name, len(values), np.mean(values), min(values), max(values))
+        for name, values in correlations.items()
+        if values
+    ]
+    columns = ["statistic", "n_halves", "spearman", "spearman_low", "spearman_high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _draw_half(cohort: Cohort, rng: np.random.Generator) -> np.ndarray:
+    """Return which people are in the first half; each class is divided evenly."""
+    label_of_person = cohort.table.groupby("participant", sort=False)["label"].first()
+    shuffled = label_of_person.iloc[rng.permutation(len(label_of_person))]
+    is_even = shuffled.groupby(shuffled).cumcount() % 2 == 0
+    return is_even.loc[label_of_person.index].to_numpy()
+
+
+def _compute_statistics(
+    prepared: RegionValues, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return effects, and contrasts standardised over permutations, of some people."""
+    effects, contrasts = permute_statistics(prepared, FEWEST_PERMUTATIONS, rng)
+    return effects[0], standardize_statistics(contrasts)[0]
+
+
+def _correlate_ranks(first: np.ndarray, second: np.ndarray) -> float:
+    """Return Spearman's correlation where both are known; 0 if one is constant."""
+    pair = np.stack([first, second])
+    pair = pair[:, np.isfinite(pair).all(axis=0)]
+    if pair.shape[1] < 3:
+        return np.nan
+    if (np.ptp(pair, axis=1) == 0).any():
+        return 0.0
+    return float(spearmanr(*pair).statistic)
 
 
 def region_importance(

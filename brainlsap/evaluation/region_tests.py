@@ -27,13 +27,13 @@ between regions (mm, mm3), and a difference common to all regions cancels in
 :math:`x_p - m_p`. A person whose label never changes counts once, by the mean over
 scans; otherwise scans are the rows, weighted so that every person counts the same.
 
-Labels are exchanged between people (all scans of a person together; if labels change
-between visits, only between people with equally many scans). Covariates are treated as
-by Freedman and Lane (1983, J Business Econ Stat 1:292): residuals of the values are
-permuted, and covariates are regressed out of them again in every permutation. The
-p-value of an effect is family-wise by the largest effect of each permutation; that of a
-contrast in the same way after each region's contrast is standardised over permutations.
-The family is the whole table: all regions and all features.
+Labels are exchanged between people with equally many scans, all scans of a person
+together. Covariates are treated as by Freedman and Lane (1983, J Business Econ Stat
+1:292): residuals of the values are permuted, and covariates are regressed out of them
+again in every permutation. The p-value of an effect is family-wise by the largest
+effect of each permutation; that of a contrast in the same way after each region's
+contrast is standardised over permutations. The family is the whole table: all regions
+and all features.
 """
 
 from typing import Any, NamedTuple
@@ -86,6 +86,8 @@ class RegionValues(NamedTuple):
     """Intercept and centred covariates, shape (n_rows, 1 + n_covariates)."""
     persons: np.ndarray
     """Person of every row, as a number."""
+    n_scans: np.ndarray
+    """How many scans the person of every row has."""
     is_ordered: bool
     """Whether the number of the class is a quantity."""
 
@@ -97,6 +99,7 @@ class RegionValues(NamedTuple):
             codes=self.codes[is_selected],
             design=self.design[is_selected],
             persons=self.persons[is_selected],
+            n_scans=self.n_scans[is_selected],
         )
 
 
@@ -147,7 +150,7 @@ def compare_regions(
         Cross-validation of the same cohort. Its harmonisation and covariates are used,
         and the table gets the scales of a model.
     model : str, optional
-        Model of the evaluation whose scales are given, as for :func:`.rank_regions`.
+        Model of the evaluation whose scales are given, as for :func:`rank_regions`.
     reference : str, optional
         Class from which Cohen's d of the others is taken; by default the first.
     harmonize : str, optional
@@ -172,13 +175,14 @@ def compare_regions(
           the 95% interval of the noncentral F distribution. F, if classes are not
           ordered. p_effect: family-wise over regions and features.
         - d_<class>, d_<class>_low, d_<class>_high: Cohen's d of every class but the
-          reference, with its 95% interval, as of :func:`standardized_differences`.
+          reference, with its 95% interval, as of
+          :func:`brainlsap.report.class_differences`.
         - contrast: c of the module, a correlation; contrast_low and contrast_high, the
-          smaller of the bounds of its two correlations; contrast_z: standardised over
-          permutations. p_contrast: family-wise over regions and features.
+          smaller of the 95% bounds of its two correlations; contrast_z: standardised
+          over permutations. p_contrast: family-wise over regions and features.
         - n_permutations, measured.
         - With an evaluation: model, rank, relative_scale, relative_low, relative_high
-          and scale, as of :func:`.rank_regions`. They describe the model, not the
+          and scale, as of :func:`rank_regions`. They describe the model, not the
           classes.
         - planted, if the cohort is simulated.
 
@@ -311,12 +315,15 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionValue
         codes=class_codes,
         design=covariate_design,
         persons=person_codes,
+        n_scans=np.bincount(person_codes)[person_codes],
         is_ordered=bool(cohort.classes_ordered),
     )
     if not has_constant_labels:
         return region_values
     return region_values._replace(
-        codes=class_codes[first_scan], persons=np.arange(len(first_scan))
+        codes=class_codes[first_scan],
+        persons=np.arange(len(first_scan)),
+        n_scans=np.bincount(person_codes),
     )
 
 
@@ -420,7 +427,7 @@ def permute_statistics(
     joint_basis = np.hstack([classes, covariate_basis]).T
     n_contrasts = classes.shape[1]
     is_tested &= n_contrasts > 0
-    row_blocks = person_blocks(region_values.persons)
+    row_blocks = _exchange_blocks(region_values)
     row_orders = np.tile(np.arange(n_rows), (1 + n_permutations, 1))
     for row_order in row_orders[1:]:
         for block_rows in row_blocks:
@@ -446,11 +453,23 @@ def permute_statistics(
     return effects, contrasts
 
 
+def _exchange_blocks(region_values: RegionValues) -> list[np.ndarray]:
+    """Return the rows of people who may exchange labels, each (n_people, n_rows).
+
+    They have equally many scans, as in :func:`.permute_labels`.
+    """
+    blocks = []
+    for block_rows in person_blocks(region_values.persons):
+        n_scans = region_values.n_scans[block_rows[:, 0]]
+        blocks += [block_rows[n_scans == n] for n in np.unique(n_scans)]
+    return blocks
+
+
 def _root_weights(person_codes: np.ndarray) -> np.ndarray:
     """Return square roots of row weights (n_rows, 1); every person weighs the same.
 
-    Labels move between people with equally many rows only, or every person has one row:
-    no permutation changes the weights.
+    Labels move between people with equally many rows only: no permutation changes the
+    weights.
     """
     n_rows = np.bincount(person_codes)
     return np.sqrt(1 / n_rows[person_codes])[:, None]
@@ -574,21 +593,44 @@ def _describe_associations(region_values: RegionValues) -> pd.DataFrame:
         _pairwise_correlations(region_values, contrasts),
     )
     n_pair = _count_people(contrasts, region_values.persons) - n_covariates
-    directed_contrast = correlation_pair.contrast_in_direction
     association_table["contrast"] = np.minimum(
-        correlation_pair.effect, directed_contrast
+        correlation_pair.effect, correlation_pair.contrast_in_direction
     )
-    effect_bounds = (
-        _correlation_interval(correlation_pair.effect, n_pair)
-        if is_signed
-        else _eta_interval(
-            correlation_pair.effect, n_contrasts, n_pair - n_contrasts - 1
-        )
+    interval_bounds = _contrast_interval(correlation_pair, n_pair)
+    association_table["contrast_low"], association_table["contrast_high"] = (
+        interval_bounds
     )
-    along_bounds = _correlation_interval(directed_contrast, n_pair)
-    association_table["contrast_low"] = np.minimum(effect_bounds[0], along_bounds[0])
-    association_table["contrast_high"] = np.minimum(effect_bounds[1], along_bounds[1])
     return association_table
+
+
+def _contrast_interval(
+    correlation_pair: _Correlations, n_people: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smaller of the bounds of effect and contrast in its direction.
+
+    If the interval of the effect holds 0, its direction is not known, and the contrast
+    may be along any. `n_people` is without one for every covariate. In simulations of
+    40 and 150 people in two, three and five classes, 92 to 99% of these intervals held
+    the truth.
+    """
+    effect = correlation_pair.effect
+    along_low, along_high = _correlation_interval(
+        correlation_pair.contrast_in_direction, n_people
+    )
+    n_contrasts = len(correlation_pair.values)
+    if n_contrasts == 1:
+        effect_low, effect_high = _correlation_interval(effect, n_people)
+        length_high = np.maximum(along_high, -along_low)
+    else:
+        error_dof = n_people - n_contrasts - 1
+        effect_low, effect_high = _eta_interval(effect, n_contrasts, error_dof)
+        length = np.sqrt((correlation_pair.contrasts**2).sum(axis=0))
+        length_high = _eta_interval(length, n_contrasts, error_dof)[1]
+    has_known_direction = effect_low > 0
+    along_low = np.where(has_known_direction, along_low, -length_high)
+    along_high = np.where(has_known_direction, along_high, length_high)
+    low = np.minimum(np.maximum(effect_low, 0), along_low)
+    return low, np.minimum(effect_high, along_high)
 
 
 def _count_people(column_values: np.ndarray, person_codes: np.ndarray) -> np.ndarray:

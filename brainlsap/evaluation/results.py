@@ -28,7 +28,10 @@ from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
 from brainlsap.findings import Finding, as_findings
 
-TABLES = ("predictions", "scales", "fits", "audit", "ranking", "region_tests")
+TABLES = (
+    *("predictions", "scales", "fits", "audit"),
+    *("ranking", "region_tests", "replicability"),
+)
 """Tables of an evaluation that are saved."""
 
 COHORT_TABLES = ("truth", "class_features", "regions")
@@ -241,7 +244,10 @@ class Evaluation:
         scale per region where it was run, else the first model with scales.
         `rank_regions(evaluation, name)` ranks by another.
     region_tests : DataFrame, optional
-        Of :func:`.compare_regions`: effect and contrast of every region and feature.
+        Of :func:`compare_regions`: effect and contrast of every region and feature.
+    replicability : DataFrame, optional
+        Of :func:`replicability_table`: how well effects, contrasts and scales agree
+        between halves of the people.
 
     Examples
     --------
@@ -264,6 +270,7 @@ class Evaluation:
     audit: pd.DataFrame | None = None
     ranking: pd.DataFrame | None = None
     region_tests: pd.DataFrame | None = None
+    replicability: pd.DataFrame | None = None
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ class Score:
         (n_draws, n_rows) how often each row counts. NaN for models without them.
     of_certain_counts : callable, optional
         Formula of a score of probabilities, as `of_counts`, where all probabilities
-        are 0 or 1; its exact bounds need it.
+        are 0 or 1; its exact bounds need it. Required with `of_probability`.
     lower_is_better : bool
         Whether the best value is the smallest.
     needs_order : bool
@@ -77,8 +77,8 @@ class Score:
     Raises
     ------
     ParameterError
-        Where the range is empty, the kind of interval unknown, or the formula missing
-        or doubled.
+        Where the range is empty, the kind of interval unknown, or a formula missing or
+        doubled.
     """
 
     title: str
@@ -105,6 +105,11 @@ class Score:
             raise ParameterError(
                 f"score {self.title!r} has {n_formulas} formulas; expected exactly one "
                 "of of_counts, of_ranking and of_probability."
+            )
+        if self.of_probability is not None and self.of_certain_counts is None:
+            raise ParameterError(
+                f"score {self.title!r} of probabilities needs of_certain_counts, its "
+                "formula where all probabilities are 0 or 1, for its exact bounds."
             )
         lower_limit, upper_limit = self.limits(max(self.min_classes, 2))
         if not lower_limit < upper_limit:
@@ -339,8 +344,8 @@ def main_scores() -> list[str]:
 
     Examples
     --------
-    >>> main_scores()
-    ['balanced_accuracy', 'accuracy', 'f1', 'auc']
+    >>> "auc" in main_scores(), "ece" in main_scores()
+    (True, False)
     """
     return [score_name for score_name, score in SCORES.items() if score.is_main]
 
@@ -379,6 +384,7 @@ def weighted_scores(
                 predictions, model_outputs, row_weights
             )
         _check_draws(score_name, values_of_score[score_name], len(row_weights))
+        _check_range(score_name, values_of_score[score_name], predictions.n_classes)
     return values_of_score
 
 
@@ -418,7 +424,7 @@ def _check_draws(score_name: str, score_values: np.ndarray, n_draws: int) -> Non
 
 
 def _check_range(score_name: str, score_values: np.ndarray, n_classes: int) -> None:
-    """Raise where a formula of counts leaves the registered range."""
+    """Raise where a formula leaves the registered range."""
     lower_limit, upper_limit = SCORES[score_name].limits(n_classes)
     tolerance = _RANGE_TOLERANCE * (upper_limit - lower_limit)
     is_outside = (score_values < lower_limit - tolerance) | (

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from brainlsap.data.covariates import group_names
 from brainlsap.data.tables import read_table
 from brainlsap.exceptions import FileFormatError, SplitError
+from brainlsap.text import option_text
 
 # Row indices of the training scans and of the test scans of one fold.
 Split = tuple[np.ndarray, np.ndarray]
@@ -80,7 +81,7 @@ def make_splits(
             f"people of every class as folds; got {n_folds} folds, {n_repeats} repeats "
             f"and people by class: {counts_text or 'none'}. Correct labels, ask for "
             "fewer folds, merge classes (--merge-classes), or name the others by "
-            "classes= (--classes)."
+            f"{option_text('classes')}."
         )
     person_codes = visit_counts.index.get_indexer(groups.astype(str))
     splits: list[Split] = []

@@ -15,7 +15,13 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from brainlsap.exceptions import ParameterError, check_choice
-from brainlsap.graph.kernels import EXPANSIONS, KERNELS, choose_degree, error_bound
+from brainlsap.graph.kernels import (
+    EXPANSIONS,
+    choose_degree,
+    error_bound,
+    find_recurrence_limit,
+    kernel_names,
+)
 from brainlsap.graph.laplacian import as_float, as_operator, check_operator
 
 # A degree given by hand brings its own error; past this the kernel is refused.
@@ -158,7 +164,7 @@ def diffuse(
         )
     if not bool(torch.isfinite(X).all()):
         raise ParameterError("X must be finite; it holds NaN or infinite values.")
-    check_choice("kernel", kernel, KERNELS)
+    check_choice("kernel", kernel, kernel_names())
     if kernel == "exact":
         return exact_heat_kernel(L, scale).to(dtype) @ X
     max_scale = float(scale.detach().max())
@@ -172,11 +178,11 @@ def diffuse(
             "chebyshev kernel."
         )
     check_operator(L)
-    max_recurrence_scale = EXPANSIONS[kernel].recurrence_limit.get(dtype, np.inf)
+    max_recurrence_scale = find_recurrence_limit(kernel, dtype)
     if max_scale > max_recurrence_scale:
         raise ParameterError(
             f"the {kernel} recurrence in {str(dtype).removeprefix('torch.')} is right "
-            f"up to scale {max_recurrence_scale:g} only, got {max_scale:g}; use the "
+            f"up to scale {max_recurrence_scale:.3g} only, got {max_scale:g}; use the "
             "chebyshev kernel."
         )
     return diffuse_recurrence(L, X, scale, kernel, degree)

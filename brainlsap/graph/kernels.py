@@ -29,6 +29,8 @@ Recurrence = tuple[np.ndarray, np.ndarray, np.ndarray]
 _HIGHEST_DEGREE = 1000
 # On a brain network of a few hundred regions the kernel no longer changes beyond it.
 _LARGEST_SCALE = 1000.0
+# Largest error by rounding that a recurrence may have, as `tolerance` of `diffuse`.
+_MAX_ROUNDING = 2e-4
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Expansion:
         `[0, 2]`.
     recurrence_limit : dict
         Largest scale at which the recurrence may be run in each precision, whatever
-        the degree (terms of opposite sign cancel); infinite if not named.
+        the degree, where it shall be lower than :func:`find_recurrence_limit` finds.
     max_scale : float
         How far a model lets scales go, unless told. On a brain network all regions look
         alike well before 10.
@@ -219,6 +221,12 @@ EXPANSIONS = {
 """The expansions by name. A further one is one more entry."""
 
 KERNELS = ("exact", *EXPANSIONS)
+"""Kernels that come with the package; `kernel_names` adds those registered later."""
+
+
+def kernel_names() -> tuple[str, ...]:
+    """Return the names of all kernels that are registered now."""
+    return ("exact", *EXPANSIONS)
 
 
 def kernel_title(kernel: str) -> str:
@@ -321,7 +329,7 @@ def error_bound(
     >>> error_bound("hermite", scale=6.0, degree=30) > 1e6
     True
     """
-    check_choice("kernel", kernel, KERNELS)
+    check_choice("kernel", kernel, kernel_names())
     scales = torch.as_tensor(scale, dtype=torch.float64).detach()
     max_scale = float(scales.max())
     for extreme_scale in (float(scales.min()), max_scale):  # NaN is both
@@ -383,6 +391,54 @@ def choose_degree(kernel: str, max_scale: float, tolerance: float = 1e-4) -> int
     return degree
 
 
+@lru_cache(maxsize=64)
+def find_recurrence_limit(kernel: str, dtype: torch.dtype) -> float:
+    """Return the largest scale at which a recurrence is right in a precision.
+
+    Where terms of opposite sign cancel, rounding errors grow with scale. The limit
+    holds for every degree; it is infinite where terms never cancel by that much.
+
+    Parameters
+    ----------
+    kernel : str
+        One of :data:`EXPANSIONS`.
+    dtype : torch.dtype
+        Precision of the signals.
+
+    Examples
+    --------
+    >>> find_recurrence_limit("hermite", torch.float32)
+    2.5
+    >>> find_recurrence_limit("chebyshev", torch.float32)
+    inf
+    """
+    rounding_unit = torch.finfo(dtype).eps / 2
+
+    def is_accurate(scale: float) -> bool:
+        factor = _rounding_error_factor(kernel, scale, _HIGHEST_DEGREE)
+        return rounding_unit * factor <= _MAX_ROUNDING
+
+    computed_limit = _bisect_scale(is_accurate)
+    if computed_limit == _LARGEST_SCALE:
+        computed_limit = np.inf
+    declared_limit = EXPANSIONS[kernel].recurrence_limit.get(dtype, np.inf)
+    return min(computed_limit, declared_limit)
+
+
+def _bisect_scale(is_accurate: Callable[[float], bool]) -> float:
+    """Return the largest scale, at most `_LARGEST_SCALE`, up to which a test holds."""
+    if is_accurate(_LARGEST_SCALE):
+        return _LARGEST_SCALE
+    lower_scale, upper_scale = 0.0, _LARGEST_SCALE
+    while upper_scale - lower_scale > 1e-6 * upper_scale:
+        middle_scale = (lower_scale + upper_scale) / 2
+        if is_accurate(middle_scale):
+            lower_scale = middle_scale
+        else:
+            upper_scale = middle_scale
+    return lower_scale
+
+
 @lru_cache(maxsize=256)
 def largest_scale(
     kernel: str, degree: int | None = None, tolerance: float = 1e-4
@@ -412,14 +468,4 @@ def largest_scale(
     def is_accurate(scale: float) -> bool:
         return error_bound(kernel, scale, degree, dtype=torch.float64) <= tolerance
 
-    if is_accurate(_LARGEST_SCALE):
-        return _LARGEST_SCALE
-    lower_scale, upper_scale = 0.0, _LARGEST_SCALE
-    while upper_scale - lower_scale > 1e-6 * upper_scale:
-        middle_scale = (lower_scale + upper_scale) / 2
-        lower_scale, upper_scale = (
-            (middle_scale, upper_scale)
-            if is_accurate(middle_scale)
-            else (lower_scale, middle_scale)
-        )
-    return lower_scale
+    return _bisect_scale(is_accurate)

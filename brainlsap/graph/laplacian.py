@@ -131,7 +131,7 @@ def as_operator(L: Tensor | np.ndarray) -> Tensor:
     return L
 
 
-def csr_tensor(matrix: Any, values: Tensor | None = None) -> Tensor:
+def csr_tensor(matrix: sparse.csr_array, values: Tensor | None = None) -> Tensor:
     """Return a SciPy CSR matrix as a tensor, or the pattern of one with `values`."""
     if values is None:
         row_pointers, column_indices = (

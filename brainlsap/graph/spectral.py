@@ -225,7 +225,7 @@ class GraphBatch:
             return _Combine.apply(self.signal, scale, self.series)  # type: ignore[no-any-return]
         return _Diffuse.apply(H, scale, self)  # type: ignore[no-any-return]
 
-    def propagate(self, layer: Any, H: Tensor | None = None) -> Tensor:
+    def propagate(self, layer: torch.nn.Module, H: Tensor | None = None) -> Tensor:
         """Diffuse the features, or a signal H, at a layer's scales."""
         return self.diffuse(layer(), H)
 

@@ -46,6 +46,7 @@ from brainlsap.findings import FAULT, Finding
 from brainlsap.images.streamlines import TRACTOGRAM_FORMATS
 from brainlsap.images.suvr import extract_suvr
 from brainlsap.images.tractography import build_connectome
+from brainlsap.text import option_text
 
 OUTPUT_FOLDER = Path("derivatives") / "brainlsap"
 # Name of the data set in dataset_description.json.
@@ -132,8 +133,8 @@ def build_study(
     derivatives: Sequence[str | Path] = (),
     subjects_dir: str | Path | None = None,
     patterns: Mapping[str, str] | None = None,
-    connectome: Mapping[str, Any] | None = None,
-    suvr: Mapping[str, Any] | None = None,
+    connectome: Mapping[str, object] | None = None,
+    suvr: Mapping[str, object] | None = None,
     id_column: str | Sequence[str] | None = None,
     n_jobs: int = 1,
     verbose: bool = False,
@@ -258,7 +259,9 @@ def build_study(
 def _check_owner(output_folder: Path, folder: Path, study_key: str) -> None:
     """Raise if `output_folder` has files that were not built from this study."""
     if output_folder.is_file():
-        raise ParameterError(f"{output_folder} is a file; name a folder by out=.")
+        raise ParameterError(
+            f"{output_folder} is a file; name a folder by {option_text('out')}."
+        )
     entry_paths = [
         entry_path
         for entry_path in output_folder.glob("*")
@@ -276,14 +279,14 @@ def _check_owner(output_folder: Path, folder: Path, study_key: str) -> None:
     if generator.get("Name") != "brainlsap" or not is_ours:
         raise ParameterError(
             f"{output_folder} is not empty, and no earlier build wrote it. Name "
-            "another folder by out=."
+            f"another folder by {option_text('out')}."
         )
     # A folder in the study moves with the study.
     is_inside = folder.resolve() in output_folder.resolve().parents
     if not is_inside and generator.get("StudyKey", study_key) != study_key:
         raise ParameterError(
             f"{output_folder} was built of another study, or the study has moved. Name "
-            "another folder by out=, or delete it."
+            f"another folder by {option_text('out')}, or delete it."
         )
 
 
@@ -326,7 +329,8 @@ def find_tasks(
     if not build_tasks and not faults:
         raise CohortError(
             f"no tractogram ({', '.join(TRACTOGRAM_FORMATS)}) and no *_pet.nii.gz "
-            "was found below sub-* of it, of its derivatives, or of derivatives=",
+            "was found below sub-* of it, of its derivatives, or of "
+            f"{option_text('derivatives')}",
             missing_inputs,
             path=study_files.folder,
         )
@@ -435,8 +439,8 @@ def _describe_missing_parcellation(atlas: Atlas) -> str:
     expected_file = atlas.settings.get("segmentation", "segmentation")
     return (
         f"no parcellation of {atlas.name}; expected FreeSurfer's "
-        f"mri/{expected_file}, or parcellation=: a pattern of images of its folder, or "
-        "the path of one for everybody"
+        f"mri/{expected_file}, or {option_text('parcellation')}: a pattern of images "
+        "of its folder, or the path of one for everybody"
     )
 
 

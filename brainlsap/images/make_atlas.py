@@ -19,7 +19,7 @@ from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, write_tsv
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
 from brainlsap.images.volumes import read_volume
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 # From "L" and "R" to the name index of every vertex, and the names.
 Annotations = dict[str, tuple[np.ndarray, list[str]]]
@@ -91,11 +91,14 @@ def make_atlas(
     """
     if Path(folder).name in available_atlases():
         raise ParameterError(
-            f"folder= must have another name than {', '.join(available_atlases())}, "
-            "which come with brainlsap."
+            f"{option_text('folder')} must have another name than "
+            f"{', '.join(available_atlases())}, which come with brainlsap."
         )
     if annot is None and labels is None:
-        raise ParameterError("annot= or labels= must name the regions; give one.")
+        raise ParameterError(
+            f"{option_text('annot')} or {option_text('labels')} must name the regions; "
+            "give one."
+        )
     settings: AtlasSettings = {"file_words": [Path(folder).name.lower()], "notes": []}
     label_volume = None if image is None else _read_label_volume(image)
     annotations: Annotations = {}
@@ -148,7 +151,8 @@ def _read_annotations(left_path: Path) -> Annotations:
     """Return the annotations of both hemispheres."""
     if not left_path.name.startswith("lh."):
         raise ParameterError(
-            f"annot= must be a file lh.NAME.annot, got {left_path.name}."
+            f"{option_text('annot')} must be a file lh.NAME.annot, got "
+            f"{left_path.name}."
         )
     annotations: Annotations = {}
     for hemisphere in "LR":
@@ -286,7 +290,7 @@ def _locate_label_regions(
         if unused_names:
             unused_note = f", of which the image does not hold {unused_names}"
         raise FileFormatError(
-            "labels= has no name for "
+            f"{option_text('labels')} has no name for "
             f"{listed(map('{:.9g}'.format, nameless_labels), 8)}; it names "
             f"{label_numbers.min():g} to {label_numbers.max():g} (a list without "
             f"numbers counts from 1){unused_note}. Add a line for each, or set them to "

@@ -17,7 +17,7 @@ from brainlsap.data.region_lists import read_labels
 from brainlsap.data.row_order import fitting_orders, row_orders
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.images.volumes import read_volume
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 Labels = str | Path | Mapping[int, str]
 # Largest label that is accepted; larger values are colour codes, not labels.
@@ -171,7 +171,7 @@ def _locate_regions(
         raise RegionNameError(
             f"{len(absent_regions)} of the {len(atlas)} regions of "
             f"{atlas.name} have no voxel: {listed(absent_regions, 5)}. Choose another "
-            "atlas, or give labels=.",
+            f"atlas, or give {option_text('labels')}.",
             path=image_path,
         )
     position_of_label = {
@@ -224,8 +224,9 @@ def _check_order(image: LabelImage, atlas: Atlas) -> None:
                 f"labels 1 to {len(label_centroids)} do not lie where their "
                 f"regions would be ({explained_share:.0%} of the variance of places "
                 f"explained), but labels {row_order.note} do "
-                f"({order_explained_share:.0%}). Name the labels by labels=, or by a "
-                "table of index and name beside the image.",
+                f"({order_explained_share:.0%}). Name the labels by "
+                f"{option_text('labels')}, or by a table of index and name beside the "
+                "image.",
                 path=image.path,
             )
 
@@ -300,7 +301,7 @@ def _name_labels(
         ]
         if nameless_labels:
             raise FileFormatError(
-                f"labels= names {len(name_of_label)} labels, but not "
+                f"{option_text('labels')} names {len(name_of_label)} labels, but not "
                 f"{listed(nameless_labels, 8)}, which it holds. Add them, or make them "
                 "0.",
                 path=image_path,
@@ -320,7 +321,7 @@ def _name_labels(
         "FreeSurfer's (aparc+aseg), the nodes of MRtrix's labelconvert, or (an atlas "
         f"on disk) 1 to {len(atlas)} in its order. Choose the atlas of the image, or "
         "name them in a table of index and name beside it "
-        f"({table_path.name}), or by labels=.",
+        f"({table_path.name}), or by {option_text('labels')}.",
         path=image_path,
     )
 

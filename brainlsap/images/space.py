@@ -9,6 +9,7 @@ from nibabel.affines import apply_affine, from_matvec, voxel_sizes
 from scipy import ndimage
 
 from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.text import option_text
 
 # Values of `space-` in file names that mean the participant's own anatomical image.
 NATIVE_SPACES = ("t1w", "t1", "anat", "orig", "native", "fsnative", "individual")
@@ -81,7 +82,7 @@ def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None
         raise ParameterError(
             f"its name says {line_text}, and the name of the parcellation says "
             f"{label_text}. Give a parcellation in the space of the tractogram, or "
-            "state that both lie in one space by same_space=True (--same-space)",
+            f"state that both lie in one space by {option_text('same_space', True)}",
             path=tractogram,
             got=f"parcellation {Path(parcellation).name}",
         )
@@ -102,7 +103,9 @@ def check_grids(
     line_sizes = np.sort(voxel_sizes(line_grid.affine))
     label_sizes = np.sort(voxel_sizes(label_grid.affine))
     is_same_shape = sorted(line_grid.shape) == sorted(label_grid.shape[:3])
-    advice_text = "state that both lie in one space by same_space=True (--same-space)"
+    advice_text = (
+        f"state that both lie in one space by {option_text('same_space', True)}"
+    )
     if is_same_shape and np.allclose(line_sizes, label_sizes, rtol=0.01):
         corner_differences = line_grid.corners[:, None] - label_grid.corners[None]
         corner_distances = np.sqrt((corner_differences**2).sum(axis=2))

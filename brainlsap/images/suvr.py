@@ -15,6 +15,7 @@ from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.images import volumes
 from brainlsap.images.parcellation import LabelImage, Labels, read_label_image
 from brainlsap.images.space import MIN_BRAIN_SPAN, named_space
+from brainlsap.text import option_text
 
 # Smallest covered share of the voxels of all regions, and of the reference. Smaller
 # shares are due to a wrong affine or a cropped image.
@@ -170,8 +171,8 @@ def extract_suvr(
         raise FileFormatError(
             f"the image {' and '.join(space_faults)}; expected {MIN_OVERLAP:.0%} of "
             f"the regions and {MIN_REFERENCE_COVERAGE:.0%} of the reference. Are both "
-            "in one space, or is a transform= missing? accept_low_coverage= accepts "
-            "it.",
+            f"in one space, or is a {option_text('transform')} missing? "
+            f"{option_text('accept_low_coverage')} accepts it.",
             path=pet,
         )
     if not 0 < reference_mean < np.inf:
@@ -206,8 +207,9 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
     if named_space(pet) != (named_space(parcellation) or "t1w"):
         raise ParameterError(
             "nothing says that it is in the space of the parcellation. "
-            "Give an image whose name says so (*_space-T1w_*_pet.nii.gz), transform= "
-            "with its registration, or same_space=True (--same-space)",
+            "Give an image whose name says so (*_space-T1w_*_pet.nii.gz), "
+            f"{option_text('transform')} with its registration, or "
+            f"{option_text('same_space', True)}",
             path=pet,
             got=f"parcellation {Path(parcellation).name}",
         )
@@ -224,7 +226,7 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str
             raise FileFormatError(
                 "the parcellation has no label for every part of the "
                 f"reference {reference_name}. Give a mask in the same space by "
-                "reference=.",
+                f"{option_text('reference')}.",
                 path=image.path,
             )
         reference_codes = {label: 1 for labels in label_groups for label in labels}

@@ -41,6 +41,7 @@ from brainlsap.images.streamlines import (
     read_streamlines,
 )
 from brainlsap.images.volumes import read_image_grid, transform_points
+from brainlsap.text import option_text
 
 ASSIGNMENTS = ("end_voxels", "radial")
 WEIGHTS = ("count", "inverse_length", "inverse_node_volume", "mean_length")
@@ -242,7 +243,7 @@ def build_connectome(
     if streamline_weights is not None and len(streamline_factors) != n_streamlines:
         raise FileFormatError(
             f"{n_streamlines} streamlines, but {len(streamline_factors)} weights in "
-            "streamline_weights=; expected one for each.",
+            f"{option_text('streamline_weights')}; expected one for each.",
             path=tractogram,
         )
     if not same_space:
@@ -364,7 +365,7 @@ class Placement:
         """Raise if the ends show that streamlines and labels do not overlap."""
         advice_text = (
             "Is the tractogram in the space and unit (mm) of the parcellation? "
-            "same_space=True (--same-space) skips this check."
+            f"{option_text('same_space', True)} skips this check."
         )
         if self.n_ends == 0:
             raise FileFormatError(

@@ -26,6 +26,7 @@ from brainlsap.model.settings import (
     resolve_settings,
 )
 from brainlsap.model.training import (
+    Batch,
     NetworkShare,
     Run,
     choose_network_share,
@@ -182,7 +183,7 @@ class GraphClassifier(PackedClassifier):
         probabilities = softmax(mixed_logits, axis=2).mean(axis=0)
         return self._assume_prior(probabilities[:, self.stages_.argsort()])
 
-    def _make_batch(self, connectomes: np.ndarray, features: np.ndarray) -> Any:
+    def _make_batch(self, connectomes: np.ndarray, features: np.ndarray) -> Batch:
         return make_batch(
             connectomes,
             self.scaler_.apply(features),
@@ -486,9 +487,9 @@ class LSAPClassifier(GraphClassifier):
     random_state: int | None = None
     device: str = "cpu"
     n_threads: int = 1
-    options: dict[str, Any] | None = None
+    options: dict[str, object] | None = None
 
-    def set_params(self, **params: Any) -> "LSAPClassifier":
+    def set_params(self, **params: object) -> "LSAPClassifier":
         """Set parameters, and settings in `options` by their own names."""
         rare_settings = {
             setting_name: params.pop(setting_name)

@@ -11,12 +11,11 @@ neither epochs nor a validation set. `docs/mathematics` derives it.
 """
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from scipy.linalg import cho_factor, cho_solve
-from threadpoolctl import threadpool_limits
 
 from brainlsap.graph import EXPANSIONS, Preparation, choose_degree, normalized_laplacian
 from brainlsap.model.inputs import all_equal
@@ -58,7 +57,10 @@ def term_coefficients(
 
 
 def diffusion_terms(
-    connectomes: np.ndarray, signals: np.ndarray, preparation: Preparation, B: Any
+    connectomes: np.ndarray,
+    signals: np.ndarray,
+    preparation: Preparation,
+    B: np.ndarray,
 ) -> np.ndarray:
     """Return combinations of T_n(L - I) times signals, (n_terms, n_scans, n_columns).
 
@@ -171,7 +173,7 @@ class Evidence:
         self.Xtt = np.matmul(self.X.transpose(0, 2, 1), self.t)
         self.n_contrasts = count_contrasts(self.t)
 
-    def noise_prior_excess(self, log_ridge: Any) -> Any:
+    def noise_prior_excess(self, log_ridge: np.ndarray | float) -> np.ndarray:
         """Return how far log_ridge falls below the bound, or 0 above it.
 
         Half the square of this is minus the log of the prior.
@@ -303,58 +305,6 @@ def class_targets(class_codes: np.ndarray, is_ordered: bool) -> np.ndarray:
     if is_ordered or class_codes.max() == 1:
         return class_codes[:, None].astype(float)
     return (class_codes[:, None] == np.unique(class_codes)).astype(float)
-
-
-@threadpool_limits.wrap(limits=1)
-def region_slopes(
-    evidence: Evidence, labellings: np.ndarray, is_ordered: bool, max_scale: float
-) -> np.ndarray:
-    """Return how strongly the evidence favours a smaller scale of each region.
-
-    For every row of `labellings` (n_labellings, n_scans): the derivatives of minus the
-    log evidence in log scales, divided by the square roots of their expected curvature,
-    (n_labellings, n_rois). All regions have the same scale; it and the ridge are the
-    most probable pair on a grid. This is the first step of a fit of a scale per region,
-    at a hundredth of its cost. `evidence` is left with the targets of the last row.
-    """
-    target_arrays = [
-        class_targets(class_codes, is_ordered) for class_codes in labellings
-    ]
-    k, root_weights = target_arrays[0].shape[1], np.sqrt(evidence.weights)[:, None]
-    t = np.hstack(target_arrays)
-    t = (t - evidence.weights @ t / evidence.n_people) * root_weights
-    target_squares = (t**2).sum(axis=0).reshape(-1, k).sum(axis=1)
-    ridge_grid = evidence.n_people * np.exp(np.linspace(-6, 10, 33))
-    log_ridges, scale_grid = np.log(ridge_grid), np.geomspace(0.05, max_scale, 24)
-    noise_excess = evidence.noise_prior_excess(log_ridges)
-    noise_penalty = noise_excess**2 / count_contrasts(t[:, :k])
-    # 2 / k times log evidence plus log prior, for every scale, ridge and labelling;
-    # k is the number of contrasts
-    log_evidence = []
-    for scale in scale_grid:
-        Z, _, _ = evidence.standardized_columns(np.full(evidence.n_rois, scale))
-        eigenvalues, eigenvectors = np.linalg.eigh(Z.T @ Z)
-        projected_energy = (((Z @ eigenvectors).T @ t) ** 2).reshape(
-            len(eigenvalues), -1, k
-        )
-        shifted_eigenvalues = np.maximum(eigenvalues, 0) + ridge_grid[:, None]
-        log_det = (np.log(shifted_eigenvalues) - log_ridges[:, None]).sum(axis=1)
-        rss = target_squares - (1 / shifted_eigenvalues) @ projected_energy.sum(axis=2)
-        penalty = (log_det + noise_penalty)[:, None]
-        log_evidence.append(-evidence.dof * np.log(rss) - penalty)
-    best_positions = np.argmax(np.concatenate(log_evidence), axis=0)
-    scale_slopes, inverse_roots = [], {}
-    for labelling_targets, best_position in zip(
-        target_arrays, best_positions, strict=True
-    ):
-        scale = np.full(evidence.n_rois, scale_grid[best_position // len(ridge_grid)])
-        ridge = ridge_grid[best_position % len(ridge_grid)]
-        evidence.set_targets(labelling_targets)
-        if best_position not in inverse_roots:
-            curvatures = np.diag(evidence.information(scale, ridge))
-            inverse_roots[best_position] = scale * invert_sd(curvatures)
-        scale_slopes.append(evidence(scale, ridge)[1] * inverse_roots[best_position])
-    return np.array(scale_slopes)
 
 
 def invert_sd(variance: np.ndarray) -> np.ndarray:

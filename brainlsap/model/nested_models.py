@@ -4,7 +4,7 @@ No network; one scale for all regions; a scale for every region. Each fit starts
 the model before.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -107,7 +107,7 @@ class _ScalePosterior:
             negative_log_posterior, gradient = self(all_values, scale_spread)
             return negative_log_posterior, gradient[:n_free]
 
-        parameter_bounds: list[Any] = [self.log_ridge_limits, self.log_limits]
+        parameter_bounds: list[object] = [self.log_ridge_limits, self.log_limits]
         parameter_bounds += [(None, None)] * self.n_rois
         minimization = minimize(
             value_of_free,

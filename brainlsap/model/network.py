@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
@@ -183,7 +184,7 @@ class GraphNetwork(nn.Module):
         n_classes: int,
         settings: Settings,
         is_measured: Tensor,
-        initial_scales: Any,
+        initial_scales: float | np.ndarray | Tensor,
     ) -> None:
         super().__init__()
         is_heat = settings.network == "heat"
@@ -249,7 +250,9 @@ class GraphNetwork(nn.Module):
             self._propagate_layers(batch, stores_statistics=True)
             self.train(was_training)
 
-    def _propagate_layers(self, batch: Any, stores_statistics: bool = False) -> Tensor:
+    def _propagate_layers(
+        self, batch: GraphBatch | DenseGraphs, stores_statistics: bool = False
+    ) -> Tensor:
         """Return the propagated, standardised input of the last linear map."""
         Z: Tensor = batch.signal
         H: Tensor | None = None  # the first layer's input is precomputed in the batch

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from brainlsap.graph import Preparation
 from brainlsap.graph.laplacian import SpectrumCache
+from brainlsap.model.settings import HeatSettings
 
 # Folds, kernels and starts of one process see the same graphs again and again.
 SPECTRA = SpectrumCache()
@@ -42,7 +43,11 @@ class HeatScale(nn.Module):
     """
 
     def __init__(
-        self, n_rois: int, initial_scale: Any, max_scale: float, scale_mode: str
+        self,
+        n_rois: int,
+        initial_scale: float | np.ndarray | Tensor,
+        max_scale: float,
+        scale_mode: str,
     ) -> None:
         super().__init__()
         self.n_rois, self.largest = n_rois, max_scale
@@ -62,7 +67,7 @@ class HeatScale(nn.Module):
         return self.raw_scale.expand(self.n_rois)
 
     @torch.no_grad()
-    def step_(self, settings: Any) -> None:
+    def step_(self, settings: HeatSettings) -> None:
         """Take one plain gradient step, clipped, and project onto the accurate range.
 
         A penalty adds the l1 term's slope, read literally, or as the released code's

@@ -231,19 +231,6 @@ class LSAPRidgeClassifier(PackedClassifier):
         return diffusion_terms(connectomes, scaled_features, self.preparation_, B)
 
     @threadpool_limits.wrap(limits=1)
-    def learn_evidence(self, X: np.ndarray, groups: np.ndarray) -> Evidence:
-        """Return the evidence of packed scans for `region_slopes`.
-
-        Every person counts the same, so that it fits any labels.
-        """
-        scan_terms, B = self._learn_terms(X, groups)
-        n_visits = pd.Series(groups).map(pd.Series(groups).value_counts())
-        scan_targets = np.arange(len(X))[:, None].astype(float)
-        return Evidence(
-            scan_terms, scan_targets, 1 / n_visits.to_numpy(), self.n_features_, B
-        )
-
-    @threadpool_limits.wrap(limits=1)
     def decision_scores(self, X: np.ndarray) -> np.ndarray:
         """Return the predicted targets, shape (n_scans, n_targets).
 

@@ -350,7 +350,7 @@ class ScaleSampler:
             self.spread = stretch_factor * self.spread
         return is_accepted
 
-    def log_likelihood(self, ZtZ: np.ndarray, Ztt: np.ndarray) -> float:
+    def log_likelihood(self, ZtZ: Any, Ztt: np.ndarray) -> float:
         """Return the log evidence at the present ridge, up to a constant."""
         cholesky_factor = cho_factor(ZtZ + self.ridge * np.eye(len(ZtZ)), lower=True)
         rss = self.evidence.ttt - float((Ztt * cho_solve(cholesky_factor, Ztt)).sum())

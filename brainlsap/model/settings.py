@@ -10,12 +10,12 @@ import torch
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.graph import (
     EXPANSIONS,
-    KERNELS,
     Preparation,
     choose_degree,
     error_bound,
     largest_scale,
 )
+from brainlsap.graph.kernels import kernel_names
 
 # Value of `initial_scale` that takes the scales of the ridge regression.
 EVIDENCE = "evidence"
@@ -135,7 +135,7 @@ LIMITS: dict[str, tuple[float, float]] = {
 
 def check_settings(settings: HeatSettings) -> None:
     """Raise ParameterError for the first invalid setting."""
-    check_choice("kernel", settings.kernel, KERNELS)
+    check_choice("kernel", settings.kernel, kernel_names())
     for setting_field in fields(settings):
         setting_name = setting_field.name
         setting_value = getattr(settings, setting_field.name)

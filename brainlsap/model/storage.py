@@ -20,7 +20,7 @@ from brainlsap.exceptions import FileFormatError, ParameterError, reading
 from brainlsap.files import replace_when_whole
 from brainlsap.graph import Preparation
 from brainlsap.model.classifier import LSAPClassifier, NetworkClassifier
-from brainlsap.model.inputs import InputScaler
+from brainlsap.model.inputs import InputScaler, PackedClassifier
 from brainlsap.model.network import GraphNetwork
 from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import Settings
@@ -68,7 +68,7 @@ class ModelOrigin:
     reading: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    def check(self, model: Any) -> None:
+    def check(self, model: PackedClassifier) -> None:
         """Raise unless every region and feature has a name of its own."""
         for parameter_name, expected_names, n_expected in (
             ("region_names", self.region_names, model.n_rois_),
@@ -82,7 +82,9 @@ class ModelOrigin:
                 )
 
 
-def save_model(model: Any, path: str | Path, origin: ModelOrigin | None = None) -> Path:
+def save_model(
+    model: PackedClassifier, path: str | Path, origin: ModelOrigin | None = None
+) -> Path:
     """Write a fitted model to one file, completely or not at all.
 
     The file includes the connectome if all training scans shared one.

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -19,7 +19,9 @@ from scipy.special import log_softmax
 from torch import Tensor, nn
 
 from brainlsap.exceptions import ParameterError
+from brainlsap.graph.spectral import GraphBatch
 from brainlsap.model.network import GraphNetwork
+from brainlsap.model.propagation import DenseGraphs, HeatScale
 from brainlsap.model.settings import LEFT_OUT, Settings
 
 # Epochs between validations: each costs a forward pass.
@@ -40,7 +42,8 @@ _NETWORK_WEIGHTS = np.linspace(0, 1, 11)
 _MIN_STANDARD_ERRORS = 2.0
 
 # A batch, and the class code of each of its scans.
-Scans = tuple[Any, Tensor]
+Batch: TypeAlias = GraphBatch | DenseGraphs
+Scans = tuple[Batch, Tensor]
 
 
 @dataclass(eq=False)
@@ -63,7 +66,11 @@ class History:
     scales: list[np.ndarray] = field(default_factory=list)
 
     def add(
-        self, epoch: int, train: float, validation_loss: float, heat_scale: Any
+        self,
+        epoch: int,
+        train: float,
+        validation_loss: float,
+        heat_scale: HeatScale | None,
     ) -> None:
         """Record one checkpoint; scales are copied."""
         self.epoch.append(epoch)
@@ -404,7 +411,7 @@ def _describe_fault(
 
 
 @torch.no_grad()
-def _known_logits(network: GraphNetwork, train: Scans, batch: Any) -> Tensor:
+def _known_logits(network: GraphNetwork, train: Scans, batch: Batch) -> Tensor:
     """Return the logits of some scans by the statistics of the training scans."""
     network.eval()
     network.remember_statistics(train[0])
@@ -424,7 +431,7 @@ def _make_loss(
 
 
 def train_starts(
-    batch: Any,
+    batch: Batch,
     class_codes: np.ndarray,
     splits: list[tuple[np.ndarray, np.ndarray]],
     is_measured: np.ndarray,
@@ -554,7 +561,7 @@ def choose_network_share(
     )
 
 
-def restore_snapshots(training_runs: list[Run], step: int, batch: Any) -> None:
+def restore_snapshots(training_runs: list[Run], step: int, batch: Batch) -> None:
     """Put every network back to a snapshot, with the statistics of all scans."""
     for run in training_runs:
         snapshot = _snapshot_at(run, step)
@@ -568,7 +575,7 @@ def _snapshot_at(run: Run, step: int) -> Snapshot:
     return run.snapshots[min(step, len(run.snapshots) - 1)]
 
 
-def select_scans(batch: Any, class_codes: np.ndarray, scan_rows: np.ndarray) -> Scans:
+def select_scans(batch: Batch, class_codes: np.ndarray, scan_rows: np.ndarray) -> Scans:
     """Return the scans of these rows of a batch, with their codes, on its device."""
     item_index = torch.from_numpy(scan_rows).to(batch.signal.device)
     return batch.select(item_index), torch.from_numpy(class_codes[scan_rows]).to(

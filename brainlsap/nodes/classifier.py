@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.model.training import seeded
+from brainlsap.nodes.graphs import NodeGraph
 from brainlsap.nodes.networks import NodeNetwork
 from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
 
@@ -99,7 +100,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
     n_epochs: int | None = None
     random_state: int = 0
     device: str = "cpu"
-    options: dict[str, Any] | None = None
+    options: dict[str, object] | None = None
 
     def settings(self, dataset_name: str = "") -> NodeSettings:
         """Return the settings of a fit on a data set of this name, checked.
@@ -115,7 +116,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def fit(
-        self, graph: Any, train: np.ndarray, validation: np.ndarray | None = None
+        self, graph: NodeGraph, train: np.ndarray, validation: np.ndarray | None = None
     ) -> Self:
         """Learn from the training nodes; validation nodes choose the epoch.
 
@@ -173,13 +174,16 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         """Return the class of highest probability of every node."""
         return self.classes_[self.predict_proba().argmax(1)]
 
-    def score(self, graph: Any, nodes: np.ndarray) -> float:  # type: ignore[override]
+    def score(self, graph: NodeGraph, nodes: np.ndarray) -> float:  # type: ignore[override]
         """Return the accuracy on some nodes; only here their labels are read."""
         return float((self.predict() == np.asarray(graph.labels))[nodes].mean())
 
 
 def read_node_labels(
-    graph: Any, train: Any, validation: Any = None, device: Any = "cpu"
+    graph: NodeGraph,
+    train: np.ndarray,
+    validation: np.ndarray | None = None,
+    device: str | torch.device = "cpu",
 ) -> tuple[np.ndarray, LabelledNodes, LabelledNodes | None]:
     """Read the labels of training and validation nodes, and no others."""
     labels = np.asarray(graph.labels)
@@ -218,7 +222,7 @@ def read_node_labels(
 
 
 def train_nodes(
-    network: NodeNetwork, train: LabelledNodes, validation: LabelledNodes | None
+    network: NodeNetwork, train: LabelledNodes, validation: Any
 ) -> tuple[int, dict[str, list[float]]]:
     """Train until validation stops improving; the network ends at its best epoch.
 

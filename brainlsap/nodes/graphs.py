@@ -1,6 +1,7 @@
 """Citation and co-purchase graphs: their files, and which nodes are for what."""
 
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from scipy import sparse
 
 from brainlsap.exceptions import FileFormatError, SplitError, check_choice, reading
 from brainlsap.nodes.settings import NODE_DATASETS
+from brainlsap.text import option_text
 
 # The commit that the checksums in planetoid_sha256.txt belong to.
 _PLANETOID = (
@@ -135,9 +137,9 @@ def load_nodes(
         dataset_files = [_download_planetoid(dataset_name, data_folder) / file_name]
     if not dataset_files:
         raise FileFormatError(
-            f"{data_folder} does not hold {file_name}; give its folder as data=, or "
-            "download=True for Planetoid files; the others are in "
-            "github.com/shchur/gnn-benchmark."
+            f"{data_folder} does not hold {file_name}; give its folder as "
+            f"{option_text('data')}, or {option_text('download', True)} for Planetoid "
+            "files; the others are in github.com/shchur/gnn-benchmark."
         )
     if is_planetoid:
         graph = read_planetoid(dataset_files[0].parent, dataset_name)
@@ -170,7 +172,8 @@ def _download_planetoid(dataset_name: str, folder: Path) -> Path:
     except (ImportError, OSError, ValueError) as error:
         raise FileFormatError(
             f"{dataset_name} could not be downloaded from {_PLANETOID} ({error}): pip "
-            "install pooch if that is missing, or give a folder of the files as data=."
+            "install pooch if that is missing, or give a folder of the files as "
+            f"{option_text('data')}."
         ) from None
     return folder
 
@@ -396,7 +399,7 @@ def make_node_split(
     SplitError
         Where no node is left for a set.
     """
-    split_functions: dict[str, Any] = {
+    split_functions: dict[str, Callable[..., NodeSplit]] = {
         "per-class": split_per_class,
         "60-20-20": split_by_share,
     }

@@ -17,11 +17,12 @@ from joblib import hash as hash_of
 from scipy import sparse
 from torch import Tensor, nn
 
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.graph import decompose, diffuse_recurrence, normalized_laplacian
 from brainlsap.graph.laplacian import csr_tensor
 from brainlsap.model.network import drop
 from brainlsap.model.propagation import HeatScale
+from brainlsap.nodes.graphs import NodeGraph
 from brainlsap.nodes.settings import NodeSettings
 
 # One-entry cache of what takes minutes to compute from a graph, keyed by function and
@@ -88,11 +89,22 @@ class NodeNetwork(nn.Module):
     L: Tensor
     U: Tensor
     eigenvalues: Tensor
+    steps: ConstantMatrix
+    deep: nn.ParameterList
+    last: nn.Linear
+    gate: nn.Linear
+    attend: "Attention"
+    last_attend: "Attention"
 
-    def __init__(self, graph: Any, n_classes: int, settings: NodeSettings) -> None:
+    def __init__(
+        self, graph: NodeGraph, n_classes: int, settings: NodeSettings
+    ) -> None:
         super().__init__()
         self.settings = settings
         network_name, n_units = settings.network, settings.hidden_units
+        check_choice("network", network_name, READ_OUTS)
+        self.read_out = READ_OUTS[network_name]
+        is_convolution = self.read_out is convolution_layers
         adjacency = sparse.csr_array(graph.adjacency, dtype=np.float32)
         X = sparse.csr_array(graph.features, dtype=np.float32)
         if settings.normalize == "row":
@@ -102,7 +114,7 @@ class NodeNetwork(nn.Module):
         self._prepare(adjacency)
         n_heads, dropout_rate = 8 if network_name == "gat" else 1, settings.dropout
         layer_sizes = [X.shape[1], n_heads * n_units]
-        if network_name not in READ_OUTS:
+        if is_convolution:
             n_hidden = settings.n_layers - (settings.head == "convolution")
             layer_sizes = [X.shape[1], *[n_units] * n_hidden, n_classes]
             self.biases = nn.ParameterList(
@@ -116,7 +128,7 @@ class NodeNetwork(nn.Module):
                 draw_weights(n_units, n_units) for _ in range(settings.n_layers)
             )
             self.deep = nn.ParameterList(deep_weights)
-        if network_name in READ_OUTS:
+        if not is_convolution:
             self.last = nn.Linear(layer_sizes[1], n_classes, bias=network_name != "gat")
         if network_name == "gat":
             self.last_attend = Attention(1, n_classes, dropout_rate)
@@ -161,9 +173,7 @@ class NodeNetwork(nn.Module):
                 )
                 H = H * (is_kept_node / (1 - settings.node_dropout))
             view_logits.append(H)
-        return READ_OUTS.get(settings.network, convolution_layers)(
-            self, torch.stack(view_logits, dim=1)
-        )
+        return self.read_out(self, torch.stack(view_logits, dim=1))
 
     def propagate(self, H: Tensor, scale: Any = None) -> Tensor:
         """Propagate all views at once, as heat or by steps over edges."""
@@ -255,14 +265,15 @@ def gcnii(network: Any, H: Tensor) -> Tensor:
     return mlp(network, H)
 
 
-# From the first channels to logits; other networks use `convolution_layers`.
 READ_OUTS = {
+    **dict.fromkeys(("heat", "gcn", "gdc", "sgc", "grand"), convolution_layers),
     "mlp": mlp,
     "gat": gat,
     "appnp": appnp,
     "dagnn": dagnn,
     "gcnii": gcnii,
 }
+"""Function from the first channels to logits, of every network of `settings.json`."""
 
 
 class Attention(nn.Module):
@@ -308,7 +319,7 @@ class Attention(nn.Module):
         return head_outputs.flatten(2) + self.bias
 
 
-def cached(compute: Callable[[Any], Any], W: sparse.csr_array) -> Any:
+def cached(compute: Callable[[sparse.csr_array], Any], W: sparse.csr_array) -> Any:
     """Return `compute(W)`; the last result is cached."""
     result_key = hash_of((compute.__name__, W.indptr, W.indices, W.data))
     if result_key not in _last_result:

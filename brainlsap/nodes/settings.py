@@ -6,9 +6,10 @@ of how LSAP's scales are learned, and settings: the paper's hyperparameters (its
 supplement; its b, 1.41 to 1.65, lies below the largest eigenvalue: ours is 2, where the
 bound holds), ours (`lsap`; chosen on validation nodes of the public split, those of the
 60/20/20 sets on Amazon Photo and Computers), and each baseline's where they differ from
-those of its publication for Cora, which stand in `networks`. An entry adds to the one
-that it is `like`. Features of hundreds of words a node are not divided by their sum,
-which would make them too small to learn from.
+those of its publication for Cora, which stand in `networks`, with the `title` of models
+that brains are not compared with. An entry adds to the one that it is `like`. Features
+of hundreds of words a node are not divided by their sum, which would make them too
+small to learn from.
 """
 
 import json
@@ -19,7 +20,8 @@ from typing import Any, Literal
 import torch
 
 from brainlsap.exceptions import check_choice
-from brainlsap.graph import EXPANSIONS
+from brainlsap.graph.kernels import find_recurrence_limit
+from brainlsap.model.propagation import NETWORKS
 from brainlsap.model.settings import (
     PAPER_DEGREES,
     HeatSettings,
@@ -65,11 +67,27 @@ def _inherit_settings(settings_entries: dict[str, Any]) -> dict[str, Any]:
     return joined_entries
 
 
+def _title_models(networks: dict[str, Any]) -> dict[str, str]:
+    """Return titles of the networks that are models, and remove them from `networks`.
+
+    A network that brains are compared with, too, has its title there. One without any
+    title only holds settings for others.
+    """
+    titles: dict[str, str] = {}
+    for name, entry in networks.items():
+        title = entry.pop("title", "")
+        if name in NETWORKS:
+            title = NETWORKS[name].title
+        if title:
+            titles[name] = title
+    return titles
+
+
+NODE_MODELS = _title_models(_TABLES["networks"])
+"""Printed names of the models, as in the paper, by the names that are asked for."""
 NODE_DATASETS, _NETWORKS = map(
     _inherit_settings, (_TABLES["datasets"], _TABLES["networks"])
 )
-NODE_MODELS: dict[str, str] = _TABLES["models"]
-"""Printed names of the models, as in the paper, by the names that are asked for."""
 # How LSAP's scales are learned without any label of a test node.
 VARIANTS: dict[str, dict[str, Any]] = _TABLES["variants"]
 
@@ -125,8 +143,8 @@ def _complete_scales(settings: Any) -> Any:
     scale_limit = max(8.0, initial_scale or 0.0) if max_scale is None else max_scale
     if kernel != "exact":
         # signals on large graphs are float32
-        trusted_limits = EXPANSIONS[kernel].recurrence_limit
-        scale_limit = min(scale_limit, trusted_limits.get(torch.float32, scale_limit))
+        trusted_limit = find_recurrence_limit(kernel, torch.float32)
+        scale_limit = min(scale_limit, trusted_limit)
     initial_scale = min(4.0, scale_limit) if initial_scale is None else initial_scale
     if settings.scale_mode == "frozen" and max_scale is None:
         scale_limit = min(scale_limit, max(initial_scale, 1e-3))

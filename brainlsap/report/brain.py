@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -44,6 +44,9 @@ from brainlsap.report.plots import QUARTERS, label_rows, scales_in_training
 from brainlsap.report.tables import shorten_name
 from brainlsap.text import listed
 
+RegionValues: TypeAlias = Mapping | pd.Series | pd.DataFrame
+"""A value for every region by name, or several maps of such values by title."""
+
 NO_VALUE = "#b4b4b4"  # regions without a value
 NO_REGION_COLOR = "#ededed"  # brain that belongs to no region
 LINE_COLOR = "#2b2b2b"
@@ -66,13 +69,13 @@ GLASS_VIEWS: dict[str, tuple[str, tuple[float, float], tuple[float, float]]] = {
 
 
 def plot_regions(
-    values: Any,
+    values: RegionValues,
     atlas: Any = "destrieux160",
     *,
     title: str | None = None,
-    cmap: str | Colormap | Sequence[Any] | None = None,
-    vmin: float | Sequence[Any] | None = None,
-    vmax: float | Sequence[Any] | None = None,
+    cmap: str | Colormap | Sequence[str | Colormap | None] | None = None,
+    vmin: float | Sequence[float | None] | None = None,
+    vmax: float | Sequence[float | None] | None = None,
     shared_scale: bool = True,
     views: str | Sequence[str] = "all",
     colorbar_label: str | Sequence[str] | None = None,
@@ -232,7 +235,7 @@ def plot_regions(
     return drawing_figure
 
 
-def _available_size(width: float, figure: Any) -> tuple[float, float]:
+def _available_size(width: float, figure: object) -> tuple[float, float]:
     """Return the width and the largest height of the drawing, in mm."""
     check_width(width)
     if figure is None:
@@ -447,7 +450,7 @@ def plot_scales_at_quarters(
     return plot_regions(map_table, atlas or evaluation.cohort, **options)
 
 
-def region_maps(values: Any, atlas: Atlas) -> pd.DataFrame:
+def region_maps(values: RegionValues, atlas: Atlas) -> pd.DataFrame:
     """Return a row a region and a column a map ("" for a single one); NaN if absent."""
     is_numbered = isinstance(getattr(values, "index", None), pd.RangeIndex)
     if is_numbered or not isinstance(values, Mapping | pd.Series | pd.DataFrame):
@@ -750,7 +753,7 @@ def _draw_view(
         _name_subcortex_lines(axes)
 
 
-def _name_subcortex_lines(axes: Any) -> None:
+def _name_subcortex_lines(axes: Axes) -> None:
     """Write lateral and medial beside the two lines of drawings if there is room."""
     axes_height = axes.bbox.height / axes.figure.dpi / MM
     line_titles: tuple[str, ...] = ()

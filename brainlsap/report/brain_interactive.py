@@ -12,7 +12,7 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
 from brainlsap.report import brain_raster as raster
-from brainlsap.report.brain import color_scale, region_colors, region_maps
+from brainlsap.report.brain import RegionValues, color_scale, region_colors, region_maps
 
 _VIEWER_DISTANCE = 1.7  # in sizes of the brain
 _HEMISPHERE_GAP = 4.0  # mm; inflation pushes the hemispheres into each other
@@ -30,7 +30,7 @@ class _RegionSurface(NamedTuple):
 
 
 def interactive_brain(
-    maps: Any,
+    maps: RegionValues,
     atlas: str | Path | Atlas = "destrieux160",
     *,
     title: str | None = None,
@@ -120,7 +120,7 @@ def interactive_brain(
 
 
 def write_interactive(
-    maps: Any,
+    maps: RegionValues,
     path: str | Path,
     atlas: str | Path | Atlas = "destrieux160",
     **options: Any,

@@ -17,7 +17,7 @@ from brainlsap.files import check_outputs, replace_when_whole
 from brainlsap.images.parcellation import LabelImage, read_label_image
 from brainlsap.images.volumes import read_volume
 from brainlsap.report.brain import region_maps
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 
 class ExportedFiles(list[Path]):
@@ -41,7 +41,7 @@ class ExportedFiles(list[Path]):
 
 
 def export_maps(
-    maps: Any,
+    maps: pd.Series | pd.DataFrame | Evaluation,
     folder: str | Path,
     atlas: str | Path | Atlas | None = None,
     *,
@@ -208,13 +208,13 @@ def _explain_omissions(
     if not has_surfaces and parcellation is None:
         return [
             "no image was written: the atlas has neither surfaces nor an image. "
-            f"parcellation= (--parcellation IMAGE) writes NIfTI maps; {remedy_text}."
+            f"{option_text('parcellation')} writes NIfTI maps; {remedy_text}."
         ]
     if has_surfaces and parcellation is None and undrawn_regions:
         omission_texts.append(
             f"the surfaces (.gii) leave out {len(undrawn_regions)} of {len(regions)} "
-            f"regions with values: {listed(undrawn_regions)}. parcellation= "
-            f"(--parcellation IMAGE) writes NIfTI maps with them; {remedy_text}."
+            f"regions with values: {listed(undrawn_regions)}. "
+            f"{option_text('parcellation')} writes NIfTI maps with them; {remedy_text}."
         )
     regions_without_voxels = [
         region_name for region_name in regions if region_name not in volume_regions

@@ -98,7 +98,7 @@ def styled(**parameters: Any) -> Iterator[None]:
         yield
 
 
-def check_width(width: Any) -> None:
+def check_width(width: object) -> None:
     """Raise unless the width of a figure is allowed."""
     if not (isinstance(width, Real) and 60 <= float(width) <= 400):
         raise ParameterError(

@@ -13,7 +13,7 @@ from brainlsap.atlas import Atlas
 from brainlsap.evaluation import Evaluation, chance_p, compare_models
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
-from brainlsap.evaluation.models import N_SELECTED
+from brainlsap.evaluation.models import N_SELECTED, control_phrases
 from brainlsap.report import tables
 from brainlsap.report.privacy import withhold_paths
 from brainlsap.report.tables import p_text, reported_values, spread_text
@@ -41,21 +41,6 @@ MODEL_PHRASES = {
 }
 """Phrases for the nested ridge models among which LSAP-R chooses."""
 
-CONTROLS = {
-    "features only": "without any connection",
-    "edges only": "logistic regression on the connectome's weights",
-    "shuffled edges": "weights moved to other pairs of regions",
-    "frozen scales": "scales kept at their initial values",
-    "one global scale": "one scale for all regions",
-    "constant features": "a constant replaces the features, and no ridge is added",
-    "confounds only": "logistic regression on covariates and on the sum and density of "
-    "the connectome",
-}
-"""How each control differs from LSAP-C, or which other model it is."""
-
-LINEAR_CONTROLS = ("edges only", "confounds only")
-"""Controls that are models of their own, not variants of LSAP-C."""
-
 # Settings that change no number, or that the templates' own sentences state.
 _DESIGN = "cv n_folds n_repeats random_state people_shared"
 _PLACES_AND_SPEED = "folder subjects_dir derivatives out memory device n_threads n_jobs"
@@ -76,7 +61,7 @@ class SettingPhrases:
     no call asked for, with their values.
     """
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(self, settings: Mapping[str, object]) -> None:
         self.remaining = {
             setting_name: value_text(setting_value)
             for setting_name, setting_value in settings.items()
@@ -138,19 +123,18 @@ def headline(evaluation: Evaluation) -> list[str]:
     baseline_test = None
     if best_baseline in comparison_tests.index:
         baseline_test = comparison_tests.loc[best_baseline].to_dict()
-    smallest_regions = significant_regions = ""
+    smallest_regions = contrast_regions = ""
     class_direction = None
     if region_ranking is not None:
-        significant_rows = (
-            region_ranking[region_ranking["p"] < 0.05]
-            if "p" in region_ranking
-            else region_ranking[:0]
-        )
+        effect_rows = contrast_rows = region_ranking[:0]
+        if "p_effect" in region_ranking:
+            effect_rows = region_ranking[region_ranking["p_effect"] < 0.05]
+            contrast_rows = region_ranking[region_ranking["p_contrast"] < 0.05]
         smallest_regions = _name_smallest(region_ranking, atlas)
-        significant_regions = _name_smallest(significant_rows, atlas)
-        candidate_regions = (
-            region_ranking if significant_rows.empty else significant_rows
-        )
+        contrast_regions = _name_smallest(contrast_rows, atlas)
+        candidate_regions = effect_rows if contrast_rows.empty else contrast_rows
+        if candidate_regions.empty:
+            candidate_regions = region_ranking
         # Rank again from 1, because the direction is that of the first region.
         candidate_regions = candidate_regions.assign(
             rank=candidate_regions["rank"].rank(method="min")
@@ -168,7 +152,7 @@ def headline(evaluation: Evaluation) -> list[str]:
         best_baseline=best_baseline,
         baseline_test=baseline_test,
         smallest_regions=smallest_regions,
-        significant_regions=significant_regions,
+        contrast_regions=contrast_regions,
         direction=class_direction,
         n_incomplete_folds=tables.folds_lacking(evaluation),
         n_regional_folds=max(_count_choices(evaluation, "regions"), default=None),
@@ -524,7 +508,7 @@ def with_article(model: str) -> str:
     return f"the {model}" if model[:1].islower() else model
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """Return a value as text for a sentence: short numbers, lists with commas."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:g}"
@@ -551,8 +535,7 @@ TEMPLATES.filters |= {
     "with_article": with_article,
 }
 TEMPLATES.globals |= {
-    "controls": CONTROLS,
-    "linear_controls": LINEAR_CONTROLS,
+    "control_phrases": control_phrases,
     "chosen_text": chosen_text,
     "networks_kept": networks_kept,
     "unused_networks": unused_networks,

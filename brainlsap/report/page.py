@@ -12,7 +12,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, compare_models, rank_regions
 from brainlsap.evaluation.leakage import Check
@@ -295,7 +294,7 @@ def _write_settings(
     (folder / "settings.json").write_text(settings_text + "\n", "utf-8")
 
 
-def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Atlas) -> None:
+def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     """Write ranking and features by class of all regions, as numbers."""
     region_ranking: Any = evaluation.ranking
     region_ranking = region_ranking.sort_values("rank", kind="stable")
@@ -307,6 +306,8 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Atlas) -> None:
         axis=1, how="all"
     )
     write_tsv(region_ranking, folder / "ranking.tsv")
+    if evaluation.region_tests is not None:
+        write_tsv(evaluation.region_tests, folder / "region_tests.tsv")
     class_differences = tables.class_differences(evaluation)
     feature_region_pairs = zip(
         class_differences["feature"], class_differences["region"], strict=True
@@ -358,7 +359,7 @@ def _shareable_notes(
     ]
 
 
-def _shareable_provenance(evaluation: Evaluation) -> dict[str, Any]:
+def _shareable_provenance(evaluation: Evaluation) -> dict[str, object]:
     """Return the provenance of a cohort, without paths."""
     return withhold_paths(evaluation.cohort.provenance)
 

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.transforms import ScaledTranslation
 from sklearn.metrics import auc, confusion_matrix, roc_curve
 
+from brainlsap.atlas.atlas import AtlasSource
 from brainlsap.evaluation import SCORES, Evaluation, fold_scores, rank_regions
 from brainlsap.evaluation.comparison import wilson_interval
 from brainlsap.evaluation.metrics import Predictions
@@ -23,6 +24,9 @@ from brainlsap.report.figures import COLUMN, LETTER, MIDDLE, PAGE, own_axes, sty
 # Colours of Okabe and Ito, which readers of any colour vision can distinguish.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8a8a8a"
 COLORS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+
+Values = float | np.ndarray
+"""One number, or one for every mark."""
 
 DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3))}
 """Style of reference lines."""
@@ -337,7 +341,7 @@ def plot_calibration(
 @styled()
 def plot_scales(
     ranking: pd.DataFrame,
-    atlas: Any = None,
+    atlas: AtlasSource | None = None,
     n_regions: int = N_SHOWN,
     *,
     axes: Axes | None = None,
@@ -399,7 +403,7 @@ def plot_scales(
 def plot_directions(
     evaluation: Evaluation,
     ranking: pd.DataFrame,
-    atlas: Any = None,
+    atlas: AtlasSource | None = None,
     n_regions: int = N_SHOWN,
     *,
     feature: str | None = None,
@@ -565,7 +569,7 @@ def scales_in_training(evaluation: Evaluation, model: str) -> pd.DataFrame:
     return pd.DataFrame(relative_scales).dropna()
 
 
-def class_colors(evaluation: Evaluation) -> dict[str, Any]:
+def class_colors(evaluation: Evaluation) -> dict[str, str]:
     """Return a colour for every class; ordered classes go from light to dark."""
     classes = evaluation.cohort.classes
     color_list: list[Any] = list(COLORS)
@@ -598,7 +602,7 @@ def _draw_errorbars(
         artist.set_clip_on(False)
 
 
-def _unit_square(axes: Any, width: float, xlabel: str, ylabel: str) -> Axes:
+def _unit_square(axes: Axes | None, width: float, xlabel: str, ylabel: str) -> Axes:
     """Return square axes from 0 to 1, with their diagonal."""
     (axes,) = own_axes(axes, width)
     axes.plot([0, 1], [0, 1], **DASHES)

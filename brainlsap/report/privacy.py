@@ -7,7 +7,6 @@ findings, titles) is searched for names, days and paths.
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 from unicodedata import normalize
 
 import pandas as pd
@@ -35,7 +34,7 @@ _SEPARATOR = re.compile(r"[/\\]|^~|^file:", re.IGNORECASE)
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{1,4}$")
 
 
-def withhold_paths(settings: Mapping[str, Any]) -> dict[str, Any]:
+def withhold_paths(settings: Mapping[str, object]) -> dict[str, object]:
     """Return settings in which every value that is a path is withheld as a whole."""
     return {
         setting_name: _withhold_value(str(setting_name), setting_value)
@@ -43,7 +42,7 @@ def withhold_paths(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _withhold_value(setting_name: str, setting_value: Any) -> Any:
+def _withhold_value(setting_name: str, setting_value: object) -> object:
     """Return the value of a setting, with paths replaced."""
     if setting_name in _PATH_FIELDS and setting_value:
         return PATH

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -26,7 +25,7 @@ from brainlsap.files import (
     replace_when_whole,
 )
 from brainlsap.report.tables import audit_table, feature_text, table_text
-from brainlsap.text import listed
+from brainlsap.text import listed, option_text
 
 SHAREABLE, PRIVATE, STORED = "report", "private", "evaluation"
 """Folders of results: what may be shared, what may not, and in it the evaluation."""
@@ -72,8 +71,9 @@ def write_report(
         One row per scan with the columns scan and flags (text), from
         :func:`brainlsap.data.quality_table`.
     ranking : DataFrame, optional
-        Ranking of the regions, for example from :func:`brainlsap.permutation_null`; by
-        default that of the evaluation, else :func:`brainlsap.rank_regions`.
+        Ranking of the regions, for example from
+        :func:`brainlsap.evaluation.add_region_tests`; by default that of the
+        evaluation, else :func:`brainlsap.rank_regions`.
     overwrite : bool
         Whether a report of other data or settings may be replaced as well.
 
@@ -191,7 +191,9 @@ def _find_foreign_files(folder: Path) -> list[str]:
     return sorted(report_files.difference(listed_files))
 
 
-def check_same_study(folder: Path, settings: Mapping[str, Any], data_hash: str) -> None:
+def check_same_study(
+    folder: Path, settings: Mapping[str, object], data_hash: str
+) -> None:
     """Raise if a results folder holds a report of other settings or other data.
 
     Compares the options given to :func:`brainlsap.run_study`, if they were recorded.
@@ -201,15 +203,15 @@ def check_same_study(folder: Path, settings: Mapping[str, Any], data_hash: str) 
         if (folder / SHAREABLE).is_dir():
             raise ParameterError(
                 f"{folder} holds a report without its private/ folder, so the study "
-                "cannot be compared. Choose another out=, or replace the report by "
-                "overwrite=True."
+                f"cannot be compared. Choose another {option_text('out')}, or replace "
+                f"the report by {option_text('overwrite', True)}."
             )
         return
     stored_record = json.loads(stored_path.read_text(encoding="utf-8"))
     earlier_options = _study_options(stored_record["settings"])
     study_options = _study_options(to_jsonable(settings))
     difference_texts = [
-        f"{option_name}= ({earlier_options.get(option_name)}, now "
+        f"{option_text(option_name)} ({earlier_options.get(option_name)}, now "
         f"{study_options.get(option_name)})"
         for option_name in sorted(study_options.keys() | earlier_options.keys())
         if study_options.get(option_name) != earlier_options.get(option_name)
@@ -220,14 +222,15 @@ def check_same_study(folder: Path, settings: Mapping[str, Any], data_hash: str) 
         differences_text = ", ".join(difference_texts).replace("None", "not given")
         raise ParameterError(
             f"{folder} holds a report with other {differences_text}. Choose another "
-            "out=, or replace the report by overwrite=True."
+            f"{option_text('out')}, or replace the report by "
+            f"{option_text('overwrite', True)}."
         )
 
 
-def _study_options(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+def _study_options(settings: Mapping[str, object]) -> Mapping[str, object]:
     """Return the options that identify a study, else all settings but the report's."""
     study_options = settings.get("study_options")
-    if study_options:
+    if isinstance(study_options, Mapping) and study_options:
         return study_options
     excluded_names = (*REPORT_SETTINGS, "version")
     return {

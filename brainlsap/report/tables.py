@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import load_atlas
+from brainlsap.atlas.atlas import AtlasSource
 from brainlsap.data.find_files import visit_order
 from brainlsap.data.measures import PET_FEATURES
 from brainlsap.evaluation import Evaluation, comparison
@@ -18,7 +19,7 @@ from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.leakage import check_title
 from brainlsap.evaluation.ranking import find_subcortex_substitute
 from brainlsap.evaluation.region_tests import MIN_PEOPLE, standardized_differences
-from brainlsap.evaluation.results import check_evaluation_given
+from brainlsap.evaluation.results import CohortSummary, check_evaluation_given
 from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.text import count, with_and
@@ -60,14 +61,14 @@ def feature_title(cohort: Any, feature_name: str, region: str | None = None) -> 
     return subcortex_substitute if structure_of_region[region] == "subcortex" else title
 
 
-def feature_text(cohort: Any) -> str:
+def feature_text(cohort: CohortSummary) -> str:
     """Return the titles of a cohort's features."""
     return with_and(
         feature_title(cohort, feature_name) for feature_name in cohort.feature_names
     )
 
 
-def measured_text(cohort: Any) -> str:
+def measured_text(cohort: CohortSummary) -> str:
     """Return in how many regions each feature was measured, and how much is missing."""
     all_regions = count(len(cohort.region_names), "region")
     feature_texts = []
@@ -82,7 +83,7 @@ def measured_text(cohort: Any) -> str:
     return with_and(feature_texts)
 
 
-def has_missing_values(cohort: Any) -> bool:
+def has_missing_values(cohort: CohortSummary) -> bool:
     """Return whether a feature is missing in some people of the regions measured."""
     return any(
         _measured_regions(cohort, feature_name)[1] > 0
@@ -578,7 +579,7 @@ def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
 
 
 def region_table(
-    ranking: pd.DataFrame, atlas: Any = None, n_regions: int = 10
+    ranking: pd.DataFrame, atlas: AtlasSource | None = None, n_regions: int = 10
 ) -> pd.DataFrame:
     """Return the regions of smallest relative scale as a table for a paper.
 
@@ -596,10 +597,11 @@ def region_table(
     DataFrame
         rank, region, short name where it is another, coordinates (MNI152, mm); relative
         scale (to the median of the fold; mean over folds) and ranks with their range
-        over all fits (of 20 or more the middle 95%); scale (median over folds); p where
-        at least 99 permutations were made, which is no test of the rank; remark
-        (planted, tied, not
-        learned: a scale that kept within 5% of its start in most folds).
+        over all fits (of 20 or more the middle 95%); scale (median over folds);
+        family-wise p of effect and contrast, as of
+        :func:`brainlsap.evaluation.compare_regions`, where at least 99 permutations
+        were made; remark (planted, tied, not learned: a scale that kept within 5% of
+        its start in most folds).
 
     Raises
     ------
@@ -635,11 +637,13 @@ def region_table(
         rank_bounds.nunique(axis=1) == 1, rank_bounds["rank_low"]
     )
     paper_table["scale"] = top_regions["scale"].map(spread_text)
-    if "p" in top_regions:
+    if "p_effect" in top_regions:
         is_tested = top_regions["n_permutations"] >= ranks.FEWEST_PERMUTATIONS
-        requirement_text = f"needs {ranks.FEWEST_PERMUTATIONS} permutations"
-        p_title = f"p ({'labels permuted' if is_tested.all() else requirement_text})"
-        paper_table[p_title] = top_regions["p"].where(is_tested).map(p_text)
+        requirement_text = f", needs {ranks.FEWEST_PERMUTATIONS} permutations"
+        title_ending = "" if is_tested.all() else requirement_text
+        for statistic in ("effect", "contrast"):
+            p_values = top_regions[f"p_{statistic}"].where(is_tested)
+            paper_table[f"p ({statistic}{title_ending})"] = p_values.map(p_text)
     region_remarks = pd.DataFrame(
         {"planted": top_regions.get("planted", False)}, top_regions.index
     )
@@ -695,7 +699,7 @@ def basis_text(evaluation: Evaluation) -> str:
 def direction_table(
     evaluation: Evaluation,
     ranking: pd.DataFrame,
-    atlas: Any = None,
+    atlas: AtlasSource | None = None,
     n_regions: int = 10,
 ) -> pd.DataFrame:
     """Return how the features of the first regions differ between classes.
@@ -744,7 +748,7 @@ def direction_table(
 
 
 def common_region_table(
-    evaluation: Evaluation, atlas: Any = None, n_smallest: int = 20
+    evaluation: Evaluation, atlas: AtlasSource | None = None, n_smallest: int = 20
 ) -> pd.DataFrame:
     """Return the regions of smallest scale that several models share.
 

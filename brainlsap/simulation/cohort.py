@@ -78,6 +78,7 @@ from brainlsap.atlas.region_names import split_name
 from brainlsap.data import Cohort
 from brainlsap.data.covariates import KEY_COLUMNS
 from brainlsap.exceptions import ParameterError, check_choice
+from brainlsap.text import option_text
 
 # Makes the generator of a purpose and person.
 Stream = Callable[..., np.random.Generator]
@@ -347,7 +348,7 @@ def _find_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
     if not is_seed.any():
         raise ParameterError(
             f"atlas {atlas.name!r} has none of the regions in which disease starts by "
-            "default. Name some of its regions by seeds=."
+            f"default. Name some of its regions by {option_text('seeds')}."
         )
     return is_seed
 

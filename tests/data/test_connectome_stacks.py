@@ -8,7 +8,8 @@ from scipy.io import savemat
 
 from brainlsap.atlas import load_atlas
 from brainlsap.data import load_cohort
-from brainlsap.exceptions import CohortError
+from brainlsap.data.connectomes import FORMATS
+from brainlsap.exceptions import CohortError, FileFormatError
 
 ATLAS = load_atlas("desikan82")
 IDS = ["sub-01_ses-M00", "sub-01_ses-M12", "sub-02_ses-M00"]
@@ -49,6 +50,18 @@ def test_matrices_go_by_ids_and_rows_by_names(study):
     (study / "rows.txt").write_text("\n".join(names))
     other = load(study, "W.npz", labels="rows.txt")
     np.testing.assert_array_equal(other.connectomes, cohort.connectomes)
+
+
+def test_a_registered_format_may_hold_many_scans(study, monkeypatch):
+    monkeypatch.setitem(FORMATS, ".own", FORMATS[".npy"])
+    expected = load(study, "W.npy", row_order="atlas").connectomes
+    (study / "W.npy").rename(study / "W.own")
+    cohort = load(study, "W.own", row_order="atlas")
+    np.testing.assert_array_equal(cohort.connectomes, expected)
+    alone = FORMATS[".npy"]._replace(may_hold_many_scans=False)
+    monkeypatch.setitem(FORMATS, ".own", alone)
+    with pytest.raises(FileFormatError, match=r"W\.own"):
+        load(study, "W.own", row_order="atlas")
 
 
 def test_a_list_of_subjects_is_of_ids_and_no_table_of_people(study):

@@ -311,7 +311,7 @@ def test_a_cohort_without_connectomes_is_one_line(study, tiny):
     _, faults = faults_of(study, tiny, feature="fdg")
     assert len(faults) == 1
     assert faults[0].startswith("no connectome: none of 7 scans has a file *con")
-    assert "connectome= (--connectome FILE)" in faults[0]
+    assert "connectome=" in faults[0]
     cohort = load_cohort(study, tiny, "fdg", connectome="none")
     assert cohort.shares_connectome
     assert not cohort.connectomes.any()
@@ -430,7 +430,7 @@ def test_a_label_in_front_that_failed_takes_no_person_away(study, tiny):
         odd = table.astype(object)
         odd.loc[2, head] = '"'
         odd.to_csv(path, sep="\t", index=False, quoting=csv.QUOTE_NONE)
-        with pytest.raises(BrainlsapError, match=r'row 4 \("\)|sub-03.* is "'):
+        with pytest.raises(BrainlsapError, match=r'row 4 \("\)|sub-03.*got "'):
             load_cohort(study, tiny, "fdg")
 
 

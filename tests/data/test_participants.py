@@ -239,7 +239,7 @@ def test_the_sheet_that_fits_is_read_and_named(study, tiny):
 
 
 def test_a_continuous_label_is_refused_with_the_reason(study, tiny):
-    with refused(r"age is continuous \(5 values from 70 to 74.*--label"):
+    with refused(r"age is continuous \(5 values from 70 to 74.*label="):
         load_cohort(study, tiny, "fdg", "age")
     cohort = load_cohort(study, tiny, "fdg", "age", classes=["70", "71"])
     assert cohort.n_scans == 4
@@ -380,7 +380,7 @@ def test_a_row_counter_names_nobody(two_tables, tiny, head, id_head, counters):
 def test_ids_under_an_unknown_head_are_asked_for(two_tables, tiny, head):
     """A counter beside them is not taken; the flag chooses."""
     folder, values = two_tables(head, CODES, "kennung")
-    with pytest.raises(BrainlsapError, match=r"kennung.*--id") as error:
+    with pytest.raises(BrainlsapError, match=r"kennung.*id_column=") as error:
         load_cohort(folder, tiny, **READ)
     assert head in str(error.value)
     cohort = load_cohort(folder, tiny, **READ, id_column="kennung")
@@ -413,7 +413,9 @@ def test_a_saved_index_of_ids_is_read_and_one_that_counts_is_refused(two_tables,
     cohort = load_cohort(folder, tiny, **READ)
     np.testing.assert_array_equal(cohort.features[..., 0], values)
     folder, _ = two_tables("", range(N_PEOPLE), "", counters=())
-    with pytest.raises(FileFormatError, match=r"no head and only counts rows.*--id"):
+    with pytest.raises(
+        FileFormatError, match=r"no head and only counts rows.*id_column="
+    ):
         load_cohort(folder, tiny, **READ)
 
 
@@ -447,17 +449,17 @@ def test_columns_of_ids_and_visits_can_be_named(visits, tiny):
     folder = visits("id", "kennung", "nth")
     with refused("kennung"):
         load_cohort(folder, tiny, **READ)
-    with refused(r"stands more than once .* \(--session\)"):
+    with refused(r"stands more than once .* session_column="):
         load_cohort(folder, tiny, **READ, id_column="kennung")
     named = {"id_column": ["pin", "kennung"], "session_column": "nth"}
     cohort = load_cohort(folder, tiny, **READ, **named)
     assert cohort.table["participant"].nunique() == 12
     assert cohort.table["session"].tolist() == ["1", "2"] * 12
     assert cohort.reading_options.id_column == ["pin", "kennung"]
-    with refused(r"no column 'pin', named by .* \(--id\); found NACCID, NACCVNUM"):
+    with refused(r"no column 'pin', named by id_column=; found NACCID, NACCVNUM"):
         load_cohort(visits("", "NACCID"), tiny, **READ, id_column="pin")
     folder = visits("id", "kennung", "nth")
-    with refused(r"no column 'nr', named by .* \(--session\)"):
+    with refused(r"no column 'nr', named by session_column="):
         load_cohort(folder, tiny, **READ, id_column="kennung", session_column="nr")
 
 

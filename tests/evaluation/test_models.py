@@ -96,6 +96,9 @@ def test_two_models_of_one_name_are_refused(monkeypatch):
     entry = MODELS["LSAP-C"]
     with pytest.raises(ParameterError, match="role must be one of"):
         MODELS["new"] = entry._replace(role="rival")
+    for fields in ({}, {"phrase": "blind"}, {"is_variant": True}):
+        with pytest.raises(ParameterError, match="the control 'new' needs a phrase="):
+            MODELS["new"] = entry._replace(role="control", **fields)
     monkeypatch.setitem(NETWORKS, "toy", NetworkKind("Linear SVM"))
     with pytest.raises(ParameterError, match="linear SVM and Linear SVM"):
         make_models()

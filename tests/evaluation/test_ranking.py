@@ -1,4 +1,4 @@
-"""Planted regions are recovered; starts do not matter; nulls are honest."""
+"""Planted regions are recovered; starts do not matter; verdicts are honest."""
 
 from dataclasses import replace
 
@@ -8,24 +8,23 @@ import pytest
 
 from brainlsap.arrays import pack
 from brainlsap.evaluation import (
+    Deconfounder,
+    add_region_tests,
     agreement_table,
     common_regions,
+    compare_regions,
     confound_table,
     cross_validate,
+    fit_scales,
     make_models,
-    permutation_null,
     rank_regions,
     ranking_auc,
     ranking_verdict,
     region_importance,
     region_properties,
+    replicability_table,
 )
-from brainlsap.evaluation.ranking import family_wise_p
-from brainlsap.evaluation.results import data_hash
-from brainlsap.evaluation.splits import permute_labels
 from brainlsap.exceptions import ParameterError
-from brainlsap.model.evidence import region_slopes
-from brainlsap.model.nested_models import fit_nested_models
 from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.simulation import make_cohort
 
@@ -173,105 +172,94 @@ def test_the_spread_of_an_importance_is_a_sample_standard_deviation():
     assert np.isnan(one["sd"])
 
 
-def test_family_wise_p_values_are_those_of_the_largest_of_all():
-    rng = np.random.default_rng(0)
-    measured = np.arange(12) != 4
-    slopes = rng.normal(size=(40, 12))
-    slopes[0, 3] = 4.0
-    p = family_wise_p(slopes, measured)
-    z = (slopes - slopes.mean(0)) / slopes.std(0)
-    for region in np.flatnonzero(measured):
-        beaten = sum(z[b, measured].max() >= z[0, region] for b in range(1, 40))
-        assert p[region] == pytest.approx((1 + beaten) / 40)
-    assert np.isnan(p[4])
-
-
-def test_the_null_is_kept_in_at_most_five_of_a_hundred_cohorts_without_effect():
-    rng, rejected = np.random.default_rng(0), 0
-    for _ in range(400):
-        slopes = rng.gamma(2.0, size=(25, 30)) * rng.uniform(0.5, 2, (25, 1))
-        p = family_wise_p(slopes, np.ones(30, bool))
-        rejected += p.min() < 0.05
-    assert rejected / 400 < 0.05 + 2 * np.sqrt(0.05 * 0.95 / 400)
-
-
-def test_slopes_are_those_of_the_evidence_where_its_common_scale_is_best(small_cohort):
-    model = LSAPRidgeClassifier()
-    evidence = model.learn_evidence(small_cohort.to_array(), small_cohort.groups)
-    codes = np.array([small_cohort.classes.index(one) for one in small_cohort.y])
-    slopes = region_slopes(evidence, codes[None], True, 10.0)[0]
-    evidence.set_targets(codes[:, None].astype(float))
-    fit = fit_nested_models(evidence, "one", 10.0)["one"]
-    deviation = np.sqrt(np.diag(evidence.information(fit.scales, fit.ridge)))
-    expected = evidence(fit.scales, fit.ridge)[1] * fit.scales / deviation
-    assert np.corrcoef(slopes, expected)[0, 1] > 0.99  # the grid is near the best
-    np.testing.assert_allclose(slopes, expected, atol=0.3)
-
-
 @pytest.fixture(scope="module")
 def ranked(example_evaluation):
     return rank_regions(example_evaluation)
 
 
-def of_cohort(ranking, cohort):
-    ranking = ranking.copy()
-    ranking.attrs["data_hash"] = data_hash(cohort)
-    return ranking
+@pytest.fixture(scope="module")
+def tested_evaluation(example_evaluation, small_cohort):
+    tests = compare_regions(small_cohort, example_evaluation, n_permutations=99)
+    return replace(example_evaluation, region_tests=tests)
 
 
-def test_permuted_labels_tell_which_regions_stand_out(ranked, small_cohort):
-    tested = permutation_null(ranked, small_cohort, 99)
-    assert tested.query("planted")["p"].min() < 0.05
-    n_significant = (tested["p"] < 0.05).sum()
-    assert f"In {n_significant} of 82 regions" in ranking_verdict(tested)
+def test_scales_of_one_fit_have_intervals_of_draws(small_cohort):
+    table = fit_scales(small_cohort, Deconfounder())
     # by draws, as in folds: intervals by curvature hold less than they say
     X = pack(small_cohort.connectomes, small_cohort.features)
     model = LSAPRidgeClassifier("regions", classes=small_cohort.classes)
-    low_high = model.fit(X, small_cohort.y, small_cohort.groups).scales_interval_
-    np.testing.assert_allclose(tested[["fit_low", "fit_high"]], low_high, rtol=1e-6)
-    rng = np.random.default_rng(5)
-    label = permute_labels(small_cohort.y, small_cohort.groups, rng)
-    permuted_cohort = replace(
-        small_cohort, table=small_cohort.table.assign(label=label)
-    )
-    with pytest.raises(ParameterError, match="the one that the ranking is of"):
-        permutation_null(ranked, permuted_cohort)
-    ranked = of_cohort(ranked, permuted_cohort)
-    null = permutation_null(ranked, permuted_cohort, 40)
-    assert null["p"].min() > 0.05
-    # by name, whatever was sorted or left out
-    top_regions = ranked.sort_values("rank").head(9)
-    of_top_regions = permutation_null(top_regions, permuted_cohort, 40).set_index(
-        "region"
-    )
-    expected = null.set_index("region").loc[
-        list(top_regions["region"]), list(of_top_regions)
-    ]
-    pd.testing.assert_frame_equal(of_top_regions, expected)
-    with pytest.raises(ParameterError, match=r"what rank_regions returns; got str"):
-        permutation_null("LSAP-C", permuted_cohort)
+    model.fit(X, small_cohort.y, small_cohort.groups)
+    np.testing.assert_allclose(table["fit_scale"], model.scales_, rtol=1e-6)
+    columns = table[["fit_low", "fit_high"]]
+    np.testing.assert_allclose(columns, model.scales_interval_, rtol=1e-6)
 
 
-def test_the_null_goes_through_the_same_steps(ranked, small_cohort):
-    with_steps = ranked.copy()
-    with_steps.attrs["steps"] = {"harmonize": "site", "regress_out": ["age"]}
-    site = small_cohort.table["site"]
-    shift = 9.0 * (site == site[0]).to_numpy()[:, None, None]
-    shifted_cohort = replace(small_cohort, features=small_cohort.features + shift)
-    raw = permutation_null(of_cohort(ranked, shifted_cohort), shifted_cohort, 20)["p"]
-    clean = permutation_null(of_cohort(with_steps, shifted_cohort), shifted_cohort, 20)[
-        "p"
-    ]
-    shifted = permutation_null(with_steps, small_cohort, 20)["p"]
-    assert np.abs(clean - shifted).mean() < 0.5 * np.abs(raw - shifted).mean()
+@pytest.mark.parametrize("by", ["effect", "contrast"])
+def test_regions_are_ranked_by_effect_and_contrast(
+    tested_evaluation, example_evaluation, by
+):
+    ranking = rank_regions(tested_evaluation, by=by)
+    assert list(ranking["region"]) == list(tested_evaluation.cohort.region_names)
+    statistic = "contrast_z" if by == "contrast" else "effect"
+    size = ranking[statistic].abs() if by == "effect" else ranking[statistic]
+    np.testing.assert_array_equal(ranking["rank"], size.rank(ascending=False))
+    assert ranking_auc(ranking) > 0.9
+    with pytest.raises(ParameterError, match="needs the table of compare_regions"):
+        rank_regions(example_evaluation, by=by)
+    # The feature in which a region comes first counts; what is missing has no rank.
+    tests = tested_evaluation.region_tests
+    smaller = tests.assign(feature="b", effect=tests["effect"] / 2)
+    smaller["contrast_z"] = tests["contrast_z"] - 1
+    smaller.loc[0, ["effect", "contrast_z"]] = 99.0
+    tests = tests.assign(measured=tests.index != 5)
+    tests.loc[5, ["effect", "contrast_z"]] = np.nan
+    smaller = smaller.drop(5)
+    both = pd.concat([tests, smaller], ignore_index=True)
+    ranking = rank_regions(replace(tested_evaluation, region_tests=both), by=by)
+    assert ranking["feature"].tolist() == ["b", *["fdg"] * 81]
+    assert ranking["rank"][0] == 1
+    assert np.isnan(ranking["rank"][5])
 
 
-def test_too_few_permutations_are_said_to_be_too_few(ranked, small_cohort):
-    assert "not held against permuted labels" in ranking_verdict(ranked)
-    few = permutation_null(ranked, small_cohort, 20)
+def test_a_ranking_takes_the_smallest_p_of_features(ranked, tested_evaluation):
+    tests = tested_evaluation.region_tests
+    both = pd.concat([tests.assign(p_effect=1.0), tests], ignore_index=True)
+    ranking = add_region_tests(ranked, both).set_index("region")
+    expected = tests.set_index("region").loc[ranking.index]
+    assert ranking["p_effect"].equals(expected["p_effect"])
+    assert ranking["p_contrast"].equals(expected["p_contrast"])
+    n_effects = (expected["p_effect"] < 0.05).sum()
+    assert n_effects > 0
+    assert f"Classes differ in {n_effects} of 82 regions" in ranking_verdict(ranking)
+
+
+def test_too_few_permutations_are_said_to_be_too_few(ranked):
+    assert "not compared under permuted labels" in ranking_verdict(ranked)
+    few = ranked.assign(p_effect=0.4, p_contrast=0.4, n_permutations=20)
     verdict = ranking_verdict(few)
     assert "Too few permutations (20)" in verdict
     assert "smallest possible p-value is 0.048. At least 99 are needed" in verdict
-    assert "stand out" not in verdict
-    none = few.assign(p=0.4, n_permutations=99)
-    assert "No region was shown to stand out" in ranking_verdict(none)
+    assert "stands out" not in verdict
+    verdict = ranking_verdict(few.assign(n_permutations=99))
+    assert "No region was shown to differ" in verdict
+    assert "In no region does the difference stand out" in verdict
+    peak = few.assign(n_permutations=99)
+    peak.loc[3, ["p_effect", "p_contrast"]] = 0.01
+    verdict = ranking_verdict(peak)
+    assert "In 1 region, the difference stands out" in verdict
+    assert "does not prove an origin" in verdict
+
+
+def test_maps_of_an_effect_replicate_and_maps_of_noise_do_not(small_cohort):
+    options = {"n_halves": 4, "n_scale_halves": 1, "random_state": 1}
+    table = replicability_table(small_cohort, **options).set_index("statistic")
+    assert table.index.tolist() == ["effect", "contrast", "scale"]
+    assert table["n_halves"].tolist() == [4, 4, 1]
+    again = replicability_table(small_cohort, **options).set_index("statistic")
+    pd.testing.assert_frame_equal(table, again)
+    assert table.loc["effect", "spearman"] > 0.2
+    assert (table["spearman_low"] <= table["spearman"]).all()
+    noise = np.random.default_rng(0).normal(size=small_cohort.features.shape)
+    without = replace(small_cohort, features=noise)
+    table = replicability_table(without, n_halves=4, n_scale_halves=0)
+    assert table["spearman"].abs().max() < 0.2

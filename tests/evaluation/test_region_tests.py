@@ -12,6 +12,7 @@ from brainlsap.atlas import Atlas
 from brainlsap.data import Cohort
 from brainlsap.evaluation import Deconfounder, region_tests
 from brainlsap.evaluation.region_tests import (
+    RegionValues,
     compare_regions,
     family_wise_p,
     neighbor_means,
@@ -95,14 +96,17 @@ def slow_contrasts(cohort, rows_of_person, design):
     )
 
 
-def draw_orders(persons, n_permutations, seed):
+def draw_orders(persons, n_scans, n_permutations, seed):
     """Draw the exchanges of people that the fast path draws from this seed."""
     rng = np.random.default_rng(seed)
     orders = [np.arange(len(persons))]
     for _ in range(n_permutations):
         order = np.arange(len(persons))
         for rows in person_blocks(persons):
-            order[rows] = rows[rng.permutation(len(rows))]
+            for number in sorted({*n_scans[rows[:, 0]]}):
+                exchanged = rows[n_scans[rows[:, 0]] == number]
+                order[exchanged] = exchanged[rng.permutation(len(exchanged))]
+        assert (n_scans[order] == n_scans).all()
         orders.append(order)
     return orders
 
@@ -123,21 +127,24 @@ def slow_partial_correlation(x, y, covariates, order):
 @pytest.mark.parametrize("names", [(), ("age", "sex")])
 def test_effects_and_contrasts_are_those_of_loops(names):
     labels = ["CN", "MCI", "AD", "AD", "MCI", "CN", "CN"] * 3
-    people = [f"sub-{i // 2:02d}" for i in range(21)]
-    labels = [labels[i // 2] for i in range(21)]
+    # Two people have one scan, the others two.
+    people = [f"sub-{max(i // 2, i - 11):02d}" for i in range(24)]
+    labels = [labels[int(name[4:])] for name in people]
     cohort = draw_cohort(labels, people=people, classes=("CN", "MCI", "AD"))
     steps = Deconfounder(None, names)
     rows_of_person = [np.flatnonzero(cohort.groups == one) for one in sorted({*people})]
     n_people = len(rows_of_person)
     scans = np.column_stack(
         [cohort.table["age"], cohort.table["sex"] == "M"][: len(names)]
-        or [np.zeros(21)]
+        or [np.zeros(24)]
     )
     covariates = np.array([scans[rows].mean(axis=0) for rows in rows_of_person])
     design = np.column_stack([np.ones(n_people), covariates])
     x, contrast = slow_contrasts(cohort, rows_of_person, design)
     y = np.array([cohort.classes.index(labels[rows[0]]) for rows in rows_of_person])
-    orders = draw_orders(np.arange(n_people), 9, 3)
+    n_scans = np.array([len(rows) for rows in rows_of_person])
+    assert sorted({*n_scans}) == [1, 2]
+    orders = draw_orders(np.arange(n_people), n_scans, 9, 3)
     prepared = prepare_regions(cohort, steps)
     effects, contrasts = permute_statistics(prepared, 9, np.random.default_rng(3))
     for row, order in enumerate(orders):
@@ -217,8 +224,7 @@ def test_labels_that_change_move_between_people_with_as_many_scans():
     n_scans = np.array([people.count(person) for person in people])
     y = np.array([label == "AD" for label in labels], float)
     x = cohort.features[:, :, 0]
-    for row, order in enumerate(draw_orders(prepared.persons, 8, 2)):
-        assert (n_scans[order] == n_scans).all()
+    for row, order in enumerate(draw_orders(prepared.persons, n_scans, 8, 2)):
         assert len(set(zip(people, np.array(people)[order], strict=True))) == 7
         covariance = np.cov(np.column_stack([y[order], x]).T, aweights=1 / n_scans)
         sd = np.sqrt(np.diag(covariance))
@@ -293,6 +299,39 @@ def test_the_interval_of_eta_is_that_of_the_noncentral_f():
         expected = np.sqrt(noncentrality / (noncentrality + n_contrasts + dof + 1))
         assert bound[0] == pytest.approx(expected, rel=1e-6)
         assert bound[1] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("is_ordered", [True, False])
+def test_intervals_of_effect_and_contrast_hold_the_truth(is_ordered):
+    rng = np.random.default_rng(0)
+    W = rng.gamma(0.5, size=(N_ROIS, N_ROIS))
+    W = W + W.T
+
+    def describe(n_people):
+        codes = np.resize(np.arange(3), n_people)
+        size = codes / 2 if is_ordered else np.array([0, 1, 0.3])[codes]
+        x = rng.normal(size=(n_people, N_ROIS)) + 0.5 * rng.normal(size=(n_people, 1))
+        x += size[:, None] * [1.0, 0.5, 0.0, 0.1, 0.3, 0.8]
+        x = (x - x.mean(axis=0)) / x.std(axis=0)
+        shared = np.broadcast_to(W, (n_people, N_ROIS, N_ROIS))
+        means = neighbor_means(shared, x[:, :, None])[:, :, 0]
+        intercept = np.ones((n_people, 1))
+        people = np.arange(n_people)
+        return region_tests._describe_associations(
+            RegionValues(
+                x, x - means, codes, intercept, people, people * 0 + 1, is_ordered
+            )
+        )
+
+    truth = describe(30_000)
+    tables = [describe(60) for _ in range(60)]
+    for name in ("effect", "contrast"):
+        is_held = [
+            truth[name].between(table[f"{name}_low"], table[f"{name}_high"])
+            for table in tables
+        ]
+        assert np.mean(is_held) > 0.91
+        assert np.mean([table[f"{name}_low"] > -1 for table in tables]) == 1
 
 
 def test_family_wise_p_values_are_those_of_the_largest_of_all():

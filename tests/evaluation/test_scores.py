@@ -141,7 +141,7 @@ def test_a_registered_score_is_right_everywhere(example_evaluation, monkeypatch)
         100 * intervals.loc["accuracy", bounds].to_numpy(float),
     )
     # tables
-    assert main_scores()[-1] == "percent"
+    assert "percent" in main_scores()
     assert PERCENT.title in score_table(evaluation)
     assert PERCENT.title in interval_table(evaluation)
     assert PERCENT.title in shown_scores(evaluation).values()
@@ -221,3 +221,9 @@ def test_what_is_not_registered_is_refused(example_evaluation, monkeypatch):
         monkeypatch.setitem(SCORES, "percent", replace(PERCENT, **change))
         with pytest.raises(ParameterError, match=message):
             bootstrap_scores(example_evaluation, "LSAP-C", 5)
+    monkeypatch.delitem(SCORES, "percent")
+    with pytest.raises(ParameterError, match="needs of_certain_counts"):
+        replace(SCORES["brier"], of_certain_counts=None)
+    monkeypatch.setitem(SCORES, "auc", replace(SCORES["auc"], range=(0.0, 0.01)))
+    with pytest.raises(ParameterError, match=r"'auc' is .*outside its range 0 to 0.01"):
+        bootstrap_scores(example_evaluation, "LSAP-C", 5)

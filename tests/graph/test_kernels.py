@@ -15,10 +15,13 @@ from brainlsap.graph import (
     KERNELS,
     choose_degree,
     error_bound,
+    heat_kernel,
     kernel_title,
     largest_scale,
+    normalized_laplacian,
     polynomial_values,
 )
+from brainlsap.graph.kernels import Expansion, find_recurrence_limit, kernel_names
 
 SCALES = torch.tensor([0.0, 1e-9, 0.04, 0.7, 2.0, 5.3], dtype=torch.float64)
 POINTS = torch.linspace(0, 2, 65, dtype=torch.float64)
@@ -27,6 +30,61 @@ DEGREE = 11
 
 PUBLISHED = ("chebyshev", "hermite", "laguerre")
 """Kernels whose formulas stand in the paper; other tests run over all registered."""
+
+
+def taylor_coefficients(scale, degree):
+    """Return e^-s (-s)^n / n! and its slope, of powers of lambda - 1."""
+    s = scale.double()[:, None]
+    order = torch.arange(1, degree + 1, dtype=torch.float64)
+    powers = torch.cat([torch.ones_like(s), torch.cumprod(-s / order, 1)], dim=1)
+    c = torch.exp(-s) * powers
+    slope = -c.clone()
+    slope[:, 1:] -= c[:, :-1]
+    return c, slope
+
+
+def taylor_at_zero_coefficients(scale, degree):
+    """Return (-2 s)^n / n! and its slope, of powers of lambda / 2: terms cancel."""
+    s = scale.double()[:, None]
+    order = torch.arange(1, degree + 1, dtype=torch.float64)
+    c = torch.cat([torch.ones_like(s), torch.cumprod(-2 * s / order, 1)], dim=1)
+    slope = torch.zeros_like(c)
+    slope[:, 1:] = -2 * c[:, :-1]
+    return c, slope
+
+
+def poisson_log_tail(scale, degree):
+    """Return the log of the probability of more than `degree` events."""
+    with np.errstate(divide="ignore"):
+        return float(np.log(special.gammainc(degree + 1, scale)))
+
+
+def exponential_log_tail(scale, degree):
+    """Bound the terms beyond a degree at lambda = 2 by those of exp(2 s)."""
+    return 2 * scale + poisson_log_tail(2 * scale, degree)
+
+
+# A kernel of a third party, which every test of registered kernels runs over as well.
+OWN = Expansion(
+    "Taylor",
+    taylor_coefficients,
+    lambda degree: (np.ones(degree), -np.ones(degree), np.zeros(degree)),
+    poisson_log_tail,
+)
+CANCELLING = Expansion(
+    "Maclaurin",
+    taylor_at_zero_coefficients,
+    lambda degree: (np.full(degree, 0.5), np.zeros(degree), np.zeros(degree)),
+    exponential_log_tail,
+    max_scale=4.0,
+)
+REGISTERED = sorted({*EXPANSIONS, "own", "cancelling"})
+
+
+@pytest.fixture(autouse=True)
+def _own_kernels(monkeypatch):
+    monkeypatch.setitem(EXPANSIONS, "own", OWN)
+    monkeypatch.setitem(EXPANSIONS, "cancelling", CANCELLING)
 
 
 def paper_coefficient(kernel: str, s: float, n: int) -> mpmath.mpf:
@@ -73,7 +131,7 @@ def norm(kernel: str, n: int) -> float:
     return float(mpmath.sqrt(2**n * mpmath.factorial(n))) if kernel == "hermite" else 1
 
 
-@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+@pytest.mark.parametrize("kernel", REGISTERED)
 def test_slopes_are_derivatives_of_the_coefficients(kernel):
     scales, step = torch.tensor([0.3, 1.1, 2.4], dtype=torch.float64), 1e-6
     c, slope = EXPANSIONS[kernel].coefficients(scales, DEGREE)
@@ -84,7 +142,7 @@ def test_slopes_are_derivatives_of_the_coefficients(kernel):
     assert_allclose(slope, (above - below) / (2 * step), rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+@pytest.mark.parametrize("kernel", REGISTERED)
 def test_expansion_is_within_its_bound_of_the_exponential(kernel):
     for s, degree in itertools.product([0.0, 0.2, 1.0, 2.5], [0, 3, 10, 25]):
         scale = torch.tensor([s], dtype=torch.float64)
@@ -94,10 +152,49 @@ def test_expansion_is_within_its_bound_of_the_exponential(kernel):
         assert error <= error_bound(kernel, s, degree, dtype=torch.float64), (s, degree)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kernel", REGISTERED)
+def test_recurrence_is_right_wherever_it_is_allowed(kernel, dtype):
+    """Every allowed scale, at the chosen degree and at the highest one."""
+    expansion = EXPANSIONS[kernel]
+    limit = min(find_recurrence_limit(kernel, dtype), 40.0)
+    assert limit >= 1
+    for s in (0.0, 1e-6, 0.1, *np.linspace(0.2, 1, 5) * limit):
+        degrees = {choose_degree(kernel, s, 1e-3), 100, 1000}
+        scale = torch.tensor([s], dtype=torch.float64)
+        for degree in degrees:
+            bound = error_bound(kernel, s, degree)
+            c, slope = expansion.coefficients(scale, degree)
+            values = polynomial_values(expansion, POINTS.to(dtype), degree)
+            assert torch.isfinite(slope).all()
+            error = ((c.to(dtype) @ values)[0] - torch.exp(-s * POINTS)).abs().max()
+            assert error <= bound + 2e-4, (s, degree)
+
+
+@pytest.mark.parametrize("kernel", REGISTERED)
+def test_models_may_use_every_scale_up_to_the_largest(kernel):
+    max_scale = EXPANSIONS[kernel].max_scale
+    degree = choose_degree(kernel, max_scale)
+    assert largest_scale(kernel, degree) >= max_scale
+    for s in np.linspace(0, max_scale, 9):
+        c, _ = EXPANSIONS[kernel].coefficients(torch.tensor([s]), degree)
+        values = (c @ polynomial_values(EXPANSIONS[kernel], POINTS, degree))[0]
+        assert_allclose(values, torch.exp(-s * POINTS), atol=1e-4, rtol=0)
+
+
+def test_a_kernel_whose_terms_cancel_is_refused_where_it_is_wrong():
+    limit = find_recurrence_limit("cancelling", torch.float32)
+    assert 1 < limit < 10
+    L = normalized_laplacian(np.ones((3, 3)) - np.eye(3)).float()
+    heat_kernel(L, 0.99 * limit, kernel="cancelling")
+    with pytest.raises(ParameterError, match="recurrence in float32 is right up to"):
+        heat_kernel(L, 1.5 * limit, kernel="cancelling")
+
+
 def test_every_kernel_has_a_title_of_its_own():
-    titles = [kernel_title(kernel) for kernel in KERNELS]
-    assert len(set(titles)) == len(KERNELS)
-    assert ("exact", *EXPANSIONS) == KERNELS
+    titles = [kernel_title(kernel) for kernel in kernel_names()]
+    assert len(set(titles)) == len(EXPANSIONS) + 1
+    assert {*KERNELS} < {*kernel_names()} == {"exact", *EXPANSIONS}
     assert kernel_title("chebyshev") == "a Chebyshev expansion of the heat kernel"
 
 
@@ -122,7 +219,7 @@ def test_coefficients_and_slopes_are_those_of_the_formulas(kernel):
             assert_allclose(dc[row], truth, rtol=1e-9, atol=1e-14)
 
 
-@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+@pytest.mark.parametrize("kernel", REGISTERED)
 def test_slope_at_scale_zero_is_its_limit(kernel):
     # sum_n dc_n P_n(lambda) at s = 0 is d/ds exp(-s lambda) = -lambda
     _, slope = EXPANSIONS[kernel].coefficients(torch.zeros(1), DEGREE)
@@ -182,7 +279,7 @@ def test_the_published_bound_is_as_wrong_as_measured():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+@pytest.mark.parametrize("kernel", REGISTERED)
 def test_rounding_term_covers_the_recurrence(kernel, dtype):
     for s, degree in [(0.4, 12), (1.5, 30), (2.5, 40)]:
         values = polynomial_values(EXPANSIONS[kernel], POINTS.to(dtype), degree)
@@ -195,7 +292,7 @@ def test_rounding_term_covers_the_recurrence(kernel, dtype):
     assert 0 < error_bound("exact", 50.0, dtype=dtype) < 5 * torch.finfo(dtype).eps
 
 
-@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+@pytest.mark.parametrize("kernel", REGISTERED)
 def test_bound_grows_with_scale_and_the_largest_counts(kernel):
     bounds = [error_bound(kernel, s, 15) for s in np.linspace(0, 9, 19)]
     assert all(b <= a for b, a in itertools.pairwise(bounds))
@@ -204,7 +301,7 @@ def test_bound_grows_with_scale_and_the_largest_counts(kernel):
     assert error_bound(kernel, torch.tensor([3.0, 0.5]), 20) == one
 
 
-@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+@pytest.mark.parametrize("kernel", REGISTERED)
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4, 1e-7])
 def test_chosen_degree_is_the_lowest_that_fits(kernel, tolerance):
     degree = choose_degree(kernel, 3.0, tolerance)
@@ -212,7 +309,7 @@ def test_chosen_degree_is_the_lowest_that_fits(kernel, tolerance):
     assert error_bound(kernel, 3.0, degree - 1) > tolerance
 
 
-@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+@pytest.mark.parametrize("kernel", REGISTERED)
 def test_largest_scale_is_the_edge_of_trust(kernel):
     degree = choose_degree(kernel, 2.0)
     edge = largest_scale(kernel, degree)

@@ -175,7 +175,7 @@ def test_pet_must_be_in_the_space_of_the_parcellation(
     save_image(tmp_path / pet, np.full((4, 4, 4), 2.0), np.eye(4))
     files = tmp_path / pet, tmp_path / parcellation
     if not is_said:
-        with pytest.raises(ParameterError, match=r"nothing says .*--same-space"):
+        with pytest.raises(ParameterError, match=r"nothing says .*same_space=True"):
             extract_suvr(*files, tiny)
         for consent in ({"same_space": True}, {"transform": np.eye(4)}):
             assert (extract_suvr(*files, tiny, **consent).table["suvr"] == 1).all()

@@ -1,5 +1,6 @@
 """Networks of the node task: by hand, by a slow truth, and that each learns."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,9 +9,12 @@ import torch
 from scipy import sparse
 from sklearn.base import clone
 
+from brainlsap.exceptions import ParameterError
 from brainlsap.graph import exact_heat_kernel, normalized_laplacian
+from brainlsap.model.propagation import NETWORKS
 from brainlsap.nodes import NODE_MODELS, LSAPNodeClassifier
 from brainlsap.nodes.networks import (
+    READ_OUTS,
     Attention,
     ConstantMatrix,
     NodeNetwork,
@@ -54,6 +58,16 @@ def test_every_model_learns_and_reads_no_test_label(graph, name, variant):
     found = (each.network_.parameters() for each in (one, other))
     assert all(torch.equal(*pair) for pair in zip(*found, strict=True))
     assert np.array_equal(one.predict_proba(), other.predict_proba())
+
+
+def test_every_network_has_a_read_out_and_others_are_refused(graph):
+    for name in NODE_MODELS:
+        assert resolve_node_settings(name, "chosen", {}).network in READ_OUTS
+        if name in NETWORKS:
+            assert NODE_MODELS[name] == NETWORKS[name].title
+    settings = replace(resolve_node_settings("gcn", "chosen", {}), network="sage")
+    with pytest.raises(ParameterError, match=r"network must be one of .*'sage'"):
+        NodeNetwork(graph, 3, settings)
 
 
 def by_hand(name, net, A, X):

@@ -13,7 +13,7 @@ from jinja2 import nodes
 from brainlsap import LSAPClassifier, load_cohort, make_cohort, run_study, workflow
 from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation import cross_validate, make_models, rank_regions
-from brainlsap.evaluation.models import MODELS, NESTED_RIDGES
+from brainlsap.evaluation.models import MODELS, NESTED_RIDGES, ModelEntry
 from brainlsap.graph import EXPANSIONS
 from brainlsap.report import fit_table, headline, methods, methods_text, tables
 from brainlsap.report.methods import TEMPLATES, UNLISTED
@@ -135,11 +135,22 @@ def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, nam
         assert STUDY_OPTIONS[name][1] in text, name
 
 
-def test_every_control_has_a_phrase_that_says_what_it_leaves_out():
-    controls = {name for name in MODELS if MODELS[name].role == "control"}
-    assert controls
-    assert controls <= {*methods.CONTROLS}
-    assert {*methods.LINEAR_CONTROLS} <= controls
+def test_controls_are_described_as_their_entries_say(evaluation, monkeypatch):
+    entry = ModelEntry(MODELS["LSAP-C"].make, "control", "its eyes shut", False)
+    monkeypatch.setitem(MODELS, "blind", entry)
+    fits, predictions = [evaluation.fits], [evaluation.predictions]
+    for name in ("edges only", "frozen scales", "blind"):
+        own_fits = evaluation.fits.query("model == 'LSAP-C'")
+        fits.append(own_fits.assign(model=name, role="control"))
+        own_predictions = evaluation.predictions.query("model == 'LSAP-C'")
+        predictions.append(own_predictions.assign(model=name))
+    changed = replace(
+        evaluation, fits=pd.concat(fits), predictions=pd.concat(predictions)
+    )
+    text = " ".join(methods_text(changed))
+    assert "identical to LSAP-C, were: frozen scales (scales kept" in text
+    assert "Edges only was logistic regression on the connectome's weights." in text
+    assert "Blind was its eyes shut." in text
 
 
 def test_words_for_paper(evaluation):
@@ -211,10 +222,12 @@ def test_one_array_may_hold_the_connectomes_of_all_scans(
 
 
 def test_the_test_of_regions_is_described(evaluation):
-    ranking = rank_regions(evaluation).assign(p=0.5, n_permutations=99)
+    ranking = rank_regions(evaluation).assign(
+        p_effect=0.5, p_contrast=0.5, n_permutations=99
+    )
     text = text_of(evaluation, ranking=ranking)
     assert "compared with 99 permutations of the labels" in text
-    assert "smallest possible p = 0.01)" in text
+    assert "smallest possible p = 0.01. P-values" in text
     few = replace(evaluation, ranking=ranking.assign(n_permutations=9))
     assert "Too few permutations (9)" in headline(few)[-1]
 
@@ -242,7 +255,8 @@ def test_a_gain_over_no_connectome_is_ascribed_to_averaging(make_evaluation):
 def test_the_headline_names_regions_above_chance_and_no_other(evaluation):
     ranking = rank_regions(evaluation)
     second = ranking.set_index("rank").loc[2.0, "region"]
-    tested = ranking.assign(p=(ranking["rank"] != 2) * 1.0, n_permutations=99)
+    p = (ranking["rank"] != 2) * 1.0
+    tested = ranking.assign(p_effect=p, p_contrast=p, n_permutations=99)
     text = " ".join(headline(replace(evaluation, ranking=tested)))
     assert "Other models" not in text
     scales = evaluation.scales.copy()
@@ -254,12 +268,13 @@ def test_the_headline_names_regions_above_chance_and_no_other(evaluation):
         r"Other models .* Spearman correlation -\d\.\d\d with Exact", reversed_text
     )
     n_rois = ranking["measured"].sum()
-    assert f"In 1 of {n_rois} regions, the data favour" in text
-    assert f": {second}." in text
-    tested["p"] = 1.0 - (ranking["rank"] <= 3)
+    assert f"Classes differ in 1 of {n_rois} regions" in text
+    assert f"that of the connected regions in {second} (" in text
+    tested["p_effect"] = 1.0 - (ranking["rank"] <= 3)
+    tested["p_contrast"] = 1.0
     text = " ".join(headline(replace(evaluation, ranking=tested)))
-    assert f"In 3 of {n_rois} regions" in text
-    assert "these among them" in text
+    assert f"Classes differ in 3 of {n_rois} regions" in text
+    assert "In none does the difference stand out" in text
     tied = tested.assign(rank=tested["rank"].clip(lower=3))  # The significant ones.
     text = " ".join(headline(replace(evaluation, ranking=tied)))
     assert "pooled standard deviations" in text

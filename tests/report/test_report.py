@@ -245,7 +245,9 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
     evaluation = make_evaluation(
         models=("LSAP-C",), regions=names, atlas_name="destrieux160"
     )
-    ranking = rank_regions(evaluation).assign(p=0.5, n_permutations=99)
+    ranking = rank_regions(evaluation).assign(
+        p_effect=0.5, p_contrast=0.5, n_permutations=99
+    )
     scales = evaluation.scales[evaluation.scales["fold"] < 3]
     evaluation = replace(
         evaluation, ranking=None, audit=evaluation.audit[1:], scales=scales
@@ -253,7 +255,7 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
     page = write_report(evaluation, tmp_path / "out", ranking=ranking)
     text = page.read_text("utf-8")
     assert ranking_verdict(ranking) in html.unescape(text)
-    assert "It does not test the rank" in text
+    assert "Neither tests the rank" in text
     assert "LSAP-C: mean over 2 of 3 folds" in text
     assert "neither leak nor warning, and made 1 note (below)" in text
     assert {evaluation.stem for evaluation in (page.parent / "figures").iterdir()} >= {

@@ -20,7 +20,7 @@ from brainlsap.report.tables import (
     spread_text,
 )
 
-P_HEAD = "p (labels permuted)"
+P_HEAD = "p (effect)"
 PEOPLE = pd.DataFrame(
     {
         "participant": ["a", "a", "b", "c", "d", "e", "f"],
@@ -208,11 +208,14 @@ def test_regions_by_name(make_evaluation):
     assert table.loc[0, "x, y, z"] == f"{x:.0f}, {y:.0f}, {z:.0f}"
     assert table.loc[0, "relative scale"].startswith(f"{first['relative_scale']:.3f} [")
     assert not {P_HEAD, "remark"} & set(table)
-    tested_ranking = ranking.assign(p=0.5, planted=ranking["rank"] == 2, moved=0.0)
-    title_of_few = "p (needs 99 permutations)"
-    for n, head, p_shown in ((98, title_of_few, "n/a"), (99, P_HEAD, "0.500")):
-        table = report.region_table(tested_ranking.assign(n_permutations=n), atlas, 2)
-        assert table[head].tolist() == [p_shown] * 2
+    tested_ranking = ranking.assign(
+        p_effect=0.5, p_contrast=0.7, planted=ranking["rank"] == 2, moved=0.0
+    )
+    table = report.region_table(tested_ranking.assign(n_permutations=98), atlas, 2)
+    assert table["p (effect, needs 99 permutations)"].tolist() == ["n/a"] * 2
+    table = report.region_table(tested_ranking.assign(n_permutations=99), atlas, 2)
+    assert table[P_HEAD].tolist() == ["0.500"] * 2
+    assert table["p (contrast)"].tolist() == ["0.700"] * 2
     assert table["remark"].tolist() == ["not learned", "planted, not learned"]
     assert report.region_table(ranking)["region"][0] == first["region"]
     with pytest.raises(ParameterError, match="n_regions"):
