@@ -42,6 +42,7 @@ study: $(READY)
 	$(BIN)/python benchmarks/spin_study.py
 	$(BIN)/python benchmarks/quality.py cohorts kernels fcon1000
 	$(BIN)/python benchmarks/ridge.py coverage null bnu1 time
+	$(BIN)/python benchmarks/ridge_variants.py
 	$(BIN)/python benchmarks/layers.py
 	$(BIN)/python benchmarks/splits_study.py
 	$(BIN)/python benchmarks/audit_study.py
