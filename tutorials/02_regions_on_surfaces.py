@@ -40,7 +40,7 @@ figures.mkdir(exist_ok=True)
 # first thing to look at. (Few epochs and one start, so that it takes seconds.)
 
 # %%
-cohort = make_cohort(36, atlas="desikan82", feature="fdg", effect=0.4, random_state=0)
+cohort = make_cohort(36, feature="fdg", effect=0.4, random_state=0)
 ridge = "ridge with a scale per region"
 models = make_models(["LSAP-C", ridge], n_epochs=12, n_starts=1)
 evaluation = cross_validate(models, cohort, cv=3, baselines=False)
