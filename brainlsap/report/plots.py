@@ -514,7 +514,9 @@ def plot_region_tests(
     axes.axvline(0, **DASHES)
     effect_bounds = selected_regions[["effect", "effect_low", "effect_high"]].to_numpy()
     is_negative = effect_bounds[:, 0] < 0
-    effect_bounds[is_negative] = -effect_bounds[is_negative][:, [0, 2, 1]]
+    effect_bounds = np.where(
+        is_negative[:, None], -effect_bounds[:, [0, 2, 1]], effect_bounds
+    )
     contrast_bounds = selected_regions[
         ["contrast", "contrast_low", "contrast_high"]
     ].to_numpy()

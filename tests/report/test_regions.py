@@ -16,13 +16,15 @@ from brainlsap.report.page import report_figures, report_tables
 ATLAS = load_atlas("desikan82")
 PEAK = "Right-Hippocampus"
 NAMES = ["ctx-lh-cuneus", "ctx-rh-cuneus", "ctx-lh-insula", "Left-Amygdala", PEAK]
+NAMES += ["ctx-lh-precuneus", "ctx-rh-precuneus"]
+EFFECTS = [-0.1, -0.2, -0.3, -0.4, -0.5, -0.01, 0.02]
 DIFFERING = {"Left-Amygdala", "ctx-rh-cuneus", PEAK}
 
 
 def draw_region_tests(evaluation, n_permutations=99):
-    """Effects -.1, -.2 ...; the last three differ, and the last stands out."""
+    """Three regions differ, and one of them stands out."""
     names = list(evaluation.cohort.region_names)
-    effects = pd.Series(-0.1 * np.arange(1, len(names) + 1), names)
+    effects = pd.Series(EFFECTS, names)
     table = pd.DataFrame({"region": names, "feature": "thickness", "n_people": 36})
     for statistic, values in (("effect", effects), ("contrast", -effects / 2)):
         table[statistic] = values.to_numpy()
@@ -76,7 +78,7 @@ def test_regions_are_selected_by_corrected_p_and_then_by_effect(tested):
         "Left-Amygdala",
         "ctx-rh-cuneus",
     ]
-    table = tested.region_tests.assign(p_contrast=[0.01, 1, 1, 1, 1])
+    table = tested.region_tests.assign(p_contrast=[0.01, 1, 1, 1, 1, 1, 1])
     peak = replace(tested, region_tests=table)
     assert list(regions.select_regions(peak, 1)["region"]) == [PEAK, NAMES[0]]
     assert set(regions.significant_regions(tested, "effect")) == DIFFERING
@@ -109,12 +111,12 @@ def test_lobes_and_hemispheres_are_summarised(tested):
     assert (lobe["n_effect"], lobe["n_contrast"]) == (1, 0)
     assert rows.loc[("lobe", "occipital", "R"), "d_AD"] == pytest.approx(-0.4)
     left = rows.loc[("hemisphere", "L", "all")]
-    assert left["n_regions"] == 3
+    assert left["n_regions"] == 4
     assert left["n_effect"] == 1  # the amygdala
     assert rows.loc[("hemisphere", "R", "all"), "n_contrast"] == 1
     few = report.region_group_table(with_permutations(tested, 98))
     assert few[["n_effect", "n_contrast"]].isna().all(axis=None)
-    network = tested.cohort.regions.assign(network=["Vis", "Vis", "", np.nan, "Def"])
+    network = tested.cohort.regions.assign(network=["Vis", "Vis", "", np.nan, "Def", "", ""])
     cohort = replace(tested.cohort, regions=network)
     table = report.region_group_table(replace(tested, cohort=cohort))
     groups = table.query("grouping == 'network' and hemisphere == 'all'")
@@ -133,8 +135,13 @@ def test_effects_have_one_symmetric_range_and_the_same_outlines_in_every_row(tes
     # d of the last class is twice that of the first
     assert second[PEAK] == pytest.approx(plt.get_cmap("RdBu_r")(0.0))
     np.testing.assert_allclose(first[PEAK], plt.get_cmap("RdBu_r")(0.25), atol=0.02)
-    dots = [line for ax in rows for line in ax.lines]
-    assert [len(line.get_xdata()) for line in dots] == [1, 1]  # only the peak
+    for ax in rows:  # the peak alone, in its lateral and its medial drawing
+        shape = next(one for one in ax.patches if one.get_gid().endswith(PEAK))
+        path = shape.get_transform().transform_path(shape.get_path())
+        (dots,) = ax.lines
+        spots = ax.transAxes.transform(dots.get_xydata())
+        assert path.contains_points(spots).tolist() == [True, True]
+        assert (dots.get_ydata() > 0.5).tolist() == [True, False]
     (key,) = [ax for ax in figure.axes if ax.get_label() == "key"]
     assert len(key.texts) == 2
     few = report.plot_effects(with_permutations(tested, 98), atlas=ATLAS)
@@ -165,7 +172,7 @@ def test_effect_and_contrast_are_drawn_filled_where_they_are_significant(tested)
 
 def test_three_questions_are_answered_with_number_interval_and_p(tested):
     effect, contrast, scale = regions.answer_region_questions(tested, ATLAS)
-    assert "in 3 of 5 regions" in effect.answer
+    assert "in 3 of 7 regions" in effect.answer
     assert "right hippocampus: r = -0.50 [-0.55, -0.45], p = 0.010" in effect.answer
     assert "in 1 region: right hippocampus" in contrast.answer
     assert "p = 0.020" in contrast.answer
