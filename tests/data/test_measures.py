@@ -20,7 +20,8 @@ from brainlsap.report.tables import FEATURES
 from tests.data.conftest import refused
 from tests.data.test_find_files import scan_of
 
-UCBJ = Tracer("UCB-J", "synapse", ("11CUCBJ", "UCB-J"), "cerebellum", (0.1, 9.0))
+# A tracer of a third party, with names that no registered one has.
+OWN = Tracer("Own-1", "own", ("11COWN1", "Own-1"), "cerebellum", (0.1, 9.0))
 SPECIFIC = tuple(tracer for tracer in TRACERS if not tracer.is_generic)
 
 
@@ -60,26 +61,26 @@ def test_the_order_of_tracers_has_no_effect(monkeypatch):
 
 
 def test_a_tracer_of_a_new_measure_needs_one_entry(monkeypatch):
-    tracers = _add_generic_tracers((UCBJ, *SPECIFIC))
-    generic = UCBJ._replace(name="synapse", entities=("synapse",))
-    assert {*tracers} == {*TRACERS, UCBJ, generic}
+    tracers = _add_generic_tracers((OWN, *SPECIFIC))
+    generic = OWN._replace(name="own", entities=("own",))
+    assert {*tracers} == {*TRACERS, OWN, generic}
     monkeypatch.setattr(measures, "TRACERS", tracers)
-    measure = measures._pet_measure("synapse")
+    measure = measures._pet_measure("own")
     assert measure.plausible == (0.1, 9.0)
-    assert measure.files[0] == ("*11cucbj*regions.*", "*ucb-j*regions.*")
-    assert find_longest_tracer("UCB-J_amyloid", "synapse") == UCBJ
+    assert measure.files[0] == ("*11cown1*regions.*", "*own-1*regions.*")
+    assert find_longest_tracer("Own-1_amyloid", "own") == OWN
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"entities": ("AV-45",)}, "'av-45' is an entity of florbetapir and UCB-J"),
+        ({"entities": ("AV-45",)}, "'av-45' is an entity of florbetapir and Own-1"),
         ({"name": "PiB"}, "tracers must have different names"),
     ],
 )
 def test_tracers_that_cannot_be_told_apart_are_refused(changes, message):
     with pytest.raises(TypeError, match=message):
-        _add_generic_tracers((*SPECIFIC, UCBJ._replace(**changes)))
+        _add_generic_tracers((*SPECIFIC, OWN._replace(**changes)))
 
 
 def test_files_of_two_tracers_of_a_measure_are_ambiguous(write, tmp_path, tiny):

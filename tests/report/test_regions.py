@@ -116,7 +116,9 @@ def test_lobes_and_hemispheres_are_summarised(tested):
     assert rows.loc[("hemisphere", "R", "all"), "n_contrast"] == 1
     few = report.region_group_table(with_permutations(tested, 98))
     assert few[["n_effect", "n_contrast"]].isna().all(axis=None)
-    network = tested.cohort.regions.assign(network=["Vis", "Vis", "", np.nan, "Def", "", ""])
+    network = tested.cohort.regions.assign(
+        network=["Vis", "Vis", "", np.nan, "Def", "", ""]
+    )
     cohort = replace(tested.cohort, regions=network)
     table = report.region_group_table(replace(tested, cohort=cohort))
     groups = table.query("grouping == 'network' and hemisphere == 'all'")
