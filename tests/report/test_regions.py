@@ -178,7 +178,8 @@ def test_effect_and_contrast_are_drawn_filled_where_they_are_significant(tested)
 def test_three_questions_are_answered_with_number_interval_and_p(tested):
     effect, contrast, scale = regions.answer_region_questions(tested, ATLAS)
     assert "in 3 of 7 regions" in effect.answer
-    assert "right hippocampus: r = -0.50 [-0.55, -0.45], p = 0.010" in effect.answer
+    assert "right hippocampus: correlation" in effect.answer
+    assert "-0.50 [-0.55, -0.45], p = 0.010" in effect.answer
     assert "in 1 region: right hippocampus" in contrast.answer
     assert "p = 0.020" in contrast.answer
     assert "p =" not in scale.answer
