@@ -39,7 +39,8 @@ def draw_predictions(table, classes, model, skill, rng):
     fold = pd.factorize(table["participant"])[0] // len(classes) % 3 + 1
     true_code = np.array([classes.index(label) for label in table["label"]])
     probabilities = rng.dirichlet(np.ones(len(classes)), len(table))
-    probabilities[np.arange(len(table)), true_code] += max(skill, 0.0)
+    probabilities[np.arange(len(table)), true_code] += skill
+    probabilities = probabilities.clip(1e-3)  # a skill may be negative
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     predictions = pd.DataFrame({"model": model, "repeat": 1, "fold": fold})
     predictions = predictions.assign(
