@@ -4,16 +4,17 @@ from brainlsap import load_lazily
 
 # Modules are imported on first use, because matplotlib and plotly load slowly.
 _NAMES = {
-    "brain": "plot_regions plot_scales_at_quarters",
+    "brain": "plot_effects plot_regions plot_scales_at_quarters",
     "brain_interactive": "interactive_brain write_interactive",
     "exports": "export_maps",
     "methods": "headline methods_text",
-    "plots": "plot_calibration plot_confusion plot_directions plot_roc plot_scales "
-    "plot_scores plot_training",
+    "plots": "plot_calibration plot_confusion plot_connectome_gain plot_directions "
+    "plot_region_tests plot_roc plot_scales plot_scores plot_training",
+    "regions": "region_group_table region_tests_table",
     "report": "check_results_folder read_results write_figures write_report "
     "write_tables",
     "tables": "audit_table class_differences class_rate_table common_region_table "
-    "comparison_table demographics_table direction_table fit_table "
-    "interval_table region_table score_table table_text unusual_scans_table",
+    "comparison_table connectome_gain_table demographics_table direction_table "
+    "fit_table interval_table region_table score_table table_text unusual_scans_table",
 }
 __all__, __getattr__, __dir__ = load_lazily(__name__, _NAMES)

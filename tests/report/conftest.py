@@ -40,6 +40,7 @@ def draw_predictions(table, classes, model, skill, rng):
     true_code = np.array([classes.index(label) for label in table["label"]])
     probabilities = rng.dirichlet(np.ones(len(classes)), len(table))
     probabilities[np.arange(len(table)), true_code] += skill
+    probabilities = probabilities.clip(1e-3)  # a skill may be negative
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     predictions = pd.DataFrame({"model": model, "repeat": 1, "fold": fold})
     predictions = predictions.assign(
@@ -149,6 +150,22 @@ def draw_evaluation(
         settings=settings,
         audit=audit,
     )
+
+
+def draw_gain_table(lead, half_width, is_shared=False):
+    """Table of a gain of 9 nats, with the same lead over every null connectome."""
+    names = ["original", "relabelled", "rewired"]
+    names += [] if is_shared else ["exchanged", "group mean"]
+    table = pd.DataFrame({"connectome": names, "n_draws": 3, "scale": 1.0})
+    is_null = table["connectome"] != "original"
+    leads = np.where(is_null, lead, np.nan)
+    for score in ("evidence", "error"):
+        gains = 9.0 - np.where(is_null, lead, 0.0)
+        for name, values in ((f"{score}_gain", gains), (f"{score}_lead", leads)):
+            table[name] = values
+            table[f"{name}_low"] = values - half_width
+            table[f"{name}_high"] = values + half_width
+    return table
 
 
 def check_letters(figure):
