@@ -95,7 +95,7 @@ def plot_scores(
     ParameterError
         If `score_name` is unknown.
     """
-    check_choice("score", score_name, fold_scores())
+    check_choice("score_name", score_name, fold_scores())
     title = tables.shown_scores(evaluation).get(score_name, SCORES[score_name].title)
     scores_of_folds = evaluation.scores()
     score_summary = tables.summary_of(evaluation, score_name)
