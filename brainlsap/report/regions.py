@@ -425,11 +425,9 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
         )
         caution = "A large effect without a test may be noise."
         return RegionAnswer(question, answer, NO_CLAIM, caution)
-    regions = list(
-        select_regions(evaluation, len(_rows_of(evaluation)))
-        .query("p_effect < @ranks.ALPHA")["region"]
-        .unique()
-    )
+    all_regions = select_regions(evaluation, len(_rows_of(evaluation)))
+    is_significant = all_regions["p_effect"] < ranks.ALPHA
+    regions = list(all_regions.loc[is_significant, "region"].unique())
     family_text = _family_text(evaluation)
     if regions:
         answer = (
