@@ -577,6 +577,6 @@ def replicability_text(evaluation: Evaluation) -> str:
         for row in evaluation.replicability.to_dict("records")
     ]
     return (
-        "Replicability, as the Spearman correlation of two maps from random halves of "
-        f"the participants, mean [range]: {', '.join(statistic_texts)}."
+        "Replicability: Spearman correlation of maps between random halves of the "
+        f"participants, mean [range]: {', '.join(statistic_texts)}."
     )
