@@ -159,7 +159,7 @@ def region_tests_table(
     """
     selected_regions = select_regions(evaluation, n_regions)
     regions = list(selected_regions["region"])
-    paper_table = pd.DataFrame({"region": region_labels(regions, atlas, "full")})
+    paper_table = pd.DataFrame({"region": region_labels(regions, atlas)})
     if len(evaluation.cohort.feature_names) > 1:
         paper_table["feature"] = [
             feature_title(evaluation.cohort, feature_name, region)
@@ -532,7 +532,8 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     return RegionAnswer(
         question,
         answer,
-        "The model used this region by itself, or averaged with connected regions.",
+        "The model uses a region of small scale by itself, and averages a region of "
+        "large scale with connected regions.",
         "This describes the model and has no p-value; a small scale does not mean that "
         "classes differ there or that the region is important.",
     )
