@@ -321,7 +321,7 @@ def region_group_text(evaluation: Evaluation) -> pd.DataFrame:
         }
     )
     for column_name, title in difference_columns(evaluation).items():
-        paper_table[f"mean d: {title}"] = [
+        paper_table[title] = [
             spread_text(d, digits=2) for d in group_table[column_name]
         ]
     if has_region_tests(evaluation):

@@ -12,8 +12,7 @@ from brainlsap import report
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import rank_regions
 from brainlsap.exceptions import ParameterError
-from brainlsap.report import regions
-from brainlsap.report.page import report_figures
+from brainlsap.report import page, regions
 
 ATLAS = load_atlas("desikan82")
 NAMES_ALONE = Atlas.from_names(ATLAS.names)
@@ -156,7 +155,7 @@ def test_effects_have_one_symmetric_range_and_the_same_outlines_in_every_row(tes
 
 def test_scales_of_all_models_share_one_range_of_colors(tested):
     tested = replace(tested, ranking=rank_regions(tested))
-    drawn = report_figures(tested, ATLAS)
+    drawn = page.report_figures(tested, ATLAS)
     assert {"effects", "brain", "regions"} <= set(drawn)
     bars = [ax for ax in drawn["brain"].axes if ax.get_label() == "colour bar"]
     assert len(bars) == 1
@@ -193,15 +192,32 @@ def test_three_questions_are_answered_with_number_interval_and_p(tested):
 
 def test_the_section_on_regions_has_its_tables_and_files(tested, tmp_path):
     evaluation = replace(tested, ranking=rank_regions(tested))
-    page = report.write_report(evaluation, tmp_path / "out", atlas=NAMES_ALONE)
-    text = page.read_text("utf-8")
+    page_path = report.write_report(evaluation, tmp_path / "out", atlas=NAMES_ALONE)
+    text = page_path.read_text("utf-8")
     for answer in regions.answer_region_questions(evaluation, ATLAS):
         assert html.escape(answer.caution) in text
-    folder = page.parent / "tables"
+    folder = page_path.parent / "tables"
     shown = pd.read_csv(folder / "regions.tsv", sep="\t")
     assert shown["region"][0] == "right hippocampus"
     groups = pd.read_csv(folder / "group_differences.tsv", sep="\t")
     assert groups["n_effect"].max() == 2  # regions of the right that differ
     assert {"effects.png", "brain.png"} <= {
-        one.name for one in (page.parent / "figures").iterdir()
+        one.name for one in (page_path.parent / "figures").iterdir()
     }
+
+
+def test_every_feature_has_a_map_and_classes_without_order_have_eta(tested):
+    second = tested.region_tests.assign(feature="fdg 2", p_effect=0.9, p_contrast=0.9)
+    both = pd.concat([tested.region_tests, second], ignore_index=True).assign(F=2.0)
+    cohort = replace(tested.cohort, feature_names=("thickness", "fdg 2"))
+    evaluation = replace(tested, cohort=cohort, region_tests=both)
+    drawn = page._plot_effect_maps(evaluation, NAMES_ALONE)
+    rings = {
+        name: figure.axes[0].collections[-1].get_linewidths().max() > 1
+        for name, figure in drawn.items()
+    }
+    assert rings == {"effects": True, "effects_fdg-2": False}
+    assert regions.significant_regions(evaluation, "effect", "fdg 2") == []
+    effect, *_ = regions.answer_region_questions(evaluation, ATLAS)
+    assert "(cortical thickness): eta" in effect.answer
+    assert "corrected for 14 tests" in effect.answer
