@@ -39,6 +39,7 @@ RESULTS = (
     "compare",
     "epoch",
     "layers",
+    "network_share",
     "node_leak",
     "nodes",
     "quality",
