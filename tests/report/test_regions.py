@@ -13,6 +13,7 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import rank_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import page, regions
+from tests.report.conftest import draw_region_tests
 
 ATLAS = load_atlas("desikan82")
 NAMES_ALONE = Atlas.from_names(ATLAS.names)
@@ -23,27 +24,6 @@ EFFECTS = [-0.1, -0.2, -0.3, -0.4, -0.5, -0.01, 0.02]
 DIFFERING = {"Left-Amygdala", "ctx-rh-cuneus", PEAK}
 
 
-def draw_region_tests(evaluation, n_permutations=99):
-    """Three regions differ, and one of them stands out."""
-    names = list(evaluation.cohort.region_names)
-    effects = pd.Series(EFFECTS, names)
-    table = pd.DataFrame({"region": names, "feature": "thickness", "n_people": 36})
-    for statistic, values in (("effect", effects), ("contrast", -effects / 2)):
-        table[statistic] = values.to_numpy()
-        table[f"{statistic}_low"] = values.to_numpy() - 0.05
-        table[f"{statistic}_high"] = values.to_numpy() + 0.05
-    table["contrast_z"] = table["contrast"]
-    table["p_effect"] = np.where(table["region"].isin(DIFFERING), 0.01, 0.4)
-    table["p_contrast"] = np.where(table["region"] == PEAK, 0.02, 0.7)
-    table["n_permutations"] = n_permutations
-    table["measured"] = True
-    for k, name in enumerate(evaluation.cohort.classes[1:], start=1):
-        table[f"d_{name}"] = k * effects.to_numpy()
-        table[f"d_{name}_low"] = table[f"d_{name}"] - 0.3
-        table[f"d_{name}_high"] = table[f"d_{name}"] + 0.3
-    return table
-
-
 @pytest.fixture(scope="module")
 def tested(make_evaluation):
     evaluation = make_evaluation(regions=[*NAMES], atlas_name="desikan82")
@@ -52,7 +32,8 @@ def tested(make_evaluation):
         evaluation.cohort, regions=places, measured=np.ones(len(NAMES), dtype=bool)
     )
     evaluation = replace(evaluation, cohort=cohort)
-    return replace(evaluation, region_tests=draw_region_tests(evaluation))
+    region_tests = draw_region_tests(evaluation, EFFECTS, DIFFERING, {PEAK})
+    return replace(evaluation, region_tests=region_tests)
 
 
 def with_permutations(evaluation, n_permutations):
