@@ -16,7 +16,7 @@ from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import ConnectomeGain, rank_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.page import report_figures
-from tests.report.conftest import check_letters, draw_region_tests, draw_gain_table
+from tests.report.conftest import check_letters, draw_gain_table, draw_region_tests
 
 FUNCTIONS = [getattr(report, name) for name in report.__all__]
 ON_AXES = [one for one in FUNCTIONS if "axes" in signature(one).parameters]
