@@ -1082,8 +1082,8 @@ def _plot_dots(
     n_omitted, omission_note = len(region_ranks) - len(regions), ""
     if n_omitted:
         omission_note = (
-            f"{n_omitted} of {len(region_ranks)} regions have values nearest the middle and are left "
-            "out."
+            f"{n_omitted} of {len(region_ranks)} regions have values nearest the "
+            "middle and are left out."
         )
     shown_maps = map_table.loc[regions].sort_values([*map_table])
     max_letters = max(30, int(0.4 * width / LETTER))
