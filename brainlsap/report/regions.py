@@ -5,7 +5,7 @@ Three questions are asked of every region, as in
 difference stand out from the regions it is connected to, and how does a model read it?
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -236,15 +236,15 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
     ]
     places = regions.set_index("name")[list({*groupings, "hemisphere"})]
     region_tests = region_tests.join(places, on="region")
-    group_rows = []
+    group_rows: list[dict[str, Any]] = []
     for feature_name, feature_tests in region_tests.groupby("feature", sort=False):
         for grouping in groupings:
             is_grouped = _is_known(feature_tests[grouping])
             for group_name, group_tests in feature_tests[is_grouped].groupby(
                 grouping, sort=False
             ):
-                row_start = {"feature": feature_name, "grouping": grouping}
-                row_start |= {"group": group_name}
+                row_start: dict[str, Any] = {"feature": feature_name}
+                row_start |= {"grouping": grouping, "group": group_name}
                 group_rows.append(
                     row_start
                     | {"hemisphere": "all"}
@@ -465,7 +465,7 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
             NO_CLAIM,
             caution,
         )
-    largest = region_tests.loc[region_tests["contrast_z"].fillna(-np.inf).idxmax()]
+    largest: Any = region_tests.loc[region_tests["contrast_z"].fillna(-np.inf).idxmax()]
     largest_text = (
         f"{_name_regions([largest['region']], atlas)}"
         f"{_feature_suffix(evaluation, largest)}: "
@@ -504,7 +504,7 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     ranking = scale_ranking(evaluation)
     model = str(ranking["model"].iloc[0])
     measured_regions = ranking.dropna(subset="relative_scale")
-    smallest = measured_regions.loc[measured_regions["relative_scale"].idxmin()]
+    smallest: Any = measured_regions.loc[measured_regions["relative_scale"].idxmin()]
     range_text = interval_text(
         smallest["relative_scale"],
         smallest["relative_low"],
