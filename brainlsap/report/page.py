@@ -239,7 +239,7 @@ def _plot_region_panels(evaluation: Evaluation) -> Any:
     selected_ranking = _selected_ranking(evaluation, feature)
     n_rows = len(selected_ranking)
     n_panels = 2 if evaluation.ranking is None else 3
-    panel_axes = own_axes(None, PAGE, 21 + 6.5 * n_rows, n_panels=n_panels)
+    panel_axes = own_axes(None, PAGE, 21 + 8 * n_rows, n_panels=n_panels)
     plots.plot_directions(
         evaluation,
         selected_ranking,
