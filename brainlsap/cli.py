@@ -506,15 +506,33 @@ def report(
 
 
 @command
-def fit(study: str, out: str, overwrite: bool = False, **options: Any) -> None:
-    """Fit one model to a whole study and save it."""
+def fit(
+    study: str,
+    out: str,
+    overwrite: bool = False,
+    models: str | None = None,
+    **options: Any,
+) -> None:
+    """Fit one model to a whole study and save it.
+
+    for example:
+      brainlsap fit study --models LSAP-R --feature fdg --out model.safetensors
+    """
     reading_options, study_options, model_options = _options_by_recipient(options)
     overwrite |= study_options.pop("overwrite", False)  # of the settings file
     check_outputs([out], inputs=[study, options.get("config")], overwrite=overwrite)
-    model = brainlsap.LSAPClassifier(random_state=0)
-    model.set_params(
-        **model_options, **_select(study_options, ("preset", "random_state"))
-    )
+    model_options |= _select(study_options, ("preset", "random_state"))
+    models_of_file = study_options.get("models", [])
+    if models is None and len(models_of_file) > 1:
+        raise BrainlsapError(
+            f"the settings file names {len(models_of_file)} models, and fit stores "
+            "one. Name it by --models."
+        )
+    name = models or next(iter(models_of_file), None)
+    if name is None:
+        model = brainlsap.LSAPClassifier(random_state=0).set_params(**model_options)
+    else:
+        model = brainlsap.prediction.make_storable_model(name, **model_options)
     cohort = _load_cohort(study, reading_options, study_options)
     step_names = _names_of("fit") - model.get_params().keys()
     step_options = _select(study_options, step_names)

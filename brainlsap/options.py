@@ -1176,6 +1176,16 @@ OPTIONS: tuple[Option, ...] = (
         commands=("run",),
     ),
     Option(
+        "models",
+        "--models",
+        TEXT,
+        "model to store: LSAP-C (default), LSAP-R, LSAP-H, LSAP-L, Exact, a ridge or a "
+        "network",
+        "NAME",
+        group="model",
+        commands=("fit",),
+    ),
+    Option(
         "cv",
         "--folds",
         WHOLE_NUMBER,

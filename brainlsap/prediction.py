@@ -19,7 +19,7 @@ from brainlsap.data.load import NO_CONNECTOME, read_folder
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
 from brainlsap.data.stored_cohort import is_cohort_file, label_column
-from brainlsap.evaluation import Deconfounder
+from brainlsap.evaluation import Deconfounder, make_models
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
@@ -27,6 +27,7 @@ from brainlsap.files import check_outputs
 from brainlsap.findings import Finding, group_findings
 from brainlsap.graph.summary import find_unlike, learn_kind
 from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
+from brainlsap.model.inputs import PackedClassifier
 from brainlsap.model.storage import CLASSIFIERS
 from brainlsap.options import option_names
 from brainlsap.text import listed, option_name, option_text
@@ -50,12 +51,12 @@ MAX_OUTLIER_SHARE = 0.1
 def fit_model(
     cohort: Cohort,
     out: str | Path,
-    model: LSAPClassifier | None = None,
+    model: PackedClassifier | str | None = None,
     *,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
     overwrite: bool = False,
-) -> LSAPClassifier:
+) -> PackedClassifier:
     """Fit a model on all scans of a cohort and store it.
 
     The file also holds the fitted adjustment for sites and covariates, and the
@@ -67,8 +68,10 @@ def fit_model(
         Training data.
     out : str or Path
         Model file to write (safetensors).
-    model : LSAPClassifier, optional
-        Unfitted model; by default one with default settings.
+    model : str or classifier, optional
+        Name of one of :data:`brainlsap.evaluation.MODELS`, for example "LSAP-R", or an
+        unfitted LSAPClassifier, LSAPRidgeClassifier or NetworkClassifier; by default
+        an LSAPClassifier with default settings.
     harmonize, regress_out
         As in :func:`brainlsap.run_study`. New participants need the same columns. With
         `harmonize` they also need age and sex if the cohort has them, because ComBat
@@ -79,20 +82,23 @@ def fit_model(
 
     Returns
     -------
-    LSAPClassifier
+    LSAPClassifier, LSAPRidgeClassifier or NetworkClassifier
         The fitted model; `origin_` describes the training data. Its own `predict`
         does not apply `harmonize` and `regress_out`: use :func:`predict_people`.
 
     Raises
     ------
     BrainlsapError
-        If the cohort or a setting cannot be used, or the file exists. Nothing is
-        written.
+        If the cohort or a setting cannot be used, the model cannot be stored without
+        pickle, or the file exists. Nothing is written.
     """
     check_cohort_given(cohort)
     source = cohort.provenance.get("folder")
     check_outputs([out], inputs=[source], overwrite=overwrite)
-    model = LSAPClassifier(random_state=0) if model is None else model
+    if model is None:
+        model = LSAPClassifier(random_state=0)
+    if isinstance(model, str):
+        model = make_storable_model(model)
     check_choice("model", type(model).__name__, CLASSIFIERS)
     configure_for_cohort(model, cohort)
     steps = Deconfounder(harmonize, regress_out)
@@ -127,21 +133,67 @@ def fit_model(
     return model
 
 
-def _learn_connectomes(model: LSAPClassifier, cohort: Cohort) -> dict[str, Any] | None:
+def make_storable_model(
+    name: str, *, preset: str = "default", random_state: int = 0, **settings: object
+) -> PackedClassifier:
+    """Return an unfitted model of a name that `fit_model` can store.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`brainlsap.evaluation.MODELS`; case, blanks and hyphens do not
+        matter.
+    preset, random_state, **settings
+        As of :func:`brainlsap.evaluation.make_models`.
+
+    Raises
+    ------
+    ParameterError
+        If the name stands for several models, is unknown, or is that of a model that
+        only pickle could store.
+    """
+    models = make_models(name, preset=preset, random_state=random_state, **settings)
+    if len(models) > 1:
+        raise ParameterError(
+            f"{name!r} stands for {len(models)} models, and a file holds one. Name one "
+            f"of {', '.join(list_storable_models())}."
+        )
+    ((title, (model, _)),) = models.items()
+    if type(model).__name__ not in CLASSIFIERS:
+        raise ParameterError(
+            f"{title} cannot be stored: only pickle stores its steps of scikit-learn, "
+            "and opening a pickle can run any program. Choose one of "
+            f"{', '.join(list_storable_models())}."
+        )
+    return model
+
+
+def list_storable_models() -> list[str]:
+    """Return the names of the models that `fit_model` can store."""
+    return [
+        name
+        for name, (model, _) in make_models("all").items()
+        if type(model).__name__ in CLASSIFIERS
+    ]
+
+
+def _learn_connectomes(
+    model: PackedClassifier, cohort: Cohort
+) -> dict[str, Any] | None:
     """Return the properties of the connectomes, or None if the model stores one."""
     if model.shared_connectome_ is not None or model.preparation_.network is not None:
         return None
     return learn_kind(cohort.connectomes)
 
 
-def _missing_share(model: LSAPClassifier, features: np.ndarray) -> np.ndarray:
+def _missing_share(model: PackedClassifier, features: np.ndarray) -> np.ndarray:
     """Return the share of the values used in the fit that each scan lacks."""
     is_missing = np.isnan(features[:, model.measured_])
     return is_missing.mean(axis=(1, 2))
 
 
 def _check_missing_values(
-    model: LSAPClassifier, features: np.ndarray, scans: pd.Series
+    model: PackedClassifier, features: np.ndarray, scans: pd.Series
 ) -> None:
     """Raise for scans that lack most values of the fit; warn if many are missing."""
     missing_share = _missing_share(model, features)
@@ -172,7 +224,7 @@ def _check_missing_values(
 
 
 def _check_connectomes(
-    model: LSAPClassifier, connectomes: np.ndarray, scans: pd.Series
+    model: PackedClassifier, connectomes: np.ndarray, scans: pd.Series
 ) -> None:
     """Warn if connectomes differ in kind from those of the fit."""
     kind_in_fit = model.origin_.facts.get("connectomes")
@@ -200,7 +252,7 @@ def _covariate_range(cohort: Cohort, name: str) -> tuple[float, float]:
 
 
 def read_new_people(
-    model: LSAPClassifier | str | Path,
+    model: PackedClassifier | str | Path,
     folder: str | Path | None = None,
     *,
     verbose: bool = False,
@@ -210,7 +262,7 @@ def read_new_people(
 
     Parameters
     ----------
-    model : LSAPClassifier, str or Path
+    model : classifier, str or Path
         From :func:`brainlsap.model.load_model`, or its file.
     folder : str or Path, optional
         Study folder, or a cohort's file (.h5); None for arrays. No label is needed.
@@ -268,7 +320,7 @@ def read_new_people(
     return _add_labels(cohort, label, folder)
 
 
-def _cohort_from_arrays(model: LSAPClassifier, options: Mapping[str, Any]) -> Cohort:
+def _cohort_from_arrays(model: PackedClassifier, options: Mapping[str, Any]) -> Cohort:
     """Return a cohort of arrays with the regions and features of a model."""
     origin = model.origin_
     stored_options = ReadingOptions.from_jsonable(origin.reading)
@@ -322,7 +374,7 @@ def _add_labels(cohort: Cohort, column: str | None, folder: str | Path) -> Cohor
     )
 
 
-def _load_fitted_model(model: LSAPClassifier | str | Path) -> LSAPClassifier:
+def _load_fitted_model(model: PackedClassifier | str | Path) -> PackedClassifier:
     """Return a model, from its file if a path is given; check that it has an origin."""
     model = load_model(model) if isinstance(model, str | Path) else model
     if not hasattr(model, "origin_"):
@@ -351,7 +403,7 @@ def _check_fixed_options(
 
 
 def predict_people(
-    model: LSAPClassifier | str | Path,
+    model: PackedClassifier | str | Path,
     cohort: Cohort,
     *,
     class_prior: ClassPrior | None = None,
@@ -360,7 +412,7 @@ def predict_people(
 
     Parameters
     ----------
-    model : LSAPClassifier, str or Path
+    model : classifier, str or Path
         From :func:`brainlsap.model.load_model`, or its file.
     cohort : Cohort
         New participants with the regions and features of the fit, in any order.
@@ -444,7 +496,7 @@ def predict_people(
 
 
 def _match_regions_and_features(
-    model: LSAPClassifier, cohort: Cohort
+    model: PackedClassifier, cohort: Cohort
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return connectomes and features in the order of the model; raise if they differ.
 
@@ -512,7 +564,9 @@ def _merged_labels(
     return [merged_class.get(str(label), label) for label in cohort.y]
 
 
-def _resolve_prior(model: LSAPClassifier, class_prior: ClassPrior | None) -> np.ndarray:
+def _resolve_prior(
+    model: PackedClassifier, class_prior: ClassPrior | None
+) -> np.ndarray:
     """Return the class shares that the probabilities of new scans assume."""
     if class_prior is None:
         return model.class_prior_
