@@ -159,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         input_path = options.get("study", options.get("results", "."))
         if not Path(input_path).exists():  # Fail before the slow imports.
             raise BrainlsapError("no such file or folder", path=input_path)
-        with format_options(_option_format(call.__name__)):
+        with format_options(_make_option_format(call.__name__)):
             call(**options)
     except BrokenPipeError:  # The reader has closed the pipe, for example `| head`.
         return 141
@@ -181,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _option_format(command_name: str) -> OptionFormat:
+def _make_option_format(command_name: str) -> OptionFormat:
     """Return how messages write options while a command runs: as its flags.
 
     An option without a flag, such as `symmetrize`, becomes a line of a settings file

@@ -14,7 +14,7 @@ import pytest
 
 import brainlsap
 from brainlsap import cli
-from brainlsap.cli import _option_format, build_parser, main
+from brainlsap.cli import _make_option_format, build_parser, main
 from brainlsap.exceptions import ParameterError, check_at_least
 from brainlsap.text import format_options, option_text
 
@@ -516,7 +516,7 @@ def test_every_option_is_explained():
     ],
 )
 def test_messages_name_the_options_of_the_command(command, setting, text):
-    with format_options(_option_format(command)):
+    with format_options(_make_option_format(command)):
         assert option_text(*setting) == text
     assert option_text("scans", "all") == "scans='all'"
 
@@ -524,7 +524,7 @@ def test_messages_name_the_options_of_the_command(command, setting, text):
 def test_a_wrong_choice_is_named_by_its_flag_and_paths_stay(tmp_path, capsys):
     path = tmp_path / "label=" / "study"
     path.mkdir(parents=True)
-    with format_options(_option_format("run")):
+    with format_options(_make_option_format("run")):
         with pytest.raises(ParameterError, match=r"^--repeats must be at least 1"):
             check_at_least("n_repeats", 0, 1)
     assert f"{path}" in refused(capsys, "check", path)

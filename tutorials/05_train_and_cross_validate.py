@@ -35,7 +35,7 @@ figures.mkdir(exist_ok=True)
 # which the ridge makes use; `cross_validate` fills it in by itself.
 
 # %%
-cohort = make_cohort(60, atlas="desikan82", random_state=0)
+cohort = make_cohort(60, random_state=0)
 X, y, people = cohort.to_array(), cohort.y, cohort.groups
 train, test = make_splits(y, people, n_folds=3, random_state=0)[0]
 brief = {"n_epochs": 20, "n_starts": 1, "random_state": 0}
@@ -47,16 +47,20 @@ settings = model.settings()
 print({name: settings[name] for name in ("kernel", "tolerance", "scale_clip")})
 
 # %% [markdown]
-# Before the first epoch a ridge is fitted to the same scans. Its most probable scales
-# are where those of the network start (at most at half of the largest allowed), and
-# half of its logits are what the network adds to. `start="constant"` is the plain
-# network, which begins with nothing and with one scale for all regions.
+# Before the first epoch a ridge is fitted to the same scans. Its scales are where those
+# of the network start (at most at half of the largest allowed), and half of its logits
+# are what the network adds to. The network has a weight in the prediction only if it
+# improves that of people whom it was not trained on; with few people the weight is
+# mostly 0, and the ridge alone predicts. `start="constant"` is the plain network, which
+# begins with nothing and with one scale for all regions.
 
 # %%
 plain_network = LSAPClassifier(start="constant", classes=cohort.classes, **brief).fit(
     X[train], y[train], groups=people[train]
 )
+print("weight of the network", model.network_weight_)
 assert plain_network.ridge_ is None
+assert plain_network.network_weight_ == 1.0
 assert set(plain_network.scales_start_) == {1.0}
 print("the data ask for:", model.ridge_.chosen_, "(scales of the ridge)")
 assert len(set(model.scales_start_)) > 1
@@ -137,7 +141,7 @@ figure.savefig(figures / "05_scales_at_quarters.png", dpi=110)
 # %%
 fit_model(cohort, "model.safetensors", LSAPClassifier(**brief), overwrite=True)
 stored = load_model("model.safetensors")
-new = make_cohort(6, atlas="desikan82", random_state=9)
+new = make_cohort(6, random_state=9)
 table = predict_people(stored, new)
 print(table.round(2).head(3).to_string(index=False))
 rare = dict(zip(cohort.classes, [0.7, 0.1, 0.1, 0.05, 0.05], strict=True))

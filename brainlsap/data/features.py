@@ -56,6 +56,7 @@ from brainlsap.data.region_tables import (
 )
 from brainlsap.data.tables import ADD_IT, IMPORT_FILES, read_lines
 from brainlsap.exceptions import (
+    ABSENT,
     BrainlsapError,
     CohortError,
     FileFormatError,
@@ -234,7 +235,7 @@ def read_stats(
     for path, side in side_of_file.items():
         if not path.is_file():
             hint = _explain_missing_stats(path, atlas)
-            raise FileFormatError(f"no such file{hint}", path=path)
+            raise FileFormatError(f"no such file{hint}", path=path, kind=ABSENT)
         column = CORTEX_COLUMNS[name] if side else "Volume_mm3"
         file_values = _read_stats_column(path, column, atlas, side)
         values = np.where(np.isnan(file_values), values, file_values)

@@ -10,8 +10,14 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from brainlsap.atlas import Atlas
-from brainlsap.evaluation import Evaluation, chance_p, compare_models
+from brainlsap.evaluation import (
+    ConnectomeGain,
+    Evaluation,
+    chance_p,
+    compare_models,
+)
 from brainlsap.evaluation import ranking as ranks
+from brainlsap.evaluation.connectome_worth import Verdict
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
 from brainlsap.evaluation.models import N_SELECTED, control_phrases
 from brainlsap.report import tables
@@ -40,6 +46,32 @@ MODEL_PHRASES = {
     "regions": "a scale per region",
 }
 """Phrases for the nested ridge models among which LSAP-R chooses."""
+
+NETWORK_PHRASES = {
+    "yes": "The connectome adds to the regions' own values and their mean, beyond what "
+    "random connectomes add",
+    "no": "The connectome is not shown to add anything to the regions' own values and "
+    "their mean beyond what random connectomes add",
+    "unclear": "It is unclear whether the connectome adds to the regions' own values "
+    "and their mean more than random connectomes do",
+}
+"""Answers to whether the network adds, by verdict."""
+
+OWN_PHRASES = {
+    "yes": "A participant's own connectome adds more than that of another participant",
+    "no": "A participant's own connectome is not shown to add more than that of "
+    "another participant",
+    "unclear": "It is unclear whether a participant's own connectome adds more than "
+    "that of another participant",
+}
+"""Answers to whether participants' own connectomes add, by verdict."""
+
+NULL_PHRASES = {
+    "relabelled": "regions relabelled at random",
+    "rewired": "connectomes rewired at random",
+    "exchanged": "connectomes exchanged between participants",
+}
+"""Phrases for null connectomes."""
 
 # Settings that change no number, or that the templates' own sentences state.
 _DESIGN = "cv n_folds n_repeats random_state people_shared"
@@ -227,6 +259,51 @@ def _reading_settings(evaluation: Evaluation) -> dict[str, Any]:
     return settings
 
 
+def connectome_sentences(evaluation: Evaluation) -> list[str]:
+    """Return what the connectome adds, in two sentences; none if it was not computed.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With the gain of the connectome, as :func:`brainlsap.run_study` returns.
+
+    Returns
+    -------
+    list of str
+        Whether the network adds beyond random connectomes, and whether participants'
+        own connectomes add beyond those of others.
+    """
+    if evaluation.connectome_gain is None:
+        return []
+    gain = ConnectomeGain(evaluation.connectome_gain)
+    network, own = gain.network, gain.own_connectome
+    evidence_gain = gain.table.set_index("connectome").loc["original", "evidence_gain"]
+    sentences = [
+        f"{NETWORK_PHRASES[network.answer]}: the gain in log evidence is "
+        f"{spread_text(evidence_gain, digits=1)}, {_lead_text(network)} with "
+        f"{NULL_PHRASES[network.compared_with]}."
+    ]
+    if own is None:
+        sentences.append(
+            "All participants have the same connectome, so what a participant's own "
+            "connectome adds is unknown."
+        )
+    else:
+        sentences.append(
+            f"{OWN_PHRASES[own.answer]}: the gain is {_lead_text(own)} with "
+            f"{NULL_PHRASES[own.compared_with]}."
+        )
+    return sentences
+
+
+def _lead_text(verdict: Verdict) -> str:
+    """Return by how much a gain is larger than that of a null connectome."""
+    low, high = (spread_text(bound, digits=1) for bound in (verdict.low, verdict.high))
+    direction = "more" if verdict.lead >= 0 else "less"
+    size = spread_text(abs(verdict.lead), digits=1)
+    return f"{size} {direction} (90% interval of the difference {low} to {high}) than"
+
+
 def chosen_text(evaluation: Evaluation) -> str:
     """Return in how many folds each selecting model chose which nested ridge."""
     choice_sentences = []
@@ -316,13 +393,17 @@ def training_text(evaluation: Evaluation) -> str:
     if not training_sentences:
         return ""
     training_sentences.append("Percentages refer to means over random initialisations.")
+    if unused_texts := unused_networks(evaluation):
+        training_sentences.append(
+            "Networks without weight in the prediction, whose scales have no part in "
+            f"it: {unused_texts}."
+        )
     if starts_at_ridge:
         training_sentences.append(
-            "In folds without a common value, scales started at the most probable "
-            "scales of a ridge regression fitted to the same training scans (the map "
-            "of the ridge regression shows posterior means). Where training changed "
-            "few of these, the map of the network mostly shows the ridge regression "
-            "and is not independent evidence."
+            "In folds without a common value, scales started at those of a ridge "
+            "regression fitted to the same training scans. Where training changed few "
+            "of these, the map of the network mostly shows the ridge regression and is "
+            "not independent evidence."
         )
     return " ".join(training_sentences)
 
@@ -332,7 +413,8 @@ def networks_kept(evaluation: Evaluation, fit_condition: str) -> str:
 
     Conditions are "early": the network of one of the first epochs was kept; "late":
     the validation loss still fell when the epochs were used up; "unchecked": no
-    participants were set aside for validation.
+    participants were set aside for validation. Networks that have no weight beside
+    their ridge are neither early nor late.
     """
     network_texts = []
     for model_name, model_fits in evaluation.fits.dropna(subset="epochs").groupby(
@@ -344,20 +426,32 @@ def networks_kept(evaluation: Evaluation, fit_condition: str) -> str:
         is_unchecked = np.array(
             [_lacks_validation(report_text) for report_text in model_fits["report"]]
         )
+        is_trained = ~is_unchecked & (tables.network_weights(model_fits) != 0)
         patience = settings.get("patience", pd.Series(0)).clip(lower=1)
         best_epoch, n_epochs = model_fits["epochs"].to_numpy() + 1, settings["n_epochs"]
         is_cut_short = best_epoch + patience >= n_epochs
         is_near_end = best_epoch > (1 - LATE_SHARE) * n_epochs
         folds_by_condition = {
             "unchecked": is_unchecked,
-            "late": ~is_unchecked & is_cut_short & is_near_end,
-            "early": ~is_unchecked & (best_epoch <= N_EARLY_EPOCHS),
+            "late": is_trained & is_cut_short & is_near_end,
+            "early": is_trained & (best_epoch <= N_EARLY_EPOCHS),
         }
         n_folds = folds_by_condition[fit_condition].sum()
         if 2 * n_folds > len(model_fits):
             epoch_text = count(n_epochs.iloc[0], "epoch")
             fold_text = f"in {n_folds} of {count(len(model_fits), 'fold')}"
             network_texts.append(f"{model_name} ({epoch_text}; {fold_text})")
+    return with_and(network_texts) if network_texts else ""
+
+
+def unused_networks(evaluation: Evaluation) -> str:
+    """Return the models whose networks have no weight in some folds, with counts."""
+    network_texts = []
+    for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
+        n_unused = int((tables.network_weights(model_fits) == 0).sum())
+        if n_unused:
+            fold_text = f"in {n_unused} of {count(len(model_fits), 'fold')}"
+            network_texts.append(f"{model_name} ({fold_text})")
     return with_and(network_texts) if network_texts else ""
 
 
@@ -520,7 +614,9 @@ TEMPLATES.filters |= {
 TEMPLATES.globals |= {
     "control_phrases": control_phrases,
     "chosen_text": chosen_text,
+    "connectome_sentences": connectome_sentences,
     "networks_kept": networks_kept,
+    "unused_networks": unused_networks,
     "prior_text": prior_text,
     "ranks": ranks,
     "tables": tables,

@@ -13,7 +13,7 @@ from brainlsap.atlas import load_atlas
 from brainlsap.atlas.atlas import AtlasSource
 from brainlsap.data.find_files import visit_order
 from brainlsap.data.measures import PET_FEATURES
-from brainlsap.evaluation import Evaluation, comparison
+from brainlsap.evaluation import ConnectomeGain, Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.leakage import check_title
@@ -232,6 +232,19 @@ def reported_values(model_fits: pd.DataFrame, report_key: str) -> list[Any]:
     ]
 
 
+def network_weights(fits: pd.DataFrame) -> np.ndarray:
+    """Return the weight of the networks beside their ridge in every fit.
+
+    NaN where a model has no ridge to start from.
+    """
+    weights = []
+    for report_text in fits["report"]:
+        report = json.loads(report_text) or {}
+        has_ridge = (report.get("settings") or {}).get("start") == "ridge"
+        weights.append(report.get("network_weight") if has_ridge else None)
+    return np.array(weights, dtype=float)
+
+
 def summary_of(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
     """Return the summary of one score, by model: role, mean, sd, n_folds, n_failed."""
     score_summary = evaluation.summary()
@@ -395,6 +408,50 @@ def nested_model_text(evaluation: Evaluation) -> pd.DataFrame:
         "adds": "gain",
     }
     return _mark_limits(number_texts(model_steps, column_titles), evaluation)
+
+
+CONNECTOMES = {
+    "original": "connectome of the study",
+    "relabelled": "regions relabelled",
+    "rewired": "rewired, same strengths",
+    "exchanged": "exchanged between participants",
+    "group mean": "group mean for everybody",
+}
+"""Titles of connectomes whose gains are compared."""
+
+
+def connectome_gain_table(gain: ConnectomeGain) -> pd.DataFrame:
+    """Return what each connectome adds to the regions' own values, as text.
+
+    Parameters
+    ----------
+    gain : ConnectomeGain
+        Of :func:`brainlsap.evaluation.connectome_gain`.
+
+    Returns
+    -------
+    DataFrame
+        connectome, draws, gain in log evidence (nats), gain of the study's connectome
+        minus this gain, and the part of the left-out squared error that the connectome
+        removes, in percent; each with its 90% interval.
+    """
+    table = gain.table.copy()
+    error_columns = [name for name in table if name.startswith("error_")]
+    table[error_columns] *= 100
+    table["connectome"] = table["connectome"].map(CONNECTOMES)
+    table = table.rename(columns={"n_draws": "draws"})
+    texts = number_texts(
+        table,
+        {
+            "connectome": "connectome",
+            "draws": "draws",
+            "evidence_gain": "gain in log evidence (nats) [90%]",
+            "evidence_lead": "study minus this [90%]",
+            "error_gain": "left-out squared error removed (%) [90%]",
+        },
+        digits=1,
+    )
+    return texts.replace("n/a", "")
 
 
 def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
@@ -821,7 +878,7 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
 
 
 def fit_table(evaluation: Evaluation) -> pd.DataFrame:
-    """Return fits, failures, epochs, kernel's error and range of scales by model."""
+    """Return fits, failures, epochs, weights, kernel's error and scales by model."""
     final_scales = evaluation.scales.query("start == 'mean' and share == 1")
     fit_rows = []
     for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
@@ -835,6 +892,11 @@ def fit_table(evaluation: Evaluation) -> pd.DataFrame:
         }
         fit_row["failed"] = int((model_fits["failed"] != "").sum())
         fit_row["epoch kept"] = f"{mean_epochs:.0f}" if np.isfinite(mean_epochs) else ""
+        weights = network_weights(model_fits)
+        fit_row["weight of the network"] = ""
+        if np.isfinite(weights).any():
+            lowest, highest = np.nanmin(weights), np.nanmax(weights)
+            fit_row["weight of the network"] = f"{lowest:.1f} to {highest:.1f}"
         fit_row["error of the kernel"] = f"{kernel_error:.1e}" if kernel_error else ""
         scale_range_text = f"{model_scales.min():.2f} to {model_scales.max():.2f}"
         fit_rows.append(

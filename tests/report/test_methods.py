@@ -15,8 +15,15 @@ from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation import cross_validate, make_models, rank_regions
 from brainlsap.evaluation.models import MODELS, NESTED_RIDGES, ModelEntry
 from brainlsap.graph import EXPANSIONS
-from brainlsap.report import headline, methods, methods_text, tables
-from brainlsap.report.methods import TEMPLATES, UNLISTED
+from brainlsap.report import fit_table, headline, methods, methods_text, tables
+from brainlsap.report.methods import (
+    NETWORK_PHRASES,
+    OWN_PHRASES,
+    TEMPLATES,
+    UNLISTED,
+    connectome_sentences,
+)
+from tests.report.conftest import draw_gain_table
 
 DESIGN = ("cv", "n_folds", "n_repeats", "random_state", "people_shared")
 SOURCE = Path(methods.__file__).with_name("methods.txt.j2").read_text("utf-8")
@@ -252,6 +259,25 @@ def test_a_gain_over_no_connectome_is_ascribed_to_averaging(make_evaluation):
     assert "Random connectomes" not in text
 
 
+def test_credit_to_the_connectome_is_that_of_the_verdicts(make_evaluation):
+    evaluation = make_evaluation(models=NESTED_RIDGES)
+    for lead, half_width, answer in ((8, 3, "yes"), (8, 9, "unclear"), (0, 1, "no")):
+        table = draw_gain_table(lead, half_width)
+        judged = replace(evaluation, connectome_gain=table)
+        network, own = connectome_sentences(judged)
+        assert network.startswith(NETWORK_PHRASES[answer])
+        assert own.startswith(OWN_PHRASES[answer])
+        text = " ".join(headline(judged))
+        assert network in text
+        assert own in text
+        # The comparison with no connectome gives no credit.
+        assert "averaging along the connectome" not in text
+    assert "log Bayes factor" in " ".join(methods_text(judged))
+    shared = replace(evaluation, connectome_gain=draw_gain_table(8, 3, is_shared=True))
+    assert "same connectome" in connectome_sentences(shared)[1]
+    assert connectome_sentences(evaluation) == []
+
+
 def test_the_headline_names_regions_above_chance_and_no_other(evaluation):
     ranking = rank_regions(evaluation)
     second = ranking.set_index("rank").loc[2.0, "region"]
@@ -329,6 +355,24 @@ def test_short_training_and_missing_validation_are_remarked(
     assert (f"({n_epochs} epochs; in 3 of 3 folds)" in text) == bool(remark)
     methods = " ".join(methods_text(evaluation))
     assert ("there was no validation set" in methods) == (loss is None)
+
+
+@pytest.mark.parametrize(("weight", "is_unused"), [(0.0, True), (0.4, False)])
+def test_networks_without_weight_are_named(evaluation, weight, is_unused):
+    fits = evaluation.fits.copy()
+    settings = {"n_epochs": 30, "patience": 30, "start": "ridge"}
+    fit_report = {"settings": settings, "network_weight": weight}
+    is_model = fits["model"] == "LSAP-C"
+    fits.loc[is_model, ["epochs", "report"]] = 1, json.dumps(fit_report)
+    evaluation = replace(evaluation, fits=fits)
+    text = " ".join(headline(evaluation))
+    unused = "Networks without weight: LSAP-C (in 3 of 3 folds)."
+    assert (unused in text) == is_unused
+    # a network that does not predict need not be trained
+    assert ("Hardly trained" in text) == (not is_unused)
+    table = fit_table(evaluation).set_index("model")["weight of the network"]
+    assert table["LSAP-C"] == f"{weight:.1f} to {weight:.1f}"
+    assert table["majority"] == ""
 
 
 def test_sampled_scales_are_called_posterior_means(evaluation):
