@@ -1,6 +1,10 @@
 """A stored model tested on other people: scores, who is refused, sets, its card."""
 
+import re
+import shlex
+import textwrap
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,6 +21,7 @@ from brainlsap import (
     read_labelled_people,
     write_report,
 )
+from brainlsap.cli import main
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.evaluation import Evaluation, leave_one_out_splits, make_models
 from brainlsap.exceptions import CohortError, ParameterError
@@ -27,6 +32,7 @@ from brainlsap.prediction import SET_COLUMN
 from brainlsap.report import read_results
 from brainlsap.simulation import write_study_folder
 
+PAGE = Path(__file__).parents[1] / "docs" / "stored_model.rst"
 CLASSES = ("CN", "EMCI", "AD")
 
 
@@ -199,6 +205,29 @@ def test_a_folder_of_a_second_hospital_is_read_and_tested(model, sites, tmp_path
         model, folder, merged_classes="CN=Control,EMCI=EMCI,AD=Dementia"
     )
     assert set(evaluate_model(model, people).predictions["truth"]) == set(CLASSES)
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="the docs are not here")
+@pytest.mark.filterwarnings("ignore:.*scans")
+def test_the_commands_of_the_page_run(sites, tmp_path, monkeypatch):
+    write_study_folder(sites[1], tmp_path / "study")
+    write_study_folder(sites[0], tmp_path / "hospital")
+    monkeypatch.chdir(tmp_path)
+    page = PAGE.read_text(encoding="utf-8")
+    blocks = re.findall(r"\.\. code-block:: (\w+)\n\n((?:   .*\n|\n)+)", page)
+    n_commands = 0
+    for language, text in blocks:
+        code = textwrap.dedent(text).strip()
+        if language == "python":
+            exec(code, {})
+            continue
+        for line in code.splitlines():
+            if "results" not in line:  # A whole run takes minutes.
+                assert main(shlex.split(line)[1:]) == 0, line
+                n_commands += 1
+    assert n_commands == 4
+    assert (tmp_path / "evaluation_python" / "report" / "report.html").is_file()
+    assert SET_COLUMN in pd.read_csv(tmp_path / "predictions.tsv", sep="\t")
 
 
 class TestPredictionSets:
