@@ -165,6 +165,12 @@ def evaluate_model(
         "warnings": "[]",
         "report": json.dumps(card["fit_report"]),
     }
+    study_options = {
+        "model": card["model"],
+        "training": model.origin_.facts["people"]["salt"][:8],
+        "class_prior": to_jsonable(class_prior),
+        "ids_are_new": ids_are_new,
+    }
     summary = CohortSummary.of(cohort, cohort.features, None)
     summary = replace(
         summary, classes=tuple(classes), classes_ordered=card["classes_ordered"]
@@ -182,6 +188,8 @@ def evaluate_model(
             "people_shared": False,
             "steps": card["steps"],
             "version": brainlsap.__version__,
+            "title": f"External evaluation of {card['model']}: {summary.label_name}",
+            "study_options": study_options,
         },
     )
     case_mix = case_mix_table(card["training"], describe_people(cohort))

@@ -26,7 +26,9 @@ MIN_PEOPLE = 9
 
 
 def fit_prediction_sets(
-    model: LSAPRidgeClassifier, y: Sequence[Any], groups: Sequence[Any]
+    model: LSAPRidgeClassifier,
+    y: Sequence[Any] | np.ndarray,
+    groups: Sequence[Any] | np.ndarray,
 ) -> dict[str, Any]:
     """Learn the quantile of nonconformity of every class from left-out scores.
 
