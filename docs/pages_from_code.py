@@ -41,6 +41,7 @@ RESULTS = (
     "compare",
     "epoch",
     "layers",
+    "network_share",
     "node_leak",
     "nodes",
     "quality",
