@@ -46,6 +46,7 @@ RESULTS = (
     "nodes",
     "quality",
     "reproduction",
+    "set_coverage",
 )
 NONE = "*Not run yet: the command above makes it.*\n"
 

@@ -80,8 +80,9 @@ def external_headline(evaluation: Evaluation) -> list[str]:
         f"accuracy of {accuracy} and an AUC of {auc} (95% intervals over participants) "
         f"for {cohort.label_name} ({', '.join(cohort.classes)}), in "
         f"{count(cohort.n_scans, 'scan')} of "
-        f"{count(cohort.n_participants, 'participant')}. Chance is {1 / n_present:.3f} "
-        f"for the {n_present} classes present."
+        f"{count(cohort.n_participants, 'participant')}. A model that predicts one "
+        f"class for everybody reaches at most {1 / n_present:.3f} for the "
+        f"classes present ({n_present})."
     )
     if cohort.truth is not None or card["is_simulated"]:
         first += " The data are simulated, so this says nothing about people."
