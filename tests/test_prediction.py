@@ -98,7 +98,7 @@ def test_what_is_no_cohort_is_refused(cohort, stored, tmp_path):
         ),
         (lambda: read_new_people(cohort), "got Cohort, which does not say"),
         (lambda: predict_people(fitted, cohort), "one that fit_model .* its file; got"),
-        (lambda: fit_model(cohort, file, "LSAP-C"), "model must be .* got 'str'"),
+        (lambda: fit_model(cohort, file, 7), "model must be .* got 'int'"),
         (lambda: run_study(cohort, file, [model]), "are a dict by name"),
     ):
         with pytest.raises(ParameterError, match=told):
