@@ -525,20 +525,41 @@ def report(
 
 
 @command
-def fit(study: str, out: str, overwrite: bool = False, **options: Any) -> None:
-    """Fit one model to a whole study and save it."""
+def fit(
+    study: str,
+    out: str,
+    overwrite: bool = False,
+    models: str | None = None,
+    scores: str | None = None,
+    **options: Any,
+) -> None:
+    """Fit one model to a whole study and save it.
+
+    for example:
+      brainlsap fit study --models LSAP-R --feature fdg --out model.safetensors
+    """
     reading_options, study_options, model_options = _options_by_recipient(options)
     overwrite |= study_options.pop("overwrite", False)  # of the settings file
     check_outputs([out], inputs=[study, options.get("config")], overwrite=overwrite)
-    model = brainlsap.LSAPClassifier(random_state=0)
-    model.set_params(
-        **model_options, **_select(study_options, ("preset", "random_state"))
-    )
+    model_options |= _select(study_options, ("preset", "random_state"))
+    models_of_file = study_options.get("models", [])
+    if models is None and len(models_of_file) > 1:
+        raise BrainlsapError(
+            f"the settings file names {len(models_of_file)} models, and fit stores "
+            "one. Name it by --models."
+        )
+    name = models or next(iter(models_of_file), None)
+    if name is None:
+        model = brainlsap.LSAPClassifier(random_state=0).set_params(**model_options)
+    else:
+        model = brainlsap.prediction.make_storable_model(name, **model_options)
     cohort = _load_cohort(study, reading_options, study_options)
-    step_names = _names_of("fit") - model.get_params().keys()
+    step_names = {"harmonize", "regress_out"}
     step_options = _select(study_options, step_names)
+    if scores is not None:
+        step_options["scores"] = brainlsap.report.read_results(scores)
     brainlsap.fit_model(cohort, out, model, overwrite=overwrite, **step_options)
-    print(f"Model: {out}")
+    print(f"Model: {out}\nIts card: brainlsap show {shlex.quote(str(out))}")
 
 
 @command
@@ -573,8 +594,68 @@ def predict(
         "predicted class uses the class weights of the fit, so it can differ from the "
         "class with the largest probability."
     )
+    no_sets = predictions.attrs["no_sets"]
+    if no_sets:
+        print(f"Prediction sets: {no_sets}.")
+    else:
+        print(
+            f"Prediction sets (column {brainlsap.prediction.SET_COLUMN}) hold the "
+            "class of at least 90 % of new people of every class, if these are like "
+            "the people of the fit."
+        )
     with owner_only():  # The table contains participant IDs.
         print(f"Table: {brainlsap.data.write_tsv(predictions, out)}")
+
+
+@command
+def evaluate(
+    model: str,
+    study: str,
+    out: str,
+    overwrite: bool = False,
+    class_prior: "ClassPrior | None" = None,
+    ids_are_new: bool = False,
+    **options: Any,
+) -> None:
+    """Test a saved model on other people whose classes are known.
+
+    for example:
+      brainlsap evaluate model.safetensors second_hospital --out evaluation
+    """
+    brainlsap.report.check_results_folder(out)
+    classifier = brainlsap.model.load_model(model)
+    cohort = brainlsap.read_labelled_people(classifier, study, verbose=True, **options)
+    print(f"Study: {cohort}")
+    evaluation = brainlsap.evaluate_model(
+        classifier, cohort, class_prior=class_prior, ids_are_new=ids_are_new
+    )
+    scores = brainlsap.report.tables.interval_table(evaluation)
+    print(scores.T.to_string(header=False))
+    external = evaluation.settings["external"]
+    if external["no_sets"]:
+        print(f"Prediction sets: {external['no_sets']}.")
+    for row in external["coverage"]:
+        print(
+            f"Prediction sets at 90 % hold {row['class']} for {row['coverage']:.0%} of "
+            f"{row['people']} people"
+        )
+    page = brainlsap.write_report(
+        evaluation,
+        out,
+        quality=brainlsap.data.quality_table(cohort).rename_axis("scan").reset_index(),
+        overwrite=overwrite,
+    )
+    print(f"Report: {page}")
+
+
+@command
+def show(model: str) -> None:
+    """Print the card of a saved model: what it is, on whom it was trained, its scores.
+
+    for example:
+      brainlsap show model.safetensors
+    """
+    print(brainlsap.card_text(brainlsap.model.load_model(model)))
 
 
 @command
