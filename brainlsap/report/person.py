@@ -1,5 +1,7 @@
 """The regions that a linear model reads in one scan: a private figure."""
 
+from textwrap import fill
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -41,9 +43,9 @@ def plot_contributions(
     if len(other_regions):
         names.append(f"{len(other_regions)} other regions")
         lengths.append(float(values[other_regions].sum()))
-    (axes,) = own_axes(None, COLUMN, 14 + 5 * len(names))
+    (axes,) = own_axes(None, COLUMN, 18 + 5 * len(names))
     axes.barh(np.arange(len(names)), lengths, color="#0b5a8f")
     axes.axvline(0, color="black", linewidth=0.8)
     label_rows(axes, [tables.shorten_name(name, 40) for name in names])
-    axes.set_xlabel(axis_label)
+    axes.set_xlabel(fill(axis_label, 22))
     return axes.figure
