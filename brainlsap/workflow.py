@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from joblib import hash as hash_of
 
 from brainlsap.arrays import to_jsonable
@@ -18,6 +19,7 @@ from brainlsap.evaluation import (
     Evaluation,
     add_region_tests,
     compare_regions,
+    connectome_gain,
     cross_validate,
     fit_scales,
     leave_one_out_splits,
@@ -27,6 +29,7 @@ from brainlsap.evaluation import (
     replicability_table,
 )
 from brainlsap.evaluation.confounds import find_covariate_column
+from brainlsap.evaluation.connectome_worth import MIN_PEOPLE
 from brainlsap.evaluation.cross_validation import split_role
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.results import data_hash
@@ -72,7 +75,8 @@ def run_study(
     """Cross-validate models and baselines, test and rank regions, and write a report.
 
     All fits use the same preprocessing and folds.
-    An interrupted study continues where it stopped.
+    An interrupted study continues where it stopped. Where every class has four people
+    or more, :func:`brainlsap.evaluation.connectome_gain` says what the connectome adds.
 
     Parameters
     ----------
@@ -222,6 +226,8 @@ def run_study(
                 ):
                     ranking = ranking.merge(columns, on="region", how="left")
                 evaluation = replace(evaluation, ranking=ranking)
+            gain_table = _compute_connectome_gain(cohort, steps, ridge, random_state)
+            evaluation = replace(evaluation, connectome_gain=gain_table)
             study_settings = {"study_options": study_options, "leave_out": leave_out}
             evaluation = replace(
                 evaluation, settings=evaluation.settings | study_settings
@@ -240,6 +246,16 @@ def run_study(
                 with suppress(OSError):  # It does not exist, or is not empty.
                     folder.rmdir()
     return evaluation
+
+
+def _compute_connectome_gain(
+    cohort: Cohort, steps: Deconfounder, ridge: Any, random_state: int
+) -> pd.DataFrame | None:
+    """Return what the connectome adds, or None where a class has too few people."""
+    n_people = cohort.table.groupby("label")["participant"].nunique()
+    if n_people.min() < MIN_PEOPLE:
+        return None
+    return connectome_gain(cohort, steps, ridge, random_state=random_state).table
 
 
 def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -> Any:

@@ -6,13 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.dummy import DummyClassifier
 from sklearn.feature_selection import SelectKBest
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from brainlsap import make_cohort, run_study
-from brainlsap.evaluation import Evaluation, read_features
+from brainlsap.evaluation import (
+    Deconfounder,
+    Evaluation,
+    connectome_gain,
+    read_features,
+)
 from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
 from brainlsap.workflow import merge_classes
 
@@ -40,6 +46,21 @@ def test_a_study_returns_what_it_has_written(cohort, tmp_path):
     assert "between random halves of the participants" in page
     assert (tmp_path / "results" / "report" / "tables" / "region_tests.tsv").is_file()
     assert not list((tmp_path / "results" / "private").glob("folds/*.partial*"))
+
+
+def test_a_study_says_what_the_connectome_adds(cohort, tmp_path):
+    models = {"prior": DummyClassifier()}
+    options = {"baselines": False, "cv": 2, "merged_classes": "5-to-2"}
+    evaluation = run_study(cohort, tmp_path, models, regress_out=["age"], **options)
+    merged = merge_classes(cohort, "5-to-2")
+    gain = connectome_gain(merged, Deconfounder(regress_out=["age"]))
+    stored = Evaluation.load(tmp_path / "private" / "evaluation").connectome_gain
+    for table in (evaluation.connectome_gain, stored):
+        pd.testing.assert_frame_equal(table, gain.table)
+    assert len(gain.table) == 5
+    folder = tmp_path / "report"
+    assert (folder / "figures" / "connectome_gain.png").is_file()
+    assert len(pd.read_csv(folder / "tables" / "connectome_gain.tsv", sep="\t")) == 5
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from brainlsap.evaluation.comparison import (
     nested_model_table,
 )
 from brainlsap.evaluation.confounds import Deconfounder
+from brainlsap.evaluation.connectome_worth import ConnectomeGain, connectome_gain
 from brainlsap.evaluation.cross_validation import cross_validate
 from brainlsap.evaluation.leakage import audit
 from brainlsap.evaluation.models import (
@@ -44,6 +45,7 @@ from brainlsap.evaluation.splits import (
 __all__ = [
     "MODELS",
     "SCORES",
+    "ConnectomeGain",
     "Deconfounder",
     "Evaluation",
     "Score",
@@ -57,6 +59,7 @@ __all__ = [
     "compare_models",
     "compare_regions",
     "confound_table",
+    "connectome_gain",
     "corrected_t_test",
     "cross_validate",
     "fit_scales",

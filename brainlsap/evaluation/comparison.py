@@ -204,7 +204,8 @@ def nested_model_table(
 
     A gain is one of averaging, not of these connections: where classes differ in many
     regions, averages over any dense graph separate them better than single regions,
-    also averages over random connectomes.
+    also averages over random connectomes. What the connectome adds is measured by
+    :func:`connectome_gain`.
 
     Balanced accuracy over all out-of-fold predictions. The null exchanges the two
     models' predictions of a person, of all visits and repeats together, with Holm's

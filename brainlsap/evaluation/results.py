@@ -30,7 +30,7 @@ from brainlsap.findings import Finding, as_findings
 
 TABLES = (
     *("predictions", "scales", "fits", "audit"),
-    *("ranking", "region_tests", "replicability"),
+    *("ranking", "region_tests", "replicability", "connectome_gain"),
 )
 """Tables of an evaluation that are saved."""
 
@@ -248,6 +248,8 @@ class Evaluation:
     replicability : DataFrame, optional
         Of :func:`replicability_table`: how well effects, contrasts and scales agree
         between halves of the people.
+    connectome_gain : DataFrame, optional
+        The table of :class:`ConnectomeGain`, of :func:`connectome_gain`.
 
     Examples
     --------
@@ -271,6 +273,7 @@ class Evaluation:
     ranking: pd.DataFrame | None = None
     region_tests: pd.DataFrame | None = None
     replicability: pd.DataFrame | None = None
+    connectome_gain: pd.DataFrame | None = None
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -50,7 +50,8 @@ class LSAPRidgeClassifier(PackedClassifier):
     probable under it as under the last accepted one, which at first has no network. A
     model richer than "none" means that averaging along the connectome predicts better.
     It does not mean that these connections matter: where classes differ in many
-    regions, averages over connectomes drawn at random predict better, too.
+    regions, averages over connectomes drawn at random predict better, too. See
+    :func:`brainlsap.evaluation.connectome_gain`.
 
     Parameters
     ----------

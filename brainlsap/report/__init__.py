@@ -8,12 +8,12 @@ _NAMES = {
     "brain_interactive": "interactive_brain write_interactive",
     "exports": "export_maps",
     "methods": "headline methods_text",
-    "plots": "plot_calibration plot_confusion plot_directions plot_roc plot_scales "
-    "plot_scores plot_training",
+    "plots": "plot_calibration plot_confusion plot_connectome_gain plot_directions "
+    "plot_roc plot_scales plot_scores plot_training",
     "report": "check_results_folder read_results write_figures write_report "
     "write_tables",
     "tables": "audit_table class_differences class_rate_table common_region_table "
-    "comparison_table demographics_table direction_table fit_table "
-    "interval_table region_table score_table table_text unusual_scans_table",
+    "comparison_table connectome_gain_table demographics_table direction_table "
+    "fit_table interval_table region_table score_table table_text unusual_scans_table",
 }
 __all__, __getattr__, __dir__ = load_lazily(__name__, _NAMES)

@@ -10,8 +10,14 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from brainlsap.atlas import Atlas
-from brainlsap.evaluation import Evaluation, chance_p, compare_models
+from brainlsap.evaluation import (
+    ConnectomeGain,
+    Evaluation,
+    chance_p,
+    compare_models,
+)
 from brainlsap.evaluation import ranking as ranks
+from brainlsap.evaluation.connectome_worth import Verdict
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
 from brainlsap.evaluation.models import N_SELECTED, control_phrases
 from brainlsap.report import tables
@@ -40,6 +46,32 @@ MODEL_PHRASES = {
     "regions": "a scale per region",
 }
 """Phrases for the nested ridge models among which LSAP-R chooses."""
+
+NETWORK_PHRASES = {
+    "yes": "The connectome adds to the regions' own values and their mean, beyond what "
+    "random connectomes add",
+    "no": "The connectome is not shown to add anything to the regions' own values and "
+    "their mean beyond what random connectomes add",
+    "unclear": "It is unclear whether the connectome adds to the regions' own values "
+    "and their mean more than random connectomes do",
+}
+"""Answers to whether the network adds, by verdict."""
+
+OWN_PHRASES = {
+    "yes": "A participant's own connectome adds more than that of another participant",
+    "no": "A participant's own connectome is not shown to add more than that of "
+    "another participant",
+    "unclear": "It is unclear whether a participant's own connectome adds more than "
+    "that of another participant",
+}
+"""Answers to whether participants' own connectomes add, by verdict."""
+
+NULL_PHRASES = {
+    "relabelled": "regions relabelled at random",
+    "rewired": "connectomes rewired at random",
+    "exchanged": "connectomes exchanged between participants",
+}
+"""Phrases for null connectomes."""
 
 # Settings that change no number, or that the templates' own sentences state.
 _DESIGN = "cv n_folds n_repeats random_state people_shared"
@@ -225,6 +257,51 @@ def _reading_settings(evaluation: Evaluation) -> dict[str, Any]:
     if not {"thickness", "area"} & set(cohort.feature_names):
         settings.pop("subcortex", None)
     return settings
+
+
+def connectome_sentences(evaluation: Evaluation) -> list[str]:
+    """Return what the connectome adds, in two sentences; none if it was not computed.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With the gain of the connectome, as :func:`brainlsap.run_study` returns.
+
+    Returns
+    -------
+    list of str
+        Whether the network adds beyond random connectomes, and whether participants'
+        own connectomes add beyond those of others.
+    """
+    if evaluation.connectome_gain is None:
+        return []
+    gain = ConnectomeGain(evaluation.connectome_gain)
+    network, own = gain.network, gain.own_connectome
+    evidence_gain = gain.table.set_index("connectome").loc["original", "evidence_gain"]
+    sentences = [
+        f"{NETWORK_PHRASES[network.answer]}: the gain in log evidence is "
+        f"{spread_text(evidence_gain, digits=1)}, {_lead_text(network)} with "
+        f"{NULL_PHRASES[network.compared_with]}."
+    ]
+    if own is None:
+        sentences.append(
+            "All participants have the same connectome, so what a participant's own "
+            "connectome adds is unknown."
+        )
+    else:
+        sentences.append(
+            f"{OWN_PHRASES[own.answer]}: the gain is {_lead_text(own)} with "
+            f"{NULL_PHRASES[own.compared_with]}."
+        )
+    return sentences
+
+
+def _lead_text(verdict: Verdict) -> str:
+    """Return by how much a gain is larger than that of a null connectome."""
+    low, high = (spread_text(bound, digits=1) for bound in (verdict.low, verdict.high))
+    direction = "more" if verdict.lead >= 0 else "less"
+    size = spread_text(abs(verdict.lead), digits=1)
+    return f"{size} {direction} (90% interval of the difference {low} to {high}) than"
 
 
 def chosen_text(evaluation: Evaluation) -> str:
@@ -520,6 +597,7 @@ TEMPLATES.filters |= {
 TEMPLATES.globals |= {
     "control_phrases": control_phrases,
     "chosen_text": chosen_text,
+    "connectome_sentences": connectome_sentences,
     "networks_kept": networks_kept,
     "prior_text": prior_text,
     "ranks": ranks,

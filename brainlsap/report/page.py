@@ -13,7 +13,12 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.data import write_tsv
-from brainlsap.evaluation import Evaluation, compare_models, rank_regions
+from brainlsap.evaluation import (
+    ConnectomeGain,
+    Evaluation,
+    compare_models,
+    rank_regions,
+)
 from brainlsap.evaluation.leakage import Check
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
@@ -60,6 +65,9 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         "ladder": tables.nested_model_text(evaluation),
         "intervals": tables.interval_table(evaluation),
     }
+    if evaluation.connectome_gain is not None:
+        gain = ConnectomeGain(evaluation.connectome_gain)
+        page_tables["connectome_gain"] = tables.connectome_gain_table(gain)
     if model_names:
         page_tables["classes"] = tables.class_rate_table(evaluation, model_names[0])
     page_tables |= {
@@ -102,6 +110,10 @@ def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
     figure_of_name: dict[str, Any] = {"scores": plots.plot_scores(evaluation).figure}
     if not evaluation.predictions.empty:
         figure_of_name["classes"] = _plot_class_panels(evaluation)
+    if evaluation.connectome_gain is not None:
+        figure_of_name["connectome_gain"] = _plot_gain_panels(
+            evaluation.connectome_gain
+        )
     if evaluation.ranking is not None:
         figure_of_name["regions"] = _plot_region_panels(evaluation)
         figure_of_name["brain"] = _plot_brain(evaluation, atlas)
@@ -152,6 +164,17 @@ def _plot_class_panels(evaluation: Evaluation) -> Any:
         except ParameterError:  # The model has no probabilities or decision values.
             axes.remove()
     return panel_axes[0].figure
+
+
+def _plot_gain_panels(gain_table: pd.DataFrame) -> Any:
+    """Draw what the connectome adds in log evidence and in left-out error."""
+    gain = ConnectomeGain(gain_table)
+    panels = own_axes(None, PAGE, 19 + 6 * len(gain_table), n_panels=2)
+    scores = ("evidence_gain", "error_gain")
+    for score, axes in zip(scores, panels, strict=True):
+        plots.plot_connectome_gain(gain, score, axes=axes)
+    panels[1].set_yticklabels([])
+    return panels[0].figure
 
 
 def _plot_region_panels(evaluation: Evaluation) -> Any:

@@ -13,8 +13,15 @@ from matplotlib.transforms import ScaledTranslation
 from sklearn.metrics import auc, confusion_matrix, roc_curve
 
 from brainlsap.atlas.atlas import AtlasSource
-from brainlsap.evaluation import SCORES, Evaluation, fold_scores, rank_regions
+from brainlsap.evaluation import (
+    SCORES,
+    ConnectomeGain,
+    Evaluation,
+    fold_scores,
+    rank_regions,
+)
 from brainlsap.evaluation.comparison import wilson_interval
+from brainlsap.evaluation.connectome_worth import RANDOM_CONNECTOMES
 from brainlsap.evaluation.metrics import Predictions
 from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError, check_choice
@@ -39,6 +46,12 @@ N_BINS = 8
 
 QUARTERS = {0.0: "start", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "end"}
 """Labels for shares of the training."""
+
+GAIN_LABELS = {
+    "evidence_gain": "gain in log evidence (nats)",
+    "error_gain": "left-out squared error removed (%)",
+}
+"""Labels of axes, by the gain of a connectome."""
 
 BARS: dict[str, Any] = {"fmt": "o", "markersize": 4, "zorder": 3}
 """Style of points with error bars."""
@@ -116,6 +129,49 @@ def plot_scores(
             transform=axes.get_yaxis_transform(),
             va="center",
         )
+    return axes
+
+
+@styled()
+def plot_connectome_gain(
+    gain: ConnectomeGain,
+    score: str = "evidence_gain",
+    *,
+    axes: Axes | None = None,
+    width: float = MIDDLE,
+) -> Axes:
+    """Draw what the connectome and null connectomes add to the regions' own values.
+
+    Parameters
+    ----------
+    gain : ConnectomeGain
+        Of :func:`brainlsap.evaluation.connectome_gain`.
+    score : {"evidence_gain", "error_gain"}
+        Gain in log evidence, or part of the left-out squared error that is removed.
+    axes, width
+        As for :func:`plot_scores`.
+
+    Returns
+    -------
+    Axes
+        A dot is the gain (the mean over draws), a bar its 90% interval. The study's
+        connectome is blue, random connectomes are grey and those of other people
+        orange; the dashed line is no gain.
+    """
+    check_choice("score", score, GAIN_LABELS)
+    table = gain.table
+    names = [tables.CONNECTOMES[name] for name in table["connectome"]]
+    axes = _named_rows(axes, width, names, GAIN_LABELS[score])
+    axes.axvline(0, **DASHES)
+    label_style: Any = {"ha": "center", "transform": axes.get_xaxis_transform()}
+    axes.text(0, 1.01, "no gain", color=GREY, **label_style)
+    factor = 100 if score == "error_gain" else 1
+    for position, row in enumerate(table.to_dict("records")):
+        color = GREY if row["connectome"] in RANDOM_CONNECTOMES else ORANGE
+        if row["connectome"] == "original":
+            color = BLUE
+        x, low, high = (factor * row[f"{score}{end}"] for end in ("", "_low", "_high"))
+        _draw_errorbars(axes, x, position, low, high, color=color)
     return axes
 
 

@@ -13,7 +13,7 @@ from brainlsap.atlas import load_atlas
 from brainlsap.atlas.atlas import AtlasSource
 from brainlsap.data.find_files import visit_order
 from brainlsap.data.measures import PET_FEATURES
-from brainlsap.evaluation import Evaluation, comparison
+from brainlsap.evaluation import ConnectomeGain, Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.leakage import check_title
@@ -395,6 +395,50 @@ def nested_model_text(evaluation: Evaluation) -> pd.DataFrame:
         "adds": "gain",
     }
     return _mark_limits(number_texts(model_steps, column_titles), evaluation)
+
+
+CONNECTOMES = {
+    "original": "connectome of the study",
+    "relabelled": "regions relabelled",
+    "rewired": "rewired, same strengths",
+    "exchanged": "exchanged between participants",
+    "group mean": "group mean for everybody",
+}
+"""Titles of connectomes whose gains are compared."""
+
+
+def connectome_gain_table(gain: ConnectomeGain) -> pd.DataFrame:
+    """Return what each connectome adds to the regions' own values, as text.
+
+    Parameters
+    ----------
+    gain : ConnectomeGain
+        Of :func:`brainlsap.evaluation.connectome_gain`.
+
+    Returns
+    -------
+    DataFrame
+        connectome, draws, gain in log evidence (nats), gain of the study's connectome
+        minus this gain, and the part of the left-out squared error that the connectome
+        removes, in percent; each with its 90% interval.
+    """
+    table = gain.table.copy()
+    error_columns = [name for name in table if name.startswith("error_")]
+    table[error_columns] *= 100
+    table["connectome"] = table["connectome"].map(CONNECTOMES)
+    table = table.rename(columns={"n_draws": "draws"})
+    texts = number_texts(
+        table,
+        {
+            "connectome": "connectome",
+            "draws": "draws",
+            "evidence_gain": "gain in log evidence (nats) [90%]",
+            "evidence_lead": "study minus this [90%]",
+            "error_gain": "left-out squared error removed (%) [90%]",
+        },
+        digits=1,
+    )
+    return texts.replace("n/a", "")
 
 
 def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:

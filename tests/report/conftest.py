@@ -151,6 +151,22 @@ def draw_evaluation(
     )
 
 
+def draw_gain_table(lead, half_width, is_shared=False):
+    """Table of a gain of 9 nats, with the same lead over every null connectome."""
+    names = ["original", "relabelled", "rewired"]
+    names += [] if is_shared else ["exchanged", "group mean"]
+    table = pd.DataFrame({"connectome": names, "n_draws": 3, "scale": 1.0})
+    is_null = table["connectome"] != "original"
+    leads = np.where(is_null, lead, np.nan)
+    for score in ("evidence", "error"):
+        gains = 9.0 - np.where(is_null, lead, 0.0)
+        for name, values in ((f"{score}_gain", gains), (f"{score}_lead", leads)):
+            table[name] = values
+            table[f"{name}_low"] = values - half_width
+            table[f"{name}_high"] = values + half_width
+    return table
+
+
 def check_letters(figure):
     """Check that texts are whole and apart, none small; return their sizes."""
     figure.canvas.draw()

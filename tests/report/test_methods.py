@@ -16,7 +16,14 @@ from brainlsap.evaluation import cross_validate, make_models, rank_regions
 from brainlsap.evaluation.models import MODELS, NESTED_RIDGES, ModelEntry
 from brainlsap.graph import EXPANSIONS
 from brainlsap.report import headline, methods, methods_text, tables
-from brainlsap.report.methods import TEMPLATES, UNLISTED
+from brainlsap.report.methods import (
+    NETWORK_PHRASES,
+    OWN_PHRASES,
+    TEMPLATES,
+    UNLISTED,
+    connectome_sentences,
+)
+from tests.report.conftest import draw_gain_table
 
 DESIGN = ("cv", "n_folds", "n_repeats", "random_state", "people_shared")
 SOURCE = Path(methods.__file__).with_name("methods.txt.j2").read_text("utf-8")
@@ -250,6 +257,25 @@ def test_a_gain_over_no_connectome_is_ascribed_to_averaging(make_evaluation):
     constant = rows.assign(predicted=rows["truth"].iloc[0])
     text = " ".join(headline(replace(evaluation, predictions=constant)))
     assert "Random connectomes" not in text
+
+
+def test_credit_to_the_connectome_is_that_of_the_verdicts(make_evaluation):
+    evaluation = make_evaluation(models=NESTED_RIDGES)
+    for lead, half_width, answer in ((8, 3, "yes"), (8, 9, "unclear"), (0, 1, "no")):
+        table = draw_gain_table(lead, half_width)
+        judged = replace(evaluation, connectome_gain=table)
+        network, own = connectome_sentences(judged)
+        assert network.startswith(NETWORK_PHRASES[answer])
+        assert own.startswith(OWN_PHRASES[answer])
+        text = " ".join(headline(judged))
+        assert network in text
+        assert own in text
+        # The comparison with no connectome gives no credit.
+        assert "averaging along the connectome" not in text
+    assert "log Bayes factor" in " ".join(methods_text(judged))
+    shared = replace(evaluation, connectome_gain=draw_gain_table(8, 3, is_shared=True))
+    assert "same connectome" in connectome_sentences(shared)[1]
+    assert connectome_sentences(evaluation) == []
 
 
 def test_the_headline_names_regions_above_chance_and_no_other(evaluation):

@@ -13,10 +13,10 @@ from sklearn.metrics import roc_auc_score
 
 from brainlsap import report
 from brainlsap.atlas import load_atlas
-from brainlsap.evaluation import rank_regions
+from brainlsap.evaluation import ConnectomeGain, rank_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.page import report_figures
-from tests.report.conftest import check_letters
+from tests.report.conftest import check_letters, draw_gain_table
 
 FUNCTIONS = [getattr(report, name) for name in report.__all__]
 ON_AXES = [one for one in FUNCTIONS if "axes" in signature(one).parameters]
@@ -43,6 +43,20 @@ def test_scores_show_every_model_and_fold(make_evaluation):
     assert chance.get_xdata()[0] == pytest.approx(1 / 3)
     with pytest.raises(ParameterError, match="score"):
         report.plot_scores(evaluation, "recall")
+
+
+def test_gains_are_drawn_with_their_intervals():
+    table = draw_gain_table(8, 3)
+    axes = report.plot_connectome_gain(ConnectomeGain(table))
+    names = [tick.get_text().replace("\n", " ") for tick in axes.get_yticklabels()]
+    assert names == [*report.connectome_gain_table(ConnectomeGain(table))["connectome"]]
+    dots = [line for line in axes.lines if line.get_marker() == "o"]
+    assert [dot.get_xdata()[0] for dot in dots] == [9, 1, 1, 1, 1]
+    assert len({dot.get_color() for dot in dots}) == 3
+    bars = [bar.get_segments()[0][:, 0] for bar in axes.collections]
+    np.testing.assert_array_equal(bars[:2], [[6, 12], [-2, 4]])
+    error = report.plot_connectome_gain(ConnectomeGain(table), "error_gain")
+    assert error.lines[1].get_xdata()[0] == 900  # in percent
 
 
 def test_confusion_counts_scans(evaluation):
@@ -192,6 +206,7 @@ def test_letters_have_one_size_and_are_whole(make_evaluation, plot, width):
         "ranking": rank_regions(evaluation),
         "atlas": atlas,
     }
+    arguments["gain"] = ConnectomeGain(draw_gain_table(8, 3))
     arguments["connectome"] = np.ones((len(atlas), len(atlas)))
     parameters = signature(plot).parameters.keys()
     draw = partial(plot, **{k: arguments[k] for k in parameters & arguments})
@@ -218,9 +233,14 @@ def test_letters_have_one_size_and_are_whole(make_evaluation, plot, width):
 def test_figures_of_several_panels_are_whole_and_no_taller_than_they_need(
     example_evaluation,
 ):
-    evaluation = replace(example_evaluation, ranking=rank_regions(example_evaluation))
+    evaluation = replace(
+        example_evaluation,
+        ranking=rank_regions(example_evaluation),
+        connectome_gain=draw_gain_table(8, 3),
+    )
     figures = report_figures(evaluation, load_atlas("desikan82"))
-    # with the legend above the curves; and ten regions
-    for name, tallest in (("classes", 80), ("regions", 110)):
+    # with the legend above the curves; ten regions; and five connectomes
+    heights = {"classes": 80, "regions": 110, "connectome_gain": 60}
+    for name, tallest in heights.items():
         assert figures[name].get_figheight() * 25.4 < tallest
         check_letters(figures[name])

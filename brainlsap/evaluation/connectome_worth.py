@@ -1,0 +1,754 @@
+r"""What a connectome adds to the regions' own values, and whose connectome it is.
+
+Diffusion over any dense graph averages the brain, so that a model of diffused features
+can be better than one of the regions' own values although the connectome is random.
+Credit is therefore given by residual columns. Let :math:`h_p` be the feature of region
+p diffused at one scale for all regions, :math:`x_p` the region's own value and
+:math:`m` the mean over regions. The residual column is what own value and mean do not
+explain of the diffused value, by least squares over people:
+
+.. math:: r_p = h_p - (\alpha_p + \beta_p x_p + \gamma_p m)
+
+Two models of the class are compared. Rows are people, with weights U (each person
+counts once, and every class the same); intercept and mean, F, are not penalised:
+
+.. math::
+   \text{own values:} \quad & t \sim N\left(F\gamma,\;
+       v\,(X X^\top / \lambda_0 + U^{-1})\right) \\
+   \text{network:} \quad & t \sim N\left(F\gamma,\;
+       v\,(X X^\top / \lambda + c\,R R^\top + U^{-1})\right)
+
+The ridge :math:`\lambda_0` maximises the evidence of the first model. The evidence of
+the second is averaged over a grid of scales, of c and of :math:`\lambda`. The gain is
+the log of their ratio, a log Bayes factor: it is below 0 where residual columns do not
+help. The same gain is computed with connectomes that deserve no credit.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import sparse
+from scipy.special import logsumexp
+from scipy.stats import t as student
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from brainlsap.data import Cohort
+from brainlsap.data.cohort import check_cohort_given
+from brainlsap.evaluation.confounds import Deconfounder
+from brainlsap.evaluation.cross_validation import configure_for_cohort
+from brainlsap.evaluation.models import NESTED_RIDGES, make_models
+from brainlsap.evaluation.splits import make_splits
+from brainlsap.exceptions import ParameterError, check_at_least
+from brainlsap.graph import EXPANSIONS, Preparation, choose_degree
+from brainlsap.model.evidence import class_targets, count_contrasts, invert_sd
+from brainlsap.model.inputs import InputScaler
+
+RANDOM_CONNECTOMES = ("relabelled", "rewired")
+"""Null connectomes of the first question: does the network add?"""
+
+MIN_LOG_BAYES_FACTOR = float(np.log(20.0))
+"""Smallest gain in log evidence that counts: the data are 20 times as probable."""
+
+MIN_PEOPLE = 4
+"""Smallest number of people in a class with which a gain can be computed."""
+
+# People are left out in so many groups.
+_N_FOLDS = 10
+# Grids over which the evidence of the network model is averaged. c times the mean
+# square of a row of residual columns is a signal-to-noise ratio.
+_SCALES = (0.5, 1.0, 2.0)
+_SIGNAL_RATIOS = np.geomspace(0.01, 10.0, 7)
+# With residual columns, own values need less weight than without.
+_RIDGE_FACTORS = (1.0, 2.5)
+# Log ridges per person of the own-value model.
+_LOG_RIDGES = np.linspace(-6.0, 10.0, 65)
+# Prior on the ridge, as in `brainlsap.model.evidence`: flat above, half-normal below.
+_LOG_NOISE_BOUND = float(np.log(0.3))
+# Largest error of the kernel by its Chebyshev series.
+_TOLERANCE = 1e-5
+# Connectomes that are diffused over at once.
+_BATCH_SIZE = 64
+# Steps that restore the strengths of rewired connectomes.
+_N_SCALINGS = 20
+# Columns of which less than this part is left are explained: the rest is rounding.
+_MIN_RESIDUAL = 1e-5
+
+
+class Verdict(NamedTuple):
+    """Answer to a question about the connectome.
+
+    "yes": the gain in log evidence, and its lead over each null connectome of the
+    question, reach a Bayes factor of 20 (3.0 nats), and no interval of a lead includes
+    0. "no": a lead of a Bayes factor of 20 is outside the interval; this is no proof
+    that the connectome does not matter. Else "unclear".
+
+    Attributes
+    ----------
+    answer : {"yes", "no", "unclear"}
+    compared_with : str
+        The null connectome with the smallest lead, as in :class:`ConnectomeGain`.
+    lead, low, high : float
+        Gain of the connectome minus that of this null connectome, in nats, with its
+        90 % interval: the lower end is a one-sided 95 % bound.
+    """
+
+    answer: str
+    compared_with: str
+    lead: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class ConnectomeGain:
+    """What the connectome adds to the regions' own values and their mean.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per connectome: "original"; "relabelled" (each region has the
+        connections of another); "rewired" (the weights of all connections on other
+        pairs of regions, every region with its original strength); and where
+        connectomes differ between people "exchanged" (each person has the connectome
+        of another) and "group mean". Columns: connectome; n_draws; scale, the common
+        scale that the data favour; evidence_gain, the gain in log evidence in nats;
+        error_gain, the part of the left-out squared error of the own-value model that
+        residual columns remove; evidence_lead and error_lead, the gain of the original
+        minus this one (NaN for the original); each with its 90 % interval in `_low`
+        and `_high`. Of several draws the mean is given.
+    """
+
+    table: pd.DataFrame
+
+    @property
+    def network(self) -> Verdict:
+        """Whether the network adds beyond relabelled and rewired connectomes."""
+        return self._judge(RANDOM_CONNECTOMES)
+
+    @property
+    def own_connectome(self) -> Verdict | None:
+        """Whether a person's own connectome adds beyond another person's.
+
+        None where all people have the same connectome.
+        """
+        if "exchanged" not in set(self.table["connectome"]):
+            return None
+        return self._judge(("exchanged",))
+
+    def _judge(self, null_connectomes: Sequence[str]) -> Verdict:
+        """Compare the original with some null connectomes, as :class:`Verdict` says."""
+        rows = self.table.set_index("connectome")
+        nulls = rows.loc[[*null_connectomes]]
+        smallest = nulls.loc[nulls["evidence_lead"].idxmin()]
+        gains = [rows.loc["original", "evidence_gain"], *nulls["evidence_lead"]]
+        answer = "unclear"
+        if min(gains) >= MIN_LOG_BAYES_FACTOR and nulls["evidence_lead_low"].min() > 0:
+            answer = "yes"
+        elif nulls["evidence_lead_high"].min() < MIN_LOG_BAYES_FACTOR:
+            answer = "no"
+        return Verdict(
+            answer,
+            compared_with=str(smallest.name),
+            lead=float(smallest["evidence_lead"]),
+            low=float(smallest["evidence_lead_low"]),
+            high=float(smallest["evidence_lead_high"]),
+        )
+
+
+class _Rows(NamedTuple):
+    """People as rows; a person with several classes has a row for each."""
+
+    own: np.ndarray
+    """Own values (n_rows, n_columns), the mean over the scans of the row."""
+    means: np.ndarray
+    """Means over regions (n_rows, n_features)."""
+    targets: np.ndarray
+    """Targets of the class (n_rows, k)."""
+    codes: np.ndarray
+    """Class of each row (n_rows,)."""
+    person: np.ndarray
+    """Person of each row (n_rows,)."""
+    shares: np.ndarray
+    """Part of the person's scans in each row (n_rows,)."""
+
+    def select(self, index: np.ndarray) -> "_Rows":
+        """Return some of the rows."""
+        return _Rows(*(values[index] for values in self))
+
+    def weights(self) -> np.ndarray:
+        """Return weights in which every class counts the same; people are their sum."""
+        weights = self.shares / np.bincount(self.codes, self.shares)[self.codes]
+        return weights * (self.shares.sum() / weights.sum())
+
+
+@threadpool_limits.wrap(limits=1)
+def connectome_gain(
+    cohort: Cohort,
+    steps: Deconfounder | None = None,
+    model: Any = None,
+    *,
+    n_draws: int = 3,
+    random_state: int = 0,
+) -> ConnectomeGain:
+    r"""Return what the connectome adds to the regions' own values and their mean.
+
+    The gain in log evidence is that of :mod:`brainlsap.evaluation.connectome_worth`.
+    Ten groups of people (fewer where a class has fewer people) are left out in turn;
+    ridge, residual columns, scale and c are learned anew from the others. Their
+    predictions of the people left out give the gain in squared error, with an interval
+    over people. The gains in evidence without each of the G groups give its interval by
+    the jackknife, which also takes the spread over draws into account:
+
+    .. math:: \mathrm{SE}^2 = \frac{G - 1}{G} \sum_g (\ell_{-g} - \bar\ell)^2
+              + \frac{s_\mathrm{draws}^2}{n_\mathrm{draws}}
+
+    with Student's t of G - 1 degrees of freedom. What needs no label is learned once,
+    from all people: the unit of each region, harmonisation, regression on covariates,
+    and the group mean connectome.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        The scans. The classes are those of `cohort.y`.
+    steps : Deconfounder, optional
+        What is harmonised and regressed out; by default nothing.
+    model : LSAPRidgeClassifier, optional
+        Its settings say how connectomes are prepared; by default they are used
+        unchanged.
+    n_draws : int
+        Draws of relabelled, rewired and exchanged connectomes each.
+    random_state : int
+        Seed of the draws and of the groups of people.
+
+    Returns
+    -------
+    ConnectomeGain
+
+    Raises
+    ------
+    ParameterError
+        If a class has fewer than four people.
+
+    Examples
+    --------
+    >>> from brainlsap.simulation import make_cohort
+    >>> cohort = make_cohort(40, atlas="desikan82", shares={"CN": 1, "AD": 1})
+    >>> gain = connectome_gain(cohort, n_draws=1)
+    >>> gain.network.answer, gain.table["connectome"].tolist()
+    ('no', ['original', 'relabelled', 'rewired', 'exchanged', 'group mean'])
+    """
+    check_cohort_given(cohort)
+    check_at_least("n_draws", n_draws, 1)
+    steps = clone(steps) if steps is not None else Deconfounder()
+    steps.fit(cohort.features, cohort.table)
+    features = steps.transform(cohort.features, cohort.table)
+    signals = InputScaler.learn(features).apply(features)
+    is_measured = ~np.isnan(features).all(axis=(0, 2))
+    rows, averaging = _make_rows(cohort, signals, is_measured)
+    n_fewest = np.bincount(rows.codes).min()
+    if n_fewest < MIN_PEOPLE:
+        raise ParameterError(
+            f"connectome_gain needs {MIN_PEOPLE} people in every class; the smallest "
+            f"class has {n_fewest}. Merge classes, or leave that one out."
+        )
+    n_folds = min(_N_FOLDS, int(n_fewest))
+    splits = make_splits(rows.codes, rows.person, n_folds, random_state)
+    computation = _GainComputation(rows, splits)
+    gains: dict[str, list[_Gain]] = {}
+    for name, diffused in _diffuse_all(
+        cohort,
+        signals,
+        is_measured,
+        _learn_preparation(cohort, features, model),
+        n_draws,
+        np.random.default_rng(random_state),
+    ):
+        columns = [averaging @ values.reshape(len(values), -1) for values in diffused]
+        gains.setdefault(name, []).append(computation.compute(columns))
+    return ConnectomeGain(_gain_table(gains, computation))
+
+
+def _learn_preparation(cohort: Cohort, features: np.ndarray, model: Any) -> Preparation:
+    """Return how a ridge prepares the connectomes of the cohort."""
+    if model is None:
+        model = make_models(NESTED_RIDGES[-1])[NESTED_RIDGES[-1]][0]
+    model = configure_for_cohort(clone(model), cohort)
+    kind = model.connectome or "own"
+    preparation = Preparation(model.threshold, model.weights, kind)
+    return preparation.learn(features, cohort.groups)
+
+
+def _make_rows(
+    cohort: Cohort, signals: np.ndarray, is_measured: np.ndarray
+) -> tuple[_Rows, sparse.csr_array]:
+    """Return the rows, and the matrix (n_rows, n_scans) that averages scans to rows."""
+    _, person, n_visits = np.unique(
+        cohort.groups, return_inverse=True, return_counts=True
+    )
+    _, codes = np.unique(
+        pd.Index(cohort.classes).get_indexer(cohort.y), return_inverse=True
+    )
+    keys, row_of_scan, n_scans = np.unique(
+        np.column_stack([person, codes]),
+        axis=0,
+        return_inverse=True,
+        return_counts=True,
+    )
+    row_of_scan = row_of_scan.ravel()
+    averaging = sparse.csr_array(
+        (1 / n_scans[row_of_scan], (row_of_scan, np.arange(len(person))))
+    )
+    row_person, row_codes = keys.T
+    rows = _Rows(
+        own=averaging @ signals.reshape(len(signals), -1),
+        means=averaging @ signals[:, is_measured].mean(axis=1),
+        targets=class_targets(row_codes, cohort.classes_ordered),
+        codes=row_codes,
+        person=row_person,
+        shares=n_scans / n_visits[row_person],
+    )
+    return rows, averaging
+
+
+def _diffuse_all(
+    cohort: Cohort,
+    signals: np.ndarray,
+    is_measured: np.ndarray,
+    preparation: Preparation,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the name of every connectome, and signals diffused along it.
+
+    Shape (n_scales, n_scans, n_rois, n_features).
+    """
+    n_scans, n_rois, n_features = signals.shape
+    is_shared = preparation.network is not None or cohort.shares_connectome
+    connectomes = cohort.connectomes[:1] if is_shared else cohort.connectomes
+    # To relabel the regions of a connectome is to permute the signals, diffuse, and
+    # permute back: one pass over the connectomes serves all draws. Regions without
+    # values keep their place.
+    orders = [np.arange(n_rois)]
+    for _ in range(n_draws):
+        order = np.arange(n_rois)
+        order[is_measured] = rng.permutation(order[is_measured])
+        orders.append(order)
+    permuted = np.concatenate([signals[:, order] for order in orders], axis=2)
+    diffused = _diffuse(connectomes, permuted, preparation)
+    for draw, order in enumerate(orders):
+        block = diffused[..., draw * n_features : (draw + 1) * n_features]
+        yield ("relabelled" if draw else "original"), block[:, :, order.argsort()]
+    n_pairs = n_rois * (n_rois - 1) // 2
+    for _ in range(n_draws):
+        order = rng.permutation(n_pairs)
+        yield "rewired", _diffuse(connectomes, signals, preparation, pair_order=order)
+    if is_shared:
+        return
+    for _ in range(n_draws):
+        donor = exchange_scans(cohort.groups, rng)
+        yield "exchanged", _diffuse(connectomes, signals, preparation, donor=donor)
+    _, person, n_visits = np.unique(
+        cohort.groups, return_inverse=True, return_counts=True
+    )
+    mean = np.zeros((1, n_rois, n_rois))
+    for batch in _batches(n_scans):
+        edges = preparation.apply(connectomes[batch])
+        mean[0] += np.tensordot(1 / n_visits[person[batch]], edges, 1)
+    yield "group mean", _diffuse(mean, signals, Preparation())
+
+
+def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return for each scan one of another person, in a random circle of all people.
+
+    All scans of a person are given scans of the same other person.
+    """
+    scans_of_person = list(pd.Series(groups).groupby(groups).indices.values())
+    circle = rng.permutation(len(scans_of_person))
+    donor = np.empty(len(groups), dtype=np.intp)
+    for person, other in zip(circle, np.roll(circle, 1), strict=True):
+        scans = scans_of_person[person]
+        donor[scans] = np.resize(scans_of_person[other], len(scans))
+    return donor
+
+
+def _batches(n_scans: int) -> Iterator[slice]:
+    """Yield the rows of each batch of scans."""
+    for start in range(0, n_scans, _BATCH_SIZE):
+        yield slice(start, min(start + _BATCH_SIZE, n_scans))
+
+
+def _diffuse(
+    connectomes: np.ndarray,
+    signals: np.ndarray,
+    preparation: Preparation,
+    *,
+    donor: np.ndarray | None = None,
+    pair_order: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return exp(-s L) x of signals (n_scans, n_rois, n_columns) for every scale.
+
+    A single connectome serves all scans. `donor` is the scan of the connectome of each
+    scan, `pair_order` that of :func:`rewire_connectomes`. Shape (n_scales, n_scans,
+    n_rois, n_columns), float32: residual columns need no more digits.
+    """
+    n_scans, n_rois, n_columns = signals.shape
+    signals = signals.astype(np.float32)
+    is_shared = len(connectomes) == 1
+    diffused = np.empty((len(_SCALES), *signals.shape), dtype=np.float32)
+    for batch in [slice(None)] if is_shared else _batches(n_scans):
+        W = connectomes[batch if donor is None else donor[batch]]
+        edges = preparation.apply(W).astype(np.float32)
+        if pair_order is not None:
+            edges = rewire_connectomes(edges, pair_order)
+        if is_shared:
+            # One matrix product for all scans: their columns side by side.
+            columns = signals.transpose(1, 0, 2).reshape(1, n_rois, -1)
+            blocks = _apply_heat_kernel(edges, columns)
+            blocks = blocks.reshape(len(_SCALES), n_rois, n_scans, n_columns)
+            diffused[:] = blocks.transpose(0, 2, 1, 3)
+        else:
+            diffused[:, batch] = _apply_heat_kernel(edges, signals[batch])
+    return diffused
+
+
+@cache
+def _chebyshev_coefficients() -> np.ndarray:
+    """Return the coefficients of T_n(I - L) in exp(-s L), (n_scales, degree + 1)."""
+    degree = choose_degree("chebyshev", max(_SCALES), _TOLERANCE)
+    scales = torch.tensor(_SCALES, dtype=torch.float64)
+    coefficients = EXPANSIONS["chebyshev"].coefficients(scales, degree)[0].numpy()
+    # These are of T_n(L - I) = (-1)^n T_n(I - L).
+    signs = (-1.0) ** np.arange(degree + 1)
+    return (signs * coefficients).astype(np.float32)
+
+
+def _apply_heat_kernel(edges: np.ndarray, signals: np.ndarray) -> np.ndarray:
+    """Return exp(-s L) x for every scale, by Chebyshev polynomials of I - L.
+
+    The spectrum of I - L = D^-1/2 W D^-1/2 is in [-1, 1].
+    """
+    coefficients = _chebyshev_coefficients()
+    strength = edges.sum(axis=2)
+    is_linked = strength > 0
+    root = np.sqrt(np.where(is_linked, strength, np.inf))
+    A = edges / root[:, :, None] / root[:, None, :]
+    # A region without a link keeps its value.
+    diagonal = np.arange(edges.shape[1])
+    A[:, diagonal, diagonal] += ~is_linked
+    previous, current = signals, A @ signals
+    diffused = np.multiply.outer(coefficients[:, 0], previous)
+    for n in range(1, coefficients.shape[1]):
+        if n > 1:
+            previous, current = current, 2 * (A @ current) - previous
+        diffused += np.multiply.outer(coefficients[:, n], current)
+    return diffused
+
+
+def rewire_connectomes(edges: np.ndarray, pair_order: np.ndarray) -> np.ndarray:
+    """Move weights to other pairs of regions, and restore every region's strength.
+
+    Of connectomes (n_scans, n_rois, n_rois), prepared. `pair_order` (n_pairs,) is a
+    permutation of the pairs of regions above the diagonal, the same for all scans. The
+    moved weights are multiplied by d_i d_j such that every region has the strength
+    (sum of weights) that it had, which is the degree of a weighted graph. Swaps of
+    single edges would not change dense connectomes.
+    """
+    row, column = np.triu_indices(edges.shape[1], 1)
+    moved = np.zeros_like(edges)
+    moved[:, row, column] = edges[:, row, column][:, pair_order]
+    moved += moved.swapaxes(1, 2)
+    strength = edges.sum(axis=2)
+    d = np.ones_like(strength)
+    for _ in range(_N_SCALINGS):
+        sums = (moved @ d[:, :, None])[:, :, 0]
+        ratio = np.divide(strength, sums, out=np.zeros_like(d), where=sums > 0)
+        d = np.sqrt(d * ratio)
+    return moved * (d[:, :, None] * d[:, None, :])
+
+
+class _Gain(NamedTuple):
+    """Gain of one connectome."""
+
+    evidence: np.ndarray
+    """Gain in log evidence of all people, then without each group of people."""
+    error: np.ndarray
+    """Fall of the left-out squared error of each row, times its weight."""
+    scale: float
+    """Posterior geometric mean of the common scale."""
+
+
+class _GainComputation:
+    """The own-value models of all people and without each group, fitted once."""
+
+    def __init__(self, rows: _Rows, splits: Sequence[tuple]) -> None:
+        self.rows, self.splits = rows, splits
+        self.weights = rows.weights()
+        self.full_model = _OwnValueModel(rows)
+        self.fold_models = [_OwnValueModel(rows.select(train)) for train, _ in splits]
+        self.own_error = np.empty(len(rows.codes))
+        for fold, (_, test) in zip(self.fold_models, splits, strict=True):
+            predicted = fold.predict(rows.select(test))
+            self.own_error[test] = self._squared_error(predicted, test)
+
+    def _squared_error(self, predicted: np.ndarray, test: np.ndarray) -> np.ndarray:
+        """Return the weighted squared error of each row of the test rows."""
+        return self.weights[test] * ((self.rows.targets[test] - predicted) ** 2).sum(1)
+
+    def error_share(self, error_fall: np.ndarray) -> tuple[float, float, float]:
+        """Return the part of the own-value model's error that falls.
+
+        Its 90 % interval is that of a ratio of means over people.
+        """
+        fall = np.bincount(self.rows.person, error_fall)
+        total = np.bincount(self.rows.person, self.own_error)
+        share = fall.sum() / total.sum()
+        deviation = fall - share * total
+        half_width = 1.645 * np.sqrt((deviation**2).sum()) / total.sum()
+        return float(share), float(share - half_width), float(share + half_width)
+
+    def compute(self, columns: Sequence[np.ndarray]) -> "_Gain":
+        """Return the gain by diffused columns (n_rows, n_columns) of each scale."""
+        rows = self.rows
+        fit = self.full_model.fit_network(columns)
+        evidence = [fit.log_evidence]
+        error = np.empty_like(self.own_error)
+        for model, (train, test) in zip(self.fold_models, self.splits, strict=True):
+            fold_fit = model.fit_network([values[train] for values in columns])
+            evidence.append(fold_fit.log_evidence)
+            test_columns = [values[test] for values in columns]
+            predicted = model.predict(rows.select(test), fold_fit, test_columns)
+            error[test] = self.own_error[test] - self._squared_error(predicted, test)
+        log_scale = fit.scale_probability @ np.log(_SCALES)
+        return _Gain(np.array(evidence), error, float(np.exp(log_scale)))
+
+
+class _NetworkFit(NamedTuple):
+    """The network model, averaged over its grid."""
+
+    log_evidence: float
+    """Minus that of the own-value model."""
+    scale_probability: np.ndarray
+    """Posterior probability of each scale."""
+    columns_on_F: list[np.ndarray]
+    """Coefficients of diffused columns on intercept and means, for each scale."""
+    slopes: list[np.ndarray]
+    """Slope of diffused columns in own values, (n_columns,) for each scale."""
+    residual_weights: np.ndarray
+    """Weights of residual columns (n_scales, n_columns, k)."""
+    own_weights: np.ndarray
+    """Weights of standardised own values (n_columns, k)."""
+
+
+class _GridSolution(NamedTuple):
+    """What gives the weights of the network model at one scale and ridge."""
+
+    scale_index: int
+    ridge_index: int
+    ridge: float
+    shares: np.ndarray
+    """c / (1 + c e) for each c and eigenvalue."""
+    U: np.ndarray
+    """Eigenvectors of R'K0^-1 R."""
+    projected: np.ndarray
+    """U'R'K0^-1 t."""
+    PtR: np.ndarray
+    """Residual columns in the components of the own values."""
+    basis: np.ndarray
+    """Residual columns by the columns of R (n_basis, n_columns), with their unit."""
+
+
+class _OwnValueModel:
+    """Ridge on the regions' own values, with their mean unpenalised.
+
+    All arrays are multiplied by square roots of weights, and projected on what
+    intercept and means do not explain.
+    """
+
+    def __init__(self, rows: _Rows) -> None:
+        weights = rows.weights()
+        self.root_weights = np.sqrt(weights)[:, None]
+        n_people = float(weights.sum())
+        self.n_people = n_people
+        self.F = np.hstack([np.ones((len(rows.own), 1)), rows.means])
+        # Coefficients of weighted least squares on F are F_inverse @ values.
+        self.F_inverse = np.linalg.pinv(self.root_weights * self.F)
+        self.F_inverse = self.F_inverse * self.root_weights.T
+        centre = weights @ rows.own / n_people
+        variance = weights @ (rows.own - centre) ** 2 / n_people
+        self.inverse_sd = invert_sd(variance)
+        self.own_on_F = self.F_inverse @ (rows.own * self.inverse_sd)
+        self.X = self._project(rows.own * self.inverse_sd)
+        self.target_on_F = self.F_inverse @ rows.targets
+        self.t = self._project(rows.targets)
+        self.n_contrasts = count_contrasts(self.t)
+        self.dof = n_people - np.linalg.matrix_rank(self.F)
+        P, S, Qt = np.linalg.svd(self.X, full_matrices=False)
+        smallest = 1e-6 * S.max(initial=1e-300)
+        is_nonzero = smallest < S
+        self.P, self.S, self.Q = P[:, is_nonzero], S[is_nonzero], Qt[is_nonzero].T
+        self.Pt = self.P.T @ self.t
+        log_evidences = [
+            self._log_evidence(ridge) for ridge in n_people * np.exp(_LOG_RIDGES)
+        ]
+        self.log_evidence = max(log_evidences)
+        best = int(np.argmax(log_evidences))
+        self.ridge = float(n_people * np.exp(_LOG_RIDGES[best]))
+
+    def _project(self, values: np.ndarray) -> np.ndarray:
+        """Return what intercept and means do not explain, times root weights."""
+        return self.root_weights * (values - self.F @ (self.F_inverse @ values))
+
+    def _log_evidence(
+        self, ridge: float, rss_fall: Any = 0.0, log_det: Any = 0.0
+    ) -> Any:
+        """Return log evidence plus log prior of the ridge, without constants.
+
+        A network lowers the residual sum of squares and adds to the log determinant.
+        """
+        shrinkage = self.S**2 / (self.S**2 + ridge)
+        rss = (self.t**2).sum() - shrinkage @ (self.Pt**2).sum(axis=1) - rss_fall
+        log_det = log_det + np.log1p(self.S**2 / ridge).sum()
+        bound = _LOG_NOISE_BOUND + np.log(self.X.shape[1])
+        excess = max(bound - np.log(ridge), 0.0)
+        value = -self.n_contrasts / 2 * (self.dof * np.log(rss) + log_det)
+        return value - excess**2 / 2
+
+    def residual_columns(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return residual columns of diffused columns, and their slopes in X."""
+        H = self._project(columns)
+        squares = (self.X**2).sum(axis=0)
+        slopes = (self.X * H).sum(axis=0) * invert_sd(squares) ** 2
+        R = H - self.X * slopes
+        is_explained = (R**2).sum(axis=0) <= _MIN_RESIDUAL**2 * (H**2).sum(axis=0)
+        R[:, is_explained] = 0.0
+        return R, slopes
+
+    def fit_network(self, columns: Sequence[np.ndarray]) -> _NetworkFit:
+        """Fit the network model of diffused columns (n_rows, n_columns) of each scale.
+
+        With K0 = XX'/ridge + I and the eigenvalues e and vectors U of R'K0^-1 R, the
+        evidence is a closed form in c.
+        """
+        c = _SIGNAL_RATIOS[:, None]
+        log_evidence = np.empty((len(columns), len(_RIDGE_FACTORS), len(c)))
+        all_slopes: list[np.ndarray] = []
+        solutions: list[_GridSolution] = []
+        for i, values in enumerate(columns):
+            R, slopes = self.residual_columns(values.astype(float))
+            all_slopes.append(slopes)
+            root_mean_square = np.sqrt((R**2).sum() / self.n_people)
+            unit = 1 / root_mean_square if root_mean_square > 0 else 1.0
+            R *= unit
+            basis = np.eye(R.shape[1])
+            if R.shape[1] > len(R):
+                # As many columns as rows have the same RR'.
+                left, s, basis = np.linalg.svd(R, full_matrices=False)
+                R = left * s
+            RtR, Rtt, PtR = R.T @ R, R.T @ self.t, self.P.T @ R
+            for j, factor in enumerate(_RIDGE_FACTORS):
+                ridge = factor * self.ridge
+                shrunk = (PtR.T * (self.S**2 / (self.S**2 + ridge))).T
+                e, U = np.linalg.eigh(RtR - PtR.T @ shrunk)
+                e = np.maximum(e, 0.0)
+                projected = U.T @ (Rtt - shrunk.T @ self.Pt)
+                shares = c / (1 + c * e)
+                log_evidence[i, j] = self._log_evidence(
+                    ridge,
+                    rss_fall=shares @ (projected**2).sum(axis=1),
+                    log_det=np.log1p(c * e).sum(axis=1),
+                )
+                solution = _GridSolution(
+                    i, j, ridge, shares, U, projected, PtR, unit * basis
+                )
+                solutions.append(solution)
+        total = logsumexp(log_evidence)
+        probability = np.exp(log_evidence - total)
+        # Posterior means of the weights, which are linear in the shares.
+        own_weights = np.zeros((len(self.Q), self.t.shape[1]))
+        residual_weights = np.zeros((len(columns), *own_weights.shape))
+        for i, j, ridge, shares, U, projected, PtR, basis in solutions:
+            share = probability[i, j] @ shares
+            weights = U @ (share[:, None] * projected)
+            residual_weights[i] += basis.T @ weights
+            own_share = self.S / (self.S**2 + ridge)
+            fitted = probability[i, j].sum() * self.Pt - PtR @ weights
+            own_weights += self.Q @ (own_share[:, None] * fitted)
+        return _NetworkFit(
+            log_evidence=float(total - np.log(probability.size) - self.log_evidence),
+            scale_probability=probability.sum(axis=(1, 2)),
+            columns_on_F=[self.F_inverse @ values for values in columns],
+            slopes=all_slopes,
+            residual_weights=residual_weights,
+            own_weights=own_weights,
+        )
+
+    def predict(
+        self,
+        rows: _Rows,
+        fit: _NetworkFit | None = None,
+        columns: Sequence[np.ndarray] = (),
+    ) -> np.ndarray:
+        """Return predicted targets (n_rows, k) of new rows.
+
+        `fit` and the diffused columns of the rows are those of the network model;
+        without them, own values predict.
+        """
+        F = np.hstack([np.ones((len(rows.own), 1)), rows.means])
+        X = rows.own * self.inverse_sd - F @ self.own_on_F
+        if fit is None:
+            component_weights = (self.S / (self.S**2 + self.ridge))[:, None] * self.Pt
+            return F @ self.target_on_F + X @ (self.Q @ component_weights)
+        predicted = F @ self.target_on_F + X @ fit.own_weights
+        for scale_columns, slopes, weights, on_F in zip(
+            columns, fit.slopes, fit.residual_weights, fit.columns_on_F, strict=True
+        ):
+            predicted += (scale_columns - F @ on_F - X * slopes) @ weights
+        return predicted
+
+
+def _gain_table(
+    gains: dict[str, list[_Gain]], computation: _GainComputation
+) -> pd.DataFrame:
+    """Return the table of :class:`ConnectomeGain`."""
+    (original,) = gains["original"]
+    table_rows = []
+    for name, draws in gains.items():
+        log_scale = np.mean([np.log(gain.scale) for gain in draws])
+        row = {"connectome": name, "n_draws": len(draws), "scale": np.exp(log_scale)}
+        evidence = np.array([gain.evidence for gain in draws])
+        error = np.mean([gain.error for gain in draws], axis=0)
+        row |= _named("evidence_gain", _jackknife(evidence))
+        row |= _named("error_gain", computation.error_share(error))
+        is_null = name != "original"
+        lead = _jackknife(original.evidence - evidence) if is_null else [np.nan] * 3
+        row |= _named("evidence_lead", lead)
+        lead = computation.error_share(original.error - error)
+        row |= _named("error_lead", lead if is_null else [np.nan] * 3)
+        table_rows.append(row)
+    return pd.DataFrame(table_rows)
+
+
+def _named(name: str, interval: Sequence[float]) -> dict[str, float]:
+    """Return estimate, low and high by the names of their columns."""
+    return dict(zip((name, f"{name}_low", f"{name}_high"), interval, strict=True))
+
+
+def _jackknife(gains: np.ndarray) -> tuple[float, float, float]:
+    """Return the mean gain over draws with its 90 % interval.
+
+    `gains` (n_draws, 1 + n_groups) are of all people, then without each group.
+    """
+    n_draws, n_groups = len(gains), gains.shape[1] - 1
+    estimate = float(gains[:, 0].mean())
+    without_group = gains[:, 1:].mean(axis=0)
+    variance = (n_groups - 1) * without_group.var()
+    if n_draws > 1:
+        variance += gains[:, 0].var(ddof=1) / n_draws
+    half_width = student.ppf(0.95, n_groups - 1) * np.sqrt(variance)
+    return estimate, estimate - half_width, estimate + half_width
