@@ -47,16 +47,20 @@ settings = model.settings()
 print({name: settings[name] for name in ("kernel", "tolerance", "scale_clip")})
 
 # %% [markdown]
-# Before the first epoch a ridge is fitted to the same scans. Its most probable scales
-# are where those of the network start (at most at half of the largest allowed), and
-# half of its logits are what the network adds to. `start="constant"` is the plain
-# network, which begins with nothing and with one scale for all regions.
+# Before the first epoch a ridge is fitted to the same scans. Its scales are where those
+# of the network start (at most at half of the largest allowed), and half of its logits
+# are what the network adds to. The network has a weight in the prediction only if it
+# improves that of people whom it was not trained on; with few people the weight is
+# mostly 0, and the ridge alone predicts. `start="constant"` is the plain network, which
+# begins with nothing and with one scale for all regions.
 
 # %%
 plain_network = LSAPClassifier(start="constant", classes=cohort.classes, **brief).fit(
     X[train], y[train], groups=people[train]
 )
+print("weight of the network", model.network_weight_)
 assert plain_network.ridge_ is None
+assert plain_network.network_weight_ == 1.0
 assert set(plain_network.scales_start_) == {1.0}
 print("the data ask for:", model.ridge_.chosen_, "(scales of the ridge)")
 assert len(set(model.scales_start_)) > 1

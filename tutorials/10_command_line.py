@@ -48,9 +48,10 @@ assert brainlsap(f"check study {reading} --label stage") == 2
 #
 # Folds by person, baselines, a ranking of the regions, and a report in
 # `results/report/report.html`. Without `--epochs` it takes longer and is better. The
-# ranking is held against labels permuted 200 times (`--permutations`). The rarer
-# settings stand in a file; its keys are the parameters of the Python functions. Name
-# another `--out` for other settings: a report is not replaced by one of other settings.
+# effect of each region is compared with labels permuted 200 times (`--permutations`).
+# The rarer settings stand in a file; its keys are the parameters of the Python
+# functions. Name another `--out` for other settings: a report is not replaced by one of
+# other settings.
 
 # %%
 Path("study.toml").write_text("n_starts = 1\n")

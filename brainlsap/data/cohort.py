@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from brainlsap.arrays import (
     MAX_ABSOLUTE,
@@ -161,10 +162,10 @@ class Cohort:
         | Sequence[pd.DataFrame]
         | Mapping[str, pd.DataFrame],
         features: np.ndarray | pd.DataFrame | Mapping[str, np.ndarray | pd.DataFrame],
-        labels: Sequence[Any] | None,
+        labels: Sequence[object] | None,
         *,
-        groups: Sequence[Any] | None = None,
-        covariates: pd.DataFrame | Mapping[str, Sequence[Any]] | None = None,
+        groups: Sequence[object] | None = None,
+        covariates: pd.DataFrame | Mapping[str, Sequence[object]] | None = None,
         feature_names: str | Sequence[str] | None = None,
         atlas: str | Path | Atlas | Sequence[str] = "destrieux160",
         classes: Sequence[str] | None = None,
@@ -513,7 +514,7 @@ def check_cohort_given(cohort: object) -> None:
         )
 
 
-def _check_covariates(covariates: Any) -> Mapping[str, Any] | pd.DataFrame:
+def _check_covariates(covariates: object) -> Mapping[str, Any] | pd.DataFrame:
     """Return covariates as columns; raise where they have none."""
     if covariates is None:
         return {}
@@ -615,15 +616,15 @@ def _name_features(
 def _check_shapes(
     W: np.ndarray,
     features: Mapping[str, np.ndarray],
-    labels: Sequence[Any],
-    groups: Sequence[Any] | None,
+    labels: Sequence[object],
+    groups: Sequence[object] | None,
     covariates: Mapping[str, Any],
     atlas: Atlas,
 ) -> None:
     """Raise unless all arrays are of as many scans as labels and of the regions."""
     n_scans, n_rois = len(labels), len(atlas)
     shape = (n_scans, n_rois)
-    shapes: dict[str, list[tuple[Any, ...]]] = {name: [shape] for name in features}
+    shapes: dict[str, list[tuple[int, ...]]] = {name: [shape] for name in features}
     shapes["connectomes"] = [(*shape, n_rois), (n_rois, n_rois)]
     if "features" in features:
         X = features["features"]
@@ -645,7 +646,7 @@ def _check_shapes(
             )
 
 
-def _check_label_words(labels: Sequence[Any]) -> None:
+def _check_label_words(labels: Sequence[object]) -> None:
     """Raise if a label is a word that counts as missing."""
     label_texts = [label_text for label_text in labels if isinstance(label_text, str)]
     label_texts = [
@@ -660,7 +661,9 @@ def _check_label_words(labels: Sequence[Any]) -> None:
 
 
 def _check_people(
-    scans: Sequence[str], people: Sequence[str], claimed_people: Sequence[Sequence[Any]]
+    scans: Sequence[str],
+    people: Sequence[str],
+    claimed_people: Sequence[Sequence[object]],
 ) -> None:
     """Raise if an index or ids name other people of a cohort, or people are scans."""
     known_people = {*people}
@@ -700,7 +703,7 @@ def _check_label_column(
         )
 
 
-def _as_text(values: Sequence[Any] | pd.Series) -> list[str]:
+def _as_text(values: Sequence[object] | pd.Series) -> list[str]:
     """Return words without blanks around them, empty where missing."""
     cell_texts = ["" if pd.isna(cell) else str(cell).strip() for cell in values]
     return [
@@ -710,7 +713,7 @@ def _as_text(values: Sequence[Any] | pd.Series) -> list[str]:
 
 
 def _person_column(
-    facts: Mapping[str, Any], labels: Sequence[Any], *, is_needed: bool
+    facts: Mapping[str, Any], labels: Sequence[object], *, is_needed: bool
 ) -> str | None:
     """Return the covariate that says whose scans are, None where there is none.
 
@@ -738,7 +741,7 @@ def _person_column(
     return None
 
 
-def _as_numbers(name: str, values: Any) -> np.ndarray:
+def _as_numbers(name: str, values: ArrayLike) -> np.ndarray:
     """Return an array of numbers; raise where there are others in it, or none."""
     try:
         return as_number_array(values)
@@ -820,13 +823,13 @@ def _index_of(tables: Mapping[str, Any]) -> pd.Index | None:
     return index if index.is_unique and not isinstance(index, pd.RangeIndex) else None
 
 
-def _person_of(entry: Any) -> str:
+def _person_of(entry: object) -> str:
     """Return the person of an entry of an index: sub-01_ses-M00, or (01, M00)."""
     first = entry[0] if isinstance(entry, tuple) else entry
     return str(first).partition("_ses-")[0].removeprefix("sub-")
 
 
-def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
+def _columns(table: pd.DataFrame) -> dict[str, list[object]]:
     """Return the columns of a table as JSON takes them; None where missing."""
     return table.astype(object).where(table.notna(), None).to_dict("list")
 

@@ -308,7 +308,7 @@ def _make_rows(
     rows = _Rows(
         own=averaging @ signals.reshape(len(signals), -1),
         means=averaging @ signals[:, is_measured].mean(axis=1),
-        targets=class_targets(row_codes, cohort.classes_ordered),
+        targets=class_targets(row_codes, bool(cohort.classes_ordered)),
         codes=row_codes,
         person=row_person,
         shares=n_scans / n_visits[row_person],

@@ -18,7 +18,7 @@ from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.models import NESTED_RIDGES, make_models
 from brainlsap.evaluation.region_tests import (
-    RegionValues,
+    RegionTestValues,
     permute_statistics,
     prepare_regions,
     standardize_statistics,
@@ -414,7 +414,7 @@ def _draw_half(cohort: Cohort, rng: np.random.Generator) -> np.ndarray:
 
 
 def _compute_statistics(
-    prepared: RegionValues, rng: np.random.Generator
+    prepared: RegionTestValues, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return effects, and contrasts standardised over permutations, of some people."""
     effects, contrasts = permute_statistics(prepared, FEWEST_PERMUTATIONS, rng)

@@ -73,7 +73,7 @@ _ROUNDING = 1e-9
 _SAME_STATISTIC = 1e-9
 
 
-class RegionValues(NamedTuple):
+class RegionTestValues(NamedTuple):
     """What is tested: rows are people, or scans where labels change between visits."""
 
     values: np.ndarray
@@ -91,7 +91,7 @@ class RegionValues(NamedTuple):
     is_ordered: bool
     """Whether the number of the class is a quantity."""
 
-    def select(self, is_selected: np.ndarray) -> "RegionValues":
+    def select(self, is_selected: np.ndarray) -> "RegionTestValues":
         """Return some of the rows."""
         return self._replace(
             values=self.values[is_selected],
@@ -261,7 +261,7 @@ def _choose_steps(
     return Deconfounder(step_options["harmonize"], step_options["regress_out"])
 
 
-def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionValues:
+def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestValues:
     """Return the values, contrasts and covariates of people (or scans) to be tested.
 
     Parameters
@@ -272,7 +272,7 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionValue
 
     Returns
     -------
-    RegionValues
+    RegionTestValues
         Features are in the order region, then feature.
     """
     harmonization = Deconfounder(confound_steps.harmonize)
@@ -309,7 +309,7 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionValue
         features.shape[1:]
     )
     contrasts = features - neighbor_means(cohort.connectomes, features)
-    region_values = RegionValues(
+    region_values = RegionTestValues(
         values=to_rows(features.reshape(n_scans, -1)),
         contrasts=to_rows(contrasts.reshape(n_scans, -1)),
         codes=class_codes,
@@ -384,7 +384,7 @@ def take_out(covariate_design: np.ndarray, column_values: np.ndarray) -> np.ndar
 
 
 def permute_statistics(
-    region_values: RegionValues, n_permutations: int, rng: np.random.Generator
+    region_values: RegionTestValues, n_permutations: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Return effects and contrasts of the labels and of permuted labels.
 
@@ -399,7 +399,7 @@ def permute_statistics(
 
     Parameters
     ----------
-    region_values : RegionValues
+    region_values : RegionTestValues
     n_permutations : int
     rng : Generator
         Draws the permutations.
@@ -453,7 +453,7 @@ def permute_statistics(
     return effects, contrasts
 
 
-def _exchange_blocks(region_values: RegionValues) -> list[np.ndarray]:
+def _exchange_blocks(region_values: RegionTestValues) -> list[np.ndarray]:
     """Return the rows of people who may exchange labels, each (n_people, n_rows).
 
     They have equally many scans, as in :func:`.permute_labels`.
@@ -532,7 +532,7 @@ def _class_basis(
 
 
 def _pairwise_correlations(
-    region_values: RegionValues, column_values: np.ndarray
+    region_values: RegionTestValues, column_values: np.ndarray
 ) -> np.ndarray:
     """Return correlations with class differences from the rows that have the value.
 
@@ -561,7 +561,7 @@ def _pairwise_correlations(
     return correlations
 
 
-def _describe_associations(region_values: RegionValues) -> pd.DataFrame:
+def _describe_associations(region_values: RegionTestValues) -> pd.DataFrame:
     """Return effect and contrast of every value, with intervals and F."""
     tested_values, contrasts = region_values.values, region_values.contrasts
     n_people = _count_people(tested_values, region_values.persons)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from brainlsap.arrays import check_groups
@@ -18,6 +19,7 @@ from brainlsap.model.propagation import NETWORKS
 from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import (
     EVIDENCE,
+    LEFT_OUT,
     OPTIONS,
     Settings,
     resolve_kernel,
@@ -25,8 +27,12 @@ from brainlsap.model.settings import (
 )
 from brainlsap.model.training import (
     Batch,
+    NetworkShare,
     Run,
+    choose_network_share,
     inner_splits,
+    mix_logits,
+    restore_snapshots,
     train_starts,
     usable_runs,
 )
@@ -73,8 +79,8 @@ class GraphClassifier(PackedClassifier):
         y : array of shape (n_scans,)
             Class of every scan.
         groups : array of shape (n_scans,), optional
-            Participant of every scan, so that the early-stopping set shares no
-            participant with the training set.
+            Participant of every scan, so that what stops and weighs a network
+            shares no participant with what it is trained on.
 
         Returns
         -------
@@ -91,7 +97,8 @@ class GraphClassifier(PackedClassifier):
         check_at_least("n_threads", self.n_threads, 1)
         classes = getattr(self, "classes", None)
         class_codes = self._learn_classes(y, len(X), classes, settings.head)
-        held_out_name = "the early-stopping set" if settings.patience else None
+        leaves_people_out = settings.leaves_people_out()
+        held_out_name = "the early-stopping set" if leaves_people_out else None
         groups = check_groups(groups, len(X), held_out_name)
         is_balanced = settings.class_weight == "balanced"
         self._learn_prior(y, self.class_prior, is_balanced=is_balanced)
@@ -117,11 +124,23 @@ class GraphClassifier(PackedClassifier):
                 settings,
                 seed,
             )
-            self.networks_ = [
-                training_run.network for training_run in usable_runs(training_runs)
-            ]
+            averaged_runs = usable_runs(training_runs)
+            share = None
+            self.network_weight_ = 1.0
+            if settings.network_weight == LEFT_OUT and self.ridge_ is not None:
+                ridge_logits = self._ridge_logits(
+                    self.ridge_, self.ridge_.left_out_scores_
+                )
+                share = choose_network_share(
+                    averaged_runs, class_codes, groups, ridge_logits, settings
+                )
+                restore_snapshots(averaged_runs, share.step, batch)
+                self.network_weight_ = share.weight
+            elif self.ridge_ is not None:
+                self.network_weight_ = float(settings.network_weight)
+            self.networks_ = [training_run.network for training_run in averaged_runs]
             self.history_ = [training_run.history for training_run in training_runs]
-            self.fit_report_ = self._make_report(training_runs)
+            self.fit_report_ = self._make_report(training_runs, share)
             if settings.network == "heat":
                 self._store_scales(training_runs, initial_scales)
         for warning_text in self.fit_report_["warnings"]:
@@ -152,10 +171,16 @@ class GraphClassifier(PackedClassifier):
         connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
         with threads(self.n_threads), torch.no_grad():
             batch = self._make_batch(connectomes, features)
+            ridge_logits = np.zeros((len(X), len(self.stages_)))
             if self.ridge_ is not None:
-                self._set_offset(batch, self.ridge_.decision_scores(X))
-            logits = [network(batch).double() for network in self.networks_]
-            probabilities = torch.stack(logits).softmax(2).mean(0).cpu().numpy()
+                scores = self.ridge_.decision_scores(X)
+                self._set_offset(batch, scores)
+                ridge_logits = self._ridge_logits(self.ridge_, scores)
+            logits = np.stack(
+                [network(batch).double().cpu().numpy() for network in self.networks_]
+            )
+        mixed_logits = mix_logits(ridge_logits, logits, self.network_weight_)
+        probabilities = softmax(mixed_logits, axis=2).mean(axis=0)
         return self._assume_prior(probabilities[:, self.stages_.argsort()])
 
     def _make_batch(self, connectomes: np.ndarray, features: np.ndarray) -> Batch:
@@ -173,18 +198,26 @@ class GraphClassifier(PackedClassifier):
             logits = _RIDGE_WEIGHT * self.ridge_.log_odds(scores)
             batch.offset = torch.from_numpy(logits).to(batch.signal)
 
+    def _ridge_logits(
+        self, ridge: LSAPRidgeClassifier, scores: np.ndarray
+    ) -> np.ndarray:
+        """Return the logits of the ridge for the class weights of the networks."""
+        prior_of_stages = np.empty(len(self.stages_))
+        prior_of_stages[self.stages_.argsort()] = self.learned_prior_
+        return ridge.log_odds(scores) + np.log(prior_of_stages)
+
     def _fit_ridge(
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, settings: Settings
     ) -> LSAPRidgeClassifier:
-        """Fit the ridge regression that the networks start from."""
+        """Fit the ridge regression that the networks start from: LSAP-R by default."""
         ridge_model = LSAPRidgeClassifier(
             "auto" if settings.scale_mode == "region" else "one",
             classes=getattr(self, "classes", None),
             max_scale=float(settings.max_scale or 0.0),
-            n_draws=0,
             threshold=settings.threshold,
             weights=settings.weights,
             connectome=settings.connectome,
+            random_state=self.random_state,
         )
         return ridge_model.fit(X, y, groups)
 
@@ -201,7 +234,9 @@ class GraphClassifier(PackedClassifier):
             )
         return np.full(self.n_rois_, initial_scales, dtype=np.float64)
 
-    def _make_report(self, training_runs: list[Run]) -> dict[str, Any]:
+    def _make_report(
+        self, training_runs: list[Run], share: NetworkShare | None
+    ) -> dict[str, Any]:
         """Return a summary of the fit that can be written as JSON."""
         best_history = min(
             training_runs, key=lambda training_run: training_run.best_loss
@@ -216,6 +251,9 @@ class GraphClassifier(PackedClassifier):
                 "training": np.round(best_history.train_loss, 5).tolist(),
                 "validation": np.round(best_history.validation_loss, 5).tolist(),
             },
+            "network_weight": self.network_weight_,
+            "network_gain": share.gain if share else None,
+            "network_gain_se": share.standard_error if share else None,
             "n_restarts": sum(
                 training_run.n_restarts for training_run in training_runs
             ),
@@ -284,7 +322,9 @@ class LSAPClassifier(GraphClassifier):
     kernel K(s) uses the scale of region p on the connectome of the scan. A perceptron
     then reads all regions. Scales are updated by clipped gradient steps and kept in the
     range in which the kernel is accurate. The prediction averages several networks,
-    each of which chooses its epoch on another early-stopping set of participants.
+    each of which leaves other participants out. Networks that start from a ridge
+    regression have a weight in the prediction only if they improve that of these
+    participants: in small cohorts LSAP mostly predicts what the ridge does.
 
     A setting that is None is taken from the preset. "default" works well on real data.
     "paper" is that of Sim et al. 2024: two layers of 16 units, dropout 0.5, weight
@@ -301,13 +341,14 @@ class LSAPClassifier(GraphClassifier):
     start : {"ridge", "constant"}, optional
         Start of the training. With "ridge", the default, :class:`LSAPRidgeClassifier`
         is fitted to the same scans first, and the networks add their logits to half of
-        its logits (during training, to those of a fit without the participant). With
-        "constant", the networks are trained alone, with equal initial scales. The
-        paper's preset and constant inputs always use "constant".
+        its logits (during training, to those of a fit without the participant). Ridge
+        and networks are then mixed; see `network_weight`. With "constant", the networks
+        are trained alone, with equal initial scales. The paper's preset and constant
+        inputs always use "constant".
     initial_scale : float or "evidence", optional
-        Initial scales. The default with the ridge is "evidence": its most probable
-        scales, or 0.2 if the data are not at least 20 times as probable with diffusion
-        along the connectome as without. The default without the ridge is 1 (paper 2).
+        Initial scales. The default with the ridge is "evidence": its scales, or 0.2 if
+        the data are not at least 20 times as probable with diffusion along the
+        connectome as without. The default without the ridge is 1 (paper 2).
     max_scale : float, optional
         Largest scale; it may be lowered to where kernel and degree are accurate
         (default 10; 5 for Hermite).
@@ -369,6 +410,12 @@ class LSAPClassifier(GraphClassifier):
           early-stopping set.
         - `batch_size`: number of scans in one step (0: all).
         - `inputs`: "features", or "constant" to replace each of them by 1.
+        - `network_weight`: weight w, 0 to 1, of the networks beside the ridge in the
+          prediction: logits are (1 - w) times those of the ridge and w times those of
+          a network. The default, "left-out", chooses w and the epoch on the
+          participants that each network leaves out; w is 0 unless their cross-entropy
+          falls by more than two standard errors. Without such participants (fewer
+          than 20, or a class with one) it is 0.
 
         :meth:`set_params` accepts these names, too, so that searches can vary them.
 
@@ -379,15 +426,20 @@ class LSAPClassifier(GraphClassifier):
     class_prior_, training_shares_ : arrays of shape (n_classes,)
         Class shares that `predict_proba` assumes, and those of the training scans,
         in the order of `classes_`.
+    network_weight_ : float
+        Weight of the networks in the prediction; 1 without a ridge. If it is 0, the
+        prediction is that of `ridge_`, and the networks and their scales have no part
+        in it.
     scales_ : array of shape (n_rois,)
-        Learned scales, averaged over networks.
+        Learned scales of the networks, averaged over them, whatever their weight; those
+        of the ridge are `ridge_.scales_`.
     scales_by_start_ : array of shape (n_starts, n_rois)
         Learned scales of each averaged network, without those that failed.
     scales_start_ : array of shape (n_rois,)
         Initial scales.
     ridge_ : LSAPRidgeClassifier or None
         Ridge regression that training started from; its logits are part of every
-        prediction.
+        prediction, and all of it if `network_weight_` is 0.
     scale_path_ : array of shape (5, n_rois)
         Scales after 0, 1/4, 1/2, 3/4 and all of the training (up to the chosen epoch),
         averaged over networks.
@@ -399,7 +451,10 @@ class LSAPClassifier(GraphClassifier):
         Losses and scales of each network during training.
     fit_report_ : dict
         Error bound at the learned scales, epochs, restarts, settings, warnings and
-        more, as JSON allows; `failed` is None, or the reason why every network failed.
+        more, as JSON allows. `network_gain` is how much the networks at their best
+        weight lower the cross-entropy of left-out participants (nats a participant),
+        `network_gain_se` its standard error. `failed` is None, or the reason why every
+        network failed.
 
     Examples
     --------

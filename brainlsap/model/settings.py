@@ -19,6 +19,8 @@ from brainlsap.graph.kernels import kernel_names
 
 # Value of `initial_scale` that takes the scales of the ridge regression.
 EVIDENCE = "evidence"
+# Value of `network_weight` that chooses it on the people that each network leaves out.
+LEFT_OUT = "left-out"
 # Initial scale of networks without a ridge regression.
 _CONSTANT_SCALE = 1.0
 
@@ -48,6 +50,7 @@ class Settings(HeatSettings):
     scale_mode: Literal["region", "global", "frozen"] = "region"
     start: Literal["ridge", "constant"] = "ridge"
     initial_scale: float | str = EVIDENCE
+    network_weight: float | str = LEFT_OUT
     hidden_units: int = 8
     readout_units: int = 16
     standardize: Literal["region", "scan"] = "region"
@@ -68,6 +71,10 @@ class Settings(HeatSettings):
     # Minimum training accuracy, as a fraction of the way from chance to 1; training is
     # restarted below it. With 0, the output must only vary between scans.
     least_learned: float = 0.0
+
+    def leaves_people_out(self) -> bool:
+        """Return whether networks leave people out, to stop or to be weighed."""
+        return self.patience > 0 or self.network_weight == LEFT_OUT
 
     def preparation(self) -> Preparation:
         """Return the preparation of connectomes."""
@@ -101,7 +108,7 @@ OPTIONS = (
     *("degree", "tolerance", "scale_step", "scale_clip", "scale_penalty"),
     *("penalty_weight", "hidden_units", "readout_units", "standardize", "dropout"),
     *("learning_rate", "weight_decay", "readout_penalty", "patience"),
-    *("validation_fraction", "batch_size", "inputs"),
+    *("validation_fraction", "batch_size", "inputs", "network_weight"),
 )
 
 # Degrees from the supplement of the paper. Their kernel error is accepted.
@@ -119,6 +126,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "tolerance": (1e-15, MAX_INITIAL_ERROR),
     "temperature": (1e-6, _LARGE),
     "validation_fraction": (0.01, 0.99),
+    "network_weight": (0, 1),
     **dict.fromkeys(("dropout", "input_dropout", "node_dropout"), (0, 0.95)),
     **dict.fromkeys(("n_layers", "hidden_units", "readout_units"), (1, _LARGE)),
     **dict.fromkeys(("n_epochs", "n_starts", "n_views"), (1, _LARGE)),
@@ -197,6 +205,15 @@ def resolve_start(settings: Settings, setting_changes: dict[str, Any]) -> Settin
                 "start='ridge'."
             )
         settings = replace(settings, initial_scale=_CONSTANT_SCALE)
+    if settings.start == "constant":
+        given_weight = setting_changes.get("network_weight", 1)
+        if given_weight != 1 and settings.inputs != "constant":
+            raise ParameterError(
+                f"network_weight={given_weight!r} weighs the network "
+                "against the ridge, which start='constant' goes without. Leave "
+                "network_weight out, or give start='ridge'."
+            )
+        settings = replace(settings, network_weight=1.0)
     return settings
 
 

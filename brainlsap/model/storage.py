@@ -26,7 +26,7 @@ from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import Settings
 from brainlsap.model.training import History
 
-FORMAT_VERSION = 11
+FORMAT_VERSION = 12
 HEADER = "brainlsap"
 
 CLASSIFIERS = {

@@ -393,13 +393,17 @@ def training_text(evaluation: Evaluation) -> str:
     if not training_sentences:
         return ""
     training_sentences.append("Percentages refer to means over random initialisations.")
+    if unused_texts := unused_networks(evaluation):
+        training_sentences.append(
+            "Networks without weight in the prediction, whose scales have no part in "
+            f"it: {unused_texts}."
+        )
     if starts_at_ridge:
         training_sentences.append(
-            "In folds without a common value, scales started at the most probable "
-            "scales of a ridge regression fitted to the same training scans (the map "
-            "of the ridge regression shows posterior means). Where training changed "
-            "few of these, the map of the network mostly shows the ridge regression "
-            "and is not independent evidence."
+            "In folds without a common value, scales started at those of a ridge "
+            "regression fitted to the same training scans. Where training changed few "
+            "of these, the map of the network mostly shows the ridge regression and is "
+            "not independent evidence."
         )
     return " ".join(training_sentences)
 
@@ -409,7 +413,8 @@ def networks_kept(evaluation: Evaluation, fit_condition: str) -> str:
 
     Conditions are "early": the network of one of the first epochs was kept; "late":
     the validation loss still fell when the epochs were used up; "unchecked": no
-    participants were set aside for validation.
+    participants were set aside for validation. Networks that have no weight beside
+    their ridge are neither early nor late.
     """
     network_texts = []
     for model_name, model_fits in evaluation.fits.dropna(subset="epochs").groupby(
@@ -421,20 +426,32 @@ def networks_kept(evaluation: Evaluation, fit_condition: str) -> str:
         is_unchecked = np.array(
             [_lacks_validation(report_text) for report_text in model_fits["report"]]
         )
+        is_trained = ~is_unchecked & (tables.network_weights(model_fits) != 0)
         patience = settings.get("patience", pd.Series(0)).clip(lower=1)
         best_epoch, n_epochs = model_fits["epochs"].to_numpy() + 1, settings["n_epochs"]
         is_cut_short = best_epoch + patience >= n_epochs
         is_near_end = best_epoch > (1 - LATE_SHARE) * n_epochs
         folds_by_condition = {
             "unchecked": is_unchecked,
-            "late": ~is_unchecked & is_cut_short & is_near_end,
-            "early": ~is_unchecked & (best_epoch <= N_EARLY_EPOCHS),
+            "late": is_trained & is_cut_short & is_near_end,
+            "early": is_trained & (best_epoch <= N_EARLY_EPOCHS),
         }
         n_folds = folds_by_condition[fit_condition].sum()
         if 2 * n_folds > len(model_fits):
             epoch_text = count(n_epochs.iloc[0], "epoch")
             fold_text = f"in {n_folds} of {count(len(model_fits), 'fold')}"
             network_texts.append(f"{model_name} ({epoch_text}; {fold_text})")
+    return with_and(network_texts) if network_texts else ""
+
+
+def unused_networks(evaluation: Evaluation) -> str:
+    """Return the models whose networks have no weight in some folds, with counts."""
+    network_texts = []
+    for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
+        n_unused = int((tables.network_weights(model_fits) == 0).sum())
+        if n_unused:
+            fold_text = f"in {n_unused} of {count(len(model_fits), 'fold')}"
+            network_texts.append(f"{model_name} ({fold_text})")
     return with_and(network_texts) if network_texts else ""
 
 
@@ -599,6 +616,7 @@ TEMPLATES.globals |= {
     "chosen_text": chosen_text,
     "connectome_sentences": connectome_sentences,
     "networks_kept": networks_kept,
+    "unused_networks": unused_networks,
     "prior_text": prior_text,
     "ranks": ranks,
     "tables": tables,

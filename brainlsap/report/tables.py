@@ -232,6 +232,19 @@ def reported_values(model_fits: pd.DataFrame, report_key: str) -> list[Any]:
     ]
 
 
+def network_weights(fits: pd.DataFrame) -> np.ndarray:
+    """Return the weight of the networks beside their ridge in every fit.
+
+    NaN where a model has no ridge to start from.
+    """
+    weights = []
+    for report_text in fits["report"]:
+        report = json.loads(report_text) or {}
+        has_ridge = (report.get("settings") or {}).get("start") == "ridge"
+        weights.append(report.get("network_weight") if has_ridge else None)
+    return np.array(weights, dtype=float)
+
+
 def summary_of(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
     """Return the summary of one score, by model: role, mean, sd, n_folds, n_failed."""
     score_summary = evaluation.summary()
@@ -865,7 +878,7 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
 
 
 def fit_table(evaluation: Evaluation) -> pd.DataFrame:
-    """Return fits, failures, epochs, kernel's error and range of scales by model."""
+    """Return fits, failures, epochs, weights, kernel's error and scales by model."""
     final_scales = evaluation.scales.query("start == 'mean' and share == 1")
     fit_rows = []
     for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
@@ -879,6 +892,11 @@ def fit_table(evaluation: Evaluation) -> pd.DataFrame:
         }
         fit_row["failed"] = int((model_fits["failed"] != "").sum())
         fit_row["epoch kept"] = f"{mean_epochs:.0f}" if np.isfinite(mean_epochs) else ""
+        weights = network_weights(model_fits)
+        fit_row["weight of the network"] = ""
+        if np.isfinite(weights).any():
+            lowest, highest = np.nanmin(weights), np.nanmax(weights)
+            fit_row["weight of the network"] = f"{lowest:.1f} to {highest:.1f}"
         fit_row["error of the kernel"] = f"{kernel_error:.1e}" if kernel_error else ""
         scale_range_text = f"{model_scales.min():.2f} to {model_scales.max():.2f}"
         fit_rows.append(

@@ -12,7 +12,7 @@ from brainlsap.atlas import Atlas
 from brainlsap.data import Cohort
 from brainlsap.evaluation import Deconfounder, region_tests
 from brainlsap.evaluation.region_tests import (
-    RegionValues,
+    RegionTestValues,
     compare_regions,
     family_wise_p,
     neighbor_means,
@@ -318,7 +318,7 @@ def test_intervals_of_effect_and_contrast_hold_the_truth(is_ordered):
         intercept = np.ones((n_people, 1))
         people = np.arange(n_people)
         return region_tests._describe_associations(
-            RegionValues(
+            RegionTestValues(
                 x, x - means, codes, intercept, people, people * 0 + 1, is_ordered
             )
         )

@@ -257,11 +257,11 @@ def test_scale_path_leads_from_the_start_to_what_was_learned(scans):
 
 def test_scales_start_at_those_of_highest_evidence():
     scans = draw_scans(n_people=40)
-    given = {"start": "ridge", "n_epochs": 2}
+    given = {"start": "ridge", "n_epochs": 2, "network_weight": 1.0}
     for mode in ("region", "global", "frozen"):
         model = fit(scans, scale_mode=mode, **given)
         ridge = LSAPRidgeClassifier(
-            "auto" if mode == "region" else "one", max_scale=4.5, n_draws=0
+            "auto" if mode == "region" else "one", max_scale=4.5
         ).fit(scans.X, scans.y, groups=scans.people)
         found = ridge.scales_ if ridge.chosen_ != "none" else np.full(7, 0.2)
         assert_allclose(model.scales_start_, found, rtol=1e-6)
@@ -471,11 +471,63 @@ def test_start_says_whether_there_is_a_ridge_and_initial_scale_where_scales_begi
         {"start": "nothing"},
         {"start": "constant", "initial_scale": "evidence"},
         {"start": "ridge", "options": {"inputs": "constant"}},
+        {"start": "constant", "options": {"network_weight": 0.5}},
     ],
 )
 def test_starts_that_contradict_themselves_are_refused(given):
     with pytest.raises(ParameterError, match="start"):
         LSAPClassifier(**given).settings()
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", "none"])
+def test_with_weight_zero_the_ridge_predicts(class_weight):
+    scans = draw_scans(n_people=30, classes=STAGES)
+    model = LSAPClassifier(
+        classes=STAGES,
+        class_weight=class_weight,
+        n_epochs=2,
+        n_starts=1,
+        options={"network_weight": 0.0},
+    ).fit(scans.X, scans.y, groups=scans.people)
+    ridge = LSAPRidgeClassifier(classes=STAGES)
+    ridge.fit(scans.X, scans.y, groups=scans.people)
+    assert model.network_weight_ == 0.0
+    assert_allclose(model.predict_proba(scans.X), ridge.predict_proba(scans.X))
+
+
+def draw_directions(n_people=150):
+    """Patients whose region 0 deviates upwards or downwards: no linear effect."""
+    rng = np.random.default_rng(0)
+    code = np.arange(n_people) % 2
+    features = rng.normal(size=(n_people, 5, 1))
+    features[:, 0, 0] += 4.0 * code * rng.choice([-1.0, 1.0], n_people)
+    W = np.broadcast_to(1 - np.eye(5), (n_people, 5, 5))
+    return pack(W, features), np.array(["CN", "AD"])[code]
+
+
+def test_networks_have_the_weight_that_left_out_people_give_them():
+    X, y = draw_directions()
+    train, people = slice(0, 100), np.arange(100)
+    model = LSAPClassifier(n_epochs=30, n_starts=2, options={"learning_rate": 0.05})
+    model.fit(X[train], y[train], groups=people)
+    assert model.network_weight_ > 0.3
+    report = model.fit_report_
+    assert report["network_weight"] == model.network_weight_
+    assert report["network_gain"] > 2 * report["network_gain_se"] > 0
+    assert (model.predict(X[100:]) == y[100:]).mean() > 0.75
+    assert (model.ridge_.predict(X[100:]) == y[100:]).mean() < 0.65
+    # labels exchanged between people: nothing to gain
+    permuted = np.random.default_rng(1).permutation(y[train])
+    model.fit(X[train], permuted, groups=people)
+    assert model.network_weight_ == 0.0
+
+
+def test_without_left_out_people_networks_have_no_weight(scans):
+    few = scans.people < 16
+    model = LSAPClassifier(n_epochs=2, n_starts=1)
+    model.fit(scans.X[few], scans.y[few], groups=scans.people[few])
+    assert model.network_weight_ == 0.0
+    assert model.fit_report_["network_gain"] is None
 
 
 def test_networks_assume_the_class_shares_that_are_named():

@@ -88,6 +88,7 @@ def test_a_degree_by_hand_limits_the_scale(kernel, degree):
         ({"dropout": 1.0}, r"dropout must be .* and 0\.95, got 1\.0"),
         ({"validation_fraction": 1.0}, "validation_fraction .* and 0.99, got 1.0"),
         ({"tolerance": 0.5}, r"tolerance .* 0\.01, got 0\.5"),
+        ({"network_weight": 1.5}, r"network_weight .* 0 and 1, got 1\.5"),
         ({"batch_size": 1}, r"batch_size must be 0 .* got 1"),
         ({"connectome": "mean"}, "connectome must be one of .* got 'mean'"),
     ],

@@ -76,6 +76,7 @@ def test_everything_learned_comes_back_in_a_fresh_process(fitted, stored, tmp_pa
         NetworkClassifier("gat", n_epochs=2, patience=0, hidden_units=3),
         LSAPClassifier("exact", head="ordinal", **SHORT),
         LSAPClassifier(connectome="covariance", **SHORT),
+        LSAPClassifier(options={"network_weight": 0.5}, **SHORT),
         LSAPRidgeClassifier("regions", n_draws=2),
     ],
 )

@@ -10,7 +10,14 @@ from brainlsap.model import training
 from brainlsap.model.inputs import InputScaler, make_batch
 from brainlsap.model.network import GraphNetwork
 from brainlsap.model.settings import Settings
-from brainlsap.model.training import inner_splits, train_network, train_starts
+from brainlsap.model.training import (
+    Run,
+    Snapshot,
+    choose_network_share,
+    inner_splits,
+    train_network,
+    train_starts,
+)
 from tests.model.conftest import draw_scans, settle
 
 N_ROIS = 7
@@ -226,7 +233,7 @@ def test_every_start_has_its_own_seed_and_slice(scans, monkeypatch):
         Z = batch.diffuse(network.heat())
     assert_allclose(network.standardize[0].mean, Z.mean(0), atol=1e-6)
     seen.clear()
-    starts_of(scans, settle(n_starts=2, patience=0))
+    starts_of(scans, settle(n_starts=2, patience=0, network_weight=1))
     assert [one[1:] for one in seen] == [(32, 0), (32, 0)]
 
 
@@ -236,3 +243,65 @@ def test_scales_start_where_they_are_told_to(scans, mode):
     _, (run,) = starts_of(scans, settings)
     expected = np.linspace(0.1, 1.9, N_ROIS) if mode == "region" else [1.0] * N_ROIS
     assert_allclose(run.network.heat().detach(), expected, rtol=1e-6)
+
+
+# --- the weight of networks beside a ridge -----------------------------------------
+
+
+def make_runs(codes, evidence_of_steps):
+    """Runs that leave out a half each; logits of a step are its evidence, and noise."""
+    rng = np.random.default_rng(0)
+    runs = []
+    for rows in np.split(np.arange(len(codes)), 2):
+        snapshots = []
+        for step, evidence in enumerate(evidence_of_steps):
+            logits = rng.normal(size=(len(rows), 2))
+            logits[np.arange(len(rows)), codes[rows]] += evidence
+            snapshots.append(Snapshot(2 * step + 1, logits, {}))
+        run = Run(None, None, 0, 0.0, "", snapshots=snapshots, validation_rows=rows)
+        runs.append(run)
+    return runs
+
+
+def choose(codes, runs, people=None, **given):
+    people = np.arange(len(codes)) if people is None else people
+    return choose_network_share(
+        runs, codes, people, np.zeros((len(codes), 2)), settle(**given)
+    )
+
+
+def test_weight_and_epoch_are_those_that_left_out_people_are_predicted_best_by():
+    codes = np.arange(80) % 2
+    share = choose(codes, make_runs(codes, [0.0, 4.0, 1.0]))
+    assert share.weight == 1.0
+    assert share.step == 1
+    assert share.gain > 0.5
+    # a run that stopped before keeps its last snapshot
+    runs = make_runs(codes, [0.0, 1.0, 4.0])
+    del runs[0].snapshots[1:]
+    assert choose(codes, runs).step == 2
+    # without patience the last epoch is taken
+    last = choose(codes, make_runs(codes, [0.0, 4.0, 0.6]), patience=0)
+    assert last.step == 2
+    assert 0 < last.weight < 1
+
+
+def test_a_gain_that_few_people_carry_gives_no_weight():
+    codes = np.arange(80) % 2
+    runs = make_runs(codes, [1.5])
+    share = choose(codes, runs)
+    assert share.weight > 0
+    # the same scans, but of five people: visits do not count as people
+    share_of_visits = choose(codes, runs, people=np.arange(80) % 5)
+    assert share_of_visits.gain == pytest.approx(16 * share.gain)
+    noise = choose(codes, make_runs(codes, [0.0, 0.0, 0.0]))
+    assert noise.weight == 0.0
+    one_person = np.where(np.arange(80) == 3, 6.0, 0.0)
+    assert choose(codes, make_runs(codes, [one_person[:40]])).weight == 0.0
+
+
+def test_epochs_that_diverged_are_not_chosen():
+    codes = np.arange(80) % 2
+    runs = make_runs(codes, [3.0, 3.0])
+    runs[0].snapshots[1].validation_logits[0, 0] = np.nan
+    assert choose(codes, runs).step == 0

@@ -15,7 +15,7 @@ from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation import cross_validate, make_models, rank_regions
 from brainlsap.evaluation.models import MODELS, NESTED_RIDGES, ModelEntry
 from brainlsap.graph import EXPANSIONS
-from brainlsap.report import headline, methods, methods_text, tables
+from brainlsap.report import fit_table, headline, methods, methods_text, tables
 from brainlsap.report.methods import (
     NETWORK_PHRASES,
     OWN_PHRASES,
@@ -355,6 +355,24 @@ def test_short_training_and_missing_validation_are_remarked(
     assert (f"({n_epochs} epochs; in 3 of 3 folds)" in text) == bool(remark)
     methods = " ".join(methods_text(evaluation))
     assert ("there was no validation set" in methods) == (loss is None)
+
+
+@pytest.mark.parametrize(("weight", "is_unused"), [(0.0, True), (0.4, False)])
+def test_networks_without_weight_are_named(evaluation, weight, is_unused):
+    fits = evaluation.fits.copy()
+    settings = {"n_epochs": 30, "patience": 30, "start": "ridge"}
+    fit_report = {"settings": settings, "network_weight": weight}
+    is_model = fits["model"] == "LSAP-C"
+    fits.loc[is_model, ["epochs", "report"]] = 1, json.dumps(fit_report)
+    evaluation = replace(evaluation, fits=fits)
+    text = " ".join(headline(evaluation))
+    unused = "Networks without weight: LSAP-C (in 3 of 3 folds)."
+    assert (unused in text) == is_unused
+    # a network that does not predict need not be trained
+    assert ("Hardly trained" in text) == (not is_unused)
+    table = fit_table(evaluation).set_index("model")["weight of the network"]
+    assert table["LSAP-C"] == f"{weight:.1f} to {weight:.1f}"
+    assert table["majority"] == ""
 
 
 def test_sampled_scales_are_called_posterior_means(evaluation):
