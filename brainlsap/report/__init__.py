@@ -4,12 +4,13 @@ from brainlsap import load_lazily
 
 # Modules are imported on first use, because matplotlib and plotly load slowly.
 _NAMES = {
-    "brain": "plot_regions plot_scales_at_quarters",
+    "brain": "plot_effects plot_regions plot_scales_at_quarters",
     "brain_interactive": "interactive_brain write_interactive",
     "exports": "export_maps",
     "methods": "headline methods_text",
     "plots": "plot_calibration plot_confusion plot_connectome_gain plot_directions "
-    "plot_roc plot_scales plot_scores plot_training",
+    "plot_region_tests plot_roc plot_scales plot_scores plot_training",
+    "regions": "region_group_table region_tests_table",
     "report": "check_results_folder read_results write_figures write_report "
     "write_tables",
     "tables": "audit_table class_differences class_rate_table common_region_table "

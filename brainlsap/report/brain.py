@@ -23,10 +23,12 @@ from matplotlib.transforms import Affine2D, Transform
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import Evaluation
+from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import brain_raster as raster
 from brainlsap.report import figures
 from brainlsap.report.brain_layout import (
+    KEY_HEIGHT,
     LABEL_HEIGHT,
     MAP_NAME_HEIGHT,
     MIN_VIEW_HEIGHT,
@@ -36,11 +38,13 @@ from brainlsap.report.brain_layout import (
     PlacedView,
     is_short_label,
     layout_figure,
+    text_width,
     wrap_text,
 )
 from brainlsap.report.brain_raster import VIEWS, RegionPicture
 from brainlsap.report.figures import LETTER, MM, PAGE, check_width, new_figure, styled
 from brainlsap.report.plots import QUARTERS, label_rows, scales_in_training
+from brainlsap.report.regions import difference_columns, significant_regions
 from brainlsap.report.tables import shorten_name
 from brainlsap.text import listed
 
@@ -51,11 +55,23 @@ NO_VALUE = "#b4b4b4"  # regions without a value
 NO_REGION_COLOR = "#ededed"  # brain that belongs to no region
 LINE_COLOR = "#2b2b2b"
 MAX_DOTS = 40
+SWATCH_WIDTH, KEY_GAP = 5.0, 5.0  # of an entry of a key, and after it, in mm
 MARKER_VIEW_SCALE = 1.4  # minimum height of views with markers, relative to surfaces
 
 # Drawn around a shape, which keeps all of its colour: dark around white, so that one of
 # the two stands out from any colour beside it.
 OUTLINE = [Stroke(linewidth=3), Stroke(linewidth=1.3, foreground="white"), Normal()]
+# A mark of a region: a dot that stands out from light and dark colours.
+DOT: dict[str, Any] = {
+    "marker": "o",
+    "markersize": 2.6,
+    "linestyle": "none",
+    "markerfacecolor": "white",
+    "markeredgecolor": "black",
+    "markeredgewidth": 0.6,
+    "zorder": 4,
+    "clip_on": False,
+}
 HALO = [withStroke(linewidth=1.6, foreground="white")]
 
 # Views of markers on nilearn's glass brain: its name there, and the range in mm that it
@@ -80,6 +96,9 @@ def plot_regions(
     views: str | Sequence[str] = "all",
     colorbar_label: str | Sequence[str] | None = None,
     outline: str | Sequence[str] | Mapping[str, str] = (),
+    mark: str | Sequence[str] = (),
+    outline_label: str = "",
+    mark_label: str = "",
     width: float = PAGE,
     figure: Figure | SubFigure | None = None,
 ) -> Figure | SubFigure:
@@ -121,18 +140,24 @@ def plot_regions(
     shared_scale : bool
         If False, each of several maps has its own colours and colour bar; `cmap`,
         `vmin`, `vmax` and `colorbar_label` may then be lists with one item per map.
-    views : "all", str or sequence of str
+    views : "all", "compact", str or sequence of str
         Columns: "dorsal", "ventral", "lateral left", "lateral right", "medial left",
         "medial right" and "subcortex"; "lateral" and "medial" are both sides, "cortex"
         is all but the last. Markers have the views "dorsal", "posterior", "lateral
         left" and "lateral right". Views that would be too small for their titles wrap
         to several lines. "all" leaves out the cortex or the subcortex if none of its
-        regions has a value, and the note states this.
+        regions has a value, and the note states this; "compact" also leaves out the
+        dorsal and the ventral view of surfaces, so that the others are larger.
     colorbar_label : str or sequence of str, optional
         Quantity and unit of the values.
     outline : str, sequence of str, or mapping of str to str
-        Regions to mark with a thick outline, or with a ring around the marker (not for
-        dots). A mapping also gives each a label, drawn above or below a view.
+        Regions with a thick outline, or with a ring around the marker or dot. A mapping
+        also gives each a label, drawn above or below a view (not for dots).
+    mark : str or sequence of str
+        Regions with a small dot in every view that shows them, white with a dark rim.
+    outline_label, mark_label : str
+        What outlines and dots mean; written in a key below the figure. The key leaves
+        out what no region has.
     width : float
         Width of a new figure in mm, from 60 to 400: for example 85 (one column of a
         journal) or 180 (two). The size of the text does not change. Rows are at most
@@ -170,6 +195,15 @@ def plot_regions(
         map_table, shared_scale, cmap, vmin, vmax, colorbar_label or ""
     )
     outline_labels = _outline_labels(outline, atlas)
+    marked_regions = sorted(_outline_labels(mark, atlas))
+    key_entries = {
+        key_kind: entry_label
+        for key_kind, entry_label, key_regions in (
+            ("outline", outline_label, outline_labels),
+            ("mark", mark_label, marked_regions),
+        )
+        if entry_label and key_regions
+    }
     has_value = map_table.notna().any(axis=1).to_numpy()
     is_located = np.isfinite(atlas.coordinates).all(axis=1)
     title = wrap_text(title or "", (max_width - 4) * 7 / 9)
@@ -203,6 +237,7 @@ def plot_regions(
                 max_height=max_height,
                 min_view_height=min_view_height,
                 fills_height=figure is not None,
+                n_key_lines=_count_key_lines(key_entries, max_width),
             )
             figure = figure or new_figure(figure_layout.width, figure_layout.height)
             _draw_layout(
@@ -213,10 +248,25 @@ def plot_regions(
                 color_scales,
                 picture_of_view,
                 outline_labels,
+                marked_regions,
             )
+            _draw_key(figure, figure_layout, key_entries)
+            visible_regions = {
+                region
+                for view_picture in picture_of_view.values()
+                for region in view_picture.centres
+            }
         else:
-            figure, coverage_note = _plot_dots(
-                map_table, color_scales, title, bar_labels, max_width, figure
+            figure, coverage_note, visible_regions = _plot_dots(
+                map_table,
+                color_scales,
+                title,
+                bar_labels,
+                max_width,
+                figure,
+                outlined_regions=sorted(outline_labels),
+                marked_regions=marked_regions,
+                key_entries=key_entries,
             )
             coverage_note = (
                 f"Atlas {atlas.name} has neither surfaces nor coordinates: dots. "
@@ -227,10 +277,11 @@ def plot_regions(
     drawing_figure.note = _describe_undrawn(
         atlas,
         coverage_note.strip(),
-        picture_of_view,
+        visible_regions,
         has_value,
         is_located,
-        outline_labels,
+        [*outline_labels, *marked_regions],
+        is_view=bool(picture_of_view),
     )
     return drawing_figure
 
@@ -303,23 +354,20 @@ def _outline_labels(
 def _describe_undrawn(
     atlas: Atlas,
     coverage_note: str,
-    picture_of_view: Mapping[str, RegionPicture],
+    visible_regions: set[int],
     has_value: np.ndarray,
     is_located: np.ndarray,
-    outline_labels: Mapping[int, str],
+    highlighted_regions: Collection[int],
+    *,
+    is_view: bool,
 ) -> str:
     """Return the figure's note with what was not drawn; warn of regions not drawn.
 
     Raises ParameterError where no region with a value can be drawn.
     """
     note_texts = [coverage_note] if coverage_note else []
-    visible_regions = {
-        region
-        for view_picture in picture_of_view.values()
-        for region in view_picture.centres
-    }
     n_hidden = len(set(np.flatnonzero(has_value & is_located)) - visible_regions)
-    if picture_of_view and n_hidden:
+    if is_view and n_hidden:
         note_texts.append(
             f"{n_hidden} of {has_value.sum()} regions with a value are in no view that "
             "is drawn; colours are those of all."
@@ -332,8 +380,8 @@ def _describe_undrawn(
         )
     regions_by_reason = {
         f"drawn, as atlas {atlas.name} does not say where": regions_without_place,
-        "outlined, as seen in no view that is drawn": sorted(
-            {*outline_labels} - visible_regions
+        "outlined or marked, as not drawn here": sorted(
+            {*highlighted_regions} - visible_regions
         ),
     }
     for omission_reason, regions in regions_by_reason.items():
@@ -349,8 +397,8 @@ def _surface_views(
 ) -> tuple[list[str], np.ndarray, str]:
     """Return the views that there are, whether they show each region, and a note.
 
-    Of all views, those of the cortex or the subcortex are left out if no region there
-    has a value.
+    Of "all" and "compact", those of the cortex or the subcortex are left out if no
+    region there has a value.
     """
     cortex_labels = np.concatenate(
         [atlas.vertex_labels(hemisphere) for hemisphere in "LR"]
@@ -369,7 +417,8 @@ def _surface_views(
         for structure_name in structures_with_values
         if map_table[is_in[structure_name]].notna().any(axis=None)
     ]
-    drawn_parts = has_value if has_value and views == "all" else structures_with_values
+    is_automatic = views in ("all", "compact")
+    drawn_parts = has_value if has_value and is_automatic else structures_with_values
     coverage_note = "".join(
         f"No region of the {structure_name} has a value: it is not drawn."
         for structure_name in structures_with_values
@@ -396,6 +445,12 @@ def _choose_views(views: str | Sequence[str], available_views: list[str]) -> lis
     views_of_name["all"] = available_views
     views_of_name["cortex"] = [
         view_name for view_name in available_views if view_name != "subcortex"
+    ]
+    is_surface = not {"medial left", "subcortex"}.isdisjoint(available_views)
+    views_of_name["compact"] = [
+        view_name
+        for view_name in available_views
+        if not (is_surface and view_name in ("dorsal", "ventral"))
     ]
     view_names = [views] if isinstance(views, str) else [*views]
     if not view_names:
@@ -448,6 +503,76 @@ def plot_scales_at_quarters(
     map_table = scales_in_training(evaluation, model).rename(columns=QUARTERS)
     options = {"colorbar_label": "relative heat scale", **options}
     return plot_regions(map_table, atlas or evaluation.cohort, **options)
+
+
+def plot_effects(
+    evaluation: Evaluation,
+    feature: str | None = None,
+    atlas: str | Path | Atlas | None = None,
+    **options: Any,
+) -> Figure | SubFigure:
+    """Draw how every class differs from the reference in every region.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With `region_tests` of :func:`brainlsap.evaluation.compare_regions`.
+    feature : str, optional
+        By default the first.
+    atlas : str, Path or Atlas, optional
+        By default that of the evaluation's cohort.
+    **options
+        As for :func:`plot_regions`.
+
+    Returns
+    -------
+    Figure
+        One row a class: Cohen's d from the reference, in one range of colours that is
+        symmetric about 0. With 99 permutations or more, regions with p_effect below
+        0.05 are outlined, and regions with p_contrast below 0.05 have a dot. Both are
+        tests of all classes together, so they are the same in every row.
+
+    Raises
+    ------
+    ParameterError
+        If the evaluation has no `region_tests`, or the feature is unknown.
+    """
+    check_evaluation_given(evaluation)
+    features = evaluation.cohort.feature_names
+    feature = feature or features[0]
+    check_choice("feature", feature, features)
+    column_titles = difference_columns(evaluation)
+    region_tests: Any = evaluation.region_tests
+    feature_tests = region_tests[region_tests["feature"] == feature]
+    map_table = feature_tests.set_index("region")[list(column_titles)]
+    map_table = map_table.rename(columns=column_titles).dropna(axis=1, how="all")
+    if map_table.empty:
+        raise ParameterError(
+            f"no class of three people or more has a value of {feature} to be compared."
+        )
+    largest_difference = float(map_table.abs().max(axis=None)) or 1.0
+    options = {
+        "cmap": "RdBu_r",
+        "vmin": -largest_difference,
+        "vmax": largest_difference,
+        "colorbar_label": "Cohen's d",
+        "views": "compact",
+        **highlight_options(evaluation, feature),
+        **options,
+    }
+    return plot_regions(map_table, atlas or evaluation.cohort, **options)
+
+
+def highlight_options(
+    evaluation: Evaluation, feature: str | None = None
+) -> dict[str, Any]:
+    """Return the options of :func:`plot_regions` that show corrected tests."""
+    return {
+        "outline": significant_regions(evaluation, "effect", feature),
+        "mark": significant_regions(evaluation, "contrast", feature),
+        "outline_label": "classes differ (corrected p < 0.05)",
+        "mark_label": "stands out from connected regions (corrected p < 0.05)",
+    }
 
 
 def region_maps(values: RegionValues, atlas: Atlas) -> pd.DataFrame:
@@ -568,6 +693,7 @@ def _draw_layout(
     color_scales: Sequence[ScalarMappable],
     picture_of_view: Mapping[str, RegionPicture],
     outline_labels: Mapping[int, str],
+    marked_regions: Collection[int],
 ) -> None:
     """Draw views, names, colour bars and the title at their places."""
     for placed_view in figure_layout.views:
@@ -582,6 +708,7 @@ def _draw_layout(
             map_table[map_name],
             color_scales[placed_view.map_index % len(color_scales)],
             outline_labels.keys(),
+            marked_regions,
         )
         for side_letter, (x, text_alignment) in zip(
             placed_view.side_letters, ((0, "left"), (1, "right")), strict=False
@@ -698,6 +825,7 @@ def _draw_view(
     region_values: pd.Series,
     color_scale: ScalarMappable,
     outlined_regions: Collection[int],
+    marked_regions: Collection[int],
 ) -> None:
     """Draw the regions of one view; ids in SVG begin with `svg_id_prefix`."""
     color_of_region = region_colors(region_values, color_scale)
@@ -749,8 +877,66 @@ def _draw_view(
         axes.add_artist(PathPatch(shape_of_region[region], **patch_style))
     if view_picture.shade is not None:
         axes.imshow(view_picture.shade, extent=(0, 1, 0, 1), zorder=2, aspect="auto")
+    view_size = (view_picture.width, view_picture.height)
+    mark_positions = [
+        np.divide(mark_spot, view_size)
+        for region in marked_regions
+        for mark_spot in view_picture.mark_spots.get(region, [])
+    ]
+    if mark_positions:
+        axes.plot(*np.transpose(mark_positions), **DOT, transform=axes.transAxes)
     if view_name == "subcortex":
         _name_subcortex_lines(axes)
+
+
+def _draw_key(
+    figure: Any, figure_layout: FigureLayout, key_entries: Mapping[str, str]
+) -> None:
+    """Write below all views what outlines and dots mean, centred."""
+    if not key_entries:
+        return
+    n_lines = _count_key_lines(key_entries, figure_layout.width)
+    entry_widths = _key_widths(key_entries)
+    key_width = max(entry_widths) if n_lines > 1 else sum(entry_widths)
+    key_height = KEY_HEIGHT * n_lines
+    axes_box = Box(
+        max(1.0, (figure_layout.width - key_width) / 2),
+        figure_layout.key_y - key_height / 2,
+        key_width,
+        key_height,
+    )
+    axes = _add_axes(figure, figure_layout, axes_box, "key")
+    axes.set(xlim=(0, key_width), ylim=(-key_height, 0))
+    axes.set_axis_off()
+    x, y = 0.0, -KEY_HEIGHT / 2
+    for (key_kind, entry_label), entry_width in zip(
+        key_entries.items(), entry_widths, strict=True
+    ):
+        if key_kind == "outline":
+            swatch_style: Any = {"facecolor": NO_REGION_COLOR, "edgecolor": LINE_COLOR}
+            swatch_style |= {"linewidth": 0.25, "path_effects": OUTLINE}
+            axes.add_artist(Rectangle((x + 0.7, y - 0.8), 2.6, 1.6, **swatch_style))
+        else:
+            axes.plot(x + 2.0, y, **DOT)
+        axes.text(x + SWATCH_WIDTH, y, entry_label, va="center_baseline")
+        if n_lines > 1:
+            y -= KEY_HEIGHT
+        else:
+            x += entry_width
+
+
+def _key_widths(key_entries: Mapping[str, str]) -> list[float]:
+    """Return the width of every entry of a key, with the gap after it, in mm."""
+    return [
+        SWATCH_WIDTH + text_width(entry_label) + KEY_GAP
+        for entry_label in key_entries.values()
+    ]
+
+
+def _count_key_lines(key_entries: Mapping[str, str], figure_width: float) -> int:
+    """Return on how many lines a key stands: one, or one for each entry."""
+    is_too_wide = sum(_key_widths(key_entries)) > figure_width - 2
+    return len(key_entries) if is_too_wide else min(1, len(key_entries))
 
 
 def _name_subcortex_lines(axes: Axes) -> None:
@@ -808,6 +994,7 @@ def _glass_picture(atlas: Atlas, view_name: str) -> RegionPicture:
         marker_shapes,
         marker_areas,
         marker_centres,
+        {k: [marker_centre] for k, marker_centre in marker_centres.items()},
         shade=None,
     )
 
@@ -870,12 +1057,24 @@ def _plot_dots(
     bar_labels: Sequence[str],
     width: float,
     figure: Any,
-) -> tuple[Any, str]:
-    """Draw a dot for each region that stands out in a map; say how many do not."""
+    *,
+    outlined_regions: Collection[int],
+    marked_regions: Collection[int],
+    key_entries: Mapping[str, str],
+) -> tuple[Any, str, set[int]]:
+    """Draw a dot for each region that stands out in a map.
+
+    Return the figure, how many regions are left out, and the positions of the others.
+    Outlined and marked regions come before all others.
+    """
+    outlined_names = {map_table.index[region] for region in outlined_regions}
+    marked_names = {map_table.index[region] for region in marked_regions}
     shown_maps = map_table.dropna(how="all")
     is_signed = (shown_maps.min() < 0) & (shown_maps.max() > 0)
     map_deviations = (shown_maps - shown_maps.median().mask(is_signed, 0)).abs()
     region_ranks = map_deviations.rank(ascending=False).min(axis=1)
+    is_highlighted = region_ranks.index.isin(outlined_names | marked_names)
+    region_ranks -= len(region_ranks) * is_highlighted
     regions = region_ranks.sort_values(kind="stable").index[:MAX_DOTS]
     n_omitted, omission_note = len(region_ranks) - len(regions), ""
     if n_omitted:
@@ -902,15 +1101,21 @@ def _plot_dots(
         zip(map_axes, shown_maps.items(), strict=True)
     ):
         dot_colors = color_scales[k % len(color_scales)].to_rgba(map_values.to_numpy())
-        row_positions = range(len(short_names))
+        row_positions = np.arange(len(short_names))
         axes.scatter(
             map_values,
             row_positions,
             20,
             dot_colors,
             edgecolors=LINE_COLOR,
-            lw=0.4,
+            lw=np.where(shown_maps.index.isin(outlined_names), 1.4, 0.4),
             zorder=3,
+        )
+        is_marked = shown_maps.index.isin(marked_names)
+        axes.plot(
+            map_values[is_marked],
+            row_positions[is_marked],
+            **DOT | {"markersize": 2.0},
         )
         label_rows(axes, short_names)
         axes.set_title(wrap_text(region_name, MAP_NAME_HEIGHT))
@@ -918,9 +1123,11 @@ def _plot_dots(
             axes.axvline(0, color=LINE_COLOR, linewidth=0.5)
         axes.set_xlabel(bar_labels[k] if len(bar_labels) > 1 else "", parse_math=True)
     figure.suptitle(title, fontsize=9, parse_math=True)
+    dot_of_kind = {"outline": "Thick ring", "mark": "White centre"}
     footer_lines = [
         bar_labels[0] if len(bar_labels) == 1 else "",
+        "; ".join(f"{dot_of_kind[kind]}: {key_entries[kind]}" for kind in key_entries),
         wrap_text(omission_note, width - 4),
     ]
     figure.supxlabel("\n".join(filter(None, footer_lines)), fontsize=7, parse_math=True)
-    return figure, omission_note
+    return figure, omission_note, {*map_table.index.get_indexer(regions).tolist()}

@@ -40,6 +40,8 @@ SIDE_LETTER_HEIGHT = 2.0  # of the L and R below a view of both hemispheres
 BAR_WIDTH = 2.3
 NO_VALUE_HEIGHT = 5.0  # of the key to grey regions, below a bar
 SIDE_VIEW_SCALE = 0.8  # height of views from the side, relative to the others
+SUBCORTEX_SCALE = 1.1  # height of the subcortex, which is small, relative to the others
+KEY_HEIGHT = 4.2  # of each line below all views that explains marks
 TOLERANCE = 0.1
 
 
@@ -119,6 +121,7 @@ class FigureLayout:
     map_names: tuple[PlacedText, ...]
     bars: tuple[PlacedBar, ...]
     title: PlacedText
+    key_y: float  # middle of the lines that explain marks
 
 
 class _Line(NamedTuple):
@@ -174,6 +177,7 @@ def layout_figure(
     max_height: float,
     min_view_height: float = MIN_VIEW_HEIGHT,
     fills_height: bool = False,
+    n_key_lines: int = 0,
 ) -> FigureLayout:
     """Place views, names, colour bars and labels of regions.
 
@@ -200,6 +204,8 @@ def layout_figure(
     fills_height : bool
         Whether the figure is `max_height` tall, whatever it needs: views are then as
         large as possible.
+    n_key_lines : int
+        Number of lines below all views that explain marks.
 
     Returns
     -------
@@ -208,6 +214,7 @@ def layout_figure(
     target_height = np.inf if fills_height else min_view_height
     n_maps, n_bars = len(map_names), len(bar_labels)
     header = 2.0 + (1 + 4.0 * (1 + title.count("\n")) if title else 0.0)
+    footer = KEY_HEIGHT * n_key_lines
     labels = _locate_labels(picture_of_view, region_labels)
     no_value_heights = NO_VALUE_HEIGHT * has_no_value
     row_height = MAP_NAME_HEIGHT
@@ -226,7 +233,10 @@ def layout_figure(
             wrapped_names, wrapped_bars, tick_texts
         )
         right_margin = max(right_margin, 18.0 * has_no_value.any())
-        available_size = figure_width - left_margin - right_margin, max_height - header
+        available_size = (
+            figure_width - left_margin - right_margin,
+            max_height - header - footer,
+        )
         candidate_grids = [
             _arrange_views(line_split, picture_of_view, labels, n_maps, *available_size)
             for line_split in _line_splits(list(picture_of_view))
@@ -250,7 +260,7 @@ def layout_figure(
         bar_heights = np.minimum(bar_heights, MAX_BAR_HEIGHT)
         if attempt_number and row_height >= previous_height:
             break
-    needed_height = header + best_grid.height
+    needed_height = header + best_grid.height + footer
     figure_height = max_height if fills_height else needed_height
     x = left_margin + (figure_width - left_margin - right_margin - best_grid.width) / 2
     views_top = (figure_height + needed_height) / 2 - header + 2
@@ -283,6 +293,7 @@ def layout_figure(
         map_names=tuple(name_places),
         bars=tuple(placed_bars),
         title=PlacedText(title, figure_width / 2, views_top + header - 4),
+        key_y=(figure_height - needed_height) / 2 + footer / 2,
     )
 
 
@@ -347,6 +358,7 @@ def _arrange_views(
     n_lines = view_line_index[-1] + 1
     is_side = np.array([view_name.startswith(SIDE_VIEWS) for view_name in view_names])
     view_heights = np.where(is_side, SIDE_VIEW_SCALE, 1.0)
+    view_heights[np.array(view_names) == "subcortex"] = SUBCORTEX_SCALE
     aspect_ratios = [
         view_picture.width / view_picture.height
         for view_picture in picture_of_view.values()

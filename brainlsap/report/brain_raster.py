@@ -6,6 +6,7 @@ figures are drawn of shapes and not of pixels.
 """
 
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,7 +61,8 @@ class RegionPicture(NamedTuple):
 
     `shapes` are the outlines of all regions that are seen, by position in the atlas,
     the whole brain's first under NO_REGION; `areas` are in mm², `centres` well inside
-    what is seen of a region. `shade` (height, width, 4) darkens what turns away from
+    what is seen of a region; `mark_spots` are the inmost points, one for each line of
+    drawings. `shade` (height, width, 4) darkens what turns away from
     the viewer; None for the cortex.
     """
 
@@ -69,6 +71,7 @@ class RegionPicture(NamedTuple):
     shapes: dict[int, Path]
     areas: dict[int, float]
     centres: dict[int, Any]
+    mark_spots: dict[int, list[Any]]
     shade: np.ndarray | None
 
 
@@ -179,8 +182,10 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     """Draw the regions of an atlas in one view: its drawings side by side."""
     is_subcortex = view_name == "subcortex"
     drawing_meshes, drawing_top = list[RegionMesh](), 0.0
+    line_tops = []  # mm
     for view_line in VIEWS[view_name]:
         x, drawing_bottom = 0.0, drawing_top
+        line_tops.append(drawing_top)
         for hemisphere, camera_name in view_line:
             view_mesh = region_mesh(atlas, hemisphere, is_subcortex=is_subcortex)
             view_points = view_mesh.points @ CAMERAS[camera_name].T
@@ -205,6 +210,10 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     }
     area_of_region: dict[int, float] = {}
     centre_of_region: dict[int, Any] = {}
+    mark_spots: dict[int, list[Any]] = {}
+    # The row of pixels above which each line of drawings ends; row 0 is at the top.
+    line_rows = [round(-line_top * pixels_per_mm) for line_top in line_tops]
+    line_rows.append(len(region_of_pixel))
     # `find_objects` lists the labels from 1.
     region_boxes = ndimage.find_objects(region_of_pixel - BACKGROUND)
     for region_index in np.unique(region_of_pixel[region_of_pixel >= 0]).tolist():
@@ -219,6 +228,13 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
         )
         area_of_region[region_index] = region_mask.sum() / pixels_per_mm**2
         border_distance = ndimage.distance_transform_edt(np.pad(region_mask[::-1], 1))
+        mark_spots[region_index] = [
+            box_corner + (inmost_point - 0.5) / pixels_per_mm
+            for inmost_point in _find_inmost_points(
+                border_distance,
+                [len(region_mask) - (r - box_rows.start) for r in line_rows],
+            )
+        ]
         # Prefer places high up in the region.
         border_distance *= np.linspace(1, 2, len(border_distance))[:, None]
         inmost_pixel = np.unravel_index(
@@ -245,8 +261,26 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
         shape_of_region,
         area_of_region,
         centre_of_region,
+        mark_spots,
         pixel_shade,
     )
+
+
+def _find_inmost_points(border_distance: np.ndarray, line_ends: list[int]) -> list[Any]:
+    """Return the pixel (x, y) farthest from the border in every line of drawings.
+
+    Lines lie between consecutive `line_ends`, which count rows from the bottom and
+    fall. Lines that do not show the region have no point.
+    """
+    inmost_points = []
+    for upper_end, lower_end in pairwise(line_ends):
+        line_distance = border_distance.copy()
+        line_distance[max(upper_end, 0) + 1 :] = 0
+        line_distance[: max(lower_end, 0)] = 0
+        if line_distance.any():
+            row, column = np.unravel_index(line_distance.argmax(), line_distance.shape)
+            inmost_points.append(np.array([column, row]))
+    return inmost_points
 
 
 def _without_slivers(region: np.ndarray, n: int = 3) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,8 +24,13 @@ from brainlsap.evaluation.leakage import Check
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
 from brainlsap.findings import as_findings
-from brainlsap.report import plots, tables
-from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
+from brainlsap.report import plots, regions, tables
+from brainlsap.report.brain import (
+    highlight_options,
+    plot_effects,
+    plot_regions,
+    plot_scales_at_quarters,
+)
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.exports import relative_scales
 from brainlsap.report.figures import MIDDLE, PAGE, own_axes
@@ -40,6 +46,9 @@ from brainlsap.report.report import REPORT_SETTINGS
 
 MIN_COLOR_RANGE = 0.05
 """Smallest range of relative scales on a colour bar: even maps shall look even."""
+
+MOST_ROWS = 15
+"""Largest number of regions in the table of tests."""
 
 COHORT_FIELDS = (
     *("label_name", "classes", "classes_ordered", "feature_names", "atlas_name"),
@@ -78,8 +87,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     if "quality" in cohort.table:
         unusual_scans = tables.unusual_scans_table(evaluation, code_of_scan)
         page_tables["quality"] = unusual_scans.map(withhold_names)
-    if evaluation.ranking is not None:
-        page_tables |= _region_tables(evaluation, evaluation.ranking)
+    page_tables |= _region_tables(evaluation)
     return {
         table_name: page_table
         for table_name, page_table in page_tables.items()
@@ -87,22 +95,50 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     }
 
 
-def _region_tables(
-    evaluation: Evaluation, region_ranking: pd.DataFrame
-) -> dict[str, pd.DataFrame]:
+def _region_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     """Return the tables that concern regions, by name."""
-    atlas = evaluation.cohort.atlas
-    region_tables = {
-        "regions": tables.region_table(region_ranking, atlas),
-        "directions": tables.direction_table(evaluation, region_ranking, atlas),
-        "agreement": tables.agreement_text(evaluation),
-        "confounds": tables.confound_text(region_ranking),
-    }
+    atlas, region_ranking = evaluation.cohort.atlas, evaluation.ranking
+    region_tables: dict[str, pd.DataFrame] = {}
+    if evaluation.region_tests is not None:
+        region_tables["regions"] = regions.region_tests_table(evaluation, atlas)
+        region_tables["region_groups"] = regions.region_group_text(evaluation)
+        region_tables["directions"] = tables.direction_table(
+            evaluation, _selected_ranking(evaluation), atlas, MOST_ROWS
+        )
+    elif region_ranking is not None:
+        region_tables["directions"] = tables.direction_table(
+            evaluation, region_ranking, atlas
+        )
+    if region_ranking is None:
+        return region_tables
+    if evaluation.region_tests is not None:  # p-values are in the table of tests.
+        region_ranking = region_ranking.drop(
+            columns=["p_effect", "p_contrast"], errors="ignore"
+        )
+    region_tables["scales"] = tables.region_table(region_ranking, atlas)
+    region_tables["agreement"] = tables.agreement_text(evaluation)
+    region_tables["confounds"] = tables.confound_text(region_ranking)
     if len(models_with_scales(evaluation)) > 1:
         common_regions = tables.common_region_table(evaluation, atlas)
         if len(common_regions) > 1:  # The last row has the distances.
             region_tables["common_regions"] = common_regions
     return region_tables
+
+
+def _selected_ranking(
+    evaluation: Evaluation, feature: str | None = None
+) -> pd.DataFrame:
+    """Return the regions of the table of tests, numbered in its order.
+
+    With the columns of the ranking by scale, where there is one.
+    """
+    selected_regions = regions.select_regions(evaluation, feature=feature)
+    region_names = list(dict.fromkeys(selected_regions["region"]))
+    selected_ranking = pd.DataFrame({"region": region_names})
+    if evaluation.ranking is not None:
+        scale_columns = evaluation.ranking.drop(columns="rank")
+        selected_ranking = selected_ranking.merge(scale_columns, "left", "region")
+    return selected_ranking.assign(rank=np.arange(1, len(region_names) + 1))
 
 
 def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
@@ -114,8 +150,12 @@ def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
         figure_of_name["connectome_gain"] = _plot_gain_panels(
             evaluation.connectome_gain
         )
-    if evaluation.ranking is not None:
+    if evaluation.region_tests is not None:
+        figure_of_name |= _plot_effect_maps(evaluation, atlas)
         figure_of_name["regions"] = _plot_region_panels(evaluation)
+    elif evaluation.ranking is not None:
+        figure_of_name["regions"] = _plot_scale_panels(evaluation)
+    if evaluation.ranking is not None:
         figure_of_name["brain"] = _plot_brain(evaluation, atlas)
         if (evaluation.scales["share"] < 1).any():
             with suppress(ParameterError):  # The first model may not have been trained.
@@ -129,24 +169,40 @@ def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
     return figure_of_name
 
 
+def _plot_effect_maps(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
+    """Draw maps of class differences: of the first feature, and each further one."""
+    first_feature, *further_features = evaluation.cohort.feature_names
+    name_of_feature = {first_feature: "effects"}
+    name_of_feature |= {
+        feature: f"effects_{re.sub(r'[^A-Za-z0-9]+', '-', feature)}"
+        for feature in further_features
+    }
+    figure_of_name = {}
+    for feature, figure_name in name_of_feature.items():
+        with suppress(ParameterError):  # No two classes may have a value of it.
+            figure_of_name[figure_name] = plot_effects(evaluation, feature, atlas)
+    return figure_of_name
+
+
 def _plot_brain(evaluation: Evaluation, atlas: Any) -> Any:
     """Draw the relative scales of every model that distinguishes regions."""
     scale_maps = relative_scales(evaluation)
     is_varied = scale_maps.round(6).nunique() > 1
     if is_varied.any():
         scale_maps = scale_maps.loc[:, is_varied]
-    # Widen the colour range of maps that hardly vary, so that they look even.
-    range_margin = (MIN_COLOR_RANGE - scale_maps.max() + scale_maps.min()).clip(
-        lower=0
-    ) / 2
-    # Each map has colours of its own: scales of a penalised model vary much less.
+    smallest_scale = float(scale_maps.min(axis=None))
+    largest_scale = float(scale_maps.max(axis=None))
+    # Widen the range of colours of maps that hardly vary, so that they look even.
+    range_margin = max(0.0, MIN_COLOR_RANGE - largest_scale + smallest_scale) / 2
+    # Use one range for all maps, so that a map of similar scales looks even.
     return plot_regions(
         scale_maps,
         atlas,
         colorbar_label="relative heat scale",
-        shared_scale=False,
-        vmin=[*(scale_maps.min() - range_margin)],
-        vmax=[*(scale_maps.max() + range_margin)],
+        views="compact",
+        vmin=smallest_scale - range_margin,
+        vmax=largest_scale + range_margin,
+        **highlight_options(evaluation),
     )
 
 
@@ -178,6 +234,30 @@ def _plot_gain_panels(gain_table: pd.DataFrame) -> Any:
 
 
 def _plot_region_panels(evaluation: Evaluation) -> Any:
+    """Draw differences, tests and scales of the same regions side by side."""
+    cohort, feature = evaluation.cohort, evaluation.cohort.feature_names[0]
+    selected_ranking = _selected_ranking(evaluation, feature)
+    n_rows = len(selected_ranking)
+    n_panels = 2 if evaluation.ranking is None else 3
+    panel_axes = own_axes(None, PAGE, 21 + 6.5 * n_rows, n_panels=n_panels)
+    plots.plot_directions(
+        evaluation,
+        selected_ranking,
+        cohort.atlas,
+        n_rows,
+        feature=feature,
+        axes=panel_axes[0],
+    )
+    plots.plot_region_tests(
+        evaluation, cohort.atlas, feature=feature, axes=panel_axes[1]
+    )
+    if n_panels > 2:
+        plots.plot_scales(selected_ranking, cohort.atlas, n_rows, axes=panel_axes[2])
+    _fit_panels(panel_axes)
+    return panel_axes[0].figure
+
+
+def _plot_scale_panels(evaluation: Evaluation) -> Any:
     """Draw scales and directions of the same regions side by side."""
     region_ranking, atlas = evaluation.ranking, evaluation.cohort.atlas
     n_rows = len(tables.ranked_regions(region_ranking, plots.N_SHOWN))
@@ -188,13 +268,19 @@ def _plot_region_panels(evaluation: Evaluation) -> Any:
         plots.plot_directions(
             evaluation, region_ranking, atlas, feature=feature, axes=axes
         )
+    _fit_panels(panel_axes)
+    return panel_axes[0].figure
+
+
+def _fit_panels(panel_axes: Any) -> None:
+    """Keep the names of rows in the first panel; wrap labels to its width."""
+    for axes in panel_axes[1:]:
         axes.set_yticklabels([])
     for axes in panel_axes:  # Region names leave little width for tick and axis labels.
         axes.locator_params("x", nbins=5)
         axes.set_xlabel(
             fill(" ".join(axes.get_xlabel().split()), 96 // len(panel_axes))
         )
-    return panel_axes[0].figure
 
 
 def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
@@ -205,6 +291,10 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     for item_name, page_table in page_tables.items():
         write_tsv(page_table, folder / "tables" / f"{item_name}.tsv")
     write_tsv(evaluation.scores(), folder / "tables" / "fold_scores.tsv")
+    if evaluation.region_tests is not None:
+        write_tsv(evaluation.region_tests, folder / "tables" / "region_tests.tsv")
+        group_table = regions.region_group_table(evaluation)
+        write_tsv(group_table, folder / "tables" / "group_differences.tsv")
     if evaluation.ranking is not None:
         _write_ranking(evaluation, folder / "tables", atlas)
     saved_figures = {
@@ -246,6 +336,13 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         figures=saved_figures,
         methods=methods_paragraphs,
         fold_warnings=_count_warnings(evaluation, withhold_names).items(),
+        region_answers=regions.answer_region_questions(
+            evaluation, evaluation.cohort.atlas
+        ),
+        planted_text=regions.planted_text(evaluation),
+        replicability_text=regions.replicability_text(evaluation),
+        has_region_tests=regions.has_region_tests(evaluation),
+        further_effects=[name for name in saved_figures if name.startswith("effects_")],
         atlas=atlas,
     )
     (folder / "report.html").write_text(page_html, "utf-8")
@@ -329,8 +426,6 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         axis=1, how="all"
     )
     write_tsv(region_ranking, folder / "ranking.tsv")
-    if evaluation.region_tests is not None:
-        write_tsv(evaluation.region_tests, folder / "region_tests.tsv")
     class_differences = tables.class_differences(evaluation)
     feature_region_pairs = zip(
         class_differences["feature"], class_differences["region"], strict=True

@@ -23,9 +23,10 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.comparison import wilson_interval
 from brainlsap.evaluation.connectome_worth import RANDOM_CONNECTOMES
 from brainlsap.evaluation.metrics import Predictions
+from brainlsap.evaluation.ranking import ALPHA
 from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError, check_choice
-from brainlsap.report import figures, tables
+from brainlsap.report import figures, regions, tables
 from brainlsap.report.figures import COLUMN, LETTER, MIDDLE, PAGE, own_axes, styled
 
 # Colours of Okabe and Ito, which readers of any colour vision can distinguish.
@@ -520,6 +521,85 @@ def plot_directions(
             capsize=0,
             label=class_name,
         )
+    _draw_legend(axes)
+    return axes
+
+
+@styled()
+def plot_region_tests(
+    evaluation: Evaluation,
+    atlas: AtlasSource | None = None,
+    n_regions: int = N_SHOWN,
+    *,
+    feature: str | None = None,
+    axes: Axes | None = None,
+    width: float = MIDDLE,
+) -> Axes:
+    """Draw effect and contrast of the regions of largest effect.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With `region_tests` of :func:`brainlsap.evaluation.compare_regions`.
+    atlas, n_regions
+        As for :func:`brainlsap.report.region_tests_table`, which chooses the rows.
+    feature : str, optional
+        Name of the feature; by default the first.
+    axes, width
+        As for :func:`plot_scores`.
+
+    Returns
+    -------
+    Axes
+        Circles: size of the effect (of a correlation without its sign). Squares:
+        contrast, positive where the region differs further than the regions it is
+        connected to. Bars are 95% intervals. Filled marks have a family-wise p below
+        0.05; without tests all are hollow.
+
+    Raises
+    ------
+    ParameterError
+        If the evaluation has no `region_tests`.
+    """
+    feature = feature or evaluation.cohort.feature_names[0]
+    check_choice("feature", feature, evaluation.cohort.feature_names)
+    selected_regions = regions.select_regions(evaluation, n_regions, feature)
+    region_names = tables.region_labels(list(selected_regions["region"]), atlas)
+    axis_label = "effect (size) and contrast (95%)"
+    axes = _named_rows(axes, width, region_names, axis_label)
+    axes.axvline(0, **DASHES)
+    effect_bounds = selected_regions[["effect", "effect_low", "effect_high"]].to_numpy()
+    is_negative = effect_bounds[:, 0] < 0
+    effect_bounds = np.where(
+        is_negative[:, None], -effect_bounds[:, [0, 2, 1]], effect_bounds
+    )
+    contrast_bounds = selected_regions[
+        ["contrast", "contrast_low", "contrast_high"]
+    ].to_numpy()
+    mark_style: Any = {"markersize": 3.5, "capsize": 0}
+    for statistic, bounds, color, marker, offset in (
+        ("effect", effect_bounds, BLUE, "o", -0.15),
+        ("contrast", contrast_bounds, ORANGE, "s", 0.15),
+    ):
+        is_significant = selected_regions[f"p_{statistic}"].to_numpy() < ALPHA
+        for is_shown, face_color in (
+            (~is_significant, "white"),
+            (is_significant, color),
+        ):
+            if not is_shown.any():
+                continue
+            _draw_errorbars(
+                axes,
+                bounds[is_shown, 0],
+                np.flatnonzero(is_shown) + offset,
+                bounds[is_shown, 1],
+                bounds[is_shown, 2],
+                fmt=marker,
+                color=color,
+                markerfacecolor=face_color,
+                label=statistic,
+                **mark_style,
+            )
     _draw_legend(axes)
     return axes
 

@@ -641,7 +641,9 @@ def region_table(
     DataFrame
         rank, region, short name where it is another, coordinates (MNI152, mm); relative
         scale (to the median of the fold; mean over folds) and ranks with their range
-        over all fits (of 20 or more the middle 95%); scale (median over folds);
+        over all fits (of 20 or more the middle 95%); scale (median over folds); scale
+        of one fit to all scans, with its 95% posterior interval, where the ranking has
+        it;
         family-wise p of effect and contrast, as of
         :func:`brainlsap.evaluation.compare_regions`, where at least 99 permutations
         were made; remark (planted, tied, not learned: a scale that kept within 5% of
@@ -681,6 +683,10 @@ def region_table(
         rank_bounds.nunique(axis=1) == 1, rank_bounds["rank_low"]
     )
     paper_table["scale"] = top_regions["scale"].map(spread_text)
+    if "fit_low" in top_regions:
+        paper_table["scale, one fit [95%]"] = number_texts(
+            top_regions, {"fit_scale": "scale"}, 2
+        )
     if "p_effect" in top_regions:
         is_tested = top_regions["n_permutations"] >= ranks.FEWEST_PERMUTATIONS
         requirement_text = f", needs {ranks.FEWEST_PERMUTATIONS} permutations"

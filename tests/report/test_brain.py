@@ -243,6 +243,38 @@ def test_an_outline_leaves_the_region_its_color_and_its_label_ends_inside():
     assert shapes[0].get_facecolor() == shapes[2].get_facecolor()
 
 
+@pytest.mark.parametrize("atlas", [ATLAS, without_surfaces()], ids=["surface", "own"])
+@pytest.mark.parametrize("width", [85, 180])
+def test_a_mark_is_a_dot_in_its_region_and_the_key_explains_it(atlas, width):
+    options = {"outline": "Left-Putamen", "mark": ["Right-Hippocampus", "lh_G_cuneus"]}
+    labels = {"outline_label": "classes differ (p < 0.05)", "mark_label": 12 * "peak "}
+    figure = plot_regions(draw_values(), atlas, width=width, **options, **labels)
+    check_letters(figure)
+    (key,) = axes_of(figure, "key")
+    assert [one.get_text() for one in key.texts] == [*labels.values()]
+    side_view = "medial left" if atlas.has_surfaces else "lateral left"
+    (ax,) = axes_of(figure, side_view)
+    shape = shapes_of(figure, side_view)[0]["ctx_lh_G_cuneus"]
+    (spot,) = ax.transAxes.transform(ax.lines[0].get_xydata())  # none on the right
+    assert shape.get_transform().transform_path(shape.get_path()).contains_point(spot)
+    plain = plot_regions(draw_values(), atlas, width=width, mark_label="nowhere")
+    assert not axes_of(plain, "key")
+
+
+def test_dots_of_an_atlas_of_names_are_outlined_and_marked():
+    values = draw_values()
+    inner = (values - values.median()).abs().nsmallest(2).index
+    options = {"outline": [inner[0]], "mark": [inner[1]], "mark_label": "peak"}
+    figure = plot_regions(values, NAMES_ALONE, **options)
+    ax = figure.axes[0]
+    names = [one.get_text() for one in ax.get_yticklabels()]
+    widths = dict(zip(names, ax.collections[-1].get_linewidths(), strict=True))
+    assert [name for name in names if widths[name] > 1] == [inner[0]]
+    assert [names[int(y)] for y in ax.lines[-1].get_ydata()] == [inner[1]]
+    assert "White centre: peak" in figure.get_supxlabel()
+    assert "Not outlined" not in figure.note
+
+
 def test_whole_numbers_have_a_colour_each_of_a_qualitative_map():
     scale = color_scale(pd.DataFrame({"": [2.0, 5.0, np.nan]}), "tab10", None, None)
     tab10 = plt.get_cmap("tab10")

@@ -1,0 +1,558 @@
+"""What a report says about regions: which are named, three answers, and their tables.
+
+Three questions are asked of every region, as in
+:mod:`brainlsap.evaluation.region_tests`: does it differ between classes, does its
+difference stand out from the regions it is connected to, and how does a model read it?
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.atlas import load_atlas
+from brainlsap.atlas.atlas import AtlasSource
+from brainlsap.evaluation import Evaluation, rank_regions
+from brainlsap.evaluation import ranking as ranks
+from brainlsap.evaluation.ranking import models_with_scales
+from brainlsap.evaluation.results import check_evaluation_given
+from brainlsap.exceptions import ParameterError
+from brainlsap.report.tables import (
+    feature_title,
+    interval_text,
+    p_text,
+    region_labels,
+    spread_text,
+)
+from brainlsap.text import count, with_and
+
+N_NAMED = 6
+"""Number of regions that a sentence names."""
+
+N_EXTRA = 5
+"""Number of rows added, at most, for further regions that stand out."""
+
+
+class RegionAnswer(NamedTuple):
+    """One question about regions, with its answer and what the answer does not mean."""
+
+    question: str
+    answer: str
+    caution: str
+
+
+def has_region_tests(evaluation: Evaluation) -> bool:
+    """Return whether regions were compared with enough permutations for p-values."""
+    region_tests = evaluation.region_tests
+    return (
+        region_tests is not None
+        and region_tests["n_permutations"].iloc[0] >= ranks.FEWEST_PERMUTATIONS
+    )
+
+
+def significant_regions(
+    evaluation: Evaluation, test: str, feature: str | None = None
+) -> list[str]:
+    """Return regions with a family-wise p below 0.05, in the order of the atlas.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With `region_tests`.
+    test : {"effect", "contrast"}
+        Which p-value.
+    feature : str, optional
+        Feature in which they were tested; by default any.
+
+    Returns
+    -------
+    list of str
+        Names. Empty if regions were not compared, or with fewer than 99 permutations.
+    """
+    if not has_region_tests(evaluation):
+        return []
+    region_tests = _rows_of(evaluation, feature)
+    is_significant = region_tests[f"p_{test}"] < ranks.ALPHA
+    return list(region_tests.loc[is_significant, "region"].unique())
+
+
+def _rows_of(evaluation: Evaluation, feature: str | None = None) -> pd.DataFrame:
+    """Return the tests of all features or of one; raise if there are none."""
+    check_evaluation_given(evaluation)
+    region_tests = evaluation.region_tests
+    if region_tests is None:
+        raise ParameterError(
+            "the evaluation has no region_tests. Set them: dataclasses.replace("
+            "evaluation, region_tests=compare_regions(cohort, evaluation))."
+        )
+    if feature is None:
+        return region_tests
+    return region_tests[region_tests["feature"] == feature]
+
+
+def select_regions(
+    evaluation: Evaluation, n_regions: int = 10, feature: str | None = None
+) -> pd.DataFrame:
+    """Return the tests of the regions to be named, most significant first.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With `region_tests`.
+    n_regions : int
+        Number of rows of smallest p_effect, then of largest effect.
+    feature : str, optional
+        Feature; by default all, and a region may come twice.
+
+    Returns
+    -------
+    DataFrame
+        Rows of `region_tests`; below them up to five more with p_contrast < 0.05.
+    """
+    region_tests = _rows_of(evaluation, feature).dropna(subset="effect")
+    if not has_region_tests(evaluation):
+        region_tests = region_tests.assign(p_effect=np.nan, p_contrast=np.nan)
+    effect_order = region_tests.assign(
+        effect_size=region_tests["effect"].abs()
+    ).sort_values(["p_effect", "effect_size"], ascending=[True, False], kind="stable")
+    top_regions = effect_order.head(n_regions)
+    other_regions = effect_order.iloc[n_regions:]
+    is_peak = other_regions["p_contrast"] < ranks.ALPHA
+    extra_regions = other_regions[is_peak].head(N_EXTRA)
+    selected_regions = pd.concat([top_regions, extra_regions])
+    return selected_regions.drop(columns="effect_size").reset_index(drop=True)
+
+
+def region_tests_table(
+    evaluation: Evaluation,
+    atlas: AtlasSource | None = None,
+    n_regions: int = 10,
+) -> pd.DataFrame:
+    """Return the answers to three questions about the regions of largest effect.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With `region_tests` of :func:`brainlsap.evaluation.compare_regions`.
+    atlas : str, Path, Atlas or sequence of str, optional
+        Source of names and coordinates of the regions.
+    n_regions : int
+        Number of regions of smallest p (effect), then of largest effect. Up to five
+        more with p (contrast) < 0.05 follow.
+
+    Returns
+    -------
+    DataFrame
+        region; feature, if there are several; coordinates (MNI152, mm); effect and
+        contrast with 95% intervals, each with its family-wise p ("n/a" with fewer than
+        99 permutations); relative scale of the model that ranks regions, mean [range]
+        over folds; planted, if the cohort is simulated.
+
+    Raises
+    ------
+    ParameterError
+        If the evaluation has no `region_tests`.
+    """
+    selected_regions = select_regions(evaluation, n_regions)
+    regions = list(selected_regions["region"])
+    paper_table = pd.DataFrame({"region": region_labels(regions, atlas, "full")})
+    if len(evaluation.cohort.feature_names) > 1:
+        paper_table["feature"] = [
+            feature_title(evaluation.cohort, feature_name, region)
+            for feature_name, region in zip(
+                selected_regions["feature"], regions, strict=True
+            )
+        ]
+    if atlas is not None:
+        atlas = load_atlas(atlas)
+        centroids = atlas.coordinates[atlas.match(regions)]
+        if np.isfinite(centroids).any():
+            paper_table["x, y, z"] = [_place_text(centroid) for centroid in centroids]
+    for statistic in ("effect", "contrast"):
+        bounds = selected_regions[
+            [statistic, f"{statistic}_low", f"{statistic}_high"]
+        ].to_numpy()
+        paper_table[f"{statistic} [95%]"] = [
+            interval_text(*estimate_and_bounds, digits=2)
+            for estimate_and_bounds in bounds
+        ]
+        paper_table[f"p ({statistic})"] = selected_regions[f"p_{statistic}"].map(p_text)
+    if models_with_scales(evaluation):
+        scales = scale_ranking(evaluation).set_index("region").loc[regions]
+        paper_table["relative scale [range]"] = [
+            interval_text(*mean_and_range, digits=2)
+            for mean_and_range in scales[
+                ["relative_scale", "relative_low", "relative_high"]
+            ].to_numpy()
+        ]
+    if selected_regions.get("planted", pd.Series(dtype=bool)).any():
+        paper_table["simulation"] = np.where(
+            selected_regions["planted"].astype(bool), "planted", ""
+        )
+    return paper_table
+
+
+def _place_text(centroid: np.ndarray) -> str:
+    """Return coordinates in whole mm; "" where they are unknown."""
+    if not np.isfinite(centroid).all():
+        return ""
+    return ", ".join(f"{coordinate:z.0f}" for coordinate in centroid)
+
+
+def scale_ranking(evaluation: Evaluation) -> pd.DataFrame:
+    """Return the ranking by scale that a report shows."""
+    if evaluation.ranking is not None:
+        return evaluation.ranking
+    return rank_regions(evaluation)
+
+
+def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
+    """Return differences and numbers of significant regions by lobe and network.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With `region_tests`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each feature, lobe (of atlases that have them), network and
+        hemisphere: feature, grouping ("lobe", "network" or "hemisphere"), group,
+        hemisphere ("L", "R", "M", or "all"), n_regions (tested), d_<class> (mean
+        Cohen's d from the reference over these regions), n_effect and n_contrast
+        (regions with family-wise p < 0.05; NaN with fewer than 99 permutations).
+    """
+    region_tests = _rows_of(evaluation).dropna(subset="effect")
+    regions = evaluation.cohort.regions
+    groupings = [
+        grouping
+        for grouping in ("lobe", "network", "hemisphere")
+        if grouping in regions and _is_known(regions[grouping]).any()
+    ]
+    places = regions.set_index("name")[list({*groupings, "hemisphere"})]
+    region_tests = region_tests.join(places, on="region")
+    group_rows = []
+    for feature_name, feature_tests in region_tests.groupby("feature", sort=False):
+        for grouping in groupings:
+            is_grouped = _is_known(feature_tests[grouping])
+            for group_name, group_tests in feature_tests[is_grouped].groupby(
+                grouping, sort=False
+            ):
+                row_start = {"feature": feature_name, "grouping": grouping}
+                row_start |= {"group": group_name}
+                group_rows.append(
+                    row_start
+                    | {"hemisphere": "all"}
+                    | _summarize_group(evaluation, group_tests)
+                )
+                if grouping == "hemisphere":
+                    continue
+                for hemisphere, side_tests in group_tests.groupby("hemisphere"):
+                    group_rows.append(
+                        row_start
+                        | {"hemisphere": hemisphere}
+                        | _summarize_group(evaluation, side_tests)
+                    )
+    return pd.DataFrame(group_rows)
+
+
+def _is_known(group_names: pd.Series) -> pd.Series:
+    """Return whether each region has a group."""
+    return group_names.notna() & (group_names.astype(str).str.strip() != "")
+
+
+def _summarize_group(
+    evaluation: Evaluation, group_tests: pd.DataFrame
+) -> dict[str, float]:
+    """Return mean differences of classes, and how many regions are significant."""
+    group_summary: dict[str, float] = {"n_regions": len(group_tests)}
+    for column_name in difference_columns(evaluation):
+        group_summary[column_name] = float(group_tests[column_name].mean())
+    for statistic in ("effect", "contrast"):
+        n_significant = (group_tests[f"p_{statistic}"] < ranks.ALPHA).sum()
+        is_tested = has_region_tests(evaluation)
+        group_summary[f"n_{statistic}"] = float(n_significant) if is_tested else np.nan
+    return group_summary
+
+
+def difference_columns(evaluation: Evaluation) -> dict[str, str]:
+    """Return the columns of Cohen's d of a table of tests, with titles of maps."""
+    region_tests = _rows_of(evaluation)
+    classes = [
+        class_name
+        for class_name in evaluation.cohort.classes
+        if f"d_{class_name}" in region_tests
+    ]
+    references = [name for name in evaluation.cohort.classes if name not in classes]
+    reference_name = references[0] if references else "reference"
+    return {
+        f"d_{class_name}": f"{class_name} \N{MINUS SIGN} {reference_name}"
+        for class_name in classes
+    }
+
+
+def region_group_text(evaluation: Evaluation) -> pd.DataFrame:
+    """Return the table of lobes, networks and hemispheres, of the first feature.
+
+    Both hemispheres of a lobe are together; names are those of the atlas.
+    """
+    group_table = region_group_table(evaluation)
+    if group_table.empty:
+        return group_table
+    first_feature = evaluation.cohort.feature_names[0]
+    group_table = group_table[
+        (group_table["feature"] == first_feature) & (group_table["hemisphere"] == "all")
+    ]
+    hemisphere_titles = {"L": "left", "R": "right", "M": "midline"}
+    shown_groups = group_table["group"].where(
+        group_table["grouping"] != "hemisphere",
+        group_table["group"].replace(hemisphere_titles),
+    )
+    paper_table = pd.DataFrame(
+        {
+            "by": group_table["grouping"],
+            "group": shown_groups,
+            "regions": group_table["n_regions"].astype(int).astype(str),
+        }
+    )
+    for column_name, title in difference_columns(evaluation).items():
+        paper_table[f"mean d: {title}"] = [
+            spread_text(d, digits=2) for d in group_table[column_name]
+        ]
+    if has_region_tests(evaluation):
+        paper_table["differ"] = group_table["n_effect"].astype(int).astype(str)
+        paper_table["stand out"] = group_table["n_contrast"].astype(int).astype(str)
+    return paper_table.reset_index(drop=True)
+
+
+def answer_region_questions(
+    evaluation: Evaluation, atlas: AtlasSource | None = None
+) -> list[RegionAnswer]:
+    """Return the three questions of the report's section on regions, with answers."""
+    answers = []
+    if evaluation.region_tests is not None:
+        answers += [
+            _answer_effect(evaluation, atlas),
+            _answer_contrast(evaluation, atlas),
+        ]
+    if models_with_scales(evaluation):
+        answers.append(_answer_scale(evaluation, atlas))
+    return answers
+
+
+def _name_regions(regions: list[str], atlas: AtlasSource | None) -> str:
+    """Return the first names of a list, and how many more there are."""
+    unique_regions = list(dict.fromkeys(regions))
+    region_names = region_labels(unique_regions[:N_NAMED], atlas)
+    n_more = len(unique_regions) - len(region_names)
+    return with_and([*region_names, *([f"{n_more} more"] if n_more else [])])
+
+
+def _statistic_text(evaluation: Evaluation, row: pd.Series, statistic: str) -> str:
+    """Return a statistic with its interval and p, for a sentence."""
+    symbol = "contrast"
+    if statistic == "effect":
+        symbol = "eta" if "F" in row.index else "r"
+    estimate_text = interval_text(
+        row[statistic], row[f"{statistic}_low"], row[f"{statistic}_high"], 2
+    )
+    statistic_text = f"{symbol} = {estimate_text}"
+    if not has_region_tests(evaluation):
+        return statistic_text
+    p_value_text = p_text(row[f"p_{statistic}"])
+    sign = "" if p_value_text.startswith("<") else "= "
+    return f"{statistic_text}, p {sign}{p_value_text}"
+
+
+def _feature_suffix(evaluation: Evaluation, row: pd.Series) -> str:
+    """Return which feature a test is of, if there are several."""
+    if len(evaluation.cohort.feature_names) == 1:
+        return ""
+    return f" ({feature_title(evaluation.cohort, row['feature'], row['region'])})"
+
+
+def _family_text(evaluation: Evaluation) -> str:
+    """Return what p-values of regions are corrected for."""
+    region_tests = _rows_of(evaluation)
+    n_permutations = int(region_tests["n_permutations"].iloc[0])
+    n_tests = len(region_tests.dropna(subset="effect"))
+    n_features = len(evaluation.cohort.feature_names)
+    family_name = "region" if n_features == 1 else "test"
+    return (
+        f"p corrected for {count(n_tests, family_name)}, "
+        f"{count(n_permutations, 'permutation')}"
+    )
+
+
+def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
+    """Answer whether regions differ between classes."""
+    question = "Does the region differ between classes?"
+    selected_regions = select_regions(evaluation, 1)
+    n_measured = int(_rows_of(evaluation).dropna(subset="effect")["region"].nunique())
+    if selected_regions.empty:
+        return RegionAnswer(
+            question,
+            "Not answered: covariates explain the classes completely.",
+            "This does not mean that classes are equal.",
+        )
+    largest = selected_regions.iloc[0]
+    largest_text = (
+        f"{_name_regions([largest['region']], atlas)}"
+        f"{_feature_suffix(evaluation, largest)}: "
+        f"{_statistic_text(evaluation, largest, 'effect')}"
+    )
+    caution = (
+        "This does not mean that the disease begins there, that the region matters "
+        "more than another, or that regions without a small p are spared."
+        if evaluation.cohort.label_name == "diagnosis"
+        else "This does not mean that the region matters more than another, or that "
+        "regions without a small p are equal."
+    )
+    if not has_region_tests(evaluation):
+        n_permutations = int(largest["n_permutations"])
+        answer = (
+            f"Not tested: {count(n_permutations, 'permutation')}, and at least "
+            f"{ranks.FEWEST_PERMUTATIONS} are needed. The largest effect is in "
+            f"{largest_text}."
+        )
+        caution = "Without a test, no region may be said to differ."
+        return RegionAnswer(question, answer, caution)
+    regions = significant_regions(evaluation, "effect")
+    family_text = _family_text(evaluation)
+    if regions:
+        answer = (
+            f"Yes, in {len(regions)} of {count(n_measured, 'region')} ({family_text}). "
+            f"The largest effect is in {largest_text}."
+        )
+    else:
+        answer = (
+            f"Not shown in any of {count(n_measured, 'region')} ({family_text}). The "
+            f"largest effect is in {largest_text}."
+        )
+        caution = "This does not mean that classes are equal; no region may be named."
+    return RegionAnswer(question, answer, caution)
+
+
+def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
+    """Answer whether differences stand out from those of connected regions."""
+    question = "Does its difference stand out from the regions it is connected to?"
+    region_tests = _rows_of(evaluation).dropna(subset="contrast")
+    caution = (
+        "Such a region is a local peak of the difference; this does not show that the "
+        "difference began there, because a region can also collect it from its "
+        "neighbours."
+    )
+    if region_tests.empty:
+        return RegionAnswer(
+            question, "Not answered: no region has a neighbour with a value.", caution
+        )
+    largest = region_tests.loc[region_tests["contrast_z"].fillna(-np.inf).idxmax()]
+    largest_text = (
+        f"{_name_regions([largest['region']], atlas)}"
+        f"{_feature_suffix(evaluation, largest)}: "
+        f"{_statistic_text(evaluation, largest, 'contrast')}"
+    )
+    if not has_region_tests(evaluation):
+        answer = "Not tested: too few permutations."
+        return RegionAnswer(question, answer, "No region may be said to stand out.")
+    peaks = region_tests[region_tests["p_contrast"] < ranks.ALPHA].sort_values(
+        ["p_contrast", "contrast_z"], ascending=[True, False]
+    )
+    regions = list(peaks["region"].unique())
+    if not regions:
+        answer = f"Not shown in any region. The strongest is {largest_text}."
+        caution = (
+            "This does not mean that a difference is everywhere alike; it may be too "
+            "small or too widely spread to be seen."
+        )
+        return RegionAnswer(question, answer, caution)
+    answer = (
+        f"Yes, in {count(len(regions), 'region')}: {_name_regions(regions, atlas)}. "
+        f"The strongest is {largest_text}."
+    )
+    return RegionAnswer(question, answer, caution)
+
+
+def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
+    """Answer how a model reads regions."""
+    question = "How does the model read the region?"
+    ranking = scale_ranking(evaluation)
+    model = str(ranking["model"].iloc[0])
+    measured_regions = ranking.dropna(subset="relative_scale")
+    smallest = measured_regions.loc[measured_regions["relative_scale"].idxmin()]
+    range_text = interval_text(
+        smallest["relative_scale"],
+        smallest["relative_low"],
+        smallest["relative_high"],
+        2,
+    )
+    answer = (
+        "A small scale means that the model uses the region's own value; a large scale "
+        "means that it averages the region with the regions it is connected to. The "
+        f"smallest scale ({model}) is that of "
+        f"{_name_regions([smallest['region']], atlas)}: {range_text} times that of the "
+        "median region [range over folds]."
+    )
+    posterior = smallest.reindex(["fit_scale", "fit_low", "fit_high"]).to_numpy(float)
+    if np.isfinite(posterior).all():
+        answer += (
+            " In one fit to all scans, this region has a scale of "
+            f"{interval_text(*posterior, digits=2)} (95% posterior interval)."
+        )
+    if smallest["relative_scale"] > 0.99:
+        answer += (
+            " No scale is more than 1% below that of the median region, so scales "
+            "hardly differ."
+        )
+    return RegionAnswer(
+        question,
+        answer,
+        "This describes the model and has no p-value; it does not mean that classes "
+        "differ there.",
+    )
+
+
+def planted_text(evaluation: Evaluation) -> str:
+    """Return how well each statistic finds the planted regions of a simulation.
+
+    "" for other cohorts.
+    """
+    auc_of_statistic = {}
+    planted_names: list[str] = []
+    if evaluation.region_tests is not None and "planted" in evaluation.region_tests:
+        for statistic, title in (("effect", "effect"), ("contrast", "contrast")):
+            ranking = rank_regions(evaluation, by=statistic)
+            if ranking["planted"].any():
+                auc_of_statistic[title] = ranks.ranking_auc(ranking)
+                planted_names = list(ranking.loc[ranking["planted"], "region"])
+    for model_name in models_with_scales(evaluation):
+        ranking = rank_regions(evaluation, model_name)
+        if "planted" in ranking and ranking["planted"].any():
+            auc_of_statistic[f"small scale of {model_name}"] = ranks.ranking_auc(
+                ranking
+            )
+            planted_names = list(ranking.loc[ranking["planted"], "region"])
+    if not auc_of_statistic:
+        return ""
+    auc_texts = [f"{auc:.3f} by {title}" for title, auc in auc_of_statistic.items()]
+    return (
+        f"The simulation planted disease in {count(len(planted_names), 'region')}, "
+        "from which it spreads along the connectome. AUC of these regions against the "
+        f"others (1: perfect, 0.5: chance): {with_and(auc_texts)}."
+    )
+
+
+def replicability_text(evaluation: Evaluation) -> str:
+    """Return how well maps of effect, contrast and scale agree between halves."""
+    if evaluation.replicability is None:
+        return ""
+    statistic_texts = [
+        f"{row['statistic']} {row['spearman']:.2f} [{row['spearman_low']:.2f}, "
+        f"{row['spearman_high']:.2f}]"
+        for row in evaluation.replicability.to_dict("records")
+    ]
+    return (
+        "Replicability, as the Spearman correlation of two maps from random halves of "
+        f"the participants, mean [range]: {', '.join(statistic_texts)}."
+    )

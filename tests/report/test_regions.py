@@ -1,0 +1,187 @@
+"""Which regions a report names and outlines, and the numbers that it gives of them."""
+
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from brainlsap import report
+from brainlsap.atlas import load_atlas
+from brainlsap.exceptions import ParameterError
+from brainlsap.report import regions
+from brainlsap.report.page import report_figures, report_tables
+
+ATLAS = load_atlas("desikan82")
+PEAK = "Right-Hippocampus"
+NAMES = ["ctx-lh-cuneus", "ctx-rh-cuneus", "ctx-lh-insula", "Left-Amygdala", PEAK]
+NAMES += ["ctx-lh-precuneus", "ctx-rh-precuneus"]
+EFFECTS = [-0.1, -0.2, -0.3, -0.4, -0.5, -0.01, 0.02]
+DIFFERING = {"Left-Amygdala", "ctx-rh-cuneus", PEAK}
+
+
+def draw_region_tests(evaluation, n_permutations=99):
+    """Three regions differ, and one of them stands out."""
+    names = list(evaluation.cohort.region_names)
+    effects = pd.Series(EFFECTS, names)
+    table = pd.DataFrame({"region": names, "feature": "thickness", "n_people": 36})
+    for statistic, values in (("effect", effects), ("contrast", -effects / 2)):
+        table[statistic] = values.to_numpy()
+        table[f"{statistic}_low"] = values.to_numpy() - 0.05
+        table[f"{statistic}_high"] = values.to_numpy() + 0.05
+    table["contrast_z"] = table["contrast"]
+    table["p_effect"] = np.where(table["region"].isin(DIFFERING), 0.01, 0.4)
+    table["p_contrast"] = np.where(table["region"] == PEAK, 0.02, 0.7)
+    table["n_permutations"] = n_permutations
+    table["measured"] = True
+    for k, name in enumerate(evaluation.cohort.classes[1:], start=1):
+        table[f"d_{name}"] = k * effects.to_numpy()
+        table[f"d_{name}_low"] = table[f"d_{name}"] - 0.3
+        table[f"d_{name}_high"] = table[f"d_{name}"] + 0.3
+    return table
+
+
+@pytest.fixture(scope="module")
+def tested(make_evaluation):
+    evaluation = make_evaluation(regions=[*NAMES], atlas_name="desikan82")
+    places = ATLAS.regions.set_index("name").loc[NAMES].reset_index()
+    cohort = replace(
+        evaluation.cohort, regions=places, measured=np.ones(len(NAMES), dtype=bool)
+    )
+    evaluation = replace(evaluation, cohort=cohort)
+    return replace(evaluation, region_tests=draw_region_tests(evaluation))
+
+
+def with_permutations(evaluation, n_permutations):
+    table = evaluation.region_tests.assign(n_permutations=n_permutations)
+    return replace(evaluation, region_tests=table)
+
+
+def outlined_of(axes):
+    return {
+        one.get_gid().rpartition(".")[2]
+        for one in axes.patches
+        if one.get_path_effects()
+    }
+
+
+def colors_of(axes):
+    return {
+        one.get_gid().rpartition(".")[2]: one.get_facecolor() for one in axes.patches
+    }
+
+
+def test_regions_are_selected_by_corrected_p_and_then_by_effect(tested):
+    assert list(regions.select_regions(tested, 3)["region"]) == [
+        PEAK,
+        "Left-Amygdala",
+        "ctx-rh-cuneus",
+    ]
+    table = tested.region_tests.assign(p_contrast=[0.01, 1, 1, 1, 1, 1, 1])
+    peak = replace(tested, region_tests=table)
+    assert list(regions.select_regions(peak, 1)["region"]) == [PEAK, NAMES[0]]
+    assert set(regions.significant_regions(tested, "effect")) == DIFFERING
+    assert regions.significant_regions(tested, "contrast") == [PEAK]
+    few = with_permutations(tested, 98)
+    assert regions.significant_regions(few, "effect") == []
+    assert regions.select_regions(few, 1)["region"].tolist() == [PEAK]
+
+
+def test_the_table_has_three_questions_side_by_side(tested):
+    table = report.region_tests_table(tested, ATLAS, 2)
+    assert list(table["region"]) == ["right hippocampus", "left amygdala"]
+    first = table.iloc[0]
+    assert first["effect [95%]"] == "-0.50 [-0.55, -0.45]"
+    assert (first["p (effect)"], first["p (contrast)"]) == ("0.010", "0.020")
+    assert first["contrast [95%]"] == "0.25 [0.20, 0.30]"
+    few = report.region_tests_table(with_permutations(tested, 98), ATLAS, 2)
+    assert set(few["p (effect)"]) == {"n/a"}
+    with pytest.raises(ParameterError, match="region_tests"):
+        report.region_tests_table(replace(tested, region_tests=None))
+
+
+def test_lobes_and_hemispheres_are_summarised(tested):
+    table = report.region_group_table(tested)
+    keys = ["grouping", "group", "hemisphere"]
+    rows = table.set_index(keys)
+    lobe = rows.loc[("lobe", "occipital", "all")]
+    assert lobe["n_regions"] == 2
+    assert lobe["d_AD"] == pytest.approx(2 * np.mean([-0.1, -0.2]))
+    assert (lobe["n_effect"], lobe["n_contrast"]) == (1, 0)
+    assert rows.loc[("lobe", "occipital", "R"), "d_AD"] == pytest.approx(-0.4)
+    left = rows.loc[("hemisphere", "L", "all")]
+    assert left["n_regions"] == 4
+    assert left["n_effect"] == 1  # the amygdala
+    assert rows.loc[("hemisphere", "R", "all"), "n_contrast"] == 1
+    few = report.region_group_table(with_permutations(tested, 98))
+    assert few[["n_effect", "n_contrast"]].isna().all(axis=None)
+    network = tested.cohort.regions.assign(
+        network=["Vis", "Vis", "", np.nan, "Def", "", ""]
+    )
+    cohort = replace(tested.cohort, regions=network)
+    table = report.region_group_table(replace(tested, cohort=cohort))
+    groups = table.query("grouping == 'network' and hemisphere == 'all'")
+    assert groups.set_index("group")["n_regions"].to_dict() == {"Vis": 2, "Def": 1}
+
+
+def test_effects_have_one_symmetric_range_and_the_same_outlines_in_every_row(tested):
+    figure = report.plot_effects(tested, atlas=ATLAS)
+    bars = [ax for ax in figure.axes if ax.get_label() == "colour bar"]
+    assert len(bars) == 1
+    assert bars[0].get_ylim() == (-1.0, 1.0)  # twice the largest effect
+    rows = [ax for ax in figure.axes if ax.get_label() == "subcortex"]
+    assert len(rows) == 2
+    assert [outlined_of(ax) for ax in rows] == [{"Left-Amygdala", PEAK}] * 2
+    first, second = map(colors_of, rows)
+    # d of the last class is twice that of the first
+    assert second[PEAK] == pytest.approx(plt.get_cmap("RdBu_r")(0.0))
+    np.testing.assert_allclose(first[PEAK], plt.get_cmap("RdBu_r")(0.25), atol=0.02)
+    for ax in rows:  # the peak alone, in its lateral and its medial drawing
+        shape = next(one for one in ax.patches if one.get_gid().endswith(PEAK))
+        path = shape.get_transform().transform_path(shape.get_path())
+        (dots,) = ax.lines
+        spots = ax.transAxes.transform(dots.get_xydata())
+        assert path.contains_points(spots).tolist() == [True, True]
+        assert (dots.get_ydata() > 0.5).tolist() == [True, False]
+    (key,) = [ax for ax in figure.axes if ax.get_label() == "key"]
+    assert len(key.texts) == 2
+    few = report.plot_effects(with_permutations(tested, 98), atlas=ATLAS)
+    assert not [ax for ax in few.axes if ax.get_label() == "key"]
+    assert not any(outlined_of(ax) for ax in few.axes if ax.get_label() == "subcortex")
+
+
+def test_scales_of_all_models_share_one_range_of_colors(tested):
+    drawn = report_figures(tested, ATLAS)
+    assert {"effects", "brain", "regions"} <= set(drawn)
+    bars = [ax for ax in drawn["brain"].axes if ax.get_label() == "colour bar"]
+    assert len(bars) == 1
+    rows = [ax for ax in drawn["brain"].axes if ax.get_label() == "subcortex"]
+    assert all(outlined_of(ax) == {"Left-Amygdala", PEAK} for ax in rows)
+    assert {"regions", "region_groups", "scales"} <= set(report_tables(tested))
+
+
+def test_effect_and_contrast_are_drawn_filled_where_they_are_significant(tested):
+    axes = report.plot_region_tests(tested, ATLAS)
+    filled = {}
+    for container in axes.containers:
+        line = container.lines[0]
+        if line.get_markerfacecolor() != "white":
+            filled[container.get_label()] = line.get_xdata().tolist()
+    assert filled["effect"] == pytest.approx([0.5, 0.4, 0.2])
+    assert filled["contrast"] == pytest.approx([0.25])
+
+
+def test_three_questions_are_answered_with_number_interval_and_p(tested):
+    effect, contrast, scale = regions.answer_region_questions(tested, ATLAS)
+    assert "in 3 of 7 regions" in effect.answer
+    assert "right hippocampus: r = -0.50 [-0.55, -0.45], p = 0.010" in effect.answer
+    assert "in 1 region: right hippocampus" in contrast.answer
+    assert "p = 0.020" in contrast.answer
+    assert "p =" not in scale.answer
+    few = regions.answer_region_questions(with_permutations(tested, 20), ATLAS)
+    assert "p =" not in few[0].answer + few[1].answer
+    table = tested.region_tests.assign(p_effect=0.2, p_contrast=0.3)
+    null = regions.answer_region_questions(replace(tested, region_tests=table), ATLAS)
+    assert [one.answer.split()[0] for one in null[:2]] == ["Not", "Not"]
+    assert len(regions.answer_region_questions(replace(tested, region_tests=None))) == 1
