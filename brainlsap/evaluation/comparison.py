@@ -218,8 +218,8 @@ def nested_model_table(
     Parameters
     ----------
     evaluation : Evaluation
-        With two or more of the models "ridge without connectome", "ridge with one scale"
-        and "ridge with a scale per region".
+        With two or more of the models of :data:`.NESTED_RIDGES`: "ridge without
+        connectome", "ridge with one scale" and "ridge with a scale per region".
     n_draws : int
         Random exchanges.
     random_state : int

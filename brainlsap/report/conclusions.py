@@ -14,23 +14,43 @@ from brainlsap.evaluation import (
     ConnectomeGain,
     Evaluation,
     chance_p,
-    compare_by_person,
 )
 from brainlsap.evaluation.leakage import Check, check_title
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.ranking import ALPHA, FEWEST_PERMUTATIONS
+from brainlsap.findings import BASELINE, LEFT_OUT, OTHER_CLASSES, as_findings
 from brainlsap.report import tables
-from brainlsap.report.tables import N_SWAPS, interval_text, p_text
+from brainlsap.report.methods import settings_of_model
+from brainlsap.report.tables import interval_text, p_text
 from brainlsap.text import count, with_and
 
 YES, NO, NOT_SHOWN = "YES", "NO", "NOT SHOWN"
 """Answers, in capitals as the page prints them."""
 
-N_EXCHANGES = 2000
-"""Permutations of the labels between participants for the test against chance."""
-
 N_NAMED_REGIONS = 4
 """Most regions that an answer names."""
+
+CLASS_TITLES = {
+    "CN": "cognitively normal",
+    "SMC": "significant memory concern",
+    "MCI": "mild cognitive impairment",
+    "EMCI": "early mild cognitive impairment",
+    "LMCI": "late mild cognitive impairment",
+    "AD": "Alzheimer's disease",
+}
+"""Full names of classes of ADNI."""
+
+METHOD_TITLES = {
+    "network": "a graph neural network that learns, for every region, how far to "
+    "average along the connectome",
+    "none": "a ridge regression without the connectome",
+    "one": "a ridge regression on features averaged along the connectome at one scale",
+    "regions": "a ridge regression on features averaged along the connectome, at a "
+    "scale per region",
+    "auto": "a ridge regression that chooses between no connectome, one scale, and a "
+    "scale per region",
+}
+"""What a model is, by the scales that it learns."""
 
 SIMPLE_MODELS = {
     "majority class": "the largest class",
@@ -163,6 +183,80 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
     )
 
 
+def headline(evaluation: Evaluation) -> list[str]:
+    """Return the first screen of a report as lines of text.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        As of :func:`draw_conclusions`.
+
+    Returns
+    -------
+    list of str
+        Sample, method, one line for each question with its answer, what may be written
+        and what not, and cautions.
+    """
+    conclusions = draw_conclusions(evaluation)
+    answer_lines = [
+        f"{conclusion.question} {conclusion.answer}. {conclusion.sentence}"
+        for conclusion in conclusions.answers
+    ]
+    phrases = "; ".join(f'"{phrase}"' for phrase in conclusions.may_not_write)
+    return [
+        sample_text(evaluation),
+        method_text(evaluation),
+        *answer_lines,
+        f"You may write: {conclusions.may_write}",
+        f"You may not write: {phrases}.",
+        f"Beware: {' '.join(conclusions.cautions)}",
+    ]
+
+
+def sample_text(evaluation: Evaluation) -> str:
+    """Return the numbers of participants and scans, by class, and who was left out."""
+    cohort = evaluation.cohort
+    class_counts = cohort.class_counts()
+    class_texts = []
+    for class_name, n_people in zip(
+        class_counts["class"], class_counts["participants"], strict=True
+    ):
+        title = CLASS_TITLES.get(class_name, "")
+        class_texts.append(f"{class_name} {n_people}{f' ({title})' if title else ''}")
+    left_out = [
+        finding.shareable_text()
+        for finding in as_findings(cohort.findings)
+        if finding.severity == LEFT_OUT or finding.kind in (OTHER_CLASSES, BASELINE)
+    ]
+    sentences = [
+        f"{count(cohort.n_participants, 'participant')}, "
+        f"{count(cohort.n_scans, 'scan')}: {', '.join(class_texts)}."
+    ]
+    if cohort.truth is not None:
+        sentences.append("Simulated: nothing was left out.")
+    elif left_out:
+        sentences.append(f"Left out: {'; '.join(left_out)}.")
+    else:
+        sentences.append("No scan that was read was left out.")
+    return " ".join(sentences)
+
+
+def method_text(evaluation: Evaluation) -> str:
+    """Return what the main model is, and how it was tested."""
+    main_model, settings = evaluation.models[0], evaluation.settings
+    is_main = evaluation.fits["model"] == main_model
+    options = settings_of_model(evaluation.fits[is_main])
+    title = METHOD_TITLES.get(options.get("scales") or "", "")
+    if "kernel" in options and options.get("network", "heat") == "heat":
+        title = METHOD_TITLES["network"]
+    folds = f"{settings['n_folds']}-fold cross-validation"
+    unit = "scan" if settings["people_shared"] else "participant"
+    return (
+        f"Method: {main_model}{f', {title}' if title else ''}; tested by {folds}, "
+        f"divided by {unit}."
+    )
+
+
 def judge_difference(low: float, high: float, p_value: float) -> str:
     """Return the answer of a two-sided test and its interval; the weaker of the two."""
     if p_value < ALPHA and low > 0:
@@ -188,7 +282,7 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
     if is_failed or not np.isfinite(estimate):
         sentence = f"{main_model} could not be trained in every fold: it has no score."
         return Conclusion(question, NOT_SHOWN, sentence)
-    p_value = chance_p(evaluation, main_model, N_EXCHANGES)
+    p_value = chance_p(evaluation, main_model, tables.N_EXCHANGES)
     answer = NOT_SHOWN
     if p_value < ALPHA and low > chance:
         answer = YES
@@ -210,7 +304,9 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
 def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
     """Compare the main model with each of the simple models that were run."""
     main_model = evaluation.models[0]
-    comparison_rows = compare_by_person(evaluation, n_draws=N_SWAPS).set_index("model")
+    comparison_rows = tables.person_comparisons(evaluation, main_model).set_index(
+        "model"
+    )
     conclusions = []
     for model_name, phrase in SIMPLE_MODELS.items():
         if model_name not in comparison_rows.index:
@@ -306,7 +402,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             sentences.append("The study has no comparison with and without it.")
         sentence = " ".join(sentences)
         return Conclusion(question, answer, sentence, lead, lead_low, lead_high)
-    comparison_rows = compare_by_person(evaluation, with_model, N_SWAPS)
+    comparison_rows = tables.person_comparisons(evaluation, with_model)
     row = comparison_rows.set_index("model").loc[without_model]
     score_answer = judge_difference(row["low"], row["high"], row["p_value"])
     if score_answer == NO:
@@ -339,65 +435,69 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
         "p_effect": "Which regions differ?",
         "p_contrast": "Which stand out from the regions they are connected to?",
     }
-    ranking = evaluation.ranking
-    is_tested = (
-        ranking is not None
-        and "p_effect" in ranking
-        and ranking["n_permutations"].iloc[0] >= FEWEST_PERMUTATIONS
-    )
-    if ranking is None or not is_tested:
-        sentence = "Regions were not tested with enough permutations."
+    region_p_values = _region_p_values(evaluation)
+    if region_p_values is None:
+        sentence = (
+            f"Regions were not tested (fewer than {FEWEST_PERMUTATIONS} permutations)."
+        )
         differ, stand_out = (
             Conclusion(question, NOT_SHOWN, sentence) for question in questions.values()
         )
         return differ, stand_out
-    n_measured = int(ranking["measured"].sum())
     differ, stand_out = (
-        _judge_region_test(evaluation, question, p_column, n_measured)
+        _judge_region_test(evaluation, question, region_p_values, p_column)
         for p_column, question in questions.items()
     )
     return differ, stand_out
 
 
+def _region_p_values(evaluation: Evaluation) -> pd.DataFrame | None:
+    """Return p-values and sizes of both tests by region; None without enough draws."""
+    region_table = evaluation.region_tests
+    if region_table is None:
+        region_table = evaluation.ranking
+    if region_table is None or "p_effect" not in region_table:
+        return None
+    if region_table["n_permutations"].iloc[0] < FEWEST_PERMUTATIONS:
+        return None
+    # The largest of several features counts: p-values are corrected over all.
+    by_region = region_table.groupby("region", sort=False)
+    p_values = by_region[["p_effect", "p_contrast"]].min()
+    for statistic in ("effect", "contrast"):
+        size = pd.Series(0.0, index=region_table.index)
+        if statistic in region_table:
+            size = region_table[statistic].abs()
+        p_values[statistic] = size.groupby(region_table["region"]).max()
+    return p_values.reset_index()
+
+
 def _judge_region_test(
-    evaluation: Evaluation, question: str, p_column: str, n_measured: int
+    evaluation: Evaluation, question: str, region_p_values: pd.DataFrame, p_column: str
 ) -> Conclusion:
     """Count and name the regions that pass one corrected test."""
-    ranking = evaluation.ranking
-    assert ranking is not None
-    smallest_p = float(ranking[p_column].min())
-    significant = ranking[ranking[p_column] < ALPHA]
+    tested = region_p_values.dropna(subset=p_column)
+    smallest_p = float(tested[p_column].min())
+    significant = tested[tested[p_column] < ALPHA]
     n_significant = len(significant)
     if not n_significant:
         sentence = (
-            f"0 of {count(n_measured, 'region')} (smallest corrected "
+            f"0 of {count(len(tested), 'region')} (smallest corrected "
             f"{_p_phrase(smallest_p)})."
         )
         return Conclusion(question, NOT_SHOWN, sentence, 0.0, p_value=smallest_p)
-    significant = significant.assign(size=_largest_sizes(evaluation, p_column))
     significant = significant.sort_values(
-        ["size", p_column, "rank"], ascending=[False, True, True], kind="stable"
+        [p_column.removeprefix("p_"), p_column], ascending=[False, True], kind="stable"
     )
     named_regions = list(significant["region"][:N_NAMED_REGIONS])
     names = tables.region_labels(named_regions, evaluation.cohort.atlas)
-    if n_significant > len(names):
-        names.append(f"{n_significant - len(names)} more")
+    n_further = n_significant - len(names)
+    if n_further:
+        names.append(f"{n_further} more")
     sentence = (
-        f"{n_significant} of {count(n_measured, 'region')}, corrected for their "
+        f"{n_significant} of {count(len(tested), 'region')}, corrected for their "
         f"number: {with_and(names)}."
     )
     return Conclusion(question, YES, sentence, float(n_significant), p_value=smallest_p)
-
-
-def _largest_sizes(evaluation: Evaluation, p_column: str) -> pd.Series:
-    """Return the size of the tested statistic by row of the ranking; 0 if unknown."""
-    ranking, region_tests = evaluation.ranking, evaluation.region_tests
-    assert ranking is not None
-    statistic = p_column.removeprefix("p_")
-    if region_tests is None or statistic not in region_tests:
-        return pd.Series(0.0, index=ranking.index)
-    sizes = region_tests[statistic].abs().groupby(region_tests["region"]).max()
-    return ranking["region"].map(sizes)
 
 
 def list_cautions(evaluation: Evaluation) -> tuple[str, ...]:
@@ -425,17 +525,27 @@ def list_cautions(evaluation: Evaluation) -> tuple[str, ...]:
                 other_warnings["check"], other_warnings["finding"], strict=True
             )
         ]
+    adjusted_names = tables.regressed_text(evaluation)
+    unadjusted_names = [
+        name
+        for name in ("age", "sex", "site")
+        if tables.covariate(evaluation.cohort.table, name) is not None
+        and name not in adjusted_names
+    ]
+    if unadjusted_names:
+        cautions.append(
+            f"Scores and regions are not adjusted for {with_and(unadjusted_names)}."
+        )
     n_incomplete_folds = tables.folds_lacking(evaluation)
     if n_incomplete_folds:
         cautions.append(
             f"{count(n_incomplete_folds, 'test fold')} had no scan of some class."
         )
-    cautions.append(
-        "Probabilities assume the class shares of the training scans or equal ones, not "
-        "those of a clinic."
-        if evaluation.class_priors()
-        else "The main model gives no probabilities for single participants."
-    )
+    if evaluation.class_priors():
+        cautions.append(
+            "Probabilities assume the class shares of the training scans or equal "
+            "ones, not those of a clinic."
+        )
     cautions.append("One sample, no external test.")
     return tuple(cautions)
 
@@ -470,15 +580,16 @@ def _write_quote(evaluation: Evaluation, conclusions: StudyConclusions) -> str:
     cohort, chance = evaluation.cohort, conclusions.chance
     start = "In simulated data, " if cohort.truth is not None else ""
     main_model = evaluation.models[0]
+    n_people = count(cohort.n_participants, "participant")
     task = (
-        f"{tables.feature_text(cohort)} of {count(cohort.n_participants, 'participant')}"
-        f" ({len(cohort.classes)} classes of {cohort.label_name})"
+        f"{tables.feature_text(cohort)} of {n_people} ({len(cohort.classes)} classes "
+        f"of {cohort.label_name})"
     )
     sentences = []
     if np.isfinite(chance.estimate):
         numbers = (
-            f"balanced accuracy {chance.estimate:.3f}, 95% interval {chance.low:.3f} to "
-            f"{chance.high:.3f}, chance {1 / len(cohort.classes):.3f}, "
+            f"balanced accuracy {chance.estimate:.3f}, 95% interval {chance.low:.3f} "
+            f"to {chance.high:.3f}, chance {1 / len(cohort.classes):.3f}, "
             f"{_p_phrase(chance.p_value)}"
         )
         if chance.answer == YES:
