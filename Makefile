@@ -42,6 +42,7 @@ study: $(READY)
 	$(BIN)/python benchmarks/spin_study.py
 	$(BIN)/python benchmarks/quality.py cohorts kernels fcon1000
 	$(BIN)/python benchmarks/ridge.py coverage null bnu1 time
+	$(BIN)/python benchmarks/ridge_variants.py
 	$(BIN)/python benchmarks/network_share.py 40 60 100 --seeds 20
 	$(BIN)/python benchmarks/network_share.py normalized combinatorial planted permuted \
 		direction interplay --seeds 5

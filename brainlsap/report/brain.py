@@ -1112,11 +1112,9 @@ def _plot_dots(
             zorder=3,
         )
         is_marked = shown_maps.index.isin(marked_names)
-        axes.plot(
-            map_values[is_marked],
-            row_positions[is_marked],
-            **DOT | {"markersize": 2.0},
-        )
+        if is_marked.any():
+            mark_style = DOT | {"markersize": 2.0}
+            axes.plot(map_values[is_marked], row_positions[is_marked], **mark_style)
         label_rows(axes, short_names)
         axes.set_title(wrap_text(region_name, MAP_NAME_HEIGHT))
         if map_values.min() < 0 < map_values.max():

@@ -33,11 +33,15 @@ N_EXTRA = 5
 """Number of rows added, at most, for further regions that stand out."""
 
 
+NO_CLAIM = "No region may be named."
+
+
 class RegionAnswer(NamedTuple):
-    """One question about regions, with its answer and what the answer does not mean."""
+    """One question about regions: its answer, what may be claimed, and what not."""
 
     question: str
     answer: str
+    claim: str
     caution: str
 
 
@@ -353,11 +357,13 @@ def _statistic_text(evaluation: Evaluation, row: pd.Series, statistic: str) -> s
     """Return a statistic with its interval and p, for a sentence."""
     symbol = "contrast"
     if statistic == "effect":
-        symbol = "eta" if "F" in row.index else "r"
+        symbol = "eta (root of explained variance)"
+        if "F" not in row.index:
+            symbol = "correlation with the class number"
     estimate_text = interval_text(
         row[statistic], row[f"{statistic}_low"], row[f"{statistic}_high"], 2
     )
-    statistic_text = f"{symbol} = {estimate_text}"
+    statistic_text = f"{symbol} {estimate_text}"
     if not has_region_tests(evaluation):
         return statistic_text
     p_value_text = p_text(row[f"p_{statistic}"])
@@ -394,6 +400,7 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
         return RegionAnswer(
             question,
             "Not answered: covariates explain the classes completely.",
+            NO_CLAIM,
             "This does not mean that classes are equal.",
         )
     largest = selected_regions.iloc[0]
@@ -416,22 +423,32 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
             f"{ranks.FEWEST_PERMUTATIONS} are needed. The largest effect is in "
             f"{largest_text}."
         )
-        caution = "Without a test, no region may be said to differ."
-        return RegionAnswer(question, answer, caution)
-    regions = significant_regions(evaluation, "effect")
+        caution = "A large effect without a test may be noise."
+        return RegionAnswer(question, answer, NO_CLAIM, caution)
+    regions = list(
+        select_regions(evaluation, len(_rows_of(evaluation)))
+        .query("p_effect < @ranks.ALPHA")["region"]
+        .unique()
+    )
     family_text = _family_text(evaluation)
     if regions:
         answer = (
-            f"Yes, in {len(regions)} of {count(n_measured, 'region')} ({family_text}). "
+            f"Yes, in {len(regions)} of {count(n_measured, 'region')}: "
+            f"{_name_regions(regions, atlas)} ({family_text}). "
             f"The largest effect is in {largest_text}."
+        )
+        claim = (
+            "Of a region with p (effect) < 0.05: classes differ there. Of any other: "
+            "no difference was shown."
         )
     else:
         answer = (
             f"Not shown in any of {count(n_measured, 'region')} ({family_text}). The "
             f"largest effect is in {largest_text}."
         )
-        caution = "This does not mean that classes are equal; no region may be named."
-    return RegionAnswer(question, answer, caution)
+        claim = "No region was shown to differ between classes."
+        caution = "This does not mean that classes are equal."
+    return RegionAnswer(question, answer, claim, caution)
 
 
 def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
@@ -445,7 +462,10 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
     )
     if region_tests.empty:
         return RegionAnswer(
-            question, "Not answered: no region has a neighbour with a value.", caution
+            question,
+            "Not answered: no region has a neighbour with a value.",
+            NO_CLAIM,
+            caution,
         )
     largest = region_tests.loc[region_tests["contrast_z"].fillna(-np.inf).idxmax()]
     largest_text = (
@@ -455,7 +475,8 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
     )
     if not has_region_tests(evaluation):
         answer = "Not tested: too few permutations."
-        return RegionAnswer(question, answer, "No region may be said to stand out.")
+        caution = "A large contrast without a test may be noise."
+        return RegionAnswer(question, answer, NO_CLAIM, caution)
     peaks = region_tests[region_tests["p_contrast"] < ranks.ALPHA].sort_values(
         ["p_contrast", "contrast_z"], ascending=[True, False]
     )
@@ -466,12 +487,17 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
             "This does not mean that a difference is everywhere alike; it may be too "
             "small or too widely spread to be seen."
         )
-        return RegionAnswer(question, answer, caution)
+        claim = "No region was shown to stand out from the regions it is connected to."
+        return RegionAnswer(question, answer, claim, caution)
     answer = (
         f"Yes, in {count(len(regions), 'region')}: {_name_regions(regions, atlas)}. "
         f"The strongest is {largest_text}."
     )
-    return RegionAnswer(question, answer, caution)
+    claim = (
+        "Of a region with p (contrast) < 0.05: it differs further than the mean of the "
+        "regions it is connected to. Of any other: it was not shown to stand out."
+    )
+    return RegionAnswer(question, answer, claim, caution)
 
 
 def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
@@ -508,8 +534,9 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     return RegionAnswer(
         question,
         answer,
-        "This describes the model and has no p-value; it does not mean that classes "
-        "differ there.",
+        "The model used this region by itself, or averaged with connected regions.",
+        "This describes the model and has no p-value; a small scale does not mean that "
+        "classes differ there or that the region is important.",
     )
 
 
@@ -521,7 +548,8 @@ def planted_text(evaluation: Evaluation) -> str:
     auc_of_statistic = {}
     planted_names: list[str] = []
     if evaluation.region_tests is not None and "planted" in evaluation.region_tests:
-        for statistic, title in (("effect", "effect"), ("contrast", "contrast")):
+        effect_symbol = "eta" if "F" in evaluation.region_tests else "|r|"
+        for statistic, title in (("effect", effect_symbol), ("contrast", "contrast")):
             ranking = rank_regions(evaluation, by=statistic)
             if ranking["planted"].any():
                 auc_of_statistic[title] = ranks.ranking_auc(ranking)
@@ -529,9 +557,7 @@ def planted_text(evaluation: Evaluation) -> str:
     for model_name in models_with_scales(evaluation):
         ranking = rank_regions(evaluation, model_name)
         if "planted" in ranking and ranking["planted"].any():
-            auc_of_statistic[f"small scale of {model_name}"] = ranks.ranking_auc(
-                ranking
-            )
+            auc_of_statistic[f"small scale ({model_name})"] = ranks.ranking_auc(ranking)
             planted_names = list(ranking.loc[ranking["planted"], "region"])
     if not auc_of_statistic:
         return ""

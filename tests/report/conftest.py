@@ -40,6 +40,7 @@ def draw_predictions(table, classes, model, skill, rng):
     true_code = np.array([classes.index(label) for label in table["label"]])
     probabilities = rng.dirichlet(np.ones(len(classes)), len(table))
     probabilities[np.arange(len(table)), true_code] += skill
+    probabilities = probabilities.clip(1e-3)  # a skill may be negative
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     predictions = pd.DataFrame({"model": model, "repeat": 1, "fold": fold})
     predictions = predictions.assign(

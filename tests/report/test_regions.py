@@ -1,5 +1,6 @@
 """Which regions a report names and outlines, and the numbers that it gives of them."""
 
+import html
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
@@ -8,12 +9,14 @@ import pandas as pd
 import pytest
 
 from brainlsap import report
-from brainlsap.atlas import load_atlas
+from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.evaluation import rank_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import regions
-from brainlsap.report.page import report_figures, report_tables
+from brainlsap.report.page import report_figures
 
 ATLAS = load_atlas("desikan82")
+NAMES_ALONE = Atlas.from_names(ATLAS.names)
 PEAK = "Right-Hippocampus"
 NAMES = ["ctx-lh-cuneus", "ctx-rh-cuneus", "ctx-lh-insula", "Left-Amygdala", PEAK]
 NAMES += ["ctx-lh-precuneus", "ctx-rh-precuneus"]
@@ -152,13 +155,13 @@ def test_effects_have_one_symmetric_range_and_the_same_outlines_in_every_row(tes
 
 
 def test_scales_of_all_models_share_one_range_of_colors(tested):
+    tested = replace(tested, ranking=rank_regions(tested))
     drawn = report_figures(tested, ATLAS)
     assert {"effects", "brain", "regions"} <= set(drawn)
     bars = [ax for ax in drawn["brain"].axes if ax.get_label() == "colour bar"]
     assert len(bars) == 1
     rows = [ax for ax in drawn["brain"].axes if ax.get_label() == "subcortex"]
     assert all(outlined_of(ax) == {"Left-Amygdala", PEAK} for ax in rows)
-    assert {"regions", "region_groups", "scales"} <= set(report_tables(tested))
 
 
 def test_effect_and_contrast_are_drawn_filled_where_they_are_significant(tested):
@@ -175,7 +178,8 @@ def test_effect_and_contrast_are_drawn_filled_where_they_are_significant(tested)
 def test_three_questions_are_answered_with_number_interval_and_p(tested):
     effect, contrast, scale = regions.answer_region_questions(tested, ATLAS)
     assert "in 3 of 7 regions" in effect.answer
-    assert "right hippocampus: r = -0.50 [-0.55, -0.45], p = 0.010" in effect.answer
+    assert "right hippocampus: correlation" in effect.answer
+    assert "-0.50 [-0.55, -0.45], p = 0.010" in effect.answer
     assert "in 1 region: right hippocampus" in contrast.answer
     assert "p = 0.020" in contrast.answer
     assert "p =" not in scale.answer
@@ -185,3 +189,19 @@ def test_three_questions_are_answered_with_number_interval_and_p(tested):
     null = regions.answer_region_questions(replace(tested, region_tests=table), ATLAS)
     assert [one.answer.split()[0] for one in null[:2]] == ["Not", "Not"]
     assert len(regions.answer_region_questions(replace(tested, region_tests=None))) == 1
+
+
+def test_the_section_on_regions_has_its_tables_and_files(tested, tmp_path):
+    evaluation = replace(tested, ranking=rank_regions(tested))
+    page = report.write_report(evaluation, tmp_path / "out", atlas=NAMES_ALONE)
+    text = page.read_text("utf-8")
+    for answer in regions.answer_region_questions(evaluation, ATLAS):
+        assert html.escape(answer.caution) in text
+    folder = page.parent / "tables"
+    shown = pd.read_csv(folder / "regions.tsv", sep="\t")
+    assert shown["region"][0] == "right hippocampus"
+    groups = pd.read_csv(folder / "group_differences.tsv", sep="\t")
+    assert groups["n_effect"].max() == 2  # regions of the right that differ
+    assert {"effects.png", "brain.png"} <= {
+        one.name for one in (page.parent / "figures").iterdir()
+    }

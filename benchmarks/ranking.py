@@ -1,0 +1,440 @@
+"""Which regions are found by effect, by contrast, and by the learned scale.
+
+`settings`: cohorts with planted regions, 20 seeds each: what the tests of effect and
+contrast name at family-wise p < 0.05 (200 permutations), and the AUC of the planted
+regions by size of the effect, by contrast, and by the scale of one ridge with a scale
+per region fitted to all scans (`LSAPRidgeClassifier("regions", n_draws=0)`).
+`null`: 400 cohorts without an effect for every design: in how many either test names a
+region.
+`everywhere`: 400 cohorts whose classes differ alike in all regions: in how many the
+contrast names one.
+
+    python benchmarks/ranking.py settings null everywhere [--seeds 20] [--cohorts 400]
+        [--keep FOLDER]
+
+FCON1000 cohorts: thickness of 148 cortical regions of people drawn from 1,078, half of
+them healthy and half ill by lot. The ill differ by d standard deviations at the most
+affected region; the difference is exp(-tL) of 5 random regions, with L the normalised
+Laplacian of the template connectome. The tests use the same connectome.
+"""
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import cache, partial
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from benchmark_cohort import make_benchmark_cohort, normalized_operator
+from joblib import Memory
+from measuring import SHARED, keep, table
+from scipy.linalg import expm
+from sklearn.metrics import roc_auc_score
+
+from brainlsap import LSAPRidgeClassifier, load_atlas
+from brainlsap.data import Cohort, load_cohort
+from brainlsap.evaluation import Deconfounder
+from brainlsap.evaluation.comparison import wilson_interval
+from brainlsap.evaluation.cross_validation import configure_for_cohort
+from brainlsap.evaluation.region_tests import (
+    family_wise_p,
+    permute_statistics,
+    prepare_regions,
+    standardize_statistics,
+)
+from brainlsap.evaluation.splits import permute_labels
+from brainlsap.simulation import make_cohort
+
+N_PERMUTATIONS, ALPHA = 200, 0.05
+N_SEED_REGIONS = 5
+# Cohorts whose counts are kept together.
+AT_ONCE = 50
+TEMPLATE = "tract_mni_destrieux/expected/count_radial4_sym_zerodiag.csv"
+
+
+class RegionStatistics(NamedTuple):
+    """Statistics of every region and feature, each (n_values,)."""
+
+    effect: np.ndarray
+    contrast: np.ndarray
+    p_effect: np.ndarray
+    p_contrast: np.ndarray
+
+
+def compute_statistics(
+    cohort: Cohort, seed: int, steps: Deconfounder | None = None
+) -> RegionStatistics:
+    """Return what compare_regions computes, without intervals and differences."""
+    prepared = prepare_regions(cohort, steps or Deconfounder())
+    rng = np.random.default_rng(seed)
+    effects, contrasts = permute_statistics(prepared, N_PERMUTATIONS, rng)
+    z = standardize_statistics(contrasts)
+    return RegionStatistics(effects[0], z[0], family_wise_p(effects), family_wise_p(z))
+
+
+@cache
+def load_thickness() -> Cohort:
+    """Return thickness of 1,078 people in 148 regions, and the template connectome."""
+    cohort = load_cohort(
+        SHARED / "fcon1000_destrieux",
+        label="sex",
+        connectome=SHARED / TEMPLATE,
+        row_order="mrtrix",
+    )
+    atlas = load_atlas("destrieux160")
+    cortex = np.flatnonzero(atlas.cortex)
+    W = cohort.connectomes[0][np.ix_(cortex, cortex)]
+    names = [atlas.names[index] for index in cortex]
+    return Cohort(
+        connectomes=np.broadcast_to(W, (cohort.n_scans, *W.shape)),
+        features=cohort.features[:, cortex],
+        table=cohort.table,
+        atlas=atlas.from_names(names, name="destrieux148"),
+        feature_names=cohort.feature_names,
+        classes=cohort.classes,
+    )
+
+
+def draw_people(n_people: int, rng: np.random.Generator, n_classes: int = 2) -> Cohort:
+    """Return people of FCON1000 in classes by lot."""
+    cohort = load_thickness()
+    cohort = cohort.select(np.sort(rng.permutation(cohort.n_scans)[:n_people]))
+    classes = ("CN", "AD", "other")[:n_classes]
+    labels = rng.permutation(np.resize(classes, n_people))
+    return replace(
+        cohort,
+        table=cohort.table.assign(label=labels),
+        classes=classes,
+        classes_ordered=n_classes == 2,
+        label_name="diagnosis",
+    )
+
+
+def plant(
+    n_people: int, d: float, time: float, seed: int, *, everywhere: float = 0.0
+) -> Cohort:
+    """Return people of FCON1000, half of them ill; `truth` has the planted regions."""
+    rng = np.random.default_rng([seed, 11])
+    cohort = draw_people(n_people, rng)
+    n_rois = cohort.n_rois
+    is_seed = np.isin(np.arange(n_rois), rng.permutation(n_rois)[:N_SEED_REGIONS])
+    operator = normalized_operator(cohort.connectomes[0].astype(float))
+    pattern = expm(-time * operator) @ is_seed
+    pattern = d * pattern / pattern[is_seed].mean() + everywhere
+    sd = cohort.features.std(axis=0)
+    is_ill = (cohort.y == "AD")[:, None, None]
+    features = cohort.features - is_ill * pattern[:, None] * sd
+    truth = {"region": cohort.region_names, "seed": is_seed, "effect": -pattern}
+    return replace(cohort, features=features, truth=pd.DataFrame(truth))
+
+
+def plant_own(case: str, seed: int) -> Cohort:
+    """Return a simulated cohort of 150 people with connectomes of their own."""
+    return make_benchmark_cohort(case, n_people=150, random_state=seed)
+
+
+SETTINGS: dict[str, Callable[[int], Cohort]] = {
+    "FCON1000 n=200 d=0.6 t=1": lambda seed: plant(200, 0.6, 1, seed),
+    "FCON1000 n=200 d=0.6 t=2": lambda seed: plant(200, 0.6, 2, seed),
+    "FCON1000 n=400 d=1.5 t=1": lambda seed: plant(400, 1.5, 1, seed),
+    "FCON1000 n=400 d=1.5 t=2": lambda seed: plant(400, 1.5, 2, seed),
+    "the same, t=1, and 1.0 s.d. in all regions": lambda seed: plant(
+        400, 1.5, 1, seed, everywhere=1.0
+    ),
+    "1.0 s.d. in all regions only, n=400": lambda seed: plant(
+        400, 0.0, 1, seed, everywhere=1.0
+    ),
+    "normalized n=150": partial(plant_own, "normalized"),
+    "combinatorial n=150": partial(plant_own, "combinatorial"),
+}
+
+# (seeds named, other regions named, share of cohorts with any other) of the prototype
+# of these tests, on other seeds; NaN: no region is planted.
+PROTOTYPE = {
+    "effect": (
+        *((0.64, 0.25, 0.20), (0.61, 1.6, 0.70), (1, 6.1, 1), (1, 24, 1)),
+        *((1, 143, 1), (np.nan, 148, 1), (1, 91, 1), (0.98, 71, 1)),
+    ),
+    "contrast": (
+        *((0.63, 0, 0), (0.31, 0.15, 0.15), (1, 0.20, 0.15), (0.98, 2.35, 0.90)),
+        *((1, 0.10, 0.10), (np.nan, 0, 0), (0.80, 0.25, 0.25), (0.69, 0.05, 0.05)),
+    ),
+}
+
+
+def learn_scales(cohort: Cohort) -> np.ndarray:
+    """Return the most probable scale of each region in one fit to all scans."""
+    model = configure_for_cohort(LSAPRidgeClassifier("regions", n_draws=0), cohort)
+    return model.fit(cohort.to_array(), cohort.y, groups=cohort.groups).scales_
+
+
+def measure_seed(title: str, seed: int) -> dict[str, float]:
+    """Return what is named in one cohort of a setting, and the AUC of planted regions.
+
+    A setting without planted regions has no shares of seeds and no AUC.
+    """
+    cohort = SETTINGS[title](seed)
+    is_seed = cohort.truth["seed"].to_numpy(bool)
+    has_seeds = bool(cohort.truth["effect"].round(9).nunique() > 1)
+    is_planted = is_seed & has_seeds
+    statistics = compute_statistics(cohort, seed)
+    row: dict[str, float] = {}
+    for name in ("effect", "contrast"):
+        is_named = getattr(statistics, f"p_{name}") < ALPHA
+        row[f"{name} seeds"] = is_named[is_planted].mean() if has_seeds else np.nan
+        row[f"{name} others"] = is_named[~is_planted].sum()
+        row[f"{name} any"] = is_named[~is_planted].any()
+    if not has_seeds:
+        return row
+    maps = {
+        "AUC effect": statistics.effect,
+        "AUC contrast": statistics.contrast,
+        "AUC scale": -learn_scales(cohort),
+    }
+    for name, values in maps.items():
+        # Regions without neighbours have no contrast, and come last.
+        rank = pd.Series(values).rank(na_option="top")
+        row[name] = roc_auc_score(is_seed, rank)
+    return row
+
+
+def describe(values: pd.Series) -> str:
+    """Return mean and standard error as text."""
+    if values.isna().all():
+        return "-"
+    return f"{values.mean():.2f} ({values.sem():.2f})"
+
+
+def compare_with_prototype(measured: pd.DataFrame, name: str, index: int) -> list[str]:
+    """Return the figures that are further than 2 standard errors from the prototype.
+
+    Both are means over 20 seeds: the error of the difference is that of one mean times
+    the square root of 2; that of a share is at least that of a share of 1 in 20.
+    """
+    deviating = []
+    labels = (f"{name} seeds", f"{name} others", f"{name} any")
+    for label, expected in zip(labels, PROTOTYPE[name][index], strict=True):
+        values = measured[label]
+        floor = 0.05 / np.sqrt(2)
+        error = max(values.sem(), floor) * np.sqrt(2)
+        if abs(values.mean() - expected) > 2 * error:
+            deviating.append(f"{label} {values.mean():.2f} against {expected}")
+    return deviating
+
+
+def settings(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Say what both tests name, and how well regions are ordered."""
+    test_rows, auc_rows, deviating = [], [], []
+    measure = Memory(options.keep, verbose=0).cache(measure_seed)
+    for index, title in enumerate(SETTINGS):
+        rows = [measure(title, seed) for seed in range(options.seeds)]
+        measured = pd.DataFrame(rows).astype(float)
+        row = [title]
+        for name in ("effect", "contrast"):
+            columns = [f"{name} {part}" for part in ("seeds", "others", "any")]
+            row.append(" / ".join(describe(measured[column]) for column in columns))
+            texts = compare_with_prototype(measured, name, index)
+            deviating += [f"{title}: {text}" for text in texts]
+        test_rows.append(row)
+        if "AUC scale" in measured:
+            maps = ("effect", "contrast", "scale")
+            aucs = [describe(measured[f"AUC {name}"]) for name in maps]
+            difference = describe(measured["AUC effect"] - measured["AUC scale"])
+            auc_rows.append([title, *aucs, difference])
+        print(*test_rows[-1], *(auc_rows[-1:] or [()])[0][1:], sep=" | ", flush=True)
+    head = ("setting", "test of the effect", "test of the contrast")
+    note = (
+        "Share of planted regions named / other regions named / share of cohorts with "
+        f"any other region named, mean (standard error) over {options.seeds} seeds. "
+        "Further than two standard errors from the prototype of these tests: "
+        f"{'; '.join(deviating) or 'none'}."
+    )
+    yield "What the tests name", f"{table(head, test_rows)}\n\n{note}"
+    head = ("setting", "effect", "contrast", "scale", "effect minus scale")
+    yield "AUC of the planted regions", table(head, auc_rows)
+
+
+def permute_people(cohort: Cohort, rng: np.random.Generator) -> Cohort:
+    """Return the cohort with labels permuted between people."""
+    labels = permute_labels(cohort.y, cohort.groups, rng)
+    return replace(cohort, table=cohort.table.assign(label=labels))
+
+
+@cache
+def simulate(index: int, *features: str) -> Cohort:
+    """Return 60 people with one to three scans, and own connectomes, without effect."""
+    feature = features or ("fdg",)
+    return make_cohort(
+        60, atlas="desikan82", feature=feature, effect=0.0, random_state=index
+    )
+
+
+@cache
+def simulate_own(index: int) -> Cohort:
+    """Return 150 people, 160 regions, and own connectomes, without effect."""
+    return make_benchmark_cohort("permuted", n_people=150, random_state=index)
+
+
+def draw_repeated(seed: int, *features: str) -> Cohort:
+    """Return one of 20 simulated cohorts with its labels permuted between people."""
+    rng = np.random.default_rng([seed, 1])
+    return permute_people(simulate(seed % 20, *features), rng)
+
+
+def draw_converters(seed: int) -> Cohort:
+    """Return repeated scans; the last visit of a third of people is a stage later."""
+    cohort = draw_repeated(seed)
+    rng = np.random.default_rng([seed, 2])
+    people = cohort.table["participant"]
+    converting = people.isin([name for name in people.unique() if rng.random() < 1 / 3])
+    is_last = ~people.duplicated(keep="last") & people.duplicated(keep=False)
+    stages = list(cohort.classes)
+    later = dict(zip(stages, [*stages[1:], stages[-1]], strict=True))
+    label = cohort.table["label"]
+    label = label.mask(converting & is_last, label.map(later))
+    return replace(cohort, table=cohort.table.assign(label=label))
+
+
+def draw_related(seed: int) -> Cohort:
+    """Return people of FCON1000 whose class is likelier in the old."""
+    rng = np.random.default_rng([seed, 3])
+    cohort = draw_people(200, rng)
+    age = pd.to_numeric(cohort.table["age"])
+    is_old = age + rng.normal(0, 5, len(age)) > age.median()
+    label = np.where(is_old, "AD", "CN")
+    return replace(cohort, table=cohort.table.assign(label=label))
+
+
+def draw_sites(seed: int) -> Cohort:
+    """Return simulated people (one scan each) whose class is commoner at two sites."""
+    cohort = simulate(seed % 20)
+    cohort = cohort.select(~cohort.table["participant"].duplicated().to_numpy())
+    rng = np.random.default_rng([seed, 4])
+    is_late = cohort.table["site"].isin(["site-1", "site-2"])
+    is_ill = rng.random(cohort.n_scans) < np.where(is_late, 0.7, 0.3)
+    table = cohort.table.assign(label=np.where(is_ill, "AD", "CN"))
+    return replace(cohort, table=table, classes=("CN", "AD"))
+
+
+def draw_by_lot(seed: int, n_classes: int = 2) -> Cohort:
+    """Return 200 people of FCON1000 in classes by lot."""
+    return draw_people(200, np.random.default_rng([seed, 5]), n_classes)
+
+
+def draw_own(seed: int) -> Cohort:
+    """Return one of 10 cohorts with own connectomes, labels permuted."""
+    return permute_people(simulate_own(seed % 10), np.random.default_rng([seed, 6]))
+
+
+AGE = Deconfounder(None, ("age", "sex"))
+AGE_SIZE = Deconfounder(None, ("age", "eTIV"))
+NULLS: dict[str, tuple[Callable[[int], Cohort], Deconfounder]] = {
+    "two classes, shared connectome": (draw_by_lot, Deconfounder()),
+    "three classes without order": (partial(draw_by_lot, n_classes=3), Deconfounder()),
+    "class related to age; age and eTIV regressed out": (draw_related, AGE_SIZE),
+    "class related to site; harmonised": (draw_sites, Deconfounder("site")),
+    "repeated scans, five ordered stages": (draw_repeated, Deconfounder()),
+    "repeated scans, labels that change": (draw_converters, Deconfounder()),
+    "repeated scans, two features, age and sex regressed out": (
+        lambda seed: draw_repeated(seed, "fdg", "volume"),
+        AGE,
+    ),
+    "own connectomes, five ordered stages": (draw_own, Deconfounder()),
+}
+
+
+def count_named(title: str, first: int, n_cohorts: int) -> np.ndarray:
+    """Return in how many cohorts the tests of effect and contrast name any region."""
+    draw, steps = {**NULLS, **EVERYWHERE}[title]
+    n_named = np.zeros(2, dtype=int)
+    for index in range(first, first + n_cohorts):
+        statistics = compute_statistics(draw(index), 1000 + index, steps)
+        n_named[0] += np.nanmin(statistics.p_effect) < ALPHA
+        n_named[1] += np.nanmin(statistics.p_contrast) < ALPHA
+    return n_named
+
+
+def count_designs(titles: Iterable[str], options: argparse.Namespace) -> str:
+    """Return a table of the shares of cohorts in which either test names a region."""
+    count = Memory(options.keep, verbose=0).cache(count_named)
+    rows = []
+    for title in titles:
+        starts = range(0, options.cohorts, AT_ONCE)
+        counts = [
+            count(title, first, min(AT_ONCE, options.cohorts - first))
+            for first in starts
+        ]
+        n_named = np.sum(counts, axis=0)
+        rows.append([title, *(share_text(n, options.cohorts) for n in n_named)])
+        print(*rows[-1], sep=" | ", flush=True)
+    head = ("design", "test of the effect", "test of the contrast")
+    note = f"{options.cohorts} cohorts a design; share [95% interval]."
+    return f"{table(head, rows)}\n\n{note}"
+
+
+def share_text(n_named: int, n_cohorts: int) -> str:
+    """Return a share and its 95% interval as text."""
+    low, high = wilson_interval(n_named, n_cohorts)
+    return f"{n_named / n_cohorts:.1%} [{low:.1%}, {high:.1%}]"
+
+
+def null(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Count cohorts without effect in which a region is named."""
+    title = "Cohorts without effect in which a region is named"
+    yield title, count_designs(NULLS, options)
+
+
+def draw_everywhere(seed: int, unit: str) -> Cohort:
+    """Return FCON1000 people whose classes differ alike in all regions."""
+    cohort = draw_people(400, np.random.default_rng([seed, 8]))
+    sd = cohort.features.std(axis=0)
+    difference = sd if unit == "sd" else np.full_like(sd, sd.mean())
+    is_ill = (cohort.y == "AD")[:, None, None]
+    return replace(cohort, features=cohort.features - is_ill * difference)
+
+
+def draw_own_everywhere(seed: int) -> Cohort:
+    """Return own connectomes and a difference of all regions that grows by stage."""
+    cohort = draw_own(seed)
+    stage = pd.Index(cohort.classes).get_indexer(cohort.y)[:, None, None] / 4
+    difference = stage * cohort.features.std(axis=0)
+    return replace(cohort, features=cohort.features - difference)
+
+
+EVERYWHERE: dict[str, tuple[Callable[[int], Cohort], Deconfounder]] = {
+    "FCON1000 n=400, 1 s.d. of each region": (
+        partial(draw_everywhere, unit="sd"),
+        Deconfounder(),
+    ),
+    "FCON1000 n=400, the same in mm": (
+        partial(draw_everywhere, unit="mm"),
+        Deconfounder(),
+    ),
+    "own connectomes n=150, 1 s.d. in AD": (draw_own_everywhere, Deconfounder()),
+}
+
+
+def everywhere(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Count cohorts with an effect on all regions in which the contrast names one."""
+    title = "Classes differ alike in all regions: cohorts in which a region is named"
+    yield title, count_designs(EVERYWHERE, options)
+
+
+PARTS = {"settings": settings, "null": null, "everywhere": everywhere}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="+", choices=PARTS)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--cohorts", type=int, default=400)
+    parser.add_argument("--keep", help="folder of finished runs, to go on from")
+    options = parser.parse_args()
+    for part in options.parts:
+        for title, text in PARTS[part](options):
+            keep("ranking", title, text)
+
+
+if __name__ == "__main__":
+    main()
