@@ -411,7 +411,7 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
         group (of :data:`MODEL_GROUPS`) and model; balanced accuracy of all test scans
         with its 95% bootstrap interval over participants; what the main model has more
         than this one, with its 95% interval and (Holm) p, of
-        :func:`brainlsap.evaluation.compare_by_person`; balanced accuracy and AUC as
+        :func:`brainlsap.evaluation.compare_by_person`; the main scores as
         mean ± s.d. over folds. Rows are sorted by group.
     """
     main_model = evaluation.models[0]
@@ -439,7 +439,7 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
         table = table.merge(
             number_texts(comparisons, column_titles), how="left", on="model"
         )
-    fold_scores_table = score_table(evaluation, ["balanced_accuracy", "auc"])
+    fold_scores_table = score_table(evaluation)
     fold_columns = fold_scores_table.columns.drop(["remark"], errors="ignore")
     fold_scores_table = fold_scores_table[fold_columns].rename(
         columns={
