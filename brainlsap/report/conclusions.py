@@ -21,13 +21,13 @@ from brainlsap.evaluation.ranking import ALPHA, FEWEST_PERMUTATIONS
 from brainlsap.findings import BASELINE, LEFT_OUT, OTHER_CLASSES, as_findings
 from brainlsap.report import tables
 from brainlsap.report.methods import settings_of_model
-from brainlsap.report.tables import interval_text, p_text
+from brainlsap.report.tables import p_text
 from brainlsap.text import count, with_and
 
 YES, NO, NOT_SHOWN = "YES", "NO", "NOT SHOWN"
 """Answers, in capitals as the page prints them."""
 
-N_NAMED_REGIONS = 4
+N_NAMED_REGIONS = 6
 """Most regions that an answer names."""
 
 CLASS_TITLES = {
@@ -289,8 +289,8 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
     elif high < chance:
         answer = NO
     sentence = (
-        f"Balanced accuracy {interval_text(estimate, low, high)}, chance {chance:.3f} "
-        f"({_p_phrase(p_value)})."
+        f"Balanced accuracy {estimate:.3f} (95% interval {low:.3f} to {high:.3f}), "
+        f"chance {chance:.3f}, {_p_phrase(p_value)}. Quote this number."
     )
     if answer == NOT_SHOWN and p_value < ALPHA:
         sentence += (
@@ -543,8 +543,8 @@ def list_cautions(evaluation: Evaluation) -> tuple[str, ...]:
         )
     if evaluation.class_priors():
         cautions.append(
-            "Probabilities assume the class shares of the training scans or equal "
-            "ones, not those of a clinic."
+            "Probabilities assume class shares of this study or equal ones, not those "
+            "of a clinic."
         )
     cautions.append("One sample, no external test.")
     return tuple(cautions)
