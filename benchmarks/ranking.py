@@ -306,6 +306,21 @@ def draw_related(seed: int) -> Cohort:
     return replace(cohort, table=cohort.table.assign(label=label))
 
 
+def draw_related_linearly(seed: int) -> Cohort:
+    """Return the same people with features that depend on age and eTIV linearly alone.
+
+    The residuals of a linear regression are exchanged between people.
+    """
+    cohort = draw_related(seed)
+    covariates = cohort.table[["age", "eTIV"]].apply(pd.to_numeric).to_numpy(float)
+    design = np.column_stack([np.ones(len(covariates)), covariates])
+    design /= design.std(axis=0).clip(1)
+    fitted = design @ np.linalg.lstsq(design, cohort.features[..., 0], rcond=None)[0]
+    order = np.random.default_rng([seed, 7]).permutation(cohort.n_scans)
+    residuals = cohort.features[..., 0] - fitted
+    return replace(cohort, features=(fitted + residuals[order])[..., None])
+
+
 def draw_sites(seed: int) -> Cohort:
     """Return simulated people (one scan each) whose class is commoner at two sites."""
     cohort = simulate(seed % 20)
@@ -332,7 +347,14 @@ AGE_SIZE = Deconfounder(None, ("age", "eTIV"))
 NULLS: dict[str, tuple[Callable[[int], Cohort], Deconfounder]] = {
     "two classes, shared connectome": (draw_by_lot, Deconfounder()),
     "three classes without order": (partial(draw_by_lot, n_classes=3), Deconfounder()),
-    "class related to age; age and eTIV regressed out": (draw_related, AGE_SIZE),
+    "class and, linearly, thickness related to age; age and eTIV regressed out": (
+        draw_related_linearly,
+        AGE_SIZE,
+    ),
+    "class related to age; age and eTIV regressed out": (
+        draw_related,
+        AGE_SIZE,
+    ),
     "class related to site; harmonised": (draw_sites, Deconfounder("site")),
     "repeated scans, five ordered stages": (draw_repeated, Deconfounder()),
     "repeated scans, labels that change": (draw_converters, Deconfounder()),

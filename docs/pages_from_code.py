@@ -23,6 +23,8 @@ PACKAGES = {
     "brainlsap.report": "Tables, figures, the page",
     "brainlsap.workflow": "A whole study",
     "brainlsap.prediction": "New people",
+    "brainlsap.external": "Other people with known classes",
+    "brainlsap.model_card": "The card of a stored model",
 }
 
 # Modules whose own docstring is part of their package's page.
@@ -39,10 +41,12 @@ RESULTS = (
     "compare",
     "epoch",
     "layers",
+    "network_share",
     "node_leak",
     "nodes",
     "quality",
     "reproduction",
+    "set_coverage",
 )
 NONE = "*Not run yet: the command above makes it.*\n"
 

@@ -20,6 +20,7 @@ from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.ranking import ALPHA, FEWEST_PERMUTATIONS
 from brainlsap.findings import BASELINE, LEFT_OUT, OTHER_CLASSES, as_findings
 from brainlsap.report import tables
+from brainlsap.report.external import external_headline, is_external
 from brainlsap.report.methods import settings_of_model
 from brainlsap.report.tables import p_text
 from brainlsap.text import count, with_and
@@ -197,6 +198,8 @@ def headline(evaluation: Evaluation) -> list[str]:
         Sample, method, one line for each question with its answer, what may be written
         and what not, and cautions.
     """
+    if is_external(evaluation):
+        return external_headline(evaluation)
     conclusions = draw_conclusions(evaluation)
     answer_lines = [
         f"{conclusion.question} {conclusion.answer}. {conclusion.sentence}"
@@ -317,8 +320,8 @@ def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
         answer = judge_difference(row["low"], row["high"], row["p_holm"])
         sentence = _difference_text(row["difference"], row["low"], row["high"])
         sentence += f" ({_p_phrase(row['p_holm'])})"
-        if main_model in (evaluation.same_as.get(model_name), model_name) or (
-            evaluation.same_as.get(main_model) == model_name
+        if main_model in (evaluation.twin_of_model.get(model_name), model_name) or (
+            evaluation.twin_of_model.get(main_model) == model_name
         ):
             sentence = "same predictions"
         conclusions.append(

@@ -18,6 +18,10 @@ from brainlsap.evaluation.connectome_worth import Verdict
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
 from brainlsap.evaluation.models import N_SELECTED, control_phrases
 from brainlsap.report import tables
+from brainlsap.report.external import (
+    external_methods,
+    is_external,
+)
 from brainlsap.report.privacy import withhold_paths
 from brainlsap.report.tables import p_text, reported_values, spread_text
 from brainlsap.text import count, with_and
@@ -146,6 +150,8 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         Participants and data, models, evaluation, connectome and regions, software.
         :func:`supplement_text` has every setting.
     """
+    if is_external(evaluation):
+        return external_methods(evaluation)
     cohort = evaluation.cohort
     class_counts = cohort.class_counts()
     class_sizes = with_and(
@@ -186,6 +192,8 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
     list of str
         Participants and data, models, evaluation, regions, results.
     """
+    if is_external(evaluation):
+        return []
     age_text, n_missing_ages = _describe_ages(evaluation)
     study_settings = (evaluation.settings.get("steps") or {}) | evaluation.settings
     comparison_names = evaluation.fits.query("role != 'model'")["model"].unique()

@@ -32,12 +32,16 @@ from brainlsap.report.brain import (
 )
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.conclusions import (
-    StudyConclusions,
     draw_conclusions,
     method_text,
     sample_text,
 )
 from brainlsap.report.exports import relative_scales
+from brainlsap.report.external import (
+    external_headline,
+    external_tables,
+    is_external,
+)
 from brainlsap.report.figures import MIDDLE, PAGE, own_axes
 from brainlsap.report.methods import (
     TEMPLATES,
@@ -81,8 +85,12 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         page_tables["connectome_gain"] = tables.connectome_gain_table(gain)
     if model_names:
         page_tables["classes"] = tables.class_rate_table(evaluation, model_names[0])
+    page_tables |= external_tables(evaluation)
+    # An external test may lack people of a class that the model knows.
+    class_counts = cohort.class_counts()
+    present_classes = class_counts["class"][class_counts["scans"] > 0]
     page_tables |= {
-        "demographics": tables.demographics_table(cohort.table, cohort.classes),
+        "demographics": tables.demographics_table(cohort.table, list(present_classes)),
         "audit": tables.audit_table(evaluation, code_of_scan).map(withhold_names),
         "fits": tables.fit_table(evaluation),
     }
@@ -145,7 +153,9 @@ def _selected_ranking(
 
 def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
     """Draw every figure of a report, by name."""
-    figure_of_name: dict[str, Any] = {"scores": plots.plot_scores(evaluation).figure}
+    figure_of_name: dict[str, Any] = {}
+    if not is_external(evaluation):  # It has one fold of one model.
+        figure_of_name["scores"] = plots.plot_scores(evaluation).figure
     if not evaluation.predictions.empty:
         figure_of_name["classes"] = _plot_class_panels(evaluation)
     if evaluation.connectome_gain is not None:
@@ -241,7 +251,7 @@ def _plot_region_panels(evaluation: Evaluation) -> Any:
     selected_ranking = _selected_ranking(evaluation, feature)
     n_rows = len(selected_ranking)
     n_panels = 2 if evaluation.ranking is None else 3
-    panel_axes = own_axes(None, PAGE, 21 + 6.5 * n_rows, n_panels=n_panels)
+    panel_axes = own_axes(None, PAGE, 21 + 8 * n_rows, n_panels=n_panels)
     plots.plot_directions(
         evaluation,
         selected_ranking,
@@ -323,10 +333,8 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         has_interactive_brain=has_interactive_brain,
         has_ordinal_output=has_ordinal_output(evaluation),
         title=withhold_names(evaluation.settings["title"]),
-        conclusions=_withhold_conclusions(evaluation, withhold_names),
-        sample=withhold_names(sample_text(evaluation)),
-        method=withhold_names(method_text(evaluation)),
         remarks=list(map(withhold_names, score_remarks(evaluation))),
+        **_first_screen(evaluation, withhold_names),
         features=tables.feature_text(evaluation.cohort),
         training=training_text(evaluation),
         notes=_shareable_notes(evaluation, withhold_names),
@@ -437,16 +445,24 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     write_tsv(class_differences, folder / "class_features.tsv")
 
 
-def _withhold_conclusions(
+def _first_screen(
     evaluation: Evaluation, withhold_names: Callable[[str], str]
-) -> StudyConclusions:
-    """Return what a study shows, without names of people, files and days."""
+) -> dict[str, Any]:
+    """Return what the top of the page shows, without names of people, files, days."""
+    if is_external(evaluation):
+        paragraphs = list(map(withhold_names, external_headline(evaluation)))
+        return {"conclusions": None, "summary": paragraphs}
     conclusions = draw_conclusions(evaluation)
-    return replace(
+    conclusions = replace(
         conclusions,
         may_write=withhold_names(conclusions.may_write),
         cautions=tuple(map(withhold_names, conclusions.cautions)),
     )
+    sample_and_method = [sample_text(evaluation), method_text(evaluation)]
+    return {
+        "conclusions": conclusions,
+        "summary": list(map(withhold_names, sample_and_method)),
+    }
 
 
 def _save_figure(figure: Any, png_path: Path) -> dict[str, Any]:

@@ -146,9 +146,9 @@ def test_a_choice_that_fell_on_one_ridge_throughout_counts_once(example_evaluati
     chosen = rows[rows["model"] == NESTED_RIDGES[0]].assign(model="LSAP-R")
     rows = pd.concat([rows[rows["model"] != "LSAP-R"], chosen])
     one = replace(example_evaluation, predictions=rows)
-    assert one.same_as["LSAP-R"] == NESTED_RIDGES[0]
+    assert one.twin_of_model["LSAP-R"] == NESTED_RIDGES[0]
     found = compare_models(one).set_index("model")
-    without = found.drop(list(one.same_as))
+    without = found.drop(list(one.twin_of_model))
     assert set(found["n_comparisons"]) == {len(without)}
     np.testing.assert_allclose(without["p_holm"], adjust_p_values(without["p_value"]))
     assert found.loc["LSAP-R", "p_holm"] == found.loc[NESTED_RIDGES[0], "p_holm"]
@@ -168,7 +168,7 @@ def test_one_model_rounded_otherwise_counts_once_and_other_probabilities_do_not(
         other = rows[rows["model"] == first].assign(model="LSAP-R")
         other[columns] += change
         both = pd.concat([rows[rows["model"] != "LSAP-R"], other])
-        same = replace(example_evaluation, predictions=both).same_as
+        same = replace(example_evaluation, predictions=both).twin_of_model
         assert (same.get("LSAP-R") == first) == is_same
 
 
@@ -381,7 +381,9 @@ def test_comparisons_by_person_are_corrected_and_skip_failed_models(
     table = compare_by_person(example_evaluation, n_draws=200).set_index("model")
     main_model = example_evaluation.models[0]
     assert list(table.index) == list(example_evaluation.models[1:])
-    n_distinct = len(set(example_evaluation.models) - {*example_evaluation.same_as})
+    n_distinct = len(
+        set(example_evaluation.models) - {*example_evaluation.twin_of_model}
+    )
     assert (table["n_comparisons"] == n_distinct - 1).all()
     assert (table["p_holm"] >= table["p_value"] - 1e-12).all()
     failed_name = example_evaluation.models[-1]
