@@ -273,7 +273,8 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
     """Answer whether the main model is better than chance.
 
     "YES": the one-sided permutation test has p < 0.05, and the interval over
-    participants is above chance. "NO": the interval is below chance.
+    participants is above chance. A score below chance is "NOT SHOWN": in small samples,
+    cross-validation alone can cause it.
     """
     question = "Better than chance?"
     main_model = evaluation.models[0]
@@ -289,8 +290,6 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
     answer = NOT_SHOWN
     if p_value < ALPHA and low > chance:
         answer = YES
-    elif high < chance:
-        answer = NO
     sentence = (
         f"Balanced accuracy {estimate:.3f} (95% interval {low:.3f} to {high:.3f}), "
         f"chance {chance:.3f}, {_p_phrase(p_value)}. Quote this number."
@@ -299,6 +298,8 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
         sentence += (
             " The interval includes chance, so the small one-sided p is weak evidence."
         )
+    elif high < chance:
+        sentence += " Cross-validation of small samples can give scores below chance."
     elif answer == NOT_SHOWN and low > chance:
         sentence += " The interval is above chance, but the test is not significant."
     return Conclusion(question, answer, sentence, estimate, low, high, p_value)

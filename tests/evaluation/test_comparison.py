@@ -383,8 +383,6 @@ def test_comparisons_by_person_are_corrected_and_skip_failed_models(
     assert list(table.index) == list(example_evaluation.models[1:])
     repeated_models = {*example_evaluation.twin_of_model}
     n_distinct = len(set(example_evaluation.models) - repeated_models)
-        set(example_evaluation.models) - {*example_evaluation.twin_of_model}
-    )
     assert (table["n_comparisons"] == n_distinct - 1).all()
     assert (table["p_holm"] >= table["p_value"] - 1e-12).all()
     failed_name = example_evaluation.models[-1]

@@ -95,13 +95,13 @@ def test_chance_needs_test_and_interval(make_study, monkeypatch):
     assert answer.answer == NOT_SHOWN
 
 
-def test_a_model_below_chance_is_answered_no(make_study):
+def test_a_score_below_chance_shows_nothing(make_study):
     study = make_study(skill=0.9, p_effect=1.0)
     rows = study.predictions
     others = {"CN": "AD", "AD": "CN"}
     wrong = rows["truth"].map(others).fillna("CN")
     answer = judge_chance(replace(study, predictions=rows.assign(predicted=wrong)))
-    assert (answer.answer, answer.estimate) == (NO, 0)
+    assert (answer.answer, answer.estimate) == (NOT_SHOWN, 0)
 
 
 @pytest.mark.parametrize("leak", ["audit", "folds"])
