@@ -45,7 +45,7 @@ def cohort():
         random_state=1,
         n_sites=3,
         shares=shares,
-        visits=(0.8, 0.2),
+        visit_shares=(0.8, 0.2),
     )
     return whole.select(np.isin(whole.y, CLASSES))
 
