@@ -1,6 +1,7 @@
 """An evaluation of a tiny cohort, made by hand: names to be hidden, nothing fitted."""
 
 import json
+import re
 from itertools import combinations, product
 
 import matplotlib.pyplot as plt
@@ -190,6 +191,17 @@ def draw_region_tests(evaluation, effects=None, differing=(), peaks=()):
         table[f"d_{name}_low"] = table[f"d_{name}"] - 0.3
         table[f"d_{name}_high"] = table[f"d_{name}"] + 0.3
     return table
+
+
+def assert_heads_match_cells(page_text):
+    """Check that every row of every table of a page has a cell below each head."""
+    page_tables = re.findall("<table.*?</table>", page_text, re.DOTALL)
+    assert page_tables
+    for table_text in page_tables:
+        n_heads = table_text.count('scope="col"')
+        rows = re.findall("<tr>(.*?)</tr>", table_text, re.DOTALL)
+        for row in rows:
+            assert len(re.findall("<t[hd][ >]", row)) == n_heads, row
 
 
 def check_letters(figure):

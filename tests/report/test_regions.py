@@ -13,7 +13,7 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import rank_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import page, regions
-from tests.report.conftest import draw_region_tests
+from tests.report.conftest import assert_heads_match_cells, draw_region_tests
 
 ATLAS = load_atlas("desikan82")
 NAMES_ALONE = Atlas.from_names(ATLAS.names)
@@ -178,6 +178,8 @@ def test_the_section_on_regions_has_its_tables_and_files(tested, tmp_path):
     for answer in regions.answer_region_questions(evaluation, ATLAS):
         assert html.escape(answer.caution) in text
     folder = page_path.parent / "tables"
+    assert_heads_match_cells(text)
+    assert "<td>occipital</td>" in text
     shown = pd.read_csv(folder / "regions.tsv", sep="\t")
     assert shown["region"][0] == "right hippocampus"
     groups = pd.read_csv(folder / "group_differences.tsv", sep="\t")

@@ -26,6 +26,7 @@ from brainlsap.report import (
     write_tables,
 )
 from brainlsap.report.page import withholder
+from tests.report.conftest import assert_heads_match_cells
 
 QUALITY = pd.DataFrame({"scan": [f"anna{k:03d}_v0" for k in (3, 1, 2)]})
 QUALITY["flags"] = ["same as anna008_v0", "no links", ""]
@@ -89,6 +90,7 @@ def test_codes_cannot_be_undone_without_the_key(make_evaluation, written, tmp_pa
 
 def test_tables_on_the_page_are_those_of_the_files(written):
     page_text = texts_below(written / "report")["report.html"]
+    assert_heads_match_cells(page_text)
     tables = sorted((written / "report" / "tables").glob("*.tsv"))
     numbers = {"ranking", "class_features", "fold_scores"}  # of all, and not shown
     assert {one.stem for one in tables} == numbers | {
