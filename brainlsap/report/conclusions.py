@@ -15,6 +15,7 @@ from brainlsap.evaluation import (
     Evaluation,
     chance_p,
 )
+from brainlsap.evaluation.connectome_worth import MIN_LOG_BAYES_FACTOR
 from brainlsap.evaluation.leakage import Check, check_title
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.ranking import ALPHA, FEWEST_PERMUTATIONS
@@ -320,10 +321,8 @@ def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
             continue
         answer = judge_difference(row["low"], row["high"], row["p_holm"])
         sentence = _difference_text(row["difference"], row["low"], row["high"])
-        sentence += f" ({_p_phrase(row['p_holm'])})"
-        if main_model in (evaluation.twin_of_model.get(model_name), model_name) or (
-            evaluation.twin_of_model.get(main_model) == model_name
-        ):
+        sentence += f" ({_holm_phrase(row)})"
+        if _have_same_predictions(evaluation, main_model, model_name):
             sentence = "same predictions"
         conclusions.append(
             Conclusion(
@@ -396,10 +395,14 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             "unclear": "It is unclear whether it adds more information on the classes "
             "than random connectomes",
         }
-        direction = "over" if lead >= 0 else "behind"
+        gains = ConnectomeGain(evaluation.connectome_gain).table.set_index("connectome")
+        gain = gains.loc["original", "evidence_gain"]
+        random_gain = gains.loc[network.compared_with, "evidence_gain"]
         sentences.append(
-            f"{verdict_texts[network.answer]} ({abs(lead):.1f} nats {direction} the "
-            f"nearest; 90% interval of the lead {lead_low:.1f} to {lead_high:.1f})."
+            f"{verdict_texts[network.answer]}. Gain in log evidence with the "
+            f"connectome {gain:z.1f}, with the best random one {random_gain:z.1f}: "
+            f"difference {tables.interval_text(lead, lead_low, lead_high, 1)} (90% "
+            f"interval; {MIN_LOG_BAYES_FACTOR:.1f} needed)."
         )
     if without_model not in evaluation.models or with_model == without_model:
         if not sentences:
@@ -408,14 +411,16 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         return Conclusion(question, answer, sentence, lead, lead_low, lead_high)
     comparison_rows = tables.person_comparisons(evaluation, with_model)
     row = comparison_rows.set_index("model").loc[without_model]
-    score_answer = judge_difference(row["low"], row["high"], row["p_value"])
+    score_answer = judge_difference(row["low"], row["high"], row["p_holm"])
     if score_answer == NO:
         answer = NOT_SHOWN if answer == YES else NO
-    if np.isfinite(row["difference"]):
+    if _have_same_predictions(evaluation, with_model, without_model):
+        sentences.append(f"{with_model} and {without_model} predicted the same.")
+    elif np.isfinite(row["difference"]):
         difference = _difference_text(row["difference"], row["low"], row["high"])
         sentences.append(
             f"Balanced accuracy of {with_model} minus that of {without_model}: "
-            f"{difference} ({_p_phrase(row['p_value'])})."
+            f"{difference} ({_holm_phrase(row)})."
         )
     if score_answer == YES and evaluation.connectome_gain is None:
         sentences.append("Random connectomes can give such a gain, too.")
@@ -429,7 +434,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         row["difference"],
         row["low"],
         row["high"],
-        row["p_value"],
+        row["p_holm"],
     )
 
 
@@ -645,6 +650,23 @@ def _list_forbidden(
 def _difference_text(difference: float, low: float, high: float) -> str:
     """Return a difference with its sign and interval."""
     return f"{difference:+z.3f} [{low:+z.3f}, {high:+z.3f}]"
+
+
+def _have_same_predictions(
+    evaluation: Evaluation, first_model: str, second_model: str
+) -> bool:
+    """Return whether one of two models is reported as the same as the other."""
+    twin_of_model = evaluation.twin_of_model
+    return (
+        twin_of_model.get(first_model) == second_model
+        or twin_of_model.get(second_model) == first_model
+    )
+
+
+def _holm_phrase(comparison_row: pd.Series) -> str:
+    """Return the p of a comparison of models, named after its correction."""
+    phrase = _p_phrase(comparison_row["p_holm"])
+    return f"Holm {phrase}" if comparison_row["n_comparisons"] > 1 else phrase
 
 
 def _p_phrase(p_value: float) -> str:

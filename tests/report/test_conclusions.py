@@ -131,6 +131,15 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study):
     assert answer.low > 0
     assert answer.p_value < 0.05
     assert answer.answer == NOT_SHOWN
+    # One comparison has one p on the whole page.
+    (same_comparison,) = [
+        comparison
+        for comparison in conclusions.compare_simple(gained)
+        if comparison.question == NESTED_RIDGES[0]
+    ]
+    assert answer.p_value == same_comparison.p_value
+    assert "(Holm p < 0.001)" in answer.sentence
+    assert "(Holm p < 0.001)" in same_comparison.sentence
     for lead, half_width, expected in (
         (8, 3, YES),
         (8, 9, NOT_SHOWN),
