@@ -141,7 +141,8 @@ HELD_OUT_ADVICE = (
     "What it predicts alone cannot be used here: its values were held out."
 )
 NO_DIFFERENCE_ADVICE = (
-    "Neither a class difference nor its absence is shown: report the score."
+    "No class difference was shown, which does not prove that there is none. Report "
+    "this score."
 )
 MANY_PAIRS_ADVICE = "Are scans copied, or some in another unit? See which are unusual."
 COPIED_VISIT_ADVICE = "Look for the files of the other visit, or drop one."

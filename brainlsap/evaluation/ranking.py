@@ -240,7 +240,7 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
         regions_text = "1 region" if n_contrasts == 1 else f"{n_contrasts} regions"
         contrast_text = (
             f"In {regions_text}, the difference stands out from that of the connected "
-            f"regions ({level}): a local peak, which does not prove an origin."
+            f"regions ({level}). This does not prove an origin."
         )
     else:
         contrast_text = (
