@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -296,12 +296,25 @@ def chosen_text(evaluation: Evaluation) -> str:
     return " ".join(choice_sentences)
 
 
-def _count_choices(evaluation: Evaluation, model_choice: str) -> list[int]:
-    """Return in how many folds each selecting model made this choice."""
-    return [
-        reported_values(model_fits, "chosen").count(model_choice)
-        for _, model_fits in _selecting_fits(evaluation)
-    ]
+class FoldsWithoutScales(NamedTuple):
+    """In how many folds a selecting model chose no scale per region."""
+
+    model: str
+    n_without: int
+    n_folds: int
+
+
+def folds_without_scales(evaluation: Evaluation) -> FoldsWithoutScales | None:
+    """Return the folds in which the main model has no scale per region.
+
+    None if the main model does not choose among the nested ridges.
+    """
+    for model_name, model_fits in _selecting_fits(evaluation):
+        if model_name == evaluation.models[0]:
+            choices = reported_values(model_fits, "chosen")
+            n_without = len(choices) - choices.count("regions")
+            return FoldsWithoutScales(model_name, n_without, len(choices))
+    return None
 
 
 def _selecting_fits(evaluation: Evaluation) -> list[tuple[str, pd.DataFrame]]:

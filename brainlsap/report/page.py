@@ -151,6 +151,19 @@ def _selected_ranking(
     return selected_ranking.assign(rank=np.arange(1, len(region_names) + 1))
 
 
+def _list_region_marks(evaluation: Evaluation) -> list[str]:
+    """Return the special marks that the figure of tested regions has."""
+    if evaluation.region_tests is None or evaluation.ranking is None:
+        return []
+    selected_ranking = _selected_ranking(evaluation, evaluation.cohort.feature_names[0])
+    marks = []
+    if "planted" in selected_ranking and selected_ranking["planted"].eq(True).any():
+        marks.append("planted")
+    if (selected_ranking["moved"] < 0.5).any():
+        marks.append("not learned")
+    return marks
+
+
 def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
     """Draw every figure of a report, by name."""
     figure_of_name: dict[str, Any] = {}
@@ -347,8 +360,13 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
             evaluation, evaluation.cohort.atlas
         ),
         planted_text=regions.planted_text(evaluation),
-        replicability_text=regions.replicability_text(evaluation),
+        region_notes=regions.list_test_notes(evaluation),
         has_region_tests=regions.has_region_tests(evaluation),
+        region_marks=_list_region_marks(evaluation),
+        marked_regions=regions.marked_regions(evaluation),
+        marked_regions_of_feature=regions.marked_regions(
+            evaluation, evaluation.cohort.feature_names[0]
+        ),
         further_effects=[name for name in saved_figures if name.startswith("effects_")],
         atlas=atlas,
     )

@@ -17,6 +17,7 @@ from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError
+from brainlsap.report.methods import folds_without_scales
 from brainlsap.report.tables import (
     feature_title,
     interval_text,
@@ -37,7 +38,10 @@ NO_CLAIM = "No region may be named."
 
 
 class RegionAnswer(NamedTuple):
-    """One question about regions: its answer, what may be claimed, and what not."""
+    """One question about regions: its answer, what may be claimed, and what not.
+
+    The claim is "" where nothing may be claimed.
+    """
 
     question: str
     answer: str
@@ -78,6 +82,15 @@ def significant_regions(
     region_tests = _rows_of(evaluation, feature)
     is_significant = region_tests[f"p_{test}"] < ranks.ALPHA
     return list(region_tests.loc[is_significant, "region"].unique())
+
+
+def marked_regions(evaluation: Evaluation, feature: str | None = None) -> list[str]:
+    """Return the regions that maps outline or dot; of one feature, or of any."""
+    marked_names = [
+        *significant_regions(evaluation, "effect", feature),
+        *significant_regions(evaluation, "contrast", feature),
+    ]
+    return list(dict.fromkeys(marked_names))
 
 
 def _rows_of(evaluation: Evaluation, feature: str | None = None) -> pd.DataFrame:
@@ -453,9 +466,9 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
     question = "Does its difference stand out from the regions it is connected to?"
     region_tests = _rows_of(evaluation).dropna(subset="contrast")
     caution = (
-        "Such a region is a local peak of the difference; this does not show that the "
-        "difference began there, because a region can also collect it from its "
-        "neighbours."
+        "Such a region differs further in the same direction than the mean of the "
+        "regions it is connected to; this does not show that the difference began "
+        "there, because a region can also collect it from its neighbours."
     )
     if region_tests.empty:
         return RegionAnswer(
@@ -491,8 +504,9 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
         f"The strongest is {largest_text}."
     )
     claim = (
-        "Of a region with p (contrast) < 0.05: it differs further than the mean of the "
-        "regions it is connected to. Of any other: it was not shown to stand out."
+        "Of a region with p (contrast) < 0.05: it differs further in the same direction "
+        "than the mean of the regions it is connected to. Of any other: it was not "
+        "shown to stand out."
     )
     return RegionAnswer(question, answer, claim, caution)
 
@@ -529,11 +543,29 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
             " No scale is more than 1% below that of the median region, so scales "
             "hardly differ."
         )
+    claim = (
+        "The model uses a region of small scale by itself, and averages a region of "
+        "large scale with connected regions."
+    )
+    without_scales = folds_without_scales(evaluation)
+    if without_scales is not None and without_scales.n_without:
+        if model == without_scales.model:
+            source = "means over its other folds"
+        else:
+            source = f'those of the comparison "{model}"'
+        answer += (
+            f" The model of the study ({without_scales.model}) has no scales per "
+            f"region in {without_scales.n_without} of "
+            f"{count(without_scales.n_folds, 'fold')}; the scales shown are {source}."
+        )
+        if 2 * without_scales.n_without > without_scales.n_folds:
+            claim = ""
+    if has_region_tests(evaluation) and not significant_regions(evaluation, "effect"):
+        claim = ""
     return RegionAnswer(
         question,
         answer,
-        "The model uses a region of small scale by itself, and averages a region of "
-        "large scale with connected regions.",
+        claim,
         "This describes the model and has no p-value; a small scale does not mean that "
         "classes differ there or that the region is important.",
     )
@@ -561,11 +593,18 @@ def planted_text(evaluation: Evaluation) -> str:
     if not auc_of_statistic:
         return ""
     auc_texts = [f"{auc:.3f} by {title}" for title, auc in auc_of_statistic.items()]
-    return (
+    text = (
         f"The simulation planted disease in {count(len(planted_names), 'region')}, "
         "from which it spreads along the connectome. AUC of these regions against the "
         f"others (1: perfect, 0.5: chance): {with_and(auc_texts)}."
     )
+    if min(auc_of_statistic.values()) < 0.5:
+        text += (
+            " An AUC below 0.5 does not find these regions. If labels were changed "
+            "after the simulation, for example permuted, these regions do not apply to "
+            "them."
+        )
+    return text
 
 
 def replicability_text(evaluation: Evaluation) -> str:
@@ -578,6 +617,33 @@ def replicability_text(evaluation: Evaluation) -> str:
         for row in evaluation.replicability.to_dict("records")
     ]
     return (
-        "Replicability: Spearman correlation of maps between random halves of the "
-        f"participants, mean [range]: {', '.join(statistic_texts)}."
+        "Replicability: Spearman correlation of the maps of two random halves of the "
+        f"participants, mean [range]: {', '.join(statistic_texts)}. 1 means the same "
+        "order of regions, 0 no agreement; a low value with a few strong regions means "
+        "that the order of the other regions is not stable."
     )
+
+
+def list_test_notes(evaluation: Evaluation) -> list[str]:
+    """Return how to read the table of tested regions, as paragraphs."""
+    region_tests = evaluation.region_tests
+    if region_tests is None:
+        return []
+    cohort = evaluation.cohort
+    sentences = ["Intervals are not corrected for the number of regions."]
+    if len(cohort.classes) > 2:
+        tested = "the trend over ordered classes"
+        if "F" in region_tests:
+            tested = "all classes together"
+        sentences.append(
+            f"The test is of {tested}, not of a pair of classes. Differences of single "
+            f"classes from {cohort.classes[0]} were not tested with correction."
+        )
+    if has_region_tests(evaluation):
+        n_permutations = int(region_tests["n_permutations"].iloc[0])
+        sentences.append(
+            f"With {n_permutations} permutations, the smallest possible p is "
+            f"1/({n_permutations} + 1) = {p_text(1 / (n_permutations + 1))}."
+        )
+    notes = [" ".join(sentences), replicability_text(evaluation)]
+    return [note for note in notes if note]

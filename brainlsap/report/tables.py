@@ -41,6 +41,12 @@ N_DRAWS, N_SWAPS = 1000, 5000
 N_EXCHANGES = 2000
 """Permutations of the labels between participants for the test against chance."""
 
+CONTRAST_MEANING = (
+    "the smaller of the region's effect and of the effect of the region minus the mean "
+    "of the regions connected to it, in the same direction"
+)
+"""What the contrast of a region is, in the words of page, methods and supplement."""
+
 _LATEX = {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$"}
 _LATEX |= {"\N{EN DASH}": "--", "\N{MINUS SIGN}": "$-$"}
 """Signs that pandas does not translate to LaTeX."""
