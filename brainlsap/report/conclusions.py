@@ -22,7 +22,7 @@ from brainlsap.evaluation.ranking import ALPHA, FEWEST_PERMUTATIONS
 from brainlsap.findings import BASELINE, LEFT_OUT, OTHER_CLASSES, as_findings
 from brainlsap.report import tables
 from brainlsap.report.external import external_headline, is_external
-from brainlsap.report.methods import settings_of_model
+from brainlsap.report.methods import phrase_prior, settings_of_model
 from brainlsap.report.tables import p_text
 from brainlsap.text import count, with_and
 
@@ -550,10 +550,11 @@ def list_cautions(evaluation: Evaluation) -> tuple[str, ...]:
         cautions.append(
             f"{count(n_incomplete_folds, 'test fold')} had no scan of some class."
         )
-    if evaluation.class_priors():
+    main_model, class_priors = evaluation.models[0], evaluation.class_priors()
+    if main_model in class_priors:
         cautions.append(
-            "Probabilities assume class shares of this study or equal ones, not those "
-            "of a clinic."
+            f"Probabilities of {main_model} assume "
+            f"{phrase_prior(class_priors[main_model])}, not those of a clinic."
         )
     cautions.append("One sample, no external test.")
     return tuple(cautions)
@@ -617,12 +618,27 @@ def _write_quote(evaluation: Evaluation, conclusions: StudyConclusions) -> str:
             f"Classes differed in {differ.estimate:.0f} of "
             f"{count(int(cohort.measured.sum()), 'region')} (family-wise p < {ALPHA})."
         )
+        sentences.append(_stand_out_text(conclusions.regions_stand_out))
     elif np.isfinite(differ.estimate):
         sentences.append("No region was shown to differ between classes.")
     if not sentences:
         return "Nothing: no score or test of this study is valid."
     sentences[0] = start + sentences[0]
     return " ".join(sentences)
+
+
+def _stand_out_text(stand_out: Conclusion) -> str:
+    """Return how many regions stand out, as a sentence for a manuscript."""
+    connected = "the regions connected to it"
+    if stand_out.answer != YES:
+        return f"No region was shown to stand out from {connected}."
+    n_regions = int(stand_out.estimate)
+    if n_regions > 1:
+        connected = "the regions connected to them"
+    return (
+        f"{count(n_regions, 'region').capitalize()} stood out from {connected} "
+        f"(family-wise p < {ALPHA})."
+    )
 
 
 def _list_forbidden(
@@ -640,9 +656,12 @@ def _list_forbidden(
     if conclusions.regions_differ.answer == YES:
         phrases += [
             "the most important region",
-            "where the disease begins",
+            "the disease begins in ...",
             f"specific to {cohort.classes[-1]}",
         ]
+        # Tests are of all classes together, so no pair of classes is tested.
+        if len(cohort.classes) > 2:
+            phrases.append(f"differs already in {cohort.classes[1]}")
     phrases.append("works in other samples")
     return tuple(phrases)
 

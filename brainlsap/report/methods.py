@@ -333,19 +333,23 @@ PRIOR_PHRASES = {
 """Which class shares probabilities assume, by `class_prior`."""
 
 
+def phrase_prior(class_prior: str | Mapping[str, float]) -> str:
+    """Return which class shares the probabilities of one model assume."""
+    if not isinstance(class_prior, Mapping):
+        return PRIOR_PHRASES[class_prior]
+    share_texts = (
+        f"{class_share:.3g} {class_name}"
+        for class_name, class_share in class_prior.items()
+    )
+    return f"class shares of {with_and(share_texts)}"
+
+
 def prior_text(evaluation: Evaluation) -> str:
     """Return which class shares probabilities assume; "" if no model has any."""
     prior_of_model = evaluation.class_priors()
     models_by_phrase: dict[str, list[str]] = {}
     for model_name, class_prior in prior_of_model.items():
-        if isinstance(class_prior, Mapping):
-            share_texts = (
-                f"{class_share:.3g} {class_name}"
-                for class_name, class_share in class_prior.items()
-            )
-            prior_phrase = f"class shares of {with_and(share_texts)}"
-        else:
-            prior_phrase = PRIOR_PHRASES[class_prior]
+        prior_phrase = phrase_prior(class_prior)
         models_by_phrase.setdefault(prior_phrase, []).append(model_name)
     if not models_by_phrase:
         return ""

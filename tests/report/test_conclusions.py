@@ -74,6 +74,21 @@ def test_an_effect_is_shown(make_study):
     for number in pooled[["estimate", "low", "high"]]:
         assert f"{number:.3f}" in found.may_write
     assert "the most important region" in found.may_not_write
+    assert f"differs already in {study.cohort.classes[1]}" in found.may_not_write
+    assert "No region was shown to stand out" in found.may_write
+
+
+@pytest.mark.parametrize(
+    ("n_regions", "sentence_start"), [(1, "1 region stood"), (4, "4 regions stood")]
+)
+def test_the_quote_says_how_many_regions_stand_out(
+    make_study, n_regions, sentence_start
+):
+    study = make_study(skill=0.9, p_effect=0.01)
+    p_values = np.where(np.arange(len(study.ranking)) < n_regions, 0.01, 1.0)
+    ranking = study.ranking.sort_values("rank").assign(p_contrast=p_values)
+    quote = draw_conclusions(replace(study, ranking=ranking)).may_write
+    assert sentence_start in quote
 
 
 def test_without_an_effect_nothing_is_shown(make_study):
@@ -82,6 +97,7 @@ def test_without_an_effect_nothing_is_shown(make_study):
     assert "not shown" in found.may_write
     assert "No region" in found.may_write
     assert "the most important region" not in found.may_not_write
+    assert "stand" not in found.may_write
     assert "outperforms simple models" in found.may_not_write
 
 
