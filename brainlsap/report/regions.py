@@ -504,9 +504,9 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
         f"The strongest is {largest_text}."
     )
     claim = (
-        "Of a region with p (contrast) < 0.05: it differs further in the same direction "
-        "than the mean of the regions it is connected to. Of any other: it was not "
-        "shown to stand out."
+        "Of a region with p (contrast) < 0.05: it differs further in the same "
+        "direction than the mean of the regions it is connected to. Of any other: it "
+        "was not shown to stand out."
     )
     return RegionAnswer(question, answer, claim, caution)
 
@@ -612,8 +612,8 @@ def replicability_text(evaluation: Evaluation) -> str:
     if evaluation.replicability is None:
         return ""
     statistic_texts = [
-        f"{row['statistic']} {row['spearman']:.2f} [{row['spearman_low']:.2f}, "
-        f"{row['spearman_high']:.2f}]"
+        f"{row['statistic']} {row['spearman']:z.2f} [{row['spearman_low']:z.2f}, "
+        f"{row['spearman_high']:z.2f}]"
         for row in evaluation.replicability.to_dict("records")
     ]
     return (

@@ -66,8 +66,10 @@ def test_regions_are_selected_by_corrected_p_and_then_by_effect(tested):
     assert list(regions.select_regions(peak, 1)["region"]) == [PEAK, NAMES[0]]
     assert set(regions.significant_regions(tested, "effect")) == DIFFERING
     assert regions.significant_regions(tested, "contrast") == [PEAK]
+    assert set(regions.marked_regions(tested)) == DIFFERING
     few = with_permutations(tested, 98)
     assert regions.significant_regions(few, "effect") == []
+    assert regions.marked_regions(few) == []
     assert regions.select_regions(few, 1)["region"].tolist() == [PEAK]
 
 
@@ -168,7 +170,42 @@ def test_three_questions_are_answered_with_number_interval_and_p(tested):
     table = tested.region_tests.assign(p_effect=0.2, p_contrast=0.3)
     null = regions.answer_region_questions(replace(tested, region_tests=table), ATLAS)
     assert [one.answer.split()[0] for one in null[:2]] == ["Not", "Not"]
+    # Scales of a study without a region that differs give nothing to write.
+    assert scale.claim
+    assert null[2].claim == ""
     assert len(regions.answer_region_questions(replace(tested, region_tests=None))) == 1
+
+
+@pytest.mark.parametrize(("n_without", "has_claim"), [(0, True), (1, True), (2, False)])
+def test_scales_of_few_folds_are_not_those_of_the_study(tested, n_without, has_claim):
+    choices = ["none"] * n_without + ["regions"] * (3 - n_without)
+    fits = tested.fits.copy()
+    is_main = fits["model"] == "LSAP-C"
+    fits.loc[is_main, "settings"] = '{"scales": "auto"}'
+    fits.loc[is_main, "report"] = [f'{{"chosen": "{choice}"}}' for choice in choices]
+    *_, scale = regions.answer_region_questions(replace(tested, fits=fits), ATLAS)
+    assert bool(scale.claim) == has_claim
+    assert (f"in {n_without} of 3 folds" in scale.answer) == (n_without > 0)
+
+
+def test_notes_say_what_the_tests_are_not(tested):
+    notes = " ".join(regions.list_test_notes(tested))
+    assert "trend over ordered classes, not of a pair" in notes
+    assert "1/(99 + 1) = 0.010" in notes
+    table = tested.region_tests.assign(F=2.0)
+    notes = " ".join(regions.list_test_notes(replace(tested, region_tests=table)))
+    assert "all classes together, not of a pair" in notes
+    few = " ".join(regions.list_test_notes(with_permutations(tested, 20)))
+    assert "smallest possible p" not in few
+    assert regions.list_test_notes(replace(tested, region_tests=None)) == []
+
+
+def test_a_caption_names_only_marks_that_are_drawn(tested):
+    ranking = rank_regions(tested).assign(moved=1.0)
+    assert page._list_region_marks(replace(tested, ranking=ranking)) == []
+    ranking = ranking.assign(moved=0.0, planted=ranking["region"] == PEAK)
+    marks = page._list_region_marks(replace(tested, ranking=ranking))
+    assert marks == ["planted", "not learned"]
 
 
 def test_the_section_on_regions_has_its_tables_and_files(tested, tmp_path):
