@@ -44,7 +44,7 @@ def write_files(folder: Path, sizes: list[int]) -> None:
     for number, start in enumerate(range(0, n_scans, PIECE)):
         rows = slice(start, min(start + PIECE, n_scans))
         n_people = rows.stop - start
-        piece = make_cohort(max(n_people, 20), visits=(1.0,), random_state=number)
+        piece = make_cohort(max(n_people, 20), visit_shares=(1.0,), random_state=number)
         piece = piece.select(range(n_people))
         W[rows], X[rows] = piece.connectomes, piece.features
         names = {k: f"{number}-" + piece.table[k] for k in ("scan", "participant")}

@@ -11,7 +11,8 @@
 - :mod:`~brainlsap.report` writes tables, figures and a report from an
   :class:`Evaluation`.
 - :mod:`~brainlsap.workflow` runs a whole study; :mod:`~brainlsap.prediction` applies a
-  fitted model to new participants; :mod:`~brainlsap.cli` is the command line.
+  fitted model to new participants, and :mod:`~brainlsap.external` tests it on them;
+  :mod:`~brainlsap.cli` is the command line.
 
 Contracts in `pyproject.toml` say which package may import which.
 """
@@ -62,6 +63,8 @@ _PUBLIC_NAMES = {
     "write_report",
     "workflow": "merge_classes run_study",
     "prediction": "fit_model predict_people read_new_people",
+    "external": "evaluate_model read_labelled_people",
+    "model_card": "card_text",
 }
 __all__, __getattr__, __dir__ = load_lazily(__name__, _PUBLIC_NAMES)
 

@@ -75,22 +75,24 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=brainlsap.__version__)
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    command_parsers = parser.add_subparsers(
+        title="commands", required=True, metavar="COMMAND"
+    )
     for function in FUNCTIONS:
-        name = function.__name__.replace("_", "-")
-        summary, _, examples = (inspect.getdoc(function) or "").partition("\n\n")
-        usage = ["brainlsap", name]
+        command_name = function.__name__.replace("_", "-")
+        summary, _, examples_text = (inspect.getdoc(function) or "").partition("\n\n")
+        usage_words = ["brainlsap", command_name]
         for option in options_of(function.__name__):
             if option.is_positional:
-                usage.append(option.flag)
+                usage_words.append(option.flag)
             elif option.is_required:
-                usage.append(f"{option.flag} {option.metavar}")
-        subparser = commands.add_parser(
-            name,
+                usage_words.append(f"{option.flag} {option.metavar}")
+        subparser = command_parsers.add_parser(
+            command_name,
             help=summary[0].lower() + summary[1:].rstrip("."),
             description=summary,
-            epilog=examples,
-            usage=" ".join([*usage, "[options]"]),
+            epilog=examples_text,
+            usage=" ".join([*usage_words, "[options]"]),
             argument_default=argparse.SUPPRESS,  # The functions hold the defaults.
             formatter_class=HelpFormatter,
             add_help=False,
@@ -98,9 +100,9 @@ def build_parser() -> argparse.ArgumentParser:
         )
         subparser.set_defaults(call=function)
         subparser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
-        for group in COMMANDS[function.__name__]:
-            argument_group = subparser.add_argument_group(group.title)
-            for option in group.options:
+        for option_group in COMMANDS[function.__name__]:
+            argument_group = subparser.add_argument_group(option_group.title)
+            for option in option_group.options:
                 _add_option(argument_group, option)
     return parser
 
@@ -129,10 +131,10 @@ def _add_option(argument_group: argparse._ArgumentGroup, option: Option) -> None
     argument_group.add_argument(option.flag, **arguments)
 
 
-def _parse_value(option: Option, text: str) -> Any:
+def _parse_value(option: Option, value_text: str) -> Any:
     """Convert text to the option's value; raise the error that argparse expects."""
     try:
-        return option.parse(text)
+        return option.parse(value_text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
@@ -187,14 +189,18 @@ def _make_option_format(command_name: str) -> OptionFormat:
     An option without a flag, such as `symmetrize`, becomes a line of a settings file
     if the command reads one.
     """
-    flags = {"folder": "STUDY"}
-    flags |= {option.name: option.flag for option in options_of(command_name)}
-    settings = {option.name for option in CONFIGURABLE} if "config" in flags else ()
+    flag_of_option = {"folder": "STUDY"}
+    flag_of_option |= {option.name: option.flag for option in options_of(command_name)}
+    settings = (
+        {option.name for option in CONFIGURABLE} if "config" in flag_of_option else ()
+    )
 
     def format_option(name: str, value: object) -> str:
-        if name in flags:
+        if name in flag_of_option:
             has_value = value is not None and value is not True
-            return f"{flags[name]} {value}" if has_value else flags[name]
+            return (
+                f"{flag_of_option[name]} {value}" if has_value else flag_of_option[name]
+            )
         if name not in settings:
             return format_argument(name, value)
         setting = name
@@ -212,20 +218,20 @@ def demo(
     out: str = "demo", n_people: int = 120, random_state: int = 0, **options: Any
 ) -> None:
     """Run the complete workflow on simulated data."""
-    study = Path(out) / f"study_{n_people}_people_seed_{random_state}"
-    results = Path(out) / "results"
-    if not study.is_dir():
-        has_results = results.is_dir() and any(results.iterdir())
+    study_folder = Path(out) / f"study_{n_people}_people_seed_{random_state}"
+    results_folder = Path(out) / "results"
+    if not study_folder.is_dir():
+        has_results = results_folder.is_dir() and any(results_folder.iterdir())
         if has_results and not options.get("overwrite"):
             raise BrainlsapError(
-                f"{results} holds results of another study. Choose another "
+                f"{results_folder} holds results of another study. Choose another "
                 f"{option_text('out')}, or replace the results by "
                 f"{option_text('overwrite', True)}."
             )
-        simulate(str(study), n_people=n_people, random_state=random_state)
+        simulate(str(study_folder), n_people=n_people, random_state=random_state)
     run(
-        str(study),
-        str(results),
+        str(study_folder),
+        str(results_folder),
         feature="fdg",
         models=["LSAP-C", "Exact"],
         random_state=random_state,
@@ -247,8 +253,8 @@ def atlas(folder: str, **sources: Any) -> None:
     """Create an atlas of your own for --atlas FOLDER."""
     new_atlas = brainlsap.make_atlas(folder, **sources)
     regions = new_atlas.regions
-    structures = new_atlas.count_structures()
-    print(f"Atlas: {Path(folder)} ({len(new_atlas)} regions: {structures})")
+    structure_counts = new_atlas.count_structures()
+    print(f"Atlas: {Path(folder)} ({len(new_atlas)} regions: {structure_counts})")
     names_line = f"Names: {listed(new_atlas.names, 3)}"
     if new_atlas.full_names != new_atlas.names:
         names_line += f"; in reports {new_atlas.full_names[0]}"
@@ -269,8 +275,8 @@ def atlas(folder: str, **sources: Any) -> None:
         print(f"Treated as midline, because the hemisphere is unknown: {unsided_names}")
     if regions["x"].isna().all():
         print("Coordinates: none; figures show a dot per region, not the brain.")
-    for note in new_atlas.settings.get("notes", ()):
-        print(note)
+    for atlas_note in new_atlas.settings.get("notes", ()):
+        print(atlas_note)
     print(f"Next: {_command_line('check', 'STUDY', {'atlas': folder})}")
 
 
@@ -288,8 +294,8 @@ def import_adni(
     )
     print(*adni_import.notes, f"Study: {adni_import.folder}", sep="\n")
     # Downloaded connectomes can be read at once; images must be processed first.
-    paths = adni_import.folder.glob("sub-*/ses-*/dwi/*")
-    has_connectomes = any(map(brainlsap.data.connectomes.is_matrix, paths))
+    dwi_paths = adni_import.folder.glob("sub-*/ses-*/dwi/*")
+    has_connectomes = any(map(brainlsap.data.connectomes.is_matrix, dwi_paths))
     print(f"Next: {_command_line('check' if has_connectomes else 'build', out, {})}")
 
 
@@ -305,7 +311,7 @@ def build(study: str, **options: Any) -> None:
         connectome_options["same_space"] = suvr_options["same_space"]
     pattern_options = _select(options, names_of_group["patterns"])
     special_options = pattern_options | connectome_options | suvr_options
-    built = brainlsap.images.build_study(
+    built_study = brainlsap.images.build_study(
         study,
         **_select(options, options.keys() - special_options.keys()),
         patterns=pattern_options,
@@ -314,32 +320,35 @@ def build(study: str, **options: Any) -> None:
         verbose=True,
     )
     print(
-        f"Built: {built.folder} ({len(built.new_files)} new files, "
-        f"{len(built.existing_files)} existing)"
+        f"Built: {built_study.folder} ({len(built_study.new_files)} new files, "
+        f"{len(built_study.existing_files)} existing)"
     )
-    for line in built.missing:
-        print(f"Missing: {line}")
-    if built.new_files or built.existing_files:
-        check_options = _options_after_build(built, options)
+    for missing_line in built_study.missing:
+        print(f"Missing: {missing_line}")
+    if built_study.new_files or built_study.existing_files:
+        check_options = _options_after_build(built_study, options)
         print(f"Next: {_command_line('check', study, check_options)}")
-    if built.faults:
-        faults = group_findings(built.faults, study)
-        n_scans = len({fault.scan for fault in built.faults})
-        raise CohortError(f"{n_scans} scans have errors", faults)
+    if built_study.faults:
+        fault_texts = group_findings(built_study.faults, study)
+        n_scans = len({build_fault.scan for build_fault in built_study.faults})
+        raise CohortError(f"{n_scans} scans have errors", fault_texts)
 
 
 def _options_after_build(built: "BuiltStudy", options: OptionValues) -> OptionValues:
     """Return the options of `check` that read the built files."""
     check_options = _select(options, ("atlas", "subjects_dir"))
-    derivatives = [*options.get("derivatives", ())]
+    derivative_folders = [*options.get("derivatives", ())]
     if "out" in options:
-        derivatives.append(options["out"])
-    if derivatives:
-        check_options["derivatives"] = derivatives
+        derivative_folders.append(options["out"])
+    if derivative_folders:
+        check_options["derivatives"] = derivative_folders
     n_files = Counter[str]()
-    for path in (*built.new_files, *built.existing_files):
+    for built_path in (*built.new_files, *built.existing_files):
         for tracer in brainlsap.data.TRACERS:
-            if any(f"_trc-{entity}_" in path.name for entity in tracer.entities):
+            if any(
+                f"_trc-{tracer_entity}_" in built_path.name
+                for tracer_entity in tracer.entities
+            ):
                 n_files[tracer.feature] += 1
     if n_files:
         check_options["feature"] = n_files.most_common(1)[0][0]
@@ -366,21 +375,24 @@ def check(study: str, **options: Any) -> None:
     if cohort is None:
         raise BrainlsapError(f"{study} cannot be read; see the errors listed above")
     n_participants = cohort.table.groupby("label")["participant"].nunique()
-    reason = ""
+    reason_text = ""
     if not fold_options and n_participants.min() < 5:
         fold_options["cv"] = max(2, int(n_participants.min()))
-        reason = (
+        reason_text = (
             f"\n  (5 folds are too many: {n_participants.idxmin()} has "
             f"{fold_options['cv']} participants)"
         )
     folds = brainlsap.workflow.choose_folds(cohort, **fold_options)
     if isinstance(folds, int):
         folds = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, folds)
-    quality = brainlsap.data.quality_table(cohort)
-    flags = quality["flags"]
-    lines = [f"{scan}: {text}" for scan, text in flags[flags != ""].items()] or ["none"]
-    lines += [f"({note})" for note in quality.attrs["notes"]]
-    print("\nUnusual scans:", *lines, sep="\n  ")
+    quality_table = brainlsap.data.quality_table(cohort)
+    flag_texts = quality_table["flags"]
+    text_lines = [
+        f"{scan}: {flag_text}"
+        for scan, flag_text in flag_texts[flag_texts != ""].items()
+    ] or ["none"]
+    text_lines += [f"({quality_note})" for quality_note in quality_table.attrs["notes"]]
+    print("\nUnusual scans:", *text_lines, sep="\n  ")
     leakage = brainlsap.evaluation.leakage
     findings = leakage.audit(cohort, folds)
     _print_findings(findings)
@@ -388,11 +400,11 @@ def check(study: str, **options: Any) -> None:
     is_copy = findings["check"] == leakage.Check.DUPLICATE_SCANS
     is_leak = (findings["severity"] == "error") | is_copy
     if is_leak.any():
-        titles = findings.loc[is_leak, "check"].map(leakage.check_title)
-        checks = ", ".join(sorted(set(titles)))
-        raise BrainlsapError(f"{study} has data leakage: {checks}")
+        leak_titles = findings.loc[is_leak, "check"].map(leakage.check_title)
+        leak_titles_text = ", ".join(sorted(set(leak_titles)))
+        raise BrainlsapError(f"{study} has data leakage: {leak_titles_text}")
     next_command = _command_line("run", study, options | fold_options)
-    print(f"\nNext: {next_command} --out results{reason}")
+    print(f"\nNext: {next_command} --out results{reason_text}")
 
 
 def _print_suggestions(
@@ -402,32 +414,39 @@ def _print_suggestions(
     reading_options: OptionValues,
 ) -> None:
     """Print the commands that read more of a study than these options do."""
-    suggestions = brainlsap.data.suggest_options(cohort_check, reading_options)
-    if not suggestions:
+    suggested_options = brainlsap.data.suggest_options(cohort_check, reading_options)
+    if not suggested_options:
         return
-    lines = [
+    suggestion_lines = [
         _command_line("check", study, options | extra_options)
-        for extra_options in suggestions
+        for extra_options in suggested_options
     ]
-    command_text = "one of these commands" if len(lines) > 1 else "this command"
-    print(f"\nMore data can be read with {command_text}:", *lines, sep="\n  ")
+    command_text = (
+        "one of these commands" if len(suggestion_lines) > 1 else "this command"
+    )
+    print(
+        f"\nMore data can be read with {command_text}:", *suggestion_lines, sep="\n  "
+    )
 
 
-def _print_findings(findings: "pd.DataFrame") -> None:
+def _print_findings(audit_table: "pd.DataFrame") -> None:
     """Print what the audit of a cohort found, with the scans that duplicate others."""
     duplicate_key = brainlsap.evaluation.leakage.Check.DUPLICATE_SCANS
-    has_scans = (findings["check"] == duplicate_key) & (findings["scans"] != "")
-    scans = (": " + findings["scans"]).where(has_scans, "") + ". "
-    texts = (
-        findings["severity"]
+    has_scans = (audit_table["check"] == duplicate_key) & (audit_table["scans"] != "")
+    scans = (": " + audit_table["scans"]).where(has_scans, "") + ". "
+    finding_texts = (
+        audit_table["severity"]
         + ": "
-        + findings["finding"]
+        + audit_table["finding"]
         + scans
-        + findings["what_to_do"]
+        + audit_table["what_to_do"]
     )
-    lines = [textwrap.fill(text, width=96, subsequent_indent="  ") for text in texts]
+    wrapped_lines = [
+        textwrap.fill(finding_text, width=96, subsequent_indent="  ")
+        for finding_text in finding_texts
+    ]
     title = "\nData leakage and other explanations of a score:"
-    print(title, *(lines or ["none found"]), sep="\n  ")
+    print(title, *(wrapped_lines or ["none found"]), sep="\n  ")
 
 
 @command
@@ -454,8 +473,8 @@ def run(study: str, out: str, **options: Any) -> None:
     )
     scores = brainlsap.score_table(evaluation)
     print(scores.drop(columns="remark", errors="ignore").to_string(index=False))
-    for name, remark in brainlsap.report.tables.model_remarks(evaluation).items():
-        print(f"{name}: {remark}")
+    for name, model_remark in brainlsap.report.tables.model_remarks(evaluation).items():
+        print(f"{name}: {model_remark}")
     is_error = evaluation.audit["severity"] == "error"
     for finding in evaluation.audit.loc[is_error, "finding"].unique():
         print(f"Data leakage (see the report): {finding}")
@@ -479,47 +498,68 @@ def report(
             f"Note: the atlas {atlas_folder} no longer exists; only the names of its "
             "regions are known."
         )
-    exports: dict[str, Callable[..., Sequence[Path]]] = {
+    export_functions: dict[str, Callable[..., Sequence[Path]]] = {
         "export": partial(brainlsap.report.export_maps, parcellation=parcellation),
         "tables": brainlsap.report.write_tables,
         "figures": brainlsap.report.write_figures,
     }
-    for option, export in exports.items():
+    for option, export_function in export_functions.items():
         if option not in export_folders:
             continue
         folder = export_folders[option]
-        paths = export(evaluation, folder, overwrite=overwrite)
-        file_names = ", ".join(path.name for path in paths)
-        content = "Maps" if option == "export" else option.capitalize()
-        print(f"{content}: {folder} ({file_names})")
-        for note in getattr(paths, "notes", ()):
-            print(f"Note: {note}")
+        exported_paths = export_function(evaluation, folder, overwrite=overwrite)
+        file_names = ", ".join(exported_path.name for exported_path in exported_paths)
+        content_word = "Maps" if option == "export" else option.capitalize()
+        print(f"{content_word}: {folder} ({file_names})")
+        for export_note in getattr(exported_paths, "notes", ()):
+            print(f"Note: {export_note}")
     is_other_folder = out is not None and out != results
     if not export_folders or is_other_folder or title is not None:
-        page = brainlsap.write_report(
+        report_page = brainlsap.write_report(
             evaluation,
             Path(results if out is None else out),
             title=title,
             overwrite=overwrite,
         )
-        print(f"Report: {page}")
+        print(f"Report: {report_page}")
 
 
 @command
-def fit(study: str, out: str, overwrite: bool = False, **options: Any) -> None:
-    """Fit one model to a whole study and save it."""
+def fit(
+    study: str,
+    out: str,
+    overwrite: bool = False,
+    models: str | None = None,
+    scores: str | None = None,
+    **options: Any,
+) -> None:
+    """Fit one model to a whole study and save it.
+
+    for example:
+      brainlsap fit study --models LSAP-R --feature fdg --out model.safetensors
+    """
     reading_options, study_options, model_options = _options_by_recipient(options)
     overwrite |= study_options.pop("overwrite", False)  # of the settings file
     check_outputs([out], inputs=[study, options.get("config")], overwrite=overwrite)
-    model = brainlsap.LSAPClassifier(random_state=0)
-    model.set_params(
-        **model_options, **_select(study_options, ("preset", "random_state"))
-    )
+    model_options |= _select(study_options, ("preset", "random_state"))
+    models_of_file = study_options.get("models", [])
+    if models is None and len(models_of_file) > 1:
+        raise BrainlsapError(
+            f"the settings file names {len(models_of_file)} models, and fit stores "
+            "one. Name it by --models."
+        )
+    name = models or next(iter(models_of_file), None)
+    if name is None:
+        model = brainlsap.LSAPClassifier(random_state=0).set_params(**model_options)
+    else:
+        model = brainlsap.prediction.make_storable_model(name, **model_options)
     cohort = _load_cohort(study, reading_options, study_options)
-    step_names = _names_of("fit") - model.get_params().keys()
+    step_names = {"harmonize", "regress_out"}
     step_options = _select(study_options, step_names)
+    if scores is not None:
+        step_options["scores"] = brainlsap.report.read_results(scores)
     brainlsap.fit_model(cohort, out, model, overwrite=overwrite, **step_options)
-    print(f"Model: {out}")
+    print(f"Model: {out}\nIts card: brainlsap show {shlex.quote(str(out))}")
 
 
 @command
@@ -540,17 +580,82 @@ def predict(
     )
     print(f"Study: {cohort}")
     predictions = brainlsap.predict_people(classifier, cohort, class_prior=class_prior)
-    counts = predictions["predicted"].value_counts().items()
-    print("Predicted: " + ", ".join(f"{name} {count}" for name, count in counts))
-    prior = predictions.attrs["class_prior"].items()
-    shares = ", ".join(f"{name} {share:.1%}" for name, share in prior)
+    class_counts = predictions["predicted"].value_counts().items()
+    print(
+        "Predicted: "
+        + ", ".join(f"{class_name} {count}" for class_name, count in class_counts)
+    )
+    class_shares = predictions.attrs["class_prior"].items()
+    shares = ", ".join(
+        f"{class_name} {class_share:.1%}" for class_name, class_share in class_shares
+    )
     print(
         f"The probabilities (columns p_) assume these class shares: {shares}. The "
         "predicted class uses the class weights of the fit, so it can differ from the "
         "class with the largest probability."
     )
+    no_sets = predictions.attrs["no_sets"]
+    if no_sets:
+        print(f"Prediction sets: {no_sets}.")
+    else:
+        print(
+            f"Prediction sets (column {brainlsap.prediction.SET_COLUMN}) hold the "
+            "class of at least 90 % of new people of every class, if these are like "
+            "the people of the fit."
+        )
     with owner_only():  # The table contains participant IDs.
         print(f"Table: {brainlsap.data.write_tsv(predictions, out)}")
+
+
+@command
+def evaluate(
+    model: str,
+    study: str,
+    out: str,
+    overwrite: bool = False,
+    class_prior: "ClassPrior | None" = None,
+    ids_are_new: bool = False,
+    **options: Any,
+) -> None:
+    """Test a saved model on other people whose classes are known.
+
+    for example:
+      brainlsap evaluate model.safetensors second_hospital --out evaluation
+    """
+    brainlsap.report.check_results_folder(out)
+    classifier = brainlsap.model.load_model(model)
+    cohort = brainlsap.read_labelled_people(classifier, study, verbose=True, **options)
+    print(f"Study: {cohort}")
+    evaluation = brainlsap.evaluate_model(
+        classifier, cohort, class_prior=class_prior, ids_are_new=ids_are_new
+    )
+    scores = brainlsap.report.tables.interval_table(evaluation)
+    print(scores.T.to_string(header=False))
+    external = evaluation.settings["external"]
+    if external["no_sets"]:
+        print(f"Prediction sets: {external['no_sets']}.")
+    for row in external["coverage"]:
+        print(
+            f"Prediction sets at 90 % hold {row['class']} for {row['coverage']:.0%} of "
+            f"{row['people']} people"
+        )
+    page = brainlsap.write_report(
+        evaluation,
+        out,
+        quality=brainlsap.data.quality_table(cohort).rename_axis("scan").reset_index(),
+        overwrite=overwrite,
+    )
+    print(f"Report: {page}")
+
+
+@command
+def show(model: str) -> None:
+    """Print the card of a saved model: what it is, on whom it was trained, its scores.
+
+    for example:
+      brainlsap show model.safetensors
+    """
+    print(brainlsap.card_text(brainlsap.model.load_model(model)))
 
 
 @command
@@ -562,15 +667,17 @@ def nodes(
     **options: Any,
 ) -> None:
     """Classify the nodes of a citation or co-purchase graph, with several seeds."""
-    graph = brainlsap.load_nodes(dataset, data, download=download)
+    node_graph = brainlsap.load_nodes(dataset, data, download=download)
     print(
-        f"{graph.name}: {graph.n_nodes} nodes, {graph.n_edges} edges, "
-        f"{graph.n_classes} classes, {graph.features.shape[1]} features",
+        f"{node_graph.name}: {node_graph.n_nodes} nodes, {node_graph.n_edges} edges, "
+        f"{node_graph.n_classes} classes, {node_graph.features.shape[1]} features",
         flush=True,
     )
-    names = list(brainlsap.nodes.NODE_MODELS) if models == ["all"] else models
-    runs = brainlsap.nodes.run_nodes(graph, names, verbose=True, **options)
-    print(brainlsap.nodes.summarize_nodes(runs).round(2).to_string(index=False))
+    model_names = list(brainlsap.nodes.NODE_MODELS) if models == ["all"] else models
+    run_table = brainlsap.nodes.run_nodes(
+        node_graph, model_names, verbose=True, **options
+    )
+    print(brainlsap.nodes.summarize_nodes(run_table).round(2).to_string(index=False))
 
 
 def _load_cohort(
@@ -594,17 +701,21 @@ def _load_cohort(
     return cohort
 
 
-def _command_line(name: str, study: str, options: OptionValues) -> str:
+def _command_line(command_name: str, study: str, options: OptionValues) -> str:
     """Return a command as a user types it."""
-    arguments = ["brainlsap", name, study]
-    flags = {option.name: option.flag for option in options_of(name)}
-    for option_name, value in options.items():
-        flag = flags.get(option_name, f"--{option_name.replace('_', '-')}")
-        for entry in value if option_name == "derivatives" else [value]:
-            text = str(entry)
-            if isinstance(entry, list | tuple):
-                text = ",".join(entry)
-            arguments += [flag, text]
+    arguments = ["brainlsap", command_name, study]
+    flag_of_option = {option.name: option.flag for option in options_of(command_name)}
+    for option_name, option_value in options.items():
+        option_flag = flag_of_option.get(
+            option_name, f"--{option_name.replace('_', '-')}"
+        )
+        for option_entry in (
+            option_value if option_name == "derivatives" else [option_value]
+        ):
+            entry_text = str(option_entry)
+            if isinstance(option_entry, list | tuple):
+                entry_text = ",".join(option_entry)
+            arguments += [option_flag, entry_text]
     return shlex.join(arguments)
 
 
@@ -613,17 +724,17 @@ def _options_by_recipient(options: OptionValues) -> list[OptionValues]:
 
     Flags take precedence over the settings file.
     """
-    flags = dict(options)
-    config = flags.pop("config", None)
-    settings = {} if config is None else read_config(config)
+    flag_options = dict(options)
+    config_path = flag_options.pop("config", None)
+    settings = {} if config_path is None else read_config(config_path)
     fold_options = ("cv", "leave_out", "splits")
-    if any(name in flags for name in fold_options):
+    if any(fold_option in flag_options for fold_option in fold_options):
         # These options exclude each other: a flag replaces all three of the file.
-        for name in fold_options:
-            settings.pop(name, None)
-    settings |= flags
+        for fold_option in fold_options:
+            settings.pop(fold_option, None)
+    settings |= flag_options
     names_of_recipient = [
-        option_names(recipient) for recipient in ("reading", "study", "model")
+        option_names(recipient_name) for recipient_name in ("reading", "study", "model")
     ]
     lost_names = settings.keys() - set(chain(*names_of_recipient))
     if lost_names:
@@ -631,7 +742,9 @@ def _options_by_recipient(options: OptionValues) -> list[OptionValues]:
             f"{sorted(lost_names)} would be passed to no function; give the entries of "
             "OPTIONS a recipient."
         )
-    return [_select(settings, names) for names in names_of_recipient]
+    return [
+        _select(settings, recipient_names) for recipient_names in names_of_recipient
+    ]
 
 
 def _names_of(command_name: str) -> set[str]:
@@ -639,6 +752,12 @@ def _names_of(command_name: str) -> set[str]:
     return {option.name for option in options_of(command_name)}
 
 
-def _select(options: OptionValues, names: Collection[str]) -> OptionValues:
+def _select(
+    options: OptionValues, option_names_to_keep: Collection[str]
+) -> OptionValues:
     """Return the options with these names, of those that were given."""
-    return {name: value for name, value in options.items() if name in names}
+    return {
+        option_name: option_value
+        for option_name, option_value in options.items()
+        if option_name in option_names_to_keep
+    }

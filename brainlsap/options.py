@@ -296,7 +296,7 @@ class Option:
             ) from error
 
 
-READING_COMMANDS = ("check", "run", "fit", "predict")
+READING_COMMANDS = ("check", "run", "fit", "predict", "evaluate")
 """Commands that read a study."""
 
 GROUP_TITLES: dict[str, dict[str, str]] = {
@@ -329,13 +329,25 @@ GROUP_TITLES: dict[str, dict[str, str]] = {
         "probabilities": "probabilities (default: as in the fit)",
         "data": "data (default: as in the fit; give options that locate files again)",
     },
+    "evaluate": {
+        "": "options",
+        "probabilities": "probabilities (default: as in the fit)",
+        "data": "data (default: as in the fit; give options that locate files again)",
+    },
+    "show": {"": "options"},
     "nodes": {"": "options"},
 }
 """Titles in the help text of each command, by group; "" is that of all other groups."""
 
 OPTIONS: tuple[Option, ...] = (
     # Inputs and outputs, whose help differs from command to command.
-    Option("model", "MODEL", FILE_PATH, "model file of fit", commands=("predict",)),
+    Option(
+        "model",
+        "MODEL",
+        FILE_PATH,
+        "model file of fit",
+        commands=("predict", "evaluate", "show"),
+    ),
     Option(
         "study",
         "STUDY",
@@ -349,7 +361,7 @@ OPTIONS: tuple[Option, ...] = (
         "STUDY",
         FOLDER_PATH,
         "study folder, or a saved cohort (.h5)",
-        commands=("predict",),
+        commands=("predict", "evaluate"),
     ),
     Option(
         "study",
@@ -424,7 +436,7 @@ OPTIONS: tuple[Option, ...] = (
         changes_results=False,
         is_required=True,
         group="output",
-        commands=("run",),
+        commands=("run", "evaluate"),
     ),
     Option(
         "out",
@@ -804,6 +816,15 @@ OPTIONS: tuple[Option, ...] = (
         commands=("predict",),
     ),
     Option(
+        "label",
+        "--label",
+        TEXT,
+        "table column of the classes (default: as in the fit)",
+        "COLUMN",
+        group="data",
+        commands=("evaluate",),
+    ),
+    Option(
         "classes",
         "--classes",
         NAMES,
@@ -985,6 +1006,23 @@ OPTIONS: tuple[Option, ...] = (
         group="data",
         commands=("check", "run", "fit"),
     ),
+    Option(
+        "merged_classes",
+        "--merge-classes",
+        CLASS_GROUPS,
+        "rename, merge or leave out classes so that they are those of the model, for "
+        "example CN=Control,AD=Dementia; classes that are not named are left out",
+        "HOW",
+        group="data",
+        commands=("evaluate",),
+    ),
+    Option(
+        "ids_are_new",
+        "--ids-are-new",
+        SWITCH,
+        "people with the id of a person of the training are other people",
+        commands=("evaluate",),
+    ),
     # Options of LSAPClassifier, preset and seed also of run_study.
     Option(
         "preset",
@@ -1087,7 +1125,7 @@ OPTIONS: tuple[Option, ...] = (
         "own, for example CN=0.8,AD=0.2",
         "SHARES",
         group="probabilities",
-        commands=("predict",),
+        commands=("predict", "evaluate"),
     ),
     Option(
         "start",
@@ -1176,6 +1214,27 @@ OPTIONS: tuple[Option, ...] = (
         commands=("run",),
     ),
     Option(
+        "models",
+        "--models",
+        TEXT,
+        "model to store: LSAP-C (default), LSAP-R, LSAP-H, LSAP-L, Exact, a ridge or a "
+        "network",
+        "NAME",
+        group="model",
+        commands=("fit",),
+    ),
+    Option(
+        "scores",
+        "--scores",
+        FOLDER_PATH,
+        "results folder of run on this study; its scores of this model go into the "
+        "model card",
+        "RESULTS",
+        group="model",
+        changes_results=False,
+        commands=("fit",),
+    ),
+    Option(
         "cv",
         "--folds",
         WHOLE_NUMBER,
@@ -1260,7 +1319,7 @@ OPTIONS: tuple[Option, ...] = (
         recipient="study",
         changes_results=False,
         group="output",
-        commands=("demo", "run", "report", "fit", "predict"),
+        commands=("demo", "run", "report", "fit", "predict", "evaluate"),
     ),
     Option(
         "n_jobs",
@@ -1301,9 +1360,9 @@ class Group:
 def _for_command(option: Option, command: str) -> Option:
     """Return an option as a command describes it.
 
-    For `predict` the default of a stored option is that of the fit.
+    For a stored model the default of a stored option is that of the fit.
     """
-    if command != "predict" or not option.stored_model:
+    if command not in ("predict", "evaluate") or not option.stored_model:
         return option
     text_before, _, text_after = option.help.partition(" (default")
     return replace(option, help=text_before + text_after.partition(")")[2])

@@ -19,7 +19,7 @@ from brainlsap.data.load import NO_CONNECTOME, read_folder
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
 from brainlsap.data.stored_cohort import is_cohort_file, label_column
-from brainlsap.evaluation import Deconfounder
+from brainlsap.evaluation import Deconfounder, Evaluation, make_models
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
@@ -27,7 +27,16 @@ from brainlsap.files import check_outputs
 from brainlsap.findings import Finding, group_findings
 from brainlsap.graph.summary import find_unlike, learn_kind
 from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
+from brainlsap.model.inputs import PackedClassifier
+from brainlsap.model.prediction_sets import LEVEL, predict_sets
 from brainlsap.model.storage import CLASSIFIERS
+from brainlsap.model_card import (
+    hash_people,
+    hash_scans,
+    make_card,
+    make_salt,
+    reason_without_sets,
+)
 from brainlsap.options import option_names
 from brainlsap.text import listed, option_name, option_text
 
@@ -45,17 +54,22 @@ MISSING_SHARE_MARGIN = 0.1
 # from the mean of the fit. About 1 in 100 scans from the population of the fit does
 # (cortical thickness, half of FCON1000).
 MAX_OUTLIER_SHARE = 0.1
+# Column of the classes that a scan may have, at the level of prediction sets.
+SET_COLUMN = f"set_{LEVEL * 100}"
+SET_JOINER = " + "
+EMPTY_SET = "none"
 
 
 def fit_model(
     cohort: Cohort,
     out: str | Path,
-    model: LSAPClassifier | None = None,
+    model: PackedClassifier | str | None = None,
     *,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
+    scores: Evaluation | None = None,
     overwrite: bool = False,
-) -> LSAPClassifier:
+) -> PackedClassifier:
     """Fit a model on all scans of a cohort and store it.
 
     The file also holds the fitted adjustment for sites and covariates, and the
@@ -67,32 +81,40 @@ def fit_model(
         Training data.
     out : str or Path
         Model file to write (safetensors).
-    model : LSAPClassifier, optional
-        Unfitted model; by default one with default settings.
+    model : str or classifier, optional
+        Name of one of :data:`brainlsap.evaluation.MODELS`, for example "LSAP-R", or an
+        unfitted LSAPClassifier, LSAPRidgeClassifier or NetworkClassifier; by default
+        an LSAPClassifier with default settings.
     harmonize, regress_out
         As in :func:`brainlsap.run_study`. New participants need the same columns. With
         `harmonize` they also need age and sex if the cohort has them, because ComBat
         preserves their effects.
+    scores : Evaluation, optional
+        Cross-validation of this model on this cohort; its scores go into the model
+        card. Without it the card says "not evaluated".
     overwrite : bool
         Whether to replace an existing file. A file that the cohort was read from is
         never replaced.
 
     Returns
     -------
-    LSAPClassifier
+    LSAPClassifier, LSAPRidgeClassifier or NetworkClassifier
         The fitted model; `origin_` describes the training data. Its own `predict`
         does not apply `harmonize` and `regress_out`: use :func:`predict_people`.
 
     Raises
     ------
     BrainlsapError
-        If the cohort or a setting cannot be used, or the file exists. Nothing is
-        written.
+        If the cohort or a setting cannot be used, the model cannot be stored without
+        pickle, or the file exists. Nothing is written.
     """
     check_cohort_given(cohort)
     source = cohort.provenance.get("folder")
     check_outputs([out], inputs=[source], overwrite=overwrite)
-    model = LSAPClassifier(random_state=0) if model is None else model
+    if model is None:
+        model = LSAPClassifier(random_state=0)
+    if isinstance(model, str):
+        model = make_storable_model(model)
     check_choice("model", type(model).__name__, CLASSIFIERS)
     configure_for_cohort(model, cohort)
     steps = Deconfounder(harmonize, regress_out)
@@ -121,27 +143,99 @@ def fit_model(
             "merged_classes": cohort.provenance.get("merged_classes"),
             "connectomes": _learn_connectomes(model, cohort),
             "most_missing": float(_missing_share(model, cohort.features).max()),
+            "card": make_card(model, cohort, steps, _find_model_name(model), scores),
+            "people": _hash_training(cohort),
         },
     )
     save_model(model, out)
     return model
 
 
-def _learn_connectomes(model: LSAPClassifier, cohort: Cohort) -> dict[str, Any] | None:
+def make_storable_model(
+    name: str, *, preset: str = "default", random_state: int = 0, **settings: object
+) -> PackedClassifier:
+    """Return an unfitted model of a name that `fit_model` can store.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`brainlsap.evaluation.MODELS`; case, blanks and hyphens do not
+        matter.
+    preset, random_state, **settings
+        As of :func:`brainlsap.evaluation.make_models`.
+
+    Raises
+    ------
+    ParameterError
+        If the name stands for several models, is unknown, or is that of a model that
+        only pickle could store.
+    """
+    models = make_models(name, preset=preset, random_state=random_state, **settings)
+    if len(models) > 1:
+        raise ParameterError(
+            f"{name!r} stands for {len(models)} models, and a file holds one. Name one "
+            f"of {', '.join(list_storable_models())}."
+        )
+    ((title, (model, _)),) = models.items()
+    if type(model).__name__ not in CLASSIFIERS:
+        raise ParameterError(
+            f"{title} cannot be stored: only pickle stores its steps of scikit-learn, "
+            "and opening a pickle can run any program. Choose one of "
+            f"{', '.join(list_storable_models())}."
+        )
+    return model
+
+
+def _find_model_name(model: PackedClassifier) -> str:
+    """Return the name in `MODELS` of what kind of model this is, else its class."""
+    own = model.get_params()
+    kinds = ("kernel", "scales", "network", "scale_mode", "inputs")
+    for name, (candidate, _) in make_models("all").items():
+        if type(candidate) is type(model):
+            settings = candidate.get_params()
+            if all(settings.get(kind) == own.get(kind) for kind in kinds):
+                return name
+    return type(model).__name__
+
+
+def _hash_training(cohort: Cohort) -> dict[str, Any]:
+    """Return the keyed hashes of the people and scans of a training."""
+    salt = make_salt(cohort)
+    connectomes = None if cohort.shares_connectome else cohort.connectomes
+    scan_hashes = hash_scans(cohort.features, connectomes, salt)
+    return {
+        "salt": salt,
+        "ids": hash_people(cohort.groups, salt),
+        "scans": sorted({text for texts in scan_hashes for text in texts}),
+    }
+
+
+def list_storable_models() -> list[str]:
+    """Return the names of the models that `fit_model` can store."""
+    return [
+        name
+        for name, (model, _) in make_models("all").items()
+        if type(model).__name__ in CLASSIFIERS
+    ]
+
+
+def _learn_connectomes(
+    model: PackedClassifier, cohort: Cohort
+) -> dict[str, Any] | None:
     """Return the properties of the connectomes, or None if the model stores one."""
     if model.shared_connectome_ is not None or model.preparation_.network is not None:
         return None
     return learn_kind(cohort.connectomes)
 
 
-def _missing_share(model: LSAPClassifier, features: np.ndarray) -> np.ndarray:
+def _missing_share(model: PackedClassifier, features: np.ndarray) -> np.ndarray:
     """Return the share of the values used in the fit that each scan lacks."""
     is_missing = np.isnan(features[:, model.measured_])
     return is_missing.mean(axis=(1, 2))
 
 
 def _check_missing_values(
-    model: LSAPClassifier, features: np.ndarray, scans: pd.Series
+    model: PackedClassifier, features: np.ndarray, scans: pd.Series
 ) -> None:
     """Raise for scans that lack most values of the fit; warn if many are missing."""
     missing_share = _missing_share(model, features)
@@ -172,22 +266,25 @@ def _check_missing_values(
 
 
 def _check_connectomes(
-    model: LSAPClassifier, connectomes: np.ndarray, scans: pd.Series
-) -> None:
-    """Warn if connectomes differ in kind from those of the fit."""
+    model: PackedClassifier, connectomes: np.ndarray, scans: pd.Series
+) -> int:
+    """Warn of connectomes that differ in kind from those of the fit; count them."""
     kind_in_fit = model.origin_.facts.get("connectomes")
     if kind_in_fit is None:
-        return
+        return 0
     differences = find_unlike(connectomes, kind_in_fit)
+    n_unlike = 0
     if differences:
         is_unlike = np.any([*differences.values()], axis=0)
+        n_unlike = int(is_unlike.sum())
         message = (
-            f"{is_unlike.sum()} of {len(scans)} scans ({listed(scans[is_unlike], 5)}) "
+            f"{n_unlike} of {len(scans)} scans ({listed(scans[is_unlike], 5)}) "
             f"have connectomes unlike those of the fit: {'; '.join(differences)}. "
             "Compute them as those of the fit; otherwise the predictions are "
             "unreliable."
         )
         warnings.warn(message, stacklevel=3)
+    return n_unlike
 
 
 def _covariate_range(cohort: Cohort, name: str) -> tuple[float, float]:
@@ -200,7 +297,7 @@ def _covariate_range(cohort: Cohort, name: str) -> tuple[float, float]:
 
 
 def read_new_people(
-    model: LSAPClassifier | str | Path,
+    model: PackedClassifier | str | Path,
     folder: str | Path | None = None,
     *,
     verbose: bool = False,
@@ -210,7 +307,7 @@ def read_new_people(
 
     Parameters
     ----------
-    model : LSAPClassifier, str or Path
+    model : classifier, str or Path
         From :func:`brainlsap.model.load_model`, or its file.
     folder : str or Path, optional
         Study folder, or a cohort's file (.h5); None for arrays. No label is needed.
@@ -235,7 +332,7 @@ def read_new_people(
     CohortError
         If the folder cannot be read.
     """
-    model = _load_fitted_model(model)
+    model = load_fitted_model(model)
     stored_options = ReadingOptions.from_jsonable(model.origin_.reading)
     _check_fixed_options(stored_options, options)
     if folder is not None and is_cohort_file(folder):
@@ -268,7 +365,7 @@ def read_new_people(
     return _add_labels(cohort, label, folder)
 
 
-def _cohort_from_arrays(model: LSAPClassifier, options: Mapping[str, Any]) -> Cohort:
+def _cohort_from_arrays(model: PackedClassifier, options: Mapping[str, Any]) -> Cohort:
     """Return a cohort of arrays with the regions and features of a model."""
     origin = model.origin_
     stored_options = ReadingOptions.from_jsonable(origin.reading)
@@ -322,7 +419,7 @@ def _add_labels(cohort: Cohort, column: str | None, folder: str | Path) -> Cohor
     )
 
 
-def _load_fitted_model(model: LSAPClassifier | str | Path) -> LSAPClassifier:
+def load_fitted_model(model: PackedClassifier | str | Path) -> PackedClassifier:
     """Return a model, from its file if a path is given; check that it has an origin."""
     model = load_model(model) if isinstance(model, str | Path) else model
     if not hasattr(model, "origin_"):
@@ -351,7 +448,7 @@ def _check_fixed_options(
 
 
 def predict_people(
-    model: LSAPClassifier | str | Path,
+    model: PackedClassifier | str | Path,
     cohort: Cohort,
     *,
     class_prior: ClassPrior | None = None,
@@ -360,7 +457,7 @@ def predict_people(
 
     Parameters
     ----------
-    model : LSAPClassifier, str or Path
+    model : classifier, str or Path
         From :func:`brainlsap.model.load_model`, or its file.
     cohort : Cohort
         New participants with the regions and features of the fit, in any order.
@@ -373,7 +470,11 @@ def predict_people(
     -------
     DataFrame
         Columns scan, participant, session, predicted and `p_<class>` in order of
-        stage; label too, if the cohort has labels (None: not known).
+        stage; `set_90`, the classes that the person may have ("CN + SMC"), such that
+        the set of at least 90 % of new people of every class holds their class ("none"
+        where a scan is unlike all classes; no column where the model gives no sets,
+        and `attrs["no_sets"]` says why); label too, if the cohort has labels (None: not
+        known).
         `attrs["class_prior"]` holds the class shares that the probabilities assume.
         `predicted` does not depend on them. As in cross-validation it is the likeliest
         class under the class weights of the fit, so that rare classes are predicted,
@@ -399,17 +500,17 @@ def predict_people(
         transformation, order of regions).
     """
     check_cohort_given(cohort)
-    model = _load_fitted_model(model)
+    model = load_fitted_model(model)
     origin = model.origin_
     prior = _resolve_prior(model, class_prior)
     _check_fixed_options(
         ReadingOptions.from_jsonable(origin.reading),
         cohort.reading_options.to_jsonable(),
     )
-    connectomes, features = _match_regions_and_features(model, cohort)
+    connectomes, features = match_regions_and_features(model, cohort)
     scans = cohort.table["scan"]
     _check_missing_values(model, features, scans)
-    _check_connectomes(model, connectomes, scans)
+    n_unlike_connectomes = _check_connectomes(model, connectomes, scans)
     if origin.facts.get("steps"):
         steps = Deconfounder.from_dict(origin.facts["steps"])
         steps.check_people(cohort.table)
@@ -426,7 +527,8 @@ def predict_people(
             "are unreliable.",
             stacklevel=2,
         )
-    model_probability = model.predict_proba(pack(connectomes, features))
+    X = pack(connectomes, features)
+    model_probability = model.predict_proba(X)
     probability = change_prior(model_probability, model.class_prior_, prior)
     class_names = [str(name) for name in model.classes_]
     predicted = np.array(class_names)[model.choose_classes(model_probability)]
@@ -435,16 +537,30 @@ def predict_people(
     table = cohort.table[["scan", "participant", "session"]].copy()
     table["predicted"] = predicted
     table = table.join(columns.add_prefix("p_"))
-    labels = _merged_labels(cohort, origin.facts.get("merged_classes") or {})
+    card = origin.facts.get("card") or {}
+    no_sets = reason_without_sets(card) if card else "no set: the model has no card"
+    if not no_sets:
+        sets = card["prediction_sets"]
+        is_in_set = predict_sets(model, sets, model.decision_scores(X))
+        set_classes = np.array(sets["classes"])
+        table[SET_COLUMN] = [
+            SET_JOINER.join(set_classes[row]) or EMPTY_SET for row in is_in_set
+        ]
+    labels = merge_labels(cohort, origin.facts.get("merged_classes") or {})
     if any(label != UNLABELLED for label in labels):
         table["label"] = [None if label == UNLABELLED else label for label in labels]
     shares = dict(zip(class_names, prior.tolist(), strict=True))
     table.attrs["class_prior"] = {name: shares[name] for name in ordered_names}
+    table.attrs["no_sets"] = no_sets
+    table.attrs["n_unlike"] = {
+        "features": int(is_outlier.sum()),
+        "connectomes": n_unlike_connectomes,
+    }
     return table
 
 
-def _match_regions_and_features(
-    model: LSAPClassifier, cohort: Cohort
+def match_regions_and_features(
+    model: PackedClassifier, cohort: Cohort
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return connectomes and features in the order of the model; raise if they differ.
 
@@ -500,7 +616,7 @@ def _check_covariate(cohort: Cohort, name: str, fit_range: tuple[float, float]) 
         )
 
 
-def _merged_labels(
+def merge_labels(
     cohort: Cohort, merged_classes: Mapping[str, Sequence[str]]
 ) -> list[Any]:
     """Return the labels of scans after the merging of classes in the fit."""
@@ -512,7 +628,9 @@ def _merged_labels(
     return [merged_class.get(str(label), label) for label in cohort.y]
 
 
-def _resolve_prior(model: LSAPClassifier, class_prior: ClassPrior | None) -> np.ndarray:
+def _resolve_prior(
+    model: PackedClassifier, class_prior: ClassPrior | None
+) -> np.ndarray:
     """Return the class shares that the probabilities of new scans assume."""
     if class_prior is None:
         return model.class_prior_

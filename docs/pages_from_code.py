@@ -28,6 +28,8 @@ PACKAGES = {
     "brainlsap.report": "Tables, figures, the page",
     "brainlsap.workflow": "A whole study",
     "brainlsap.prediction": "New people",
+    "brainlsap.external": "Other people with known classes",
+    "brainlsap.model_card": "The card of a stored model",
 }
 
 # Modules whose own docstring is part of their package's page.
@@ -49,6 +51,7 @@ RESULTS = (
     "nodes",
     "quality",
     "reproduction",
+    "set_coverage",
 )
 NONE = "*Not run yet: the command above makes it.*\n"
 

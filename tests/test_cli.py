@@ -194,6 +194,31 @@ def test_fit_and_predict(study, tmp_path, capsys):
     assert "Predicted: " in capsys.readouterr().out
 
 
+def test_fit_show_and_evaluate(study, tmp_path, capsys):
+    model, hospital = tmp_path / "model.safetensors", tmp_path / "hospital"
+    fitted = ["fit", str(study), *READING, "--models", "LSAP-R", "--out", str(model)]
+    assert main(fitted) == 0
+    assert main(["show", str(model)]) == 0
+    printed = capsys.readouterr().out
+    assert "Model: LSAP-R" in printed
+    assert "20 people" in printed
+    made = ("--people", "12", "--atlas", "desikan82", "--seed", "7")
+    assert main(["simulate", str(hospital), *made]) == 0
+    out = tmp_path / "evaluation"
+    same_ids = refused(capsys, "evaluate", model, hospital, "--out", out)
+    assert "--ids-are-new" in same_ids
+    assert not out.exists()
+    asked = ["evaluate", str(model), str(hospital), "--ids-are-new", "--out", str(out)]
+    with pytest.warns(UserWarning, match="unlike those of the fit"):
+        assert main(asked) == 0
+    printed = capsys.readouterr().out
+    assert "balanced accuracy" in printed
+    assert "no set at this level" in printed
+    page = (out / "report" / "report.html").read_text(encoding="utf-8")
+    assert "External evaluation" in page
+    assert "sub-00" not in page
+
+
 def test_options_are_applied_to_the_file_of_a_cohort_or_refused(
     study, tmp_path, capsys
 ):
@@ -496,8 +521,8 @@ def test_ctrl_c_says_how_to_continue_and_the_run_continues(
 def test_every_option_is_explained():
     commands = build_parser()._subparsers._group_actions[0].choices
     names = "demo simulate atlas import-adni build check run report fit predict nodes"
-    assert set(commands) == set(names.split())
-    for name in ("run", "check", "fit", "predict"):
+    assert set(commands) == {*names.split(), "evaluate", "show"}
+    for name in ("run", "check", "fit", "predict", "evaluate"):
         for option in commands[name]._actions:
             assert option.help, (name, option.option_strings)
 

@@ -82,6 +82,8 @@ TARGETS = {
         brainlsap.LSAPClassifier,
     ],
     "predict": [brainlsap.load_cohort],
+    "evaluate": [brainlsap.load_cohort, brainlsap.read_labelled_people],
+    "show": [],
     "nodes": [brainlsap.nodes.run_nodes, brainlsap.nodes.LSAPNodeClassifier],
 }
 # Options that a command gives to a function under another name.

@@ -9,9 +9,16 @@ import pytest
 from brainlsap import LSAPClassifier, cross_validate, make_cohort, run_study
 from brainlsap.data import Cohort
 from brainlsap.data.covariates import KEY_COLUMNS
+from brainlsap.evaluation import make_models
+from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.exceptions import CohortError, ParameterError, RegionNameError
 from brainlsap.model import LSAPRidgeClassifier, load_model
-from brainlsap.prediction import fit_model, predict_people, read_new_people
+from brainlsap.prediction import (
+    fit_model,
+    make_storable_model,
+    predict_people,
+    read_new_people,
+)
 from brainlsap.simulation import write_study_folder
 from brainlsap.workflow import merge_classes
 
@@ -91,7 +98,7 @@ def test_what_is_no_cohort_is_refused(cohort, stored, tmp_path):
         ),
         (lambda: read_new_people(cohort), "got Cohort, which does not say"),
         (lambda: predict_people(fitted, cohort), "one that fit_model .* its file; got"),
-        (lambda: fit_model(cohort, file, "LSAP-C"), "model must be .* got 'str'"),
+        (lambda: fit_model(cohort, file, 7), "model must be .* got 'int'"),
         (lambda: run_study(cohort, file, [model]), "are a dict by name"),
     ):
         with pytest.raises(ParameterError, match=told):
@@ -279,3 +286,46 @@ def test_new_people_may_come_from_where_the_disease_is_rarer(cohort, tmp_path):
     assert again.equals(table)
     with pytest.raises(ParameterError, match="class_prior names ill"):
         predict_people(loaded, cohort, class_prior={**rare, "ill": 0.1})
+
+
+@pytest.mark.parametrize(
+    ("name", "classifier"),
+    [
+        ("lsap-r", "LSAPRidgeClassifier"),
+        ("LSAP-H", "LSAPClassifier"),
+        ("GCN", "NetworkClassifier"),
+    ],
+)
+def test_a_model_is_made_by_its_name(name, classifier):
+    model = make_storable_model(name, random_state=3, n_epochs=2)
+    assert type(model).__name__ == classifier
+    assert model.random_state == 3
+
+
+@pytest.mark.parametrize("name", ["random forest", "linear SVM", "shuffled edges"])
+def test_models_that_only_pickle_stores_are_refused_by_name(cohort, tmp_path, name):
+    with pytest.raises(ParameterError, match=f"{name} cannot be stored.*pickle"):
+        fit_model(cohort, tmp_path / "model", name)
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_file_holds_one_model(cohort, tmp_path):
+    with pytest.raises(ParameterError, match="a file holds one"):
+        fit_model(cohort, tmp_path / "model", "baselines")
+
+
+def test_the_ridge_is_stored_by_name_as_cross_validation_fits_it(cohort, tmp_path):
+    fit_model(cohort, tmp_path / "model", "LSAP-R")
+    stored_ridge = load_model(tmp_path / "model")
+    ((ridge, _),) = make_models("LSAP-R").values()
+    configure_for_cohort(ridge, cohort).fit(
+        cohort.to_array(), cohort.y, groups=cohort.groups
+    )
+    expected = pd.DataFrame(
+        ridge.predict_proba(cohort.to_array()), columns=ridge.classes_
+    )
+    probabilities = predict_people(stored_ridge, cohort)
+    for class_name in cohort.classes:
+        np.testing.assert_array_equal(
+            probabilities[f"p_{class_name}"], expected[class_name]
+        )

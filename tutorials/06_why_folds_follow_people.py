@@ -31,7 +31,7 @@ figures.mkdir(exist_ok=True)
 
 # %%
 cohort = make_cohort(
-    60, atlas="desikan82", effect=0.0, visits=(0, 0, 1), random_state=0
+    60, atlas="desikan82", effect=0.0, visit_shares=(0, 0, 1), random_state=0
 )
 print(cohort)
 print("scans:", cohort.n_scans, "people:", len(set(cohort.groups)))

@@ -59,7 +59,7 @@ class AdniImport(NamedTuple):
     unused_images: pd.DataFrame  # images that are not used, and the reason
     labels: pd.DataFrame  # participants by phase, site and baseline label
     notes: tuple[str, ...]  # numbers of used, skipped and estimated entries
-    skipped_entries: pd.DataFrame  # skipped table entries: rid, viscode, column ...
+    skipped_entry_table: pd.DataFrame  # skipped table entries: rid, viscode, column ...
 
 
 def import_adni(
@@ -129,11 +129,11 @@ def import_adni(
             images, listed_images, modalities, skip_faulty=skip_faulty
         )
         import_notes += image_notes
-        skipped_entries = pd.DataFrame(table_faults, columns=AdniFault._fields)
+        skipped_entry_table = pd.DataFrame(table_faults, columns=AdniFault._fields)
         if table_faults:
             import_notes.append(
                 f"faults of tables that were skipped: {len(table_faults)}, of RID "
-                f"{listed(skipped_entries['rid'].unique(), 3)} (adni_skipped.tsv)"
+                f"{listed(skipped_entry_table['rid'].unique(), 3)} (adni_skipped.tsv)"
             )
         # If no table has the PTID, take it from the image folders: it ends with the
         # RID.
@@ -199,12 +199,17 @@ def import_adni(
         write_tsv(unused_images, study_folder / "adni_unused_images.tsv")
         write_tsv(labels, study_folder / "adni_labels_by_phase.tsv")
         if table_faults:
-            write_tsv(skipped_entries, study_folder / "adni_skipped.tsv")
+            write_tsv(skipped_entry_table, study_folder / "adni_skipped.tsv")
         (study_folder / "adni_notes.txt").write_text(
             "\n".join([*note_lines, ""]), encoding="utf-8"
         )
     return AdniImport(
-        Path(out), image_visit_pairs, unused_images, labels, note_lines, skipped_entries
+        Path(out),
+        image_visit_pairs,
+        unused_images,
+        labels,
+        note_lines,
+        skipped_entry_table,
     )
 
 

@@ -374,14 +374,17 @@ def _note_meanings(
 
 
 def _read_days(
-    table: pd.DataFrame, column_name: str, table_faults: list[AdniFault]
+    adni_table: pd.DataFrame, column_name: str, table_faults: list[AdniFault]
 ) -> pd.Series:
     """Return a column of dates such as 2006-04-18 or 4/18/2006; NaT for a fault."""
-    date_texts = _first_known(table, column_name)
+    date_texts = _first_known(adni_table, column_name)
     exam_dates = parse_days(date_texts)
-    is_invalid = date_texts.notna() & exam_dates.isna() & _find_visit_rows(table)
+    is_invalid = date_texts.notna() & exam_dates.isna() & _find_visit_rows(adni_table)
     for row, cell_text in date_texts[is_invalid].items():
-        roster_id, visit_code = str(table["rid"][row]), str(table["viscode"][row])
+        roster_id, visit_code = (
+            str(adni_table["rid"][row]),
+            str(adni_table["viscode"][row]),
+        )
         message = (
             f"at {visit_code}: {column_name.upper()} must be a day such as 2006-04-18 "
             f"or 4/18/2006, got {cell_text!r}"

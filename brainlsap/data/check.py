@@ -100,18 +100,21 @@ class CohortCheck:
 
     def text(self) -> str:
         """Return everything as lines of text."""
-        lines = [str(self.folder)]
-        for title, entries in (
+        text_lines = [str(self.folder)]
+        for title, entry_texts in (
             ("Found", self.found),
             ("Mapped", self._select(NOTE)),
             ("Dropped", self._select(LEFT_OUT)),
             ("Faults", self.faults),
         ):
-            if entries:
-                lines += [f"{title}:", *(f"  {entry}" for entry in entries)]
+            if entry_texts:
+                text_lines += [
+                    f"{title}:",
+                    *(f"  {entry_text}" for entry_text in entry_texts),
+                ]
         if self.is_sound:
-            lines.append("No faults: the cohort can be loaded.")
-        return "\n".join(lines) + "\n"
+            text_lines.append("No faults: the cohort can be loaded.")
+        return "\n".join(text_lines) + "\n"
 
     __repr__ = text
 
@@ -142,43 +145,46 @@ def check_cohort(
     """
     if isinstance(folder, Cohort):
         cohort = folder
-        path = Path(cohort.provenance.get("folder", "cohort"))
+        cohort_path = Path(cohort.provenance.get("folder", "cohort"))
     else:
-        path = Path(folder)
+        cohort_path = Path(folder)
         try:
-            cohort = read_study(path, *args, **options)
+            cohort = read_study(cohort_path, *args, **options)
         except (CohortError, FileFormatError) as error:
-            return _describe_refusal(path, error)
+            return _describe_refusal(cohort_path, error)
     count_lines = count_people(cohort.table, cohort.label_name, cohort.classes)
     source_names = [*cohort.feature_names]
     if cohort.provenance.get("connectome", "one per scan") == "one per scan":
         source_names.insert(0, "connectome")
     count_lines += [
-        f"{name}: {cohort.n_scans} of {cohort.n_scans} scans" for name in source_names
+        f"{source_name}: {cohort.n_scans} of {cohort.n_scans} scans"
+        for source_name in source_names
     ]
     return CohortCheck(
-        path, tuple(count_lines), as_findings(cohort.findings), (), cohort
+        cohort_path, tuple(count_lines), as_findings(cohort.findings), (), cohort
     )
 
 
-def _describe_refusal(path: Path, error: BrainlsapError) -> CohortCheck:
+def _describe_refusal(study_path: Path, error: BrainlsapError) -> CohortCheck:
     """Return the check of a study that cannot be loaded.
 
     If the list of people cannot be used, nothing else is known.
     """
     if isinstance(error, RefusedStudyError):
-        return CohortCheck(path, tuple(error.found), error.findings, error.faults)
+        return CohortCheck(study_path, tuple(error.found), error.findings, error.faults)
     faults = error.faults if isinstance(error, CohortError) else ()
     findings = as_faults(faults) or [Finding.from_error(error)]
-    return CohortCheck(path, (), tuple(findings), faults or (str(error),))
+    return CohortCheck(study_path, (), tuple(findings), faults or (str(error),))
 
 
-def suggest_options(check: CohortCheck, options: Mapping[str, Any]) -> list[Options]:
+def suggest_options(
+    cohort_check: CohortCheck, options: Mapping[str, Any]
+) -> list[Options]:
     """Return changes of options by which more of a study, or any, can be read.
 
     Parameters
     ----------
-    check : CohortCheck
+    cohort_check : CohortCheck
         Of the study.
     options : mapping
         The arguments of :func:`load_cohort` that it was checked with.
@@ -192,16 +198,18 @@ def suggest_options(check: CohortCheck, options: Mapping[str, Any]) -> list[Opti
         where people or labels are at fault, which comes first.
     """
     # People and labels come first, and ids that are those of files.
-    has_foreign_ids = any(finding.kind == FOREIGN_IDS for finding in check.findings)
-    if has_foreign_ids or not check.found:
+    has_foreign_ids = any(
+        finding.kind == FOREIGN_IDS for finding in cohort_check.findings
+    )
+    if has_foreign_ids or not cohort_check.found:
         return []
-    search = _OptionSearch(check.folder, dict(options))
+    option_search = _OptionSearch(cohort_check.folder, dict(options))
     with suppress(BrainlsapError):
-        if not search.open().scans:  # nobody has these classes
+        if not option_search.open().scans:  # nobody has these classes
             return []
-    if check.is_sound:
-        return search.find_more_features()
-    return search.find_way_to_read()
+    if cohort_check.is_sound:
+        return option_search.find_more_features()
+    return option_search.find_way_to_read()
 
 
 @dataclass
@@ -223,8 +231,10 @@ class _OptionSearch:
     """Studies by the options they were opened with; None where that failed."""
 
     def __post_init__(self) -> None:
-        feature = self.options.get("feature") or "thickness"
-        self.features = [feature] if isinstance(feature, str) else list(feature)
+        feature_names = self.options.get("feature") or "thickness"
+        self.features = (
+            [feature_names] if isinstance(feature_names, str) else list(feature_names)
+        )
         self.progress = tqdm(
             desc="looking for other files", unit="", delay=2, disable=None
         )
@@ -232,13 +242,20 @@ class _OptionSearch:
     def _opening_options(self, *changes: Options) -> ReadingOptions:
         """Return the options that say which files are in the study, with changes."""
         option_values = {
-            name: self.options[name]
-            for name in ("atlas", *_OPENING_OPTIONS)
-            if name in self.options
+            option_name: self.options[option_name]
+            for option_name in ("atlas", *_OPENING_OPTIONS)
+            if option_name in self.options
         }
-        for change in changes:
-            names_to_open = [name for name in _OPENING_OPTIONS if name in change]
-            option_values |= {name: change[name] for name in names_to_open}
+        for changed_option in changes:
+            names_to_open = [
+                option_name
+                for option_name in _OPENING_OPTIONS
+                if option_name in changed_option
+            ]
+            option_values |= {
+                option_name: changed_option[option_name]
+                for option_name in names_to_open
+            }
         return DEFAULT_OPTIONS.change(**option_values)
 
     def open(self, *changes: Options) -> ScanList:
@@ -246,42 +263,47 @@ class _OptionSearch:
         return open_study(self.folder, self._opening_options(*changes))[0]
 
     def adopt(
-        self, candidates: Iterable[Options], score: _Score, min_score: float = 0
+        self,
+        candidate_changes: Iterable[Options],
+        score_options: _Score,
+        min_score: float = 0,
     ) -> list[Options]:
         """Adopt the first change by which most is found; return all such."""
         best_score = 0.0
         best_changes = list[Options]()
-        for candidate in candidates:
-            opening_options = self._opening_options(self.change, candidate)
-            key = repr(opening_options)
-            if key not in self.opened:
+        for candidate_change in candidate_changes:
+            opening_options = self._opening_options(self.change, candidate_change)
+            options_key = repr(opening_options)
+            if options_key not in self.opened:
                 self.progress.update()
-                self.opened[key] = None
+                self.opened[options_key] = None
                 with suppress(BrainlsapError):
-                    self.opened[key] = open_study(self.folder, opening_options)
-            opened_study = self.opened[key]
-            n_found = score(*opened_study) if opened_study else 0.0
+                    self.opened[options_key] = open_study(self.folder, opening_options)
+            opened_study = self.opened[options_key]
+            n_found = score_options(*opened_study) if opened_study else 0.0
             if n_found > best_score:
                 best_score = n_found
                 best_changes = []
             if n_found and n_found == best_score >= min_score:
-                best_changes.append(candidate)
+                best_changes.append(candidate_change)
         if best_changes:
             self.change.update(best_changes[0])
         return best_changes
 
     def find_more_features(self) -> list[Options]:
         """Return the change that reads other features of a sound study, too."""
-        folders = self._list_folders()
-        subcortex = self.options.get("subcortex")
+        folder_options = self._list_folders()
+        subcortex_measure = self.options.get("subcortex")
         new_features = list[str]()
-        for name in _FEATURES:
+        for feature_name in _FEATURES:
             # Volumes may stand below the cortex already.
-            is_known = name in self.features or name == subcortex
+            is_known = (
+                feature_name in self.features or feature_name == subcortex_measure
+            )
             if not is_known and self.adopt(
-                folders, _share_located([name]), min_score=1
+                folder_options, _share_located([feature_name]), min_score=1
             ):
-                new_features.append(name)
+                new_features.append(feature_name)
         if not new_features:
             return []
         self.change["feature"] = [*self.features, *new_features]
@@ -296,45 +318,57 @@ class _OptionSearch:
     def find_way_to_read(self) -> list[Options]:
         """Return changes by which a study with faults can be read."""
         self._find_features()
-        patterns = self._find_connectomes()
+        connectome_patterns = self._find_connectomes()
         self._find_atlas_or_baseline()
-        if patterns:
+        if connectome_patterns:
             # Only the user can say which of several sets of matrices is meant.
-            return [self.change | {"pattern": pattern} for pattern in patterns]
+            return [
+                self.change | {"pattern": connectome_pattern}
+                for connectome_pattern in connectome_patterns
+            ]
         return [self.change] if self.change else []
 
     def _find_features(self) -> None:
         """Adopt folders or tables that hold the features, or another feature."""
-        folders = self._list_folders()
-        tables = [
-            {"features_table": path.name}
-            for path in self._list_inside()
-            if path.suffix in TABLE_SUFFIXES and path.name not in IMPORT_FILES
+        folder_options = self._list_folders()
+        table_options = [
+            {"features_table": inner_path.name}
+            for inner_path in self._list_inside()
+            if inner_path.suffix in TABLE_SUFFIXES
+            and inner_path.name not in IMPORT_FILES
         ]
         is_named = "feature" in self.options
         if self.adopt(
-            [*folders, *tables], _share_located(self.features, is_named=is_named)
+            [*folder_options, *table_options],
+            _share_located(self.features, is_named=is_named),
         ):
             return
-        for name in (*_FEATURES, "suvr"):  # of a tracer that is not said
-            if self.adopt(folders, _share_located([name])):
-                self.change["feature"] = [name]
+        for feature_name in (*_FEATURES, "suvr"):  # of a tracer that is not said
+            if self.adopt(folder_options, _share_located([feature_name])):
+                self.change["feature"] = [feature_name]
                 return
 
     def _find_connectomes(self) -> list[str]:
         """Adopt files that are the connectomes; return patterns if several sets are."""
         if "connectome" in self.options:
             return []
-        patterns = dict.fromkeys(_patterns(self.folder, self.open().scans))
-        candidates: list[Options] = [{}, *({"pattern": name} for name in patterns)]
-        best_changes = self.adopt(candidates, _count_connectomes)
+        name_patterns = dict.fromkeys(_patterns(self.folder, self.open().scans))
+        candidate_changes: list[Options] = [
+            {},
+            *({"pattern": name_pattern} for name_pattern in name_patterns),
+        ]
+        best_changes = self.adopt(candidate_changes, _count_connectomes)
         if not best_changes:
-            files = (path.name for path in self._list_inside() if is_matrix(path))
-            self.change["connectome"] = next(files, NO_CONNECTOME)
+            file_names = (
+                inner_path.name
+                for inner_path in self._list_inside()
+                if is_matrix(inner_path)
+            )
+            self.change["connectome"] = next(file_names, NO_CONNECTOME)
             return []
         if not best_changes[0]:  # as many are found without a pattern
             return []
-        return [change["pattern"] for change in best_changes]
+        return [best_change["pattern"] for best_change in best_changes]
 
     def _find_atlas_or_baseline(self) -> None:
         """Adopt the atlas that faults name, or the scans at baseline."""
@@ -353,9 +387,9 @@ class _OptionSearch:
             opening_options = self._opening_options(self.change)
             if opening_options.classes is None:
                 opening_options = opening_options.change(label=None)
-            study, sources = open_study(self.folder, opening_options)
+            scan_list, feature_sources = open_study(self.folder, opening_options)
             if _lack_at_later_visits(
-                study, sources, labelled_scans, features, reads_connectomes
+                scan_list, feature_sources, labelled_scans, features, reads_connectomes
             ):
                 baseline_change = self.change | {"scans": "baseline"}
                 if check_cohort(self.folder, **self.options | baseline_change).is_sound:
@@ -367,28 +401,32 @@ class _OptionSearch:
 
     def _list_folders(self) -> list[Options]:
         """Return options that name folders in the study, or beside it."""
-        siblings = sorted(self.folder.resolve().parent.glob("[!.]*"))
-        nearby = [*self._list_inside(), *siblings]
+        sibling_paths = sorted(self.folder.resolve().parent.glob("[!.]*"))
+        nearby_paths = [*self._list_inside(), *sibling_paths]
         # Folders of people are no data sets of their own.
-        folders = [path for path in nearby if path.is_dir() and path.name[:4] != "sub-"]
-        candidates: list[Options] = [{}]
+        nearby_folders = [
+            nearby_path
+            for nearby_path in nearby_paths
+            if nearby_path.is_dir() and nearby_path.name[:4] != "sub-"
+        ]
+        folder_options: list[Options] = [{}]
         if "subjects_dir" not in self.options:
-            candidates += [
-                {"subjects_dir": str(path)}
-                for path in folders
-                if any(path.glob("*/stats"))
+            folder_options += [
+                {"subjects_dir": str(nearby_path)}
+                for nearby_path in nearby_folders
+                if any(nearby_path.glob("*/stats"))
             ]
         if "derivatives" not in self.options:
-            candidates += [
-                {"derivatives": [str(path)]}
-                for path in folders
+            folder_options += [
+                {"derivatives": [str(nearby_path)]}
+                for nearby_path in nearby_folders
                 # What lists people of its own is another study, whose ids may be the
                 # same.
-                if path != self.folder.resolve()
-                and not people_files(path)
-                and any(path.glob("sub-*"))
+                if nearby_path != self.folder.resolve()
+                and not people_files(nearby_path)
+                and any(nearby_path.glob("sub-*"))
             ]
-        return candidates
+        return folder_options
 
 
 def _lack_at_later_visits(
@@ -401,34 +439,40 @@ def _lack_at_later_visits(
     """Return whether most visits after the first lack a label, or what is read."""
     is_later = scan_list.table["participant"].duplicated().to_numpy()
     is_lacking = ~scan_list.table["scan"].isin(labelled_names).to_numpy()
-    for name in features:
-        if name == STRENGTH:
+    for feature_name in features:
+        if feature_name == STRENGTH:
             continue
         with suppress(BrainlsapError):
-            feature_sources = sources.locate(name, scan_list.scans)[0]
+            feature_sources = sources.locate(feature_name, scan_list.scans)[0]
             is_lacking = is_lacking | [
-                isinstance(item, Finding) for item in feature_sources
+                isinstance(source_or_finding, Finding)
+                for source_or_finding in feature_sources
             ]
     if reads_connectomes:
-        for row, scan in enumerate(scan_list.scans):
+        for scan_index, scan in enumerate(scan_list.scans):
             with suppress(CohortError):
-                path = sources.files.connectome(scan, sources.atlas)
-                is_lacking[row] |= path is None
+                connectome_path = sources.files.connectome(scan, sources.atlas)
+                is_lacking[scan_index] |= connectome_path is None
     return bool(is_later.any()) and bool(is_lacking[is_later].mean() >= 0.5)
 
 
-def _share_located(names: Sequence[str], is_named: bool = False) -> _Score:
+def _share_located(feature_names: Sequence[str], is_named: bool = False) -> _Score:
     """Return a measure of how many scans' features are found."""
-    names = [name for name in names if name != STRENGTH]
+    feature_names = [
+        feature_name for feature_name in feature_names if feature_name != STRENGTH
+    ]
 
     def located_share(scan_list: ScanList, sources: FeatureSources) -> float:
         feature_sources: list[Source] = []
         sources.is_named = is_named
-        for name in names:
+        for feature_name in feature_names:
             with suppress(BrainlsapError):
-                feature_sources += sources.locate(name, scan_list.scans)[0]
-        n_found = sum(not isinstance(source, Finding) for source in feature_sources)
-        n_expected = len(names) * len(scan_list.scans)
+                feature_sources += sources.locate(feature_name, scan_list.scans)[0]
+        n_found = sum(
+            not isinstance(source_or_finding, Finding)
+            for source_or_finding in feature_sources
+        )
+        n_expected = len(feature_names) * len(scan_list.scans)
         return n_found / n_expected if n_expected else 1.0
 
     return located_share
@@ -445,19 +489,19 @@ def _count_connectomes(scan_list: ScanList, sources: FeatureSources) -> float:
 
 def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
     """Make patterns of the matrices of the first scan: beside it, or named by it."""
-    person, visit = scans[0].key
-    for path in filter(is_matrix, scans[0].files):
-        yield "*" + path.name.split(visit or person)[-1]
+    participant_id, session_id = scans[0].key
+    for matrix_path in filter(is_matrix, scans[0].files):
+        yield "*" + matrix_path.name.split(session_id or participant_id)[-1]
     for top_path in sorted(folder.glob("[!.]*")):
         paths_inside = (
             top_path.rglob("*") if top_path.name[:4] not in ("sub-", "deri") else ()
         )
-        for path in (top_path, *paths_inside):
-            relative_path = path.relative_to(folder).as_posix()
-            path_pattern = _replace_key(relative_path, person, "{participant}")
-            if visit:
-                path_pattern = _replace_key(path_pattern, visit, "{session}")
-            if "{participant}" in path_pattern and is_matrix(path):
+        for matrix_path in (top_path, *paths_inside):
+            relative_path = matrix_path.relative_to(folder).as_posix()
+            path_pattern = _replace_key(relative_path, participant_id, "{participant}")
+            if session_id:
+                path_pattern = _replace_key(path_pattern, session_id, "{session}")
+            if "{participant}" in path_pattern and is_matrix(matrix_path):
                 session_pattern = _A_VISIT.sub(r"\1{session}", path_pattern)
                 if _count_files(folder, path_pattern) != _count_files(
                     folder, session_pattern

@@ -41,7 +41,7 @@ from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.data.tables import (
     MISSING_CELLS,
     PEOPLE_COLUMNS,
-    find_head,
+    find_column_name,
     is_formula_error,
     is_missing_word,
 )
@@ -121,38 +121,64 @@ class Cohort:
     reading_options: ReadingOptions = field(default_factory=ReadingOptions)
 
     def __post_init__(self) -> None:
-        store = object.__setattr__
-        for name, dtype in (("connectomes", np.float32), ("features", np.float64)):
-            values = as_number_array(getattr(self, name))
-            is_shared = values.ndim == 3 and len(values) > 1 and values.strides[0] == 0
-            shape, values = values.shape, values[0] if is_shared else values
-            is_owned = values.base is None and not values.flags.writeable
-            if not is_owned or values.dtype != dtype:  # others could still write to it
+        set_attribute = object.__setattr__
+        for array_name, array_dtype in (
+            ("connectomes", np.float32),
+            ("features", np.float64),
+        ):
+            number_array = as_number_array(getattr(self, array_name))
+            is_shared = (
+                number_array.ndim == 3
+                and len(number_array) > 1
+                and number_array.strides[0] == 0
+            )
+            array_shape, number_array = (
+                number_array.shape,
+                number_array[0] if is_shared else number_array,
+            )
+            is_owned = number_array.base is None and not number_array.flags.writeable
+            if (
+                not is_owned or number_array.dtype != array_dtype
+            ):  # others could still write to it
                 with np.errstate(over="ignore"):  # refused as infinite below
-                    values = np.array(values, dtype=dtype, order="C")
-                values.flags.writeable = False
-            store(self, name, np.broadcast_to(values, shape) if is_shared else values)
-        store(self, "feature_names", tuple(self.feature_names))
-        store(self, "classes", tuple(str(name) for name in self.classes))
-        store(self, "findings", as_findings(self.findings))
+                    number_array = np.array(number_array, dtype=array_dtype, order="C")
+                number_array.flags.writeable = False
+            set_attribute(
+                self,
+                array_name,
+                np.broadcast_to(number_array, array_shape)
+                if is_shared
+                else number_array,
+            )
+        set_attribute(self, "feature_names", tuple(self.feature_names))
+        set_attribute(
+            self, "classes", tuple(str(array_name) for array_name in self.classes)
+        )
+        set_attribute(self, "findings", as_findings(self.findings))
         if self.classes_ordered is None:
             has_known_order = order_classes(self.classes) == (self.classes, True)
-            store(self, "classes_ordered", has_known_order)
-        store(self, "table", plain_table(self.table))
+            set_attribute(self, "classes_ordered", has_known_order)
+        set_attribute(self, "table", plain_table(self.table))
         if faults := _find_faults(self):
             fault_texts = group_findings(faults)
             raise CohortError("these parts do not make a cohort", fault_texts)
-        table = self.table
-        for column in KEY_COLUMNS:
-            table[column] = _as_text(table[column])
-        covariate_heads = [name for name in table.columns if name not in KEY_COLUMNS]
-        store(self, "table", table[[*KEY_COLUMNS, *covariate_heads]])
+        scan_table = self.table
+        for column_name in KEY_COLUMNS:
+            scan_table[column_name] = _as_text(scan_table[column_name])
+        covariate_heads = [
+            array_name
+            for array_name in scan_table.columns
+            if array_name not in KEY_COLUMNS
+        ]
+        set_attribute(self, "table", scan_table[[*KEY_COLUMNS, *covariate_heads]])
         # chance and scores count the classes that there are
-        used_classes = set(table["label"])
-        store(
+        used_classes = set(scan_table["label"])
+        set_attribute(
             self,
             "classes",
-            tuple(name for name in self.classes if name in used_classes),
+            tuple(
+                array_name for array_name in self.classes if array_name in used_classes
+            ),
         )
 
     @staticmethod
@@ -238,17 +264,19 @@ class Cohort:
         W, notes = _stack_connectomes(connectomes, atlas, negative)
         names_of_features, feature_tables = _name_features(features, feature_names)
         feature_tables = {
-            name: _by_region(name, x, atlas) for name, x in feature_tables.items()
+            column_name: _by_region(column_name, x, atlas)
+            for column_name, x in feature_tables.items()
         }
         feature_arrays = {
-            name: np.asarray(_as_numbers(name, values), float)
-            for name, values in feature_tables.items()
+            column_name: np.asarray(_as_numbers(column_name, feature_values), float)
+            for column_name, feature_values in feature_tables.items()
         }
         X, *other_features = feature_arrays.values()
         labels = [UNLABELLED] * len(X) if labels is None else fill_masked(labels)
         groups = fill_masked(groups)
         covariate_columns = {
-            name: fill_masked(column) for name, column in covariates.items()
+            column_name: fill_masked(column_values)
+            for column_name, column_values in covariates.items()
         }
         person_head = _person_column(
             covariate_columns, labels, is_needed=groups is None
@@ -276,38 +304,40 @@ class Cohort:
             W = np.broadcast_to(W, (n_scans, *W.shape[-2:]))
         if names_of_features is None:
             names_of_features = _number_features(X.shape[-1])
-        scans, people_of_index, sessions = _name_scans(scan_index, n_scans)
+        scans, people_of_index, session_ids = _name_scans(scan_index, n_scans)
         label_texts = _as_text(labels)
-        people = _as_text(people_of_index if groups is None else groups)
+        participant_ids = _as_text(people_of_index if groups is None else groups)
         _check_label_words(labels)
-        _check_people(scans, people, [people_of_index, listed_people])
+        _check_people(scans, participant_ids, [people_of_index, listed_people])
         _check_label_column(covariate_columns, label_name, label_texts, scans)
-        key_columns = (scans, people, sessions, label_texts)
-        table = pd.DataFrame(
+        key_columns = (scans, participant_ids, session_ids, label_texts)
+        scan_table = pd.DataFrame(
             dict(zip(KEY_COLUMNS, key_columns, strict=True))
             | {
                 # A covariate called label is not the label.
-                f"{name}_given" if name == "label" else name: plain_column(column)
-                for name, column in covariate_columns.items()
+                f"{column_name}_given"
+                if column_name == "label"
+                else column_name: plain_column(column_values)
+                for column_name, column_values in covariate_columns.items()
             }
         )
         class_order, is_ordered = order_classes(label_texts, classes)
         if classes is None:
             refuse_continuous(label_name, class_order)
-        class_counts = table["label"].value_counts()
-        if absent := find_absent(label_name, class_order, class_counts):
-            raise CohortError("classes= has more than labels", absent)
+        class_counts = scan_table["label"].value_counts()
+        if absent_faults := find_absent(label_name, class_order, class_counts):
+            raise CohortError("classes= has more than labels", absent_faults)
         if classes is None and is_ordered:
             notes = [*notes, *_note_number_classes(class_order)]
         are_people_unknown = groups is None and scan_index is None
         if groups is None:
             of_index = "not given: people are of the index"
-            origin = NOT_GIVEN if are_people_unknown else of_index
-            notes = [*notes, Finding(f"groups= {origin}")]
+            people_origin = NOT_GIVEN if are_people_unknown else of_index
+            notes = [*notes, Finding(f"groups= {people_origin}")]
         return Cohort(
             connectomes=W,
             features=X,
-            table=table,
+            table=scan_table,
             atlas=atlas,
             feature_names=tuple(names_of_features),
             classes=class_order,
@@ -330,17 +360,19 @@ class Cohort:
 
     def _repr_html_(self) -> str:
         """Say who is in it, for notebooks; nothing names a person."""
-        counts = self.table["label"].value_counts()
-        facts = {
+        label_counts = self.table["label"].value_counts()
+        html_facts = {
             "people": self.table["participant"].nunique(),
             "scans": self.n_scans,
-            self.label_name: ", ".join(f"{k} {counts.get(k, 0)}" for k in self.classes),
+            self.label_name: ", ".join(
+                f"{k} {label_counts.get(k, 0)}" for k in self.classes
+            ),
             "features": ", ".join(self.feature_names),
             "not measured": f"{1 - self.measured.mean():.1%}",
             "regions": f"{self.n_rois} ({self.atlas.name})",
             "connectomes": "one for all" if self.shares_connectome else "one per scan",
         }
-        return pd.Series(facts, dtype=object).to_frame("Cohort").to_html()
+        return pd.Series(html_facts, dtype=object).to_frame("Cohort").to_html()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -406,13 +438,20 @@ class Cohort:
         CohortError
             Where it selects nothing, or a scan twice.
         """
-        index = np.arange(self.n_scans)[np.asarray(rows)]
+        scan_indices = np.arange(self.n_scans)[np.asarray(rows)]
         W = self.connectomes
-        shape = len(index), *W.shape[1:]
-        W = np.broadcast_to(W[0], shape) if self.shares_connectome else W[index]
+        array_shape = len(scan_indices), *W.shape[1:]
+        W = (
+            np.broadcast_to(W[0], array_shape)
+            if self.shares_connectome
+            else W[scan_indices]
+        )
         W.flags.writeable = False  # else the new cohort copies it
-        features, table = self.features[index], self.table.iloc[index]
-        return replace(self, connectomes=W, features=features, table=table)
+        features, scan_table = (
+            self.features[scan_indices],
+            self.table.iloc[scan_indices],
+        )
+        return replace(self, connectomes=W, features=features, table=scan_table)
 
     def to_array(self) -> np.ndarray:
         """Pack connectomes and features for scikit-learn.
@@ -433,10 +472,15 @@ class Cohort:
         import h5py
 
         W = self.connectomes[:1] if self.shares_connectome else self.connectomes
-        texts = ("feature_names", "classes", "classes_ordered", "label_name")
-        metadata = {name: getattr(self, name) for name in (*texts, "provenance")}
+        attribute_names = ("feature_names", "classes", "classes_ordered", "label_name")
+        metadata = {
+            array_name: getattr(self, array_name)
+            for array_name in (*attribute_names, "provenance")
+        }
         metadata |= {
-            "findings": [item.to_jsonable() for item in as_findings(self.findings)],
+            "findings": [
+                finding.to_jsonable() for finding in as_findings(self.findings)
+            ],
             "reading_options": self.reading_options.to_jsonable(),
             "atlas": self.atlas.name,
             "regions": _columns(self.atlas.regions),
@@ -445,17 +489,22 @@ class Cohort:
         }
         path = Path(path)
         with (
-            replace_when_whole(path) as partial,
-            h5py.File(partial, "w", locking=False) as file,
+            replace_when_whole(path) as partial_path,
+            h5py.File(partial_path, "w", locking=False) as hdf_file,
         ):
-            file.attrs["format"] = COHORT_FORMAT
-            file.attrs["format_version"] = COHORT_FORMAT_VERSION
+            hdf_file.attrs["format"] = COHORT_FORMAT
+            hdf_file.attrs["format_version"] = COHORT_FORMAT_VERSION
             # checksums turn a damaged file into an error instead of other numbers
-            for name, values in (("connectomes", W), ("features", self.features)):
-                chunks = (1, *values.shape[1:])
-                file.create_dataset(name, data=values, chunks=chunks, fletcher32=True)
+            for array_name, array_values in (
+                ("connectomes", W),
+                ("features", self.features),
+            ):
+                chunk_shape = (1, *array_values.shape[1:])
+                hdf_file.create_dataset(
+                    array_name, data=array_values, chunks=chunk_shape, fletcher32=True
+                )
             # a dataset, since attributes end at 64 kB
-            file["about"] = json.dumps(metadata)
+            hdf_file["about"] = json.dumps(metadata)
         return path
 
     @staticmethod
@@ -472,23 +521,29 @@ class Cohort:
         path = Path(path)
         with (
             reading(path, "a cohort that Cohort.save wrote"),
-            h5py.File(path, "r") as file,
+            h5py.File(path, "r") as hdf_file,
         ):
-            file_format = file.attrs.get("format"), file.attrs.get("format_version")
+            file_format = (
+                hdf_file.attrs.get("format"),
+                hdf_file.attrs.get("format_version"),
+            )
             if file_format != (COHORT_FORMAT, COHORT_FORMAT_VERSION):
                 expected_format = COHORT_FORMAT, COHORT_FORMAT_VERSION
                 raise ValueError(
                     f"format and version are {file_format}, expected {expected_format}"
                 )
-            for name in ("connectomes", "features", "about"):
-                item = file[name]  # a header may promise terabytes
-                if item.id.get_storage_size() < item.size * item.dtype.itemsize:
-                    raise ValueError(f"{name} holds less than its header promises")
-            metadata = json.loads(file["about"][()])
-            W, X = file["connectomes"][()], file["features"][()]
-            for name in ("table", "regions", "truth"):
-                if metadata[name] is not None:
-                    metadata[name] = pd.DataFrame(metadata[name])
+            for item_name in ("connectomes", "features", "about"):
+                hdf_item = hdf_file[item_name]  # a header may promise terabytes
+                if (
+                    hdf_item.id.get_storage_size()
+                    < hdf_item.size * hdf_item.dtype.itemsize
+                ):
+                    raise ValueError(f"{item_name} holds less than its header promises")
+            metadata = json.loads(hdf_file["about"][()])
+            W, X = hdf_file["connectomes"][()], hdf_file["features"][()]
+            for item_name in ("table", "regions", "truth"):
+                if metadata[item_name] is not None:
+                    metadata[item_name] = pd.DataFrame(metadata[item_name])
             W.flags.writeable = X.flags.writeable = False
             if len(W) == 1 < len(X):
                 W = np.broadcast_to(W[0], (len(X), *W.shape[1:]))
@@ -519,8 +574,10 @@ def _check_covariates(covariates: object) -> Mapping[str, Any] | pd.DataFrame:
     if covariates is None:
         return {}
     if not isinstance(covariates, Mapping | pd.DataFrame):
-        kind = type(covariates).__name__
-        raise ParameterError(f"covariates must be a DataFrame or dict; got {kind}.")
+        type_name = type(covariates).__name__
+        raise ParameterError(
+            f"covariates must be a DataFrame or dict; got {type_name}."
+        )
     return covariates
 
 
@@ -528,8 +585,8 @@ def _index_by_scan(connectomes: Any) -> Any:
     """Return connectomes; those of a mapping as a Series, whose index names scans."""
     if not isinstance(connectomes, Mapping):
         return connectomes
-    matrices = [*connectomes.values()]
-    return pd.Series(matrices, [*connectomes], dtype=object)
+    matrix_list = [*connectomes.values()]
+    return pd.Series(matrix_list, [*connectomes], dtype=object)
 
 
 def _number_features(n_features: int) -> list[str]:
@@ -540,16 +597,22 @@ def _number_features(n_features: int) -> list[str]:
 
 
 def _name_scans(
-    index: pd.Index | None, n_scans: int
+    scan_index: pd.Index | None, n_scans: int
 ) -> tuple[list[str], list[str], list[str]]:
     """Return scan, person and session of every scan, as the index names them."""
-    if index is None:
-        width = len(str(n_scans))
-        scans = [f"scan{i:0{width}d}" for i in range(1, n_scans + 1)]
-        return scans, scans, [""] * n_scans
-    scans = ["_".join(map(str, np.atleast_1d(entry))) for entry in index]
-    parts = [scan.partition("_ses-") for scan in scans]
-    return scans, [person for person, *_ in parts], [visit for *_, visit in parts]
+    if scan_index is None:
+        n_digits = len(str(n_scans))
+        scan_ids = [f"scan{i:0{n_digits}d}" for i in range(1, n_scans + 1)]
+        return scan_ids, scan_ids, [""] * n_scans
+    scan_ids = [
+        "_".join(map(str, np.atleast_1d(index_entry))) for index_entry in scan_index
+    ]
+    name_parts = [scan.partition("_ses-") for scan in scan_ids]
+    return (
+        scan_ids,
+        [participant_id for participant_id, *_ in name_parts],
+        [session_id for *_, session_id in name_parts],
+    )
 
 
 def _note_number_classes(classes: Sequence[str]) -> list[Finding]:
@@ -585,13 +648,19 @@ def _stack_connectomes(
     if isinstance(connectomes, pd.Series):
         matrices = [*connectomes]
     if any(isinstance(matrix, pd.DataFrame) for matrix in matrices):
-        files = [
+        connectome_files = [
             read_connectome(matrix, atlas, negative=negative) for matrix in matrices
         ]
         findings = list[Finding]()
-        for file in files:
-            findings += [note for note in file.findings if note not in findings]
-        return np.array([file.matrix for file in files]), findings
+        for connectome_file in connectome_files:
+            findings += [
+                finding
+                for finding in connectome_file.findings
+                if finding not in findings
+            ]
+        return np.array(
+            [connectome_file.matrix for connectome_file in connectome_files]
+        ), findings
     W = _as_numbers("connectomes", matrices)
     check_arrays(W, atlas)
     return treat_negative_weights(W, negative)
@@ -601,16 +670,19 @@ def _name_features(
     features: Any, feature_names: str | Sequence[str] | None
 ) -> tuple[Sequence[str] | None, dict[str, Any]]:
     """Return the names of features, if they are known, and the values by argument."""
-    names = [feature_names] if isinstance(feature_names, str) else feature_names
+    name_list = [feature_names] if isinstance(feature_names, str) else feature_names
     if not isinstance(features, Mapping):
-        return names, {"features": features}
-    names = [*features] if names is None else [*names]
-    if {*names} != {*features}:
+        return name_list, {"features": features}
+    name_list = [*features] if name_list is None else [*name_list]
+    if {*name_list} != {*features}:
         raise ParameterError(
             f"features has {', '.join(map(str, features))}; expected "
-            f"{', '.join(names)}. Name each array by its feature."
+            f"{', '.join(name_list)}. Name each array by its feature."
         )
-    return names, {f"features[{name!r}]": features[name] for name in names}
+    return name_list, {
+        f"features[{feature_name!r}]": features[feature_name]
+        for feature_name in name_list
+    }
 
 
 def _check_shapes(
@@ -623,26 +695,41 @@ def _check_shapes(
 ) -> None:
     """Raise unless all arrays are of as many scans as labels and of the regions."""
     n_scans, n_rois = len(labels), len(atlas)
-    shape = (n_scans, n_rois)
-    shapes: dict[str, list[tuple[int, ...]]] = {name: [shape] for name in features}
-    shapes["connectomes"] = [(*shape, n_rois), (n_rois, n_rois)]
+    region_array_shape = (n_scans, n_rois)
+    shapes_by_argument: dict[str, list[tuple[int, ...]]] = {
+        argument_name: [region_array_shape] for argument_name in features
+    }
+    shapes_by_argument["connectomes"] = [
+        (*region_array_shape, n_rois),
+        (n_rois, n_rois),
+    ]
     if "features" in features:
         X = features["features"]
-        last_axis = X.shape[2:3] if X.shape[:2] == shape else ("n_features",)
-        shapes["features"] = [shape, (*shape, *last_axis)]
-    arrays: dict[str, Any] = {"connectomes": W, **features, "labels": labels}
+        last_axis = (
+            X.shape[2:3] if X.shape[:2] == region_array_shape else ("n_features",)
+        )
+        shapes_by_argument["features"] = [
+            region_array_shape,
+            (*region_array_shape, *last_axis),
+        ]
+    array_by_argument: dict[str, Any] = {"connectomes": W, **features, "labels": labels}
     if groups is not None:
-        arrays["groups"] = groups
-    arrays |= {f"covariates[{name!r}]": column for name, column in covariates.items()}
-    for name, array in arrays.items():
-        allowed_shapes = dict.fromkeys(shapes.get(name, [(n_scans,)]))
-        if np.shape(array) not in allowed_shapes:
-            expected = " or ".join(map(str, allowed_shapes)).replace("'", "")
+        array_by_argument["groups"] = groups
+    array_by_argument |= {
+        f"covariates[{argument_name!r}]": covariate_values
+        for argument_name, covariate_values in covariates.items()
+    }
+    for argument_name, argument_array in array_by_argument.items():
+        allowed_shapes = dict.fromkeys(
+            shapes_by_argument.get(argument_name, [(n_scans,)])
+        )
+        if np.shape(argument_array) not in allowed_shapes:
+            expected_text = " or ".join(map(str, allowed_shapes)).replace("'", "")
             raise ParameterError(
-                f"{name} must have shape {expected}, for {n_scans} scans and {n_rois} "
-                f"regions ({atlas.name}); got {np.shape(array)}. Other regions are "
-                "named by atlas=; a table of people becomes one of scans by "
-                "table.loc[groups]."
+                f"{argument_name} must have shape {expected_text}, for {n_scans} scans "
+                f"and {n_rois} regions ({atlas.name}); got {np.shape(argument_array)}. "
+                "Other regions are named by atlas=; a table of people becomes one of "
+                "scans by table.loc[groups]."
             )
 
 
@@ -661,24 +748,26 @@ def _check_label_words(labels: Sequence[object]) -> None:
 
 
 def _check_people(
-    scans: Sequence[str],
-    people: Sequence[str],
+    scan_ids: Sequence[str],
+    participant_ids: Sequence[str],
     claimed_people: Sequence[Sequence[object]],
 ) -> None:
     """Raise if an index or ids name other people of a cohort, or people are scans."""
-    known_people = {*people}
-    for names in claimed_people:
-        for scan, name, person in zip(scans, names, people, strict=False):
-            if name != person and name in known_people:
+    known_people = {*participant_ids}
+    for claimed_ids in claimed_people:
+        for scan_id, claimed_id, participant_id in zip(
+            scan_ids, claimed_ids, participant_ids, strict=False
+        ):
+            if claimed_id != participant_id and claimed_id in known_people:
                 raise ParameterError(
-                    f"groups= says {person!r} for {scan}, an index or ids say "
-                    f"{name!r}; expected people, named alike."
+                    f"groups= says {participant_id!r} for {scan_id}, an index or ids "
+                    f"say {claimed_id!r}; expected people, named alike."
                 )
-    scan_names = [name for name in people if "_ses-" in name]
+    scan_names = [claimed_id for claimed_id in participant_ids if "_ses-" in claimed_id]
     if scan_names:
-        person = scan_names[0].partition("_ses-")[0]
+        participant_id = scan_names[0].partition("_ses-")[0]
         raise ParameterError(
-            f"groups= must be people, as {person}; got {scan_names[0]}."
+            f"groups= must be people, as {participant_id}; got {scan_names[0]}."
         )
 
 
@@ -689,14 +778,14 @@ def _check_label_column(
     scans: Sequence[str],
 ) -> None:
     """Raise if covariates have the label, in another order of scans."""
-    head = find_head(covariates, [label_name])
-    if not head:
+    label_column = find_column_name(covariates, [label_name])
+    if not label_column:
         return
-    column_texts = _as_text(covariates[head])
+    column_texts = _as_text(covariates[label_column])
     differing_rows = [i for i, label in enumerate(labels) if column_texts[i] != label]
     if differing_rows and {*column_texts} & {*labels}:
         raise ParameterError(
-            f"covariates say {head} {column_texts[differing_rows[0]]!r} for "
+            f"covariates say {label_column} {column_texts[differing_rows[0]]!r} for "
             f"{scans[differing_rows[0]]}, labels= {labels[differing_rows[0]]!r} "
             f"({len(differing_rows)} of {len(labels)} scans differ). Put rows in one "
             "order, or leave the column out."
@@ -705,34 +794,44 @@ def _check_label_column(
 
 def _as_text(values: Sequence[object] | pd.Series) -> list[str]:
     """Return words without blanks around them, empty where missing."""
-    cell_texts = ["" if pd.isna(cell) else str(cell).strip() for cell in values]
+    cell_texts = [
+        "" if pd.isna(cell_value) else str(cell_value).strip() for cell_value in values
+    ]
     return [
-        "" if cell.lower() in MISSING_CELLS or is_formula_error(cell) else cell
-        for cell in cell_texts
+        ""
+        if cell_value.lower() in MISSING_CELLS or is_formula_error(cell_value)
+        else cell_value
+        for cell_value in cell_texts
     ]
 
 
 def _person_column(
-    facts: Mapping[str, Any], labels: Sequence[object], *, is_needed: bool
+    values_by_fact: Mapping[str, Any], labels: Sequence[object], *, is_needed: bool
 ) -> str | None:
     """Return the covariate that says whose scans are, None where there is none.
 
     Raise, where it is needed, if it is not clear which that is, or whether one is.
     """
-    if any(np.shape(values) != (len(labels),) for values in facts.values()):
-        return find_head(facts, PEOPLE_COLUMNS)  # refused by its length
-    heads = {str(head): head for head in facts}
-    columns = {head: to_cells(facts[heads[head]]) for head in heads}
-    choice = choose_person_column(columns)
-    if choice.head is not None:
-        return heads[choice.head]
-    message = choice.problem
-    for head in find_person_columns(columns):
+    if any(
+        np.shape(fact_values) != (len(labels),)
+        for fact_values in values_by_fact.values()
+    ):
+        return find_column_name(values_by_fact, PEOPLE_COLUMNS)  # refused by its length
+    column_by_name = {str(column_name): column_name for column_name in values_by_fact}
+    cells_by_column = {
+        column_name: to_cells(values_by_fact[column_by_name[column_name]])
+        for column_name in column_by_name
+    }
+    id_choice = choose_person_column(cells_by_column)
+    if id_choice.head is not None:
+        return column_by_name[id_choice.head]
+    message = id_choice.problem
+    for column_name in find_person_columns(cells_by_column):
         # without a choice these are groups, of which yes and no, and labels, are clear
-        is_label = columns[head] == to_cells(labels)
-        if not (message or is_label or are_yes_no(columns[head])):
-            n_values = len({*columns[head]})
-            message = f"{head!r} has {n_values} values in {len(labels)} scans"
+        is_label = cells_by_column[column_name] == to_cells(labels)
+        if not (message or is_label or are_yes_no(cells_by_column[column_name])):
+            n_values = len({*cells_by_column[column_name]})
+            message = f"{column_name!r} has {n_values} values in {len(labels)} scans"
     if message and is_needed:
         raise ParameterError(
             f"covariates: {message}, so whose scans they are is not clear. Give the "
@@ -741,13 +840,14 @@ def _person_column(
     return None
 
 
-def _as_numbers(name: str, values: ArrayLike) -> np.ndarray:
+def _as_numbers(argument_name: str, values: ArrayLike) -> np.ndarray:
     """Return an array of numbers; raise where there are others in it, or none."""
     try:
         return as_number_array(values)
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"{name} must be an array of numbers, got {type(values).__name__}: {error}."
+            f"{argument_name} must be an array of numbers, got "
+            f"{type(values).__name__}: {error}."
         ) from error
 
 
@@ -756,7 +856,9 @@ def _by_region(name: str, values: Any, atlas: Atlas) -> Any:
     if isinstance(values, pd.DataFrame):
         is_named = not are_counts([*map(str, values)])
         return values.iloc[:, atlas.match_all(values).argsort()] if is_named else values
-    if isinstance(values, Sequence) and any(hasattr(entry, "iloc") for entry in values):
+    if isinstance(values, Sequence) and any(
+        hasattr(region_entry, "iloc") for region_entry in values
+    ):
         raise ParameterError(
             f"{name} is a list of tables, whose names would be lost. Give pd.DataFrame("
             "the list) of scans by regions; of several features {name: DataFrame}."
@@ -764,54 +866,84 @@ def _by_region(name: str, values: Any, atlas: Atlas) -> Any:
     return values
 
 
-def _index_of(tables: Mapping[str, Any]) -> pd.Index | None:
+def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
     """Return the index that names scans, None where there is none.
 
     Raise where tables are in different orders, or `groups` are needed. An index that
     only counts names nobody, unless another has the same entries.
     """
-    indexes = {k: x.index for k, x in tables.items() if hasattr(x, "iloc")}
-    texts = {k: [*map(str, x)] for k, x in indexes.items()}
-    named_arguments = [k for k, x in texts.items() if not are_counts(x)]
-    people_by_argument = {k: [*map(_person_of, x)] for k, x in indexes.items()}
-    for (first, a), (second, b) in combinations(texts.items(), 2):
-        is_other = {first, second} <= {*named_arguments} and people_by_argument[
-            first
-        ] != people_by_argument[second]
-        if a != b and (is_other or sorted(a) == sorted(b)):
+    index_of_argument = {
+        k: argument_value.index
+        for k, argument_value in table_of_argument.items()
+        if hasattr(argument_value, "iloc")
+    }
+    entry_texts_of_argument = {
+        k: [*map(str, argument_value)]
+        for k, argument_value in index_of_argument.items()
+    }
+    named_arguments = [
+        k
+        for k, argument_value in entry_texts_of_argument.items()
+        if not are_counts(argument_value)
+    ]
+    people_by_argument = {
+        k: [*map(_person_of, argument_value)]
+        for k, argument_value in index_of_argument.items()
+    }
+    for (first_name, first_texts), (second_name, second_texts) in combinations(
+        entry_texts_of_argument.items(), 2
+    ):
+        is_other = {first_name, second_name} <= {
+            *named_arguments
+        } and people_by_argument[first_name] != people_by_argument[second_name]
+        if first_texts != second_texts and (
+            is_other or sorted(first_texts) == sorted(second_texts)
+        ):
             scan = next(
-                i for i, pair in enumerate(zip(a, b, strict=True)) if len({*pair}) > 1
+                i
+                for i, text_pair in enumerate(
+                    zip(first_texts, second_texts, strict=True)
+                )
+                if len({*text_pair}) > 1
             )
             raise ParameterError(
-                f"{first} and {second} have different people for scan {scan + 1}: "
-                f"{a[scan]!r} and {b[scan]!r}. Put one in the order of the other "
-                "(.reindex), or take one off (.reset_index(drop=True))."
+                f"{first_name} and {second_name} have different people for scan "
+                f"{scan + 1}: {first_texts[scan]!r} and {second_texts[scan]!r}. Put "
+                "one in the order of the other (.reindex), or take one off "
+                "(.reset_index(drop=True))."
             )
-    groups = tables["groups"]
-    people = [] if groups is None else [*map(_person_of, groups)]
-    for name in named_arguments if people else ():
-        indexed_people = people_by_argument[name]
-        if indexed_people != people and {*indexed_people} <= {*people}:
-            row = int(np.argmax(np.array(indexed_people) != people))
+    groups = table_of_argument["groups"]
+    group_people = [] if groups is None else [*map(_person_of, groups)]
+    for argument_name in named_arguments if group_people else ():
+        indexed_people = people_by_argument[argument_name]
+        if indexed_people != group_people and {*indexed_people} <= {*group_people}:
+            row_position = int(np.argmax(np.array(indexed_people) != group_people))
             raise ParameterError(
-                f"{name} has {indexed_people[row]!r} in its index for scan {row + 1}, "
-                f"groups= says {people[row]!r}. Put rows in the order of groups, or "
+                f"{argument_name} has {indexed_people[row_position]!r} in its index "
+                f"for scan {row_position + 1}, groups= says "
+                f"{group_people[row_position]!r}. Put rows in the order of groups, or "
                 "take the index off (.reset_index(drop=True))."
             )
-        if pd.Series(people).groupby(indexed_people).nunique().max() > 1:
+        if pd.Series(group_people).groupby(indexed_people).nunique().max() > 1:
             raise ParameterError(
-                f"{name} has several scans of a person in its index, and groups= calls "
-                "them different people. Give the people as groups=."
+                f"{argument_name} has several scans of a person in its index, and "
+                "groups= calls them different people. Give the people as groups=."
             )
     if not named_arguments:
         return None
-    index, entries = indexes[named_arguments[0]], texts[named_arguments[0]]
+    index, entry_texts = (
+        index_of_argument[named_arguments[0]],
+        entry_texts_of_argument[named_arguments[0]],
+    )
     if len(named_arguments) == 1 and are_counts(
-        sorted(entries, key=lambda x: (len(x), x))
+        sorted(
+            entry_texts,
+            key=lambda argument_value: (len(argument_value), argument_value),
+        )
     ):
         raise ParameterError(
-            f"{named_arguments[0]} has the index {listed(entries, 3)}: its rows were "
-            "moved, and arrays beside it have no index. Put it in their order "
+            f"{named_arguments[0]} has the index {listed(entry_texts, 3)}: its rows "
+            "were moved, and arrays beside it have no index. Put it in their order "
             "(.sort_index()?), then .reset_index(drop=True)."
         )
     is_one_each = index.is_unique and index.nlevels == 1
@@ -823,96 +955,114 @@ def _index_of(tables: Mapping[str, Any]) -> pd.Index | None:
     return index if index.is_unique and not isinstance(index, pd.RangeIndex) else None
 
 
-def _person_of(entry: object) -> str:
+def _person_of(index_entry: object) -> str:
     """Return the person of an entry of an index: sub-01_ses-M00, or (01, M00)."""
-    first = entry[0] if isinstance(entry, tuple) else entry
-    return str(first).partition("_ses-")[0].removeprefix("sub-")
+    first_level = index_entry[0] if isinstance(index_entry, tuple) else index_entry
+    return str(first_level).partition("_ses-")[0].removeprefix("sub-")
 
 
-def _columns(table: pd.DataFrame) -> dict[str, list[object]]:
+def _columns(scan_table: pd.DataFrame) -> dict[str, list[object]]:
     """Return the columns of a table as JSON takes them; None where missing."""
-    return table.astype(object).where(table.notna(), None).to_dict("list")
+    return scan_table.astype(object).where(scan_table.notna(), None).to_dict("list")
 
 
 def find_value_codes(
-    X: np.ndarray, scans: Sequence[str], regions: Sequence[str], names: Sequence[str]
+    X: np.ndarray,
+    scans: Sequence[str],
+    regions: Sequence[str],
+    feature_names: Sequence[str],
 ) -> list[Finding]:
     """Say which features hold a code for what is missing, such as 9999."""
     faults = list[Finding]()
-    for name, values in zip(names, np.moveaxis(X, -1, 0), strict=True):
-        is_code, is_known = np.isin(values, MISSING_CODES), ~np.isnan(values)
+    for feature_name, feature_values in zip(
+        feature_names, np.moveaxis(X, -1, 0), strict=True
+    ):
+        is_code, is_known = (
+            np.isin(feature_values, MISSING_CODES),
+            ~np.isnan(feature_values),
+        )
         if is_code.any() and (is_known & ~is_code).any():
             # a few scans in another unit may not hide a code
-            low, high = np.nanpercentile(values[~is_code], (5, 95))
-            margin = 2 * (high - low)
-            is_code &= (values < low - margin) | (values > high + margin)
-            for code in np.unique(values[is_code]):
-                rows, region_index = np.nonzero(values == code)
-                scan_names = listed(dict.fromkeys(np.array(scans)[rows].tolist()), 5)
-                message = (
-                    f"{name} is {code:g}, first of {regions[region_index[0]]}, most "
-                    f"others {low:g} to {high:g}; write n/a where it was not measured"
+            low_percentile, high_percentile = np.nanpercentile(
+                feature_values[~is_code], (5, 95)
+            )
+            plausible_margin = 2 * (high_percentile - low_percentile)
+            is_code &= (feature_values < low_percentile - plausible_margin) | (
+                feature_values > high_percentile + plausible_margin
+            )
+            for value_code in np.unique(feature_values[is_code]):
+                scan_indices, region_indices = np.nonzero(feature_values == value_code)
+                scan_names = listed(
+                    dict.fromkeys(np.array(scans)[scan_indices].tolist()), 5
                 )
-                region = (regions[region_index[0]],)
+                message = (
+                    f"{feature_name} is {value_code:g}, first of "
+                    f"{regions[region_indices[0]]}, most others {low_percentile:g} to "
+                    f"{high_percentile:g}; write n/a where it was not measured"
+                )
+                region = (regions[region_indices[0]],)
                 faults.append(Finding(message, FAULT, scan=scan_names, regions=region))
     return faults
 
 
 def _find_faults(cohort: Cohort) -> list[Finding]:
     """List where the parts do not fit each other, and values that cannot be."""
-    table = cohort.table
+    scan_table = cohort.table
     classes = cohort.classes
     feature_names = cohort.feature_names
-    axis_lengths = (len(table), len(cohort.atlas), len(feature_names))
-    table_heads = [str(head) for head in table]
-    has_keys = {*KEY_COLUMNS} <= {*table_heads}
-    has_different_heads = len({*table_heads}) == len(table_heads)
-    if not (has_keys and has_different_heads and len(table)):
+    axis_lengths = (len(scan_table), len(cohort.atlas), len(feature_names))
+    column_names = [str(column_name) for column_name in scan_table]
+    has_keys = {*KEY_COLUMNS} <= {*column_names}
+    has_different_heads = len({*column_names}) == len(column_names)
+    if not (has_keys and has_different_heads and len(scan_table)):
         message = (
             f"table must have a row for every scan and the columns "
             f"{', '.join(KEY_COLUMNS)}, each once"
         )
-        table_text = f"{len(table)} rows of {', '.join(table_heads)}"
+        table_text = f"{len(scan_table)} rows of {', '.join(column_names)}"
         return [Finding(message, FAULT, got=table_text)]
-    key_table = pd.DataFrame({name: _as_text(table[name]) for name in KEY_COLUMNS})
+    key_table = pd.DataFrame(
+        {key_column: _as_text(scan_table[key_column]) for key_column in KEY_COLUMNS}
+    )
     faults = [
-        f"table has no {name} in row {np.argmax(key_table[name] == '')}"
-        for name in ("scan", "participant", "label")
-        if (key_table[name] == "").any()
+        f"table has no {key_column} in row {np.argmax(key_table[key_column] == '')}"
+        for key_column in ("scan", "participant", "label")
+        if (key_table[key_column] == "").any()
     ]
     repeated_scans = key_table["scan"][key_table["scan"].duplicated()].unique()
     faults += [
         f"scan {scan!r} stands more than once in table" for scan in repeated_scans
     ]
-    people = key_table["participant"].unique()
+    participant_ids = key_table["participant"].unique()
     names_by_argument = {
         "classes": classes,
         "feature_names": feature_names,
-        "people (groups)": people,
+        "people (groups)": participant_ids,
     }
-    for argument, values in names_by_argument.items():
-        names_as_text = pd.Series(values, dtype=object).astype(str)
+    for argument_name, argument_names in names_by_argument.items():
+        names_as_text = pd.Series(argument_names, dtype=object).astype(str)
         is_repeated = names_as_text.map(bare_id).duplicated(keep=False)
         if is_repeated.any() or names_as_text.empty:
             repeated_names = listed(names_as_text[is_repeated], 8) or "none"
-            rule = "must differ in more than case and zeros at the front"
-            faults.append(f"{argument} {rule}, got {repeated_names}")
+            id_rule = "must differ in more than case and zeros at the front"
+            faults.append(f"{argument_name} {id_rule}, got {repeated_names}")
     faults += [
-        f"label {label!r} of {n} scan(s) is not among the classes {', '.join(classes)};"
-        " name it in classes= too, or leave its scans out of every array"
-        for label, n in key_table["label"].value_counts().sort_index().items()
+        f"label {label!r} of {label_count} scan(s) is not among the classes "
+        f"{', '.join(classes)}; name it in classes= too, or leave its scans out of "
+        "every array"
+        for label, label_count in key_table["label"].value_counts().sort_index().items()
         if label and label not in classes
     ]
-    shapes = {
+    shape_of_argument = {
         "connectomes": (*axis_lengths[:2], axis_lengths[1]),
         "features": axis_lengths,
     }
     faults += [
-        f"{argument} must have shape {shape} for {axis_lengths[0]} scans, the "
-        f"{axis_lengths[1]} regions of {cohort.atlas.name} (atlas=) and "
-        f"{axis_lengths[2]} feature names, got {values}"
-        for argument, shape in shapes.items()
-        if (values := getattr(cohort, argument).shape) != shape
+        f"{argument_name} must have shape {argument_shape} for {axis_lengths[0]} "
+        f"scans, the {axis_lengths[1]} regions of {cohort.atlas.name} (atlas=) and "
+        f"{axis_lengths[2]} feature names, got {argument_names}"
+        for argument_name, argument_shape in shape_of_argument.items()
+        if (argument_names := getattr(cohort, argument_name).shape) != argument_shape
     ]
     if faults:  # values are only worth reading where the axes agree
         return as_faults(faults)
@@ -929,52 +1079,58 @@ def _find_faulty_connectomes(cohort: Cohort, scans: pd.Series) -> list[Finding]:
     faults = list[Finding]()
     is_shared = W.strides[0] == 0  # one matrix for all scans in memory
     scan_names = ["all scans"] if is_shared else scans
-    for scan, matrix in zip(scan_names, W, strict=False):
-        if not (matrix.min() >= 0 and matrix.max() <= MAX_ABSOLUTE):
-            expected = f"finite and not negative, and at most {MAX_ABSOLUTE:g}"
-            is_wrong = ~((matrix >= 0) & (matrix <= MAX_ABSOLUTE))
-        elif not is_shared and not matrix.any() and len(W) > 1:
+    for scan_name, weight_matrix in zip(scan_names, W, strict=False):
+        if not (weight_matrix.min() >= 0 and weight_matrix.max() <= MAX_ABSOLUTE):
+            expected_text = f"finite and not negative, and at most {MAX_ABSOLUTE:g}"
+            is_wrong = ~((weight_matrix >= 0) & (weight_matrix <= MAX_ABSOLUTE))
+        elif not is_shared and not weight_matrix.any() and len(W) > 1:
             # A matrix for everybody may be none.
             message = "the connectome has no connection; leave it out"
-            faults.append(Finding(message, FAULT, scan=scan))
+            faults.append(Finding(message, FAULT, scan=scan_name))
             continue
-        elif (asymmetry := np.abs(matrix - matrix.T)).max() > _SYMMETRY * matrix.max():
-            expected, is_wrong = "symmetric", asymmetry == asymmetry.max()
+        elif (
+            weight_asymmetry := np.abs(weight_matrix - weight_matrix.T)
+        ).max() > _SYMMETRY * weight_matrix.max():
+            expected_text, is_wrong = (
+                "symmetric",
+                weight_asymmetry == weight_asymmetry.max(),
+            )
         else:
             continue
         i, j = np.argwhere(is_wrong)[0]
         diagonal_hint = " (the diagonal is not; set it to 0)" if i == j else ""
         weights_text = (
-            f"{matrix[i, j]:g} between {regions[i]} and {regions[j]}, "
-            f"{matrix[j, i]:g} back"
+            f"{weight_matrix[i, j]:g} between {regions[i]} and {regions[j]}, "
+            f"{weight_matrix[j, i]:g} back"
         )
-        message = f"the connectome must be {expected}{diagonal_hint}"
-        faults.append(Finding(message, FAULT, scan=scan, got=weights_text))
+        message = f"the connectome must be {expected_text}{diagonal_hint}"
+        faults.append(Finding(message, FAULT, scan=scan_name, got=weights_text))
     return faults
 
 
 def _find_faulty_features(cohort: Cohort, scans: pd.Series) -> list[Finding]:
     """Return the faults of features, labels and covariates."""
     X = cohort.features
-    names, regions = cohort.feature_names, cohort.atlas.names
+    feature_names, region_names = cohort.feature_names, cohort.atlas.names
     faults = list[Finding]()
     is_too_large = np.abs(X) > MAX_ABSOLUTE
-    for row, region, feature in np.argwhere(is_too_large)[:1]:
+    for scan_index, region_index, feature_index in np.argwhere(is_too_large)[:1]:
         message = (
             f"features must be finite, or NaN where not measured, and at most "
             f"{MAX_ABSOLUTE:g} in size"
         )
         value_text = (
-            f"{X[row, region, feature]:g} for {names[feature]} of {regions[region]} in "
-            f"scan {scans[row]!r}"
+            f"{X[scan_index, region_index, feature_index]:g} for "
+            f"{feature_names[feature_index]} of {region_names[region_index]} in scan "
+            f"{scans[scan_index]!r}"
         )
         faults.append(Finding(message, FAULT, got=value_text))
-    faults += find_value_codes(X, scans, regions, names)
+    faults += find_value_codes(X, scans, region_names, feature_names)
     has_order = bool(cohort.classes_ordered)
     faults += find_faults(cohort.table, cohort.label_name, has_order=has_order)
     is_unknown = np.isnan(X).all(axis=1)
-    for name in np.array(names)[is_unknown.all(axis=0)]:
-        message = f"{name} has no value in any scan; leave it out"
+    for feature_name in np.array(feature_names)[is_unknown.all(axis=0)]:
+        message = f"{feature_name} has no value in any scan; leave it out"
         faults.append(Finding(message, FAULT))
     for scan in scans[is_unknown.all(axis=1) & ~is_unknown.all()]:
         message = f"{scan} has no value of any feature; leave the scan out"

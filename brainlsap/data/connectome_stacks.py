@@ -15,7 +15,7 @@ from brainlsap.data.find_files import Scan, parse_scan_name
 from brainlsap.data.order_check import OrderCheck
 from brainlsap.data.region_lists import are_numbers
 from brainlsap.data.row_order import UNCHECKED_NAMES, name_rows, regions_of_rows
-from brainlsap.data.tables import ID_COLUMNS, find_head, read_lines
+from brainlsap.data.tables import ID_COLUMNS, find_column_name, read_lines
 from brainlsap.exceptions import CohortError, FileFormatError, reading
 
 # Names of lists of ids, one a line. A table of participants may have such a name, too.
@@ -45,19 +45,19 @@ class ConnectomeStack(NamedTuple):
 
     def connectome(self, scan: Scan, _: Atlas) -> pd.DataFrame | None:
         """Return the matrix of a scan with its names, None where there is none."""
-        matrices = scan.entries(self.matrices)
-        if not matrices:
+        scan_matrices = scan.entries(self.matrices)
+        if not scan_matrices:
             return None
-        if len(matrices) > 1:
+        if len(scan_matrices) > 1:
             raise CohortError(
-                f"{self.path.name} has {len(matrices)} connectomes of it; expected "
-                "one, under an id with its visit, for example sub-01_ses-M00"
+                f"{self.path.name} has {len(scan_matrices)} connectomes of it; "
+                "expected one, under an id with its visit, for example sub-01_ses-M00"
             )
-        return pd.DataFrame(matrices[0], self.names, self.names)
+        return pd.DataFrame(scan_matrices[0], self.names, self.names)
 
 
 def read_stack(
-    path: Path,
+    stack_path: Path,
     atlas: Atlas,
     scans: Sequence[tuple[str, str]],
     labels: str | Path | Sequence[str] | None = None,
@@ -67,7 +67,7 @@ def read_stack(
 
     Parameters
     ----------
-    path : Path
+    stack_path : Path
         The file. Its ids are a list in it with an entry for each matrix, or the lines
         of `<name>_ids.txt` or of another list of `_ID_LISTS` beside it.
     atlas : Atlas
@@ -84,42 +84,52 @@ def read_stack(
         Where there are no ids, or not as many as matrices, or several lists that could
         be the ids; or where the rows cannot be named.
     """
-    matrix_format = FORMATS.get(path.suffix.lower())
+    matrix_format = FORMATS.get(stack_path.suffix.lower())
     if matrix_format is None or not matrix_format.may_hold_many_scans:
         return None
-    with reading(path, f"a {path.suffix} file"):
-        raw_matrices = matrix_format.read(path)
-    lists = raw_matrices[0].lists
-    if lists is None:
+    with reading(stack_path, f"a {stack_path.suffix} file"):
+        raw_matrices = matrix_format.read(stack_path)
+    name_lists = raw_matrices[0].lists
+    if name_lists is None:
         return None
-    origin, ids = _choose_ids(path, lists, len(raw_matrices), scans)
-    other_lists = {key: entry for key, entry in lists.items() if entry.names != ids}
+    id_origin, scan_ids = _choose_ids(stack_path, name_lists, len(raw_matrices), scans)
+    other_lists = {
+        list_name: name_list
+        for list_name, name_list in name_lists.items()
+        if name_list.names != scan_ids
+    }
     n_rows = len(raw_matrices[0].values)
-    file_names = _choose_row_names(path, other_lists, n_rows, atlas)
-    values = np.array([raw.values for raw in raw_matrices])
-    mean = values.mean(axis=0)
-    rows = name_rows(path, mean, atlas, row_order, labels, file_names)
-    check = OrderCheck(atlas)
-    if row_order != UNCHECKED_NAMES or not rows.names:
-        check.add(mean, rows, path)
-    check.raise_refusal()
-    if rows.adds_parts:
+    file_names = _choose_row_names(stack_path, other_lists, n_rows, atlas)
+    matrix_values = np.array([raw_matrix.values for raw_matrix in raw_matrices])
+    mean_matrix = matrix_values.mean(axis=0)
+    row_names = name_rows(stack_path, mean_matrix, atlas, row_order, labels, file_names)
+    order_check = OrderCheck(atlas)
+    if row_order != UNCHECKED_NAMES or not row_names.names:
+        order_check.add(mean_matrix, row_names, stack_path)
+    order_check.raise_refusal()
+    if row_names.adds_parts:
         raise FileFormatError(
-            f"some regions have several rows ({rows.note}). Add these rows "
+            f"some regions have several rows ({row_names.note}). Add these rows "
             "and columns first, and name the rows.",
-            path=path,
+            path=stack_path,
         )
-    matrices: MatrixIndex = {}
-    for scan_id, matrix in zip(ids, values, strict=True):
-        person, visit = parse_scan_name(scan_id).key
-        matrices.setdefault(person, {}).setdefault(visit, []).append(matrix)
-    notes = (f"taken from {path.name} by ids ({origin})", rows.note, *check.notes())
-    return ConnectomeStack(path, matrices, rows.names, notes)
+    matrix_index: MatrixIndex = {}
+    for scan_id, scan_matrix in zip(scan_ids, matrix_values, strict=True):
+        participant_id, session_id = parse_scan_name(scan_id).key
+        matrix_index.setdefault(participant_id, {}).setdefault(session_id, []).append(
+            scan_matrix
+        )
+    stack_notes = (
+        f"taken from {stack_path.name} by ids ({id_origin})",
+        row_names.note,
+        *order_check.notes(),
+    )
+    return ConnectomeStack(stack_path, matrix_index, row_names.names, stack_notes)
 
 
 def _choose_ids(
-    path: Path,
-    lists: Mapping[str, NameList],
+    stack_path: Path,
+    name_lists: Mapping[str, NameList],
     n_scans: int,
     scans: Sequence[tuple[str, str]],
 ) -> tuple[str, tuple[str, ...]]:
@@ -129,93 +139,102 @@ def _choose_ids(
     ids, unless its key says so. Raises where two lists of the study's ids differ, or
     where there is none.
     """
-    default_list = f"{path.stem}_ids.txt"
-    lists_beside = _read_id_lists(path, [default_list, *_ID_LISTS])
-    candidates = {
-        key: entry
-        for key, entry in {**lists, **lists_beside}.items()
-        if len(entry.names) == n_scans and all(entry.names)
+    default_list = f"{stack_path.stem}_ids.txt"
+    lists_beside = _read_id_lists(stack_path, [default_list, *_ID_LISTS])
+    candidate_lists = {
+        list_name: name_list
+        for list_name, name_list in {**name_lists, **lists_beside}.items()
+        if len(name_list.names) == n_scans and all(name_list.names)
     }
-    texts = {key: entry.names for key, entry in candidates.items() if entry.are_texts}
-    numbers = {
-        key: entry.names
-        for key, entry in candidates.items()
-        if not entry.are_texts and (_ID_KEY.search(key) or not are_counts(entry.names))
+    text_lists = {
+        list_name: name_list.names
+        for list_name, name_list in candidate_lists.items()
+        if name_list.are_texts
+    }
+    number_lists = {
+        list_name: name_list.names
+        for list_name, name_list in candidate_lists.items()
+        if not name_list.are_texts
+        and (_ID_KEY.search(list_name) or not are_counts(name_list.names))
     }
 
-    def origin_of(key: str) -> str:
-        return key if key in lists_beside else "in the file"
+    def origin_of(list_name: str) -> str:
+        return list_name if list_name in lists_beside else "in the file"
 
-    for id_lists in (texts, numbers):
+    for id_lists in (text_lists, number_lists):
         study_lists = {
-            key: ids for key, ids in id_lists.items() if _are_ids(ids, scans)
+            list_name: list_ids
+            for list_name, list_ids in id_lists.items()
+            if _are_ids(list_ids, scans)
         }
         if len({*study_lists.values()}) > 1:
             raise FileFormatError(
                 f"the lists {' and '.join(map(repr, study_lists))} could both "
                 "be the ids of its matrices, and they differ. Keep the one that is "
                 "right.",
-                path=path,
+                path=stack_path,
             )
-        for key, ids in study_lists.items():
-            return origin_of(key), ids
-    other_lists = texts | numbers
+        for list_name, list_ids in study_lists.items():
+            return origin_of(list_name), list_ids
+    other_lists = text_lists | number_lists
     if len(other_lists) > 1:
         raise FileFormatError(
             f"none of its lists {', '.join(map(repr, other_lists))} holds the "
             "ids of this study. Write them as texts into the file, or as lines of "
             f"{default_list} beside it.",
-            path=path,
+            path=stack_path,
         )
     # ids of others are refused later, with the scans that have no matrix
-    for key, ids in other_lists.items():
-        return origin_of(key), ids
+    for list_name, list_ids in other_lists.items():
+        return origin_of(list_name), list_ids
     n_ids = 0
-    origin = "in the file"
+    id_origin = "in the file"
     if lists_beside:
-        origin, entry = next(iter(lists_beside.items()))
-        n_ids = len(entry.names)
+        id_origin, name_list = next(iter(lists_beside.items()))
+        n_ids = len(name_list.names)
     raise FileFormatError(
-        f"{n_scans} connectomes, but {n_ids} ids ({origin}); expected one for "
+        f"{n_scans} connectomes, but {n_ids} ids ({id_origin}); expected one for "
         f"each, as texts in the file or as lines of {default_list} beside it.",
-        path=path,
+        path=stack_path,
     )
 
 
-def _read_id_lists(path: Path, file_names: Sequence[str]) -> dict[str, NameList]:
+def _read_id_lists(stack_path: Path, file_names: Sequence[str]) -> dict[str, NameList]:
     """Return the lists of ids beside a file, by name."""
-    lists = dict[str, NameList]()
+    id_lists = dict[str, NameList]()
     for file_name in file_names:
-        list_path = path.with_name(file_name)
-        ids = _read_ids(list_path) if list_path.is_file() else ()
-        if ids:
-            lists[file_name] = NameList(ids, are_texts=True)
-    return lists
+        list_path = stack_path.with_name(file_name)
+        list_ids = _read_ids(list_path) if list_path.is_file() else ()
+        if list_ids:
+            id_lists[file_name] = NameList(list_ids, are_texts=True)
+    return id_lists
 
 
-def _read_ids(path: Path) -> tuple[str, ...]:
+def _read_ids(list_path: Path) -> tuple[str, ...]:
     """Return the ids of a list, one a line; none of a table."""
-    lines = [line.strip() for line in read_lines(path)]
-    if not lines or re.search(r"[\t,;]", lines[0]):
+    text_lines = [text_line.strip() for text_line in read_lines(list_path)]
+    if not text_lines or re.search(r"[\t,;]", text_lines[0]):
         return ()
-    has_header = find_head(lines[:1], ID_COLUMNS) is not None
-    return tuple(lines[1:] if has_header else lines)
+    has_header = find_column_name(text_lines[:1], ID_COLUMNS) is not None
+    return tuple(text_lines[1:] if has_header else text_lines)
 
 
-def _are_ids(ids: Sequence[str], scans: Sequence[tuple[str, str]]) -> bool:
+def _are_ids(candidate_ids: Sequence[str], scans: Sequence[tuple[str, str]]) -> bool:
     """Return whether most ids are of the study, or most participants have one."""
     participants = {participant for participant, _ in scans}
-    id_participants = [parse_scan_name(scan_id).key[0] for scan_id in ids]
-    n_study_ids = sum(name in participants for name in id_participants)
+    id_participants = [parse_scan_name(scan_id).key[0] for scan_id in candidate_ids]
+    n_study_ids = sum(
+        participant_id in participants for participant_id in id_participants
+    )
     n_with_id = len(participants.intersection(id_participants))
     return (
-        n_study_ids >= _MIN_ID_SHARE * len(ids)
+        n_study_ids >= _MIN_ID_SHARE * len(candidate_ids)
         or n_with_id >= _MIN_ID_SHARE * len(participants) > 0
     )
 
 
 def _choose_row_names(
-    path: Path, lists: Mapping[str, NameList], n_rows: int, atlas: Atlas
+    stack_path: Path, name_lists: Mapping[str, NameList], n_rows: int, atlas: Atlas
 ) -> tuple[str, ...]:
     """Return the list that names the rows, none where no list does.
 
@@ -224,33 +243,47 @@ def _choose_row_names(
     differently.
     """
     names_by_key = {
-        key: entry.names
-        for key, entry in lists.items()
-        if len(entry.names) == n_rows == len({*entry.names})
-        if not are_counts(entry.names)
+        list_name: name_list.names
+        for list_name, name_list in name_lists.items()
+        if len(name_list.names) == n_rows == len({*name_list.names})
+        if not are_counts(name_list.names)
     }
-    texts = [key for key, names in names_by_key.items() if not are_numbers(names)]
-    region_lists = [key for key in texts if _are_regions(names_by_key[key], atlas)]
-    rows_by_list = {regions_of_rows(atlas, names_by_key[key]) for key in region_lists}
+    text_list_names = [
+        list_name
+        for list_name, list_names in names_by_key.items()
+        if not are_numbers(list_names)
+    ]
+    region_lists = [
+        list_name
+        for list_name in text_list_names
+        if _are_regions(names_by_key[list_name], atlas)
+    ]
+    rows_by_list = {
+        regions_of_rows(atlas, names_by_key[list_name]) for list_name in region_lists
+    }
     if len(rows_by_list) > 1:
         raise FileFormatError(
             f"the lists {' and '.join(map(repr, region_lists))} name the rows "
             "differently. Keep the one that is right.",
-            path=path,
+            path=stack_path,
         )
     labels = {*atlas.regions["freesurfer_id"].astype(str)}
     label_lists = [
-        key
-        for key, names in names_by_key.items()
-        if key not in texts and len(labels.intersection(names)) >= len(atlas) / 2
+        list_name
+        for list_name, list_names in names_by_key.items()
+        if list_name not in text_list_names
+        and len(labels.intersection(list_names)) >= len(atlas) / 2
     ]
     # names that are no regions are refused later, with the nearest known names
-    for key in (*region_lists, *texts, *label_lists):
-        return names_by_key[key]
+    for list_name in (*region_lists, *text_list_names, *label_lists):
+        return names_by_key[list_name]
     return ()
 
 
-def _are_regions(names: Sequence[str], atlas: Atlas) -> bool:
+def _are_regions(candidate_names: Sequence[str], atlas: Atlas) -> bool:
     """Return whether most names are regions, or are left out of atlases on purpose."""
-    n_known = sum(atlas.find(name) is not None or is_outside(name) for name in names)
-    return n_known >= _MIN_NAMED_SHARE * len(names)
+    n_known = sum(
+        atlas.find(candidate_name) is not None or is_outside(candidate_name)
+        for candidate_name in candidate_names
+    )
+    return n_known >= _MIN_NAMED_SHARE * len(candidate_names)

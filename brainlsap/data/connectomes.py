@@ -186,42 +186,52 @@ def read_connectome(
     """
     check_choice("symmetrize", symmetrize, SYMMETRIZE)
     atlas = load_atlas(atlas)
-    path, raw, source_notes = _read_source(source, atlas, measure)
-    _check_matrix_shape(raw, path)
+    connectome_path, raw_matrix, source_notes = _read_source(source, atlas, measure)
+    _check_matrix_shape(raw_matrix, connectome_path)
     is_file = isinstance(source, str | Path)
-    has_unnamed_rows = not is_file and raw.rows is None
+    has_unnamed_rows = not is_file and raw_matrix.rows is None
     if has_unnamed_rows:
-        raw = raw._replace(rows=atlas.names, columns=atlas.names)
-    rows = name_rows(
-        path, raw.values, atlas, row_order, labels, raw.rows or (), raw.header
+        raw_matrix = raw_matrix._replace(rows=atlas.names, columns=atlas.names)
+    row_names = name_rows(
+        connectome_path,
+        raw_matrix.values,
+        atlas,
+        row_order,
+        labels,
+        raw_matrix.rows or (),
+        raw_matrix.header,
     )
     if has_unnamed_rows:
-        note = f"taken in the order of {atlas.name}"
-        rows = rows._replace(note=note, source="array")
+        order_note = f"taken in the order of {atlas.name}"
+        row_names = row_names._replace(note=order_note, source="array")
     # names that the caller gave to a matrix in memory are not checked
     is_checked = is_file or has_unnamed_rows
-    if row_order == UNCHECKED_NAMES and rows.names:
+    if row_order == UNCHECKED_NAMES and row_names.names:
         is_checked = False
     is_checked_alone = is_checked and order_check is None
-    check = OrderCheck(atlas) if order_check is None else order_check
+    row_order_check = OrderCheck(atlas) if order_check is None else order_check
     if is_checked:
-        check.add(_align_columns(raw), rows, path)
+        row_order_check.add(_align_columns(raw_matrix), row_names, connectome_path)
     if is_checked_alone:
-        check.raise_refusal()
-    if not rows.names:  # the collected matrices are refused together
-        raise UnknownOrderError(f"nothing names the {len(raw.values)} rows.", path=path)
-    raw = _apply_row_names(raw, rows, path)
-    values, order_findings = _in_atlas_order(raw, atlas, path)
-    matrix, weight_notes = _treat_weights(
-        values, atlas.names, path, symmetrize, negative
+        row_order_check.raise_refusal()
+    if not row_names.names:  # the collected matrices are refused together
+        raise UnknownOrderError(
+            f"nothing names the {len(raw_matrix.values)} rows.", path=connectome_path
+        )
+    raw_matrix = _apply_row_names(raw_matrix, row_names, connectome_path)
+    weight_matrix, order_findings = _in_atlas_order(raw_matrix, atlas, connectome_path)
+    symmetric_matrix, weight_notes = _treat_weights(
+        weight_matrix, atlas.names, connectome_path, symmetrize, negative
     )
-    notes: list[Finding | str] = [*source_notes]
+    matrix_notes: list[Finding | str] = [*source_notes]
     if is_file:
-        notes.append(Finding(rows.note, kind=ROW_ORDER if rows.is_tool_order else ""))
-    notes += [*order_findings, *weight_notes]
+        matrix_notes.append(
+            Finding(row_names.note, kind=ROW_ORDER if row_names.is_tool_order else "")
+        )
+    matrix_notes += [*order_findings, *weight_notes]
     if is_file and is_checked_alone:
-        notes += check.notes()
-    return ConnectomeFile(matrix, as_findings(notes))
+        matrix_notes += row_order_check.notes()
+    return ConnectomeFile(symmetric_matrix, as_findings(matrix_notes))
 
 
 def _read_source(
@@ -233,204 +243,255 @@ def _read_source(
     """
     if not isinstance(source, str | Path):
         return Path("connectome="), _take_array(source), []
-    path = Path(source)
-    matrix_format = FORMATS.get(path.suffix.lower())
+    connectome_path = Path(source)
+    matrix_format = FORMATS.get(connectome_path.suffix.lower())
     if matrix_format is None:
         raise FileFormatError(
             f"connectomes are read from {', '.join(sorted(FORMATS))} files, "
-            f"got {path.suffix or 'a name without suffix'}. A tractogram becomes a "
-            "connectome by brainlsap.images.build_connectome.",
-            path=path,
+            f"got {connectome_path.suffix or 'a name without suffix'}. A tractogram "
+            "becomes a connectome by brainlsap.images.build_connectome.",
+            path=connectome_path,
             kind="unknown format",
         )
-    with reading(path, f"a {path.suffix} file"):
-        matrix, *further_matrices = matrix_format.read(path)
-    if further_matrices or (matrix.measure and measure):
-        matrices = [matrix, *further_matrices]
-        matrix, notes = _choose_matrix(matrices, atlas, measure, path)
-        return path, matrix, notes
-    return path, matrix, []
+    with reading(connectome_path, f"a {connectome_path.suffix} file"):
+        raw_matrix, *further_matrices = matrix_format.read(connectome_path)
+    if further_matrices or (raw_matrix.measure and measure):
+        raw_matrices = [raw_matrix, *further_matrices]
+        raw_matrix, choice_notes = _choose_matrix(
+            raw_matrices, atlas, measure, connectome_path
+        )
+        return connectome_path, raw_matrix, choice_notes
+    return connectome_path, raw_matrix, []
 
 
 def _take_array(source: np.ndarray | pd.DataFrame) -> RawMatrix:
     """Return a matrix in memory, with names where a data frame has them."""
-    axes = [tuple(map(str, axis)) for axis in pd.DataFrame(source).axes]
-    name_axes = [names for names in axes if not are_counts(names)]
+    axis_names = [
+        tuple(map(str, axis_labels)) for axis_labels in pd.DataFrame(source).axes
+    ]
+    name_axes = [labels for labels in axis_names if not are_counts(labels)]
     try:
-        values = as_number_array(source)
+        number_array = as_number_array(source)
     except (TypeError, ValueError):  # refused by shape and type
-        values = np.asarray(source)
+        number_array = np.asarray(source)
     if not name_axes:
-        return RawMatrix(values)
-    return RawMatrix(values, rows=name_axes[0], columns=name_axes[-1])
+        return RawMatrix(number_array)
+    return RawMatrix(number_array, rows=name_axes[0], columns=name_axes[-1])
 
 
-def _check_matrix_shape(raw: RawMatrix, path: Path) -> None:
+def _check_matrix_shape(raw_matrix: RawMatrix, connectome_path: Path) -> None:
     """Raise where values are no square matrix of numbers."""
-    values = raw.values
-    n_rows = len(values)
-    if values.shape == (n_rows, n_rows) and values.dtype.kind in "uifb":
+    matrix_values = raw_matrix.values
+    n_rows = len(matrix_values)
+    if matrix_values.shape == (n_rows, n_rows) and matrix_values.dtype.kind in "uifb":
         return
-    hint = "The file may be cut short."
-    if _is_edge_list(values):
-        hint = (
+    hint_text = "The file may be cut short."
+    if _is_edge_list(matrix_values):
+        hint_text = (
             "It may be a list of connections, two numbers of regions and a weight "
             "each; write a square matrix, 0 where no connection is."
         )
     raise FileFormatError(
         "expected a square matrix of numbers, got shape "
-        f"{values.shape} of {values.dtype}. {hint}",
-        path=path,
+        f"{matrix_values.shape} of {matrix_values.dtype}. {hint_text}",
+        path=connectome_path,
         kind="matrix shape",
-        values={"shape": values.shape},
+        values={"shape": matrix_values.shape},
     )
 
 
-def _apply_row_names(raw: RawMatrix, rows: RowNames, path: Path) -> RawMatrix:
+def _apply_row_names(
+    raw_matrix: RawMatrix, row_names: RowNames, connectome_path: Path
+) -> RawMatrix:
     """Return a matrix with the names that its rows were given, parts added."""
-    if rows.names is not raw.rows:
-        raw = raw._replace(rows=rows.names, columns=rows.names)
-    return _add_parts(raw, path) if rows.adds_parts else raw
+    if row_names.names is not raw_matrix.rows:
+        raw_matrix = raw_matrix._replace(rows=row_names.names, columns=row_names.names)
+    return (
+        _add_parts(raw_matrix, connectome_path) if row_names.adds_parts else raw_matrix
+    )
 
 
-def _align_columns(raw: RawMatrix) -> np.ndarray:
+def _align_columns(raw_matrix: RawMatrix) -> np.ndarray:
     """Return the weights with columns in the order of rows, where names say both."""
-    rows = raw.rows or ()
-    columns = raw.columns or ()
-    if rows == columns or sorted(rows) != sorted(columns) or len({*rows}) < len(rows):
-        return raw.values
-    return raw.values[:, [columns.index(name) for name in rows]]
+    row_names = raw_matrix.rows or ()
+    column_names = raw_matrix.columns or ()
+    if (
+        row_names == column_names
+        or sorted(row_names) != sorted(column_names)
+        or len({*row_names}) < len(row_names)
+    ):
+        return raw_matrix.values
+    return raw_matrix.values[
+        :, [column_names.index(row_name) for row_name in row_names]
+    ]
 
 
-def _add_parts(raw: RawMatrix, path: Path) -> RawMatrix:
+def _add_parts(raw_matrix: RawMatrix, connectome_path: Path) -> RawMatrix:
     """Return a matrix in which rows of one name are one row: the sum of their weights.
 
     Raises where the weights are means, which cannot be added.
     """
-    mean_word = _MEAN_WORDS.search(path.name)
+    mean_word = _MEAN_WORDS.search(connectome_path.name)
     if mean_word:
         raise FileFormatError(
             f"a region has several rows, and {mean_word[0]} of parts cannot be "
             "added. Give a matrix of counts of streamlines, or of their weights.",
-            path=path,
+            path=connectome_path,
             kind="parts of means",
         )
-    names = tuple(dict.fromkeys(raw.rows or ()))
-    region_of_row = [names.index(name) for name in raw.rows or ()]
-    merge = np.zeros((len(names), len(region_of_row)))
-    merge[region_of_row, np.arange(len(region_of_row))] = 1
-    values = merge @ _mirror(raw.values.astype(np.float64)) @ merge.T
-    return raw._replace(values=values, rows=names, columns=names)
+    region_names = tuple(dict.fromkeys(raw_matrix.rows or ()))
+    region_of_row = [
+        region_names.index(region_name) for region_name in raw_matrix.rows or ()
+    ]
+    merging_matrix = np.zeros((len(region_names), len(region_of_row)))
+    merging_matrix[region_of_row, np.arange(len(region_of_row))] = 1
+    summed_weights = (
+        merging_matrix
+        @ _mirror(raw_matrix.values.astype(np.float64))
+        @ merging_matrix.T
+    )
+    return raw_matrix._replace(
+        values=summed_weights, rows=region_names, columns=region_names
+    )
 
 
-def _mirror(values: np.ndarray) -> np.ndarray:
+def _mirror(weight_matrix: np.ndarray) -> np.ndarray:
     """Return a matrix with both triangles where only one is filled."""
-    upper = np.triu(values, 1)
-    lower = np.tril(values, -1)
-    if upper.any() and lower.any():
-        return values
-    return values + (upper + lower).T
+    upper_triangle = np.triu(weight_matrix, 1)
+    lower_triangle = np.tril(weight_matrix, -1)
+    if upper_triangle.any() and lower_triangle.any():
+        return weight_matrix
+    return weight_matrix + (upper_triangle + lower_triangle).T
 
 
-def _is_edge_list(values: np.ndarray) -> bool:
+def _is_edge_list(number_rows: np.ndarray) -> bool:
     """Return whether rows look like two numbers of regions, and weights."""
-    if values.ndim != 2 or values.dtype.kind not in "uif":
+    if number_rows.ndim != 2 or number_rows.dtype.kind not in "uif":
         return False
-    if not 3 <= values.shape[1] < 6 or len(values) < 3:
+    if not 3 <= number_rows.shape[1] < 6 or len(number_rows) < 3:
         return False
-    region_numbers = values[:, :2]
+    region_numbers = number_rows[:, :2]
     are_integers = (region_numbers == np.round(region_numbers)).all()
     return bool((region_numbers >= 0).all() and are_integers)
 
 
 def _choose_matrix(
-    matrices: Sequence[RawMatrix], atlas: Atlas, measure: str | None, path: Path
+    raw_matrices: Sequence[RawMatrix],
+    atlas: Atlas,
+    measure: str | None,
+    connectome_path: Path,
 ) -> tuple[RawMatrix, list[str]]:
     """Return the matrix of a measure, or else of a usual one, and notes on the choice.
 
     Raises where there is no such measure, or several matrices are left.
     """
-    measures = ", ".join(sorted({raw.measure for raw in matrices if raw.measure}))
-    if measure is not None and measures:
-        matrices = [raw for raw in matrices if raw.measure.lower() == measure.lower()]
-        if not matrices:
+    measures_text = ", ".join(
+        sorted(
+            {raw_matrix.measure for raw_matrix in raw_matrices if raw_matrix.measure}
+        )
+    )
+    if measure is not None and measures_text:
+        raw_matrices = [
+            raw_matrix
+            for raw_matrix in raw_matrices
+            if raw_matrix.measure.lower() == measure.lower()
+        ]
+        if not raw_matrices:
             raise FileFormatError(
-                f"no measure {measure!r}; found {measures}.",
-                path=path,
+                f"no measure {measure!r}; found {measures_text}.",
+                path=connectome_path,
                 kind="no such measure",
             )
-    candidates = [raw for raw in matrices if _may_fit(raw, atlas)] or matrices
-    if len(candidates) == 1:
-        return candidates[0], []
+    fitting_matrices = [
+        raw_matrix for raw_matrix in raw_matrices if _may_fit(raw_matrix, atlas)
+    ] or raw_matrices
+    if len(fitting_matrices) == 1:
+        return fitting_matrices[0], []
     for default_measure in DEFAULT_MEASURES:
-        defaults = [raw for raw in candidates if raw.measure == default_measure]
-        if len(defaults) == 1:
-            other_measures = {raw.measure for raw in candidates} - {default_measure}
-            note = (
+        default_matrices = [
+            raw_matrix
+            for raw_matrix in fitting_matrices
+            if raw_matrix.measure == default_measure
+        ]
+        if len(default_matrices) == 1:
+            other_measures = {raw_matrix.measure for raw_matrix in fitting_matrices} - {
+                default_measure
+            }
+            choice_note = (
                 f"took {default_measure}; {option_text('measure')} takes another of "
                 f"{', '.join(sorted(other_measures))}"
             )
-            return defaults[0], [note]
+            return default_matrices[0], [choice_note]
     raise FileFormatError(
-        f"{len(candidates)} matrices could be the connectome. Choose by "
-        f"{option_text('measure')} one of {measures or 'them, and give each a name'}.",
-        path=path,
+        f"{len(fitting_matrices)} matrices could be the connectome. Choose by "
+        f"{option_text('measure')} one of "
+        f"{measures_text or 'them, and give each a name'}.",
+        path=connectome_path,
         kind="several matrices",
     )
 
 
-def _may_fit(raw: RawMatrix, atlas: Atlas) -> bool:
+def _may_fit(raw_matrix: RawMatrix, atlas: Atlas) -> bool:
     """Return whether names, or else the size, of a matrix may be those of an atlas."""
-    if raw.rows is None or all(map(str.isdecimal, raw.rows)):
-        return len(raw.values) in {len(order.names) for order in row_orders(atlas)}
-    n_known = sum(atlas.find(name) is not None for name in raw.rows)
+    if raw_matrix.rows is None or all(map(str.isdecimal, raw_matrix.rows)):
+        return len(raw_matrix.values) in {
+            len(row_order.names) for row_order in row_orders(atlas)
+        }
+    n_known = sum(atlas.find(row_name) is not None for row_name in raw_matrix.rows)
     return n_known >= len(atlas) / 2
 
 
 def _in_atlas_order(
-    raw: RawMatrix, atlas: Atlas, path: Path
+    raw_matrix: RawMatrix, atlas: Atlas, connectome_path: Path
 ) -> tuple[np.ndarray, list[Finding]]:
     """Return a matrix in the order of an atlas, and what was left out.
 
     Raises where regions are missing, unless the tool omits those that a brain lacks.
     """
     findings = list[Finding]()
-    rows = raw.rows or ()
-    max_missing = MAX_ABSENT_REGIONS if raw.omits_absent_regions else 0
+    row_names = raw_matrix.rows or ()
+    max_missing = MAX_ABSENT_REGIONS if raw_matrix.omits_absent_regions else 0
     try:
-        row_of_region, dropped_names = atlas.rows(rows)
-        column_of_region, _ = atlas.rows(raw.columns or ())
-        missing = np.flatnonzero((row_of_region < 0) | (column_of_region < 0))
-        if len(missing) > max_missing:
+        row_of_region, dropped_names = atlas.rows(row_names)
+        column_of_region, _ = atlas.rows(raw_matrix.columns or ())
+        missing_regions = np.flatnonzero((row_of_region < 0) | (column_of_region < 0))
+        if len(missing_regions) > max_missing:
             raise RegionNameError(
-                f"{len(missing)} of the {len(atlas)} regions of {atlas.name} are "
-                f"missing: {listed((atlas.names[i] for i in missing), 5)}. Write a row "
-                "of zeros for a region without connections."
+                f"{len(missing_regions)} of the {len(atlas)} regions of {atlas.name} "
+                f"are missing: {listed((atlas.names[i] for i in missing_regions), 5)}. "
+                "Write a row of zeros for a region without connections."
             )
     except RegionNameError as error:
-        hint = atlas.settings.get("remake_connectome", "")
-        hint = f" {hint}" if hint and atlas.other_atlas(rows) else ""
+        hint_text = atlas.settings.get("remake_connectome", "")
+        hint_text = (
+            f" {hint_text}" if hint_text and atlas.other_atlas(row_names) else ""
+        )
         raise RegionNameError(
-            f"{error.message}{hint}", path=path, kind=error.kind, values=error.values
+            f"{error.message}{hint_text}",
+            path=connectome_path,
+            kind=error.kind,
+            values=error.values,
         ) from error
     if dropped_names:
-        names = listed(dict.fromkeys(dropped_names), 8)
-        findings.append(Finding(f"left out, not in {atlas.name}: {names}", LEFT_OUT))
-    values = raw.values.take(row_of_region, 0).take(column_of_region, 1)
-    values = values.astype(np.float64)
-    if raw.omits_absent_regions:
-        values[missing] = np.nan
-        values[:, missing] = np.nan
-        is_empty = np.isnan(values)
+        dropped_names_text = listed(dict.fromkeys(dropped_names), 8)
+        findings.append(
+            Finding(f"left out, not in {atlas.name}: {dropped_names_text}", LEFT_OUT)
+        )
+    ordered_weights = raw_matrix.values.take(row_of_region, 0).take(column_of_region, 1)
+    ordered_weights = ordered_weights.astype(np.float64)
+    if raw_matrix.omits_absent_regions:
+        ordered_weights[missing_regions] = np.nan
+        ordered_weights[:, missing_regions] = np.nan
+        is_empty = np.isnan(ordered_weights)
         n_empty = np.minimum(is_empty.sum(0), is_empty.sum(1))
-        is_absent = n_empty >= len(values) - 1
+        is_absent = n_empty >= len(ordered_weights) - 1
         if 0 < is_absent.sum() <= MAX_ABSENT_REGIONS:
-            values[is_absent] = 0
-            values[:, is_absent] = 0
-            names = ", ".join(np.array(atlas.names)[is_absent])
-            message = f"absent from the file, without connections: {names}"
+            ordered_weights[is_absent] = 0
+            ordered_weights[:, is_absent] = 0
+            dropped_names_text = ", ".join(np.array(atlas.names)[is_absent])
+            message = f"absent from the file, without connections: {dropped_names_text}"
             findings.append(Finding(message))
-    return values, findings
+    return ordered_weights, findings
 
 
 def treat_negative_weights(
@@ -458,150 +519,183 @@ def treat_negative_weights(
 
 
 def _treat_weights(
-    values: np.ndarray, names: Sequence[str], path: Path, symmetrize: str, negative: str
+    weight_matrix: np.ndarray,
+    region_names: Sequence[str],
+    connectome_path: Path,
+    symmetrize: str,
+    negative: str,
 ) -> tuple[np.ndarray, list[str]]:
     """Return a symmetric matrix of weights that can be used, and notes.
 
     Raises where weights are not finite, negative, all 0, or differ both ways.
     """
-    values, notes = treat_negative_weights(values, negative, path)
-    is_bad = ~np.isfinite(values)
+    weight_matrix, weight_notes = treat_negative_weights(
+        weight_matrix, negative, connectome_path
+    )
+    is_bad = ~np.isfinite(weight_matrix)
     if is_bad.any():
         i, j = np.argwhere(is_bad)[0]
-        hint = "on the diagonal: set it to 0" if i == j else "(write 0 where none is)"
-        raise FileFormatError(
-            f"weights are NaN or infinite {hint}",
-            path=path,
-            kind="weights not finite",
-            got=f"{is_bad.sum()} such, first {values[i, j]} between {names[i]} and "
-            f"{names[j]}.",
+        hint_text = (
+            "on the diagonal: set it to 0" if i == j else "(write 0 where none is)"
         )
-    n_loops = np.count_nonzero(values.diagonal())
-    if np.count_nonzero(np.maximum(values, values.T)) == n_loops:
+        raise FileFormatError(
+            f"weights are NaN or infinite {hint_text}",
+            path=connectome_path,
+            kind="weights not finite",
+            got=f"{is_bad.sum()} such, first {weight_matrix[i, j]} between "
+            f"{region_names[i]} and "
+            f"{region_names[j]}.",
+        )
+    n_loops = np.count_nonzero(weight_matrix.diagonal())
+    if np.count_nonzero(np.maximum(weight_matrix, weight_matrix.T)) == n_loops:
         raise FileFormatError(
             "every weight between two regions is 0; expected connections.",
-            path=path,
+            path=connectome_path,
             kind="no connections",
         )
-    values, symmetry_notes = _symmetrize(values, names, path, symmetrize)
-    return values.astype(np.float32), [*notes, *symmetry_notes]
+    weight_matrix, symmetry_notes = _symmetrize(
+        weight_matrix, region_names, connectome_path, symmetrize
+    )
+    return weight_matrix.astype(np.float32), [*weight_notes, *symmetry_notes]
 
 
 def _symmetrize(
-    values: np.ndarray, names: Sequence[str], path: Path, symmetrize: str
+    weight_matrix: np.ndarray,
+    region_names: Sequence[str],
+    connectome_path: Path,
+    symmetrize: str,
 ) -> tuple[np.ndarray, list[str]]:
     """Return a matrix with two equal triangles, and notes on what was done.
 
     Raises where they differ by more than rounding and `symmetrize` is "refuse".
     """
-    larger = np.maximum(values, values.T)
-    if np.array_equal(values, larger):
-        return values, []
-    smaller = np.minimum(values, values.T)
-    if np.count_nonzero(smaller) == np.count_nonzero(values.diagonal()):
+    larger_weights = np.maximum(weight_matrix, weight_matrix.T)
+    if np.array_equal(weight_matrix, larger_weights):
+        return weight_matrix, []
+    smaller_weights = np.minimum(weight_matrix, weight_matrix.T)
+    if np.count_nonzero(smaller_weights) == np.count_nonzero(weight_matrix.diagonal()):
         # the order of the atlas may scatter one triangle over both
-        return larger, ["only one triangle is filled: mirrored"]
-    difference = larger - smaller
-    mean = (larger + smaller) / 2
-    if difference.max() <= _MAX_ASYMMETRY * larger.max():
+        return larger_weights, ["only one triangle is filled: mirrored"]
+    weight_difference = larger_weights - smaller_weights
+    mean = (larger_weights + smaller_weights) / 2
+    if weight_difference.max() <= _MAX_ASYMMETRY * larger_weights.max():
         return mean, ["the two triangles differ by rounding: averaged"]
     if symmetrize == "refuse":
-        i, j = np.unravel_index(difference.argmax(), difference.shape)
+        i, j = np.unravel_index(weight_difference.argmax(), weight_difference.shape)
         raise FileFormatError(
             "weights are not symmetric, nor is a triangle 0. Take their mean, "
             f"(W + W.T) / 2; for files {option_text('symmetrize', 'mean')} or 'max' "
             "does so",
-            path=path,
+            path=connectome_path,
             kind="not symmetric",
-            got=f"{values[i, j]} from {names[i]} to {names[j]} but {values[j, i]} "
+            got=f"{weight_matrix[i, j]} from {region_names[i]} to {region_names[j]} "
+            f"but {weight_matrix[j, i]} "
             "back.",
         )
-    note = f"the two triangles differ: symmetrized by their {symmetrize}"
-    return (larger if symmetrize == "max" else mean), [note]
+    triangle_note = f"the two triangles differ: symmetrized by their {symmetrize}"
+    return (larger_weights if symmetrize == "max" else mean), [triangle_note]
 
 
 # ---- one function for each format --------------------------------------------------
 
 
-def _read_text(path: Path) -> list[RawMatrix]:
+def _read_text(connectome_path: Path) -> list[RawMatrix]:
     """Read a matrix from text, with or without names in its first row and column."""
-    all_lines = [line.strip(" ") for line in read_lines(path, comments=True)]
-    lines = [line for line in all_lines if line[0] != "#"]
-    if not lines:
+    all_text_lines = [
+        text_line.strip(" ")
+        for text_line in read_lines(connectome_path, keeps_comments=True)
+    ]
+    text_lines = [text_line for text_line in all_text_lines if text_line[0] != "#"]
+    if not text_lines:
         raise FileFormatError(
-            "the file is empty; expected a matrix.", path=path, kind="empty file"
+            "the file is empty; expected a matrix.",
+            path=connectome_path,
+            kind="empty file",
         )
-    delimiter = sniff_delimiter(lines[0])
-    if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", lines[-1]):
+    delimiter = sniff_delimiter(text_lines[0])
+    if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", text_lines[-1]):
         raise FileFormatError(
             "numbers have decimal commas. Write points (and thousands without "
             "separators).",
-            path=path,
+            path=connectome_path,
             kind="decimal commas",
         )
-    if delimiter and all(line.endswith(delimiter) for line in lines):
-        lines = [line[:-1] for line in lines]
-    sample = [split_cells(line, delimiter) for line in lines[:_N_SAMPLE_LINES]]
-    _refuse_other_layouts(path, sample)
-    comments = [line.lstrip("# ") for line in all_lines if line[0] == "#"]
-    rows, columns, lines = _take_names(comments, lines, delimiter)
-    values = _parse_weights(lines, delimiter, has_row_names=bool(rows))
-    for axis, axis_names in (("rows", rows), ("columns", columns)):
-        if axis_names and len(axis_names) != len(values):
+    if delimiter and all(text_line.endswith(delimiter) for text_line in text_lines):
+        text_lines = [text_line[:-1] for text_line in text_lines]
+    sample_rows = [
+        split_cells(text_line, delimiter) for text_line in text_lines[:_N_SAMPLE_LINES]
+    ]
+    _refuse_other_layouts(connectome_path, sample_rows)
+    comment_texts = [
+        text_line.lstrip("# ") for text_line in all_text_lines if text_line[0] == "#"
+    ]
+    row_names, column_names, text_lines = _take_names(
+        comment_texts, text_lines, delimiter
+    )
+    weight_matrix = _parse_weights(text_lines, delimiter, has_row_names=bool(row_names))
+    for axis_word, axis_names in (("rows", row_names), ("columns", column_names)):
+        if axis_names and len(axis_names) != len(weight_matrix):
             raise FileFormatError(
-                f"{len(axis_names)} names for {len(values)} {axis}; expected "
-                "one name for each.",
-                path=path,
+                f"{len(axis_names)} names for {len(weight_matrix)} {axis_word}; "
+                "expected one name for each.",
+                path=connectome_path,
                 kind="names per axis",
             )
-    header = "\n".join(comments)
-    name_axes = [tuple(axis_names) for axis_names in (rows, columns) if axis_names]
+    header = "\n".join(comment_texts)
+    name_axes = [
+        tuple(axis_names) for axis_names in (row_names, column_names) if axis_names
+    ]
     # of counts and names, only the names say which regions the rows are
-    name_axes = [names for names in name_axes if not are_counts(names)] or name_axes
+    name_axes = [labels for labels in name_axes if not are_counts(labels)] or name_axes
     if not name_axes:
-        return [RawMatrix(values, header=header)]
-    return [RawMatrix(values, name_axes[0], name_axes[-1], header=header)]
+        return [RawMatrix(weight_matrix, header=header)]
+    return [RawMatrix(weight_matrix, name_axes[0], name_axes[-1], header=header)]
 
 
 def _parse_weights(
-    lines: Sequence[str], delimiter: str | None, has_row_names: bool
+    text_lines: Sequence[str], delimiter: str | None, has_row_names: bool
 ) -> np.ndarray:
     """Return the numbers in lines; the first column is left out where it has names."""
-    if not lines:
+    if not text_lines:
         return np.empty((0, 0))
     # names may be quoted and contain delimiters; those of rows are read already
-    converters: dict[int | str, Callable[[str], float]] | None = None
+    column_converters: dict[int | str, Callable[[str], float]] | None = None
     if has_row_names:
-        converters = {0: lambda _: 0.0}
+        column_converters = {0: lambda _: 0.0}
     try:
-        values = np.loadtxt(
-            lines,
+        weight_matrix = np.loadtxt(
+            text_lines,
             delimiter=delimiter,
             quotechar='"',
             comments=None,
-            converters=converters,
+            converters=column_converters,
             ndmin=2,
         )
     except ValueError as error:
         # NumPy's message advises on its own arguments.
-        fault = _describe_unreadable(lines, delimiter, has_row_names)
-        raise ValueError(fault) from error
-    return values[:, 1:] if has_row_names else values
+        fault_text = _describe_unreadable(text_lines, delimiter, has_row_names)
+        raise ValueError(fault_text) from error
+    return weight_matrix[:, 1:] if has_row_names else weight_matrix
 
 
 def _describe_unreadable(
-    lines: Sequence[str], delimiter: str | None, has_row_names: bool
+    text_lines: Sequence[str], delimiter: str | None, has_row_names: bool
 ) -> str:
     """Return which line or cell keeps lines from being a table of numbers."""
-    n_cells = len(split_cells(lines[0], delimiter))
-    for row, line in enumerate(lines, start=1):
-        cells = split_cells(line, delimiter)
-        if len(cells) != n_cells:
-            return f"row {row} has {len(cells)} cells, and row 1 has {n_cells}"
-        for column, cell in enumerate(cells, start=1):
-            is_row_name = has_row_names and column == 1
-            if not (is_row_name or _is_number(cell)):
-                return f"{cell!r} in row {row}, column {column} is no number"
+    n_cells = len(split_cells(text_lines[0], delimiter))
+    for row_number, text_line in enumerate(text_lines, start=1):
+        row_cells = split_cells(text_line, delimiter)
+        if len(row_cells) != n_cells:
+            return (
+                f"row {row_number} has {len(row_cells)} cells, and row 1 has {n_cells}"
+            )
+        for column_number, cell_text in enumerate(row_cells, start=1):
+            is_row_name = has_row_names and column_number == 1
+            if not (is_row_name or _is_number(cell_text)):
+                return (
+                    f"{cell_text!r} in row {row_number}, column {column_number} is no "
+                    "number"
+                )
     return "its cells are no numbers"
 
 
@@ -614,133 +708,160 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _refuse_other_layouts(path: Path, rows: Sequence[Sequence[str]]) -> None:
+def _refuse_other_layouts(
+    connectome_path: Path, cell_rows: Sequence[Sequence[str]]
+) -> None:
     """Raise where rows are a list of connections, or a connectogram of DSI Studio."""
-    if [cell.lower() for row in rows[:2] for cell in row[:2]] == ["data"] * 4:
+    if [
+        cell_text.lower() for row_cells in cell_rows[:2] for cell_text in row_cells[:2]
+    ] == ["data"] * 4:
         raise FileFormatError(
             "is a connectogram of DSI Studio, with two rows and two columns "
             "of heads; expected a square matrix. Give the .connectivity.mat of the "
             "same run.",
-            path=path,
+            path=connectome_path,
             kind="connectogram",
         )
-    body = rows[1:] or rows  # the first row may name the columns
-    n_words = {_count_words(row) for row in body}
-    widths = {len(row) for row in body}
-    is_long = len(rows) > 1 or len(rows[0]) > 2
-    if n_words == {2} and len(widths) == 1 and is_long:
+    body_rows = cell_rows[1:] or cell_rows  # the first row may name the columns
+    n_words = {_count_words(row_cells) for row_cells in body_rows}
+    row_widths = {len(row_cells) for row_cells in body_rows}
+    is_long = len(cell_rows) > 1 or len(cell_rows[0]) > 2
+    if n_words == {2} and len(row_widths) == 1 and is_long:
         raise FileFormatError(
             "is a list of connections, whose lines have two regions and "
-            f"{widths.pop() - 2} number(s); expected a square matrix. Write one with "
-            "the names of its rows, and 0 where no connection is.",
-            path=path,
+            f"{row_widths.pop() - 2} number(s); expected a square matrix. Write one "
+            "with the names of its rows, and 0 where no connection is.",
+            path=connectome_path,
             kind="list of connections",
         )
 
 
-def _count_words(row: Sequence[str]) -> int:
+def _count_words(row_cells: Sequence[str]) -> int:
     """Return how many cells at the start are words, -1 where others are no numbers."""
-    is_word = [_NUMBERS.fullmatch(cell) is None for cell in row]
-    n_words = is_word.index(False) if False in is_word else len(row)
+    is_word = [_NUMBERS.fullmatch(cell_text) is None for cell_text in row_cells]
+    n_words = is_word.index(False) if False in is_word else len(row_cells)
     return -1 if any(is_word[n_words:]) else n_words
 
 
 def _take_names(
-    comments: Sequence[str], lines: list[str], delimiter: str | None
+    comment_texts: Sequence[str], text_lines: list[str], delimiter: str | None
 ) -> tuple[list[str], list[str], list[str]]:
     """Return the names of rows and of columns, and the lines without the header."""
-    rows = list[str]()
-    columns = list[str]()
-    first_cells = split_cells(lines[0], delimiter)
+    row_names = list[str]()
+    column_names = list[str]()
+    first_cells = split_cells(text_lines[0], delimiter)
     # the header has a corner, or begins with a name where there are as many columns
-    is_square = len(lines) == len(first_cells)
+    is_square = len(text_lines) == len(first_cells)
     starts_with_name = is_square and not _are_weights(first_cells[:1])
     has_corner = first_cells[0].lower() in _CORNER_CELLS or starts_with_name
     n_columns = len(first_cells) - has_corner
     if has_corner or not _are_weights(first_cells[1:]):
-        columns, lines = first_cells, lines[1:]
+        column_names, text_lines = first_cells, text_lines[1:]
     else:
-        columns = _find_names_in_comments(comments, len(first_cells))
-    first_cells = split_cells(lines[0], delimiter) if lines else [""]
+        column_names = _find_names_in_comments(comment_texts, len(first_cells))
+    first_cells = split_cells(text_lines[0], delimiter) if text_lines else [""]
     # below a header with a corner, or with a cell less, the first column has names
     if len(first_cells) == n_columns + 1 or not _are_weights(first_cells[:1]):
-        rows = [split_cells(line, delimiter)[0] for line in lines]
-        columns = columns[1:] if len(columns) == len(lines) + 1 else columns
-    return rows, columns, lines
+        row_names = [split_cells(text_line, delimiter)[0] for text_line in text_lines]
+        column_names = (
+            column_names[1:]
+            if len(column_names) == len(text_lines) + 1
+            else column_names
+        )
+    return row_names, column_names, text_lines
 
 
-def _are_weights(cells: Sequence[str]) -> bool:
+def _are_weights(cell_texts: Sequence[str]) -> bool:
     """Return whether all cells are numbers."""
-    return _NUMBERS.fullmatch(" ".join(cells)) is not None
+    return _NUMBERS.fullmatch(" ".join(cell_texts)) is not None
 
 
-def _find_names_in_comments(comments: Sequence[str], n_columns: int) -> list[str]:
+def _find_names_in_comments(comment_texts: Sequence[str], n_columns: int) -> list[str]:
     """Return the names of columns in a comment, as of NumPy's `savetxt(header=...)`."""
-    for text in comments:
-        cells = split_cells(text, sniff_delimiter(text)) or [""]
-        if cells[0].lower() in _CORNER_CELLS and len(cells) == n_columns + 1:
-            cells = cells[1:]
-        are_names = not _are_weights(cells) or all(map(str.isdecimal, cells))
-        if len(cells) == n_columns and are_names:
-            return cells
+    for comment_text in comment_texts:
+        comment_cells = split_cells(comment_text, sniff_delimiter(comment_text)) or [""]
+        if (
+            comment_cells[0].lower() in _CORNER_CELLS
+            and len(comment_cells) == n_columns + 1
+        ):
+            comment_cells = comment_cells[1:]
+        are_names = not _are_weights(comment_cells) or all(
+            map(str.isdecimal, comment_cells)
+        )
+        if len(comment_cells) == n_columns and are_names:
+            return comment_cells
     return []
 
 
-def _read_npy(path: Path) -> list[RawMatrix]:
+def _read_npy(connectome_path: Path) -> list[RawMatrix]:
     """Read an array of NumPy, of one matrix or of many."""
     # mapped, since a matrix of label numbers is large and few of its rows are read
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
-    return _split_stack(array, {}) if _is_stack(array) else [RawMatrix(array)]
+    number_array = np.load(connectome_path, mmap_mode="r", allow_pickle=False)
+    return (
+        _split_stack(number_array, {})
+        if _is_stack(number_array)
+        else [RawMatrix(number_array)]
+    )
 
 
-def _read_npz(path: Path) -> list[RawMatrix]:
+def _read_npz(connectome_path: Path) -> list[RawMatrix]:
     """Read the matrices of an archive of NumPy."""
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        return _find_matrices(path, dict(arrays))
+    with (
+        connectome_path.open("rb") as npz_file,
+        np.load(npz_file, allow_pickle=False) as array_archive,
+    ):
+        return _find_matrices(connectome_path, dict(array_archive))
 
 
-def _read_mat(path: Path) -> list[RawMatrix]:
+def _read_mat(connectome_path: Path) -> list[RawMatrix]:
     """Read a MATLAB file of any version; 7.3 is HDF5."""
     from scipy.io import loadmat
 
-    with path.open("rb") as file:
-        if b"MATLAB 7.3" in file.read(128):
-            return _read_hdf(path)
-    variables = loadmat(path, squeeze_me=True)
-    arrays = {k: np.asarray(v) for k, v in variables.items() if k[:2] != "__"}
-    return _find_matrices(path, arrays)
+    with connectome_path.open("rb") as mat_file:
+        if b"MATLAB 7.3" in mat_file.read(128):
+            return _read_hdf(connectome_path)
+    mat_variables = loadmat(connectome_path, squeeze_me=True)
+    array_by_key = {k: np.asarray(v) for k, v in mat_variables.items() if k[:2] != "__"}
+    return _find_matrices(connectome_path, array_by_key)
 
 
-def _read_hdf(path: Path) -> list[RawMatrix]:
+def _read_hdf(connectome_path: Path) -> list[RawMatrix]:
     """Read an HDF5 file; data sets may lie in groups, names in MATLAB's cells."""
     import h5py
 
-    arrays: dict[str, np.ndarray] = {}
+    array_by_key: dict[str, np.ndarray] = {}
 
-    def read_item(key: str, item: h5py.Group | h5py.Dataset) -> None:
-        if not isinstance(item, h5py.Dataset) or key.startswith("#refs#"):
+    def read_item(item_key: str, hdf_item: h5py.Group | h5py.Dataset) -> None:
+        if not isinstance(hdf_item, h5py.Dataset) or item_key.startswith("#refs#"):
             return
-        if h5py.check_string_dtype(item.dtype) is not None:
-            arrays[key] = np.array(item.asstr()[()], dtype=str)
-        elif h5py.check_ref_dtype(item.dtype) is not None:
-            cells = [np.ravel(file[reference]) for reference in np.ravel(item)]
-            arrays[key] = np.array(["".join(map(chr, cell)) for cell in cells])
-        elif item.attrs.get("MATLAB_class") == b"char" and item.ndim == 2:
-            arrays[key] = np.array(["".join(map(chr, row)) for row in item[()].T])
-        elif item.size:
-            arrays[key] = item[()]
+        if h5py.check_string_dtype(hdf_item.dtype) is not None:
+            array_by_key[item_key] = np.array(hdf_item.asstr()[()], dtype=str)
+        elif h5py.check_ref_dtype(hdf_item.dtype) is not None:
+            cell_codes = [
+                np.ravel(hdf_file[cell_reference])
+                for cell_reference in np.ravel(hdf_item)
+            ]
+            array_by_key[item_key] = np.array(
+                ["".join(map(chr, character_codes)) for character_codes in cell_codes]
+            )
+        elif hdf_item.attrs.get("MATLAB_class") == b"char" and hdf_item.ndim == 2:
+            array_by_key[item_key] = np.array(
+                ["".join(map(chr, character_row)) for character_row in hdf_item[()].T]
+            )
+        elif hdf_item.size:
+            array_by_key[item_key] = hdf_item[()]
 
-    with h5py.File(path, "r") as file:
-        file.visititems(read_item)
-    return _find_matrices(path, arrays)
+    with h5py.File(connectome_path, "r") as hdf_file:
+        hdf_file.visititems(read_item)
+    return _find_matrices(connectome_path, array_by_key)
 
 
-def _read_gii(path: Path) -> list[RawMatrix]:
+def _read_gii(connectome_path: Path) -> list[RawMatrix]:
     """Read the one matrix of a GIFTI file, as micapipe writes `.shape.gii`."""
     from nibabel.gifti import GiftiImage
 
-    (array,) = GiftiImage.from_filename(path).darrays
-    return [RawMatrix(np.asarray(array.data, dtype=np.float64))]
+    (data_array,) = GiftiImage.from_filename(connectome_path).darrays
+    return [RawMatrix(np.asarray(data_array.data, dtype=np.float64))]
 
 
 class MatrixFormat(NamedTuple):
@@ -769,12 +890,16 @@ FORMATS: dict[str, MatrixFormat] = {
 """Formats of connectomes by suffix, in lower case."""
 
 
-def is_matrix(path: Path) -> bool:
+def is_matrix(connectome_path: Path) -> bool:
     """Return whether a file holds a connectome of any atlas, or many."""
-    if path.is_file() and path.suffix.lower() in FORMATS:
-        with suppress(BrainlsapError), reading(path, "a matrix"):
-            shape = FORMATS[path.suffix.lower()].read(path)[0].values.shape
-            return len(shape) == 2 and 5 < shape[0] == shape[1]
+    if connectome_path.is_file() and connectome_path.suffix.lower() in FORMATS:
+        with suppress(BrainlsapError), reading(connectome_path, "a matrix"):
+            array_shape = (
+                FORMATS[connectome_path.suffix.lower()]
+                .read(connectome_path)[0]
+                .values.shape
+            )
+            return len(array_shape) == 2 and 5 < array_shape[0] == array_shape[1]
     return False
 
 
@@ -793,7 +918,9 @@ class _NamedList(NamedTuple):
     names: tuple[str, ...]
 
 
-def _find_matrices(path: Path, arrays: dict[str, np.ndarray]) -> list[RawMatrix]:
+def _find_matrices(
+    connectome_path: Path, array_by_key: dict[str, np.ndarray]
+) -> list[RawMatrix]:
     """Return the square matrices of a file, each with its names and its measure.
 
     Known by their keys are QSIRecon and QSIPrep (`atlas_<A>_<measure>_connectivity`,
@@ -807,95 +934,127 @@ def _find_matrices(path: Path, arrays: dict[str, np.ndarray]) -> list[RawMatrix]
         Where there is no matrix, or several lists could name one, or a list whose key
         says that it names rows has the length of no matrix.
     """
-    squares = {
-        key: value
-        for key, value in arrays.items()
-        if value.ndim == 2
-        and 2 <= value.shape[0] == value.shape[1]
-        and value.dtype.kind in "uifb"
+    square_arrays = {
+        array_key: array_value
+        for array_key, array_value in array_by_key.items()
+        if array_value.ndim == 2
+        and 2 <= array_value.shape[0] == array_value.shape[1]
+        and array_value.dtype.kind in "uifb"
     }
-    stacks = [value for value in arrays.values() if _is_stack(value)]
-    if len(stacks) == 1 and not squares:
-        return _split_stack(stacks[0], arrays)
-    if not squares:
-        shapes = listed((f"{key} {value.shape}" for key, value in arrays.items()), 8)
+    stack_arrays = [
+        array_value for array_value in array_by_key.values() if _is_stack(array_value)
+    ]
+    if len(stack_arrays) == 1 and not square_arrays:
+        return _split_stack(stack_arrays[0], array_by_key)
+    if not square_arrays:
+        shapes_text = listed(
+            (
+                f"{array_key} {array_value.shape}"
+                for array_key, array_value in array_by_key.items()
+            ),
+            8,
+        )
         raise FileFormatError(
-            f"expected a square matrix of numbers, found {shapes or 'nothing'}.",
-            path=path,
+            f"expected a square matrix of numbers, found {shapes_text or 'nothing'}.",
+            path=connectome_path,
             kind="no square matrix",
         )
-    lists = _find_name_lists(arrays)
-    sizes = {len(values) for values in squares.values()}
-    matrices = list[RawMatrix]()
-    for key, values in squares.items():
+    named_lists = _find_name_lists(array_by_key)
+    matrix_sizes = {len(square_array) for square_array in square_arrays.values()}
+    raw_matrices = list[RawMatrix]()
+    for array_key, square_array in square_arrays.items():
         own_lists = {
             name_list.key: name_list.names
-            for name_list in lists
-            if key.startswith(name_list.prefix)
-            or not any(k.startswith(name_list.prefix) for k in squares)
+            for name_list in named_lists
+            if array_key.startswith(name_list.prefix)
+            or not any(k.startswith(name_list.prefix) for k in square_arrays)
         }
-        rows = _choose_row_list(path, key, len(values), own_lists, sizes)
-        prefixes = [x.prefix for x in lists if key.startswith(x.prefix)]
-        measure = key.removeprefix(max(prefixes, key=len, default=""))
-        measure = measure.removesuffix("_connectivity").removesuffix(" r2r")
-        omits_absent_regions = key.endswith(("connectivity", " r2r"))
-        matrices.append(RawMatrix(values, rows, rows, measure, omits_absent_regions))
-    return matrices
+        row_names = _choose_row_list(
+            connectome_path, array_key, len(square_array), own_lists, matrix_sizes
+        )
+        list_prefixes = [
+            x.prefix for x in named_lists if array_key.startswith(x.prefix)
+        ]
+        measure_name = array_key.removeprefix(max(list_prefixes, key=len, default=""))
+        measure_name = measure_name.removesuffix("_connectivity").removesuffix(" r2r")
+        omits_absent_regions = array_key.endswith(("connectivity", " r2r"))
+        raw_matrices.append(
+            RawMatrix(
+                square_array, row_names, row_names, measure_name, omits_absent_regions
+            )
+        )
+    return raw_matrices
 
 
-def _find_name_lists(arrays: Mapping[str, np.ndarray]) -> list[_NamedList]:
+def _find_name_lists(array_by_key: Mapping[str, np.ndarray]) -> list[_NamedList]:
     """Return the arrays of a file that are lists of names, or of label numbers."""
-    lists = list[_NamedList]()
-    for key, value in arrays.items():
-        endings = (end for end in _NUMBER_KEYS if key.lower().endswith(end))
-        ending = next(endings, "")
-        names = _names_in(value, numbers_count=ending != "")
-        if names:
-            prefix = key[: -len(ending)] if ending else ""
-            lists.append(_NamedList(key, prefix, names))
-    return lists
+    named_lists = list[_NamedList]()
+    for array_key, array_value in array_by_key.items():
+        key_endings = (
+            key_ending
+            for key_ending in _NUMBER_KEYS
+            if array_key.lower().endswith(key_ending)
+        )
+        number_ending = next(key_endings, "")
+        list_names = _names_in(array_value, numbers_count=number_ending != "")
+        if list_names:
+            key_prefix = array_key[: -len(number_ending)] if number_ending else ""
+            named_lists.append(_NamedList(array_key, key_prefix, list_names))
+    return named_lists
 
 
 def _choose_row_list(
-    path: Path,
-    key: str,
+    connectome_path: Path,
+    matrix_key: str,
     n_rows: int,
     own_lists: Mapping[str, tuple[str, ...]],
-    sizes: Collection[int],
+    matrix_sizes: Collection[int],
 ) -> tuple[str, ...] | None:
     """Return the one list of as many different names as a matrix has rows, if any.
 
     Raises where there are several, or where a list of names has the length of no
     matrix.
     """
-    candidates = {
-        names for names in own_lists.values() if len(names) == n_rows == len(set(names))
+    candidate_lists = {
+        list_names
+        for list_names in own_lists.values()
+        if len(list_names) == n_rows == len(set(list_names))
     }
-    candidates = {names for names in candidates if not are_numbers(names)} or candidates
+    candidate_lists = {
+        list_names for list_names in candidate_lists if not are_numbers(list_names)
+    } or candidate_lists
     has_odd_length = any(
-        list_key.lower().endswith(_NAME_KEYS) and len(names) not in (1, *sizes)
-        for list_key, names in own_lists.items()
-        if not are_numbers(names)
+        list_key.lower().endswith(_NAME_KEYS)
+        and len(list_names) not in (1, *matrix_sizes)
+        for list_key, list_names in own_lists.items()
+        if not are_numbers(list_names)
     )
-    if len(candidates) > 1 or (has_odd_length and not candidates):
-        lengths = ", ".join(f"{k!r} ({len(names)})" for k, names in own_lists.items())
+    if len(candidate_lists) > 1 or (has_odd_length and not candidate_lists):
+        lengths_text = ", ".join(
+            f"{k!r} ({len(list_names)})" for k, list_names in own_lists.items()
+        )
         raise FileFormatError(
-            f"{n_rows} rows of {key!r}, but lists of names are {lengths}; "
+            f"{n_rows} rows of {matrix_key!r}, but lists of names are {lengths_text}; "
             f"expected one of {n_rows}. Keep one, under the key {_NAME_KEYS[0]!r}.",
-            path=path,
+            path=connectome_path,
             kind="names per row",
         )
-    return next(iter(candidates), None)
+    return next(iter(candidate_lists), None)
 
 
-def _is_stack(value: np.ndarray) -> bool:
+def _is_stack(array_value: np.ndarray) -> bool:
     """Return whether an array holds square matrices, of scans first or last."""
-    shape = value.shape
-    is_square = len(shape) == 3 and shape[1] in (shape[0], shape[2])
-    return is_square and value.dtype.kind in "uifb"
+    array_shape = array_value.shape
+    is_square = len(array_shape) == 3 and array_shape[1] in (
+        array_shape[0],
+        array_shape[2],
+    )
+    return is_square and array_value.dtype.kind in "uifb"
 
 
-def _split_stack(stack: np.ndarray, arrays: dict[str, np.ndarray]) -> list[RawMatrix]:
+def _split_stack(
+    stack: np.ndarray, array_by_key: dict[str, np.ndarray]
+) -> list[RawMatrix]:
     """Return the matrices of an array of three axes, with all lists beside it."""
     n_first, n_rows, n_last = stack.shape
     is_scan_last = n_rows != n_last  # as of MATLAB
@@ -908,12 +1067,14 @@ def _split_stack(stack: np.ndarray, arrays: dict[str, np.ndarray]) -> list[RawMa
             )
     if is_scan_last:
         stack = np.moveaxis(stack, 2, 0)
-    lists = dict[str, NameList]()
-    for key, value in arrays.items():
-        names = _names_in(value, numbers_count=True)
-        if names:
-            lists[key] = NameList(names, are_texts=value.dtype.kind in "USO")
-    return [RawMatrix(values, lists=lists) for values in stack]
+    name_lists = dict[str, NameList]()
+    for array_key, array_value in array_by_key.items():
+        list_names = _names_in(array_value, numbers_count=True)
+        if list_names:
+            name_lists[array_key] = NameList(
+                list_names, are_texts=array_value.dtype.kind in "USO"
+            )
+    return [RawMatrix(matrix_values, lists=name_lists) for matrix_values in stack]
 
 
 def _are_connectomes(stack: np.ndarray) -> bool:
@@ -923,19 +1084,19 @@ def _are_connectomes(stack: np.ndarray) -> bool:
     return not np.triu(stack, 1).any() or not np.tril(stack, -1).any()
 
 
-def _names_in(value: np.ndarray, numbers_count: bool) -> tuple[str, ...]:
+def _names_in(array_value: np.ndarray, numbers_count: bool) -> tuple[str, ...]:
     """Return the names in an array: text, cells of text, or bytes of lines.
 
     DSI Studio writes bytes. With `numbers_count`, integers in a list are names, too.
     """
-    is_list = value.size == max(value.shape, default=0)
-    if value.dtype == np.uint8 and 10 in value and is_list:
-        text = value.tobytes().decode("utf-8", "replace")
-        return tuple(text.strip("\n\0").split("\n"))
-    if value.dtype.kind in "USO":
-        cells = list(map(as_text, value.ravel().tolist()))
-        return tuple(cells[0].split("\n") if len(cells) == 1 else cells)
-    if not numbers_count or not is_list or value.dtype.kind not in "uif":
+    is_list = array_value.size == max(array_value.shape, default=0)
+    if array_value.dtype == np.uint8 and 10 in array_value and is_list:
+        joined_text = array_value.tobytes().decode("utf-8", "replace")
+        return tuple(joined_text.strip("\n\0").split("\n"))
+    if array_value.dtype.kind in "USO":
+        cell_texts = list(map(as_text, array_value.ravel().tolist()))
+        return tuple(cell_texts[0].split("\n") if len(cell_texts) == 1 else cell_texts)
+    if not numbers_count or not is_list or array_value.dtype.kind not in "uif":
         return ()
-    numbers = [f"{number:.15g}" for number in value.ravel()]
-    return tuple(numbers) if are_numbers(numbers) else ()
+    number_texts = [f"{label_number:.15g}" for label_number in array_value.ravel()]
+    return tuple(number_texts) if are_numbers(number_texts) else ()

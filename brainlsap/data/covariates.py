@@ -111,39 +111,45 @@ _MAX_AGE = 120
 _MIN_MEDIAN_AGE = 5
 
 
-def kind_of(column: object) -> str:
+def kind_of(column_name: object) -> str:
     """Return the kind of covariate (of `COVARIATES`) by a name, else its letters."""
-    letters = letters_of(str(column)).removesuffix("id")
-    return _KIND_OF_NAME.get(letters, letters)
+    name_letters = letters_of(str(column_name)).removesuffix("id")
+    return _KIND_OF_NAME.get(name_letters, name_letters)
 
 
-def _split_into_words(column: object) -> list[str]:
+def _split_into_words(column_name: object) -> list[str]:
     """Return the words of a name: `SiteID`, `site_id` and `Site ID` are site and id."""
     spaced_name = re.sub(
-        r"([a-z])([A-Z])|([A-Z])([A-Z][a-z])", r"\1\3 \2\4", str(column)
+        r"([a-z])([A-Z])|([A-Z])([A-Z][a-z])", r"\1\3 \2\4", str(column_name)
     )
     return re.findall(r"[^\W\d_]+", spaced_name.lower())
 
 
-def acquisition_kind(column: object) -> str:
+def acquisition_kind(column_name: object) -> str:
     """Return the kind of a column by any name for where and how scans were made.
 
     As :func:`kind_of`, but `site_num`, `ImagingSite`, `Scanner Number`, `Batch` or
     `MagneticFieldStrength` are sites and scanners, too.
     """
-    kind = kind_of(column)
-    if kind in COVARIATES:
-        return kind
-    terms = [term for term in _split_into_words(column) if term not in _FILLERS]
-    letters = letters_of(str(column))
-    stems = [letters.removesuffix(filler) for filler in ("", *_FILLERS)]
-    for name in (*stems, "".join(terms)):
-        if name in _ACQUISITION_KINDS:
-            return _ACQUISITION_KINDS[name]
-    kinds = [_ACQUISITION_KINDS.get(term) for term in terms]
-    if kinds and None not in kinds:
-        return str(kinds[0])
-    return kind
+    covariate_kind = kind_of(column_name)
+    if covariate_kind in COVARIATES:
+        return covariate_kind
+    name_words = [
+        name_word
+        for name_word in _split_into_words(column_name)
+        if name_word not in _FILLERS
+    ]
+    name_letters = letters_of(str(column_name))
+    name_stems = [
+        name_letters.removesuffix(filler_word) for filler_word in ("", *_FILLERS)
+    ]
+    for candidate_name in (*name_stems, "".join(name_words)):
+        if candidate_name in _ACQUISITION_KINDS:
+            return _ACQUISITION_KINDS[candidate_name]
+    word_kinds = [_ACQUISITION_KINDS.get(name_word) for name_word in name_words]
+    if word_kinds and None not in word_kinds:
+        return str(word_kinds[0])
+    return covariate_kind
 
 
 _ACQUISITION_KINDS = {
@@ -156,7 +162,7 @@ _ACQUISITION_KINDS = {
 }
 
 
-def has_groups(column: str, values: pd.Series) -> bool:
+def has_groups(column_name: str, covariate_values: pd.Series) -> bool:
     """Return whether a covariate is categorical: whether its values name groups.
 
     Audit, regression, ComBat and confound scores all decide by this function. In this
@@ -174,130 +180,150 @@ def has_groups(column: str, values: pd.Series) -> bool:
        gaps, or lie far apart. Of other numbers at most five values, each held by five
        scans, are codes. All else is a quantity.
     """
-    known_values = values.dropna()
-    numbers = pd.to_numeric(known_values, errors="coerce")
-    if numbers.isna().any():
+    known_values = covariate_values.dropna()
+    known_numbers = pd.to_numeric(known_values, errors="coerce")
+    if known_numbers.isna().any():
         return True
-    kind = acquisition_kind(column)
-    if kind in IS_CATEGORICAL:
-        return IS_CATEGORICAL[kind]
-    terms = set(_split_into_words(column))
-    ends_as_quantity = letters_of(str(column)).endswith(_QUANTITY_ENDS)
-    if ends_as_quantity or terms & _QUANTITY_WORDS:
+    covariate_kind = acquisition_kind(column_name)
+    if covariate_kind in IS_CATEGORICAL:
+        return IS_CATEGORICAL[covariate_kind]
+    name_words = set(_split_into_words(column_name))
+    ends_as_quantity = letters_of(str(column_name)).endswith(_QUANTITY_ENDS)
+    if ends_as_quantity or name_words & _QUANTITY_WORDS:
         return False
-    return bool(terms & _GROUP_WORDS) or _are_codes(numbers.to_numpy(dtype=float))
+    return bool(name_words & _GROUP_WORDS) or _are_codes(
+        known_numbers.to_numpy(dtype=float)
+    )
 
 
 def _are_codes(numbers: np.ndarray) -> bool:
     """Return whether numbers repeat as codes of groups do."""
-    codes = np.unique(numbers)
-    n_codes = len(codes)
+    unique_codes = np.unique(numbers)
+    n_codes = len(unique_codes)
     n_scans = len(numbers)
     if n_codes <= 2:
         return False
-    if not np.array_equal(codes, np.round(codes)):
+    if not np.array_equal(unique_codes, np.round(unique_codes)):
         is_few = n_codes <= _MAX_FRACTIONAL_CODES
         return is_few and n_scans >= _SCANS_PER_CODE * n_codes
     if n_codes <= _MAX_CODES:
         return n_scans >= _SCANS_PER_CODE_IF_FEW * n_codes
-    n_possible = codes[-1] - codes[0] + 1
-    counts_from_1 = codes[0] == 1 and n_possible <= 1.25 * n_codes
+    n_possible = unique_codes[-1] - unique_codes[0] + 1
+    counts_from_1 = unique_codes[0] == 1 and n_possible <= 1.25 * n_codes
     is_sparse = n_possible >= 5 * n_codes
     return n_scans >= _SCANS_PER_CODE * n_codes and bool(counts_from_1 or is_sparse)
 
 
-def group_names(values: pd.Series) -> pd.Series:
+def group_names(covariate_values: pd.Series) -> pd.Series:
     """Return groups as text: 1, 1.0 and "1" are the same; missing stays missing."""
-    numbers = pd.to_numeric(values, errors="coerce")
-    is_numeric = numbers.notna().sum() == values.notna().sum()
-    texts = numbers.map("{:.15g}".format) if is_numeric else values.astype(str)
-    return texts.astype(object).where(values.notna(), None)
+    parsed_numbers = pd.to_numeric(covariate_values, errors="coerce")
+    is_numeric = parsed_numbers.notna().sum() == covariate_values.notna().sum()
+    group_texts = (
+        parsed_numbers.map("{:.15g}".format)
+        if is_numeric
+        else covariate_values.astype(str)
+    )
+    return group_texts.astype(object).where(covariate_values.notna(), None)
 
 
 def find_spellings(
-    head: str, values: pd.Series, *, is_label: bool = False
+    column_name: str, group_values: pd.Series, *, is_label: bool = False
 ) -> list[Finding]:
     """Return a fault if a column of groups writes one group in several ways."""
-    spellings = pd.Series(values.dropna().astype(str).unique(), dtype=object)
+    spellings = pd.Series(group_values.dropna().astype(str).unique(), dtype=object)
     # A stray quotation mark makes no other group.
-    groups = spellings.str.lower().str.strip(QUOTES)
+    normalized_groups = spellings.str.lower().str.strip(QUOTES)
     if is_label:
         # Signs count in labels: A+ and A- are two classes.
-        groups = groups.map(lambda diagnosis: STAGE_OF_WORD.get(diagnosis, diagnosis))
+        normalized_groups = normalized_groups.map(
+            lambda diagnosis: STAGE_OF_WORD.get(diagnosis, diagnosis)
+        )
     else:
-        groups = groups.str.replace(r"[\s_-]", "", regex=True)
-        if kind_of(head) == "sex":
-            groups = groups.str[:1]
+        normalized_groups = normalized_groups.str.replace(r"[\s_-]", "", regex=True)
+        if kind_of(column_name) == "sex":
+            normalized_groups = normalized_groups.str[:1]
             has_codes_and_words = spellings.str.isdecimal().nunique() > 1
             if has_codes_and_words:
-                groups[:] = "any"
-    variants = spellings[groups.duplicated(keep=False)]
-    if not len(variants):
+                normalized_groups[:] = "any"
+    spelling_variants = spellings[normalized_groups.duplicated(keep=False)]
+    if not len(spelling_variants):
         return []
-    message = (
-        f"{head} is written as {', '.join(sorted(variants))}; write one word for each"
-    )
+    variant_texts = ", ".join(sorted(spelling_variants))
+    message = f"{column_name} is written as {variant_texts}; write one word for each"
     if is_label:
         message += f", or say which are classes by {option_text('classes')}"
     return [Finding(message, FAULT)]
 
 
-def find_ditto_marks(table: pd.DataFrame, column: str, head: str) -> list[Finding]:
+def find_ditto_marks(
+    scan_table: pd.DataFrame, column_key: str, column_name: str
+) -> list[Finding]:
     """Return a fault for every scan whose cell is a mark for the cell above.
 
-    `head` is what messages call the column.
+    `column_name` is what messages call the column.
     """
-    scan_names = table.get("scan", table.index.to_series())
+    scan_names = scan_table.get("scan", scan_table.index.to_series())
     return [
         Finding(
-            f"{head} is a mark for the cell above; write the word itself",
+            f"{column_name} is a mark for the cell above; write the word itself",
             FAULT,
-            scan=str(scan),
-            got=str(cell),
+            scan=str(scan_name),
+            got=str(cell_text),
         )
-        for scan, cell in zip(scan_names, table[column], strict=True)
-        if is_ditto_mark(cell)
+        for scan_name, cell_text in zip(scan_names, scan_table[column_key], strict=True)
+        if is_ditto_mark(cell_text)
     ]
 
 
-def find_codes(table: pd.DataFrame, heads: Sequence[str]) -> list[Finding]:
+def find_codes(scan_table: pd.DataFrame, column_names: Sequence[str]) -> list[Finding]:
     """Return faults: numbers for a missing value, such as 999 or -9, or no age."""
     faults = list[Finding]()
-    table = table.reset_index(drop=True)
-    scan_names = table.get("scan", table.index.to_series())
-    for head in heads:
-        kind = kind_of(head)
-        if kind in GROUP_KINDS:
+    scan_table = scan_table.reset_index(drop=True)
+    scan_names = scan_table.get("scan", scan_table.index.to_series())
+    for column_name in column_names:
+        covariate_kind = kind_of(column_name)
+        if covariate_kind in GROUP_KINDS:
             continue
-        numbers = pd.to_numeric(table[head], errors="coerce")
-        is_code = numbers.isin(MISSING_CODES)
-        low, high = numbers[~is_code].min(), numbers[~is_code].max()
-        margin = high - low
-        is_wrong = is_code & ~numbers.between(low - margin, high + margin)
-        if kind == "age" and _MIN_MEDIAN_AGE <= numbers.median() <= _MAX_AGE:
-            is_wrong |= (numbers < 0) | (numbers > _MAX_AGE)
-        wrong_numbers = numbers[is_wrong & numbers.notna()]
-        valid_numbers = numbers[~is_wrong]
-        for scan, number in zip(
+        column_numbers = pd.to_numeric(scan_table[column_name], errors="coerce")
+        is_code = column_numbers.isin(MISSING_CODES)
+        lowest_number, highest_number = (
+            column_numbers[~is_code].min(),
+            column_numbers[~is_code].max(),
+        )
+        plausible_margin = highest_number - lowest_number
+        is_wrong = is_code & ~column_numbers.between(
+            lowest_number - plausible_margin, highest_number + plausible_margin
+        )
+        if (
+            covariate_kind == "age"
+            and _MIN_MEDIAN_AGE <= column_numbers.median() <= _MAX_AGE
+        ):
+            is_wrong |= (column_numbers < 0) | (column_numbers > _MAX_AGE)
+        wrong_numbers = column_numbers[is_wrong & column_numbers.notna()]
+        valid_numbers = column_numbers[~is_wrong]
+        for scan_name, column_number in zip(
             scan_names[wrong_numbers.index], wrong_numbers, strict=True
         ):
-            low, high = valid_numbers.min(), valid_numbers.max()
+            lowest_number, highest_number = valid_numbers.min(), valid_numbers.max()
             message = (
-                f"{head} is far outside {low:g} to {high:g}, the range of the other "
-                "scans; write n/a for what is not known"
+                f"{column_name} is far outside {lowest_number:g} to "
+                f"{highest_number:g}, the range of the other scans; write n/a for what "
+                "is not known"
             )
-            faults.append(Finding(message, FAULT, scan=str(scan), got=f"{number:g}"))
+            faults.append(
+                Finding(message, FAULT, scan=str(scan_name), got=f"{column_number:g}")
+            )
     return faults
 
 
 def find_faults(
-    table: pd.DataFrame, label_name: str, *, has_order: bool = True
+    scan_table: pd.DataFrame, label_name: str, *, has_order: bool = True
 ) -> list[Finding]:
     """Return what is wrong in the labels and covariates of a cohort.
 
     Parameters
     ----------
-    table : DataFrame
+    scan_table : DataFrame
         Of a cohort.
     label_name : str
         What the label is.
@@ -313,27 +339,27 @@ def find_faults(
     """
     faults = list[Finding]()
     if not has_order:
-        faults += find_spellings(label_name, table["label"], is_label=True)
-    faults += find_ditto_marks(table, "label", label_name)
-    for column in table.columns:
-        if column in KEY_COLUMNS:
+        faults += find_spellings(label_name, scan_table["label"], is_label=True)
+    faults += find_ditto_marks(scan_table, "label", label_name)
+    for column_label in scan_table.columns:
+        if column_label in KEY_COLUMNS:
             continue
-        head = str(column)
-        kind = kind_of(head)
-        values = table[head]
-        if kind in COVARIATES:
-            faults += find_ditto_marks(table, head, head)
-            faults += find_codes(table, [head])
-            if has_groups(head, values):
-                faults += find_spellings(head, values)
-        if kind == "sex":
-            n_sexes = values.groupby(table["participant"]).nunique()
+        column_name = str(column_label)
+        covariate_kind = kind_of(column_name)
+        column_values = scan_table[column_name]
+        if covariate_kind in COVARIATES:
+            faults += find_ditto_marks(scan_table, column_name, column_name)
+            faults += find_codes(scan_table, [column_name])
+            if has_groups(column_name, column_values):
+                faults += find_spellings(column_name, column_values)
+        if covariate_kind == "sex":
+            n_sexes = column_values.groupby(scan_table["participant"]).nunique()
             faults += [
                 Finding(
-                    f"{head} differs between visits; write one",
+                    f"{column_name} differs between visits; write one",
                     FAULT,
-                    participant=str(person),
+                    participant=str(participant_id),
                 )
-                for person in n_sexes.index[n_sexes > 1]
+                for participant_id in n_sexes.index[n_sexes > 1]
             ]
     return faults

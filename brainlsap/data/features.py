@@ -183,14 +183,16 @@ def read_feature(
     measure = get_measure(feature)
     path = Path(path)
     if path.is_dir():
-        values, notes = read_stats(path, atlas, measure, subcortex)
+        region_values, reading_notes = read_stats(path, atlas, measure, subcortex)
     else:
-        values, notes, region_index = read_region_values(
+        region_values, reading_notes, region_index = read_region_values(
             path, atlas, measure, frames=frames, reference=reference
         )
         check_structures(region_index, atlas, str(path))
-    values, policy_notes = apply_subcortex_policy(values, measure, atlas, subcortex)
-    return FeatureFile(values, (*notes, *policy_notes))
+    region_values, policy_notes = apply_subcortex_policy(
+        region_values, measure, atlas, subcortex
+    )
+    return FeatureFile(region_values, (*reading_notes, *policy_notes))
 
 
 def read_stats(
@@ -203,70 +205,77 @@ def read_stats(
     averaged over vertices.
     """
     folder = Path(folder)
-    stats = folder / "stats" if (folder / "stats").is_dir() else folder
-    annotation = atlas.settings.get("annotation")
-    if annotation is None:
+    stats_folder = folder / "stats" if (folder / "stats").is_dir() else folder
+    annotation_name = atlas.settings.get("annotation")
+    if annotation_name is None:
         raise FileFormatError(
             "FreeSurfer's stats are known for atlases whose atlas.json names "
             f"their annotation, not for atlas {atlas.name}. Give the values as a table "
             "of regions.",
-            path=stats,
+            path=stats_folder,
         )
-    name = measure.name
+    measure_name = measure.name
     on_surface = measure.on_surface
-    values = np.full(len(atlas.names), np.nan)
-    notes = tuple[str, ...]()
+    region_values = np.full(len(atlas.names), np.nan)
+    reading_notes = tuple[str, ...]()
     side_of_file: dict[Path, str | None] = {
-        stats / f"{hemisphere}.{annotation}.stats": side
+        stats_folder / f"{hemisphere}.{annotation_name}.stats": side
         for hemisphere, side in HEMISPHERES.items()
     }
-    if name not in CORTEX_COLUMNS or not all(map(Path.is_file, side_of_file)):
-        subject = stats.parent if stats.name == "stats" else stats
-        vertex_means = _vertex_means(subject, name, atlas, annotation)
+    if measure_name not in CORTEX_COLUMNS or not all(map(Path.is_file, side_of_file)):
+        subject_folder = (
+            stats_folder.parent if stats_folder.name == "stats" else stats_folder
+        )
+        vertex_means = _vertex_means(
+            subject_folder, measure_name, atlas, annotation_name
+        )
         if vertex_means is None:
-            check_choice("feature of FreeSurfer's stats", name, CORTEX_COLUMNS)
+            check_choice("feature of FreeSurfer's stats", measure_name, CORTEX_COLUMNS)
         else:
-            values = vertex_means
+            region_values = vertex_means
             on_surface = True
             side_of_file = {}
-            notes = (f"{name}: plain mean over the vertices",)
+            reading_notes = (f"{measure_name}: plain mean over the vertices",)
     if not on_surface or subcortex == "volume":
-        side_of_file[stats / "aseg.stats"] = None
-    for path, side in side_of_file.items():
-        if not path.is_file():
-            hint = _explain_missing_stats(path, atlas)
-            raise FileFormatError(f"no such file{hint}", path=path, kind=ABSENT)
-        column = CORTEX_COLUMNS[name] if side else "Volume_mm3"
-        file_values = _read_stats_column(path, column, atlas, side)
-        values = np.where(np.isnan(file_values), values, file_values)
-    return values, notes
+        side_of_file[stats_folder / "aseg.stats"] = None
+    for stats_path, side in side_of_file.items():
+        if not stats_path.is_file():
+            hint_text = _explain_missing_stats(stats_path, atlas)
+            raise FileFormatError(
+                f"no such file{hint_text}", path=stats_path, kind=ABSENT
+            )
+        stats_column = CORTEX_COLUMNS[measure_name] if side else "Volume_mm3"
+        file_values = _read_stats_column(stats_path, stats_column, atlas, side)
+        region_values = np.where(np.isnan(file_values), region_values, file_values)
+    return region_values, reading_notes
 
 
-def _explain_missing_stats(path: Path, atlas: Atlas) -> str:
+def _explain_missing_stats(stats_path: Path, atlas: Atlas) -> str:
     """Return that stats of another parcellation are there, or the end of a sentence."""
-    hemisphere = path.name[:2]
-    other_paths = sorted(path.parent.glob(f"{hemisphere}.aparc*.stats"))
+    hemisphere = stats_path.name[:2]
+    other_paths = sorted(stats_path.parent.glob(f"{hemisphere}.aparc*.stats"))
     if not other_paths:
         return "."
-    advice = atlas.settings.get("remake_values", "")
-    return f"; {other_paths[0].name} is of another parcellation. {advice}"
+    remake_advice = atlas.settings.get("remake_values", "")
+    return f"; {other_paths[0].name} is of another parcellation. {remake_advice}"
 
 
 def _read_stats_column(
-    path: Path, measure_column: str, atlas: Atlas, side: str | None
+    stats_path: Path, measure_column: str, atlas: Atlas, side: str | None
 ) -> np.ndarray:
     """Return a column of a stats file in the order of an atlas.
 
     `side` is None for segmentations, whose cortical regions are left out.
     """
-    file_lines = read_lines(path, comments=True)
-    row_cells = [line.split() for line in file_lines if line[0] != "#"]
+    file_lines = read_lines(stats_path, keeps_comments=True)
+    row_cells = [text_line.split() for text_line in file_lines if text_line[0] != "#"]
     header = {
-        key: value.strip() for key, value in _HEADER.findall("\n".join(file_lines))
+        header_key: header_value.strip()
+        for header_key, header_value in _HEADER.findall("\n".join(file_lines))
     }
     column_heads = header.get("ColHeaders", "").split()
     n_rows = header.get("NRows", f"{len(row_cells)}")
-    n_cells = [len(row) for row in row_cells]
+    n_cells = [len(cells_of_row) for cells_of_row in row_cells]
     is_complete = {*n_cells} == {len(column_heads)} and n_rows == f"{len(row_cells)}"
     if not (is_complete and {"StructName", measure_column} <= {*column_heads}):
         raise FileFormatError(
@@ -274,13 +283,13 @@ def _read_stats_column(
             f"names StructName and {measure_column}, and {n_rows} rows of "
             f"{len(column_heads)} cells; got {len(row_cells)} rows of "
             f"{min(n_cells, default=0)} or more. It may be cut short.",
-            path=path,
+            path=stats_path,
         )
     if HEMISPHERES.get(header.get("hemi", ""), side) != side:
         raise FileFormatError(
             "says that it is of the other hemisphere; the files of the two "
             "may be exchanged.",
-            path=path,
+            path=stats_path,
         )
     cells_by_head = dict(zip(column_heads, zip(*row_cells, strict=True), strict=True))
     region_names = cells_by_head["StructName"]
@@ -293,7 +302,7 @@ def _read_stats_column(
     else:
         hemisphere = atlas.regions["hemisphere"].to_numpy()
         is_expected = atlas.cortex & (hemisphere == side)
-    with reading(path, "a stats file"):
+    with reading(stats_path, "a stats file"):
         column_numbers = np.array(cells_by_head[measure_column], dtype=float)
         row_of_region, _ = atlas.rows(region_names, side)
     missing_regions = np.flatnonzero(is_expected & (row_of_region < 0))
@@ -307,14 +316,14 @@ def _read_stats_column(
             f"{missing_regions.size} of {is_expected.sum()} regions have no row "
             f"({listed((atlas.names[i] for i in missing_regions), 5)}). The file may "
             "be cut short; run mris_anatomical_stats or mri_segstats again.",
-            path=path,
+            path=stats_path,
         )
     is_read = is_expected & (row_of_region >= 0)
     return np.where(is_read, column_numbers[row_of_region], np.nan)
 
 
 def _vertex_means(
-    subject: Path, name: str, atlas: Atlas, annotation: str
+    subject_folder: Path, measure_name: str, atlas: Atlas, annotation_name: str
 ) -> np.ndarray | None:
     """Return the plain mean of `surf/?h.<name>` over the vertices of every region.
 
@@ -322,33 +331,33 @@ def _vertex_means(
     """
     from nibabel.freesurfer import read_morph_data
 
-    overlays = {
-        hemisphere: subject / "surf" / f"{hemisphere}.{name}"
+    overlay_paths = {
+        hemisphere: subject_folder / "surf" / f"{hemisphere}.{measure_name}"
         for hemisphere in HEMISPHERES
     }
-    if not all(map(Path.is_file, overlays.values())):
+    if not all(map(Path.is_file, overlay_paths.values())):
         return None
-    if name in ("area", "volume"):
+    if measure_name in ("area", "volume"):
         raise FileFormatError(
-            f"{name} of a region is a sum over faces, not a mean over "
+            f"{measure_name} of a region is a sum over faces, not a mean over "
             "vertices; it is read from stats. Run mris_anatomical_stats.",
-            path=subject,
+            path=subject_folder,
         )
-    values = np.full(len(atlas.names), np.nan)
-    for hemisphere, path in overlays.items():
-        with reading(path, "one value a vertex"):
-            vertex_values = read_morph_data(path).astype(np.float64)
-        annot_path = subject / "label" / f"{hemisphere}.{annotation}.annot"
+    region_values = np.full(len(atlas.names), np.nan)
+    for hemisphere, overlay_path in overlay_paths.items():
+        with reading(overlay_path, "one value a vertex"):
+            vertex_values = read_morph_data(overlay_path).astype(np.float64)
+        annot_path = subject_folder / "label" / f"{hemisphere}.{annotation_name}.annot"
         vertex_labels = atlas.vertex_labels(HEMISPHERES[hemisphere], annot_path)
         if len(vertex_labels) != len(vertex_values):
             raise FileFormatError(
                 f"{len(vertex_values)} vertices, but {annot_path.name} has "
                 f"{len(vertex_labels)}; they are not of one surface, or one file is "
                 "truncated.",
-                path=path,
+                path=overlay_path,
             )
         is_averaged = vertex_labels >= 0
-        cortex_path = subject / "label" / f"{hemisphere}.cortex.label"
+        cortex_path = subject_folder / "label" / f"{hemisphere}.cortex.label"
         if cortex_path.is_file():
             is_cortex = np.zeros(len(vertex_labels), dtype=bool)
             with reading(cortex_path, "a FreeSurfer label"):
@@ -356,9 +365,9 @@ def _vertex_means(
                 is_cortex[vertices] = True
             is_averaged &= is_cortex
         averaged_values = pd.Series(vertex_values[is_averaged])
-        means = averaged_values.groupby(vertex_labels[is_averaged]).mean()
-        values[means.index] = means
-    return values
+        label_means = averaged_values.groupby(vertex_labels[is_averaged]).mean()
+        region_values[label_means.index] = label_means
+    return region_values
 
 
 @dataclass
@@ -391,26 +400,32 @@ class FeatureSources:
     @cached_property
     def tables(self) -> list[ScanTable]:
         """Tables of many scans: those that the user named, or those in the study."""
-        paths: Iterable[Path]
+        table_paths: Iterable[Path]
         if self.table_paths is None:
             other_files = (TRUTH_FILE, *IMPORT_FILES)
-            paths = (path for path in self.files.tables if path.name not in other_files)
+            table_paths = (
+                table_path
+                for table_path in self.files.tables
+                if table_path.name not in other_files
+            )
         else:
-            paths = map(self.files.resolve_path, self.table_paths)
-        tables = list[ScanTable]()
-        for path in paths:
+            table_paths = map(self.files.resolve_path, self.table_paths)
+        scan_tables = list[ScanTable]()
+        for table_path in table_paths:
             try:
-                sheets, errors = read_sheets(path, self.atlas, self.chosen_columns)
+                sheet_tables, sheet_errors = read_sheets(
+                    table_path, self.atlas, self.chosen_columns
+                )
             except BrainlsapError as error:
                 if self.table_paths is not None:
                     raise
                 # A connectome is not expected to be such a table.
-                if not is_matrix(path):
+                if not is_matrix(table_path):
                     self.skip_reasons.append(str(error))
             else:
-                tables += sheets
-                self.skip_reasons += errors
-        return tables
+                scan_tables += sheet_tables
+                self.skip_reasons += sheet_errors
+        return scan_tables
 
     def people_table(self, label: str | None) -> ScanTable:
         """Return the one table that holds people and labels.
@@ -419,69 +434,94 @@ class FeatureSources:
         without regions. Raises a CohortError if there is none, with the reasons, or
         more than one.
         """
-        candidates = [table for table in self.tables if table.has(label)]
-        candidates = [table for table in candidates if table.is_exact] or candidates
-        candidates = [table for table in candidates if not table.values] or candidates
-        files = {table.path for table in candidates}
+        candidate_tables = [
+            scan_table for scan_table in self.tables if scan_table.has(label)
+        ]
+        candidate_tables = [
+            scan_table for scan_table in candidate_tables if scan_table.is_exact
+        ] or candidate_tables
+        candidate_tables = [
+            scan_table for scan_table in candidate_tables if not scan_table.values
+        ] or candidate_tables
+        table_files = {scan_table.path for scan_table in candidate_tables}
         # Of the sheets of one workbook, choose that with most of age, sex ...
         n_covariates = [
-            len({*map(kind_of, table.facts)} & {*COVARIATES}) for table in candidates
+            len({*map(kind_of, scan_table.facts)} & {*COVARIATES})
+            for scan_table in candidate_tables
         ]
-        if len(files) == 1 and n_covariates.count(max(n_covariates)) == 1:
-            candidates = [candidates[n_covariates.index(max(n_covariates))]]
-        if len(candidates) == 1:
-            return candidates[0]
-        problem = f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and"
-        if candidates:
-            paths = listed(table.path_and_sheet for table in candidates)
-            advice = "keep one of these sheets"
-            if len(files) > 1:
-                advice = f"say which by {option_text('features_table')}"
-            raise CohortError(
-                f"{problem} {len(candidates)} tables could be it: {paths}; {advice}"
+        if len(table_files) == 1 and n_covariates.count(max(n_covariates)) == 1:
+            candidate_tables = [candidate_tables[n_covariates.index(max(n_covariates))]]
+        if len(candidate_tables) == 1:
+            return candidate_tables[0]
+        problem_text = f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and"
+        if candidate_tables:
+            paths_text = listed(
+                scan_table.path_and_sheet for scan_table in candidate_tables
             )
-        reasons = [
-            f"{table.path_and_sheet}: has no column {label!r}; found "
-            f"{listed(table.facts, 5)}"
-            for table in self.tables
-            if not (table.facts.empty or is_matrix(table.path))
+            advice_text = "keep one of these sheets"
+            if len(table_files) > 1:
+                advice_text = f"say which by {option_text('features_table')}"
+            raise CohortError(
+                f"{problem_text} {len(candidate_tables)} tables could be it: "
+                f"{paths_text}; {advice_text}"
+            )
+        rejection_reasons = [
+            f"{scan_table.path_and_sheet}: has no column {label!r}; found "
+            f"{listed(scan_table.facts, 5)}"
+            for scan_table in self.tables
+            if not (scan_table.facts.empty or is_matrix(scan_table.path))
         ]
-        reasons = [*dict.fromkeys((*reasons, *self.skip_reasons))][:5]
+        rejection_reasons = [*dict.fromkeys((*rejection_reasons, *self.skip_reasons))][
+            :5
+        ]
         raise CohortError(
-            f"{problem} no table that holds ids and {label or 'people'!r} in its "
+            f"{problem_text} no table that holds ids and {label or 'people'!r} in its "
             "place. Correct the table below, name the label by "
             f"{option_text('label')}, or another folder"
-            + "".join(f"\n    not used: {reason}" for reason in reasons)
+            + "".join(
+                f"\n    not used: {rejection_reason}"
+                for rejection_reason in rejection_reasons
+            )
         )
 
-    def has_data(self, person: str, visit: str) -> bool:
+    def has_data(self, participant_id: str, session_id: str) -> bool:
         """Return whether files, FreeSurfer or tables of regions have data of a visit.
 
         A visit's folder may be empty, or hold lists and questionnaires alone.
         """
-        if self.files.files.get((person, visit)):
+        if self.files.files.get((participant_id, session_id)):
             return True
-        subjects_by_visit = self.files.subjects.get(person, {})
-        return visit in subjects_by_visit or visit in self.sessions.get(person, {})
+        subjects_by_visit = self.files.subjects.get(participant_id, {})
+        return session_id in subjects_by_visit or session_id in self.sessions.get(
+            participant_id, {}
+        )
 
     @cached_property
     def sessions(self) -> dict[str, dict[str, str]]:
         """Visits with FreeSurfer subjects or rows of regional tables, by person."""
-        names = [
-            name
+        scan_names = [
+            scan_name
             for subjects_by_visit in self.files.subjects.values()
-            for subjects in subjects_by_visit.values()
-            for name, _ in subjects
+            for visit_subjects in subjects_by_visit.values()
+            for scan_name, _ in visit_subjects
         ]
-        if not names or self.table_paths is not None:
-            region_tables = [table for table in self.tables if table.values]
-            names = [name for table in region_tables for name in table.names]
-        visits: dict[str, dict[str, str]] = {}
-        for name in names:
-            person, visit = self.files.key_of(name)
-            if visit:
-                visits.setdefault(person, {}).setdefault(visit, name.session or visit)
-        return visits
+        if not scan_names or self.table_paths is not None:
+            region_tables = [
+                scan_table for scan_table in self.tables if scan_table.values
+            ]
+            scan_names = [
+                scan_name
+                for scan_table in region_tables
+                for scan_name in scan_table.names
+            ]
+        sessions_by_person: dict[str, dict[str, str]] = {}
+        for scan_name in scan_names:
+            participant_id, session_id = self.files.key_of(scan_name)
+            if session_id:
+                sessions_by_person.setdefault(participant_id, {}).setdefault(
+                    session_id, scan_name.session or session_id
+                )
+        return sessions_by_person
 
     def locate(
         self, feature: str, scans: Sequence[Scan]
@@ -492,14 +532,14 @@ class FeatureSources:
         """
         measure = get_measure(feature)
         if self.table_paths is None:
-            sources, notes = self._locate_region_files(measure, scans)
-            if sources:
-                return sources, notes
+            feature_sources, reading_notes = self._locate_region_files(measure, scans)
+            if feature_sources:
+                return feature_sources, reading_notes
             if feature in self.files.patterns:
                 raise CohortError(self.files.unmatched_pattern_message(feature, scans))
-            subjects = [scan.entries(self.files.subjects) for scan in scans]
-            if measure.in_stats and any(subjects):
-                return self._choose_freesurfer_runs(scans, subjects)
+            scan_subjects = [scan.entries(self.files.subjects) for scan in scans]
+            if measure.in_stats and any(scan_subjects):
+                return self._choose_freesurfer_runs(scans, scan_subjects)
         column_of_region = self._choose_columns(measure)
         if column_of_region:
             return self._read_table_rows(column_of_region, scans, measure)
@@ -507,7 +547,7 @@ class FeatureSources:
         raise CohortError(
             f"{feature}: found nowhere; looked for {search_text}",
             values=find_other_atlas(
-                [table.unmatched_names for table in self.tables], self.atlas
+                [scan_table.unmatched_names for scan_table in self.tables], self.atlas
             ),
         )
 
@@ -518,42 +558,56 @@ class FeatureSources:
 
         A scan without a table has a fault instead.
         """
-        feature = measure.name
+        feature_name = measure.name
         sources_or_none = list[Source | None]()
         for scan in scans:
             try:
-                sources_or_none.append(self.files.regions(scan, feature, self.atlas))
+                sources_or_none.append(
+                    self.files.regions(scan, feature_name, self.atlas)
+                )
             except CohortError as error:
                 sources_or_none.append(Finding.from_error(error, scan.name))
         if not any(sources_or_none):
             return [], []
-        expected = self.files.patterns.get(feature, measure.expected_files)
-        sources = list[Source]()
-        for scan, source in zip(scans, sources_or_none, strict=True):
-            if source:
-                sources.append(source)
+        expected_text = self.files.patterns.get(feature_name, measure.expected_files)
+        feature_sources = list[Source]()
+        for scan, feature_source in zip(scans, sources_or_none, strict=True):
+            if feature_source:
+                feature_sources.append(feature_source)
                 continue
             message = (
-                f"no table of regions for {feature}; expected a file {expected}: "
-                f"{ADD_IT}"
+                f"no table of regions for {feature_name}; expected a file "
+                f"{expected_text}: {ADD_IT}"
             )
-            message = "; not used: ".join([message, *_other_tracers(feature, [scan])])
-            sources.append(Finding(message, FAULT, scan=scan.name))
-        notes: list[Finding | str]
-        notes = [f"{feature}: read from a table of regions for every scan"]
-        for head, entity in _SCALE_ENTITIES.items():
-            pattern = re.compile(f"(?:^|[_/]){entity}-([^_./]+)")
-            matches = [pattern.search(str(source)) for source in sources]
-            values = [match[1] if match else None for match in matches]
-            origin = f"{entity}- in names of files"
-            notes += self._keep_scale_column(feature, head, values, origin)
-        return sources, notes
+            message = "; not used: ".join(
+                [message, *_other_tracers(feature_name, [scan])]
+            )
+            feature_sources.append(Finding(message, FAULT, scan=scan.name))
+        reading_notes: list[Finding | str]
+        reading_notes = [f"{feature_name}: read from a table of regions for every scan"]
+        for scale_column, entity_key in _SCALE_ENTITIES.items():
+            entity_pattern = re.compile(f"(?:^|[_/]){entity_key}-([^_./]+)")
+            entity_matches = [
+                entity_pattern.search(str(feature_source))
+                for feature_source in feature_sources
+            ]
+            entity_values = [
+                entity_match[1] if entity_match else None
+                for entity_match in entity_matches
+            ]
+            origin_text = f"{entity_key}- in names of files"
+            reading_notes += self._keep_scale_column(
+                feature_name, scale_column, entity_values, origin_text
+            )
+        return feature_sources, reading_notes
 
     def _explain_search(self, measure: Measure, scans: Sequence[Scan]) -> str:
         """Return where a feature was looked for in vain, what is there, and why not."""
-        feature = measure.name
-        folders = ", ".join(map(str, self.table_paths or [self.files.folder]))
-        search_text = f"a column per region in tables with a row per scan, in {folders}"
+        feature_name = measure.name
+        folders_text = ", ".join(map(str, self.table_paths or [self.files.folder]))
+        search_text = (
+            f"a column per region in tables with a row per scan, in {folders_text}"
+        )
         if self.table_paths is None:
             if measure.in_stats:
                 search_text = (
@@ -563,20 +617,26 @@ class FeatureSources:
             search_text = (
                 f"files {measure.expected_files} beside the scans, {search_text}"
             )
-        file_names = " ".join(path.name for scan in scans for path in scan.files)
+        file_names = " ".join(
+            file_path.name for scan in scans for file_path in scan.files
+        )
         table_names = re.findall(r"desc-([a-z0-9]+)_regions", file_names.lower())
         table_names += [
-            table.path.stem.lower() for table in self.tables if table.values
+            scan_table.path.stem.lower()
+            for scan_table in self.tables
+            if scan_table.values
         ]
         table_names = sorted({*table_names})
-        known_features = {*table_names, *KNOWN_MEASURES} - {feature}
-        for similar_feature in get_close_matches(feature.lower(), known_features, 1):
+        known_features = {*table_names, *KNOWN_MEASURES} - {feature_name}
+        for similar_feature in get_close_matches(
+            feature_name.lower(), known_features, 1
+        ):
             search_text += f"; did you mean {similar_feature!r}?"
         if table_names:
             search_text += f"; tables there: {listed(table_names, 8)}"
-        rejection_reasons = [*_other_tracers(feature, scans), *self.skip_reasons]
+        rejection_reasons = [*_other_tracers(feature_name, scans), *self.skip_reasons]
         rejection_reasons += [
-            table.describe_mismatch(self.atlas) for table in self.tables
+            scan_table.describe_mismatch(self.atlas) for scan_table in self.tables
         ]
         freesurfer_pattern = self.files.patterns.get("freesurfer")
         if measure.in_stats and self.files.subjects:
@@ -592,7 +652,9 @@ class FeatureSources:
                 f"({option_text('pattern')}) fits the name of no subject's folder"
             )
         return search_text + "".join(
-            f"; not used: {reason}" for reason in rejection_reasons if reason
+            f"; not used: {rejection_reason}"
+            for rejection_reason in rejection_reasons
+            if rejection_reason
         )
 
     def _choose_freesurfer_runs(
@@ -602,8 +664,14 @@ class FeatureSources:
 
         The kind that more scans have is chosen. Longitudinal runs have a base.
         """
-        has_cross = [any(not name.base for name, _ in runs) for runs in subjects]
-        has_long = [any(name.base for name, _ in runs) for runs in subjects]
+        has_cross = [
+            any(not scan_name.base for scan_name, _ in named_runs)
+            for named_runs in subjects
+        ]
+        has_long = [
+            any(scan_name.base for scan_name, _ in named_runs)
+            for named_runs in subjects
+        ]
         if all(has_cross) and all(has_long):
             raise CohortError(
                 "FreeSurfer: every scan has a cross-sectional and a longitudinal run; "
@@ -614,35 +682,43 @@ class FeatureSources:
         is_long = sum(has_long) > sum(has_cross)
         run_kind = _LONGITUDINAL if is_long else _CROSS_SECTIONAL
         other_kind = _CROSS_SECTIONAL if is_long else _LONGITUDINAL
-        sources = list[Source]()
-        for scan, runs in zip(scans, subjects, strict=True):
-            run_paths = [path for name, path in runs if bool(name.base) == is_long]
+        feature_sources = list[Source]()
+        for scan, named_runs in zip(scans, subjects, strict=True):
+            run_paths = [
+                run_path
+                for scan_name, run_path in named_runs
+                if bool(scan_name.base) == is_long
+            ]
             if len(run_paths) == 1:
-                sources.append(run_paths[0])
+                feature_sources.append(run_paths[0])
                 continue
             if run_paths:
                 ambiguity_text = f"{len(run_paths)} FreeSurfer subjects could be it"
                 error = ambiguity_error(ambiguity_text, "freesurfer", run_paths)
-                sources.append(Finding.from_error(error, scan.name))
+                feature_sources.append(Finding.from_error(error, scan.name))
                 continue
             message = f"no {run_kind} FreeSurfer run"
-            if runs:
+            if named_runs:
                 message += f", but a {other_kind} one; they are never mixed"
             message += (
                 "; expected a folder of its name with stats inside, there are "
                 f"{listed(self.files.subjects, 3)}: {ADD_IT}"
             )
-            sources.append(Finding(message, FAULT, scan=scan.name))
-        return sources, [f"FreeSurfer: stats of {run_kind} runs"]
+            feature_sources.append(Finding(message, FAULT, scan=scan.name))
+        return feature_sources, [f"FreeSurfer: stats of {run_kind} runs"]
 
     def add_scale_columns(self, scan_table: pd.DataFrame) -> None:
         """Add the columns that tell on which scale values are to the table of scans."""
-        for head, scale_values in self.scale_columns.items():
-            if head not in scan_table:
-                scan_table[head] = scale_values
+        for scale_column, scale_values in self.scale_columns.items():
+            if scale_column not in scan_table:
+                scan_table[scale_column] = scale_values
 
     def _keep_scale_column(
-        self, feature: str, head: str, scale_values: Sequence[str | None], origin: str
+        self,
+        feature_name: str,
+        scale_column: str,
+        scale_values: Sequence[str | None],
+        origin_text: str,
     ) -> list[Finding]:
         """Keep a column that tells on which scale values are, if it differs by scan.
 
@@ -656,12 +732,12 @@ class FeatureSources:
             if scale_value
         ]
         scale_counts = Counter(scale_names)
-        if len(scale_counts) < 2 or head in self.people_heads:
+        if len(scale_counts) < 2 or scale_column in self.people_heads:
             return []
         if len(scale_counts) <= _MAX_SCALES:
-            if head in self.scale_columns:
-                head = f"{feature}_{kind_of(head)}"
-            self.scale_columns[head] = list(scale_values)
+            if scale_column in self.scale_columns:
+                scale_column = f"{feature_name}_{kind_of(scale_column)}"
+            self.scale_columns[scale_column] = list(scale_values)
         count_texts = listed(
             (
                 f"{scale_name} ({n_scans})"
@@ -670,15 +746,15 @@ class FeatureSources:
             5,
         )
         message = (
-            f"{feature}: {origin} has {len(scale_counts)} values, {count_texts}: "
-            "values may be on several scales; the audit looks at it"
+            f"{feature_name}: {origin_text} has {len(scale_counts)} values, "
+            f"{count_texts}: values may be on several scales; the audit looks at it"
         )
         return [Finding(message, kind=SCALES_DIFFER)]
 
     def _check_tracers(
         self,
         measure: Measure,
-        table: ScanTable,
+        scan_table: ScanTable,
         row_index: Sequence[int],
         is_unnamed: bool,
     ) -> None:
@@ -690,11 +766,13 @@ class FeatureSources:
         feature_name = measure.name
         if feature_name not in (*PET_FEATURES, "suvr"):
             return
-        for head in find_tracer_columns(table.facts):
-            cell_counts = Counter(table.facts[head].iloc[list(row_index)].dropna())
+        for tracer_column in find_tracer_columns(scan_table.facts):
+            cell_counts = Counter(
+                scan_table.facts[tracer_column].iloc[list(row_index)].dropna()
+            )
             features_of_cell = {
-                cell: {tracer.feature for tracer in find_tracers(cell)}
-                for cell in cell_counts
+                cell_text: {tracer.feature for tracer in find_tracers(cell_text)}
+                for cell_text in cell_counts
             }
             tracer_features = sorted(set().union(*features_of_cell.values()))
             has_other = any(
@@ -703,26 +781,31 @@ class FeatureSources:
             )
             if (has_other and feature_name != "suvr") or len(tracer_features) > 1:
                 counts_text = listed(
-                    f"{cell} ({n})" for cell, n in cell_counts.most_common()
+                    f"{cell_text} ({n})" for cell_text, n in cell_counts.most_common()
                 )
                 raise CohortError(
-                    f"{feature_name}: {table.name_and_sheet} has tracers of "
-                    f"{' and '.join(tracer_features)} in its column {head!r}: "
+                    f"{feature_name}: {scan_table.name_and_sheet} has tracers of "
+                    f"{' and '.join(tracer_features)} in its column {tracer_column!r}: "
                     f"{counts_text}. Keep the rows of one, and name it by "
                     f"{option_text('feature')}"
                 )
-        pet_heads = [head for head in table.facts if _PET_HEAD.search(head)]
+        pet_heads = [
+            tracer_column
+            for tracer_column in scan_table.facts
+            if _PET_HEAD.search(tracer_column)
+        ]
         named_features = {
             tracer.feature
-            for name_or_head in (table.name_and_sheet, *pet_heads)
+            for name_or_head in (scan_table.name_and_sheet, *pet_heads)
             for tracer in find_tracers(name_or_head)
         }
         is_other = bool(named_features) and named_features != {feature_name}
         if is_unnamed and is_other and feature_name != "suvr":
             raise CohortError(
-                f"{feature_name}: the name or the columns of {table.name_and_sheet} "
-                f"say {listed(sorted(named_features))}, and the columns of its regions "
-                "no tracer. Name the tracer in their heads, or in the name of the file"
+                f"{feature_name}: the name or the columns of "
+                f"{scan_table.name_and_sheet} say {listed(sorted(named_features))}, "
+                "and the columns of its regions no tracer. Name the tracer in their "
+                "heads, or in the name of the file"
             )
 
     def _choose_columns(self, measure: Measure) -> dict[int, _Column]:
@@ -738,63 +821,74 @@ class FeatureSources:
             has_volumes = self.subcortex == "volume"
             subcortex_measures = ("volume", "") if has_volumes else ()
         columns_by_region: dict[int, list[tuple[tuple[int, bool, bool], _Column]]] = {}
-        for table in self.tables:
-            is_named_file = measure.name.lower() in table.name_and_sheet.lower()
-            for head_measure, region in table.values:
+        for scan_table in self.tables:
+            is_named_file = measure.name.lower() in scan_table.name_and_sheet.lower()
+            for head_measure, region in scan_table.values:
                 is_cortex = self.atlas.cortex[region]
                 accepted_measures = cortex_measures if is_cortex else subcortex_measures
                 if head_measure not in accepted_measures:
                     continue
                 # If heads name no measure, a file's name that does so counts.
                 is_unnamed = not (head_measure or is_named_file)
-                rank = (
+                column_rank = (
                     accepted_measures.index(head_measure),
                     is_unnamed,
-                    not table.is_exact,
+                    not scan_table.is_exact,
                 )
-                column = _Column(table, head_measure)
-                columns_by_region.setdefault(region, []).append((rank, column))
+                region_column = _Column(scan_table, head_measure)
+                columns_by_region.setdefault(region, []).append(
+                    (column_rank, region_column)
+                )
         column_of_region: dict[int, _Column] = {}
-        for region, ranked_columns in sorted(columns_by_region.items()):
-            best_rank = min(rank for rank, _ in ranked_columns)
+        for region, rank_column_pairs in sorted(columns_by_region.items()):
+            best_rank = min(column_rank for column_rank, _ in rank_column_pairs)
             best_columns = [
-                column for rank, column in ranked_columns if rank == best_rank
+                region_column
+                for column_rank, region_column in rank_column_pairs
+                if column_rank == best_rank
             ]
             if len(best_columns) > 1:
                 table_paths = listed(
-                    column.table.path_and_sheet for column in best_columns
+                    region_column.table.path_and_sheet for region_column in best_columns
                 )
                 # --features-table cannot choose among the sheets of one file.
-                is_one_file = len({column.table.path for column in best_columns}) == 1
-                advice = f"say which by {option_text('features_table')}"
+                is_one_file = (
+                    len({region_column.table.path for region_column in best_columns})
+                    == 1
+                )
+                advice_text = f"say which by {option_text('features_table')}"
                 if is_one_file:
-                    advice = "keep one of them in this file"
+                    advice_text = "keep one of them in this file"
                 raise CohortError(
                     f"{measure.name}: more than one table holds the same regions: "
-                    f"{table_paths}; {advice}"
+                    f"{table_paths}; {advice_text}"
                 )
             column_of_region[region] = best_columns[0]
         return column_of_region
 
-    def _compare_ids(self, table: ScanTable) -> None:
+    def _compare_ids(self, scan_table: ScanTable) -> None:
         """Raise if a table gives ids of the table of people to other people.
 
         The check is skipped if the user named the column of ids.
         """
         if self.people is None or self.chosen_columns.id:
             return
-        people_keys = [self.files.key_of(name)[0] for name in self.people.names]
-        table_people = [self.files.key_of(name)[0] for name in table.names]
+        people_keys = [
+            self.files.key_of(scan_name)[0] for scan_name in self.people.names
+        ]
+        table_people = [
+            self.files.key_of(scan_name)[0] for scan_name in scan_table.names
+        ]
         message = find_exchanged_ids(
             people_keys,
             {**self.people.facts.to_dict("list"), self.people.id_column: people_keys},
             table_people,
-            {**table.facts.to_dict("list"), table.id_column: table_people},
-            (self.people.id_column, table.id_column),
+            {**scan_table.facts.to_dict("list"), scan_table.id_column: table_people},
+            (self.people.id_column, scan_table.id_column),
         )
         if message:
             raise CohortError(
-                f"{self.people.name_and_sheet}, {table.name_and_sheet}: {message}"
+                f"{self.people.name_and_sheet}, {scan_table.name_and_sheet}: {message}"
             )
 
     def _read_table_rows(
@@ -809,35 +903,45 @@ class FeatureSources:
         """
         used_tables = [
             *{
-                id(column.table): column.table for column in column_of_region.values()
+                id(region_column.table): region_column.table
+                for region_column in column_of_region.values()
             }.values()
         ]
-        table_names = ", ".join(table.name_and_sheet for table in used_tables)
-        notes: list[Finding | str] = [f"{measure.name}: read from {table_names}"]
+        table_names = ", ".join(used_table.name_and_sheet for used_table in used_tables)
+        reading_notes: list[Finding | str] = [
+            f"{measure.name}: read from {table_names}"
+        ]
         feature_values = np.full((len(scans), len(self.atlas)), np.nan)
         fault_of_scan = dict[int, Finding]()
-        for table in used_tables:
-            self._compare_ids(table)
-            rows_by_scan, table_faults = self._match_rows(table, scans)
+        for used_table in used_tables:
+            self._compare_ids(used_table)
+            rows_by_scan, table_faults = self._match_rows(used_table, scans)
             fault_of_scan |= table_faults
-            first_rows = [rows[0] if rows else None for rows in rows_by_scan]
-            matched_rows = [row for row in first_rows if row is not None]
+            first_row_indices = [
+                row_indices[0] if row_indices else None for row_indices in rows_by_scan
+            ]
+            matched_rows = [row for row in first_row_indices if row is not None]
             head_measures = {
-                column.measure
-                for column in column_of_region.values()
-                if column.table is table
+                region_column.measure
+                for region_column in column_of_region.values()
+                if region_column.table is used_table
             }
             is_unnamed = not head_measures.isdisjoint(_unnamed_measures(measure))
-            self._check_tracers(measure, table, matched_rows, is_unnamed)
-            notes += self._keep_scale_columns(measure, table, first_rows)
-            row_index = [row or 0 for row in first_rows]
-            for region, column in column_of_region.items():
-                if column.table is table:
-                    feature_values[:, region] = table.values[column.measure, region][
-                        row_index
-                    ]
-            notes += [replace(note, path=table.name_and_sheet) for note in table.notes]
-            notes += self._describe_left_out(table, rows_by_scan)
+            self._check_tracers(measure, used_table, matched_rows, is_unnamed)
+            reading_notes += self._keep_scale_columns(
+                measure, used_table, first_row_indices
+            )
+            row_index = [row or 0 for row in first_row_indices]
+            for region, region_column in column_of_region.items():
+                if region_column.table is used_table:
+                    feature_values[:, region] = used_table.values[
+                        region_column.measure, region
+                    ][row_index]
+            reading_notes += [
+                replace(table_note, path=used_table.name_and_sheet)
+                for table_note in used_table.notes
+            ]
+            reading_notes += self._describe_left_out(used_table, rows_by_scan)
         unmeasured_regions = [
             self.atlas.names[i]
             for i in column_of_region
@@ -845,94 +949,117 @@ class FeatureSources:
         ]
         if unmeasured_regions:
             region_list = listed(unmeasured_regions, 5)
-            notes.append(f"{measure.name}: not measured in any scan: {region_list}")
+            reading_notes.append(
+                f"{measure.name}: not measured in any scan: {region_list}"
+            )
         _check_one_kind_of_run(used_tables, table_names)
         self._check_regions(column_of_region, used_tables)
-        notes += self._check_unnamed(
+        reading_notes += self._check_unnamed(
             column_of_region, measure, feature_values, table_names
         )
-        notes += self._describe_unused_subcortex(column_of_region, measure, used_tables)
-        sources: list[Source] = [
+        reading_notes += self._describe_unused_subcortex(
+            column_of_region, measure, used_tables
+        )
+        feature_sources: list[Source] = [
             fault_of_scan.get(i, scan_values)
             for i, scan_values in enumerate(feature_values)
         ]
-        return sources, notes
+        return feature_sources, reading_notes
 
     def _match_rows(
-        self, table: ScanTable, scans: Sequence[Scan]
+        self, scan_table: ScanTable, scans: Sequence[Scan]
     ) -> tuple[list[list[int]], dict[int, Finding]]:
         """Return the rows of every scan in a table, and faults by scan.
 
         A fault is no row, or more than one.
         """
         rows_by_person: dict[str, dict[str, list[int]]] = {}
-        for row, name in enumerate(table.names):
-            person, visit = self.files.key_of(name)
-            rows_by_person.setdefault(person, {}).setdefault(visit, []).append(row)
+        for row_index, scan_name in enumerate(scan_table.names):
+            participant_id, session_id = self.files.key_of(scan_name)
+            rows_by_person.setdefault(participant_id, {}).setdefault(
+                session_id, []
+            ).append(row_index)
         rows_by_scan = [scan.entries(rows_by_person) for scan in scans]
         fault_of_scan = dict[int, Finding]()
-        for i, (scan, rows) in enumerate(zip(scans, rows_by_scan, strict=True)):
-            if len(rows) > 1:
+        for i, (scan, row_indices) in enumerate(zip(scans, rows_by_scan, strict=True)):
+            if len(row_indices) > 1:
                 fault_of_scan[i] = Finding(
-                    f"more than one row in {table.path_and_sheet}; expected one",
+                    f"more than one row in {scan_table.path_and_sheet}; expected one",
                     FAULT,
                     scan=scan.name,
-                    got=f"{len(rows)} rows",
+                    got=f"{len(row_indices)} rows",
                 )
-            elif not rows:
-                row_hint = _explain_missing_row(scan, table, rows_by_person)
+            elif not row_indices:
+                row_hint = _explain_missing_row(scan, scan_table, rows_by_person)
                 missing_row_text = (
-                    f"no row in {table.path_and_sheet}, whose rows are {row_hint}, "
-                    f"{ADD_IT}"
+                    f"no row in {scan_table.path_and_sheet}, whose rows are "
+                    f"{row_hint}, {ADD_IT}"
                 )
                 fault_of_scan[i] = Finding(missing_row_text, FAULT, scan=scan.name)
         return rows_by_scan, fault_of_scan
 
     def _keep_scale_columns(
-        self, measure: Measure, table: ScanTable, row_of_scan: Sequence[int | None]
+        self, measure: Measure, scan_table: ScanTable, row_indices: Sequence[int | None]
     ) -> list[Finding]:
         """Keep the columns of a table that tell on which scale its values are."""
-        scale_heads = [head for head in table.facts if kind_of(head) in SCALE_KINDS]
-        notes = list[Finding]()
-        for head in dict.fromkeys([*scale_heads, *find_tracer_columns(table.facts)]):
-            column_cells = table.facts[head].to_numpy()
+        table_scale_columns = [
+            scale_column
+            for scale_column in scan_table.facts
+            if kind_of(scale_column) in SCALE_KINDS
+        ]
+        column_notes = list[Finding]()
+        for scale_column in dict.fromkeys(
+            [*table_scale_columns, *find_tracer_columns(scan_table.facts)]
+        ):
+            column_cells = scan_table.facts[scale_column].to_numpy()
             scale_values = [
-                None if row is None else column_cells[row] for row in row_of_scan
+                None if row_index is None else column_cells[row_index]
+                for row_index in row_indices
             ]
-            origin = f"the column {head!r} of {table.name_and_sheet}"
-            notes += self._keep_scale_column(measure.name, head, scale_values, origin)
-        return notes
+            origin_text = f"the column {scale_column!r} of {scan_table.name_and_sheet}"
+            column_notes += self._keep_scale_column(
+                measure.name, scale_column, scale_values, origin_text
+            )
+        return column_notes
 
     def _describe_left_out(
-        self, table: ScanTable, rows_by_scan: Sequence[Sequence[int]]
+        self, scan_table: ScanTable, rows_by_scan: Sequence[Sequence[int]]
     ) -> list[Finding]:
         """Return notes on the columns and rows of a table that are not used."""
-        notes = list[Finding]()
+        omission_notes = list[Finding]()
         known_heads = {*self.people_heads, *self.scale_columns}
         unused_heads = [
-            head
-            for head in (*table.facts, *table.excluded_heads)
-            if head not in known_heads
+            column_name
+            for column_name in (*scan_table.facts, *scan_table.excluded_heads)
+            if column_name not in known_heads
         ]
         if unused_heads:
             message = (
                 f"left out, no regions of {self.atlas.name}: {listed(unused_heads, 5)}"
             )
-            notes.append(Finding(message, LEFT_OUT, path=table.name_and_sheet))
-        used_rows = {row for rows in rows_by_scan for row in rows}
-        n_unused = len(table.names) - len(used_rows)
+            omission_notes.append(
+                Finding(message, LEFT_OUT, path=scan_table.name_and_sheet)
+            )
+        used_rows = {
+            row_index for row_indices in rows_by_scan for row_index in row_indices
+        }
+        n_unused = len(scan_table.names) - len(used_rows)
         if n_unused:
-            note = f"{n_unused} rows of scans that are not in the cohort"
-            notes.append(Finding(note, path=table.name_and_sheet))
-        return notes
+            omission_note = f"{n_unused} rows of scans that are not in the cohort"
+            omission_notes.append(
+                Finding(omission_note, path=scan_table.name_and_sheet)
+            )
+        return omission_notes
 
     def _check_regions(
         self, column_of_region: dict[int, _Column], used_tables: Sequence[ScanTable]
     ) -> None:
         """Raise if tables have only a part of the cortex, or of the subcortex."""
-        paths_text = ", ".join(table.path_and_sheet for table in used_tables)
+        paths_text = ", ".join(used_table.path_and_sheet for used_table in used_tables)
         unmatched_names = [
-            name for table in used_tables for name in table.unmatched_names
+            unmatched_name
+            for used_table in used_tables
+            for unmatched_name in used_table.unmatched_names
         ]
         unknown_names_text = unknown_names(unmatched_names, self.atlas)
         region_index = np.array(list(column_of_region))
@@ -945,15 +1072,16 @@ class FeatureSources:
                 f"{error.message} {unknown_names_text}".rstrip(),
                 path=error.path,
                 values=find_other_atlas(
-                    [table.unmatched_names for table in used_tables], self.atlas
+                    [used_table.unmatched_names for used_table in used_tables],
+                    self.atlas,
                 ),
             ) from error
 
     def _check_unnamed(
         self,
-        columns: dict[int, _Column],
+        column_of_region: dict[int, _Column],
         measure: Measure,
-        values: np.ndarray,
+        region_values: np.ndarray,
         table_names: str,
     ) -> list[Finding]:
         """Check columns of the cortex that do not name the measure; return a note.
@@ -961,53 +1089,61 @@ class FeatureSources:
         Raises a CohortError unless the user named the feature and the values are
         plausible for it.
         """
-        name = measure.name
+        measure_name = measure.name
         unnamed_regions = [
-            region
-            for region, column in columns.items()
-            if self.atlas.cortex[region]
-            and column.measure in _unnamed_measures(measure)
+            region_index
+            for region_index, region_column in column_of_region.items()
+            if self.atlas.cortex[region_index]
+            and region_column.measure in _unnamed_measures(measure)
         ]
         if not unnamed_regions:
             return []
-        median = np.nanmedian(values[:, unnamed_regions])
-        low, high = measure.plausible
-        is_plausible = low <= median <= high
-        kind = "tracer" if columns[unnamed_regions[0]].measure else "measure"
+        median_value = np.nanmedian(region_values[:, unnamed_regions])
+        lowest_plausible, highest_plausible = measure.plausible
+        is_plausible = lowest_plausible <= median_value <= highest_plausible
+        kind_word = (
+            "tracer" if column_of_region[unnamed_regions[0]].measure else "measure"
+        )
         if self.is_named and is_plausible:
-            if name.lower() in table_names.lower():
+            if measure_name.lower() in table_names.lower():
                 return []
-            message = f"{name}: {table_names} says no {kind}; taken to be {name}"
+            message = (
+                f"{measure_name}: {table_names} says no {kind_word}; taken to be "
+                f"{measure_name}"
+            )
             return [Finding(message, kind=ASSUMED)]
-        message = f"{table_names}: says no {kind}; values are about {median:.3g}, "
+        message = (
+            f"{table_names}: says no {kind_word}; values are about {median_value:.3g}, "
+        )
         if is_plausible:
-            message += f"as of {name}. Say so by {option_text('feature', name)}"
+            option_words = option_text("feature", measure_name)
+            message += f"as of {measure_name}. Say so by {option_words}"
         else:
             message += (
-                f"and {name} is {low:g} to {high:g}. Say what they are, by any name, "
-                f"by {option_text('feature')}"
+                f"and {measure_name} is {lowest_plausible:g} to {highest_plausible:g}. "
+                f"Say what they are, by any name, by {option_text('feature')}"
             )
         raise CohortError(message)
 
     def _describe_unused_subcortex(
         self,
-        columns: dict[int, _Column],
+        column_of_region: dict[int, _Column],
         measure: Measure,
-        tables: Sequence[ScanTable],
+        scan_tables: Sequence[ScanTable],
     ) -> list[Finding]:
         """Return a note on subcortical columns that a measure of the surface leaves."""
         unused_columns = {
             (head_measure, region)
-            for table in tables
-            for head_measure, region in table.values
+            for scan_table in scan_tables
+            for head_measure, region in scan_table.values
             if head_measure != "other"
             and not self.atlas.cortex[region]
-            and region not in columns
+            and region not in column_of_region
         }
         if not measure.on_surface or not unused_columns:
             return []
         n_regions = len({region for _, region in unused_columns})
-        note = f"{measure.name}: {n_regions} subcortical columns are left out"
+        subcortex_note = f"{measure.name}: {n_regions} subcortical columns are left out"
         volume_regions = {
             region
             for head_measure, region in unused_columns
@@ -1017,8 +1153,10 @@ class FeatureSources:
         # Beside the feature volume they would count twice.
         is_free = self.subcortex != "volume" and "volume" not in self.features
         if is_free and has_all_volumes:
-            note += f"; {option_text('subcortex', 'volume')} takes them as volumes"
-        return [Finding(note, LEFT_OUT)]
+            subcortex_note += (
+                f"; {option_text('subcortex', 'volume')} takes them as volumes"
+            )
+        return [Finding(subcortex_note, LEFT_OUT)]
 
 
 def _unnamed_measures(measure: Measure) -> set[str]:
@@ -1027,20 +1165,24 @@ def _unnamed_measures(measure: Measure) -> set[str]:
 
 
 def _explain_missing_row(
-    scan: Scan, table: ScanTable, row_index: dict[str, dict[str, list[int]]]
+    scan: Scan, scan_table: ScanTable, row_index: dict[str, dict[str, list[int]]]
 ) -> str:
     """Return which visits a table has of a scan's person, or which people it has."""
-    visits = row_index.get(scan.key[0])
-    if visits:
-        visit_names = listed((visit or "none" for visit in visits), 3)
+    rows_by_visit = row_index.get(scan.key[0])
+    if rows_by_visit:
+        visit_names = listed((session_id or "none" for session_id in rows_by_visit), 3)
         return f"of visit {visit_names}; say visits alike, in session_id"
-    people = listed((name.participant for name in table.names), 3)
-    return f"named {people}; write ids alike (case and zeros count)"
+    people_text = listed((scan_name.participant for scan_name in scan_table.names), 3)
+    return f"named {people_text}; write ids alike (case and zeros count)"
 
 
-def _check_one_kind_of_run(tables: Sequence[ScanTable], table_names: str) -> None:
+def _check_one_kind_of_run(scan_tables: Sequence[ScanTable], table_names: str) -> None:
     """Raise if rows are of longitudinal and of cross-sectional FreeSurfer runs."""
-    is_longitudinal = {bool(name.base) for table in tables for name in table.names}
+    is_longitudinal = {
+        bool(scan_name.base)
+        for scan_table in scan_tables
+        for scan_name in scan_table.names
+    }
     if len(is_longitudinal) > 1:
         raise CohortError(
             f"{table_names}: rows of longitudinal ('.long.') and of cross-sectional "
@@ -1048,8 +1190,15 @@ def _check_one_kind_of_run(tables: Sequence[ScanTable], table_names: str) -> Non
         )
 
 
-def _other_tracers(feature: str, scans: Sequence[Scan]) -> list[str]:
+def _other_tracers(feature_name: str, scans: Sequence[Scan]) -> list[str]:
     """Return which files of scans are of other tracers, at most five."""
-    paths = dict.fromkeys(path for scan in scans for path in scan.files)
-    tracers = ((path.name, wrong_tracer(path.name, feature)) for path in paths)
-    return [f"{name} is of {tracer}" for name, tracer in tracers if tracer][:5]
+    file_paths = dict.fromkeys(file_path for scan in scans for file_path in scan.files)
+    names_with_tracer = (
+        (file_path.name, wrong_tracer(file_path.name, feature_name))
+        for file_path in file_paths
+    )
+    return [
+        f"{file_name} is of {wrong_tracer_name}"
+        for file_name, wrong_tracer_name in names_with_tracer
+        if wrong_tracer_name
+    ][:5]

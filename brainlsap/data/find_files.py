@@ -99,12 +99,12 @@ class ScanName(NamedTuple):
         return person, self.session.strip().removeprefix("ses-")
 
 
-def bare_id(person: str) -> str:
+def bare_id(participant_id: str) -> str:
     """Return an id in lower case, without zeros at the front of its numbers."""
-    return _ZEROS.sub("", person.lower())
+    return _ZEROS.sub("", participant_id.lower())
 
 
-def parse_scan_name(text: str) -> ScanName:
+def parse_scan_name(name_text: str) -> ScanName:
     """Split the name of a scan, of its folder or of its row into its parts.
 
     >>> tuple(parse_scan_name("/data/sub-01_ses-M00.long.sub-01/"))
@@ -112,13 +112,15 @@ def parse_scan_name(text: str) -> ScanName:
     >>> tuple(parse_scan_name("002_S_0295_2006-04-18"))
     ('002_S_0295', '2006-04-18', '')
     """
-    name = text.strip().replace("\\", "/").rstrip("/").rpartition("/")[2]
-    name, _, base = name.partition(".long.")
-    for pattern in (_PTID, _BIDS):
-        match = pattern.fullmatch(name)
-        if match:
-            return ScanName(match["person"], match["visit"] or "", base)
-    return ScanName(name, "", base)
+    base_name = name_text.strip().replace("\\", "/").rstrip("/").rpartition("/")[2]
+    base_name, _, subject_name = base_name.partition(".long.")
+    for name_pattern in (_PTID, _BIDS):
+        name_match = name_pattern.fullmatch(base_name)
+        if name_match:
+            return ScanName(
+                name_match["person"], name_match["visit"] or "", subject_name
+            )
+    return ScanName(base_name, "", subject_name)
 
 
 class ScanRows(NamedTuple):
@@ -144,7 +146,9 @@ class ScanRows(NamedTuple):
 
 
 def read_rows(
-    path: str | Path, sheet: str = "", chosen_columns: ChosenColumns = NO_CHOICE
+    table_path: str | Path,
+    sheet_name: str = "",
+    chosen_columns: ChosenColumns = NO_CHOICE,
 ) -> ScanRows:
     """Read a table with a row for every scan.
 
@@ -152,99 +156,110 @@ def read_rows(
     them. Raises FileFormatError where the file is no table, no column names the scans,
     or two could, or rows do not name scans.
     """
-    columns = read_columns(path, sheet)
-    id_column = find_chosen(columns, chosen_columns.id)
+    cells_by_column = read_columns(table_path, sheet_name)
+    id_column = find_chosen(cells_by_column, chosen_columns.id)
     if id_column is None:
-        id_column = _choose_id_column(path, columns)
-    saved_index = find_saved_index(columns)
-    names = _take_scan_names(path, columns, id_column)
+        id_column = _choose_id_column(table_path, cells_by_column)
+    saved_index = find_saved_index(cells_by_column)
+    scan_names = _take_scan_names(table_path, cells_by_column, id_column)
     session_column = find_chosen(
-        columns, chosen_columns.session
-    ) or find_session_column(columns)
+        cells_by_column, chosen_columns.session
+    ) or find_session_column(cells_by_column)
     if session_column:
-        sessions = _take_sessions(path, columns, session_column)
-        names = [
-            name._replace(session=session or name.session)
-            for name, session in zip(names, sessions, strict=True)
+        session_ids = _take_sessions(table_path, cells_by_column, session_column)
+        scan_names = [
+            scan_name._replace(session=session_id or scan_name.session)
+            for scan_name, session_id in zip(scan_names, session_ids, strict=True)
         ]
-    for index in {*saved_index} & {*columns}:
-        columns.pop(index)  # the order of rows is no covariate
-    table = pd.DataFrame(columns, dtype=object).rename_axis(columns=id_column)
-    return ScanRows(names, table, id_column, session_column, columns.missing_words)
+    for index_column in {*saved_index} & {*cells_by_column}:
+        cells_by_column.pop(index_column)  # the order of rows is no covariate
+    column_table = pd.DataFrame(cells_by_column, dtype=object).rename_axis(
+        columns=id_column
+    )
+    return ScanRows(
+        scan_names,
+        column_table,
+        id_column,
+        session_column,
+        cells_by_column.missing_words,
+    )
 
 
-def _choose_id_column(path: str | Path, columns: TableColumns) -> str:
+def _choose_id_column(table_path: str | Path, table_columns: TableColumns) -> str:
     """Return the column of ids; raise where none is, or several could be."""
-    choice = choose_id_column(columns)
-    if choice.head is not None:
-        return choice.head
-    candidates = listed(map(repr, choice.candidates), 5)
-    if not candidates:
-        candidates = f"none; the columns are {listed(map(repr, columns), 8)}"
-    hint = ""
-    if columns.comment_lines:
-        line = columns.comment_lines[-1]
-        hint = f" Line {line} begins with # and is a comment."
+    id_choice = choose_id_column(table_columns)
+    if id_choice.head is not None:
+        return id_choice.head
+    candidates_text = listed(map(repr, id_choice.candidates), 5)
+    if not candidates_text:
+        candidates_text = f"none; the columns are {listed(map(repr, table_columns), 8)}"
+    hint_text = ""
+    if table_columns.comment_lines:
+        comment_line = table_columns.comment_lines[-1]
+        hint_text = f" Line {comment_line} begins with # and is a comment."
     raise FileFormatError(
-        f"{choice.problem}. Columns that may be the ids of people: "
-        f"{candidates}. Name the column by {option_text('id_column')}, or give it the "
-        f"head participant_id.{hint}",
-        path=path,
+        f"{id_choice.problem}. Columns that may be the ids of people: "
+        f"{candidates_text}. Name the column by {option_text('id_column')}, or give it "
+        f"the head participant_id.{hint_text}",
+        path=table_path,
     )
 
 
 def _take_scan_names(
-    path: str | Path, columns: TableColumns, id_column: str
+    table_path: str | Path, table_columns: TableColumns, id_column: str
 ) -> list[ScanName]:
     """Remove the column of ids, and return its names; raise where a row has none."""
-    texts = columns.pop(id_column)
-    names = [parse_scan_name(text or "") for text in texts]
-    missing_words = columns.missing_words.get(id_column, {})
+    id_texts = table_columns.pop(id_column)
+    scan_names = [parse_scan_name(id_text or "") for id_text in id_texts]
+    missing_words = table_columns.missing_words.get(id_column, {})
     unnamed_rows = [
-        f"row {columns.lines[row]} ({text or missing_words.get(row, 'empty')})"
-        for row, (text, name) in enumerate(zip(texts, names, strict=True))
-        if name.participant[:1] in ("", ".")
-        or is_formula_error(text)
-        or is_ditto_mark(text)
+        f"row {table_columns.lines[row_index]} "
+        f"({id_text or missing_words.get(row_index, 'empty')})"
+        for row_index, (id_text, scan_name) in enumerate(
+            zip(id_texts, scan_names, strict=True)
+        )
+        if scan_name.participant[:1] in ("", ".")
+        or is_formula_error(id_text)
+        or is_ditto_mark(id_text)
     ]
     if unnamed_rows:
         raise FileFormatError(
             f"{id_column or 'the first column'} must be the name of a subject "
             "in every row (cells that were merged are empty but the first); not so in "
             f"{listed(unnamed_rows)}.",
-            path=path,
+            path=table_path,
         )
-    return names
+    return scan_names
 
 
 def _take_sessions(
-    path: str | Path, columns: TableColumns, session_column: str
+    table_path: str | Path, table_columns: TableColumns, session_column: str
 ) -> list[str | None]:
     """Remove the column of visits, and return its cells; raise at failed formulas."""
-    sessions = columns.pop(session_column)
-    for row, session in enumerate(sessions):
-        if is_formula_error(session):
+    session_cells = table_columns.pop(session_column)
+    for row_index, session_cell in enumerate(session_cells):
+        if is_formula_error(session_cell):
             raise FileFormatError(
                 f"{session_column} must be the name of a visit, or empty",
-                path=path,
-                got=f"{session!r}, a formula that failed, in row "
-                f"{columns.lines[row]}. Write the visit there.",
+                path=table_path,
+                got=f"{session_cell!r}, a formula that failed, in row "
+                f"{table_columns.lines[row_index]}. Write the visit there.",
             )
-    return sessions
+    return session_cells
 
 
-def visit_order(session: str) -> tuple[object, ...]:
+def visit_order(session_id: str) -> tuple[object, ...]:
     """Return the key by which the visits of a participant are sorted in time.
 
     >>> sorted(["ses-M12", "ses-M6", "bl"], key=visit_order)
     ['bl', 'ses-M6', 'ses-M12']
     """
-    name = session.strip().removeprefix("ses-").lower()
-    rank = (*FIRST_VISITS, name).index(name)
-    words_and_numbers = filter(None, re.split(r"(\d+)", name))
-    return rank, *(
-        (1, int(text), "") if text.isdecimal() else (0, 0, text)
-        for text in words_and_numbers
+    visit_name = session_id.strip().removeprefix("ses-").lower()
+    visit_rank = (*FIRST_VISITS, visit_name).index(visit_name)
+    words_and_numbers = filter(None, re.split(r"(\d+)", visit_name))
+    return visit_rank, *(
+        (1, int(visit_text), "") if visit_text.isdecimal() else (0, 0, visit_text)
+        for visit_text in words_and_numbers
     )
 
 
@@ -258,18 +273,20 @@ class Scan(NamedTuple):
     """Whether the participant has no other scan."""
     files: tuple[Path, ...]
 
-    def entries(self, index: Mapping[str, Mapping[str, list[Entry]]]) -> list[Entry]:
+    def entries(
+        self, entries_by_key: Mapping[str, Mapping[str, list[Entry]]]
+    ) -> list[Entry]:
         """Return the entries of the scan in an index by participant, then by visit.
 
         Entries without a visit belong to a participant's only scan. A scan without a
         visit has all entries of its participant.
         """
-        person, visit = self.key
-        entries_by_visit = index.get(person, {})
-        entries = entries_by_visit.get(visit)
+        participant_id, session_id = self.key
+        entries_by_visit = entries_by_key.get(participant_id, {})
+        entries = entries_by_visit.get(session_id)
         if entries:
             return entries
-        if not visit:
+        if not session_id:
             return list(chain(*entries_by_visit.values()))
         return entries_by_visit.get("", []) if self.is_only else []
 
@@ -329,15 +346,19 @@ class StudyFiles:
         subjects_dir: str | Path | None = None,
         pattern: str | Mapping[str, str] | None = None,
     ) -> None:
-        patterns = {"connectome": pattern} if isinstance(pattern, str) else pattern
+        pattern_by_feature = (
+            {"connectome": pattern} if isinstance(pattern, str) else pattern
+        )
         self.folder = folder
-        self.patterns = dict(patterns or {})
+        self.patterns = dict(pattern_by_feature or {})
         scan_names = [ScanName(x) if isinstance(x, str) else x for x in people]
-        self._people = {name.key[0]: name.participant for name in scan_names}
+        self._people = {
+            scan_name.key[0]: scan_name.participant for scan_name in scan_names
+        }
         self.subjects_dir = None
         if subjects_dir is not None:
             self.subjects_dir = self.resolve_path(subjects_dir)
-        added_folders = [self.resolve_path(path) for path in derivatives]
+        added_folders = [self.resolve_path(folder_path) for folder_path in derivatives]
         self._check_folders([*added_folders, *filter(None, [self.subjects_dir])])
         self.files: dict[tuple[str, str], list[Path]] = {}
         self.sessions: dict[str, dict[str, str]] = {}
@@ -352,12 +373,14 @@ class StudyFiles:
             found_files.scan for found_files in all_found if found_files.subject is None
         ]
         visit_names = [*scan_names, *scan_of_flat.values(), *file_scans]
-        self._visits = {name.key[1].lower(): name.key[1] for name in visit_names}
+        self._visits = {
+            scan_name.key[1].lower(): scan_name.key[1] for scan_name in visit_names
+        }
         self._visits.pop("", None)
         self._joined_name = self._compile_joined_name()
         all_found += [
-            _FoundFiles(scan_of_flat[path], None, [path])
-            for path in sorted(scan_of_flat)
+            _FoundFiles(scan_of_flat[folder_path], None, [folder_path])
+            for folder_path in sorted(scan_of_flat)
         ]
         for found_files in all_found:
             if found_files.subject is None:
@@ -366,30 +389,43 @@ class StudyFiles:
                 self._add_subject(found_files.scan, found_files.subject)
 
     @staticmethod
-    def _check_folders(folders: Iterable[Path]) -> None:
+    def _check_folders(folder_paths: Iterable[Path]) -> None:
         """Raise where folders that the user named do not exist."""
-        absent_folders = [path for path in folders if not path.is_dir()]
+        absent_folders = [
+            folder_path for folder_path in folder_paths if not folder_path.is_dir()
+        ]
         if absent_folders:
-            faults = [f"{path}: no such folder" for path in absent_folders]
-            raise CohortError("some folders that were named do not exist", faults)
+            fault_texts = [
+                f"{folder_path}: no such folder" for folder_path in absent_folders
+            ]
+            raise CohortError("some folders that were named do not exist", fault_texts)
 
     def _data_sets(self, added_folders: Sequence[Path]) -> list[Path]:
         """Return the folders that hold folders of participants, each once."""
-        derivatives = self.folder / "derivatives"
-        data_sets = sorted(path for path in derivatives.glob("*") if path.is_dir())
+        derivatives_folder = self.folder / "derivatives"
+        data_set_paths = sorted(
+            data_set_path
+            for data_set_path in derivatives_folder.glob("*")
+            if data_set_path.is_dir()
+        )
         # Clinica's CAPS has its participants below subjects/
-        for path in (self.folder, *data_sets):
-            if (path / "subjects").is_dir():
-                data_sets.append(path / "subjects")
+        for data_set_path in (self.folder, *data_set_paths):
+            if (data_set_path / "subjects").is_dir():
+                data_set_paths.append(data_set_path / "subjects")
         # of several names of a folder the first counts
-        all_folders = [self.folder, *data_sets, *added_folders]
-        by_real_path = {path.resolve(): path for path in reversed(all_folders)}
+        all_folders = [self.folder, *data_set_paths, *added_folders]
+        by_real_path = {
+            data_set_path.resolve(): data_set_path
+            for data_set_path in reversed(all_folders)
+        }
         return list(reversed(by_real_path.values()))
 
-    def _walk_all(self, data_sets: Iterable[Path]) -> list[_FoundFiles]:
+    def _walk_all(self, data_set_paths: Iterable[Path]) -> list[_FoundFiles]:
         """Return the files of all data sets; with `subjects_dir` its subjects only."""
         all_found = [
-            found_files for root in data_sets for found_files in self._walk(root)
+            found_files
+            for data_set_path in data_set_paths
+            for found_files in self._walk(data_set_path)
         ]
         if self.subjects_dir is not None:
             all_found = [
@@ -400,19 +436,20 @@ class StudyFiles:
 
     def _find_flat_connectomes(self) -> dict[Path, ScanName]:
         """Return the connectomes in one folder for all scans, and the scan of each."""
-        pattern = self.patterns.get("connectome", "")
-        templates = [pattern]
-        if "{" not in pattern:
-            templates = [
-                f"{name}/{{scan}}.*"
-                for name in FLAT_FOLDERS
-                if (self.folder / name).is_dir()
+        connectome_pattern = self.patterns.get("connectome", "")
+        path_templates = [connectome_pattern]
+        if "{" not in connectome_pattern:
+            path_templates = [
+                f"{folder_name}/{{scan}}.*"
+                for folder_name in FLAT_FOLDERS
+                if (self.folder / folder_name).is_dir()
             ]
         return {
-            path: scan
-            for template in templates
-            for path, scan in self._fit_template(template).items()
-            if path.suffix.lower() in FORMATS and not _LABEL_LIST.search(path.name)
+            connectome_path: scan
+            for path_template in path_templates
+            for connectome_path, scan in self._fit_template(path_template).items()
+            if connectome_path.suffix.lower() in FORMATS
+            and not _LABEL_LIST.search(connectome_path.name)
         }
 
     def _compile_joined_name(self) -> re.Pattern[str]:
@@ -420,98 +457,127 @@ class StudyFiles:
 
         The visit is one of the study's, or differs from one only in its number.
         """
-        shapes = {re.sub(r"\d+", r"\\d+", re.escape(x)) for x in self._visits}
-        visit_pattern = "|".join(sorted(shapes)) or "(?!)"
+        visit_patterns = {re.sub(r"\d+", r"\\d+", re.escape(x)) for x in self._visits}
+        visit_pattern = "|".join(sorted(visit_patterns)) or "(?!)"
         participant_pattern = r"(.+)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))"
         return re.compile(f"{participant_pattern}({visit_pattern})", re.IGNORECASE)
 
-    def _add_files(self, scan: ScanName, paths: Sequence[Path]) -> None:
+    def _add_files(self, scan: ScanName, file_paths: Sequence[Path]) -> None:
         """Add files of a scan, and its visit."""
-        person, visit = self.key_of(scan)
-        self.files.setdefault((person, visit), []).extend(paths)
-        if visit:
-            sessions = self.sessions.setdefault(person, {})
-            sessions.setdefault(visit, scan.session or visit)
+        participant_id, session_id = self.key_of(scan)
+        self.files.setdefault((participant_id, session_id), []).extend(file_paths)
+        if session_id:
+            sessions_of_person = self.sessions.setdefault(participant_id, {})
+            sessions_of_person.setdefault(session_id, scan.session or session_id)
 
-    def _add_subject(self, scan: ScanName, subject: Path) -> None:
+    def _add_subject(self, scan: ScanName, subject_folder: Path) -> None:
         """Add a FreeSurfer subject, which may be named by more than an id."""
-        person, visit = self.key_of(scan)
-        if person not in self._people:
+        participant_id, session_id = self.key_of(scan)
+        if participant_id not in self._people:
             # pipelines add to the names of subjects: P001_T1w, P001_V1_recon
-            ends = [match.start() for match in re.finditer("_(?=[A-Za-z])", person)]
-            for end in reversed(ends):
-                id_person, id_visit = self.key_of(ScanName(person[:end]))
+            separator_positions = [
+                separator_match.start()
+                for separator_match in re.finditer("_(?=[A-Za-z])", participant_id)
+            ]
+            for separator_position in reversed(separator_positions):
+                id_person, id_visit = self.key_of(
+                    ScanName(participant_id[:separator_position])
+                )
                 if id_person in self._people:
-                    person = id_person
-                    visit = visit or id_visit
-                    self.subject_aliases[scan.participant] = self._people[person]
+                    participant_id = id_person
+                    session_id = session_id or id_visit
+                    self.subject_aliases[scan.participant] = self._people[
+                        participant_id
+                    ]
                     break
-        runs = self.subjects.setdefault(person, {}).setdefault(visit, [])
-        if (scan, subject) not in runs:
-            runs.append((scan, subject))
+        named_runs = self.subjects.setdefault(participant_id, {}).setdefault(
+            session_id, []
+        )
+        if (scan, subject_folder) not in named_runs:
+            named_runs.append((scan, subject_folder))
 
-    def key_of(self, name: ScanName) -> tuple[str, str]:
+    def key_of(self, scan_name: ScanName) -> tuple[str, str]:
         """Return participant and visit, also of a name that joins the two."""
-        person, visit = name.key
-        match = self._joined_name.fullmatch(person)
-        if visit or person in self._people or not match:
-            return person, visit
-        participant, visit_text = match.groups()
+        participant_id, session_id = scan_name.key
+        joined_match = self._joined_name.fullmatch(participant_id)
+        if session_id or participant_id in self._people or not joined_match:
+            return participant_id, session_id
+        participant, visit_text = joined_match.groups()
         if participant not in self._people:
-            return person, ""
+            return participant_id, ""
         return participant, self._visits.get(visit_text.lower(), visit_text)
 
-    def _walk(self, root: Path) -> Iterator[_FoundFiles]:
+    def _walk(self, data_set_path: Path) -> Iterator[_FoundFiles]:
         """Yield the FreeSurfer subjects and the files of participants in a data set.
 
         Folders are listed to a depth of six. Tables in the root itself are added to
         `tables`.
         """
-        for folder, folder_names, file_names in os.walk(root, followlinks=True):
-            path = Path(folder)
-            parts = path.parts[len(root.parts) :]
+        for folder, folder_names, file_names in os.walk(
+            data_set_path, followlinks=True
+        ):
+            folder_path = Path(folder)
+            relative_parts = folder_path.parts[len(data_set_path.parts) :]
             # in place, so that os.walk goes on with these folders only
-            folder_names[:] = sorted(name for name in folder_names if name[0] != ".")
-            files = sorted(name for name in file_names if name[0] != ".")
-            if not parts:
-                tables = (path / name for name in files)
+            folder_names[:] = sorted(
+                entry_name for entry_name in folder_names if entry_name[0] != "."
+            )
+            visible_names = sorted(
+                entry_name for entry_name in file_names if entry_name[0] != "."
+            )
+            if not relative_parts:
+                table_paths = (folder_path / entry_name for entry_name in visible_names)
                 self.tables += [
-                    table for table in tables if table.suffix.lower() in TABLE_SUFFIXES
+                    table_path
+                    for table_path in table_paths
+                    if table_path.suffix.lower() in TABLE_SUFFIXES
                 ]
                 continue
-            found_subject = self._find_subject(root, path, folder_names, files)
+            found_subject = self._find_subject(
+                data_set_path, folder_path, folder_names, visible_names
+            )
             if found_subject is not None:
                 yield found_subject
             has_stats = "stats" in folder_names
             if has_stats:
                 folder_names[:] = [
-                    name for name in folder_names if name not in _FREESURFER_FOLDERS
+                    entry_name
+                    for entry_name in folder_names
+                    if entry_name not in _FREESURFER_FOLDERS
                 ]
-            is_subject = has_stats and root != self.folder and len(parts) == 1
-            is_participant = self._is_participant_folder(parts[0])
-            if root == self.subjects_dir or not is_participant or is_subject:
-                may_have_visits = parts[0].startswith("sub-") and not has_stats
+            is_subject = (
+                has_stats and data_set_path != self.folder and len(relative_parts) == 1
+            )
+            is_participant = self._is_participant_folder(relative_parts[0])
+            if data_set_path == self.subjects_dir or not is_participant or is_subject:
+                may_have_visits = relative_parts[0].startswith("sub-") and not has_stats
                 folder_names[:] = [
-                    name
-                    for name in folder_names
-                    if may_have_visits and name.startswith("ses-")
+                    entry_name
+                    for entry_name in folder_names
+                    if may_have_visits and entry_name.startswith("ses-")
                 ]
                 continue
-            if len(parts) > _MAX_DEPTH:
+            if len(relative_parts) > _MAX_DEPTH:
                 folder_names.clear()
-            if path.name in _BEHAVIOUR_FOLDERS:
-                files = []
-            data_files = [path / n for n in files if not _BOOKKEEPING.fullmatch(n)]
-            yield _FoundFiles(ScanName(parts[0], _visit_of(parts)), None, data_files)
+            if folder_path.name in _BEHAVIOUR_FOLDERS:
+                visible_names = []
+            data_files = [
+                folder_path / n for n in visible_names if not _BOOKKEEPING.fullmatch(n)
+            ]
+            yield _FoundFiles(
+                ScanName(relative_parts[0], _visit_of(relative_parts)), None, data_files
+            )
 
-    def _is_participant_folder(self, name: str) -> bool:
+    def _is_participant_folder(self, folder_name: str) -> bool:
         """Return whether a folder of this name holds the files of a participant."""
-        return ScanName(name).key[0] in self._people or name.startswith("sub-")
+        return ScanName(folder_name).key[0] in self._people or folder_name.startswith(
+            "sub-"
+        )
 
     def _find_subject(
         self,
-        root: Path,
-        path: Path,
+        data_set_path: Path,
+        folder_path: Path,
         folder_names: Sequence[str],
         file_names: Sequence[str],
     ) -> _FoundFiles | None:
@@ -520,79 +586,93 @@ class StudyFiles:
         The folder holds `stats`, or the statistics themselves. Templates of
         longitudinal runs, and subjects that the pattern excludes, do not count.
         """
-        parts = path.parts[len(root.parts) :]
-        visit = _visit_of(parts)
+        relative_parts = folder_path.parts[len(data_set_path.parts) :]
+        session_id = _visit_of(relative_parts)
         scan = None
-        subject = None
-        if "stats" in folder_names and parts[1:] in ((), (visit,)):
-            subject = path
-        has_statistics = any(name.startswith("lh.aparc") for name in file_names)
-        if has_statistics and self._is_participant_folder(parts[0]):
-            subject = path.parent if path.name == "stats" else path
-            scan = ScanName(parts[0], visit, parse_scan_name(subject.name).base)
-        if subject is None or "base-tps" in (*folder_names, *file_names):
+        subject_name = None
+        if "stats" in folder_names and relative_parts[1:] in ((), (session_id,)):
+            subject_name = folder_path
+        has_statistics = any(
+            file_name.startswith("lh.aparc") for file_name in file_names
+        )
+        if has_statistics and self._is_participant_folder(relative_parts[0]):
+            subject_name = (
+                folder_path.parent if folder_path.name == "stats" else folder_path
+            )
+            scan = ScanName(
+                relative_parts[0], session_id, parse_scan_name(subject_name.name).base
+            )
+        if subject_name is None or "base-tps" in (*folder_names, *file_names):
             return None
-        name = "_".join(subject.parts[len(root.parts) :])
-        pattern = self.patterns.get("freesurfer", "*")
-        is_excluding = pattern[:1] == "!"
-        if fnmatchcase(name, pattern.removeprefix("!")) == is_excluding:
+        file_name = "_".join(subject_name.parts[len(data_set_path.parts) :])
+        subject_pattern = self.patterns.get("freesurfer", "*")
+        is_excluding = subject_pattern[:1] == "!"
+        if fnmatchcase(file_name, subject_pattern.removeprefix("!")) == is_excluding:
             return None
-        return _FoundFiles(scan or parse_scan_name(name), subject, [])
+        return _FoundFiles(scan or parse_scan_name(file_name), subject_name, [])
 
     def _fit_template(self, pattern: str) -> dict[Path, ScanName]:
         """Find connectomes by a path with fields, and read the scan of each from it."""
-        fields = re.findall(r"\{(.*?)\}", pattern)
+        field_names = re.findall(r"\{(.*?)\}", pattern)
         pattern_path = PurePosixPath(pattern)
         is_below = not pattern_path.is_absolute() and ".." not in pattern_path.parts
-        if not is_below or sorted(fields) not in _PATTERN_FIELDS:
+        if not is_below or sorted(field_names) not in _PATTERN_FIELDS:
             raise ParameterError(
                 "pattern must be below the cohort's folder with one {participant} or "
                 f"one {{scan}}, and {{session}} if need be, got {pattern!r}."
             )
         path_regex = re.sub(r"\\\*", "[^/]*?", re.escape(pattern))
-        for name in fields:
-            letters = "[^_/]+" if name == "session" else ".+?"
+        for field_name in field_names:
+            letter_pattern = "[^_/]+" if field_name == "session" else ".+?"
             path_regex = path_regex.replace(
-                re.escape(f"{{{name}}}"), f"(?P<{name}>{letters})"
+                re.escape(f"{{{field_name}}}"), f"(?P<{field_name}>{letter_pattern})"
             )
         scan_of_path = dict[Path, ScanName]()
-        for path in self.folder.glob(re.sub(r"(\*|\{.*?\})+", "*", pattern)):
-            match = re.fullmatch(path_regex, path.relative_to(self.folder).as_posix())
-            if not match or path.name[0] == "." or not path.is_file():
+        for matrix_path in self.folder.glob(re.sub(r"(\*|\{.*?\})+", "*", pattern)):
+            path_match = re.fullmatch(
+                path_regex, matrix_path.relative_to(self.folder).as_posix()
+            )
+            if (
+                not path_match
+                or matrix_path.name[0] == "."
+                or not matrix_path.is_file()
+            ):
                 continue
-            values = match.groupdict()
-            if "scan" in values:
-                scan_of_path[path] = parse_scan_name(values["scan"])
+            field_values = path_match.groupdict()
+            if "scan" in field_values:
+                scan_of_path[matrix_path] = parse_scan_name(field_values["scan"])
             else:
-                scan_of_path[path] = ScanName(**values)
+                scan_of_path[matrix_path] = ScanName(**field_values)
         # participants with one visit may have no visit in the name
         sessionless_pattern = re.sub(r"[-_]\{session\}", "", pattern)
         if sessionless_pattern != pattern:
-            for path, scan in self._fit_template(sessionless_pattern).items():
+            for matrix_path, scan in self._fit_template(sessionless_pattern).items():
                 if scan.key[0] in self._people:
-                    scan_of_path[path] = scan
+                    scan_of_path[matrix_path] = scan
         return scan_of_path
 
-    def resolve_path(self, path: str | Path) -> Path:
+    def resolve_path(self, user_path: str | Path) -> Path:
         """Return a path, relative to the study's folder where it exists there."""
-        study_path = self.folder / path
-        return study_path if study_path.exists() else Path(path)
+        study_path = self.folder / user_path
+        return study_path if study_path.exists() else Path(user_path)
 
-    def of_scan(self, key: tuple[str, str], is_only: bool) -> tuple[Path, ...]:
+    def of_scan(self, scan_key: tuple[str, str], is_only: bool) -> tuple[Path, ...]:
         """Return all files of one scan, sorted.
 
         `is_only` says that the participant has no other scan, so that a matrix without
         a visit in its name belongs to this scan.
         """
-        person, visit = key
-        scan_files = set(self.files.get(key, ()))
-        visitless_files = self.files.get((person, ""), [])
-        if visit and visit not in self.sessions.get(person, {}):
+        participant_id, session_id = scan_key
+        scan_files = set(self.files.get(scan_key, ()))
+        visitless_files = self.files.get((participant_id, ""), [])
+        if session_id and session_id not in self.sessions.get(participant_id, {}):
             # the folder of a visit may be named without ses-
             scan_files |= {
-                path for path in visitless_files if visit in path.parts[-4:-1]
+                file_path
+                for file_path in visitless_files
+                if session_id in file_path.parts[-4:-1]
             }
-        if visit and is_only and not scan_files & self.flat:
+        if session_id and is_only and not scan_files & self.flat:
             scan_files |= self.flat & set(visitless_files)
         return tuple(sorted(scan_files))
 
@@ -601,67 +681,91 @@ class StudyFiles:
 
         Raises a CohortError where there is more than one.
         """
-        pattern = self.patterns.get("connectome", "")
-        flat_files = [path for path in scan.files if path in self.flat]
-        if flat_files or "{" in pattern:
+        connectome_pattern = self.patterns.get("connectome", "")
+        flat_files = [file_path for file_path in scan.files if file_path in self.flat]
+        if flat_files or "{" in connectome_pattern:
             return choose_file(flat_files, ["*"], "connectome", "", atlas)
-        files = [
-            path for path in scan.files if pattern or path.suffix.lower() in FORMATS
+        connectome_files = [
+            file_path
+            for file_path in scan.files
+            if connectome_pattern or file_path.suffix.lower() in FORMATS
         ]
-        return choose_file(files, [CONNECTOME_PATTERNS], "connectome", pattern, atlas)
+        return choose_file(
+            connectome_files,
+            [CONNECTOME_PATTERNS],
+            "connectome",
+            connectome_pattern,
+            atlas,
+        )
 
-    def regions(self, scan: Scan, feature: str, atlas: Atlas) -> Path | None:
+    def regions(self, scan: Scan, feature_name: str, atlas: Atlas) -> Path | None:
         """Return a scan's table of regions of a feature, None where there is none.
 
         The left one where each side has one. Raises a CohortError where there is more
         than one.
         """
-        pattern = self.patterns.get(feature, "")
+        feature_pattern = self.patterns.get(feature_name, "")
         # PETPrep writes a table of the reference region beside that of the regions
-        files = [
-            path
-            for path in scan.files
-            if path.suffix.lower() in TABLE_SUFFIXES and "_ref-" not in path.name
-            if pattern
-            or "trc-" not in path.name
-            or not wrong_tracer(path.name, feature)
+        region_files = [
+            file_path
+            for file_path in scan.files
+            if file_path.suffix.lower() in TABLE_SUFFIXES
+            and "_ref-" not in file_path.name
+            if feature_pattern
+            or "trc-" not in file_path.name
+            or not wrong_tracer(file_path.name, feature_name)
         ]
         left_files = list[Path]()
-        for path in files:
-            side = SIDE_IN_NAME.search(path.name)
-            if side and side[1][0] in "lL":
-                left_files.append(path)
-        right_files = {other_side(path) for path in left_files}
-        files = [path for path in files if path not in right_files]
-        return choose_file(files, get_measure(feature).files, feature, pattern, atlas)
+        for file_path in region_files:
+            side_match = SIDE_IN_NAME.search(file_path.name)
+            if side_match and side_match[1][0] in "lL":
+                left_files.append(file_path)
+        right_files = {other_side(file_path) for file_path in left_files}
+        region_files = [
+            file_path for file_path in region_files if file_path not in right_files
+        ]
+        return choose_file(
+            region_files,
+            get_measure(feature_name).files,
+            feature_name,
+            feature_pattern,
+            atlas,
+        )
 
-    def unmatched_pattern_message(self, feature: str, scans: Sequence[Scan]) -> str:
+    def unmatched_pattern_message(
+        self, feature_name: str, scans: Sequence[Scan]
+    ) -> str:
         """Return the message that a pattern fits no file of any scan.
 
-        `feature` is a key of `patterns`.
+        `feature_name` is a key of `patterns`.
         """
-        names = list(dict.fromkeys(path.name for scan in scans for path in scan.files))
-        files = f"their files are {listed(names, 5)}"
-        if not names:
-            files = (
+        file_names = list(
+            dict.fromkeys(file_path.name for scan in scans for file_path in scan.files)
+        )
+        file_names_text = f"their files are {listed(file_names, 5)}"
+        if not file_names:
+            file_names_text = (
                 "they have no files. Where one folder has the files of all scans, a "
                 "pattern names the participant, for example 'sc/{participant}.txt'"
             )
         return (
-            f"{feature}: the pattern {self.patterns[feature]!r} "
+            f"{feature_name}: the pattern {self.patterns[feature_name]!r} "
             f"({option_text('pattern')}) fits no file of any of {len(scans)} scans; "
-            f"{files}"
+            f"{file_names_text}"
         )
 
 
-def _visit_of(parts: Sequence[str]) -> str:
+def _visit_of(path_parts: Sequence[str]) -> str:
     """Return the folder of a visit, the second of a path, "" where there is none."""
-    has_visit = len(parts) > 1 and parts[1].startswith("ses-")
-    return parts[1] if has_visit else ""
+    has_visit = len(path_parts) > 1 and path_parts[1].startswith("ses-")
+    return path_parts[1] if has_visit else ""
 
 
 def ambiguity_error(
-    problem: str, feature: str, paths: Collection[Path], flag: str = ""
+    problem_text: str,
+    feature_name: str,
+    file_paths: Collection[Path],
+    pattern_flag: str = "",
 ) -> CohortError:
     """Return the error that several files could be a scan's; it says how to choose.
 
@@ -670,84 +774,105 @@ def ambiguity_error(
 
     Parameters
     ----------
-    problem : str
+    problem_text : str
         The first part of the message.
-    feature : str
+    feature_name : str
         The key of the pattern: `connectome`, `freesurfer`, or a feature.
-    paths : collection of Path
+    file_paths : collection of Path
         The files.
-    flag : str
+    pattern_flag : str
         The option of the command line that takes a pattern, if any.
     """
-    have_same_names = len({path.name for path in paths}) < len(paths)
-    patterns = ["*_x*"]
+    have_same_names = len({file_path.name for file_path in file_paths}) < len(
+        file_paths
+    )
+    file_patterns = ["*_x*"]
     if have_same_names:
-        path_in_folder = _different_folders(paths)
-        if feature == "freesurfer":
-            folders = " or ".join(map(str, path_in_folder))
+        path_in_folder = _different_folders(file_paths)
+        if feature_name == "freesurfer":
+            folders_text = " or ".join(map(str, path_in_folder))
             return CohortError(
-                f"{problem}; choose their folder by {option_text('subjects_dir')} "
-                f"({folders})"
+                f"{problem_text}; choose their folder by {option_text('subjects_dir')} "
+                f"({folders_text})"
             )
-        patterns = [_pattern_below(*item) for item in path_in_folder.items()]
-        patterns = [pattern for pattern in patterns if pattern]
-    flag = "--pattern" if feature == "connectome" else flag
-    advice = f"choose by {_format_patterns(patterns, feature, flag)}"
-    if feature == "freesurfer":
-        advice += "; visits belong into a column visit of the table of participants"
-    names = [str(path) for path in paths]
-    if len(patterns) <= 1 and feature != "freesurfer":
-        names = [path.name for path in paths]
-    return CohortError(f"{problem}; {advice}", got=listed(names, 5))
+        file_patterns = [
+            _pattern_below(*folder_and_path)
+            for folder_and_path in path_in_folder.items()
+        ]
+        file_patterns = [file_pattern for file_pattern in file_patterns if file_pattern]
+    pattern_flag = "--pattern" if feature_name == "connectome" else pattern_flag
+    advice_text = (
+        f"choose by {_format_patterns(file_patterns, feature_name, pattern_flag)}"
+    )
+    if feature_name == "freesurfer":
+        advice_text += (
+            "; visits belong into a column visit of the table of participants"
+        )
+    path_names = [str(file_path) for file_path in file_paths]
+    if len(file_patterns) <= 1 and feature_name != "freesurfer":
+        path_names = [file_path.name for file_path in file_paths]
+    return CohortError(f"{problem_text}; {advice_text}", got=listed(path_names, 5))
 
 
-def _format_patterns(patterns: Sequence[str], feature: str, flag: str) -> str:
+def _format_patterns(
+    file_patterns: Sequence[str], feature_name: str, pattern_flag: str
+) -> str:
     """Return patterns as the command line (or --config) and as Python take them."""
-    in_python = f"(in Python pattern={{{feature!r}: {patterns[0]!r}}})"
-    if flag:
-        options = [f"{flag} {pattern!r}" for pattern in patterns]
-        return f"{' or '.join(options)} {in_python}"
-    is_bare_key = re.fullmatch(r"[A-Za-z0-9_-]+", feature)  # of TOML
-    key = feature if is_bare_key else f'"{feature}"'
-    lines = [f"pattern = {{{key} = {pattern!r}}}" for pattern in patterns]
-    return f"{' or '.join(lines)} in --config {in_python}"
+    in_python = f"(in Python pattern={{{feature_name!r}: {file_patterns[0]!r}}})"
+    if pattern_flag:
+        option_texts = [
+            f"{pattern_flag} {file_pattern!r}" for file_pattern in file_patterns
+        ]
+        return f"{' or '.join(option_texts)} {in_python}"
+    is_bare_key = re.fullmatch(r"[A-Za-z0-9_-]+", feature_name)  # of TOML
+    toml_key = feature_name if is_bare_key else f'"{feature_name}"'
+    config_lines = [
+        f"pattern = {{{toml_key} = {file_pattern!r}}}" for file_pattern in file_patterns
+    ]
+    return f"{' or '.join(config_lines)} in --config {in_python}"
 
 
-def _different_folders(paths: Collection[Path]) -> dict[Path, Path]:
+def _different_folders(file_paths: Collection[Path]) -> dict[Path, Path]:
     """Return the folders in which paths of one name differ, and the path in each."""
     n_same = 1
-    while len({path.parts[-n_same - 1 :] for path in paths}) < len(paths):
+    while len({file_path.parts[-n_same - 1 :] for file_path in file_paths}) < len(
+        file_paths
+    ):
         n_same += 1
-    return {path.parents[n_same - 1]: path for path in paths}
+    return {file_path.parents[n_same - 1]: file_path for file_path in file_paths}
 
 
-def _pattern_below(root: Path, path: Path) -> str:
+def _pattern_below(root_folder: Path, file_path: Path) -> str:
     """Return a pattern of files like this one of any scan, in one folder.
 
     "" where the folder has no name, as ".".
     """
-    n_folders = len(path.relative_to(root).parts) - 1
-    ending = re.sub(r"^(?:(?:sub|ses)-[^_]+_)+", "", path.name)
-    file_pattern = f"*{path.suffix}" if ending == path.name else f"*_{ending}"
-    if not root.name:
+    n_folders = len(file_path.relative_to(root_folder).parts) - 1
+    name_ending = re.sub(r"^(?:(?:sub|ses)-[^_]+_)+", "", file_path.name)
+    file_pattern = (
+        f"*{file_path.suffix}" if name_ending == file_path.name else f"*_{name_ending}"
+    )
+    if not root_folder.name:
         return ""
-    return "/".join([root.name, *["*"] * n_folders, file_pattern])
+    return "/".join([root_folder.name, *["*"] * n_folders, file_pattern])
 
 
-def other_side(path: Path) -> Path | None:
+def other_side(file_path: Path) -> Path | None:
     """Return the file of the other hemisphere beside a file of one, if there is one."""
-    name = SIDE_IN_NAME.sub(lambda match: _OPPOSITE_SIDE[match[1]], path.name)
-    other_path = path.with_name(name)
-    return other_path if other_path != path and other_path.is_file() else None
+    other_name = SIDE_IN_NAME.sub(
+        lambda match: _OPPOSITE_SIDE[match[1]], file_path.name
+    )
+    other_path = file_path.with_name(other_name)
+    return other_path if other_path != file_path and other_path.is_file() else None
 
 
 def choose_file(
-    files: Sequence[Path],
+    file_paths: Sequence[Path],
     usual_patterns: Sequence[str | tuple[str, ...]],
-    feature: str,
-    pattern: str,
+    feature_name: str,
+    user_pattern: str,
     atlas: Atlas,
-    flag: str = "",
+    pattern_flag: str = "",
 ) -> Path | None:
     """Return the one file that fits a pattern, None where none does.
 
@@ -755,18 +880,18 @@ def choose_file(
 
     Parameters
     ----------
-    files : sequence of Path
+    file_paths : sequence of Path
         Files of one scan.
     usual_patterns : sequence of (str or tuple of str)
         Patterns, or groups of patterns, of which the first that any file fits counts;
         in any case of letters.
-    feature : str
+    feature_name : str
         What is chosen, for the message.
-    pattern : str
+    user_pattern : str
         The user's pattern, which replaces the usual ones; "" for none.
     atlas : Atlas
         The atlas of the study.
-    flag : str
+    pattern_flag : str
         The option of the command line that takes a pattern, if any.
 
     Raises
@@ -774,39 +899,52 @@ def choose_file(
     CohortError
         Where more than one file is left.
     """
-    candidates = list[Path]()
-    for group in [pattern] if pattern else usual_patterns:
-        patterns = (group,) if isinstance(group, str) else group
-        candidates = [
-            path
-            for path in files
-            if any(_fits_pattern(path, x, ignores_case=not pattern) for x in patterns)
+    candidate_paths = list[Path]()
+    for pattern_group in [user_pattern] if user_pattern else usual_patterns:
+        file_patterns = (
+            (pattern_group,) if isinstance(pattern_group, str) else pattern_group
+        )
+        candidate_paths = [
+            file_path
+            for file_path in file_paths
+            if any(
+                _fits_pattern(file_path, file_pattern, ignores_case=not user_pattern)
+                for file_pattern in file_patterns
+            )
         ]
-        if candidates:
+        if candidate_paths:
             break
-    if len(candidates) > 1:
-        candidates = [p for p in candidates if _is_of_atlas(p, atlas)] or candidates
+    if len(candidate_paths) > 1:
+        candidate_paths = [
+            candidate_path
+            for candidate_path in candidate_paths
+            if _is_of_atlas(candidate_path, atlas)
+        ] or candidate_paths
         # micapipe writes parts of its matrix beside the whole
-        candidates = [
-            p for p in candidates if "full-connectome" in p.name
-        ] or candidates
-    if len(candidates) > 1:
-        problem = f"{len(candidates)} files could be its {feature}"
-        raise ambiguity_error(problem, feature, candidates, flag)
-    return candidates[0] if candidates else None
+        candidate_paths = [
+            candidate_path
+            for candidate_path in candidate_paths
+            if "full-connectome" in candidate_path.name
+        ] or candidate_paths
+    if len(candidate_paths) > 1:
+        problem_text = f"{len(candidate_paths)} files could be its {feature_name}"
+        raise ambiguity_error(problem_text, feature_name, candidate_paths, pattern_flag)
+    return candidate_paths[0] if candidate_paths else None
 
 
-def _fits_pattern(path: Path, pattern: str, ignores_case: bool) -> bool:
+def _fits_pattern(file_path: Path, name_pattern: str, ignores_case: bool) -> bool:
     """Return whether a pattern fits the name or, with `/`, the end of a path."""
-    name = path.name.lower() if ignores_case else path.name
-    return fnmatchcase(name, pattern) or ("/" in pattern and path.match(pattern))
+    file_name = file_path.name.lower() if ignores_case else file_path.name
+    return fnmatchcase(file_name, name_pattern) or (
+        "/" in name_pattern and file_path.match(name_pattern)
+    )
 
 
-def _is_of_atlas(path: Path, atlas: Atlas) -> bool:
+def _is_of_atlas(file_path: Path, atlas: Atlas) -> bool:
     """Return whether a file's name says this atlas, and none of its relatives."""
-    name = path.name.lower()
+    file_name = file_path.name.lower()
     atlas_words = atlas.settings.get("file_words", [atlas.name.lower()])
     other_words = atlas.settings.get("other_words", [])
-    return any(file_word in name for file_word in atlas_words) and not any(
-        file_word in name for file_word in other_words
+    return any(file_word in file_name for file_word in atlas_words) and not any(
+        file_word in file_name for file_word in other_words
     )

@@ -16,7 +16,7 @@ from brainlsap.data.tables import (
     MISSING_CELLS,
     PEOPLE_COLUMNS,
     SESSION_COLUMNS,
-    find_head,
+    find_column_name,
     letters_of,
 )
 from brainlsap.text import listed, option_text
@@ -93,51 +93,76 @@ class ChosenColumns(NamedTuple):
         session_column: str | Sequence[str] | None = None,
     ) -> "ChosenColumns":
         """Return the choice of one head, several or none for ids and visits."""
-        return cls(id=_to_heads(id_column), session=_to_heads(session_column))
+        return cls(
+            id=_to_column_names(id_column), session=_to_column_names(session_column)
+        )
 
 
-def _to_heads(option: str | Sequence[str] | None) -> tuple[str, ...]:
+def _to_column_names(column_option: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return an option of one head, several or none as a tuple."""
-    return (option,) if isinstance(option, str) else tuple(option or ())
+    return (
+        (column_option,)
+        if isinstance(column_option, str)
+        else tuple(column_option or ())
+    )
 
 
 NO_CHOICE = ChosenColumns()
 
 
-def find_chosen(heads: Iterable[str], candidates: Sequence[str]) -> str | None:
+def find_chosen(column_names: Iterable[str], chosen_names: Sequence[str]) -> str | None:
     """Return the head of the first chosen column: as written, else by its letters."""
-    heads = list(heads)
-    for candidate in candidates:
-        if candidate in heads:
-            return candidate
-    return find_head(heads, candidates)
+    column_names = list(column_names)
+    for chosen_name in chosen_names:
+        if chosen_name in column_names:
+            return chosen_name
+    return find_column_name(column_names, chosen_names)
 
 
-def find_session_column(heads: Iterable[str]) -> str | None:
+def find_session_column(column_names: Iterable[str]) -> str | None:
     """Return the head of the column of visits, None if there is none."""
-    heads = list(heads)
-    known_head = find_head(heads, SESSION_COLUMNS)
+    column_names = list(column_names)
+    known_head = find_column_name(column_names, SESSION_COLUMNS)
     if known_head:
         return known_head
-    return next((head for head in heads if _names_noun(head, _VISIT_WORDS)), None)
+    return next(
+        (
+            column_name
+            for column_name in column_names
+            if _names_noun(column_name, _VISIT_WORDS)
+        ),
+        None,
+    )
 
 
-def find_person_columns(heads: Iterable[str]) -> list[str]:
+def find_person_columns(column_names: Iterable[str]) -> list[str]:
     """Return all heads of columns that, by their heads, name people, best first."""
-    heads = list(heads)
-    head_of_letters = {letters_of(head): head for head in reversed(heads)}
-    known_heads = [head_of_letters.get(letters_of(head)) for head in PEOPLE_COLUMNS]
-    person_heads = [head for head in heads if _names_noun(head, _PERSON_WORDS)]
-    candidates = (*known_heads, *person_heads)
-    return [*dict.fromkeys(head for head in candidates if head is not None)]
+    column_names = list(column_names)
+    name_of_letters = {
+        letters_of(column_name): column_name for column_name in reversed(column_names)
+    }
+    known_names = [
+        name_of_letters.get(letters_of(column_name)) for column_name in PEOPLE_COLUMNS
+    ]
+    person_columns = [
+        column_name
+        for column_name in column_names
+        if _names_noun(column_name, _PERSON_WORDS)
+    ]
+    candidate_names = (*known_names, *person_columns)
+    return [
+        *dict.fromkeys(
+            column_name for column_name in candidate_names if column_name is not None
+        )
+    ]
 
 
-def choose_id_column(columns: Mapping[str, Cells]) -> IdChoice:
+def choose_id_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     """Choose the column that names the people, or else the scans, of a table.
 
     Parameters
     ----------
-    columns : mapping of str to sequence of str or None
+    cells_by_column : mapping of str to sequence of str or None
         The cells of a table by the heads of columns.
 
     Returns
@@ -151,134 +176,193 @@ def choose_id_column(columns: Mapping[str, Cells]) -> IdChoice:
     >>> choose_id_column({"": ["0", "1"], "age": ["70", "71"]}).problem
     'the first column has no head and only counts rows'
     """
-    first_head = next(iter(columns), "")
-    if FREESURFER_HEAD.fullmatch(first_head):
-        return IdChoice(first_head)
-    person_choice = choose_person_column(columns)
+    first_column = next(iter(cells_by_column), "")
+    if FREESURFER_HEAD.fullmatch(first_column):
+        return IdChoice(first_column)
+    person_choice = choose_person_column(cells_by_column)
     if person_choice.head is not None or person_choice.problem:
         return person_choice
-    head_of_letters = {letters_of(head): head for head in columns}
-    scan_letters = [letters_of(head) for head in _SCAN_HEADS]
-    scan_heads = [head_of_letters[x] for x in scan_letters if x in head_of_letters]
-    if scan_heads:
-        return _choose_scan_column(columns, scan_heads)
-    return _choose_saved_index(columns)
+    name_of_letters = {
+        letters_of(column_name): column_name for column_name in cells_by_column
+    }
+    scan_letters = [letters_of(column_name) for column_name in _SCAN_HEADS]
+    scan_columns = [name_of_letters[x] for x in scan_letters if x in name_of_letters]
+    if scan_columns:
+        return _choose_scan_column(cells_by_column, scan_columns)
+    return _choose_saved_index(cells_by_column)
 
 
 def _choose_scan_column(
-    columns: Mapping[str, Cells], scan_heads: Sequence[str]
+    cells_by_column: Mapping[str, Cells], scan_columns: Sequence[str]
 ) -> IdChoice:
     """Choose among the columns that, by their heads, name scans."""
-    possible_ids = _find_possible_ids(columns)
-    repeated_heads = [head for head in scan_heads if repeats_as_ids(columns[head])]
-    text_heads = [head for head in scan_heads if not are_row_numbers(columns[head])]
-    head = (repeated_heads or text_heads or scan_heads)[0]
-    rivals = _find_group_heads(columns)
-    if are_counted(columns[head]):
-        rivals += possible_ids
-    elif not repeated_heads:
-        rivals += _find_coarser(columns, head, possible_ids)
-    return _refuse_rivals(head, rivals)
+    possible_ids = _find_possible_ids(cells_by_column)
+    repeated_names = [
+        column_name
+        for column_name in scan_columns
+        if repeats_as_ids(cells_by_column[column_name])
+    ]
+    text_columns = [
+        column_name
+        for column_name in scan_columns
+        if not are_row_numbers(cells_by_column[column_name])
+    ]
+    column_name = (repeated_names or text_columns or scan_columns)[0]
+    rival_names = _find_group_columns(cells_by_column)
+    if are_counted(cells_by_column[column_name]):
+        rival_names += possible_ids
+    elif not repeated_names:
+        rival_names += _find_coarser(cells_by_column, column_name, possible_ids)
+    return _refuse_rivals(column_name, rival_names)
 
 
-def _choose_saved_index(columns: Mapping[str, Cells]) -> IdChoice:
+def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     """Choose a saved row index as the ids if no head names people or scans.
 
     Its cells must be text, or numbers as ids are; a column that counts rows names
     nobody.
     """
-    possible_ids = _find_possible_ids(columns)
-    group_heads = _find_group_heads(columns)
-    for head in _find_index_heads(columns)[:1]:
-        is_number = are_row_numbers(columns[head])
+    possible_ids = _find_possible_ids(cells_by_column)
+    group_columns = _find_group_columns(cells_by_column)
+    for column_name in _find_index_columns(cells_by_column)[:1]:
+        is_number = are_row_numbers(cells_by_column[column_name])
         if is_number:
-            rivals = [*group_heads, *possible_ids]
+            rival_names = [*group_columns, *possible_ids]
         else:
-            rivals = [*group_heads, *_find_coarser(columns, head, possible_ids)]
-        if is_number and (rivals or not _have_one_width(columns[head])):
-            subject = "the first column has no head and"
-            if head:
-                subject = f"the column {head!r}"
-            return IdChoice(None, f"{subject} only counts rows", tuple(rivals))
-        if rivals or not head or not is_number:
-            return _refuse_rivals(head, rivals)
-    problem = "no column names the scans"
-    return IdChoice(None, problem, (*group_heads, *possible_ids))
+            rival_names = [
+                *group_columns,
+                *_find_coarser(cells_by_column, column_name, possible_ids),
+            ]
+        if is_number and (
+            rival_names or not _have_one_width(cells_by_column[column_name])
+        ):
+            sentence_start = "the first column has no head and"
+            if column_name:
+                sentence_start = f"the column {column_name!r}"
+            return IdChoice(
+                None, f"{sentence_start} only counts rows", tuple(rival_names)
+            )
+        if rival_names or not column_name or not is_number:
+            return _refuse_rivals(column_name, rival_names)
+    problem_text = "no column names the scans"
+    return IdChoice(None, problem_text, (*group_columns, *possible_ids))
 
 
-def _refuse_rivals(head: str, rivals: Sequence[str]) -> IdChoice:
+def _refuse_rivals(column_name: str, rival_names: Sequence[str]) -> IdChoice:
     """Choose a column unless others could name people, too."""
-    if not rivals:
-        return IdChoice(head)
-    problem = f"{head!r} and {listed(map(repr, rivals), 5)} could name people"
-    return IdChoice(None, problem, (head, *rivals))
+    if not rival_names:
+        return IdChoice(column_name)
+    problem_text = (
+        f"{column_name!r} and {listed(map(repr, rival_names), 5)} could name people"
+    )
+    return IdChoice(None, problem_text, (column_name, *rival_names))
 
 
-def _find_possible_ids(columns: Mapping[str, Cells]) -> list[str]:
+def _find_possible_ids(cells_by_column: Mapping[str, Cells]) -> list[str]:
     """Return the heads, none of them known, of columns that could hold ids."""
-    return [head for head in columns if _could_be_ids(head, columns)]
+    return [
+        column_name
+        for column_name in cells_by_column
+        if _could_be_ids(column_name, cells_by_column)
+    ]
 
 
-def _find_group_heads(columns: Mapping[str, Cells]) -> list[str]:
+def _find_group_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
     """Return the heads of people, unless their cells are yes or no."""
-    heads = find_person_columns(columns)
-    return [head for head in heads if not are_yes_no(columns[head])]
+    column_names = find_person_columns(cells_by_column)
+    return [
+        column_name
+        for column_name in column_names
+        if not are_yes_no(cells_by_column[column_name])
+    ]
 
 
-def choose_person_column(columns: Mapping[str, Cells]) -> IdChoice:
+def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     """Choose the column that names people, by its head and its cells.
 
     Neither a head nor a problem is returned if no head says that its column names
     people.
     """
-    heads = find_person_columns(columns)
-    session_column = find_session_column(columns)
-    visits = None if session_column is None else columns[session_column]
-    group_heads = [head for head in heads if is_group(head, columns[head], visits)]
-    person_heads = [head for head in heads if head not in group_heads]
-    complete_heads = [head for head in person_heads if all(columns[head])]
-    person_heads = complete_heads or person_heads
-    if not person_heads:
+    column_names = find_person_columns(cells_by_column)
+    session_column = find_session_column(cells_by_column)
+    visit_cells = None if session_column is None else cells_by_column[session_column]
+    group_columns = [
+        column_name
+        for column_name in column_names
+        if is_group(column_name, cells_by_column[column_name], visit_cells)
+    ]
+    person_columns = [
+        column_name for column_name in column_names if column_name not in group_columns
+    ]
+    complete_columns = [
+        column_name
+        for column_name in person_columns
+        if all(cells_by_column[column_name])
+    ]
+    person_columns = complete_columns or person_columns
+    if not person_columns:
         return IdChoice(None)
-    head = person_heads[0]
-    rivals = list[str]()
-    for candidate in person_heads[1:]:
-        cells = columns[candidate]
-        if not all(cells) or _nests(columns[head], cells) or not repeats_as_ids(cells):
+    column_name = person_columns[0]
+    rival_names = list[str]()
+    for candidate_name in person_columns[1:]:
+        candidate_cells = cells_by_column[candidate_name]
+        if (
+            not all(candidate_cells)
+            or _nests(cells_by_column[column_name], candidate_cells)
+            or not repeats_as_ids(candidate_cells)
+        ):
             continue
-        if _nests(cells, columns[head]) and are_counted(columns[head]):
-            head = candidate
-            rivals = []
+        if _nests(candidate_cells, cells_by_column[column_name]) and are_counted(
+            cells_by_column[column_name]
+        ):
+            column_name = candidate_name
+            rival_names = []
         else:
-            rivals.append(candidate)
-    if are_counted(columns[head]):
-        possible_ids = _find_possible_ids(columns)
-        rivals += [rival for rival in possible_ids if repeats_as_ids(columns[rival])]
-        rivals += [rival for rival in group_heads if not are_yes_no(columns[rival])]
-    return _refuse_rivals(head, rivals)
+            rival_names.append(candidate_name)
+    if are_counted(cells_by_column[column_name]):
+        possible_ids = _find_possible_ids(cells_by_column)
+        rival_names += [
+            rival_name
+            for rival_name in possible_ids
+            if repeats_as_ids(cells_by_column[rival_name])
+        ]
+        rival_names += [
+            rival_name
+            for rival_name in group_columns
+            if not are_yes_no(cells_by_column[rival_name])
+        ]
+    return _refuse_rivals(column_name, rival_names)
 
 
-def is_index_head(head: str) -> bool:
+def is_index_head(column_name: str) -> bool:
     """Return whether a head is one that programs give to a saved row index."""
-    return _INDEX_HEAD.fullmatch(head.strip()) is not None
+    return _INDEX_HEAD.fullmatch(column_name.strip()) is not None
 
 
-def _find_index_heads(columns: Mapping[str, Cells]) -> list[str]:
+def _find_index_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
     """Return the heads of columns that may be a saved row index.
 
     They have a head that only programs write; or the first column has one of an index.
     """
-    first_head = next(iter(columns), "")
-    heads = [head for head in columns if _NO_HEAD.fullmatch(head)]
-    if is_index_head(first_head) and first_head not in heads:
-        heads.append(first_head)
-    return heads
+    first_column = next(iter(cells_by_column), "")
+    column_names = [
+        column_name
+        for column_name in cells_by_column
+        if _NO_HEAD.fullmatch(column_name)
+    ]
+    if is_index_head(first_column) and first_column not in column_names:
+        column_names.append(first_column)
+    return column_names
 
 
-def find_saved_index(columns: Mapping[str, Cells]) -> list[str]:
+def find_saved_index(cells_by_column: Mapping[str, Cells]) -> list[str]:
     """Return the heads of columns that are a saved row index: they only count rows."""
-    heads = _find_index_heads(columns)
-    return [head for head in heads if are_row_numbers(columns[head])]
+    column_names = _find_index_columns(cells_by_column)
+    return [
+        column_name
+        for column_name in column_names
+        if are_row_numbers(cells_by_column[column_name])
+    ]
 
 
 def are_row_numbers(cells: Cells) -> bool:
@@ -286,41 +370,48 @@ def are_row_numbers(cells: Cells) -> bool:
 
     Numbers with leading zeros (001) are text.
     """
-    matches = [_WHOLE_NUMBER.fullmatch(cell or "") for cell in cells]
-    numbers = [match[1] for match in matches if match]
-    are_whole = len(numbers) == len(cells) > 0
-    return are_whole and len({*numbers}) == len(cells) and not _have_zeros(numbers)
+    number_matches = [_WHOLE_NUMBER.fullmatch(cell_text or "") for cell_text in cells]
+    whole_numbers = [number_match[1] for number_match in number_matches if number_match]
+    are_whole = len(whole_numbers) == len(cells) > 0
+    return (
+        are_whole
+        and len({*whole_numbers}) == len(cells)
+        and not _have_zeros(whole_numbers)
+    )
 
 
 def are_counted(cells: Cells) -> bool:
     """Return whether cells count from 0 or 1 without gaps, in any order."""
     if not are_row_numbers(cells):
         return False
-    numbers = sorted(int(float(cell or "")) for cell in cells)
-    return numbers[0] in (0, 1) and numbers[-1] - numbers[0] == len(numbers) - 1
+    sorted_numbers = sorted(int(float(cell_text or "")) for cell_text in cells)
+    return (
+        sorted_numbers[0] in (0, 1)
+        and sorted_numbers[-1] - sorted_numbers[0] == len(sorted_numbers) - 1
+    )
 
 
-def is_group(head: str, cells: Cells, visits: Cells | None = None) -> bool:
+def is_group(column_name: str, cells: Cells, visit_cells: Cells | None = None) -> bool:
     """Return whether a column names groups of scans and not people.
 
     It does if all cells are yes or no. It also does if its head is a noun alone
     (`subject`) and it has a few values that come many times, unless visits tell these
     apart.
     """
-    values = [cell for cell in cells if cell is not None]
-    n_values = len({*values})
-    if n_values == len(values):
+    known_cells = [cell_text for cell_text in cells if cell_text is not None]
+    n_values = len({*known_cells})
+    if n_values == len(known_cells):
         return False
-    if are_yes_no(cells) and not {*values} <= {"0", "1", "0.0", "1.0"}:
+    if are_yes_no(cells) and not {*known_cells} <= {"0", "1", "0.0", "1.0"}:
         return True
-    if visits is not None:
-        scan_keys = [*zip(cells, visits, strict=True)]
+    if visit_cells is not None:
+        scan_keys = [*zip(cells, visit_cells, strict=True)]
         if len({*scan_keys}) == len(scan_keys):
             return False
     are_few = n_values <= _MAX_GROUPS
-    are_few = are_few and len(values) >= _MIN_SCANS_PER_GROUP * n_values
-    terms = _split_head_words(head)
-    is_noun = len(terms) == 1 and terms[0] in _PERSON_WORDS
+    are_few = are_few and len(known_cells) >= _MIN_SCANS_PER_GROUP * n_values
+    name_words = _split_name_words(column_name)
+    is_noun = len(name_words) == 1 and name_words[0] in _PERSON_WORDS
     return (are_few and is_noun) or are_yes_no(cells)
 
 
@@ -329,48 +420,55 @@ def repeats_as_ids(cells: Cells) -> bool:
 
     They are text with digits; or whole numbers that are long or repeat regularly.
     """
-    values = [cell for cell in cells if cell]
-    counts = Counter(values)
-    n_values = len(counts)
+    known_cells = [cell for cell in cells if cell]
+    cell_counts = Counter(known_cells)
+    n_values = len(cell_counts)
     n_rows = len(cells)
-    max_count = max(counts.values(), default=0)
-    median_count = sorted(counts.values())[n_values // 2] if counts else 0
+    max_count = max(cell_counts.values(), default=0)
+    median_count = sorted(cell_counts.values())[n_values // 2] if cell_counts else 0
     # Sizes of groups differ more than numbers of visits.
     is_even = 2 <= max_count <= min(_MAX_SCANS, max(5, 3 * median_count))
-    if len(values) < n_rows or not is_even or n_values < 3:
+    if len(known_cells) < n_rows or not is_even or n_values < 3:
         return False
-    if not all(_WHOLE_NUMBER.fullmatch(value) for value in counts):
-        n_with_digit = sum(any(map(str.isdigit, value)) for value in counts)
+    if not all(_WHOLE_NUMBER.fullmatch(cell_text) for cell_text in cell_counts):
+        n_with_digit = sum(
+            any(map(str.isdigit, cell_text)) for cell_text in cell_counts
+        )
         return n_values * 6 >= n_rows and n_with_digit >= 0.8 * n_values
-    mode_count, n_of_mode = Counter(counts.values()).most_common(1)[0]
+    mode_count, n_of_mode = Counter(cell_counts.values()).most_common(1)[0]
     is_regular = n_values >= 5 and mode_count > 1 and n_of_mode >= 0.8 * n_values
-    is_long = min(len(value.removesuffix(".0")) for value in counts) >= 4
-    n_repeated = sum(count > 1 for count in counts.values())
+    is_long = min(len(cell_text.removesuffix(".0")) for cell_text in cell_counts) >= 4
+    n_repeated = sum(cell_count > 1 for cell_count in cell_counts.values())
     return is_regular or (is_long and n_repeated >= 0.6 * n_values)
 
 
 def look_like_ids(cells: Cells) -> bool:
     """Return whether cells could be ids: words with a digit, and no measurements."""
-    values = [cell for cell in cells if cell]
-    if len(values) < len(cells) or len(values) < 2:
+    known_cells = [cell_text for cell_text in cells if cell_text]
+    if len(known_cells) < len(cells) or len(known_cells) < 2:
         return False
     if any(
-        " " in value or "/" in value or _DATE_CELL.fullmatch(value) for value in values
+        " " in known_cell or "/" in known_cell or _DATE_CELL.fullmatch(known_cell)
+        for known_cell in known_cells
     ):
         return False
-    is_unique = len({*values}) == len(values)
-    if all(_WHOLE_NUMBER.fullmatch(value) for value in values):
-        return _have_one_width(values) if is_unique else repeats_as_ids(values)
-    if any(re.fullmatch(r"-?\d*[.,]\d+(e-?\d+)?", value) for value in values):
+    is_unique = len({*known_cells}) == len(known_cells)
+    if all(_WHOLE_NUMBER.fullmatch(known_cell) for known_cell in known_cells):
+        return (
+            _have_one_width(known_cells) if is_unique else repeats_as_ids(known_cells)
+        )
+    if any(
+        re.fullmatch(r"-?\d*[.,]\d+(e-?\d+)?", known_cell) for known_cell in known_cells
+    ):
         return False
-    n_with_digit = sum(any(map(str.isdigit, value)) for value in values)
-    have_digits = n_with_digit >= 0.8 * len(values)
-    return have_digits and (is_unique or repeats_as_ids(values))
+    n_with_digit = sum(any(map(str.isdigit, known_cell)) for known_cell in known_cells)
+    have_digits = n_with_digit >= 0.8 * len(known_cells)
+    return have_digits and (is_unique or repeats_as_ids(known_cells))
 
 
 def find_exchanged_ids(
-    people: Sequence[str],
-    columns: Mapping[str, Cells],
+    participant_ids: Sequence[str],
+    cells_by_column: Mapping[str, Cells],
     other_people: Sequence[str],
     other_columns: Mapping[str, Cells],
     id_columns: tuple[str, str],
@@ -382,9 +480,9 @@ def find_exchanged_ids(
 
     Parameters
     ----------
-    people, other_people : sequence of str
+    participant_ids, other_people : sequence of str
         The id of every row by which the tables are joined.
-    columns, other_columns : mapping of str to sequence of str or None
+    cells_by_column, other_columns : mapping of str to sequence of str or None
         The cells of each table, with those of its column of ids.
     id_columns : (str, str)
         The heads of the columns of ids.
@@ -393,124 +491,150 @@ def find_exchanged_ids(
     -------
     str
     """
-    id_letters = [letters_of(head) for head in id_columns]
-    head_of_letters = {letters_of(head): head for head in other_columns}
-    for head, cells in columns.items():
-        other_head = head_of_letters.get(letters_of(head))
-        n_id_columns = id_letters.count(letters_of(head))
+    id_letters = [letters_of(column_name) for column_name in id_columns]
+    name_of_letters = {
+        letters_of(column_name): column_name for column_name in other_columns
+    }
+    for column_name, cells in cells_by_column.items():
+        other_head = name_of_letters.get(letters_of(column_name))
+        n_id_columns = id_letters.count(letters_of(column_name))
         if other_head is None or n_id_columns == 2:
             continue
-        is_person_head = bool(find_person_columns([head]))
+        is_person_head = bool(find_person_columns([column_name]))
         if n_id_columns == 0 and are_counted(cells):
             # If the ids only count rows, too, neither column is known to be right.
-            if not (is_person_head and are_counted(columns[id_columns[0]])):
+            if not (is_person_head and are_counted(cells_by_column[id_columns[0]])):
                 continue
         elif n_id_columns == 0 and not look_like_ids(cells):
             continue
-        owners: dict[str, set[str]] = {}
-        for person, cell in zip(people, cells, strict=True):
-            owners.setdefault(cell or "", set()).add(person)
+        people_of_cell: dict[str, set[str]] = {}
+        for participant_id, cell_text in zip(participant_ids, cells, strict=True):
+            people_of_cell.setdefault(cell_text or "", set()).add(participant_id)
         other_cells = other_columns[other_head]
-        pairs = zip(other_people, other_cells, strict=True)
-        shared = [(cell, person) for person, cell in pairs if cell and cell in owners]
-        conflicts = [pair for pair in shared if pair[1] not in owners[pair[0]]]
-        n_cells = sum(cell is not None for cell in other_cells)
+        cell_person_pairs = zip(other_people, other_cells, strict=True)
+        shared_pairs = [
+            (cell_text, participant_id)
+            for participant_id, cell_text in cell_person_pairs
+            if cell_text and cell_text in people_of_cell
+        ]
+        conflicting_pairs = [
+            cell_person_pair
+            for cell_person_pair in shared_pairs
+            if cell_person_pair[1] not in people_of_cell[cell_person_pair[0]]
+        ]
+        n_cells = sum(cell_text is not None for cell_text in other_cells)
         names_people = n_id_columns > 0 or is_person_head
         # Columns of a measure may have a few values in common.
-        is_shared = 5 * len(shared) >= 4 * n_cells
-        is_shared = is_shared and 5 * len(conflicts) >= len(shared)
-        if conflicts and (names_people or is_shared):
-            cell, person = conflicts[0]
-            owner = min(owners[cell])
+        is_shared = 5 * len(shared_pairs) >= 4 * n_cells
+        is_shared = is_shared and 5 * len(conflicting_pairs) >= len(shared_pairs)
+        if conflicting_pairs and (names_people or is_shared):
+            cell_text, participant_id = conflicting_pairs[0]
+            owner_id = min(people_of_cell[cell_text])
             return (
-                f"rows are joined by {id_columns[0]!r}, but {head} {cell} is of "
-                f"{owner!r} in one table and of {person!r} in the other "
-                f"({len(conflicts)} rows differ so). Name the column of ids by "
-                f"{option_text('id_column')}"
+                f"rows are joined by {id_columns[0]!r}, but {column_name} {cell_text} "
+                f"is of {owner_id!r} in one table and of {participant_id!r} in the "
+                f"other ({len(conflicting_pairs)} rows differ so). Name the column of "
+                f"ids by {option_text('id_column')}"
             )
     return ""
 
 
 def to_cells(values: Iterable[object]) -> list[str | None]:
     """Return values of any kind as the cells of a table, None where missing."""
-    texts = [str(value).strip() for value in values]
+    value_texts = [str(value).strip() for value in values]
     missing_cells = MISSING_CELLS | {"<na>"}
-    return [None if text.lower() in missing_cells else text for text in texts]
+    return [
+        None if value_text.lower() in missing_cells else value_text
+        for value_text in value_texts
+    ]
 
 
-def _split_head_words(head: str) -> list[str]:
+def _split_name_words(column_name: str) -> list[str]:
     """Return the words of a head in lower case: `src_subject_id`, `PatientCode`."""
-    terms = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", head)
-    return [term.lower() for term in terms]
+    name_words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", column_name)
+    return [name_word.lower() for name_word in name_words]
 
 
-def _names_noun(head: str, nouns: Sequence[str]) -> bool:
+def _names_noun(column_name: str, nouns: Sequence[str]) -> bool:
     """Return whether a head is a noun, alone or with words such as id and number."""
-    terms = _split_head_words(head)
-    if {*nouns} & {*terms}:
-        return {*terms} <= {*nouns, *_ID_WORDS}
+    name_words = _split_name_words(column_name)
+    if {*nouns} & {*name_words}:
+        return {*name_words} <= {*nouns, *_ID_WORDS}
     # Two words may be written as one (`subjectkey`).
-    compound = "".join(terms)
+    compound_word = "".join(name_words)
     for noun in nouns:
-        if compound.startswith(noun) and compound.removeprefix(noun) in _ID_WORDS:
+        if (
+            compound_word.startswith(noun)
+            and compound_word.removeprefix(noun) in _ID_WORDS
+        ):
             return True
     return False
 
 
-def _could_be_ids(head: str, columns: Mapping[str, Cells]) -> bool:
+def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> bool:
     """Return whether a column could hold ids, though its head is not known."""
     is_known = (
-        not {*_split_head_words(head)}.isdisjoint(_OTHER_WORDS)
-        or kind_of(head) in COVARIATES
-        or is_index_head(head)
-        or _names_noun(head, (*_PERSON_WORDS, *_VISIT_WORDS))
-        or find_head([head], (*PEOPLE_COLUMNS, *_SCAN_HEADS)) is not None
-        or find_head([head], SESSION_COLUMNS) is not None
+        not {*_split_name_words(column_name)}.isdisjoint(_OTHER_WORDS)
+        or kind_of(column_name) in COVARIATES
+        or is_index_head(column_name)
+        or _names_noun(column_name, (*_PERSON_WORDS, *_VISIT_WORDS))
+        or find_column_name([column_name], (*PEOPLE_COLUMNS, *_SCAN_HEADS)) is not None
+        or find_column_name([column_name], SESSION_COLUMNS) is not None
     )
-    if is_known or not look_like_ids(columns[head]):
+    if is_known or not look_like_ids(cells_by_column[column_name]):
         return False
     # A person has one sex.
-    sex_heads = [column for column in columns if kind_of(column) == "sex"]
-    for sex_head in sex_heads:
-        sexes: dict[str | None, set[str | None]] = {}
-        for cell, sex in zip(columns[head], columns[sex_head], strict=True):
-            sexes.setdefault(cell, set()).add(sex)
-        n_contradictions = sum(len(values) > 1 for values in sexes.values())
-        if n_contradictions > 0.1 * len(sexes):
+    sex_columns = [
+        other_name for other_name in cells_by_column if kind_of(other_name) == "sex"
+    ]
+    for sex_head in sex_columns:
+        sexes_by_cell: dict[str | None, set[str | None]] = {}
+        for cell_text, sex_cell in zip(
+            cells_by_column[column_name], cells_by_column[sex_head], strict=True
+        ):
+            sexes_by_cell.setdefault(cell_text, set()).add(sex_cell)
+        n_contradictions = sum(
+            len(sex_values) > 1 for sex_values in sexes_by_cell.values()
+        )
+        if n_contradictions > 0.1 * len(sexes_by_cell):
             return False
     return True
 
 
-def _nests(coarse: Cells, fine: Cells) -> bool:
+def _nests(coarse_cells: Cells, fine_cells: Cells) -> bool:
     """Return whether every value of the finer column has one value of the coarser."""
-    return len({*zip(coarse, fine, strict=True)}) == len({*fine})
+    return len({*zip(coarse_cells, fine_cells, strict=True)}) == len({*fine_cells})
 
 
 def _find_coarser(
-    columns: Mapping[str, Cells], head: str, candidates: Iterable[str]
+    cells_by_column: Mapping[str, Cells],
+    column_name: str,
+    candidate_names: Iterable[str],
 ) -> list[str]:
     """Return the candidates that repeat as ids and group the values of a column."""
-    cells = columns[head]
+    cells = cells_by_column[column_name]
     return [
-        candidate
-        for candidate in candidates
-        if repeats_as_ids(columns[candidate])
-        and _nests(columns[candidate], cells)
-        and not _nests(cells, columns[candidate])
+        candidate_name
+        for candidate_name in candidate_names
+        if repeats_as_ids(cells_by_column[candidate_name])
+        and _nests(cells_by_column[candidate_name], cells)
+        and not _nests(cells, cells_by_column[candidate_name])
     ]
 
 
 def are_yes_no(cells: Cells) -> bool:
     """Return whether every cell is a word for yes or no, 0 or 1, or missing."""
-    return {(cell or "no").lower() for cell in cells} <= {*_YES_NO}
+    return {(cell_text or "no").lower() for cell_text in cells} <= {*_YES_NO}
 
 
-def _have_zeros(numbers: Iterable[str]) -> bool:
+def _have_zeros(number_texts: Iterable[str]) -> bool:
     """Return whether a number has leading zeros."""
-    return any(len(number) > 1 and number[0] == "0" for number in numbers)
+    return any(
+        len(number_text) > 1 and number_text[0] == "0" for number_text in number_texts
+    )
 
 
 def _have_one_width(cells: Iterable[str | None]) -> bool:
     """Return whether numbers, as ids but not counts, all have as many digits (5 on)."""
-    widths = {len((cell or "").removesuffix(".0")) for cell in cells}
-    return len(widths) == 1 and min(widths) >= 5
+    n_digits = {len((cell_text or "").removesuffix(".0")) for cell_text in cells}
+    return len(n_digits) == 1 and min(n_digits) >= 5

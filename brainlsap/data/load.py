@@ -184,7 +184,7 @@ def load_cohort(
     ParameterError, RegionNameError
         Where an argument cannot be used.
     """
-    options = ReadingOptions(
+    reading_options = ReadingOptions(
         folder=folder,
         atlas=atlas,
         feature=feature,
@@ -207,49 +207,53 @@ def load_cohort(
         frames=frames,
         reference=reference,
     )
-    return read_folder(folder, options, verbose=verbose)
+    return read_folder(folder, reading_options, verbose=verbose)
 
 
 def read_folder(
-    folder: str | Path, options: ReadingOptions, *, verbose: bool = False
+    folder: str | Path, reading_options: ReadingOptions, *, verbose: bool = False
 ) -> Cohort:
     """Read a cohort from a study's folder, as :func:`load_cohort` does."""
-    for name, value, choices in (
-        ("scans", options.scans, ("all", "baseline")),
-        ("subcortex", options.subcortex, SUBCORTEX),
-        ("symmetrize", options.symmetrize, SYMMETRIZE),
-        ("negative", options.negative, NEGATIVE),
+    for option_name, option_value, allowed_values in (
+        ("scans", reading_options.scans, ("all", "baseline")),
+        ("subcortex", reading_options.subcortex, SUBCORTEX),
+        ("symmetrize", reading_options.symmetrize, SYMMETRIZE),
+        ("negative", reading_options.negative, NEGATIVE),
     ):
-        check_choice(name, value, choices)
-    features = _check_features(options.feature, options.subcortex)
-    atlas = load_atlas(options.atlas)
+        check_choice(option_name, option_value, allowed_values)
+    features = _check_features(reading_options.feature, reading_options.subcortex)
+    atlas = load_atlas(reading_options.atlas)
     folder = Path(folder)
     if not folder.is_dir():
         raise CohortError("no such folder", path=folder)
 
     # List the scans of the study and their files.
-    study, sources = open_study(folder, options.change(atlas=atlas))
-    sources.is_named = options.feature is not None
-    sources.features = features
+    scan_list, feature_sources = open_study(folder, reading_options.change(atlas=atlas))
+    feature_sources.is_named = reading_options.feature is not None
+    feature_sources.features = features
     # None: bars on terminals alone.
-    study.bar_options = {"unit": "scan", "disable": None if verbose else True}
+    scan_list.bar_options = {"unit": "scan", "disable": None if verbose else True}
 
     # Read the arrays, scan by scan.
-    matrix_options = options
-    if isinstance(options.labels, str | Path):
-        names = read_names(sources.files.resolve_path(options.labels))
-        matrix_options = options.change(labels=names)
-    W, has_own_connectomes = _load_connectomes(sources, matrix_options, study)
-    X = _read_features(features, sources, W, options, study)
-    scan_names = [scan.name for scan in study.scans]
-    study.faults += find_value_codes(X, scan_names, atlas.names, features)
+    matrix_options = reading_options
+    if isinstance(reading_options.labels, str | Path):
+        row_names = read_names(
+            feature_sources.files.resolve_path(reading_options.labels)
+        )
+        matrix_options = reading_options.change(labels=row_names)
+    W, has_own_connectomes = _load_connectomes(
+        feature_sources, matrix_options, scan_list
+    )
+    X = _read_features(features, feature_sources, W, reading_options, scan_list)
+    scan_names = [scan.name for scan in scan_list.scans]
+    scan_list.faults += find_value_codes(X, scan_names, atlas.names, features)
 
-    study.notes += study.count_notes()
-    if study.faults:
-        raise _refuse_study(folder, study, sources)
+    scan_list.notes += scan_list.count_notes()
+    if scan_list.faults:
+        raise _refuse_study(folder, scan_list, feature_sources)
     recorded_options = ReadingOptions.from_jsonable(
-        options.change(
-            folder=folder.resolve(), atlas=_name_atlas(options.atlas, atlas)
+        reading_options.change(
+            folder=folder.resolve(), atlas=_name_atlas(reading_options.atlas, atlas)
         ).to_jsonable()
     )
     shared_connectome = recorded_options.connectome or "array"
@@ -257,19 +261,19 @@ def read_folder(
     return Cohort(
         connectomes=W,
         features=X,
-        table=study.table,
+        table=scan_list.table,
         atlas=atlas,
         feature_names=features,
-        classes=study.classes,
-        classes_ordered=study.classes_ordered,
-        label_name=study.label or "none",
-        findings=tuple(study.notes),
+        classes=scan_list.classes,
+        classes_ordered=scan_list.classes_ordered,
+        label_name=scan_list.label or "none",
+        findings=tuple(scan_list.notes),
         provenance={
             "folder": str(folder.resolve()),
             "atlas": atlas.name,
             "connectome": "one per scan" if has_own_connectomes else shared_connectome,
-            "scans": options.scans,
-            "subcortex": options.subcortex,
+            "scans": reading_options.scans,
+            "subcortex": reading_options.subcortex,
             "brainlsap": __version__,
         },
         reading_options=recorded_options,
@@ -282,19 +286,23 @@ def _check_features(
 ) -> tuple[str, ...]:
     """Return the names of the features, thickness by default."""
     if feature is None:
-        names: tuple[str, ...] = ("thickness",)
+        feature_names: tuple[str, ...] = ("thickness",)
     else:
-        names = (feature,) if isinstance(feature, str) else tuple(feature)
-    if not names or len(set(names)) < len(names) or not all(names):
+        feature_names = (feature,) if isinstance(feature, str) else tuple(feature)
+    if (
+        not feature_names
+        or len(set(feature_names)) < len(feature_names)
+        or not all(feature_names)
+    ):
         raise ParameterError(
             f"feature must be a name or a list of different names, got {feature!r}."
         )
-    if subcortex == "volume" and "volume" in names:
+    if subcortex == "volume" and "volume" in feature_names:
         raise ParameterError(
             f"{option_text('subcortex', 'volume')} beside the feature volume would "
             f"count volumes twice; leave {option_text('subcortex')} out."
         )
-    return names
+    return feature_names
 
 
 def _name_atlas(atlas: str | Path | Atlas, loaded_atlas: Atlas) -> str | Path:
@@ -307,163 +315,196 @@ def _name_atlas(atlas: str | Path | Atlas, loaded_atlas: Atlas) -> str | Path:
 
 def _read_truth(folder: Path, atlas: Atlas) -> pd.DataFrame | None:
     """Return the planted regions of a simulated study, if they are of this atlas."""
-    path = folder / TRUTH_FILE
-    if not path.is_file():
+    truth_path = folder / TRUTH_FILE
+    if not truth_path.is_file():
         return None
-    with reading(path, "a table of region, seed and effect"):
-        truth = pd.read_csv(path, sep="\t", dtype={"region": object, "seed": bool})
-        if set(truth["region"]) != set(atlas.names):
+    with reading(truth_path, "a table of region, seed and effect"):
+        truth_table = pd.read_csv(
+            truth_path, sep="\t", dtype={"region": object, "seed": bool}
+        )
+        if set(truth_table["region"]) != set(atlas.names):
             return None
-        return truth.set_index("region").loc[list(atlas.names)].reset_index()
+        return truth_table.set_index("region").loc[list(atlas.names)].reset_index()
 
 
 def _refuse_study(
-    folder: Path, study: ScanList, sources: FeatureSources
+    folder: Path, scan_list: ScanList, feature_sources: FeatureSources
 ) -> RefusedStudyError:
     """Return the error with every fault of a study, and with what was found in it."""
-    faults = study.faults
-    if sources.unmatched is not None:
-        faults = [sources.unmatched, *faults]
-    texts = group_findings(faults, folder)
-    plural = "s" if len(texts) > 1 else ""
-    error = RefusedStudyError(
-        f"{folder} cannot be loaded, {len(texts)} fault{plural}", texts
+    faults = scan_list.faults
+    if feature_sources.unmatched is not None:
+        faults = [feature_sources.unmatched, *faults]
+    fault_texts = group_findings(faults, folder)
+    plural_ending = "s" if len(fault_texts) > 1 else ""
+    refusal = RefusedStudyError(
+        f"{folder} cannot be loaded, {len(fault_texts)} fault{plural_ending}",
+        fault_texts,
     )
-    counts = count_people(study.table, study.label or "none", study.classes)
-    error.found = [*counts, *study.found]
-    error.findings = (*study.notes, *faults)
-    return error
+    counts_text = count_people(
+        scan_list.table, scan_list.label or "none", scan_list.classes
+    )
+    refusal.found = [*counts_text, *scan_list.found]
+    refusal.findings = (*scan_list.notes, *faults)
+    return refusal
 
 
 def open_study(
-    folder: str | Path, options: ReadingOptions
+    folder: str | Path, reading_options: ReadingOptions
 ) -> tuple[ScanList, FeatureSources]:
     """List the scans of a study, their files, and what features can be read from."""
     folder = Path(folder)
-    label = options.label
-    loaded_atlas = load_atlas(options.atlas)
-    table_paths = options.features_table
+    label_name = reading_options.label
+    loaded_atlas = load_atlas(reading_options.atlas)
+    table_paths = reading_options.features_table
     if isinstance(table_paths, str | Path):
         table_paths = [table_paths]
     people_paths = people_files(folder)
-    chosen_columns = ChosenColumns.of(options.id_column, options.session_column)
-    sheets = list[ScanTable]()
+    chosen_columns = ChosenColumns.of(
+        reading_options.id_column, reading_options.session_column
+    )
+    sheet_tables = list[ScanTable]()
     if people_paths:
-        sheets = read_sheets(people_paths[0], loaded_atlas, chosen_columns)[0]
+        sheet_tables = read_sheets(people_paths[0], loaded_atlas, chosen_columns)[0]
     # Of several sheets, that with the label.
-    people_tables = [sheet for sheet in sheets if sheet.has(label)][:1] or sheets[:1]
-    people_names = [name for table in people_tables for name in table.names]
+    people_tables = [
+        sheet_table for sheet_table in sheet_tables if sheet_table.has(label_name)
+    ][:1] or sheet_tables[:1]
+    people_names = [
+        scan_name
+        for people_table_candidate in people_tables
+        for scan_name in people_table_candidate.names
+    ]
     find_files = partial(
         StudyFiles,
         folder,
-        derivatives=options.derivatives,
-        subjects_dir=options.subjects_dir,
-        pattern=options.pattern,
+        derivatives=reading_options.derivatives,
+        subjects_dir=reading_options.subjects_dir,
+        pattern=reading_options.pattern,
     )
     files = find_files(people=people_names)
-    sources = FeatureSources(
+    feature_sources = FeatureSources(
         files,
         loaded_atlas,
-        options.subcortex,
+        reading_options.subcortex,
         table_paths,
         chosen_columns=chosen_columns,
     )
     if not people_tables:
         # Tables of features need not be where people are.
-        has_people = any(table.has(label) for table in sources.tables)
-        all_sources = sources if has_people else replace(sources, table_paths=None)
-        sheets = all_sources.tables
-        people_tables = [all_sources.people_table(label)]
+        has_people = any(
+            people_table_candidate.has(label_name)
+            for people_table_candidate in feature_sources.tables
+        )
+        all_sources = (
+            feature_sources
+            if has_people
+            else replace(feature_sources, table_paths=None)
+        )
+        sheet_tables = all_sources.tables
+        people_tables = [all_sources.people_table(label_name)]
         people_names = people_tables[0].names
-        sources.files = find_files(people=people_names)
+        feature_sources.files = find_files(people=people_names)
     people_table = people_tables[0]
-    sources.people = people_table
-    sources.people_heads = {*people_table.facts}
-    _check_chosen(sources)
-    people, faults = list_people(people_table)
-    study = list_scans(
+    feature_sources.people = people_table
+    feature_sources.people_heads = {*people_table.facts}
+    _check_chosen(feature_sources)
+    people, people_faults = list_people(people_table)
+    scan_list = list_scans(
         people,
-        sources,
-        label,
+        feature_sources,
+        label_name,
         people_table.name_and_sheet,
-        options.classes,
-        options.scans,
+        reading_options.classes,
+        reading_options.scans,
     )
-    study.faults[:0] = faults
+    scan_list.faults[:0] = people_faults
     if people_paths and (people_table.sheet or people_table.path != people_paths[0]):
-        study.notes.insert(
+        scan_list.notes.insert(
             0, Finding(f"people: read from {people_table.name_and_sheet}")
         )
-    study.notes += [
-        _describe_unused(sheet, label)
-        for sheet in sheets
-        if sheet is not people_table
-        and not (sheet.values or sheet.facts.empty or sheet.has(label))
+    scan_list.notes += [
+        _describe_unused(sheet_table, label_name)
+        for sheet_table in sheet_tables
+        if sheet_table is not people_table
+        and not (
+            sheet_table.values or sheet_table.facts.empty or sheet_table.has(label_name)
+        )
     ]
-    if sources.files.subject_aliases:
+    if feature_sources.files.subject_aliases:
+        subject_aliases = feature_sources.files.subject_aliases
         renamed_subjects = [
             f"{study_name} ({subject_name})"
-            for subject_name, study_name in sources.files.subject_aliases.items()
+            for subject_name, study_name in subject_aliases.items()
         ]
         message = "FreeSurfer: longer names taken for files or folders of"
-        study.notes.append(
+        scan_list.notes.append(
             Finding(message, kind=ASSUMED, people=tuple(renamed_subjects), max_people=3)
         )
-    _compare_with_files(study, sources, people)
-    return study, sources
+    _compare_with_files(scan_list, feature_sources, people)
+    return scan_list, feature_sources
 
 
-def _describe_unused(sheet: ScanTable, label: str | None) -> Finding:
+def _describe_unused(sheet_table: ScanTable, label_name: str | None) -> Finding:
     """Return the note that a sheet is left out, since it has no labels."""
-    message = f"left out, no column {label!r} in {', '.join([*sheet.facts][:5])}"
-    return Finding(message, LEFT_OUT, path=sheet.name_and_sheet)
+    message = (
+        f"left out, no column {label_name!r} in {', '.join([*sheet_table.facts][:5])}"
+    )
+    return Finding(message, LEFT_OUT, path=sheet_table.name_and_sheet)
 
 
 def _compare_with_files(
-    study: ScanList, sources: FeatureSources, people: Collection[str]
+    scan_list: ScanList, feature_sources: FeatureSources, listed_people: Collection[str]
 ) -> None:
     """Note people who have files and are not listed, and whether nobody listed has."""
-    table = sources.people
-    people_with_files = {person for person, _ in sources.files.files}
-    people_with_files |= {*sources.files.subjects}
-    unlisted_people = sorted(people_with_files - {*people})
-    if not unlisted_people or table is None:
+    people_table = feature_sources.people
+    people_with_files = {
+        participant_id for participant_id, _ in feature_sources.files.files
+    }
+    people_with_files |= {*feature_sources.files.subjects}
+    unlisted_people = sorted(people_with_files - {*listed_people})
+    if not unlisted_people or people_table is None:
         return
-    table_name = table.name_and_sheet
+    table_name = people_table.name_and_sheet
     message = f"not in {table_name}, left out: files or folders of"
-    study.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted_people)))
-    if people_with_files.isdisjoint(people):
-        sources.unmatched = Finding(
+    scan_list.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted_people)))
+    if people_with_files.isdisjoint(listed_people):
+        feature_sources.unmatched = Finding(
             "nobody in it has files; its ids are such as "
-            f"{table.names[0].participant!r}, those of files and folders such as "
-            f"{unlisted_people[0]!r}. Write the ids in {table_name} as files have them "
-            "(Excel drops the zeros of 001 unless the column is text), but visits in a "
-            "column session_id; or rename the files",
+            f"{people_table.names[0].participant!r}, those of files and folders such "
+            f"as {unlisted_people[0]!r}. Write the ids in {table_name} as files have "
+            "them (Excel drops the zeros of 001 unless the column is text), but visits "
+            "in a column session_id; or rename the files",
             FAULT,
             kind=FOREIGN_IDS,
             path=table_name,
         )
 
 
-def _check_chosen(sources: FeatureSources) -> None:
+def _check_chosen(feature_sources: FeatureSources) -> None:
     """Raise where the columns that the user named are not there."""
-    table, chosen_columns = sources.people, sources.chosen_columns
-    if table is None:
+    people_table, chosen_columns = (
+        feature_sources.people,
+        feature_sources.chosen_columns,
+    )
+    if people_table is None:
         return
-    column_heads = [table.id_column, *table.facts]
-    if table.session_column:
-        column_heads.insert(1, table.session_column)
-    if chosen_columns.id and find_chosen([table.id_column], chosen_columns.id) is None:
+    column_heads = [people_table.id_column, *people_table.facts]
+    if people_table.session_column:
+        column_heads.insert(1, people_table.session_column)
+    if (
+        chosen_columns.id
+        and find_chosen([people_table.id_column], chosen_columns.id) is None
+    ):
         raise CohortError(
             f"no column {listed(map(repr, chosen_columns.id))}, named by "
             f"{option_text('id_column')}; found {listed(column_heads, 8)}",
-            path=table.path_and_sheet,
+            path=people_table.path_and_sheet,
         )
     if not chosen_columns.session:
         return
     column_heads += [
         scan_table.session_column
-        for scan_table in (table, *sources.tables)
+        for scan_table in (people_table, *feature_sources.tables)
         if scan_table.session_column
     ]
     if find_chosen(column_heads, chosen_columns.session) is None:
@@ -471,128 +512,151 @@ def _check_chosen(sources: FeatureSources) -> None:
             f"no column {listed(map(repr, chosen_columns.session))}, named by "
             f"{option_text('session_column')}; found "
             f"{listed(dict.fromkeys(column_heads), 8)}",
-            path=table.path_and_sheet,
+            path=people_table.path_and_sheet,
         )
 
 
 def _load_connectomes(
-    sources: FeatureSources,
-    options: ReadingOptions,
-    study: ScanList,
+    feature_sources: FeatureSources,
+    reading_options: ReadingOptions,
+    scan_list: ScanList,
 ) -> tuple[np.ndarray, bool]:
     """Return the connectomes of all scans, and whether every scan has its own.
 
     A connectome for everybody is broadcast.
     """
-    n_scans, n_rois = len(study.scans), len(sources.atlas.names)
+    n_scans, n_rois = len(scan_list.scans), len(feature_sources.atlas.names)
     shared_matrix = np.zeros((n_rois, n_rois), dtype=np.float32)
-    stack: ConnectomeStack | None = None
+    connectome_stack: ConnectomeStack | None = None
     try:
-        source = options.connectome
-        if isinstance(source, str | Path) and source != NO_CONNECTOME:
-            source = sources.files.resolve_path(source)
-            keys = [scan.key for scan in study.scans]
-            stack = read_stack(
-                source, sources.atlas, keys, options.labels, options.row_order
+        connectome_option = reading_options.connectome
+        if (
+            isinstance(connectome_option, str | Path)
+            and connectome_option != NO_CONNECTOME
+        ):
+            connectome_option = feature_sources.files.resolve_path(connectome_option)
+            scan_keys = [scan.key for scan in scan_list.scans]
+            connectome_stack = read_stack(
+                connectome_option,
+                feature_sources.atlas,
+                scan_keys,
+                reading_options.labels,
+                reading_options.row_order,
             )
-        if isinstance(source, str):
+        if isinstance(connectome_option, str):
             message = "the connectome: none was read, it is made of features"
-            study.notes.append(Finding(message))
-        elif source is not None and stack is None:
-            shared_matrix, notes = _read_matrix(source, sources.atlas, options)
-            study.notes.append(Finding("one connectome for everybody"))
-            study.add_notes(notes, about="the connectome")
+            scan_list.notes.append(Finding(message))
+        elif connectome_option is not None and connectome_stack is None:
+            shared_matrix, matrix_notes = _read_matrix(
+                connectome_option, feature_sources.atlas, reading_options
+            )
+            scan_list.notes.append(Finding("one connectome for everybody"))
+            scan_list.add_notes(matrix_notes, about_text="the connectome")
     except BrainlsapError as error:
-        study.add_fault(error)
-    if options.connectome is None or stack is not None:
-        return _read_connectomes(sources, options, study, stack), True
+        scan_list.add_fault(error)
+    if reading_options.connectome is None or connectome_stack is not None:
+        return _read_connectomes(
+            feature_sources, reading_options, scan_list, connectome_stack
+        ), True
     return np.broadcast_to(shared_matrix, (n_scans, n_rois, n_rois)), False
 
 
 def _read_matrix(
-    source: str | Path | np.ndarray | pd.DataFrame,
+    matrix_source: str | Path | np.ndarray | pd.DataFrame,
     atlas: Atlas,
-    options: ReadingOptions,
+    reading_options: ReadingOptions,
     order_check: OrderCheck | None = None,
 ) -> ConnectomeFile:
     """Read one connectome with the options of the study."""
     return read_connectome(
-        source,
+        matrix_source,
         atlas,
-        measure=options.measure,
-        labels=options.labels,
-        row_order=options.row_order,
-        symmetrize=options.symmetrize,
-        negative=options.negative,
+        measure=reading_options.measure,
+        labels=reading_options.labels,
+        row_order=reading_options.row_order,
+        symmetrize=reading_options.symmetrize,
+        negative=reading_options.negative,
         order_check=order_check,
     )
 
 
 def _read_connectomes(
-    sources: FeatureSources,
-    options: ReadingOptions,
-    study: ScanList,
-    stack: ConnectomeStack | None,
+    feature_sources: FeatureSources,
+    reading_options: ReadingOptions,
+    scan_list: ScanList,
+    connectome_stack: ConnectomeStack | None,
 ) -> np.ndarray:
     """Read the connectome of every scan; 0 where there was a fault."""
-    files, atlas, scans = sources.files, sources.atlas, study.scans
+    study_files, atlas, scans = (
+        feature_sources.files,
+        feature_sources.atlas,
+        scan_list.scans,
+    )
     n_rois = len(atlas.names)
     W = np.zeros((len(scans), n_rois, n_rois), dtype=np.float32)
-    expected = _describe_expected(files, stack)
-    if stack is not None:
-        study.add_notes(stack.notes, about="connectomes")
+    expected_text = _describe_expected(study_files, connectome_stack)
+    if connectome_stack is not None:
+        scan_list.add_notes(connectome_stack.notes, about_text="connectomes")
     n_read = n_missing = 0
-    n_earlier_faults = len(study.faults)
+    n_earlier_faults = len(scan_list.faults)
     scans_by_order: dict[str, list[str]] = {}
     order_check = OrderCheck(atlas)
-    for row, scan in enumerate(tqdm(scans, "reading connectomes", **study.bar_options)):
+    for scan_index, scan in enumerate(
+        tqdm(scans, "reading connectomes", **scan_list.bar_options)
+    ):
         try:
-            source = (stack or files).connectome(scan, atlas)
-            if source is None:
+            connectome_path = (connectome_stack or study_files).connectome(scan, atlas)
+            if connectome_path is None:
                 n_missing += 1
-                message = f"no connectome; expected {expected}: {ADD_IT}"
-                study.add_fault(message, scan)
+                message = f"no connectome; expected {expected_text}: {ADD_IT}"
+                scan_list.add_fault(message, scan)
                 continue
-            W[row], notes = _read_matrix(source, atlas, options, order_check)
+            W[scan_index], matrix_notes = _read_matrix(
+                connectome_path, atlas, reading_options, order_check
+            )
         except UnknownOrderError:  # all such are refused together, below
             continue
         except BrainlsapError as error:
-            study.add_fault(error, scan)
+            scan_list.add_fault(error, scan)
             continue
         n_read += 1
-        study.add_notes(notes, about="connectomes", of_scan=True)
-        for note in notes:
-            if note.kind == ROW_ORDER:
-                scans_by_order.setdefault(str(note), []).append(scan.name)
-    _report_orders(study, order_check, scans_by_order)
-    study.found.append(f"connectome: {n_read} of {len(scans)} scans")
+        scan_list.add_notes(matrix_notes, about_text="connectomes", of_scan=True)
+        for matrix_note in matrix_notes:
+            if matrix_note.kind == ROW_ORDER:
+                scans_by_order.setdefault(str(matrix_note), []).append(scan.name)
+    _report_orders(scan_list, order_check, scans_by_order)
+    scan_list.found.append(f"connectome: {n_read} of {len(scans)} scans")
     if scans and n_missing == len(scans):
-        if files.patterns.get("connectome"):
-            message = files.unmatched_pattern_message("connectome", scans)
+        if study_files.patterns.get("connectome"):
+            message = study_files.unmatched_pattern_message("connectome", scans)
         else:
             scan_names = listed((scan.name for scan in scans), 3)
             message = (
-                f"no connectome: none of {len(scans)} scans has {expected}; they are "
-                f"named {scan_names}. One for everybody is given by "
+                f"no connectome: none of {len(scans)} scans has {expected_text}; they "
+                f"are named {scan_names}. One for everybody is given by "
                 f"{option_text('connectome')}; 'none' makes one of "
                 "the features of training people"
             )
-        study.faults[n_earlier_faults:] = [Finding(message, FAULT)]
+        scan_list.faults[n_earlier_faults:] = [Finding(message, FAULT)]
     return W
 
 
-def _describe_expected(files: StudyFiles, stack: ConnectomeStack | None) -> str:
+def _describe_expected(
+    study_files: StudyFiles, connectome_stack: ConnectomeStack | None
+) -> str:
     """Say which file, or which id, would be the connectome of a scan."""
-    if stack is not None:
-        return f"an id of it in {stack.path.name}"
-    if files.flat:
-        return f"a file of its name beside {min(files.flat)}"
-    pattern_text = files.patterns.get("connectome") or " or ".join(CONNECTOME_PATTERNS)
+    if connectome_stack is not None:
+        return f"an id of it in {connectome_stack.path.name}"
+    if study_files.flat:
+        return f"a file of its name beside {min(study_files.flat)}"
+    pattern_text = study_files.patterns.get("connectome") or " or ".join(
+        CONNECTOME_PATTERNS
+    )
     return f"a file {pattern_text} in its folder"
 
 
 def _report_orders(
-    study: ScanList,
+    scan_list: ScanList,
     order_check: OrderCheck,
     scans_by_order: Mapping[str, Sequence[str]],
 ) -> None:
@@ -603,86 +667,108 @@ def _report_orders(
     # One with a row more is rather damaged than of another tool.
     if len(scans_by_order) > 1:
         orders_text = ", ".join(
-            f"{order} ({listed(scan_names, 3)})"
-            for order, scan_names in scans_by_order.items()
+            f"{row_order} ({listed(scan_names, 3)})"
+            for row_order, scan_names in scans_by_order.items()
         )
-        study.add_fault(
+        scan_list.add_fault(
             f"connectomes are in different orders, {orders_text}; make them alike, or "
             "name the rows in the files"
         )
-    for note, n_matrices in order_check.notes().items():
-        study.add_notes([note] * n_matrices, about="connectomes", of_scan=True)
-    for error in order_check.refusals():
-        study.add_fault(error)
+    for order_note, n_matrices in order_check.notes().items():
+        scan_list.add_notes(
+            [order_note] * n_matrices, about_text="connectomes", of_scan=True
+        )
+    for order_error in order_check.refusals():
+        scan_list.add_fault(order_error)
 
 
 def _read_features(
-    names: Sequence[str],
-    sources: FeatureSources,
+    feature_names: Sequence[str],
+    feature_sources: FeatureSources,
     W: np.ndarray,
-    options: ReadingOptions,
-    study: ScanList,
+    reading_options: ReadingOptions,
+    scan_list: ScanList,
 ) -> np.ndarray:
     """Read the features of every scan; NaN where there was a fault."""
-    atlas, subcortex, scans = sources.atlas, options.subcortex, study.scans
-    reference = None if options.reference is None else str(options.reference)
-    X = np.full((len(scans), len(atlas.names), len(names)), np.nan)
+    atlas, subcortex_policy, scans = (
+        feature_sources.atlas,
+        reading_options.subcortex,
+        scan_list.scans,
+    )
+    reference_name = (
+        None if reading_options.reference is None else str(reading_options.reference)
+    )
+    X = np.full((len(scans), len(atlas.names), len(feature_names)), np.nan)
     if not scans:
         return X
-    for column, name in enumerate(names):
-        feature_values = X[..., column]
-        measure = get_measure(name)
+    for feature_index, feature_name in enumerate(feature_names):
+        feature_values = X[..., feature_index]
+        measure = get_measure(feature_name)
         n_read = 0
         try:
-            scan_sources, notes = _locate_feature(name, sources, W, study)
+            scan_sources, location_notes = _locate_feature(
+                feature_name, feature_sources, W, scan_list
+            )
         except BrainlsapError as error:
-            study.add_fault(error)
+            scan_list.add_fault(error)
             continue
-        study.add_notes(note for note in as_findings(notes) if note not in study.notes)
-        sources.add_scale_columns(study.table)
-        progress = tqdm(scans, f"reading {name}", **study.bar_options)
-        for row, (scan, source) in enumerate(zip(progress, scan_sources, strict=True)):
-            if isinstance(source, Finding):
-                study.add_fault(source)
+        scan_list.add_notes(
+            location_note
+            for location_note in as_findings(location_notes)
+            if location_note not in scan_list.notes
+        )
+        feature_sources.add_scale_columns(scan_list.table)
+        scans_with_progress = tqdm(
+            scans, f"reading {feature_name}", **scan_list.bar_options
+        )
+        for scan_index, (scan, scan_source) in enumerate(
+            zip(scans_with_progress, scan_sources, strict=True)
+        ):
+            if isinstance(scan_source, Finding):
+                scan_list.add_fault(scan_source)
                 continue
             try:
-                if isinstance(source, Path):
-                    feature_values[row], notes_of_scan = read_feature(
-                        source,
-                        name,
+                if isinstance(scan_source, Path):
+                    feature_values[scan_index], notes_of_scan = read_feature(
+                        scan_source,
+                        feature_name,
                         atlas,
-                        subcortex=subcortex,
-                        frames=options.frames,
-                        reference=reference,
+                        subcortex=subcortex_policy,
+                        frames=reading_options.frames,
+                        reference=reference_name,
                     )
                 else:
-                    feature_values[row], notes_of_scan = apply_subcortex_policy(
-                        source, measure, atlas, subcortex
+                    feature_values[scan_index], notes_of_scan = apply_subcortex_policy(
+                        scan_source, measure, atlas, subcortex_policy
                     )
             except BrainlsapError as error:
-                study.add_fault(error, scan)
+                scan_list.add_fault(error, scan)
                 continue
             n_read += 1
-            study.add_notes(notes_of_scan, of_scan=True)
-        study.found.append(f"{name}: {n_read} of {len(scans)} scans")
-        for earlier in range(column):
-            if _are_same_values(feature_values, X[..., earlier]):
-                study.add_fault(
-                    f"{names[earlier]} and {name} have the same value in every region "
-                    "of every scan. Say in heads or names of files which is which"
+            scan_list.add_notes(notes_of_scan, of_scan=True)
+        scan_list.found.append(f"{feature_name}: {n_read} of {len(scans)} scans")
+        for earlier_index in range(feature_index):
+            if _are_same_values(feature_values, X[..., earlier_index]):
+                scan_list.add_fault(
+                    f"{feature_names[earlier_index]} and {feature_name} have the same "
+                    "value in every region of every scan. Say in heads or names of "
+                    "files which is which"
                 )
     return X
 
 
 def _locate_feature(
-    name: str, sources: FeatureSources, W: np.ndarray, study: ScanList
+    feature_name: str,
+    feature_sources: FeatureSources,
+    W: np.ndarray,
+    scan_list: ScanList,
 ) -> tuple[Sequence[Source], Sequence[Finding | str]]:
     """Return where the feature of every scan is read from, and notes on that.
 
     The strength of regions is computed of the connectomes.
     """
-    if name != STRENGTH:
-        return sources.locate(name, study.scans)
+    if feature_name != STRENGTH:
+        return feature_sources.locate(feature_name, scan_list.scans)
     is_shared = W.strides[0] == 0
     if is_shared:
         raise CohortError(
@@ -691,8 +777,8 @@ def _locate_feature(
         )
     # A region's links to itself are no links to others.
     own_weights = W.diagonal(axis1=1, axis2=2)
-    strengths = W.sum(axis=2, dtype=np.float64) - own_weights
-    return list(strengths), ["strength: sum of the connectome's weights"]
+    node_strengths = W.sum(axis=2, dtype=np.float64) - own_weights
+    return list(node_strengths), ["strength: sum of the connectome's weights"]
 
 
 def _are_same_values(feature_values: np.ndarray, other_values: np.ndarray) -> bool:
@@ -703,15 +789,19 @@ def _are_same_values(feature_values: np.ndarray, other_values: np.ndarray) -> bo
     )
 
 
-def count_people(table: pd.DataFrame, label: str, classes: Sequence[str]) -> list[str]:
+def count_people(
+    scan_table: pd.DataFrame, label_name: str, classes: Sequence[str]
+) -> list[str]:
     """Count people, scans, classes and covariates."""
-    label_counts = Counter(table["label"].dropna().tolist())
-    class_counts = ", ".join(f"{name} ({label_counts[name]})" for name in classes)
+    label_counts = Counter(scan_table["label"].dropna().tolist())
+    class_counts = ", ".join(
+        f"{class_name} ({label_counts[class_name]})" for class_name in classes
+    )
     count_lines = [
-        f"{table['participant'].nunique()} people, {len(table)} scans",
-        f"scans by {label}: {class_counts}",
+        f"{scan_table['participant'].nunique()} people, {len(scan_table)} scans",
+        f"scans by {label_name}: {class_counts}",
     ]
-    covariates = ", ".join(map(str, table.columns[4:]))
-    if covariates:
-        count_lines.append(f"covariates: {covariates}")
+    covariates_text = ", ".join(map(str, scan_table.columns[4:]))
+    if covariates_text:
+        count_lines.append(f"covariates: {covariates_text}")
     return count_lines

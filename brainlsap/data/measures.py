@@ -58,9 +58,9 @@ class Tracer(NamedTuple):
         return self.name == self.feature
 
 
-def _letters(entity: str) -> str:
+def _letters(entity_text: str) -> str:
     """Return the letters and digits of an entity, in lower case."""
-    return re.sub("[^a-z0-9]", "", entity.lower())
+    return re.sub("[^a-z0-9]", "", entity_text.lower())
 
 
 def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
@@ -74,23 +74,31 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
     owner_of_entity: dict[str, str] = {}
     for tracer in tracers:
         for entity in tracer.lower_entities:
-            owner = owner_of_entity.setdefault(_letters(entity), tracer.name)
-            if owner != tracer.name:
+            owner_name = owner_of_entity.setdefault(_letters(entity), tracer.name)
+            if owner_name != tracer.name:
                 raise TypeError(
-                    f"{entity!r} is an entity of {owner} and {tracer.name}."
+                    f"{entity!r} is an entity of {owner_name} and {tracer.name}."
                 )
-    names = [tracer.name for tracer in tracers]
-    if len({*names}) < len(names):
-        raise TypeError(f"tracers must have different names, got {names}.")
+    tracer_names = [tracer.name for tracer in tracers]
+    if len({*tracer_names}) < len(tracer_names):
+        raise TypeError(f"tracers must have different names, got {tracer_names}.")
     generic_tracers = list[Tracer]()
-    for feature in dict.fromkeys(tracer.feature for tracer in tracers):
-        members = [tracer for tracer in tracers if tracer.feature == feature]
-        if _letters(feature) not in owner_of_entity:
-            reference = mode(tracer.reference for tracer in members)
-            lowest = min(tracer.plausible[0] for tracer in members)
-            highest = max(tracer.plausible[1] for tracer in members)
+    for feature_name in dict.fromkeys(tracer.feature for tracer in tracers):
+        feature_tracers = [
+            tracer for tracer in tracers if tracer.feature == feature_name
+        ]
+        if _letters(feature_name) not in owner_of_entity:
+            usual_reference = mode(tracer.reference for tracer in feature_tracers)
+            lowest_plausible = min(tracer.plausible[0] for tracer in feature_tracers)
+            highest_plausible = max(tracer.plausible[1] for tracer in feature_tracers)
             generic_tracers.append(
-                Tracer(feature, feature, (feature,), reference, (lowest, highest))
+                Tracer(
+                    feature_name,
+                    feature_name,
+                    (feature_name,),
+                    usual_reference,
+                    (lowest_plausible, highest_plausible),
+                )
             )
     return (*tracers, *generic_tracers)
 
@@ -192,46 +200,48 @@ _BRAIN_STRUCTURES = {
 
 
 @lru_cache(maxsize=1024)
-def find_tracers(text: str) -> frozenset[Tracer]:
+def find_tracers(cell_text: str) -> frozenset[Tracer]:
     """Return the tracers that a cell or a name mentions; isotopes do not count.
 
     >>> [tracer.name for tracer in find_tracers("[18F]AV-45 (florbetapir)")]
     ['florbetapir']
     """
-    parts = re.findall("[a-z0-9]+", text.lower())
+    text_parts = re.findall("[a-z0-9]+", cell_text.lower())
     tracers = set[Tracer]()
-    for start in range(len(parts)):
-        for end in range(start + 1, start + 1 + _MAX_NAME_PARTS):
-            entity = "".join(parts[start:end])
+    for start_index in range(len(text_parts)):
+        for end_index in range(start_index + 1, start_index + 1 + _MAX_NAME_PARTS):
+            entity = "".join(text_parts[start_index:end_index])
             tracer = _TRACER_OF_ENTITY.get(entity)
             tracer = tracer or _TRACER_OF_ENTITY.get(_ISOTOPE.sub("", entity))
-            is_amygdala = entity == "amy" and not _BRAIN_STRUCTURES.isdisjoint(parts)
+            is_amygdala = entity == "amy" and not _BRAIN_STRUCTURES.isdisjoint(
+                text_parts
+            )
             if tracer is not None and not is_amygdala:
                 tracers.add(tracer)
     # A named tracer says more than the kind of tracers it belongs to.
-    specific = {tracer for tracer in tracers if not tracer.is_generic}
-    features = {tracer.feature for tracer in specific}
-    generic = {tracer for tracer in tracers if tracer.feature not in features}
-    return frozenset(specific | generic)
+    specific_tracers = {tracer for tracer in tracers if not tracer.is_generic}
+    features = {tracer.feature for tracer in specific_tracers}
+    generic_tracers = {tracer for tracer in tracers if tracer.feature not in features}
+    return frozenset(specific_tracers | generic_tracers)
 
 
-def find_longest_tracer(text: str, feature: str = "") -> Tracer | None:
+def find_longest_tracer(mentioned_text: str, feature_name: str = "") -> Tracer | None:
     """Return the tracer of which a text holds the longest entity, wherever it stands.
 
-    A tracer precedes the entry for all tracers of its measure. `feature` restricts the
-    search to the tracers of one measure.
+    A tracer precedes the entry for all tracers of its measure. `feature_name` restricts
+    the search to the tracers of one measure.
 
     >>> find_longest_tracer("amyloid_AV1451").name
     'flortaucipir'
     """
-    lower_text = text.lower()
-    matches = [
+    lower_text = mentioned_text.lower()
+    lengths_and_tracers = [
         (not tracer.is_generic, len(entity), entity, tracer)
         for tracer in TRACERS
         for entity in tracer.lower_entities
-        if entity in lower_text and feature in ("", tracer.feature)
+        if entity in lower_text and feature_name in ("", tracer.feature)
     ]
-    return max(matches)[-1] if matches else None
+    return max(lengths_and_tracers)[-1] if lengths_and_tracers else None
 
 
 # Last word of a column's head -> measure; "other" is never read.
@@ -273,40 +283,44 @@ class Measure(NamedTuple):
     @property
     def expected_files(self) -> str:
         """Names of the files with this measure, as a phrase for messages."""
-        entities = [t.entities[0] for t in TRACERS if t.feature == self.name]
-        tracer = f"*_trc-{entities[0]}*_regions.tsv, " if entities else ""
-        return f"{tracer}{self.files[-2]} or {self.files[-1]}"
+        first_entities = [t.entities[0] for t in TRACERS if t.feature == self.name]
+        tracer_text = (
+            f"*_trc-{first_entities[0]}*_regions.tsv, " if first_entities else ""
+        )
+        return f"{tracer_text}{self.files[-2]} or {self.files[-1]}"
 
 
-def _pet_measure(name: str) -> Measure:
+def _pet_measure(measure_name: str) -> Measure:
     """Return a measure of PET in ratios; "suvr" is that of an unknown tracer.
 
     Files that name a tracer precede those that name the measure. Several files that
     name tracers are ambiguous.
     """
-    tracers = [tracer for tracer in TRACERS if name in (tracer.feature, "suvr")]
+    tracers = [tracer for tracer in TRACERS if measure_name in (tracer.feature, "suvr")]
     specific_words = list[str]()
     generic_words = list[str]()
     for tracer in tracers:
-        words = generic_words if tracer.is_generic else specific_words
-        words += tracer.lower_entities
-    word_groups = [["suvr"]] if name == "suvr" else [specific_words, generic_words]
-    patterns = [
-        tuple(f"*{word}*{ending}" for word in words)
-        for words in word_groups
-        for ending in _PET_ENDINGS
+        name_words = generic_words if tracer.is_generic else specific_words
+        name_words += tracer.lower_entities
+    word_groups = (
+        [["suvr"]] if measure_name == "suvr" else [specific_words, generic_words]
+    )
+    file_patterns = [
+        tuple(f"*{name_word}*{file_ending}" for name_word in name_words)
+        for name_words in word_groups
+        for file_ending in _PET_ENDINGS
     ]
-    lowest = min(tracer.plausible[0] for tracer in tracers)
-    highest = max(tracer.plausible[1] for tracer in tracers)
+    lowest_plausible = min(tracer.plausible[0] for tracer in tracers)
+    highest_plausible = max(tracer.plausible[1] for tracer in tracers)
     return Measure(
-        name,
+        measure_name,
         columns=("suvr", "uptake"),
-        plausible=(lowest, highest),
+        plausible=(lowest_plausible, highest_plausible),
         medians=(0.05, 20.0),
         usual_medians=(0.5, 3.0),
         unit="ratios to a reference region",
-        head_measures=(name, "suvr"),
-        files=(*patterns, "gtm.stats.dat", "*_tacs.*", "*_timeseries.*"),
+        head_measures=(measure_name, "suvr"),
+        files=(*file_patterns, "gtm.stats.dat", "*_tacs.*", "*_timeseries.*"),
     )
 
 
@@ -347,39 +361,39 @@ KNOWN_MEASURES = (*_MEASURES, "strength")
 
 
 @lru_cache(maxsize=64)
-def get_measure(name: str) -> Measure:
+def get_measure(measure_name: str) -> Measure:
     """Return what is known about a measure."""
-    measure = _MEASURES.get(name, Measure(name))
-    lower_name = name.lower()
+    measure = _MEASURES.get(measure_name, Measure(measure_name))
+    lower_name = measure_name.lower()
     return measure._replace(
         columns=(lower_name, *measure.columns, *_VALUE_COLUMNS),
-        head_measures=measure.head_measures or (name,),
+        head_measures=measure.head_measures or (measure_name,),
         files=(*measure.files, f"*desc-{lower_name}_regions.*", f"*_{lower_name}.*"),
     )
 
 
-def wrong_tracer(file_name: str, measure: str) -> str | None:
-    """Return the tracer in a file's `trc-` entity if it does not measure `measure`.
+def wrong_tracer(file_name: str, measure_name: str) -> str | None:
+    """Return the tracer in a file's `trc-` entity if it is not of `measure_name`.
 
     >>> wrong_tracer("sub-01_trc-18FAV45_tacs.tsv", "fdg")
     'trc-18FAV45 (florbetapir)'
     """
-    match = re.search(r"(?:^|_)trc-([A-Za-z0-9]+)", file_name)
-    if match is None or measure not in PET_FEATURES:
+    entity_match = re.search(r"(?:^|_)trc-([A-Za-z0-9]+)", file_name)
+    if entity_match is None or measure_name not in PET_FEATURES:
         return None
     tracer_of_entity = {
         entity: tracer for tracer in TRACERS for entity in tracer.lower_entities
     }
-    tracer = tracer_of_entity.get(match[1].lower())
+    tracer = tracer_of_entity.get(entity_match[1].lower())
     if tracer is None:
-        return f"trc-{match[1]} (not a known tracer of {measure})"
-    if tracer.feature == measure:
+        return f"trc-{entity_match[1]} (not a known tracer of {measure_name})"
+    if tracer.feature == measure_name:
         return None
-    return f"trc-{match[1]} ({tracer.name})"
+    return f"trc-{entity_match[1]} ({tracer.name})"
 
 
 def apply_subcortex_policy(
-    values: np.ndarray, measure: Measure, atlas: Atlas, subcortex: str
+    region_values: np.ndarray, measure: Measure, atlas: Atlas, subcortex: str
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Check one scan's values and fill the subcortex by a policy; add notes.
 
@@ -388,104 +402,112 @@ def apply_subcortex_policy(
     none.
     """
     check_choice("subcortex", subcortex, SUBCORTEX)
-    _check_region_values(values, measure, atlas)
-    check_unit(values, measure, atlas)
-    values = values.copy()
+    _check_region_values(region_values, measure, atlas)
+    check_unit(region_values, measure, atlas)
+    region_values = region_values.copy()
     is_subcortex = ~atlas.cortex
-    notes = list[str]()
-    is_lost = (values == 0) & ~is_subcortex
+    note_texts = list[str]()
+    is_lost = (region_values == 0) & ~is_subcortex
     if measure.name == "thickness" and is_lost.any():
-        values[is_lost] = np.nan
-        notes.append("regions of thickness 0 (not found by FreeSurfer): not measured")
+        region_values[is_lost] = np.nan
+        note_texts.append(
+            "regions of thickness 0 (not found by FreeSurfer): not measured"
+        )
     n_unknown = atlas.is_unknown.sum()
     if measure.on_surface and n_unknown:
-        notes.append(
+        note_texts.append(
             f"{measure.name}: {n_unknown} regions that are not known to be cortex are "
             "read as cortex"
         )
     if not measure.on_surface or not is_subcortex.any():
-        return values, tuple(notes)
-    if subcortex == "volume" and np.isnan(values[is_subcortex]).all():
+        return region_values, tuple(note_texts)
+    if subcortex == "volume" and np.isnan(region_values[is_subcortex]).all():
         raise FileFormatError(
             f"{option_text('subcortex', 'volume')} needs volumes of the subcortex, and "
             "there are none. Add aseg.stats or a table of volumes, or choose 'absent'."
         )
     if subcortex != "volume":
-        values[is_subcortex] = np.nan
+        region_values[is_subcortex] = np.nan
     if subcortex == "mean":
-        _fill_with_cortex_means(values, atlas)
-    substitute = SUBCORTEX[subcortex] or "none and is not measured"
-    notes.append(f"{measure.name}: the subcortex has {substitute}")
-    return values, tuple(notes)
+        _fill_with_cortex_means(region_values, atlas)
+    substitute_text = SUBCORTEX[subcortex] or "none and is not measured"
+    note_texts.append(f"{measure.name}: the subcortex has {substitute_text}")
+    return region_values, tuple(note_texts)
 
 
-def _check_region_values(values: np.ndarray, measure: Measure, atlas: Atlas) -> None:
+def _check_region_values(
+    region_values: np.ndarray, measure: Measure, atlas: Atlas
+) -> None:
     """Raise if no value is known, or one is infinite or a negative size."""
-    if np.isnan(values).all():
+    if np.isnan(region_values).all():
         raise FileFormatError(
             f"{measure.name} has no value in any region of {atlas.name}. Leave the "
             "scan out (its rows in tables, its folder)."
         )
-    is_invalid = np.isinf(values) | ((values < 0) & measure.in_stats)
+    is_invalid = np.isinf(region_values) | ((region_values < 0) & measure.in_stats)
     if is_invalid.any():
         region = int(np.flatnonzero(is_invalid)[0])
-        expected = "a size of at least 0" if measure.in_stats else "a finite number"
+        expected_text = (
+            "a size of at least 0" if measure.in_stats else "a finite number"
+        )
         raise FileFormatError(
-            f"{measure.name} of {atlas.names[region]} is {values[region]:g}; expected "
-            f"{expected}. Write n/a where it was not measured."
+            f"{measure.name} of {atlas.names[region]} is {region_values[region]:g}; "
+            f"expected {expected_text}. Write n/a where it was not measured."
         )
 
 
-def _fill_with_cortex_means(values: np.ndarray, atlas: Atlas) -> None:
+def _fill_with_cortex_means(region_values: np.ndarray, atlas: Atlas) -> None:
     """Give every subcortical region the mean of its hemisphere's cortex, in place."""
     hemispheres = atlas.regions["hemisphere"].to_numpy()
     for hemisphere in set(hemispheres[~atlas.cortex]):
         is_inside = hemispheres == hemisphere
         # A region on the midline gets the mean over both hemispheres.
         is_source = atlas.cortex & (is_inside | (hemisphere == "M"))
-        values[~atlas.cortex & is_inside] = np.nanmean(values[is_source])
+        region_values[~atlas.cortex & is_inside] = np.nanmean(region_values[is_source])
 
 
-def check_unit(values: np.ndarray, measure: Measure, atlas: Atlas) -> None:
+def check_unit(region_values: np.ndarray, measure: Measure, atlas: Atlas) -> None:
     """Raise if one scan's values cannot be in the unit of their measure.
 
     No brain has such a median over regions; or more than a few ratios are below 0, as
     z-scores are.
     """
-    known_values = values[atlas.cortex if measure.on_surface else slice(None)]
+    known_values = region_values[atlas.cortex if measure.on_surface else slice(None)]
     known_values = known_values[~np.isnan(known_values)]
     if not known_values.size:
         return
-    low, high = measure.medians
-    median = np.median(known_values)
+    lowest_median, highest_median = measure.medians
+    median_value = np.median(known_values)
     share_below_0 = (known_values < 0).mean()
     is_signed = bool(measure.unit) and share_below_0 > MAX_SHARE_BELOW_0
-    if low <= median <= high and not is_signed:
+    if lowest_median <= median_value <= highest_median and not is_signed:
         return
-    signs = f" and {share_below_0:.0%} of them below 0" if share_below_0 else ""
+    sign_text = f" and {share_below_0:.0%} of them below 0" if share_below_0 else ""
     raise FileFormatError(
         f"{measure.name} is not measured in {measure.unit}: expected values above 0 "
-        f"and a median over regions of {low:g} to {high:g}",
-        got=f"a median of {median:.4g}{signs}. Convert the values, or give them a head "
-        f"and a name of their own (feature='{measure.name}_z').",
+        f"and a median over regions of {lowest_median:g} to {highest_median:g}",
+        got=f"a median of {median_value:.4g}{sign_text}. Convert the values, or give "
+        f"them a head and a name of their own (feature='{measure.name}_z').",
     )
 
 
-def check_structures(region_index: np.ndarray, atlas: Atlas, source: str) -> None:
+def check_structures(region_index: np.ndarray, atlas: Atlas, source_name: str) -> None:
     """Raise if a source has some, but not all, regions of cortex or subcortex.
 
     A source may leave out the subcortex as a whole, as surface tools do. One that has
     some of its regions has lost the others.
     """
     is_present = np.isin(np.arange(len(atlas)), region_index)
-    structures = (("cortex", atlas.cortex), ("subcortex", ~atlas.cortex))
-    for structure, is_inside in structures:
-        missing = [atlas.names[i] for i in np.flatnonzero(is_inside & ~is_present)]
+    names_and_masks = (("cortex", atlas.cortex), ("subcortex", ~atlas.cortex))
+    for structure_name, is_inside in names_and_masks:
+        missing_regions = [
+            atlas.names[i] for i in np.flatnonzero(is_inside & ~is_present)
+        ]
         is_incomplete = (is_present & is_inside).any() or not is_present.any()
-        if missing and is_incomplete:
+        if missing_regions and is_incomplete:
             raise FileFormatError(
-                f"{len(missing)} of {is_inside.sum()} {structure} regions of "
-                f"{atlas.name} are missing: {listed(missing, 5)}. Write n/a for a "
-                "region that was not measured.",
-                path=source,
+                f"{len(missing_regions)} of {is_inside.sum()} {structure_name} regions "
+                f"of {atlas.name} are missing: {listed(missing_regions, 5)}. Write n/a "
+                "for a region that was not measured.",
+                path=source_name,
             )

@@ -63,8 +63,12 @@ class OrderFit(NamedTuple):
     homotopic: float
 
     def __str__(self) -> str:
-        figures = zip(self._fields, self, strict=True)
-        return ", ".join(f"{name} {x:.2f}" for name, x in figures if np.isfinite(x))
+        names_and_values = zip(self._fields, self, strict=True)
+        return ", ".join(
+            f"{figure_name} {figure_value:.2f}"
+            for figure_name, figure_value in names_and_values
+            if np.isfinite(figure_value)
+        )
 
 
 @dataclass
@@ -95,63 +99,79 @@ class OrderCheck:
     atlas: Atlas
     groups: dict[RowNames, _MatrixGroup] = field(default_factory=dict)
 
-    def add(self, values: np.ndarray, rows: RowNames, path: Path) -> None:
-        """Add one matrix in the order of its file; `rows` may have no names."""
-        if rows.source == "numbers":
+    def add(
+        self, weight_matrix: np.ndarray, row_names: RowNames, matrix_path: Path
+    ) -> None:
+        """Add one matrix in the order of its file; `row_names` may have no names."""
+        if row_names.source == "numbers":
             return  # these were recognised by their weights
-        weights = _complete_matrix(values)
-        total = weights.sum()
-        weights = weights / total if total > 0 else weights
-        group = self.groups.get(rows)
-        if group is None or group.weight_sum.shape != weights.shape:
-            self.groups[rows] = _MatrixGroup(rows, path, weights)
+        complete_weights = _complete_matrix(weight_matrix)
+        total_weight = complete_weights.sum()
+        complete_weights = (
+            complete_weights / total_weight if total_weight > 0 else complete_weights
+        )
+        matrix_group = self.groups.get(row_names)
+        if (
+            matrix_group is None
+            or matrix_group.weight_sum.shape != complete_weights.shape
+        ):
+            self.groups[row_names] = _MatrixGroup(
+                row_names, matrix_path, complete_weights
+            )
             return
-        group.weight_sum += weights
-        group.n_matrices += 1
+        matrix_group.weight_sum += complete_weights
+        matrix_group.n_matrices += 1
 
     def refusals(self) -> list[FileFormatError]:
         """Return an error for each group that is unknown, or of another order."""
-        errors = list[FileFormatError]()
-        for group in self.groups.values():
-            if not group.rows.names:
-                message = _unknown_order_message(group, self.atlas)
-                values = find_atlas_of_size(len(group.weight_sum), self.atlas)
-                errors.append(
+        order_errors = list[FileFormatError]()
+        for matrix_group in self.groups.values():
+            if not matrix_group.rows.names:
+                message = _unknown_order_message(matrix_group, self.atlas)
+                values = find_atlas_of_size(len(matrix_group.weight_sum), self.atlas)
+                order_errors.append(
                     UnknownOrderError(
-                        message, path=str(group), kind=UNKNOWN_ORDER, values=values
+                        message,
+                        path=str(matrix_group),
+                        kind=UNKNOWN_ORDER,
+                        values=values,
                     )
                 )
                 continue
-            better_orders = _find_better_orders(group, self.atlas)
+            better_orders = _find_better_orders(matrix_group, self.atlas)
             if better_orders:
-                message = _other_order_message(group, better_orders, self.atlas)
-                tools = tuple(order.tool for order in better_orders)
-                errors.append(
+                message = _other_order_message(matrix_group, better_orders, self.atlas)
+                better_tools = tuple(
+                    better_order.tool for better_order in better_orders
+                )
+                order_errors.append(
                     FileFormatError(
                         message,
-                        path=str(group),
+                        path=str(matrix_group),
                         kind="another order fits better",
-                        values={"row_orders": tools},
+                        values={"row_orders": better_tools},
                     )
                 )
-        return errors
+        return order_errors
 
     def raise_refusal(self) -> None:
         """Raise the first refusal, if there is one."""
-        for error in self.refusals():
-            raise error
+        for order_error in self.refusals():
+            raise order_error
 
     def notes(self) -> dict[str, int]:
         """Return what the weights say of each order of unnamed rows, and of how many.
 
         The keys are sentences, the values numbers of matrices.
         """
-        counts = dict[str, int]()
-        for group in self.groups.values():
-            if group.rows.source in ("words", "row_order"):
-                note = _describe_evidence(group, self.atlas)
-                counts[note] = counts.get(note, 0) + group.n_matrices
-        return counts
+        count_of_note = dict[str, int]()
+        for matrix_group in self.groups.values():
+            if matrix_group.rows.source in ("words", "row_order"):
+                evidence_note = _describe_evidence(matrix_group, self.atlas)
+                count_of_note[evidence_note] = (
+                    count_of_note.get(evidence_note, 0) + matrix_group.n_matrices
+                )
+        return count_of_note
 
 
 def check_arrays(W: np.ndarray, atlas: Atlas) -> None:
@@ -171,19 +191,19 @@ def check_arrays(W: np.ndarray, atlas: Atlas) -> None:
     """
     if W.ndim not in (2, 3) or W.shape[-2:] != (len(atlas), len(atlas)):
         return  # shapes are checked elsewhere
-    mean = W
+    mean_matrix = W
     if W.ndim == 3:
         is_repeated = W.strides[0] == 0  # one connectome for all scans
-        mean = W[0] if is_repeated else W.mean(axis=0)
-    check = OrderCheck(atlas)
-    rows = RowNames(atlas.names, f"taken in the order of {atlas.name}", "array")
-    check.add(mean, rows, Path("connectomes="))
-    check.raise_refusal()
+        mean_matrix = W[0] if is_repeated else W.mean(axis=0)
+    order_check = OrderCheck(atlas)
+    row_names = RowNames(atlas.names, f"taken in the order of {atlas.name}", "array")
+    order_check.add(mean_matrix, row_names, Path("connectomes="))
+    order_check.raise_refusal()
 
 
 def measure_fit(
-    values: np.ndarray,
-    order: RowOrder | RowNames,
+    weight_matrix: np.ndarray,
+    row_order: RowOrder | RowNames,
     atlas: Atlas,
     regions: np.ndarray | None = None,
 ) -> OrderFit:
@@ -191,16 +211,16 @@ def measure_fit(
 
     Parameters
     ----------
-    values : array of shape (n_rows, n_rows)
+    weight_matrix : array of shape (n_rows, n_rows)
         In the order of the file.
-    order : RowOrder or RowNames
+    row_order : RowOrder or RowNames
         Names the rows.
     atlas : Atlas
         Whose regions they are.
     regions : bool array of shape (n_rois,), optional
         Only pairs with at least one of these regions count; by default all.
     """
-    W = _to_regions(values, order, atlas)
+    W = _to_regions(weight_matrix, row_order, atlas)
     is_counted = np.ones(len(atlas), dtype=bool) if regions is None else regions
     pair_counts = is_counted[:, None] | is_counted
     left_regions = np.flatnonzero(atlas.regions["hemisphere"] == "L")
@@ -214,32 +234,34 @@ def measure_fit(
 
 
 def fits_clearly_better(
-    values: np.ndarray,
-    order: RowOrder | RowNames,
+    weight_matrix: np.ndarray,
+    row_order: RowOrder | RowNames,
     other_order: RowOrder | RowNames,
     atlas: Atlas,
 ) -> bool:
-    """Return whether weights fit `order` clearly better than `other_order`.
+    """Return whether weights fit `row_order` clearly better than `other_order`.
 
     The template decides where it is clear, else the agreement of the hemispheres.
     """
-    differs = _first_rows(order, atlas) != _first_rows(other_order, atlas)
-    if not differs.any():
+    differing_regions = _first_rows(row_order, atlas) != _first_rows(other_order, atlas)
+    if not differing_regions.any():
         return False
-    fit = measure_fit(values, order, atlas, differs)
-    other_fit = measure_fit(values, other_order, atlas, differs)
-    if _is_clearly_higher(fit.template, other_fit.template):
+    order_fit = measure_fit(weight_matrix, row_order, atlas, differing_regions)
+    other_fit = measure_fit(weight_matrix, other_order, atlas, differing_regions)
+    if _is_clearly_higher(order_fit.template, other_fit.template):
         return True
-    if _is_clearly_higher(other_fit.template, fit.template):
+    if _is_clearly_higher(other_fit.template, order_fit.template):
         return False
-    stands_out = fit.homotopic >= MIN_HOMOTOPIC_RANK
-    return stands_out and _is_clearly_higher(fit.hemispheres, other_fit.hemispheres)
+    stands_out = order_fit.homotopic >= MIN_HOMOTOPIC_RANK
+    return stands_out and _is_clearly_higher(
+        order_fit.hemispheres, other_fit.hemispheres
+    )
 
 
-def is_mirror_image(order: RowOrder, rows: RowNames, atlas: Atlas) -> bool:
+def is_mirror_image(row_order: RowOrder, row_names: RowNames, atlas: Atlas) -> bool:
     """Return whether two orders are the same, or the same with the sides exchanged."""
-    first_rows = _first_rows(rows, atlas)
-    other_rows = _first_rows(order, atlas)
+    first_rows = _first_rows(row_names, atlas)
+    other_rows = _first_rows(row_order, atlas)
     return np.array_equal(first_rows, other_rows) or np.array_equal(
         first_rows, other_rows[atlas.homotopic]
     )
@@ -254,9 +276,9 @@ def _correlate_with_template(
     """Return the rank correlation with a template; NaN where there is none."""
     if template is None:
         return np.nan
-    pairs = np.triu(np.ones(W.shape, dtype=bool), 1) & pair_counts
-    pairs &= np.isfinite(template) & np.isfinite(W)
-    return _rank_correlation(W[pairs], template[pairs])
+    is_known_pair = np.triu(np.ones(W.shape, dtype=bool), 1) & pair_counts
+    is_known_pair &= np.isfinite(template) & np.isfinite(W)
+    return _rank_correlation(W[is_known_pair], template[is_known_pair])
 
 
 def _correlate_hemispheres(
@@ -290,9 +312,13 @@ def _rank_homotopic(weights_across: np.ndarray) -> float:
         return np.nan
     by_row = pd.DataFrame(weights_across).rank(axis=1).to_numpy().diagonal()
     by_column = pd.DataFrame(weights_across).rank(axis=0).to_numpy().diagonal()
-    ranks = np.concatenate([by_row, by_column])
-    ranks = ranks[np.isfinite(ranks)]
-    return float((ranks.mean() - 1) / (n_pairs - 1)) if len(ranks) else np.nan
+    homotopic_ranks = np.concatenate([by_row, by_column])
+    homotopic_ranks = homotopic_ranks[np.isfinite(homotopic_ranks)]
+    return (
+        float((homotopic_ranks.mean() - 1) / (n_pairs - 1))
+        if len(homotopic_ranks)
+        else np.nan
+    )
 
 
 def _rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
@@ -303,8 +329,8 @@ def _rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
     y_ranks = pd.Series(y).rank().to_numpy()
     x_ranks = x_ranks - x_ranks.mean()
     y_ranks = y_ranks - y_ranks.mean()
-    norm = np.sqrt((x_ranks @ x_ranks) * (y_ranks @ y_ranks))
-    return float(x_ranks @ y_ranks / norm) if norm > 0 else 0.0
+    product_of_norms = np.sqrt((x_ranks @ x_ranks) * (y_ranks @ y_ranks))
+    return float(x_ranks @ y_ranks / product_of_norms) if product_of_norms > 0 else 0.0
 
 
 def _is_clearly_higher(correlation: float, other_correlation: float) -> bool:
@@ -312,58 +338,58 @@ def _is_clearly_higher(correlation: float, other_correlation: float) -> bool:
 
     Where the other is NaN, the size of the correlation alone decides.
     """
-    lead = correlation - other_correlation
-    return correlation >= MIN_CORRELATION and not lead < MIN_LEAD
+    correlation_lead = correlation - other_correlation
+    return correlation >= MIN_CORRELATION and not correlation_lead < MIN_LEAD
 
 
 # ---- from rows to regions -----------------------------------------------------------
 
 
-def _complete_matrix(values: np.ndarray) -> np.ndarray:
+def _complete_matrix(weight_matrix: np.ndarray) -> np.ndarray:
     """Return finite weights with both triangles, without the diagonal."""
-    weights = np.nan_to_num(np.array(values, dtype=float), posinf=0, neginf=0)
-    larger = np.where(np.abs(weights) >= np.abs(weights.T), weights, weights.T)
-    np.fill_diagonal(larger, 0)
-    return larger
+    weights = np.nan_to_num(np.array(weight_matrix, dtype=float), posinf=0, neginf=0)
+    larger_weights = np.where(np.abs(weights) >= np.abs(weights.T), weights, weights.T)
+    np.fill_diagonal(larger_weights, 0)
+    return larger_weights
 
 
-def _first_rows(order: RowOrder | RowNames, atlas: Atlas) -> np.ndarray:
+def _first_rows(row_order: RowOrder | RowNames, atlas: Atlas) -> np.ndarray:
     """Return the first row of each region, -1 where the order does not have it."""
-    return _find_region_rows(tuple(order.names), atlas)[0]
+    return _find_region_rows(tuple(row_order.names), atlas)[0]
 
 
 @lru_cache(maxsize=256)
 def _find_region_rows(
-    names: tuple[str, ...], atlas: Atlas
+    row_names: tuple[str, ...], atlas: Atlas
 ) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
     """Return the first row of each region, and (region, row) of its further parts."""
     first_rows = np.full(len(atlas), -1)
     further_parts = list[tuple[int, int]]()
-    for row, region in enumerate(regions_of_rows(atlas, names)):
-        if region is None:
+    for row_index, region_index in enumerate(regions_of_rows(atlas, row_names)):
+        if region_index is None:
             continue
-        if first_rows[region] >= 0:
-            further_parts.append((region, row))
+        if first_rows[region_index] >= 0:
+            further_parts.append((region_index, row_index))
         else:
-            first_rows[region] = row
+            first_rows[region_index] = row_index
     return first_rows, tuple(further_parts)
 
 
 def _to_regions(
-    values: np.ndarray, order: RowOrder | RowNames, atlas: Atlas
+    weight_matrix: np.ndarray, row_order: RowOrder | RowNames, atlas: Atlas
 ) -> np.ndarray:
     """Return weights between the regions of an atlas; NaN for those without a row.
 
     The weights of several rows of one region are added.
     """
-    first_rows, further_parts = _find_region_rows(tuple(order.names), atlas)
-    W = values[np.ix_(first_rows, first_rows)].astype(float)
+    first_rows, further_parts = _find_region_rows(tuple(row_order.names), atlas)
+    W = weight_matrix[np.ix_(first_rows, first_rows)].astype(float)
     if further_parts:
-        merge = np.zeros((len(atlas), len(values)))
-        merge[np.arange(len(atlas)), first_rows] = 1
-        for region, row in further_parts:
-            merge[region, row] = 1
-        W = merge @ values @ merge.T
+        merging_matrix = np.zeros((len(atlas), len(weight_matrix)))
+        merging_matrix[np.arange(len(atlas)), first_rows] = 1
+        for region_index, row_index in further_parts:
+            merging_matrix[region_index, row_index] = 1
+        W = merging_matrix @ weight_matrix @ merging_matrix.T
     is_absent = first_rows < 0
     W[is_absent] = np.nan
     W[:, is_absent] = np.nan
@@ -373,17 +399,24 @@ def _to_regions(
 # ---- verdicts -----------------------------------------------------------------------
 
 
-def _find_better_orders(group: _MatrixGroup, atlas: Atlas) -> list[RowOrder]:
+def _find_better_orders(matrix_group: _MatrixGroup, atlas: Atlas) -> list[RowOrder]:
     """Return the orders that fit clearly better than the names of rows, best first."""
-    weights = group.weight_sum
-    orders = [*fitting_orders(atlas, len(weights)), *_shift_names(group.rows)]
+    weight_sum = matrix_group.weight_sum
+    possible_orders = [
+        *fitting_orders(atlas, len(weight_sum)),
+        *_shift_names(matrix_group.rows),
+    ]
     better_orders = [
-        order
-        for order in orders
-        if fits_clearly_better(weights, order, group.rows, atlas)
+        possible_order
+        for possible_order in possible_orders
+        if fits_clearly_better(weight_sum, possible_order, matrix_group.rows, atlas)
     ]
     # reversed, so that of equals the last one comes first
-    better_orders.sort(key=lambda order: _sort_key(measure_fit(weights, order, atlas)))
+    better_orders.sort(
+        key=lambda possible_order: _sort_key(
+            measure_fit(weight_sum, possible_order, atlas)
+        )
+    )
     return better_orders[::-1]
 
 
@@ -410,24 +443,24 @@ def _unknown_order_message(group: _MatrixGroup, atlas: Atlas) -> str:
     fits = {order: measure_fit(weights, order, atlas) for order in orders}
     best_first = sorted(orders, key=lambda order: _sort_key(fits[order]), reverse=True)
     figures = {order: str(fits[order]) for order in best_first}
-    return unknown_order_message(weights, atlas, figures=figures)
+    return unknown_order_message(weights, atlas, figures_of_order=figures)
 
 
 def _other_order_message(
-    group: _MatrixGroup, better_orders: list[RowOrder], atlas: Atlas
+    matrix_group: _MatrixGroup, better_orders: list[RowOrder], atlas: Atlas
 ) -> str:
     """Return the message for matrices that fit other orders clearly better."""
-    candidates = list[str]()
-    for order in better_orders[:_MAX_CANDIDATES]:
-        figures = str(measure_fit(group.weight_sum, order, atlas))
-        if order.tool:
-            candidates.append(format_candidate(order, figures))
+    candidate_lines = list[str]()
+    for better_order in better_orders[:_MAX_CANDIDATES]:
+        fit_text = str(measure_fit(matrix_group.weight_sum, better_order, atlas))
+        if better_order.tool:
+            candidate_lines.append(format_candidate(better_order, fit_text))
         else:
-            candidates.append(f"{order.description}: {figures}")
-    own_figures = measure_fit(group.weight_sum, group.rows, atlas)
+            candidate_lines.append(f"{better_order.description}: {fit_text}")
+    own_figures = measure_fit(matrix_group.weight_sum, matrix_group.rows, atlas)
     return (
-        f"the weights fit another order of rows than this: {group.rows.note} "
-        f"({own_figures}). Better fit:{list_candidates(candidates)}"
+        f"the weights fit another order of rows than this: {matrix_group.rows.note} "
+        f"({own_figures}). Better fit:{list_candidates(candidate_lines)}"
         "The figures are the correlation with a template connectome, that of the two "
         "hemispheres, and the rank of homotopic links. Choose an order by "
         f"{option_text('row_order')}, name the rows by {option_text('labels')}, or "
@@ -435,31 +468,38 @@ def _other_order_message(
     )
 
 
-def _describe_evidence(group: _MatrixGroup, atlas: Atlas) -> str:
+def _describe_evidence(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
     """Return the note of whether the weights support the order of a group's rows."""
-    fit = measure_fit(group.weight_sum, group.rows, atlas)
-    n_orders, rivals = _find_rivals(group, atlas)
-    if len(rivals) == n_orders:
+    order_fit = measure_fit(matrix_group.weight_sum, matrix_group.rows, atlas)
+    n_orders, rival_orders = _find_rivals(matrix_group, atlas)
+    if len(rival_orders) == n_orders:
         return "the weights do not tell whether this order of rows is right"
-    if rivals:
-        rival_tools = listed((order.tool for order in rivals), 3)
-        return f"the weights fit this order of rows ({fit}), and {rival_tools} as well"
-    return f"this order of rows fits the weights best ({fit})"
+    if rival_orders:
+        rival_tools = listed((rival_order.tool for rival_order in rival_orders), 3)
+        return (
+            f"the weights fit this order of rows ({order_fit}), and {rival_tools} as "
+            "well"
+        )
+    return f"this order of rows fits the weights best ({order_fit})"
 
 
-def _find_rivals(group: _MatrixGroup, atlas: Atlas) -> tuple[int, list[RowOrder]]:
+def _find_rivals(
+    matrix_group: _MatrixGroup, atlas: Atlas
+) -> tuple[int, list[RowOrder]]:
     """Return how many other orders there are, and those that do not fit clearly worse.
 
     Mirror images do not count, since weights cannot distinguish them.
     """
     other_orders = [
-        order
-        for order in fitting_orders(atlas, len(group.weight_sum))
-        if not is_mirror_image(order, group.rows, atlas)
+        row_order
+        for row_order in fitting_orders(atlas, len(matrix_group.weight_sum))
+        if not is_mirror_image(row_order, matrix_group.rows, atlas)
     ]
-    rivals = [
-        order
-        for order in other_orders
-        if not fits_clearly_better(group.weight_sum, group.rows, order, atlas)
+    rival_orders = [
+        row_order
+        for row_order in other_orders
+        if not fits_clearly_better(
+            matrix_group.weight_sum, matrix_group.rows, row_order, atlas
+        )
     ]
-    return len(other_orders), rivals
+    return len(other_orders), rival_orders

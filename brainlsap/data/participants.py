@@ -85,10 +85,10 @@ class People(dict[str, dict[str, tuple[ScanName, Facts]]]):
         super().__init__()
         self.missing_words: dict[tuple[str, str], dict[str, str]] = {}
 
-    def find_word(self, person: str, visit: str, column: str) -> str:
+    def find_word(self, participant_id: str, session_id: str, column_name: str) -> str:
         """Return what stands in a cell that counts as missing, empty if nothing."""
-        for key in ((person, visit), (person, "")):
-            if cell_text := self.missing_words.get(key, {}).get(column):
+        for visit_key in ((participant_id, session_id), (participant_id, "")):
+            if cell_text := self.missing_words.get(visit_key, {}).get(column_name):
                 return cell_text
         return ""
 
@@ -140,22 +140,33 @@ def order_classes(
             map(str, [class_order] if isinstance(class_order, str) else class_order)
         )
         if repeated_names := [
-            name for name in class_names if class_names.count(name) > 1
+            class_name
+            for class_name in class_names
+            if class_names.count(class_name) > 1
         ]:
             raise ParameterError(f"classes names {repeated_names[0]!r} more than once.")
         return class_names, True
-    label_texts = sorted({str(label) for label in labels})
-    stages = [STAGE_OF_WORD.get(name.lower(), -1) for name in label_texts]
-    if -1 not in stages and len(set(stages)) == len(stages):
+    label_texts = sorted({str(scan_label) for scan_label in labels})
+    class_stages = [
+        STAGE_OF_WORD.get(class_name.lower(), -1) for class_name in label_texts
+    ]
+    if -1 not in class_stages and len(set(class_stages)) == len(class_stages):
         return tuple(
-            sorted(label_texts, key=lambda name: STAGE_OF_WORD[name.lower()])
+            sorted(
+                label_texts, key=lambda class_name: STAGE_OF_WORD[class_name.lower()]
+            )
         ), True
     try:
-        return tuple(sorted(label_texts, key=lambda name: (float(name), name))), True
+        return tuple(
+            sorted(label_texts, key=lambda class_name: (float(class_name), class_name))
+        ), True
     except ValueError:
         # the first class is the reference that others differ from
         return tuple(
-            sorted(label_texts, key=lambda name: STAGE_OF_WORD.get(name.lower()) != 0)
+            sorted(
+                label_texts,
+                key=lambda class_name: STAGE_OF_WORD.get(class_name.lower()) != 0,
+            )
         ), False
 
 
@@ -173,7 +184,7 @@ def _find_tables(
 ) -> tuple[list[_PeopleTable], list[Finding]]:
     """Return the table of people and every sessions file beside it, and faults."""
     columns_of_table = scan_table.facts.to_dict("list")
-    tables = [
+    people_tables = [
         _PeopleTable(
             scan_table.path_and_sheet,
             scan_table.names,
@@ -181,9 +192,11 @@ def _find_tables(
             scan_table.missing_words,
         )
     ]
-    faults = list[Finding]()
-    participants = {name.key[0]: name.participant for name in scan_table.names}
-    for participant in participants.values():
+    table_faults = list[Finding]()
+    participant_of_key = {
+        scan_name.key[0]: scan_name.participant for scan_name in scan_table.names
+    }
+    for participant in participant_of_key.values():
         for folder in {participant, f"sub-{participant}"}:
             sessions_path = scan_table.path.parent / folder / f"{folder}_sessions.tsv"
             if not sessions_path.is_file():
@@ -191,12 +204,12 @@ def _find_tables(
             try:
                 session_ids, session_columns = _read_sessions(sessions_path)
             except FileFormatError as error:
-                faults.append(Finding.from_error(error))
+                table_faults.append(Finding.from_error(error))
                 continue
             visit_names = [
                 ScanName(participant, session_id) for session_id in session_ids
             ]
-            tables.append(
+            people_tables.append(
                 _PeopleTable(
                     str(sessions_path),
                     visit_names,
@@ -204,7 +217,7 @@ def _find_tables(
                     session_columns.missing_words,
                 )
             )
-    return tables, faults
+    return people_tables, table_faults
 
 
 def list_people(scan_table: ScanTable) -> tuple[People, list[Finding]]:
@@ -212,79 +225,92 @@ def list_people(scan_table: ScanTable) -> tuple[People, list[Finding]]:
 
     And faults: a person who stands twice, a sessions file that cannot be read.
     """
-    tables, faults = _find_tables(scan_table)
+    people_tables, table_faults = _find_tables(scan_table)
     people = People()
-    for table in tables:
-        faults += _add_rows(people, table)
-    return people, faults
+    for people_table in people_tables:
+        table_faults += _add_rows(people, people_table)
+    return people, table_faults
 
 
-def _add_rows(people: People, table: _PeopleTable) -> list[Finding]:
+def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
     """Add the rows of one table to `people`; return the rows that stand twice."""
-    faults = list[Finding]()
-    lower_heads = [head.lower() for head in table.columns]
-    covariate_heads = {head for head in COVARIATES if lower_heads.count(head) == 1}
+    row_faults = list[Finding]()
+    lower_names = [column_name.lower() for column_name in people_table.columns]
+    covariate_heads = {
+        column_name for column_name in COVARIATES if lower_names.count(column_name) == 1
+    }
     column_heads = [
-        head.lower() if head.lower() in covariate_heads else head
-        for head in table.columns
+        column_name.lower() if column_name.lower() in covariate_heads else column_name
+        for column_name in people_table.columns
     ]
     words_of_column = {
-        head: table.missing_words.get(written_head, {})
-        for written_head, head in zip(table.columns, column_heads, strict=True)
+        column_name: people_table.missing_words.get(written_head, {})
+        for written_head, column_name in zip(
+            people_table.columns, column_heads, strict=True
+        )
     }
     listed_visits: dict[str, set[str]] = {}
-    table_rows = zip(table.names, *table.columns.values(), strict=True)
-    for row_index, (name, *row_cells) in enumerate(table_rows):
-        person, visit = name.key
-        earlier_visits = listed_visits.setdefault(person, set())
-        is_repeated_visit = visit in earlier_visits
+    table_rows = zip(people_table.names, *people_table.columns.values(), strict=True)
+    for row_index, (scan_name, *row_cells) in enumerate(table_rows):
+        participant_id, session_id = scan_name.key
+        earlier_visits = listed_visits.setdefault(participant_id, set())
+        is_repeated_visit = session_id in earlier_visits
         # One row without a visit would be of all visits.
-        has_unnamed_visit = bool(earlier_visits) and "" in (visit, *earlier_visits)
+        has_unnamed_visit = bool(earlier_visits) and "" in (session_id, *earlier_visits)
         if is_repeated_visit or has_unnamed_visit:
             message = (
-                f"stands more than once in {table.path_and_sheet}; expected one row, "
-                "or a column session_id (or visit) that differs. Name a column of "
+                f"stands more than once in {people_table.path_and_sheet}; expected one "
+                "row, or a column session_id (or visit) that differs. Name a column of "
                 f"visits by {option_text('session_column')}"
             )
-            faults.append(Finding(message, FAULT, participant=name.participant))
+            row_faults.append(
+                Finding(message, FAULT, participant=scan_name.participant)
+            )
             continue
-        earlier_visits.add(visit)
-        cell_of_head = dict(zip(column_heads, row_cells, strict=True))
+        earlier_visits.add(session_id)
+        cell_of_column = dict(zip(column_heads, row_cells, strict=True))
         cell_words = {
-            head: words_by_row[row_index]
-            for head, words_by_row in words_of_column.items()
+            column_name: words_by_row[row_index]
+            for column_name, words_by_row in words_of_column.items()
             if row_index in words_by_row
         }
-        for head, cell in cell_of_head.items():
-            if is_formula_error(cell):
-                cell_words[head] = str(cell)
-                cell_of_head[head] = None
+        for column_name, cell_text in cell_of_column.items():
+            if is_formula_error(cell_text):
+                cell_words[column_name] = str(cell_text)
+                cell_of_column[column_name] = None
         if cell_words:
-            person_words = people.missing_words.setdefault((person, visit), {})
+            person_words = people.missing_words.setdefault(
+                (participant_id, session_id), {}
+            )
             person_words.update(cell_words)
-        visits_of_person = people.setdefault(person, {})
-        written_name, earlier_facts = visits_of_person.get(visit, (name, Facts()))
-        visits_of_person[visit] = written_name, earlier_facts | cell_of_head
-    return faults
+        visits_of_person = people.setdefault(participant_id, {})
+        written_name, earlier_facts = visits_of_person.get(
+            session_id, (scan_name, Facts())
+        )
+        visits_of_person[session_id] = written_name, earlier_facts | cell_of_column
+    return row_faults
 
 
-def _read_sessions(path: Path) -> tuple[list[str], TableColumns]:
+def _read_sessions(sessions_path: Path) -> tuple[list[str], TableColumns]:
     """Return the visits that a person's sessions file lists, and its other columns."""
-    session_columns = read_columns(path)
+    session_columns = read_columns(sessions_path)
     if "session_id" not in session_columns:
         raise FileFormatError(
             "every row needs a 'session_id'; the columns are "
             f"{', '.join(session_columns)}.",
-            path=path,
+            path=sessions_path,
         )
     session_ids = session_columns.pop("session_id")
-    for line, cell in zip(session_columns.lines, session_ids, strict=True):
-        if cell is None or is_formula_error(cell):
+    for line_number, session_cell in zip(
+        session_columns.lines, session_ids, strict=True
+    ):
+        if session_cell is None or is_formula_error(session_cell):
             raise FileFormatError(
-                f"every row needs a 'session_id'; line {line} has {cell or 'none'}.",
-                path=path,
+                f"every row needs a 'session_id'; line {line_number} has "
+                f"{session_cell or 'none'}.",
+                path=sessions_path,
             )
-    return [str(cell) for cell in session_ids], session_columns
+    return [str(session_cell) for session_cell in session_ids], session_columns
 
 
 @dataclass
@@ -307,49 +333,55 @@ class ScanList:
     """How `tqdm` shows it."""
 
     def add_fault(
-        self, error: BrainlsapError | Finding | str, scan: Scan | None = None
+        self, error_or_text: BrainlsapError | Finding | str, scan: Scan | None = None
     ) -> None:
         """Add a fault, of a scan or of the study, unless it is known."""
         scan_name = "" if scan is None else scan.name
-        if isinstance(error, BrainlsapError):
-            fault = Finding.from_error(error, scan_name)
-        elif isinstance(error, Finding):
-            fault = error
+        if isinstance(error_or_text, BrainlsapError):
+            finding = Finding.from_error(error_or_text, scan_name)
+        elif isinstance(error_or_text, Finding):
+            finding = error_or_text
         else:
-            fault = Finding(error, FAULT, scan=scan_name)
-        if fault not in self.faults:
-            self.faults.append(fault)
+            finding = Finding(error_or_text, FAULT, scan=scan_name)
+        if finding not in self.faults:
+            self.faults.append(finding)
 
     def add_notes(
-        self, notes: Iterable[Finding | str], *, about: str = "", of_scan: bool = False
+        self,
+        notes: Iterable[Finding | str],
+        *,
+        about_text: str = "",
+        of_scan: bool = False,
     ) -> None:
-        """Add notes on the study, or on one scan; `about` is what they begin with."""
-        target = self.notes_of_scans if of_scan else self.notes
-        for note in as_findings(notes):
-            message = f"{about}: {note.message}" if about else note.message
-            target.append(replace(note, message=message))
+        """Add notes on the study, or on one scan, each beginning with `about_text`."""
+        note_list = self.notes_of_scans if of_scan else self.notes
+        for finding in as_findings(notes):
+            message = (
+                f"{about_text}: {finding.message}" if about_text else finding.message
+            )
+            note_list.append(replace(finding, message=message))
 
     def count_notes(self) -> list[Finding]:
         """Return the notes on single scans, each once with its number of scans."""
         different_notes = list[Finding]()
         scan_counts = list[int]()
-        for note in self.notes_of_scans:
-            if note in different_notes:
-                scan_counts[different_notes.index(note)] += 1
+        for finding in self.notes_of_scans:
+            if finding in different_notes:
+                scan_counts[different_notes.index(finding)] += 1
             else:
-                different_notes.append(note)
+                different_notes.append(finding)
                 scan_counts.append(1)
         n_scans = len(self.scans)
         return [
-            replace(note, message=f"{note.message} ({scan_count} of {n_scans})")
-            for note, scan_count in zip(different_notes, scan_counts, strict=True)
+            replace(finding, message=f"{finding.message} ({scan_count} of {n_scans})")
+            for finding, scan_count in zip(different_notes, scan_counts, strict=True)
         ]
 
 
 def list_scans(
     people: People,
-    sources: FeatureSources,
-    label: str | None,
+    feature_sources: FeatureSources,
+    label_name: str | None,
     table_name: str,
     classes: Sequence[str] | None = None,
     which_scans: str = "all",
@@ -359,91 +391,123 @@ def list_scans(
     `table_name` is the name of the table of people. People without folders of their
     own have the visits that FreeSurfer or tables of regions know.
     """
-    folder = sources.files.folder
-    label = _find_label_column(people, label, table_name, folder)
-    visits = _list_visits(people, sources, label, which_scans)
-    notes = list[Finding]()
-    if visits.unscanned_visits:
+    folder = feature_sources.files.folder
+    label_name = _find_label_column(people, label_name, table_name, folder)
+    visit_list = _list_visits(people, feature_sources, label_name, which_scans)
+    omission_notes = list[Finding]()
+    if visit_list.unscanned_visits:
         message = (
-            f"{len(visits.unscanned_visits)} listed visits left out: there are no "
+            f"{len(visit_list.unscanned_visits)} listed visits left out: there are no "
             "files or folders of"
         )
-        unscanned_visits = tuple(visits.unscanned_visits)
-        notes.append(Finding(message, LEFT_OUT, people=unscanned_visits, max_people=3))
-    if visits.n_without_baseline:
-        message = "people without a listed scan at baseline: left out"
-        message = f"{visits.n_without_baseline} {message}"
-        notes.append(Finding(message, LEFT_OUT, kind=BASELINE))
-    if visits.n_contradictions:
-        message = (
-            f"{visits.n_contradictions} scans have another {label} in {table_name} "
-            "than in sub-*_sessions.tsv: that of the visit was taken"
+        unscanned_visits = tuple(visit_list.unscanned_visits)
+        omission_notes.append(
+            Finding(message, LEFT_OUT, people=unscanned_visits, max_people=3)
         )
-        notes.append(Finding(message))
-    if not visits.scans:
+    if visit_list.n_without_baseline:
+        message = "people without a listed scan at baseline: left out"
+        message = f"{visit_list.n_without_baseline} {message}"
+        omission_notes.append(Finding(message, LEFT_OUT, kind=BASELINE))
+    if visit_list.n_contradictions:
+        message = (
+            f"{visit_list.n_contradictions} scans have another {label_name} in "
+            f"{table_name} than in sub-*_sessions.tsv: that of the visit was taken"
+        )
+        omission_notes.append(Finding(message))
+    if not visit_list.scans:
         exclusion_reasons = [f"{table_name} lists none"]
-        if visits.unscanned_visits:
-            n_unscanned = len(visits.unscanned_visits)
+        if visit_list.unscanned_visits:
+            n_unscanned = len(visit_list.unscanned_visits)
             exclusion_reasons.append(
                 f"{n_unscanned} listed visits have no files or folders"
             )
-        exclusion_reasons += [str(note) for note in notes if not note.people]
+        exclusion_reasons += [
+            str(omission_note)
+            for omission_note in omission_notes
+            if not omission_note.people
+        ]
         raise CohortError(
             f"no scan is left; {'; '.join(exclusion_reasons)}", path=folder
         )
     covariate_heads = _heads_of(people)
-    covariates = pd.DataFrame(visits.facts, columns=covariate_heads, dtype=object)
-    covariates = covariates.where(covariates.notna(), None)
-    table = pd.DataFrame(visits.keys, columns=KEY_COLUMNS[:3])
-    scans = visits.scans
-    faults = visits.faults
+    covariate_table = pd.DataFrame(
+        visit_list.facts, columns=covariate_heads, dtype=object
+    )
+    covariate_table = covariate_table.where(covariate_table.notna(), None)
+    scan_table = pd.DataFrame(visit_list.keys, columns=KEY_COLUMNS[:3])
+    scans = visit_list.scans
+    scan_faults = visit_list.faults
     class_order: tuple[str, ...] = (UNLABELLED,)
     is_ordered = False
-    if label is None:
-        table["label"] = UNLABELLED
+    if label_name is None:
+        scan_table["label"] = UNLABELLED
     else:
-        table["label"] = covariates.pop(label)
-        labelling = _select_labelled_scans(table, label, table_name, classes, visits)
+        scan_table["label"] = covariate_table.pop(label_name)
+        labelling = _select_labelled_scans(
+            scan_table, label_name, table_name, classes, visit_list
+        )
         class_order, is_ordered = labelling.classes, labelling.is_ordered
-        notes += labelling.notes
-        faults += labelling.faults
+        omission_notes += labelling.notes
+        scan_faults += labelling.faults
         has_class = labelling.is_kept
-        table = table[has_class].reset_index(drop=True)
-        covariates = covariates[has_class].reset_index(drop=True)
+        scan_table = scan_table[has_class].reset_index(drop=True)
+        covariate_table = covariate_table[has_class].reset_index(drop=True)
         scans = [
             scan
             for scan, is_selected in zip(scans, has_class, strict=True)
             if is_selected
         ]
-    notes += _count_failed_formulas(people, label)
-    faults += _add_covariates(table, covariates)
-    has_stage_order = label is None or is_ordered
-    faults += find_faults(table, label or "", has_order=has_stage_order)
-    return ScanList(scans, table, label, class_order, is_ordered, notes, faults)
+    omission_notes += _count_failed_formulas(people, label_name)
+    scan_faults += _add_covariates(scan_table, covariate_table)
+    has_stage_order = label_name is None or is_ordered
+    scan_faults += find_faults(scan_table, label_name or "", has_order=has_stage_order)
+    return ScanList(
+        scans,
+        scan_table,
+        label_name,
+        class_order,
+        is_ordered,
+        omission_notes,
+        scan_faults,
+    )
 
 
 def _heads_of(people: People) -> list[str]:
     """Return the columns that are known of anybody, in the order of tables."""
-    visit_records = [record for visits in people.values() for record in visits.values()]
-    return [*dict.fromkeys(head for _, facts in visit_records for head in facts)]
+    visit_records = [
+        visit_record
+        for visit_records_of_key in people.values()
+        for visit_record in visit_records_of_key.values()
+    ]
+    return [
+        *dict.fromkeys(
+            column_name
+            for _, visit_facts in visit_records
+            for column_name in visit_facts
+        )
+    ]
 
 
 def _find_label_column(
     people: People, label: str | None, table_name: str, folder: Path
 ) -> str | None:
     """Return the column of labels in the spelling of the table, which may differ."""
-    column_heads = _heads_of(people)
-    if label is None or label in column_heads or not people:
+    column_names = _heads_of(people)
+    if label is None or label in column_names or not people:
         return label
-    matching_heads = [head for head in column_heads if head.lower() == label.lower()]
-    if len(matching_heads) != 1:
+    matching_columns = [
+        column_name
+        for column_name in column_names
+        if column_name.lower() == label.lower()
+    ]
+    if len(matching_columns) != 1:
         raise CohortError(
             f"the label {label!r} is no column of {table_name}; found "
-            f"{', '.join(column_heads) or 'none besides the id'}. Name the column by "
+            f"{', '.join(column_names) or 'none besides the id'}. Name the column by "
             f"{option_text('label')}",
             path=folder,
         )
-    return matching_heads[0]
+    return matching_columns[0]
 
 
 @dataclass
@@ -467,88 +531,107 @@ class _VisitList:
 
 
 def _list_visits(
-    people: People, sources: FeatureSources, label: str | None, which_scans: str
+    people: People,
+    feature_sources: FeatureSources,
+    label_name: str | None,
+    which_scans: str,
 ) -> _VisitList:
     """List the visits of everybody that become scans, with what is known of each."""
     visit_list = _VisitList()
-    for person, visits_of_person in people.items():
+    for participant_id, visits_of_person in people.items():
         participant = next(iter(visits_of_person.values()))[0].participant
         listed_sessions = {
-            visit: name.session
-            for visit, (name, _) in visits_of_person.items()
-            if visit
+            visit_key: name.session
+            for visit_key, (name, _) in visits_of_person.items()
+            if visit_key
         }
-        scanned_sessions = _find_scanned(person, listed_sessions, sources)
+        scanned_sessions = _find_scanned(
+            participant_id, listed_sessions, feature_sources
+        )
         if scanned_sessions:
             visit_list.unscanned_visits += [
-                f"{participant}_{session}"
-                for visit, session in listed_sessions.items()
-                if visit not in scanned_sessions
+                f"{participant}_{session_id}"
+                for visit_key, session_id in listed_sessions.items()
+                if visit_key not in scanned_sessions
             ]
-        sessions = scanned_sessions or listed_sessions or {"": ""}
+        session_of_visit = scanned_sessions or listed_sessions or {"": ""}
         selected_visits = sorted(
-            sessions, key=lambda visit: visit_order(sessions[visit])
+            session_of_visit,
+            key=lambda visit_key: visit_order(session_of_visit[visit_key]),
         )
         if which_scans == "baseline":
-            baselines, faults = _choose_baseline_visits(
+            baseline_visits, baseline_faults = _choose_baseline_visits(
                 participant, listed_sessions, scanned_sessions
             )
-            visit_list.faults += faults
+            visit_list.faults += baseline_faults
             selected_visits = [
-                visit for visit in selected_visits if visit in baselines
+                visit_key
+                for visit_key in selected_visits
+                if visit_key in baseline_visits
             ][:1]
             visit_list.n_without_baseline += not selected_visits
         facts_of_person = visits_of_person[""][1] if "" in visits_of_person else Facts()
         # What visits list one by one is not taken from the person for another visit:
         # that visit may be listed under another name.
         heads_of_visits = dict.fromkeys(
-            head for visit in listed_sessions for head in visits_of_person[visit][1]
+            column_name
+            for visit_key in listed_sessions
+            for column_name in visits_of_person[visit_key][1]
         )
         default_facts = facts_of_person | heads_of_visits
-        for visit in selected_visits:
-            scan_key = (person, visit)
-            scan_name = f"{participant}_{sessions[visit]}".rstrip("_")
-            is_only_visit = len(sessions) == 1
+        for visit_key in selected_visits:
+            scan_key = (participant_id, visit_key)
+            scan_name = f"{participant}_{session_of_visit[visit_key]}".rstrip("_")
+            is_only_visit = len(session_of_visit) == 1
             # If several visits are listed, a file without a visit may be another's.
             files_are_own = is_only_visit and len(listed_sessions) < 2
-            scan_paths = sources.files.of_scan(scan_key, files_are_own)
+            scan_paths = feature_sources.files.of_scan(scan_key, files_are_own)
             facts_of_visit = (
-                visits_of_person[visit][1] if visit in listed_sessions else Facts()
+                visits_of_person[visit_key][1]
+                if visit_key in listed_sessions
+                else Facts()
             )
             visit_list.scans.append(
                 Scan(scan_name, scan_key, is_only_visit, scan_paths)
             )
-            visit_list.keys.append((scan_name, participant, sessions[visit]))
+            visit_list.keys.append(
+                (scan_name, participant, session_of_visit[visit_key])
+            )
             visit_list.facts.append(default_facts | facts_of_visit)
-            label_word = people.find_word(person, visit, label or "")
+            label_word = people.find_word(participant_id, visit_key, label_name or "")
             visit_list.label_words.append(label_word)
             stated_labels = {
-                facts.get(label or "") for facts in (facts_of_visit, facts_of_person)
+                known_facts.get(label_name or "")
+                for known_facts in (facts_of_visit, facts_of_person)
             }
             visit_list.n_contradictions += len(stated_labels - {None}) > 1
-            if listed_sessions and visit not in listed_sessions:
+            if listed_sessions and visit_key not in listed_sessions:
                 visit_list.listed_visits[scan_name] = [*listed_sessions.values()]
     return visit_list
 
 
 def _find_scanned(
-    person: str, listed_sessions: Mapping[str, str], sources: FeatureSources
+    participant_id: str,
+    listed_sessions: Mapping[str, str],
+    feature_sources: FeatureSources,
 ) -> dict[str, str]:
     """Return the visits of a person that have files or rows of values, by key."""
-    study_files = sources.files
-    folder_sessions = study_files.sessions.get(person, {})
+    study_files = feature_sources.files
+    folder_sessions = study_files.sessions.get(participant_id, {})
     scanned_sessions = {
-        visit: session
-        for visit, session in folder_sessions.items()
+        visit_key: session_id
+        for visit_key, session_id in folder_sessions.items()
         # A folder may hold lists and questionnaires alone.
-        if visit not in listed_sessions or sources.has_data(person, visit)
+        if visit_key not in listed_sessions
+        or feature_sources.has_data(participant_id, visit_key)
     }
     has_files = any(
-        study_files.files.get((person, visit)) for visit in ("", *folder_sessions)
+        study_files.files.get((participant_id, visit_key))
+        for visit_key in ("", *folder_sessions)
     )
     if has_files:
         return scanned_sessions
-    return {**sources.sessions.get(person, {}), **scanned_sessions}
+    return {**feature_sources.sessions.get(participant_id, {}), **scanned_sessions}
 
 
 def _choose_baseline_visits(
@@ -561,24 +644,34 @@ def _choose_baseline_visits(
     The baseline is a listed visit if any is listed; the earliest visit may be one that
     was scanned and is not listed, and then no visit is the baseline.
     """
-    faults = list[Finding]()
-    sessions = scanned_sessions or listed_sessions or {"": ""}
-    candidate_visits = listed_sessions or sessions
-    all_sessions = {**scanned_sessions, **listed_sessions} or sessions
-    baselines = choose_baselines(candidate_visits, sessions)
-    if len({*baselines} & {*sessions}) > 1:
-        visit_names = ", ".join(candidate_visits[visit] for visit in baselines)
+    baseline_faults = list[Finding]()
+    session_of_visit = scanned_sessions or listed_sessions or {"": ""}
+    candidate_visits = listed_sessions or session_of_visit
+    all_sessions = {**scanned_sessions, **listed_sessions} or session_of_visit
+    baseline_visits = choose_baselines(candidate_visits, session_of_visit)
+    if len({*baseline_visits} & {*session_of_visit}) > 1:
+        visit_names = ", ".join(
+            candidate_visits[baseline_visit] for baseline_visit in baseline_visits
+        )
         message = "several visits are called baseline; expected one"
-        faults.append(Finding(message, FAULT, participant=participant, got=visit_names))
-    if not (baselines or _have_order(all_sessions)):
+        baseline_faults.append(
+            Finding(message, FAULT, participant=participant, got=visit_names)
+        )
+    if not (baseline_visits or _have_order(all_sessions)):
         visit_names = ", ".join(all_sessions.values())
         message = (
             "which visit is the first is not known; write dates as 2020-12-31, or call "
             "one baseline"
         )
-        faults.append(Finding(message, FAULT, participant=participant, got=visit_names))
-    baselines = baselines or [min(all_sessions, key=visit_order)]
-    return [visit for visit in baselines if visit in candidate_visits], faults
+        baseline_faults.append(
+            Finding(message, FAULT, participant=participant, got=visit_names)
+        )
+    baseline_visits = baseline_visits or [min(all_sessions, key=visit_order)]
+    return [
+        baseline_visit
+        for baseline_visit in baseline_visits
+        if baseline_visit in candidate_visits
+    ], baseline_faults
 
 
 class _Labelling(NamedTuple):
@@ -592,71 +685,75 @@ class _Labelling(NamedTuple):
 
 
 def _select_labelled_scans(
-    table: pd.DataFrame,
-    label: str,
+    scan_table: pd.DataFrame,
+    label_name: str,
     table_name: str,
     classes: Sequence[str] | None,
-    visits: _VisitList,
+    visit_list: _VisitList,
 ) -> _Labelling:
     """Order the classes, and choose the scans that have one of them."""
-    class_counts = table["label"].value_counts().sort_index()
+    class_counts = scan_table["label"].value_counts().sort_index()
     class_order, is_ordered = order_classes(list(class_counts.index), classes)
-    has_class = table["label"].isin(class_order)
-    label_words = pd.Series(visits.label_words, dtype=object)
+    has_class = scan_table["label"].isin(class_order)
+    label_words = pd.Series(visit_list.label_words, dtype=object)
     if classes is None:
-        refuse_continuous(label, class_order)
-        faults = [
-            _describe_unlabelled(scan_name, label, label_word, visits)
+        refuse_continuous(label_name, class_order)
+        label_faults = [
+            _describe_unlabelled(scan_name, label_name, label_word, visit_list)
             for scan_name, label_word in zip(
-                table["scan"][~has_class], label_words[~has_class], strict=True
+                scan_table["scan"][~has_class], label_words[~has_class], strict=True
             )
         ]
-        return _Labelling(class_order, is_ordered, has_class, [], faults)
-    notes = list[Finding]()
-    lower_class_names = {name.lower() for name in class_order}
-    has_class_in_any_case = table["label"].str.lower().isin(lower_class_names)
-    faults = find_spellings(label, table["label"][has_class_in_any_case])
-    other_labels = table["label"][~has_class]
+        return _Labelling(class_order, is_ordered, has_class, [], label_faults)
+    label_notes = list[Finding]()
+    lower_class_names = {class_name.lower() for class_name in class_order}
+    has_class_in_any_case = scan_table["label"].str.lower().isin(lower_class_names)
+    label_faults = find_spellings(
+        label_name, scan_table["label"][has_class_in_any_case]
+    )
+    other_labels = scan_table["label"][~has_class]
     unlabelled_words = label_words[~has_class].map(
         lambda label_word: label_word or "n/a"
     )
     other_labels = other_labels.fillna(unlabelled_words).value_counts().sort_index()
     if len(other_labels):
         counts_text = _describe_counts(other_labels)
-        message = f"left out, {label} is not among the classes: {counts_text}"
-        notes.append(Finding(message, LEFT_OUT, kind=CLASSES))
+        message = f"left out, {label_name} is not among the classes: {counts_text}"
+        label_notes.append(Finding(message, LEFT_OUT, kind=CLASSES))
     word_of_class = {
         label_word.lower(): label_word for label_word in label_words if label_word
     }
     classes_read_as_missing = [
-        name for name in class_order if name.lower() in word_of_class
+        class_name for class_name in class_order if class_name.lower() in word_of_class
     ]
-    for name in classes_read_as_missing:
-        label_word = word_of_class[name.lower()]
+    for class_name in classes_read_as_missing:
+        label_word = word_of_class[class_name.lower()]
         message = (
-            f"{label}: {table_name} has {label_word!r} for "
+            f"{label_name}: {table_name} has {label_word!r} for "
             f"{(label_words == label_word).sum()} scans, {_explain_word(label_word)}; "
             f"write another word for the class, there and in {option_text('classes')}"
         )
-        faults.append(Finding(message, FAULT))
+        label_faults.append(Finding(message, FAULT))
     other_classes = [
-        name for name in class_order if name not in classes_read_as_missing
+        class_name
+        for class_name in class_order
+        if class_name not in classes_read_as_missing
     ]
-    faults += find_absent(label, other_classes, class_counts)
-    return _Labelling(class_order, is_ordered, has_class, notes, faults)
+    label_faults += find_absent(label_name, other_classes, class_counts)
+    return _Labelling(class_order, is_ordered, has_class, label_notes, label_faults)
 
 
 def _describe_unlabelled(
-    scan_name: str, label: str, label_word: str, visits: _VisitList
+    scan_name: str, label_name: str, label_word: str, visit_list: _VisitList
 ) -> Finding:
     """Return the fault of a scan without a label, whose cell may hold a word."""
-    hint = ""
-    if sessions := visits.listed_visits.get(scan_name):
-        hint = f"; its visits are listed as {', '.join(sessions)}"
-    message = f"no {label} (n/a{hint}); give one"
+    hint_text = ""
+    if session_of_visit := visit_list.listed_visits.get(scan_name):
+        hint_text = f"; its visits are listed as {', '.join(session_of_visit)}"
+    message = f"no {label_name} (n/a{hint_text}); give one"
     if label_word:
         message = (
-            f"{label} is {label_word!r}, {_explain_word(label_word)}; give another"
+            f"{label_name} is {label_word!r}, {_explain_word(label_word)}; give another"
         )
     message += (
         f", leave the scan out, or keep those with a label by {option_text('classes')}"
@@ -664,49 +761,53 @@ def _describe_unlabelled(
     return Finding(message, FAULT, scan=scan_name)
 
 
-def _count_failed_formulas(people: People, label: str | None) -> list[Finding]:
+def _count_failed_formulas(people: People, label_name: str | None) -> list[Finding]:
     """Return a note for each error of a formula that covariates hold."""
     failed_cells = Counter(
-        f"{head}: {cell_text!r}"
+        f"{column_name}: {cell_text!r}"
         for word_of_head in people.missing_words.values()
-        for head, cell_text in word_of_head.items()
-        if head != label and is_formula_error(cell_text)
+        for column_name, cell_text in word_of_head.items()
+        if column_name != label_name and is_formula_error(cell_text)
     )
     return [
         Finding(
-            f"{cell}, a formula that failed in the spreadsheet, counts as missing "
-            f"({n_rows} rows)"
+            f"{error_text}, a formula that failed in the spreadsheet, counts as "
+            f"missing ({n_rows} rows)"
         )
-        for cell, n_rows in failed_cells.items()
+        for error_text, n_rows in failed_cells.items()
     ]
 
 
-def _add_covariates(table: pd.DataFrame, covariates: pd.DataFrame) -> list[Finding]:
+def _add_covariates(
+    scan_table: pd.DataFrame, covariate_table: pd.DataFrame
+) -> list[Finding]:
     """Add covariates to the table of scans, as numbers where all are; return faults."""
-    faults = list[Finding]()
-    for head, covariate_column in covariates.items():
+    covariate_faults = list[Finding]()
+    for column_name, covariate_column in covariate_table.items():
         filled_cells = covariate_column.dropna()
-        numbers = pd.to_numeric(covariate_column, errors="coerce")
-        unparsed_cells = filled_cells[numbers[filled_cells.index].isna()]
+        column_numbers = pd.to_numeric(covariate_column, errors="coerce")
+        unparsed_cells = filled_cells[column_numbers[filled_cells.index].isna()]
         # With decimal commas every number would count as a word of its own.
         are_marked_numbers = unparsed_cells.map(is_number_with_marks).all()
-        if are_marked_numbers or kind_of(head) in ("age", "education"):
-            faults += [
+        if are_marked_numbers or kind_of(column_name) in ("age", "education"):
+            covariate_faults += [
                 Finding(
-                    f"{head} must be a number with a point and no unit or mark of "
-                    "thousands, or n/a",
+                    f"{column_name} must be a number with a point and no unit or mark "
+                    "of thousands, or n/a",
                     FAULT,
-                    scan=table["scan"][row],
+                    scan=scan_table["scan"][row_index],
                     got=repr(cell_text),
                 )
-                for row, cell_text in unparsed_cells.items()
+                for row_index, cell_text in unparsed_cells.items()
             ]
         is_numeric = len(filled_cells) > 0 and unparsed_cells.empty
-        covariate_name = f"{head}_given" if head in KEY_COLUMNS else head
-        table[covariate_name] = (
-            numbers if is_numeric else pd.Series(covariate_column.tolist())
+        covariate_name = (
+            f"{column_name}_given" if column_name in KEY_COLUMNS else column_name
         )
-    return faults
+        scan_table[covariate_name] = (
+            column_numbers if is_numeric else pd.Series(covariate_column.tolist())
+        )
+    return covariate_faults
 
 
 def refuse_continuous(label: str, classes: Sequence[str]) -> None:
@@ -725,15 +826,17 @@ def refuse_continuous(label: str, classes: Sequence[str]) -> None:
         )
 
 
-def _have_order(visits: Collection[str]) -> bool:
+def _have_order(visit_names: Collection[str]) -> bool:
     """Return whether visits differ in a number alone (M6, M12), which is no date."""
-    is_dated = any(map(_DATE.fullmatch, visits))
-    names_without_digits = {re.sub(r"\d+", "", visit) for visit in visits}
-    return len(visits) < 2 or (len(names_without_digits) == 1 and not is_dated)
+    is_dated = any(map(_DATE.fullmatch, visit_names))
+    names_without_digits = {
+        re.sub(r"\d+", "", visit_name) for visit_name in visit_names
+    }
+    return len(visit_names) < 2 or (len(names_without_digits) == 1 and not is_dated)
 
 
 def choose_baselines(
-    visits: Collection[str], scanned_visits: Collection[str]
+    visit_names: Collection[str], scanned_visits: Collection[str]
 ) -> list[str]:
     """Return the visits of a person that are called baseline, those scanned if any.
 
@@ -746,32 +849,44 @@ def choose_baselines(
     >>> choose_baselines(["Screening", "Month 6"], ["Screening", "Month 6"])
     ['Screening']
     """
-    ranks = {visit: _baseline_rank(visit) for visit in visits}
-    baseline_visits = [visit for visit in visits if ranks[visit] is not None]
+    rank_of_visit = {
+        visit_name: _baseline_rank(visit_name) for visit_name in visit_names
+    }
     baseline_visits = [
-        visit for visit in baseline_visits if visit in scanned_visits
+        visit_name
+        for visit_name in visit_names
+        if rank_of_visit[visit_name] is not None
+    ]
+    baseline_visits = [
+        visit_name for visit_name in baseline_visits if visit_name in scanned_visits
     ] or baseline_visits
     if baseline_visits:
         best_rank = min(
-            rank for visit in baseline_visits if (rank := ranks[visit]) is not None
+            visit_rank
+            for visit_name in baseline_visits
+            if (visit_rank := rank_of_visit[visit_name]) is not None
         )
-        return [visit for visit in baseline_visits if ranks[visit] == best_rank]
+        return [
+            visit_name
+            for visit_name in baseline_visits
+            if rank_of_visit[visit_name] == best_rank
+        ]
     first_visits = [
-        visit
-        for visit in visits
-        if visit.lower() in FIRST_VISITS or "screening" in visit.lower()
+        visit_name
+        for visit_name in visit_names
+        if visit_name.lower() in FIRST_VISITS or "screening" in visit_name.lower()
     ]
     first_visits = [
-        visit for visit in first_visits if visit in scanned_visits
+        visit_name for visit_name in first_visits if visit_name in scanned_visits
     ] or first_visits
     return [min(first_visits, key=visit_order)] if first_visits else []
 
 
-def _baseline_rank(visit: str) -> int | None:
+def _baseline_rank(visit_name: str) -> int | None:
     """Return how plainly a visit is called baseline: 0 plainest, None not at all."""
     visit_terms = [
         visit_term.lower()
-        for visit_term in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", visit)
+        for visit_term in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", visit_name)
     ]
     visit_terms = [
         visit_term for visit_term in visit_terms if visit_term not in _NEUTRAL_WORDS
@@ -789,9 +904,9 @@ def _baseline_rank(visit: str) -> int | None:
     return 2 if any(is_baseline) else None
 
 
-def is_called_baseline(visit: str) -> bool:
+def is_called_baseline(visit_name: str) -> bool:
     """Return whether the name of a visit calls it the baseline."""
-    return _baseline_rank(visit) is not None
+    return _baseline_rank(visit_name) is not None
 
 
 def _explain_word(cell_text: str) -> str:
@@ -802,7 +917,7 @@ def _explain_word(cell_text: str) -> str:
 
 
 def find_absent(
-    label: str, class_names: Sequence[str], class_counts: pd.Series
+    label_name: str, class_names: Sequence[str], class_counts: pd.Series
 ) -> list[Finding]:
     """Return a fault for each class in `class_names` that no scan has.
 
@@ -811,20 +926,23 @@ def find_absent(
     spelling_of_class = {
         str(class_name).lower(): class_name for class_name in class_counts.index
     }
-    faults = list[Finding]()
+    class_faults = list[Finding]()
     for class_name in class_names:
         if class_name in class_counts:
             continue
         message = (
-            f"no scan has the {label} {class_name!r} of classes; found "
+            f"no scan has the {label_name} {class_name!r} of classes; found "
             f"{_describe_counts(class_counts) or 'none'}"
         )
         if class_name.lower() in spelling_of_class:
             message += f". Did you mean {spelling_of_class[class_name.lower()]!r}?"
-        faults.append(Finding(message, FAULT))
-    return faults
+        class_faults.append(Finding(message, FAULT))
+    return class_faults
 
 
-def _describe_counts(counts: pd.Series) -> str:
+def _describe_counts(class_counts: pd.Series) -> str:
     """Return classes with their numbers, as `CN (4), AD (3)`."""
-    return ", ".join(f"{name} ({count})" for name, count in counts.items())
+    return ", ".join(
+        f"{class_name} ({class_count})"
+        for class_name, class_count in class_counts.items()
+    )

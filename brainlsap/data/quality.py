@@ -72,31 +72,37 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         where nothing is unusual. `attrs["notes"]` lists what could not be judged.
     """
     is_isolated = _find_isolated(cohort)
-    columns = _describe_connectomes(cohort, is_isolated)
-    flags = list[np.ndarray]()
+    values_by_column = _describe_connectomes(cohort, is_isolated)
+    flag_text_arrays = list[np.ndarray]()
     compared_names = list(cohort.feature_names)
     if not cohort.shares_connectome:
-        columns |= _compare_connectomes(cohort)
-        flags += _flag_connectomes(cohort, columns, is_isolated)
+        values_by_column |= _compare_connectomes(cohort)
+        flag_text_arrays += _flag_connectomes(cohort, values_by_column, is_isolated)
         compared_names.insert(0, "connectome")
-    for name in cohort.feature_names:
-        feature_columns, feature_flags = _describe_feature(cohort, name)
-        columns |= feature_columns
-        flags += feature_flags
-    for name in compared_names:
-        is_far = columns[f"{name}_deviation"] > MAX_DEVIATION
-        flags.append(np.where(is_far, f"{name} far from the others", ""))
-        is_mirrored = columns[f"{name}_mirrored"] < 0
-        flags.append(np.where(is_mirrored, f"{name} {_EXCHANGED}", ""))
-    table = pd.DataFrame(columns, index=pd.Index(cohort.table["scan"], name="scan"))
-    table.attrs["notes"] = [
-        f"{name.removesuffix('_mirrored')}: left and right differ too little, or in "
-        "too few scans, to tell whether they were exchanged"
-        for name in table.filter(like="_mirrored")
-        if table[name].isna().all()
+    for feature_name in cohort.feature_names:
+        feature_columns, feature_flags = _describe_feature(cohort, feature_name)
+        values_by_column |= feature_columns
+        flag_text_arrays += feature_flags
+    for feature_name in compared_names:
+        is_far = values_by_column[f"{feature_name}_deviation"] > MAX_DEVIATION
+        flag_text_arrays.append(
+            np.where(is_far, f"{feature_name} far from the others", "")
+        )
+        is_mirrored = values_by_column[f"{feature_name}_mirrored"] < 0
+        flag_text_arrays.append(
+            np.where(is_mirrored, f"{feature_name} {_EXCHANGED}", "")
+        )
+    scan_table = pd.DataFrame(
+        values_by_column, index=pd.Index(cohort.table["scan"], name="scan")
+    )
+    scan_table.attrs["notes"] = [
+        f"{feature_name.removesuffix('_mirrored')}: left and right differ too little, "
+        "or in too few scans, to tell whether they were exchanged"
+        for feature_name in scan_table.filter(like="_mirrored")
+        if scan_table[feature_name].isna().all()
     ]
-    flags_by_scan = zip(*flags, strict=True)
-    return table.assign(
+    flags_by_scan = zip(*flag_text_arrays, strict=True)
+    return scan_table.assign(
         flags=["; ".join(filter(None, scan_flags)) for scan_flags in flags_by_scan]
     )
 
@@ -108,9 +114,9 @@ def _unique_connectomes(cohort: Cohort) -> np.ndarray:
 
 def _edge_sums(W: np.ndarray) -> np.ndarray:
     """Return the sum of the weights of every connectome, each edge once."""
-    total = W.sum(axis=(1, 2), dtype=np.float64)
+    total_weights = W.sum(axis=(1, 2), dtype=np.float64)
     diagonal_sum = W.diagonal(axis1=1, axis2=2).sum(axis=1, dtype=np.float64)
-    return (total + diagonal_sum) / 2
+    return (total_weights + diagonal_sum) / 2
 
 
 def _find_isolated(cohort: Cohort) -> np.ndarray:
@@ -125,56 +131,59 @@ def _describe_connectomes(
 ) -> dict[str, np.ndarray]:
     """Return the columns on every connectome by itself."""
     W = _unique_connectomes(cohort)
-    diagonal = W.diagonal(axis1=1, axis2=2)
+    own_weights = W.diagonal(axis1=1, axis2=2)
     streamlines = _edge_sums(W)
-    n_entries = np.count_nonzero(W, axis=(1, 2)) - np.count_nonzero(diagonal, axis=1)
-    columns = {
-        "diagonal": diagonal.sum(axis=1) / np.maximum(streamlines, 1e-300),
+    n_entries = np.count_nonzero(W, axis=(1, 2)) - np.count_nonzero(own_weights, axis=1)
+    values_by_column = {
+        "diagonal": own_weights.sum(axis=1) / np.maximum(streamlines, 1e-300),
         "isolated": is_isolated.sum(axis=1),
         "density": n_entries / (cohort.n_rois * (cohort.n_rois - 1)),
         "streamlines": streamlines,
     }
-    return {head: np.resize(column, cohort.n_scans) for head, column in columns.items()}
+    return {
+        column_name: np.resize(column_values, cohort.n_scans)
+        for column_name, column_values in values_by_column.items()
+    }
 
 
 def _compare_connectomes(cohort: Cohort) -> dict[str, np.ndarray]:
     """Return how each connectome deviates from the others, and its sides agree."""
     W = cohort.connectomes
-    mirror = cohort.atlas.homotopic
-    rows, cols = np.triu_indices(cohort.n_rois, 1)
-    distance = np.zeros(cohort.n_scans)
-    agreement = np.zeros(cohort.n_scans)
-    for start in range(0, len(rows), _EDGES_PER_BLOCK):
-        i = rows[start : start + _EDGES_PER_BLOCK]
-        j = cols[start : start + _EDGES_PER_BLOCK]
+    mirrored_regions = cohort.atlas.homotopic
+    row_indices, column_indices = np.triu_indices(cohort.n_rois, 1)
+    scan_distances = np.zeros(cohort.n_scans)
+    side_agreements = np.zeros(cohort.n_scans)
+    for block_start in range(0, len(row_indices), _EDGES_PER_BLOCK):
+        i = row_indices[block_start : block_start + _EDGES_PER_BLOCK]
+        j = column_indices[block_start : block_start + _EDGES_PER_BLOCK]
         log_weights = np.log1p(W[:, i, j].astype(float))
-        log_mirrored = np.log1p(W[:, mirror[i], mirror[j]])
-        distance += _sum_deviations(_robust_deviation(log_weights))
-        agreement += _agreement(log_weights - log_mirrored, cohort.groups)
-    deviation = _robust_deviation(distance / len(rows))
+        log_mirrored = np.log1p(W[:, mirrored_regions[i], mirrored_regions[j]])
+        scan_distances += _sum_deviations(_robust_deviation(log_weights))
+        side_agreements += _agreement(log_weights - log_mirrored, cohort.groups)
+    distance_deviations = _robust_deviation(scan_distances / len(row_indices))
     return {
-        "connectome_deviation": deviation * (cohort.n_scans >= MIN_SCANS),
-        "connectome_mirrored": _mirror_score(agreement),
+        "connectome_deviation": distance_deviations * (cohort.n_scans >= MIN_SCANS),
+        "connectome_mirrored": _mirror_score(side_agreements),
     }
 
 
 def _flag_connectomes(
-    cohort: Cohort, columns: dict[str, np.ndarray], is_isolated: np.ndarray
+    cohort: Cohort, values_by_column: dict[str, np.ndarray], is_isolated: np.ndarray
 ) -> list[np.ndarray]:
     """Return flags of isolated regions and of sums of weights in another unit."""
     region_names = np.array(cohort.region_names)
-    n_isolated = columns["isolated"]
+    n_isolated = values_by_column["isolated"]
     isolated_texts = [
         f"{n_regions} regions without links: {listed(region_names[is_region], 3)}"
         for n_regions, is_region in zip(n_isolated, is_isolated, strict=True)
     ]
-    streamlines = columns["streamlines"]
-    median = max(np.median(streamlines), 1e-300)
-    decades = np.log10(np.maximum(streamlines, 1e-300) / median)
-    is_other_unit = np.abs(decades) > _MAX_DECADES
+    streamlines = values_by_column["streamlines"]
+    median_streamlines = max(np.median(streamlines), 1e-300)
+    log_ratios = np.log10(np.maximum(streamlines, 1e-300) / median_streamlines)
+    is_other_unit = np.abs(log_ratios) > _MAX_DECADES
     unit_texts = [
-        f"connectome weights sum to {weight_sum:.3g}, in most scans to {median:.3g}: "
-        "another unit, or logarithms?"
+        f"connectome weights sum to {weight_sum:.3g}, in most scans to "
+        f"{median_streamlines:.3g}: another unit, or logarithms?"
         for weight_sum in streamlines
     ]
     is_enough = cohort.n_scans >= MIN_SCANS
@@ -185,69 +194,93 @@ def _flag_connectomes(
 
 
 def _describe_feature(
-    cohort: Cohort, name: str
+    cohort: Cohort, feature_name: str
 ) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
     """Return the columns and flags of one feature."""
-    values = cohort.features[..., cohort.feature_names.index(name)]
-    is_missing = np.isnan(values)
+    feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
+    is_missing = np.isnan(feature_values)
     n_measured = np.maximum(cohort.n_rois - is_missing.sum(axis=1), 1)
-    deviation = np.abs(_robust_deviation(values))
-    has_spread = np.median(np.nan_to_num(deviation), axis=0) > 0
-    is_outlier = deviation > _MAX_REGION_DEVIATION
+    absolute_deviations = np.abs(_robust_deviation(feature_values))
+    has_spread = np.median(np.nan_to_num(absolute_deviations), axis=0) > 0
+    is_outlier = absolute_deviations > _MAX_REGION_DEVIATION
     is_outlier &= has_spread & (cohort.n_scans >= MIN_SCANS)
-    distance = _sum_deviations(deviation) / n_measured
-    asymmetry = np.nan_to_num(values - values[:, cohort.atlas.homotopic])
-    counts = {
+    scan_distances = _sum_deviations(absolute_deviations) / n_measured
+    region_asymmetries = np.nan_to_num(
+        feature_values - feature_values[:, cohort.atlas.homotopic]
+    )
+    counts_by_kind = {
         "missing": is_missing[:, ~is_missing.all(axis=0)].sum(axis=1),
-        "zeros": (values == 0).sum(axis=1),
-        "implausible": _find_implausible(cohort, name).sum(axis=1),
+        "zeros": (feature_values == 0).sum(axis=1),
+        "implausible": _find_implausible(cohort, feature_name).sum(axis=1),
         # Every NaN counts as a value of its own.
-        "equal": np.array([np.unique_counts(row).counts.max() for row in values]),
+        "equal": np.array(
+            [
+                np.unique_counts(scan_values).counts.max()
+                for scan_values in feature_values
+            ]
+        ),
         "outliers": is_outlier.sum(axis=1),
     }
-    columns = {f"{name}_{kind}": numbers for kind, numbers in counts.items()}
-    deviation_of_scan = _robust_deviation(distance) * (cohort.n_scans >= MIN_SCANS)
-    columns[f"{name}_deviation"] = deviation_of_scan
-    columns[f"{name}_mirrored"] = _mirror_score(_agreement(asymmetry, cohort.groups))
-    return columns, _flag_feature(cohort, name, counts, is_outlier)
+    values_by_column = {
+        f"{feature_name}_{count_kind}": scan_counts
+        for count_kind, scan_counts in counts_by_kind.items()
+    }
+    deviation_of_scan = _robust_deviation(scan_distances) * (
+        cohort.n_scans >= MIN_SCANS
+    )
+    values_by_column[f"{feature_name}_deviation"] = deviation_of_scan
+    values_by_column[f"{feature_name}_mirrored"] = _mirror_score(
+        _agreement(region_asymmetries, cohort.groups)
+    )
+    return values_by_column, _flag_feature(
+        cohort, feature_name, counts_by_kind, is_outlier
+    )
 
 
-def _find_implausible(cohort: Cohort, name: str) -> np.ndarray:
+def _find_implausible(cohort: Cohort, feature_name: str) -> np.ndarray:
     """Return which values of a feature no brain has."""
-    measure = get_measure(name)
-    values = cohort.features[..., cohort.feature_names.index(name)]
-    low, high = measure.plausible
+    measure = get_measure(feature_name)
+    feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
+    lowest_plausible, highest_plausible = measure.plausible
     # In the subcortex a measure of the surface may be replaced by the volume.
     can_judge = cohort.atlas.cortex | (not measure.on_surface)
-    return ((values < low) | (values > high)) & can_judge
+    return (
+        (feature_values < lowest_plausible) | (feature_values > highest_plausible)
+    ) & can_judge
 
 
 def _flag_feature(
-    cohort: Cohort, name: str, counts: dict[str, np.ndarray], is_outlier: np.ndarray
+    cohort: Cohort,
+    feature_name: str,
+    counts_by_kind: dict[str, np.ndarray],
+    is_outlier: np.ndarray,
 ) -> list[np.ndarray]:
     """Return flags of single regions far from other scans, and of unusual counts."""
     max_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
     region_names = np.array(cohort.region_names)
-    n_outliers = counts["outliers"]
+    n_outliers = counts_by_kind["outliers"]
     outlier_texts = [
-        f"{name} far from other scans in {listed(region_names[is_region], 3)}"
+        f"{feature_name} far from other scans in {listed(region_names[is_region], 3)}"
         for is_region in is_outlier
     ]
     # With more outliers the scan is far as a whole, and flagged as such.
     are_few = (n_outliers > 0) & (n_outliers <= max_regions)
-    flags = [np.where(are_few, outlier_texts, "")]
-    phrases = (
+    flag_text_arrays = [np.where(are_few, outlier_texts, "")]
+    kinds_and_phrases = (
         ("zeros", "filled with zero", 0),
         ("implausible", "implausible", 0),
         ("equal", "one value", max_regions),
         ("missing", "missing", 0),
     )
-    for kind, phrase, max_count in phrases:
-        texts = [
-            f"{name} {phrase} in {n_regions} regions" for n_regions in counts[kind]
+    for count_kind, flag_phrase, max_count in kinds_and_phrases:
+        flag_texts = [
+            f"{feature_name} {flag_phrase} in {n_regions} regions"
+            for n_regions in counts_by_kind[count_kind]
         ]
-        flags.append(np.where(counts[kind] > max_count, texts, ""))
-    return flags
+        flag_text_arrays.append(
+            np.where(counts_by_kind[count_kind] > max_count, flag_texts, "")
+        )
+    return flag_text_arrays
 
 
 def describe_values(cohort: Cohort) -> list[str]:
@@ -258,13 +291,16 @@ def describe_values(cohort: Cohort) -> list[str]:
     ['fdg (ratios to a reference region): median over regions 1.11 to 1.33 in ...']
     """
     sentences = list[str]()
-    for name in cohort.feature_names:
-        measure = get_measure(name)
-        medians = _scan_medians(cohort, name)
-        if measure.unit and medians.size:
-            low, high = medians.min(), medians.max()
-            range_text = f"median over regions {low:.3g} to {high:.3g} in single scans"
-            sentences.append(f"{name} ({measure.unit}): {range_text}")
+    for feature_name in cohort.feature_names:
+        measure = get_measure(feature_name)
+        scan_medians = _scan_medians(cohort, feature_name)
+        if measure.unit and scan_medians.size:
+            lowest_median, highest_median = scan_medians.min(), scan_medians.max()
+            range_text = (
+                f"median over regions {lowest_median:.3g} to {highest_median:.3g} in "
+                "single scans"
+            )
+            sentences.append(f"{feature_name} ({measure.unit}): {range_text}")
     return sentences
 
 
@@ -274,80 +310,89 @@ def find_odd_units(cohort: Cohort) -> list[str]:
     Their medians over regions are unusual in some scan, or they have values that no
     brain has: ratios below 0 or above 20, or more than 1 in 100 implausible.
     """
-    findings = list[str]()
-    for name in cohort.feature_names:
-        unit = get_measure(name).unit
-        reasons = _find_unit_reasons(cohort, name) if unit else []
-        if reasons:
-            findings.append(
-                f"{name} may not be measured in {unit}: {'; '.join(reasons)}"
+    finding_texts = list[str]()
+    for feature_name in cohort.feature_names:
+        unit_name = get_measure(feature_name).unit
+        unit_reasons = _find_unit_reasons(cohort, feature_name) if unit_name else []
+        if unit_reasons:
+            finding_texts.append(
+                f"{feature_name} may not be measured in {unit_name}: "
+                f"{'; '.join(unit_reasons)}"
             )
-    return findings
+    return finding_texts
 
 
-def _find_unit_reasons(cohort: Cohort, name: str) -> list[str]:
+def _find_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
     """Return why a feature may be in another unit than that of its measure."""
-    measure = get_measure(name)
-    medians = _scan_medians(cohort, name)
-    if not medians.size:
+    measure = get_measure(feature_name)
+    scan_medians = _scan_medians(cohort, feature_name)
+    if not scan_medians.size:
         return []
-    values = _measured_values(cohort, name)
-    values = values[~np.isnan(values)]
-    reasons = list[str]()
-    low, high = measure.usual_medians
-    n_scans = ((medians < low) | (medians > high)).sum()
+    feature_values = _measured_values(cohort, feature_name)
+    feature_values = feature_values[~np.isnan(feature_values)]
+    unit_reasons = list[str]()
+    lowest_median, highest_median = measure.usual_medians
+    n_scans = ((scan_medians < lowest_median) | (scan_medians > highest_median)).sum()
     if n_scans:
-        reasons.append(
-            f"the median over regions is below {low:g} or above {high:g} in {n_scans} "
-            f"of {len(medians)} scans ({medians.min():.3g} to {medians.max():.3g})"
+        unit_reasons.append(
+            f"the median over regions is below {lowest_median:g} or above "
+            f"{highest_median:g} in {n_scans} of {len(scan_medians)} scans "
+            f"({scan_medians.min():.3g} to {scan_medians.max():.3g})"
         )
-    highest = measure.medians[1]
-    n_impossible = ((values < 0) | (values > highest)).sum()
+    highest_possible = measure.medians[1]
+    n_impossible = ((feature_values < 0) | (feature_values > highest_possible)).sum()
     if n_impossible:
-        reason = f"{n_impossible} of {len(values)} values are below 0"
-        if np.isfinite(highest):
-            reason += f" or above {highest:g}"
-        reasons.append(reason)
-    low, high = measure.plausible
-    implausible_share = ((values < low) | (values > high)).mean()
-    if implausible_share > _MAX_SHARE_IMPLAUSIBLE and not reasons:
-        reasons.append(
-            f"{implausible_share:.1%} of values are below {low:g} or above {high:g}"
+        unit_reason = f"{n_impossible} of {len(feature_values)} values are below 0"
+        if np.isfinite(highest_possible):
+            unit_reason += f" or above {highest_possible:g}"
+        unit_reasons.append(unit_reason)
+    lowest_median, highest_median = measure.plausible
+    implausible_share = (
+        (feature_values < lowest_median) | (feature_values > highest_median)
+    ).mean()
+    if implausible_share > _MAX_SHARE_IMPLAUSIBLE and not unit_reasons:
+        unit_reasons.append(
+            f"{implausible_share:.1%} of values are below {lowest_median:g} or above "
+            f"{highest_median:g}"
         )
-    return reasons
+    return unit_reasons
 
 
-def _measured_values(cohort: Cohort, name: str) -> np.ndarray:
+def _measured_values(cohort: Cohort, feature_name: str) -> np.ndarray:
     """Return a feature's values by scan and region, of regions that it is measured in.
 
     In the subcortex a measure of the surface may be replaced by the volume.
     """
-    values = cohort.features[..., cohort.feature_names.index(name)]
-    return values[:, cohort.atlas.cortex] if get_measure(name).on_surface else values
+    feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
+    return (
+        feature_values[:, cohort.atlas.cortex]
+        if get_measure(feature_name).on_surface
+        else feature_values
+    )
 
 
-def _scan_medians(cohort: Cohort, name: str) -> np.ndarray:
+def _scan_medians(cohort: Cohort, feature_name: str) -> np.ndarray:
     """Return the median over regions of every scan that has values of a feature."""
-    values = _measured_values(cohort, name)
-    return np.nanmedian(values[~np.isnan(values).all(axis=1)], axis=1)
+    feature_values = _measured_values(cohort, feature_name)
+    return np.nanmedian(feature_values[~np.isnan(feature_values).all(axis=1)], axis=1)
 
 
-def _sum_deviations(deviation: np.ndarray) -> np.ndarray:
+def _sum_deviations(deviations: np.ndarray) -> np.ndarray:
     """Return every scan's distance from the others, summed over regions or edges."""
-    distance = np.nan_to_num(np.abs(deviation), nan=0.0)
-    return np.minimum(distance, _DEVIATION_CAP).sum(axis=1)
+    absolute_deviations = np.nan_to_num(np.abs(deviations), nan=0.0)
+    return np.minimum(absolute_deviations, _DEVIATION_CAP).sum(axis=1)
 
 
-def _robust_deviation(values: np.ndarray) -> np.ndarray:
+def _robust_deviation(scan_values: np.ndarray) -> np.ndarray:
     """Return signed deviations from the median along axis 0, in scaled MADs.
 
     They are not scaled if the MAD is 0, and NaN where values are missing.
     """
     # Regions that are measured in no scan have no median.
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
-        deviation = values - np.nanmedian(values, axis=0)
-        mad = 1.4826 * np.nanmedian(np.abs(deviation), axis=0)
-    return deviation / np.where(mad > 0, mad, 1)
+        deviations = scan_values - np.nanmedian(scan_values, axis=0)
+        scaled_mad = 1.4826 * np.nanmedian(np.abs(deviations), axis=0)
+    return deviations / np.where(scaled_mad > 0, scaled_mad, 1)
 
 
 def _agreement(asymmetry: np.ndarray, groups: np.ndarray) -> np.ndarray:
@@ -355,25 +400,30 @@ def _agreement(asymmetry: np.ndarray, groups: np.ndarray) -> np.ndarray:
 
     t = sum(g m / (v + mean(v))), as the top of this module defines it.
     """
-    people, person_index = np.unique(groups.astype(str), return_inverse=True)
-    person_sum = np.zeros((len(people), asymmetry.shape[1]))
+    participant_ids, person_index = np.unique(groups.astype(str), return_inverse=True)
+    person_sum = np.zeros((len(participant_ids), asymmetry.shape[1]))
     np.add.at(person_sum, person_index, asymmetry)
     n_own_scans = np.bincount(person_index)[person_index]
     n_other_scans = np.maximum(len(asymmetry) - n_own_scans, 1)
     other_sum = asymmetry.sum(axis=0) - person_sum[person_index]
     other_mean = other_sum / n_other_scans[:, None]
-    variance = asymmetry.var(axis=0)
-    weight = 1 / np.maximum(variance + variance.mean(), 1e-300)
-    return np.einsum("ij,ij,j->i", asymmetry, other_mean, weight)
+    region_variances = asymmetry.var(axis=0)
+    region_weights = 1 / np.maximum(region_variances + region_variances.mean(), 1e-300)
+    return np.einsum("ij,ij,j->i", asymmetry, other_mean, region_weights)
 
 
-def _mirror_score(agreement: np.ndarray) -> np.ndarray:
+def _mirror_score(side_agreements: np.ndarray) -> np.ndarray:
     """Return agreement over its median, below 0 only if the sides are exchanged."""
-    n_scans = len(agreement)
-    median = np.median(agreement)
-    robust_sd = max(1.4826 * np.median(np.abs(agreement - median)), 1e-12)
+    n_scans = len(side_agreements)
+    median_agreement = np.median(side_agreements)
+    robust_sd = max(
+        1.4826 * np.median(np.abs(side_agreements - median_agreement)), 1e-12
+    )
     threshold = 4.5 + 20 / n_scans
-    if n_scans < MIN_SCANS or not median > (threshold - 1) * robust_sd:
+    if n_scans < MIN_SCANS or not median_agreement > (threshold - 1) * robust_sd:
         return np.full(n_scans, np.nan)
-    is_exchanged = agreement < min(0, median - threshold * robust_sd)
-    return np.where(is_exchanged, agreement, np.maximum(agreement, 0)) / median
+    is_exchanged = side_agreements < min(0, median_agreement - threshold * robust_sd)
+    return (
+        np.where(is_exchanged, side_agreements, np.maximum(side_agreements, 0))
+        / median_agreement
+    )

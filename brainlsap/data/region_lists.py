@@ -19,7 +19,7 @@ from brainlsap.data.tables import (
     INDEX_COLUMNS,
     NAME_COLUMNS,
     SIDE_COLUMNS,
-    find_head,
+    find_column_name,
     find_region_column,
     read_lines,
     read_table,
@@ -85,15 +85,17 @@ class RegionList(NamedTuple):
     has_header: bool
 
 
-def read_labels(path: str | Path, present: Iterable[object] = ()) -> RegionList:
+def read_labels(
+    list_path: str | Path, present_labels: Iterable[object] = ()
+) -> RegionList:
     """Read a list or a table of region names.
 
     Parameters
     ----------
-    path : str or Path
+    list_path : str or Path
         A table with a header (`NAME_COLUMNS`), or a list without one: on each line a
         name, with numbers before or behind it (an integer, colours, coordinates).
-    present : iterable, optional
+    present_labels : iterable, optional
         Labels of an image. Of several columns of integers, the one with all of these
         labels is the index; otherwise the first.
 
@@ -106,190 +108,244 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> RegionList:
     FileFormatError
         Where the file is empty, is XML, or does not say which cells are names.
     """
-    lines = read_lines(path)
-    if not lines:
+    text_lines = read_lines(list_path)
+    if not text_lines:
         raise FileFormatError(
-            "the file is empty; expected names of regions.", path=path
+            "the file is empty; expected names of regions.", path=list_path
         )
-    if lines[0].lstrip().startswith("<"):
+    if text_lines[0].lstrip().startswith("<"):
         raise FileFormatError(
             "is XML; expected names of regions, a table or a list. Write a "
             "number and a name on each line (1 more than the index of FSL's atlases).",
-            path=path,
+            path=list_path,
         )
-    workbench_labels = _read_workbench_list(lines)
+    workbench_labels = _read_workbench_list(text_lines)
     if workbench_labels is not None:
         return RegionList(workbench_labels, has_header=False)
-    delimiter, rows = _split_list_lines(lines)
-    starts_with_numbers = any(map(_NUMBER.fullmatch, rows[0]))
-    has_name_column = find_region_column(rows[0], NAME_COLUMNS) is not None
+    delimiter, cell_rows = _split_list_lines(text_lines)
+    starts_with_numbers = any(map(_NUMBER.fullmatch, cell_rows[0]))
+    has_name_column = find_region_column(cell_rows[0], NAME_COLUMNS) is not None
     has_header = has_name_column and not starts_with_numbers
     if not has_header:
-        table = _read_list_rows(path, rows, delimiter is not None)
+        list_table = _read_list_rows(list_path, cell_rows, delimiter is not None)
     else:
-        table = read_table(path).fillna("").rename(columns=str.lower)
-        table = table.replace(_INTEGER_AS_FLOAT, r"\1", regex=True)
-    text_columns = [head for head in table if not are_numbers(table[head])]
-    name_column = _choose_name_column(path, table, text_columns)
+        list_table = read_table(list_path).fillna("").rename(columns=str.lower)
+        list_table = list_table.replace(_INTEGER_AS_FLOAT, r"\1", regex=True)
+    text_columns = [
+        column_name
+        for column_name in list_table
+        if not are_numbers(list_table[column_name])
+    ]
+    name_column = _choose_name_column(list_path, list_table, text_columns)
     index_column = _choose_number_column(
-        table, [*text_columns, name_column], present, has_header
+        list_table, [*text_columns, name_column], present_labels, has_header
     )
-    names = table.pop(name_column)
-    numbers = "" if index_column is None else table.pop(index_column)
-    table = table.assign(index=numbers, name=names)
+    name_texts = list_table.pop(name_column)
+    label_numbers = "" if index_column is None else list_table.pop(index_column)
+    list_table = list_table.assign(index=label_numbers, name=name_texts)
     if not has_header:
-        table = table[["index", "name", *(axis for axis in "xyz" if axis in table)]]
-    return RegionList(table, has_header)
+        list_table = list_table[
+            [
+                "index",
+                "name",
+                *(axis_name for axis_name in "xyz" if axis_name in list_table),
+            ]
+        ]
+    return RegionList(list_table, has_header)
 
 
-def are_numbers(cells: Iterable[str | None]) -> bool:
+def are_numbers(cell_texts: Iterable[str | None]) -> bool:
     """Return whether all cells that are not empty are integers without a sign."""
-    return all(map(str.isdecimal, filter(None, cells)))
+    return all(map(str.isdecimal, filter(None, cell_texts)))
 
 
-def _split_list_lines(lines: Sequence[str]) -> tuple[str | None, list[list[str]]]:
+def _split_list_lines(text_lines: Sequence[str]) -> tuple[str | None, list[list[str]]]:
     """Return the delimiter and the cells of each line that are not empty."""
-    lines = [_BRACKETED_COORDINATES.sub(r" \1 \2 \3", line) for line in lines]
-    if all(map(_NUMBER_WITH_SIGN.match, lines)):
-        lines = [_NUMBER_WITH_SIGN.sub(r"\1 ", line, count=1) for line in lines]
-    delimiter = sniff_delimiter(lines[0])
-    rows = list[list[str]]()
-    for line in lines:
-        cells = filter(None, split_cells(line, delimiter))
-        rows.append([_INTEGER_AS_FLOAT.sub(r"\1", cell) for cell in cells] or [""])
-    return delimiter, rows
+    text_lines = [
+        _BRACKETED_COORDINATES.sub(r" \1 \2 \3", text_line) for text_line in text_lines
+    ]
+    if all(map(_NUMBER_WITH_SIGN.match, text_lines)):
+        text_lines = [
+            _NUMBER_WITH_SIGN.sub(r"\1 ", text_line, count=1)
+            for text_line in text_lines
+        ]
+    delimiter = sniff_delimiter(text_lines[0])
+    cell_rows = list[list[str]]()
+    for text_line in text_lines:
+        line_cells = filter(None, split_cells(text_line, delimiter))
+        cell_rows.append(
+            [_INTEGER_AS_FLOAT.sub(r"\1", cell_text) for cell_text in line_cells]
+            or [""]
+        )
+    return delimiter, cell_rows
 
 
 def _choose_name_column(
-    path: str | Path, table: pd.DataFrame, text_columns: Sequence[str]
+    list_path: str | Path, list_table: pd.DataFrame, text_columns: Sequence[str]
 ) -> str:
     """Return the column of names: if possible a text that differs in every row.
 
     Raises where it holds numbers although other columns hold words.
     """
-    unique_columns = [head for head in text_columns if table[head].is_unique]
-    candidates = (
-        find_region_column(heads, NAME_COLUMNS)
-        for heads in (unique_columns, text_columns, table)
+    unique_columns = [
+        column_name for column_name in text_columns if list_table[column_name].is_unique
+    ]
+    candidate_columns = (
+        find_region_column(column_names, NAME_COLUMNS)
+        for column_names in (unique_columns, text_columns, list_table)
     )
-    name_column = next(filter(None, candidates))
+    name_column = next(filter(None, candidate_columns))
     word_columns = [
-        head
-        for head in text_columns
-        if find_head([head], SIDE_COLUMNS) is None
-        and pd.to_numeric(table[head], errors="coerce").isna().all()
+        column_name
+        for column_name in text_columns
+        if find_column_name([column_name], SIDE_COLUMNS) is None
+        and pd.to_numeric(list_table[column_name], errors="coerce").isna().all()
     ]
     if word_columns and name_column not in text_columns:
         raise FileFormatError(
             f"the column {name_column!r} holds numbers and no names. Give the "
             f"column of names the head 'name' ({', '.join(word_columns)}?).",
-            path=path,
+            path=list_path,
         )
     return name_column
 
 
 def _choose_number_column(
-    table: pd.DataFrame,
+    list_table: pd.DataFrame,
     excluded_columns: Sequence[str],
-    present: Iterable[object],
+    present_labels: Iterable[object],
     has_header: bool,
 ) -> str | None:
-    """Return the column of numbers that has all labels `present`, else a usual one."""
-    number_columns = [head for head in table if head not in excluded_columns]
-    labels = {str(number).removesuffix(".0") for number in present}
-    candidates = [h for h in number_columns if labels.issubset(table[h])]
-    candidates = candidates or number_columns
+    """Return the column of numbers with all of `present_labels`, else a usual one."""
+    number_columns = [
+        column_name for column_name in list_table if column_name not in excluded_columns
+    ]
+    label_texts = {
+        str(label_number).removesuffix(".0") for label_number in present_labels
+    }
+    candidate_columns = [
+        number_column
+        for number_column in number_columns
+        if label_texts.issubset(list_table[number_column])
+    ]
+    candidate_columns = candidate_columns or number_columns
     # without a header, or among columns with these labels, any head will do
     accepted_heads = [*INDEX_COLUMNS, *NAME_COLUMNS]
-    if labels or not has_header:
-        accepted_heads += candidates
+    if label_texts or not has_header:
+        accepted_heads += candidate_columns
     if not has_header:
-        candidates = [head for head in candidates if head not in "xyz"]
-    return find_region_column(candidates, accepted_heads)
+        candidate_columns = [
+            column_name for column_name in candidate_columns if column_name not in "xyz"
+        ]
+    return find_region_column(candidate_columns, accepted_heads)
 
 
-def _in_counted_order(table: pd.DataFrame, path: str | Path) -> tuple[str, ...]:
+def _in_counted_order(
+    list_table: pd.DataFrame, list_path: str | Path
+) -> tuple[str, ...]:
     """Return names in the order of numbers that count them, else in that of lines.
 
     Raises where other numbers, as of a lookup table, do not rise from line to line.
     """
-    numbers = sorted(table["index"], key=lambda number: (len(number), number))
-    labels = pd.to_numeric(table["index"], errors="coerce").dropna()
-    if are_counts(numbers):
-        table = table.set_index("index").loc[numbers]
+    sorted_numbers = sorted(
+        list_table["index"], key=lambda label_number: (len(label_number), label_number)
+    )
+    labels = pd.to_numeric(list_table["index"], errors="coerce").dropna()
+    if are_counts(sorted_numbers):
+        list_table = list_table.set_index("index").loc[sorted_numbers]
     elif labels.is_unique and not labels.is_monotonic_increasing:
         raise FileFormatError(
             "its numbers do not rise from line to line, so the order of the "
             "rows is unknown. Sort the lines in the order of the rows, or leave the "
             "numbers out.",
-            path=path,
+            path=list_path,
         )
-    return tuple(table["name"])
+    return tuple(list_table["name"])
 
 
 # ---- lines without a header ---------------------------------------------------------
 
 
 def _read_list_rows(
-    path: str | Path, rows: list[list[str]], has_delimiter: bool
+    list_path: str | Path, cell_rows: list[list[str]], has_delimiter: bool
 ) -> pd.DataFrame:
     """Return columns of integers ("0" ...), `name`, and x, y, z of lines.
 
     Cells that are numbers in every line, before and behind the name, become columns.
     Other numbers belong to the name (`Brodmann area 44 L`).
     """
-    has_header = _has_unknown_header(rows, has_delimiter)
-    n_leading = [*map(_count_numbers, rows)]
+    has_header = _has_unknown_header(cell_rows, has_delimiter)
+    n_leading = [*map(_count_numbers, cell_rows)]
     n_before = min(n_leading)
     n_unnumbered = n_leading.count(0)
-    if 0 < n_unnumbered < len(rows) and not has_header:
-        numbered_line = " ".join(rows[n_leading.index(max(n_leading))])
+    if 0 < n_unnumbered < len(cell_rows) and not has_header:
+        numbered_line = " ".join(cell_rows[n_leading.index(max(n_leading))])
         raise FileFormatError(
-            f"{len(rows) - n_unnumbered} of {len(rows)} lines begin with a "
+            f"{len(cell_rows) - n_unnumbered} of {len(cell_rows)} lines begin with a "
             f"number ({numbered_line!r}), the others do not. Give every line its "
             "number, or write name into the first line where such numbers are parts "
             "of names.",
-            path=path,
+            path=list_path,
         )
-    n_behind = min(_count_numbers(row[::-1]) for row in rows)
-    if n_before + n_behind >= min(map(len, rows)):  # names are numbers, too
+    n_behind = min(_count_numbers(row_cells[::-1]) for row_cells in cell_rows)
+    if n_before + n_behind >= min(map(len, cell_rows)):  # names are numbers, too
         n_behind = 0
-    name_cells = [row[n_before : len(row) - n_behind] for row in rows]
+    name_cells = [
+        row_cells[n_before : len(row_cells) - n_behind] for row_cells in cell_rows
+    ]
     # a short name and a long one, or a name and a side, need no header
     if has_header or (has_delimiter and max(map(len, name_cells)) > 2):
         raise FileFormatError(
-            f"no column of names among {', '.join(map(repr, rows[0]))}; "
+            f"no column of names among {', '.join(map(repr, cell_rows[0]))}; "
             f"understood are {', '.join(NAME_COLUMNS)} (or roi_name ...), and for "
             f"their numbers {', '.join(filter(None, INDEX_COLUMNS))}. Write one of "
             "these heads into the first row.",
-            path=path,
+            path=list_path,
         )
-    columns_before = [[row[column] for row in rows] for column in range(n_before)]
+    columns_before = [
+        [row_cells[column_index] for row_cells in cell_rows]
+        for column_index in range(n_before)
+    ]
     columns_behind = [
-        [row[column - n_behind] for row in rows] for column in range(n_behind)
+        [row_cells[column_index - n_behind] for row_cells in cell_rows]
+        for column_index in range(n_behind)
     ]
-    coordinates = _take_coordinates(path, columns_before, columns_behind)
-    names = [" ".join(cells) for cells in name_cells]
-    if not coordinates:
+    values_of_axis = _take_coordinates(list_path, columns_before, columns_behind)
+    region_names = [" ".join(cell_texts) for cell_texts in name_cells]
+    if not values_of_axis:
         if _is_part_of_name(columns_behind, 0, name_cells, has_delimiter):
-            suffixes = columns_behind.pop(0)
-            names = [f"{name} {x}" for name, x in zip(names, suffixes, strict=True)]
+            name_suffixes = columns_behind.pop(0)
+            region_names = [
+                f"{region_name} {name_affix}"
+                for region_name, name_affix in zip(
+                    region_names, name_suffixes, strict=True
+                )
+            ]
         if _is_part_of_name(columns_before, -1, name_cells, has_delimiter):
-            prefixes = columns_before.pop(-1)
-            names = [f"{x} {name}" for name, x in zip(names, prefixes, strict=True)]
-    has_numbers_behind = bool(columns_behind) and not coordinates
+            name_prefixes = columns_before.pop(-1)
+            region_names = [
+                f"{name_affix} {region_name}"
+                for region_name, name_affix in zip(
+                    region_names, name_prefixes, strict=True
+                )
+            ]
+    has_numbers_behind = bool(columns_behind) and not values_of_axis
     if has_delimiter or has_numbers_behind:
-        names = _choose_long_names(name_cells, has_delimiter) or names
+        region_names = _choose_long_names(name_cells, has_delimiter) or region_names
     integer_columns = [
-        column for column in (*columns_before, *columns_behind) if are_numbers(column)
+        column_index
+        for column_index in (*columns_before, *columns_behind)
+        if are_numbers(column_index)
     ]
-    table = pd.DataFrame({str(i): cells for i, cells in enumerate(integer_columns)})
-    return table.assign(name=names, **coordinates)
+    list_table = pd.DataFrame(
+        {str(i): cell_texts for i, cell_texts in enumerate(integer_columns)}
+    )
+    return list_table.assign(name=region_names, **values_of_axis)
 
 
-def _has_unknown_header(rows: list[list[str]], has_delimiter: bool) -> bool:
+def _has_unknown_header(cell_rows: list[list[str]], has_delimiter: bool) -> bool:
     """Return whether the first line is a header, with none of the known heads."""
-    first_row, *other_rows = rows
+    first_row, *other_rows = cell_rows
     is_table = has_delimiter or any(
         map(_are_any_numbers, zip(*other_rows, strict=False))
     )
@@ -298,8 +354,8 @@ def _has_unknown_header(rows: list[list[str]], has_delimiter: bool) -> bool:
 
 
 def _is_part_of_name(
-    columns: list[list[str]],
-    column: int,
+    number_columns: list[list[str]],
+    column_index: int,
     name_cells: list[list[str]],
     has_delimiter: bool,
 ) -> bool:
@@ -308,18 +364,20 @@ def _is_part_of_name(
     It does where it counts the parts of one name (`Vis 1`, `Vis 2`), or stands behind
     names of several words and is no index (`Brodmann area 44`).
     """
-    if not columns:
+    if not number_columns:
         return False
-    names = [" ".join(cells) for cells in name_cells]
-    numbers = columns[column]
-    can_be_index = len(set(numbers)) == len(numbers)
-    if len(set(names)) == len(names):
+    name_texts = [" ".join(cell_texts) for cell_texts in name_cells]
+    column_numbers = number_columns[column_index]
+    can_be_index = len(set(column_numbers)) == len(column_numbers)
+    if len(set(name_texts)) == len(name_texts):
         has_many_words = min(map(len, name_cells)) > 1 and not has_delimiter
-        is_only_column_behind = column == 0 and len(columns) == 1
+        is_only_column_behind = column_index == 0 and len(number_columns) == 1
         return has_many_words and is_only_column_behind and not can_be_index
     # the number of two regions of one name may be an index; of more it is not
-    n_alike = max(map(names.count, names))
-    is_distinct = len({*zip(names, numbers, strict=True)}) == len(names)
+    n_alike = max(map(name_texts.count, name_texts))
+    is_distinct = len({*zip(name_texts, column_numbers, strict=True)}) == len(
+        name_texts
+    )
     return is_distinct and (n_alike > 2 or not can_be_index)
 
 
@@ -332,86 +390,100 @@ def _choose_long_names(
     ones do not tell all regions apart.
     """
     has_side = any(
-        cell.lower() in HEMISPHERE_WORDS for cells in name_cells for cell in cells
+        cell_text.lower() in HEMISPHERE_WORDS
+        for cells_of_name in name_cells
+        for cell_text in cells_of_name
     )
-    n_cells = {len(cells) for cells in name_cells}
-    short_names = {cells[0] for cells in name_cells}
-    long_names = {cells[-1] for cells in name_cells}
+    n_cells = {len(cells_of_name) for cells_of_name in name_cells}
+    short_names = {cells_of_name[0] for cells_of_name in name_cells}
+    long_names = {cells_of_name[-1] for cells_of_name in name_cells}
     is_pair = has_delimiter or (n_cells == {2} and len(short_names) == len(name_cells))
     if has_side or not is_pair or len(long_names) < len({*map(tuple, name_cells)}):
         return None
-    return [cells[-1] for cells in name_cells]
+    return [cells_of_name[-1] for cells_of_name in name_cells]
 
 
 def _take_coordinates(
-    path: str | Path, columns_before: list[list[str]], columns_behind: list[list[str]]
+    list_path: str | Path,
+    columns_before: list[list[str]],
+    columns_behind: list[list[str]],
 ) -> dict[str, list[str]]:
     """Remove three columns of coordinates from the numbers, and return them as x, y, z.
 
     They have signs or fractions. Columns between 0 and 1 are colours. Raises
     FileFormatError where other columns have signs or fractions.
     """
-    for columns in (columns_before, columns_behind):
-        has_fractions = [not are_numbers(column) for column in columns]
-        values = [[*map(float, column)] for column in columns]
-        is_colour = [min(x) >= 0 and max(x) <= 1 for x in values]
-        pairs = zip(has_fractions, is_colour, strict=True)
-        if not any(fractions and not colour for fractions, colour in pairs):
+    for number_columns in (columns_before, columns_behind):
+        has_fractions = [
+            not are_numbers(number_column) for number_column in number_columns
+        ]
+        column_values = [
+            [*map(float, number_column)] for number_column in number_columns
+        ]
+        is_colour = [min(x) >= 0 and max(x) <= 1 for x in column_values]
+        fractions_and_colours = zip(has_fractions, is_colour, strict=True)
+        if not any(
+            fractions and not colour for fractions, colour in fractions_and_colours
+        ):
             continue
         # an index may precede x
         has_index = (
-            len(columns) == 4 and columns is columns_before and not has_fractions[0]
+            len(number_columns) == 4
+            and number_columns is columns_before
+            and not has_fractions[0]
         )
-        start = 1 if has_index else 0
-        if len(columns) - start != 3 or (
-            columns is columns_behind and columns_before[1:]
+        start_index = 1 if has_index else 0
+        if len(number_columns) - start_index != 3 or (
+            number_columns is columns_behind and columns_before[1:]
         ):
             raise FileFormatError(
                 "the numbers beside the names have no heads, and are neither "
                 "labels nor colours. Name the columns in the first row: index, name, "
                 "x, y, z (mm of MNI152).",
-                path=path,
+                path=list_path,
             )
-        coordinates = dict(zip("xyz", columns[start:], strict=True))
-        del columns[start:]
-        return coordinates
+        values_of_axis = dict(zip("xyz", number_columns[start_index:], strict=True))
+        del number_columns[start_index:]
+        return values_of_axis
     return {}
 
 
-def _count_numbers(row: Sequence[str]) -> int:
+def _count_numbers(row_cells: Sequence[str]) -> int:
     """Return how many cells at the start of a line are numbers.
 
     The last cell does not count, since it may be a name.
     """
-    is_number = [_NUMBER.fullmatch(cell) is not None for cell in row[:-1]]
+    is_number = [
+        _NUMBER.fullmatch(cell_text) is not None for cell_text in row_cells[:-1]
+    ]
     return [*is_number, False].index(False)
 
 
-def _are_any_numbers(cells: Iterable[str]) -> bool:
+def _are_any_numbers(cell_texts: Iterable[str]) -> bool:
     """Return whether all cells are numbers of any kind."""
-    return all(map(_NUMBER.fullmatch, cells))
+    return all(map(_NUMBER.fullmatch, cell_texts))
 
 
-def _read_workbench_list(lines: Sequence[str]) -> pd.DataFrame | None:
+def _read_workbench_list(text_lines: Sequence[str]) -> pd.DataFrame | None:
     """Return index and name of Connectome Workbench's label lists, None of others.
 
     They have a name on one line, and its number, red, green, blue, alpha on the next.
     """
-    names = lines[::2]
-    numbers = lines[1::2]
-    is_pair = len(names) == len(numbers) and all(
-        map(_WORKBENCH_NUMBERS.fullmatch, numbers)
+    name_lines = text_lines[::2]
+    number_lines = text_lines[1::2]
+    is_pair = len(name_lines) == len(number_lines) and all(
+        map(_WORKBENCH_NUMBERS.fullmatch, number_lines)
     )
-    if not is_pair or any(map(_WORKBENCH_NUMBERS.fullmatch, names)):
+    if not is_pair or any(map(_WORKBENCH_NUMBERS.fullmatch, name_lines)):
         return None
-    index = [line.split()[0] for line in numbers]
-    return pd.DataFrame({"index": index, "name": [*map(str.strip, names)]})
+    label_numbers = [number_line.split()[0] for number_line in number_lines]
+    return pd.DataFrame({"index": label_numbers, "name": [*map(str.strip, name_lines)]})
 
 
 # ---- lists beside a matrix ----------------------------------------------------------
 
 
-def find_lists_beside(path: Path, n_rows: int) -> dict[str, tuple[str, ...]]:
+def find_lists_beside(matrix_path: Path, n_rows: int) -> dict[str, tuple[str, ...]]:
     """Return the names of rows by the list beside a matrix that gives them.
 
     BIDS sidecars come first. Then the matrix's folder and those above it are searched,
@@ -424,114 +496,140 @@ def find_lists_beside(path: Path, n_rows: int) -> dict[str, tuple[str, ...]]:
         Where a list of this matrix has another length than the matrix, or BIDS
         sidecars contradict each other.
     """
-    n_levels = _count_levels(path)
-    sidecar_names = _read_sidecars(path, [*path.parents[:n_levels]])
+    n_levels = _count_levels(matrix_path)
+    sidecar_names = _read_sidecars(matrix_path, [*matrix_path.parents[:n_levels]])
     if sidecar_names is not None:
-        check_length(path, n_rows, sidecar_names, f"rows named by {BIDS_SIDECAR}")
+        check_length(
+            matrix_path, n_rows, sidecar_names, f"rows named by {BIDS_SIDECAR}"
+        )
         return {BIDS_SIDECAR: sidecar_names}
-    for level in range(len(path.parents[: max(n_levels, 2)])):
-        lists = _read_lists_of_level(path, n_rows, level, n_levels)
-        if lists:
-            return lists
+    for folder_level in range(len(matrix_path.parents[: max(n_levels, 2)])):
+        names_of_list = _read_lists_of_level(
+            matrix_path, n_rows, folder_level, n_levels
+        )
+        if names_of_list:
+            return names_of_list
     return {}
 
 
-def check_length(path: Path, n_rows: int, names: Sequence[str], origin: str) -> None:
+def check_length(
+    matrix_path: Path, n_rows: int, region_names: Sequence[str], origin_text: str
+) -> None:
     """Raise FileFormatError where there is not one name for each row."""
-    if len(names) != n_rows:
+    if len(region_names) != n_rows:
         raise FileFormatError(
-            f"{n_rows} rows, but {len(names)} names ({origin}); expected one "
-            "for each row. Correct the list, or give another by "
+            f"{n_rows} rows, but {len(region_names)} names ({origin_text}); expected "
+            "one for each row. Correct the list, or give another by "
             f"{option_text('labels')}.",
-            path=path,
+            path=matrix_path,
         )
 
 
 def _read_lists_of_level(
-    path: Path, n_rows: int, level: int, n_levels: int
+    matrix_path: Path, n_rows: int, folder_level: int, n_levels: int
 ) -> dict[str, tuple[str, ...]]:
     """Return the lists of the folder so many levels above the matrix, by file name."""
-    folder = path.parents[level]
+    folder = matrix_path.parents[folder_level]
     file_names = ["label.json"]  # brainlife keeps it one folder above the matrix
-    if level < n_levels:
-        stem = _FILE_ENDING.sub("", path.name)
-        matrix_lists = [f"{stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
+    if folder_level < n_levels:
+        name_stem = _FILE_ENDING.sub("", matrix_path.name)
+        matrix_lists = [
+            f"{name_stem}_labels{list_ending}"
+            for list_ending in (".txt", ".csv", ".tsv")
+        ]
         file_names = [*matrix_lists, *_STRICT_LISTS, *_TOLERANT_LISTS]
-    lists = dict[str, tuple[str, ...]]()
+    names_of_list = dict[str, tuple[str, ...]]()
     for file_name in file_names:
         # most are absent, and a Path for each would take longer than reading the rest
         list_path = f"{folder}/{file_name}"
-        if not os.access(list_path, os.F_OK) or Path(list_path) == path:
+        if not os.access(list_path, os.F_OK) or Path(list_path) == matrix_path:
             continue
-        names = _read_list_file(Path(list_path), n_rows)
-        if names is None:
+        list_names = _read_list_file(Path(list_path), n_rows)
+        if list_names is None:
             continue
-        if level == 0 and file_name not in _TOLERANT_LISTS:
-            check_length(path, n_rows, names, f"rows named by {file_name}")
+        if folder_level == 0 and file_name not in _TOLERANT_LISTS:
+            check_length(matrix_path, n_rows, list_names, f"rows named by {file_name}")
         # a list of another length belongs to other matrices
-        if len(names) == n_rows:
-            lists[file_name] = names
-    return lists
+        if len(list_names) == n_rows:
+            names_of_list[file_name] = list_names
+    return names_of_list
 
 
-def _count_levels(path: Path) -> int:
+def _count_levels(matrix_path: Path) -> int:
     """Return how many folders above a matrix belong to its data set, at least one."""
-    folders = (folder for folder in path.parents if folder.name.startswith("sub-"))
-    participant_folder = next(folders, None)
+    participant_folders = (
+        parent_folder
+        for parent_folder in matrix_path.parents
+        if parent_folder.name.startswith("sub-")
+    )
+    participant_folder = next(participant_folders, None)
     if participant_folder is not None:
-        return len(path.parts) - len(participant_folder.parts) + 1
-    for n_levels, folder in enumerate(path.parents[:_MAX_LEVELS], start=1):
-        if os.access(f"{folder}/dataset_description.json", os.F_OK):
+        return len(matrix_path.parts) - len(participant_folder.parts) + 1
+    for n_levels, parent_folder in enumerate(
+        matrix_path.parents[:_MAX_LEVELS], start=1
+    ):
+        if os.access(f"{parent_folder}/dataset_description.json", os.F_OK):
             return n_levels
     return 1
 
 
-def _read_list_file(path: Path, n_rows: int) -> tuple[str, ...] | None:
+def _read_list_file(list_path: Path, n_rows: int) -> tuple[str, ...] | None:
     """Return the names in a list beside a matrix, None where it is no list of names."""
-    if not path.is_file():
+    if not list_path.is_file():
         return None
-    if path.name == "label.json":
-        return _read_brainlife_labels(path, n_rows)
-    if path.stem in ("centres", "centers"):
-        return _read_tvb_centres(path)
-    if path.name not in _TOLERANT_LISTS:
-        return read_names(path)
+    if list_path.name == "label.json":
+        return _read_brainlife_labels(list_path, n_rows)
+    if list_path.stem in ("centres", "centers"):
+        return _read_tvb_centres(list_path)
+    if list_path.name not in _TOLERANT_LISTS:
+        return read_names(list_path)
     try:
-        return read_names(path)
+        return read_names(list_path)
     except FileFormatError:  # another kind of file may have such a name
         return None
 
 
-def _read_brainlife_labels(path: Path, n_rows: int) -> tuple[str, ...] | None:
+def _read_brainlife_labels(label_path: Path, n_rows: int) -> tuple[str, ...] | None:
     """Return the names in brainlife's `label.json`, one entry for each region.
 
     The first entry may stand for the diagonal: it has no name, or is a self-loop.
     """
-    with reading(path, "brainlife's label.json"):
-        entries = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(entries, list):
+    with reading(label_path, "brainlife's label.json"):
+        label_entries = json.loads(label_path.read_text(encoding="utf-8"))
+        if not isinstance(label_entries, list):
             return None
-        names = [str(entry.get("name") or "") for entry in entries]
-    if len(names) == n_rows + 1 and names[0].lower() in ("", "self-loop", "selfloop"):
-        names = names[1:]
-    return tuple(names)
+        region_names = [
+            str(label_entry.get("name") or "") for label_entry in label_entries
+        ]
+    if len(region_names) == n_rows + 1 and region_names[0].lower() in (
+        "",
+        "self-loop",
+        "selfloop",
+    ):
+        region_names = region_names[1:]
+    return tuple(region_names)
 
 
-def _read_tvb_centres(path: Path) -> tuple[str, ...]:
+def _read_tvb_centres(centres_path: Path) -> tuple[str, ...]:
     """Return the names in The Virtual Brain's `centres.txt`: name, x, y, z."""
-    rows = [split_cells(line, sniff_delimiter(line)) for line in read_lines(path)]
-    if any(len(row) < 4 for row in rows):
+    cell_rows = [
+        split_cells(text_line, sniff_delimiter(text_line))
+        for text_line in read_lines(centres_path)
+    ]
+    if any(len(row_cells) < 4 for row_cells in cell_rows):
         raise FileFormatError(
             "expected the name and three coordinates of a region on each line.",
-            path=path,
+            path=centres_path,
         )
-    return tuple(" ".join(row[:-3]) for row in rows)
+    return tuple(" ".join(row_cells[:-3]) for row_cells in cell_rows)
 
 
 # ---- sidecars of BIDS ---------------------------------------------------------------
 
 
-def _read_sidecars(path: Path, folders: Sequence[Path]) -> tuple[str, ...] | None:
+def _read_sidecars(
+    matrix_path: Path, folders: Sequence[Path]
+) -> tuple[str, ...] | None:
     """Return the names that BIDS sidecars of a matrix give, None where none do.
 
     By BIDS' inheritance a `.json` describes every file below its folder whose name has
@@ -539,81 +637,100 @@ def _read_sidecars(path: Path, folders: Sequence[Path]) -> tuple[str, ...] | Non
     up.
     """
     node_keys = dict[str, Any]()
-    nearest_sidecar = path
+    nearest_sidecar = matrix_path
     for folder in folders[::-1]:
-        sidecars = [*_iter_sidecars(path, folder)]
-        contents = [_read_json(sidecar) for sidecar in sidecars]
-        descriptions = [
-            {key: content[key] for key in _BIDS_KEYS if key in content}
-            for content in contents
+        sidecar_paths = [*_iter_sidecars(matrix_path, folder)]
+        sidecar_contents = [_read_json(sidecar_path) for sidecar_path in sidecar_paths]
+        node_descriptions = [
+            {
+                bids_key: sidecar_content[bids_key]
+                for bids_key in _BIDS_KEYS
+                if bids_key in sidecar_content
+            }
+            for sidecar_content in sidecar_contents
         ]
-        descriptions = [*filter(None, descriptions)]
-        if any(description != descriptions[0] for description in descriptions):
-            names = " and ".join(sidecar.name for sidecar in sidecars)
-            raise FileFormatError(
-                f"{names} in {folder} describe its nodes differently. Keep one "
-                "of them in that folder.",
-                path=path,
+        node_descriptions = [*filter(None, node_descriptions)]
+        if any(
+            node_description != node_descriptions[0]
+            for node_description in node_descriptions
+        ):
+            names_text = " and ".join(
+                sidecar_path.name for sidecar_path in sidecar_paths
             )
-        if descriptions:
-            node_keys |= descriptions[0]
-            nearest_sidecar = sidecars[0]
+            raise FileFormatError(
+                f"{names_text} in {folder} describe its nodes differently. Keep one "
+                "of them in that folder.",
+                path=matrix_path,
+            )
+        if node_descriptions:
+            node_keys |= node_descriptions[0]
+            nearest_sidecar = sidecar_paths[0]
     if not node_keys:
         return None
-    return _read_bids_nodes(nearest_sidecar, path, node_keys)
+    return _read_bids_nodes(nearest_sidecar, matrix_path, node_keys)
 
 
-def _iter_sidecars(path: Path, folder: Path) -> Iterator[Path]:
+def _iter_sidecars(matrix_path: Path, folder: Path) -> Iterator[Path]:
     """Yield the `.json` files of a folder that describe a matrix, sorted by name."""
-    *entities, suffix = path.name.partition(".")[0].split("_")
+    *matrix_entities, matrix_suffix = matrix_path.name.partition(".")[0].split("_")
     if not folder.is_dir():
         return
-    for name in sorted(entry.name for entry in os.scandir(folder)):
-        if not name.endswith(".json"):
+    for entry_name in sorted(folder_entry.name for folder_entry in os.scandir(folder)):
+        if not entry_name.endswith(".json"):
             continue
-        name_parts = name.partition(".")[0].split("_")
-        if name_parts[-1] == suffix and {*name_parts} <= {*entities, suffix}:
-            yield folder / name
+        name_parts = entry_name.partition(".")[0].split("_")
+        if name_parts[-1] == matrix_suffix and {*name_parts} <= {
+            *matrix_entities,
+            matrix_suffix,
+        }:
+            yield folder / entry_name
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_json(json_path: Path) -> dict[str, Any]:
     """Return the keys of a JSON file, none where it holds something else."""
-    with reading(path, "a BIDS sidecar"):
-        content = json.loads(path.read_text(encoding="utf-8"))
-    return content if isinstance(content, dict) else {}
+    with reading(json_path, "a BIDS sidecar"):
+        json_content = json.loads(json_path.read_text(encoding="utf-8"))
+    return json_content if isinstance(json_content, dict) else {}
 
 
 def _read_bids_nodes(
-    sidecar: Path, path: Path, node_keys: dict[str, Any]
+    sidecar_path: Path, matrix_path: Path, node_keys: dict[str, Any]
 ) -> tuple[str, ...] | None:
     """Return the names of the nodes that the keys of BIDS sidecars give, None if none.
 
-    `sidecar` is the one nearest to the matrix at `path`.
+    `sidecar_path` is the one nearest to the matrix at `matrix_path`.
     """
-    with reading(sidecar, "a BIDS sidecar"):
-        indices = [str(index) for index in node_keys.get("NodeIndices") or ()]
-        files = node_keys.get("NodeFiles", node_keys.get("NodeFile")) or ()
-        files = [files] if isinstance(files, str) else files
-    tables = []
-    for name in files:
+    with reading(sidecar_path, "a BIDS sidecar"):
+        node_indices = [
+            str(node_index) for node_index in node_keys.get("NodeIndices") or ()
+        ]
+        node_files = node_keys.get("NodeFiles", node_keys.get("NodeFile")) or ()
+        node_files = [node_files] if isinstance(node_files, str) else node_files
+    node_tables = []
+    for file_name in node_files:
         # paths are relative to the root of the data set
-        relative_path = name.removeprefix("bids:").lstrip(":/")
-        candidates = (folder / relative_path for folder in path.parents[:_MAX_LEVELS])
-        tables.append(
-            read_labels(next(filter(Path.is_file, candidates), relative_path)).table
+        relative_path = file_name.removeprefix("bids:").lstrip(":/")
+        candidate_paths = (
+            folder / relative_path for folder in matrix_path.parents[:_MAX_LEVELS]
         )
-    if not tables:
-        return tuple(indices) or None
-    nodes = pd.concat(tables)[["index", "name"]].drop_duplicates()
-    names_by_index = nodes.groupby("index")["name"].agg(list)
-    for index in indices or filter(None, names_by_index.index):
-        names = names_by_index.get(index, [])
-        if len(names) != 1:
+        node_tables.append(
+            read_labels(
+                next(filter(Path.is_file, candidate_paths), relative_path)
+            ).table
+        )
+    if not node_tables:
+        return tuple(node_indices) or None
+    node_table = pd.concat(node_tables)[["index", "name"]].drop_duplicates()
+    names_by_index = node_table.groupby("index")["name"].agg(list)
+    for node_index in node_indices or filter(None, names_by_index.index):
+        node_names = names_by_index.get(node_index, [])
+        if len(node_names) != 1:
             raise FileFormatError(
-                f"the node {index} is {' and '.join(names) or 'nowhere'} in "
-                f"{files}; expected every index once. Give each node its own index.",
-                path=sidecar,
+                f"the node {node_index} is {' and '.join(node_names) or 'nowhere'} in "
+                f"{node_files}; expected every index once. Give each node its own "
+                "index.",
+                path=sidecar_path,
             )
-    if not indices:
-        return _in_counted_order(nodes, sidecar)
-    return tuple(names_by_index[index][0] for index in indices)
+    if not node_indices:
+        return _in_counted_order(node_table, sidecar_path)
+    return tuple(names_by_index[node_index][0] for node_index in node_indices)

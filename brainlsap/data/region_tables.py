@@ -53,7 +53,7 @@ from brainlsap.data.tables import (
     SESSION_COLUMNS,
     SIDE_COLUMNS,
     MissingWords,
-    find_head,
+    find_column_name,
     find_region_column,
     parse_numbers,
     read_columns,
@@ -158,23 +158,31 @@ class ScanTable(NamedTuple):
 
     def describe_mismatch(self, atlas: Atlas) -> str:
         """Return what the table holds instead of a feature, empty if nothing."""
-        name = self.name_and_sheet
+        table_name = self.name_and_sheet
         if self.measures and not self.unmatched_names:
-            return f"{name} is of {', '.join(self.measures)}"
-        if not self.values and (head := find_region_column(self.facts, NAME_COLUMNS)):
+            return f"{table_name} is of {', '.join(self.measures)}"
+        if not self.values and (
+            column_name := find_region_column(self.facts, NAME_COLUMNS)
+        ):
             return (
-                f"{name} has regions in its column {head!r}, expected a row for every "
-                "scan, a column for every region; pivot it"
+                f"{table_name} has regions in its column {column_name!r}, expected a "
+                "row for every scan, a column for every region; pivot it"
             )
         has_few_columns = self.facts.shape[1] < _MIN_SHARE_OF_REGIONS * len(atlas)
         if self.values or self.unmatched_names or has_few_columns:
             return unknown_names(self.unmatched_names, atlas)
-        heads = listed(self.facts, 5)
-        return f"{name}: no column is a region of {atlas.name}; found {heads}"
+        column_names_text = listed(self.facts, 5)
+        return (
+            f"{table_name}: no column is a region of {atlas.name}; found "
+            f"{column_names_text}"
+        )
 
-    def has(self, label: str | None) -> bool:
+    def has(self, label_name: str | None) -> bool:
         """Return whether a column of facts is a label, in any case."""
-        return label is None or find_head(self.facts, [label.lower()]) is not None
+        return (
+            label_name is None
+            or find_column_name(self.facts, [label_name.lower()]) is not None
+        )
 
 
 class _SortedHeads(NamedTuple):
@@ -190,37 +198,42 @@ class _SortedHeads(NamedTuple):
 
 
 def read_sheets(
-    path: str | Path, atlas: Atlas, chosen_columns: ChosenColumns = NO_CHOICE
+    table_path: str | Path, atlas: Atlas, chosen_columns: ChosenColumns = NO_CHOICE
 ) -> tuple[list[ScanTable], list[str]]:
     """Read a table of many scans; of a workbook every sheet that is one.
 
     Also returns why other sheets are no such table. Raises the error of the first sheet
     if none is.
     """
-    tables, errors = list[ScanTable](), list[BrainlsapError]()
-    for sheet in _list_sheets(path):
+    scan_tables, sheet_errors = list[ScanTable](), list[BrainlsapError]()
+    for sheet_name in _list_sheets(table_path):
         try:
-            tables.append(read_scan_table(path, atlas, sheet, chosen_columns))
+            scan_tables.append(
+                read_scan_table(table_path, atlas, sheet_name, chosen_columns)
+            )
         except BrainlsapError as error:
-            errors.append(error)
-    if not tables:
-        raise errors[0]
-    return tables, [*map(str, errors)]
+            sheet_errors.append(error)
+    if not scan_tables:
+        raise sheet_errors[0]
+    return scan_tables, [*map(str, sheet_errors)]
 
 
-def _list_sheets(path: str | Path) -> list[str]:
+def _list_sheets(table_path: str | Path) -> list[str]:
     """Return the sheets of a workbook of several; "" for any other table."""
-    if Path(path).suffix.lower() == ".xlsx":
-        with reading(path, "an Excel workbook"), pd.ExcelFile(path) as workbook:
+    if Path(table_path).suffix.lower() == ".xlsx":
+        with (
+            reading(table_path, "an Excel workbook"),
+            pd.ExcelFile(table_path) as workbook,
+        ):
             if len(workbook.sheet_names) > 1:
                 return list(map(str, workbook.sheet_names))
     return [""]
 
 
 def read_scan_table(
-    path: str | Path,
+    table_path: str | Path,
     atlas: Atlas,
-    sheet: str = "",
+    sheet_name: str = "",
     chosen_columns: ChosenColumns = NO_CHOICE,
 ) -> ScanTable:
     """Read a table of many scans and sort its columns by what they mean.
@@ -228,32 +241,43 @@ def read_scan_table(
     Raises FileFormatError, with everything that is wrong, if the file is no table, rows
     do not name scans, regions occur twice, or cells are not numbers.
     """
-    rows = read_rows(path, sheet, chosen_columns)
-    people = [name.participant for name in rows.names]
-    are_regions = all(atlas.find(person) is not None for person in people)
-    if are_regions and not are_counts(people):
+    scan_rows = read_rows(table_path, sheet_name, chosen_columns)
+    participant_ids = [scan_name.participant for scan_name in scan_rows.names]
+    are_regions = all(
+        atlas.find(participant_id) is not None for participant_id in participant_ids
+    )
+    if are_regions and not are_counts(participant_ids):
         raise FileFormatError(
-            f"rows are named by regions, such as {people[0]!r}; expected a row "
-            f"for every scan. Of a connectome say so by {option_text('connectome')}.",
-            path=path,
+            f"rows are named by regions, such as {participant_ids[0]!r}; expected a "
+            "row for every scan. Of a connectome say so by "
+            f"{option_text('connectome')}.",
+            path=table_path,
         )
-    side = None
+    side_letter = None
     # The name of the sheet may give the measure, too.
-    default_measure = _measure_of_file_name(_name_sheet(Path(path).name, sheet))
+    default_measure = _measure_of_file_name(
+        _name_sheet(Path(table_path).name, sheet_name)
+    )
     if default_measure in ("", "suvr"):
-        tracer_features = find_tracer_features(rows.columns)
+        tracer_features = find_tracer_features(scan_rows.columns)
         if len(tracer_features) == 1:
             default_measure = tracer_features.pop()
-    if match := FREESURFER_HEAD.fullmatch(rows.id_column):
-        side = match[1].upper() if match[1] else None
-        default_measure = MEASURE_OF_WORD.get(match[2].lower(), "other")
+    if head_match := FREESURFER_HEAD.fullmatch(scan_rows.id_column):
+        side_letter = head_match[1].upper() if head_match[1] else None
+        default_measure = MEASURE_OF_WORD.get(head_match[2].lower(), "other")
     sorted_table = _sort_columns(
-        Path(path), rows.names, rows.columns, atlas, side, default_measure, sheet
+        Path(table_path),
+        scan_rows.names,
+        scan_rows.columns,
+        atlas,
+        side_letter,
+        default_measure,
+        sheet_name,
     )
     return sorted_table._replace(
-        id_column=rows.id_column,
-        session_column=rows.session_column,
-        missing_words=rows.missing_words,
+        id_column=scan_rows.id_column,
+        session_column=scan_rows.session_column,
+        missing_words=scan_rows.missing_words,
     )
 
 
@@ -264,176 +288,213 @@ def _name_sheet(file_name: str | Path, sheet: str) -> str:
 
 def _measure_of_file_name(file_name: str) -> str:
     """Return the one measure that a file's name gives, else ""."""
-    terms = _TERM_IN_FILE_NAME.findall(file_name.lower())
-    measures = {_MEASURE_OF_TERM[term] for term in terms}
-    measures |= {tracer.feature for tracer in find_tracers(file_name)}
+    file_name_terms = _TERM_IN_FILE_NAME.findall(file_name.lower())
+    measure_names = {
+        _MEASURE_OF_TERM[file_name_term] for file_name_term in file_name_terms
+    }
+    measure_names |= {tracer.feature for tracer in find_tracers(file_name)}
     # suvr_fdg.csv is of FDG.
-    measures = measures - {"suvr"} or measures
-    return measures.pop() if len(measures) == 1 else ""
+    measure_names = measure_names - {"suvr"} or measure_names
+    return measure_names.pop() if len(measure_names) == 1 else ""
 
 
-def find_tracer_columns(table: Mapping[str, _Cells]) -> list[str]:
+def find_tracer_columns(cells_by_column: Mapping[str, _Cells]) -> list[str]:
     """Return the columns whose cells name tracers, or whose head announces them.
 
     A head that names a tracer itself (`amyloid_tracer`) is about other values.
     """
-    heads = list[str]()
-    for head in table:
-        cells = {cell for cell in table[head] if cell}
-        has_letters = any(map(str.isalpha, min(cells, default="")))
-        if find_tracers(head) or not has_letters:
+    tracer_columns = list[str]()
+    for column_name in cells_by_column:
+        cell_texts = {
+            cell_text for cell_text in cells_by_column[column_name] if cell_text
+        }
+        has_letters = any(map(str.isalpha, min(cell_texts, default="")))
+        if find_tracers(column_name) or not has_letters:
             continue
-        if kind_of(head) == "tracer" or all(map(_names_tracer, cells)):
-            heads.append(head)
-    return heads
+        if kind_of(column_name) == "tracer" or all(map(_names_tracer, cell_texts)):
+            tracer_columns.append(column_name)
+    return tracer_columns
 
 
-def _names_tracer(cell: str) -> bool:
+def _names_tracer(cell_text: str) -> bool:
     """Return whether a cell names a tracer, and not only a kind of tracers."""
-    return any(not tracer.is_generic for tracer in find_tracers(cell))
+    return any(not tracer.is_generic for tracer in find_tracers(cell_text))
 
 
-def find_tracer_features(table: Mapping[str, _Cells]) -> set[str]:
+def find_tracer_features(cells_by_column: Mapping[str, _Cells]) -> set[str]:
     """Return the features (fdg, amyloid, tau) of the tracers in a table's cells."""
-    cells = {
-        cell for head in find_tracer_columns(table) for cell in table[head] if cell
+    cell_texts = {
+        cell_text
+        for tracer_column in find_tracer_columns(cells_by_column)
+        for cell_text in cells_by_column[tracer_column]
+        if cell_text
     }
-    return {tracer.feature for cell in cells for tracer in find_tracers(cell)}
+    return {
+        tracer.feature for cell_text in cell_texts for tracer in find_tracers(cell_text)
+    }
 
 
-def _check_tracer(path: Path, table: Mapping[str, _Cells], measure: str) -> None:
+def _check_tracer(
+    table_path: Path, cells_by_column: Mapping[str, _Cells], measure_name: str
+) -> None:
     """Raise if the name or the cells of one scan's table name another tracer."""
-    file_tracer = wrong_tracer(path.name, measure)
+    file_tracer = wrong_tracer(table_path.name, measure_name)
     if file_tracer is not None and find_tracers(file_tracer):
         raise FileFormatError(
-            f"is of {file_tracer}, not of {measure}. Name its measure by "
+            f"is of {file_tracer}, not of {measure_name}. Name its measure by "
             f"{option_text('feature')}.",
-            path=path,
+            path=table_path,
         )
-    other_features = find_tracer_features(table) - {measure}
-    if other_features and measure in PET_FEATURES:
-        heads = listed(map(repr, find_tracer_columns(table)))
+    other_features = find_tracer_features(cells_by_column) - {measure_name}
+    if other_features and measure_name in PET_FEATURES:
+        columns_text = listed(map(repr, find_tracer_columns(cells_by_column)))
         raise FileFormatError(
-            f"the column {heads} names a tracer of "
-            f"{listed(sorted(other_features))}, not of {measure}. Name its measure by "
-            f"{option_text('feature')}.",
-            path=path,
+            f"the column {columns_text} names a tracer of "
+            f"{listed(sorted(other_features))}, not of {measure_name}. Name its "
+            f"measure by {option_text('feature')}.",
+            path=table_path,
         )
 
 
 def _sort_columns(
-    path: Path,
-    names: list[ScanName],
-    table: pd.DataFrame,
+    table_path: Path,
+    scan_names: list[ScanName],
+    cell_table: pd.DataFrame,
     atlas: Atlas,
-    side: str | None,
+    side_letter: str | None,
     default_measure: str = "",
-    sheet: str = "",
+    sheet_name: str = "",
 ) -> ScanTable:
     """Sort the columns of a table by what they hold.
 
-    `side` and `default_measure` are of heads that name neither.
+    `side_letter` and `default_measure` are of heads that name neither.
     """
-    path_and_sheet = _name_sheet(path, sheet)
-    original_heads = _drop_copy_numbers(table)
-    sorted_heads = _sort_heads(original_heads, atlas, side, default_measure)
-    region_heads = [head for heads in sorted_heads.by_region.values() for head in heads]
-    numbers = parse_numbers(path_and_sheet, table[region_heads]).T
-    columns = dict(zip(region_heads, numbers, strict=True))
-    values: dict[tuple[str, int], np.ndarray] = {}
-    conflicts = list[str]()
+    path_and_sheet = _name_sheet(table_path, sheet_name)
+    original_heads = _drop_copy_numbers(cell_table)
+    sorted_heads = _sort_heads(original_heads, atlas, side_letter, default_measure)
+    region_heads = [
+        region_column
+        for region_columns_of_key in sorted_heads.by_region.values()
+        for region_column in region_columns_of_key
+    ]
+    number_columns = parse_numbers(path_and_sheet, cell_table[region_heads]).T
+    numbers_by_column = dict(zip(region_heads, number_columns, strict=True))
+    values_by_key: dict[tuple[str, int], np.ndarray] = {}
+    conflict_texts = list[str]()
     spare_heads = list[str]()
     zero_regions = list[str]()
-    for (measure, region_index), heads in sorted_heads.by_region.items():
+    for (
+        measure_name,
+        region_index,
+    ), region_columns_of_key in sorted_heads.by_region.items():
         region = atlas.names[region_index]
         # Numbered copies that are 0 everywhere do not count.
         used_heads = [
-            head
-            for head in heads
-            if columns[head].any() or original_heads[head] == head
+            region_column
+            for region_column in region_columns_of_key
+            if numbers_by_column[region_column].any()
+            or original_heads[region_column] == region_column
         ]
-        column = columns[used_heads[0]]
-        values[measure, region_index] = column
-        spare_heads += [head for head in heads if head != used_heads[0]]
+        column_numbers = numbers_by_column[used_heads[0]]
+        values_by_key[measure_name, region_index] = column_numbers
+        spare_heads += [
+            region_column
+            for region_column in region_columns_of_key
+            if region_column != used_heads[0]
+        ]
         if not all(
-            np.array_equal(columns[head], column, equal_nan=True) for head in used_heads
+            np.array_equal(
+                numbers_by_column[region_column], column_numbers, equal_nan=True
+            )
+            for region_column in used_heads
         ):
-            conflicts.append(f"{' and '.join(map(repr, heads))} ({region})")
-        if {*column[~np.isnan(column)]} == {0}:
+            conflict_texts.append(
+                f"{' and '.join(map(repr, region_columns_of_key))} ({region})"
+            )
+        if {*column_numbers[~np.isnan(column_numbers)]} == {0}:
             zero_regions.append(region)
-    if conflicts:
+    if conflict_texts:
         raise FileFormatError(
-            f"{len(conflicts)} regions stand in more than one column: "
-            f"{listed(conflicts)}. Keep one column for each.",
+            f"{len(conflict_texts)} regions stand in more than one column: "
+            f"{listed(conflict_texts)}. Keep one column for each.",
             path=path_and_sheet,
         )
-    notes = list[Finding]()
+    table_notes = list[Finding]()
     if spare_heads:
         message = (
             f"{len(spare_heads)} columns repeat others or are 0 everywhere, and are "
             f"left out: {listed(spare_heads)}"
         )
-        notes.append(Finding(message, LEFT_OUT))
+        table_notes.append(Finding(message, LEFT_OUT))
     if zero_regions:
         message = (
             f"{len(zero_regions)} columns of regions are 0 in every row; write n/a "
             f"where not measured: {listed(zero_regions)}"
         )
-        notes.append(Finding(message))
+        table_notes.append(Finding(message))
     fact_heads = sorted_heads.facts
-    if not values:
+    if not values_by_key:
         fact_heads = fact_heads + sorted_heads.excluded
     return ScanTable(
-        path,
-        names,
-        table[fact_heads],
-        values,
+        table_path,
+        scan_names,
+        cell_table[fact_heads],
+        values_by_key,
         unmatched_names=tuple(sorted_heads.unmatched_names),
         excluded_heads=tuple(sorted_heads.excluded),
-        notes=tuple(notes),
-        sheet=sheet,
+        notes=tuple(table_notes),
+        sheet=sheet_name,
     )
 
 
-def _drop_copy_numbers(heads: Iterable[str]) -> dict[str, str]:
+def _drop_copy_numbers(column_names: Iterable[str]) -> dict[str, str]:
     """Return every head as it was before pandas counted columns of one name (`x.1`)."""
-    heads = list(heads)
-    stems = {head: _COPY_NUMBER.sub("", head) for head in heads}
-    return {head: stem if stem in stems else head for head, stem in stems.items()}
+    column_names = list(column_names)
+    stem_of_name = {
+        column_name: _COPY_NUMBER.sub("", column_name) for column_name in column_names
+    }
+    return {
+        column_name: name_stem if name_stem in stem_of_name else column_name
+        for column_name, name_stem in stem_of_name.items()
+    }
 
 
 def _sort_heads(
     original_heads: Mapping[str, str],
     atlas: Atlas,
-    side: str | None,
+    side_letter: str | None,
     default_measure: str,
 ) -> _SortedHeads:
     """Sort heads by what they name: a region, something left out, or a fact."""
     sorted_heads = _SortedHeads({}, [], [], [])
-    custom_heads = _find_custom_heads([*original_heads.values()], atlas, side)
+    custom_heads = _find_custom_heads([*original_heads.values()], atlas, side_letter)
     # A ratio is of the tracer that the file's name gives.
-    unspecific = ("", "suvr") if default_measure in PET_FEATURES else ("",)
-    for head, original_head in original_heads.items():
-        measure, name = custom_heads.get(original_head) or _split_head(
-            original_head, atlas, side
+    unspecific_measures = ("", "suvr") if default_measure in PET_FEATURES else ("",)
+    for column_name, original_head in original_heads.items():
+        measure_name, region_name = custom_heads.get(original_head) or _split_head(
+            original_head, atlas, side_letter
         )
-        region_index = atlas.find(name, side)
-        is_excluded = is_outside(original_head) or is_outside(name)
+        region_index = atlas.find(region_name, side_letter)
+        is_excluded = is_outside(original_head) or is_outside(region_name)
         if region_index is not None:
-            measure = default_measure if measure in unspecific else measure
-            key = (measure, region_index)
-            sorted_heads.by_region.setdefault(key, []).append(head)
+            measure_name = (
+                default_measure if measure_name in unspecific_measures else measure_name
+            )
+            measure_and_region = (measure_name, region_index)
+            sorted_heads.by_region.setdefault(measure_and_region, []).append(
+                column_name
+            )
         elif is_excluded and original_head.lower() not in _HEAD_SIZES:
-            sorted_heads.excluded.append(head)
+            sorted_heads.excluded.append(column_name)
         else:
-            sorted_heads.facts.append(head)
-            if split_name(name)[0]:
-                sorted_heads.unmatched_names.append(name)
+            sorted_heads.facts.append(column_name)
+            if split_name(region_name)[0]:
+                sorted_heads.unmatched_names.append(region_name)
     return sorted_heads
 
 
 def read_region_values(
-    path: str | Path,
+    table_path: str | Path,
     atlas: Atlas,
     measure: Measure,
     *,
@@ -447,127 +508,155 @@ def read_region_values(
     divided by a `reference` as :func:`.average_frames` does. If the file is of one
     hemisphere, the file of the other beside it is read, too.
     """
-    path = Path(path)
-    notes = tuple[str, ...]()
+    table_path = Path(table_path)
+    frame_notes = tuple[str, ...]()
     scaling_note = f"PET: divided by the mean of {reference or '_ref- file'}"
     cells: Sequence[str | float | None] | np.ndarray
-    if path.name.endswith("gtm.stats.dat"):
-        names, cells = read_gtm_stats(path, reference)
-        notes = ("PET: values as mri_gtmpvc scaled them",)
+    if table_path.name.endswith("gtm.stats.dat"):
+        region_names, cells = read_gtm_stats(table_path, reference)
+        frame_notes = ("PET: values as mri_gtmpvc scaled them",)
         if reference:
-            notes = (scaling_note,)
+            frame_notes = (scaling_note,)
     else:
-        table = read_columns(path)
-        if find_head(table, _FRAME_STARTS) and find_head(table, _FRAME_ENDS):
-            heads, cells = average_frames(path, pd.DataFrame(table), frames, reference)
-            names = [_split_head(head, atlas)[1] for head in heads]
-            notes = (scaling_note,)
+        cells_by_column = read_columns(table_path)
+        if find_column_name(cells_by_column, _FRAME_STARTS) and find_column_name(
+            cells_by_column, _FRAME_ENDS
+        ):
+            frame_names, cells = average_frames(
+                table_path, pd.DataFrame(cells_by_column), frames, reference
+            )
+            region_names = [
+                _split_head(frame_name, atlas)[1] for frame_name in frame_names
+            ]
+            frame_notes = (scaling_note,)
         else:
-            names, cells = _read_hemisphere_tables(path, table, measure, atlas)
-    if message := unknown_names(names, atlas):
+            region_names, cells = _read_hemisphere_tables(
+                table_path, cells_by_column, measure, atlas
+            )
+    if message := unknown_names(region_names, atlas):
         raise RegionNameError(
-            message, path=path, values=find_other_atlas([names], atlas)
+            message, path=table_path, values=find_other_atlas([region_names], atlas)
         )
-    rows, _ = atlas.rows(names)
-    region_index = np.flatnonzero(rows >= 0)
-    region_cells = np.array(cells, dtype=object)[rows[region_index]]
+    row_indices, _ = atlas.rows(region_names)
+    region_index = np.flatnonzero(row_indices >= 0)
+    region_cells = np.array(cells, dtype=object)[row_indices[region_index]]
     # Messages about wrong numbers name the region.
-    heads = [f"{measure.name} of {atlas.names[i]}" for i in region_index]
-    values = np.full(len(atlas), np.nan)
-    values[region_index] = parse_numbers(path, region_cells[None], heads)[0]
-    return values, notes, region_index
+    frame_names = [f"{measure.name} of {atlas.names[i]}" for i in region_index]
+    region_values = np.full(len(atlas), np.nan)
+    region_values[region_index] = parse_numbers(
+        table_path, region_cells[None], frame_names
+    )[0]
+    return region_values, frame_notes, region_index
 
 
 def _read_hemisphere_tables(
-    path: Path, table: Mapping[str, _Cells], measure: Measure, atlas: Atlas
+    table_path: Path,
+    cells_by_column: Mapping[str, _Cells],
+    measure: Measure,
+    atlas: Atlas,
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and cells of a table, and of that of the other hemisphere."""
-    names, cells = _read_static_table(path, table, measure, atlas)
-    other_path = other_side(path)
+    region_names, region_cells = _read_static_table(
+        table_path, cells_by_column, measure, atlas
+    )
+    other_path = other_side(table_path)
     if other_path:
         other_table = read_columns(other_path)
         other_names, other_cells = _read_static_table(
             other_path, other_table, measure, atlas
         )
-        names = [*names, *other_names]
-        cells = [*cells, *other_cells]
-    return names, cells
+        region_names = [*region_names, *other_names]
+        region_cells = [*region_cells, *other_cells]
+    return region_names, region_cells
 
 
 def _read_static_table(
-    path: Path, table: Mapping[str, _Cells], measure: Measure, atlas: Atlas
+    table_path: Path,
+    cells_by_column: Mapping[str, _Cells],
+    measure: Measure,
+    atlas: Atlas,
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and cells of a table with a row, or a column, for every region."""
-    match = SIDE_IN_NAME.search(path.name)
-    file_side = match[1][0].upper() if match else None
+    side_match = SIDE_IN_NAME.search(table_path.name)
+    file_side = side_match[1][0].upper() if side_match else None
     # Columns of text come before those of numbers.
-    text_heads = [head for head in table if not are_numbers(table[head])]
-    name_column = find_region_column(text_heads, NAME_COLUMNS)
-    name_column = name_column or find_region_column(table, NAME_COLUMNS)
-    if name_column is None and len(next(iter(table.values()))) == 1:
-        _check_tracer(path, table, measure.name)
-        return _read_single_row(path, table, measure, atlas, file_side)
-    value_column = find_head(table, measure.columns)
+    text_columns = [
+        column_name
+        for column_name in cells_by_column
+        if not are_numbers(cells_by_column[column_name])
+    ]
+    name_column = find_region_column(text_columns, NAME_COLUMNS)
+    name_column = name_column or find_region_column(cells_by_column, NAME_COLUMNS)
+    if name_column is None and len(next(iter(cells_by_column.values()))) == 1:
+        _check_tracer(table_path, cells_by_column, measure.name)
+        return _read_single_row(table_path, cells_by_column, measure, atlas, file_side)
+    value_column = find_column_name(cells_by_column, measure.columns)
     if name_column is None or value_column is None:
         expected_heads = NAME_COLUMNS if name_column is None else measure.columns
         raise FileFormatError(
-            f"no column headed {', '.join(expected_heads)}; found {', '.join(table)}.",
-            path=path,
+            f"no column headed {', '.join(expected_heads)}; found "
+            f"{', '.join(cells_by_column)}.",
+            path=table_path,
         )
-    _check_one_scan(path, table)
-    _check_tracer(path, table, measure.name)
-    names = [name or "" for name in table[name_column]]
+    _check_one_scan(table_path, cells_by_column)
+    _check_tracer(table_path, cells_by_column, measure.name)
+    region_names = [region_name or "" for region_name in cells_by_column[name_column]]
     side_columns = {
-        head: cells
-        for head, cells in table.items()
-        if head not in (name_column, value_column)
+        column_name: column_cells
+        for column_name, column_cells in cells_by_column.items()
+        if column_name not in (name_column, value_column)
     }
-    names = _add_sides(path, names, side_columns, atlas, file_side)
-    return names, list(table[value_column])
+    region_names = _add_sides(table_path, region_names, side_columns, atlas, file_side)
+    return region_names, list(cells_by_column[value_column])
 
 
 def _read_single_row(
-    path: Path,
-    table: Mapping[str, _Cells],
+    table_path: Path,
+    cells_by_column: Mapping[str, _Cells],
     measure: Measure,
     atlas: Atlas,
     file_side: str | None,
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and values of a table of one row with a column for every region."""
-    frame = pd.DataFrame(table, dtype=object)
-    scan_table = _sort_columns(path, [], frame, atlas, file_side)
+    row_frame = pd.DataFrame(cells_by_column, dtype=object)
+    scan_table = _sort_columns(table_path, [], row_frame, atlas, file_side)
     value_of_name: dict[str, str | float | None] = dict.fromkeys(
         scan_table.unmatched_names
     )
     # Columns that name the measure come last, because they replace the others.
     for accepted_measure in ("", *map(str.lower, reversed(measure.head_measures))):
-        for (column_measure, region_index), column in scan_table.values.items():
+        for (column_measure, region_index), column_values in scan_table.values.items():
             if column_measure == accepted_measure:
-                value_of_name[atlas.names[region_index]] = column[0]
+                value_of_name[atlas.names[region_index]] = column_values[0]
     return list(value_of_name), list(value_of_name.values())
 
 
-def _check_one_scan(path: Path, table: Mapping[str, _Cells]) -> None:
+def _check_one_scan(table_path: Path, cells_by_column: Mapping[str, _Cells]) -> None:
     """Raise if a table of regions has several scans.
 
     A second visit could pass for the other hemisphere.
     """
-    for head in table:
-        if find_head([head], _SCAN_COLUMNS) is None:
+    for column_name in cells_by_column:
+        if find_column_name([column_name], _SCAN_COLUMNS) is None:
             continue
-        values = [*dict.fromkeys(cell for cell in table[head] if cell)]
-        if len(values) > 1:
+        unique_cells = [
+            *dict.fromkeys(
+                cell_text for cell_text in cells_by_column[column_name] if cell_text
+            )
+        ]
+        if len(unique_cells) > 1:
             raise FileFormatError(
-                f"the column {head!r} has {len(values)} values, such as "
-                f"{values[0]!r} and {values[1]!r}; expected the regions of one scan.",
-                path=path,
+                f"the column {column_name!r} has {len(unique_cells)} values, such as "
+                f"{unique_cells[0]!r} and {unique_cells[1]!r}; expected the regions of "
+                "one scan.",
+                path=table_path,
             )
 
 
 def _add_sides(
-    path: Path,
-    names: list[str],
-    columns: Mapping[str, _Cells],
+    table_path: Path,
+    region_names: list[str],
+    cells_by_column: Mapping[str, _Cells],
     atlas: Atlas,
     file_side: str | None,
 ) -> list[str]:
@@ -578,152 +667,198 @@ def _add_sides(
     column becomes unknown.
     """
     is_bare = [
-        not split_name(name)[0] and atlas.find(name, "L") is not None for name in names
+        not split_name(region_name)[0] and atlas.find(region_name, "L") is not None
+        for region_name in region_names
     ]
     sides_by_column = {
-        head: [find_side(cell or "") for cell in cells]
-        for head, cells in columns.items()
+        column_name: [find_side(cell_text or "") for cell_text in column_cells]
+        for column_name, column_cells in cells_by_column.items()
     }
-    side_heads = [head for head in columns if find_head([head], SIDE_COLUMNS)]
-    for head in side_heads:
-        _check_side_words(path, head, columns[head], sides_by_column[head], is_bare)
-    row_pairs = _find_row_pairs(names, is_bare)
+    side_heads = [
+        column_name
+        for column_name in cells_by_column
+        if find_column_name([column_name], SIDE_COLUMNS)
+    ]
+    for column_name in side_heads:
+        _check_side_words(
+            table_path,
+            column_name,
+            cells_by_column[column_name],
+            sides_by_column[column_name],
+            is_bare,
+        )
+    row_pairs = _find_row_pairs(region_names, is_bare)
     if row_pairs:
         distinguishing_heads = [
-            head
-            for head, sides in sides_by_column.items()
-            if all({sides[row] for row in pair} == {"L", "R"} for pair in row_pairs)
+            column_name
+            for column_name, side_letters in sides_by_column.items()
+            if all(
+                {side_letters[row_index] for row_index in row_pair} == {"L", "R"}
+                for row_pair in row_pairs
+            )
         ]
         if not distinguishing_heads:
-            _refuse_halves(path, columns, row_pairs)
-            if file_side is None and _is_clinica(path, columns):
-                return _add_sides_of_clinica(names, is_bare)
-            first_row = min(row for pair in row_pairs for row in pair)
+            _refuse_halves(table_path, cells_by_column, row_pairs)
+            if file_side is None and _is_clinica(table_path, cells_by_column):
+                return _add_sides_of_clinica(region_names, is_bare)
+            first_row = min(
+                row_index for row_pair in row_pairs for row_index in row_pair
+            )
             raise FileFormatError(
-                f"{len(row_pairs)} regions, such as {names[first_row]!r}, come "
+                f"{len(row_pairs)} regions, such as {region_names[first_row]!r}, come "
                 "twice, and nothing says which is left and which is right. Write the "
                 "sides into the names (lh_, rh_), or into a column hemisphere (left, "
                 "right).",
-                path=path,
+                path=table_path,
             )
         side_heads = [*dict.fromkeys([*distinguishing_heads, *side_heads])]
-    sides = [file_side] * len(names)
-    for head in side_heads:
-        for row, column_side in enumerate(sides_by_column[head]):
-            if column_side and sides[row] not in (None, column_side):
+    side_letters = [file_side] * len(region_names)
+    for column_name in side_heads:
+        for row_index, column_side in enumerate(sides_by_column[column_name]):
+            if column_side and side_letters[row_index] not in (None, column_side):
                 is_only = len(side_heads) == 1
                 other_source = "the name of the file" if is_only else "another column"
                 raise FileFormatError(
-                    f"the column {head!r} says {columns[head][row]!r} of "
-                    f"{names[row]!r}, and {other_source} says the other side. Correct "
-                    "it.",
-                    path=path,
+                    f"the column {column_name!r} says "
+                    f"{cells_by_column[column_name][row_index]!r} of "
+                    f"{region_names[row_index]!r}, and {other_source} says the other "
+                    "side. Correct it.",
+                    path=table_path,
                 )
-            sides[row] = column_side or sides[row]
+            side_letters[row_index] = column_side or side_letters[row_index]
     return [
-        name if side in (None, split_name(name)[0]) else f"{side.lower()}h_{name}"
-        for name, side in zip(names, sides, strict=True)
+        region_name
+        if side_letter in (None, split_name(region_name)[0])
+        else f"{side_letter.lower()}h_{region_name}"
+        for region_name, side_letter in zip(region_names, side_letters, strict=True)
     ]
 
 
-def _find_row_pairs(names: Sequence[str], is_bare: Sequence[bool]) -> list[list[int]]:
+def _find_row_pairs(
+    region_names: Sequence[str], is_bare: Sequence[bool]
+) -> list[list[int]]:
     """Return the rows of every name without a side that comes exactly twice."""
     rows_by_name: dict[str, list[int]] = {}
-    for row, name in enumerate(names):
-        if is_bare[row]:
-            rows_by_name.setdefault(name, []).append(row)
-    return [rows for rows in rows_by_name.values() if len(rows) == 2]
+    for row_index, region_name in enumerate(region_names):
+        if is_bare[row_index]:
+            rows_by_name.setdefault(region_name, []).append(row_index)
+    return [
+        row_indices for row_indices in rows_by_name.values() if len(row_indices) == 2
+    ]
 
 
 def _check_side_words(
-    path: Path,
-    head: str,
-    cells: _Cells,
-    sides: Sequence[str | None],
+    table_path: Path,
+    column_name: str,
+    side_cells: _Cells,
+    side_letters: Sequence[str | None],
     is_bare: Sequence[bool],
 ) -> None:
     """Raise if a column of sides has words that are not known."""
     unknown_cells = [
-        repr(cell)
-        for row, cell in enumerate(cells)
-        if is_bare[row] and cell and not (sides[row] or _is_midline(cell))
+        repr(cell_text)
+        for row_index, cell_text in enumerate(side_cells)
+        if is_bare[row_index]
+        and cell_text
+        and not (side_letters[row_index] or _is_midline(cell_text))
     ]
     if unknown_cells:
         raise FileFormatError(
-            f"the column {head!r} has "
+            f"the column {column_name!r} has "
             f"{listed(dict.fromkeys(unknown_cells), 5)}, which are no known words for "
             "left and right. Write left and right (or L and R, lh and rh) there.",
-            path=path,
+            path=table_path,
         )
 
 
 def _refuse_halves(
-    path: Path, columns: Mapping[str, _Cells], row_pairs: list[list[int]]
+    table_path: Path, cells_by_column: Mapping[str, _Cells], row_pairs: list[list[int]]
 ) -> None:
     """Raise if a column has two values that tell regions of one name apart."""
-    for head, cells in columns.items():
-        values = dict.fromkeys(cells[row] for pair in row_pairs for row in pair)
-        is_split = all(len({cells[row] for row in pair}) == 2 for pair in row_pairs)
-        if is_split and len(values) == 2:
-            value_texts = " and ".join(repr(value or "n/a") for value in values)
+    for column_name, column_cells in cells_by_column.items():
+        half_values = dict.fromkeys(
+            column_cells[row_index] for row_pair in row_pairs for row_index in row_pair
+        )
+        is_split = all(
+            len({column_cells[row_index] for row_index in row_pair}) == 2
+            for row_pair in row_pairs
+        )
+        if is_split and len(half_values) == 2:
+            value_texts = " and ".join(
+                repr(half_value or "n/a") for half_value in half_values
+            )
             raise FileFormatError(
-                f"the column {head!r} tells regions of one name apart by "
+                f"the column {column_name!r} tells regions of one name apart by "
                 f"{value_texts}, which may be left and right, or right and left. Write "
                 "left and right there.",
-                path=path,
+                path=table_path,
             )
 
 
-def _is_midline(cell: str) -> bool:
+def _is_midline(cell_text: str) -> bool:
     """Return whether a cell of sides means the midline, or both sides."""
-    return cell.strip().lower() in MIDLINE_WORDS
+    return cell_text.strip().lower() in MIDLINE_WORDS
 
 
-def _is_clinica(path: Path, columns: Iterable[str]) -> bool:
+def _is_clinica(table_path: Path, column_names: Iterable[str]) -> bool:
     """Return whether a table has the form of Clinica's t1-freesurfer, with both sides.
 
     Such files are `*_parcellation-<atlas>_<measure>.tsv` with two columns.
     """
-    return "_parcellation-" in path.name and not [*columns]
+    return "_parcellation-" in table_path.name and not [*column_names]
 
 
-def _add_sides_of_clinica(names: list[str], is_bare: list[bool]) -> list[str]:
+def _add_sides_of_clinica(
+    region_names: list[str], are_sideless: list[bool]
+) -> list[str]:
     """Return names of Clinica's tables: first sums, then left, then right regions."""
-    bare_names = [name for name, bare in zip(names, is_bare, strict=True) if bare]
-    n_regions = len(bare_names) // 2
-    left_names = bare_names[:n_regions]
-    if left_names != bare_names[n_regions:] or len(set(left_names)) != n_regions:
+    sideless_names = [
+        region_name
+        for region_name, is_sideless in zip(region_names, are_sideless, strict=True)
+        if is_sideless
+    ]
+    n_regions = len(sideless_names) // 2
+    left_region_names = sideless_names[:n_regions]
+    if (
+        left_region_names != sideless_names[n_regions:]
+        or len(set(left_region_names)) != n_regions
+    ):
         # Names without a side stay unknown.
-        return names
+        return region_names
     sided_names = iter(
-        [*(f"lh_{name}" for name in left_names), *(f"rh_{name}" for name in left_names)]
+        [
+            *(f"lh_{region_name}" for region_name in left_region_names),
+            *(f"rh_{region_name}" for region_name in left_region_names),
+        ]
     )
     complete_names = list[str]()
-    for name, bare in zip(names, is_bare, strict=True):
-        if bare:
+    for region_name, is_sideless in zip(region_names, are_sideless, strict=True):
+        if is_sideless:
             complete_names.append(next(sided_names))
         else:
-            complete_names.append(name if split_name(name)[0] else "none")
+            complete_names.append(region_name if split_name(region_name)[0] else "none")
     return complete_names
 
 
-def _split_head(head: str, atlas: Atlas, side: str | None = None) -> tuple[str, str]:
+def _split_head(
+    column_name: str, atlas: Atlas, side_letter: str | None = None
+) -> tuple[str, str]:
     """Return the measure that a column's head names, and the name of its region."""
-    if atlas.find(head, side) is not None:
-        return "", head
-    structures = atlas.settings.get("ucsf_structures", {})
-    match = _UCSF_HEAD.fullmatch(head)
-    if match and match[1].upper() in structures:
-        measure = _UCSF_MEASURES.get(match[2].upper(), "other")
-        return measure, structures[match[1].upper()]
-    match = _HEAD_WITH_TERM.fullmatch(head)
-    if match:
-        return _MEASURE_OF_TERM[match[2].lower()], match[1]
-    return "", head
+    if atlas.find(column_name, side_letter) is not None:
+        return "", column_name
+    ucsf_structures = atlas.settings.get("ucsf_structures", {})
+    ucsf_match = _UCSF_HEAD.fullmatch(column_name)
+    if ucsf_match and ucsf_match[1].upper() in ucsf_structures:
+        measure_name = _UCSF_MEASURES.get(ucsf_match[2].upper(), "other")
+        return measure_name, ucsf_structures[ucsf_match[1].upper()]
+    ucsf_match = _HEAD_WITH_TERM.fullmatch(column_name)
+    if ucsf_match:
+        return _MEASURE_OF_TERM[ucsf_match[2].lower()], ucsf_match[1]
+    return "", column_name
 
 
 def _find_custom_heads(
-    heads: Sequence[str], atlas: Atlas, side: str | None
+    column_names: Sequence[str], atlas: Atlas, side_letter: str | None
 ) -> dict[str, tuple[str, str]]:
     """Return measure and region of heads that no known word explains.
 
@@ -733,116 +868,148 @@ def _find_custom_heads(
     min_count = _MIN_SHARE_OF_REGIONS * len(atlas)
     labels = atlas.regions["freesurfer_id"].astype(str)
     name_of_label = dict(zip(labels, atlas.names, strict=True))
-    numbers = [head for head in heads if head.isdecimal()]
-    are_labels = {*numbers} <= {*name_of_label} and not are_counts(numbers)
-    if are_labels and len(numbers) > min_count:
-        return {number: ("", name_of_label[number]) for number in numbers}
+    number_names = [
+        column_name for column_name in column_names if column_name.isdecimal()
+    ]
+    are_labels = {*number_names} <= {*name_of_label} and not are_counts(number_names)
+    if are_labels and len(number_names) > min_count:
+        return {
+            number_name: ("", name_of_label[number_name])
+            for number_name in number_names
+        }
     measure_and_region = dict[str, tuple[str, str]]()
-    for head in heads:
-        is_known = atlas.find(_split_head(head, atlas, side)[1], side) is not None
-        if is_known or is_outside(head):
+    for column_name in column_names:
+        is_known = (
+            atlas.find(_split_head(column_name, atlas, side_letter)[1], side_letter)
+            is not None
+        )
+        if is_known or is_outside(column_name):
             continue
-        match = _find_region(head, atlas, side)
-        if match is not None:
-            measure_and_region[head] = match
-    counts = Counter(measure for measure, _ in measure_and_region.values())
+        region_match = _find_region(column_name, atlas, side_letter)
+        if region_match is not None:
+            measure_and_region[column_name] = region_match
+    count_of_measure = Counter(
+        measure_name for measure_name, _ in measure_and_region.values()
+    )
     return {
-        head: (measure, region)
-        for head, (measure, region) in measure_and_region.items()
-        if counts[measure] > min_count
+        column_name: (measure_name, region)
+        for column_name, (measure_name, region) in measure_and_region.items()
+        if count_of_measure[measure_name] > min_count
     }
 
 
-def _find_region(head: str, atlas: Atlas, side: str | None) -> tuple[str, str] | None:
+def _find_region(
+    column_name: str, atlas: Atlas, side_letter: str | None
+) -> tuple[str, str] | None:
     """Return the measure and the longest name of a region in a head, None if none.
 
     Other words may come before and behind the name (`FDG_ctx-lh-insula_SUVR`); none of
     them may name a side.
     """
-    gaps = [*re.finditer("[-_. :]+", head)]
-    starts = [0, *(gap.end() for gap in gaps)]
-    ends = [len(head), *(gap.start() for gap in reversed(gaps))]
-    for n_outside in range(1, min(len(starts), _MAX_WORDS + 1)):
+    gap_matches = [*re.finditer("[-_. :]+", column_name)]
+    start_positions = [0, *(gap_match.end() for gap_match in gap_matches)]
+    end_positions = [
+        len(column_name),
+        *(gap_match.start() for gap_match in reversed(gap_matches)),
+    ]
+    for n_outside in range(1, min(len(start_positions), _MAX_WORDS + 1)):
         for n_before in range(n_outside, -1, -1):
-            start = starts[n_before]
-            end = ends[n_outside - n_before]
-            prefix = head[:start].rstrip("-_. :")
-            suffix = head[end:].lstrip("-_. :")
+            start_position = start_positions[n_before]
+            end_position = end_positions[n_outside - n_before]
+            name_prefix = column_name[:start_position].rstrip("-_. :")
+            name_suffix = column_name[end_position:].lstrip("-_. :")
             if not HEMISPHERE_WORDS.keys().isdisjoint(
-                split_words(f"{prefix} {suffix}")
+                split_words(f"{name_prefix} {name_suffix}")
             ):
                 continue
-            has_number = prefix.isdecimal() or suffix.isdecimal()
-            if not has_number and atlas.find(head[start:end], side) is not None:
-                return _name_measure(prefix, suffix), head[start:end]
+            has_number = name_prefix.isdecimal() or name_suffix.isdecimal()
+            if (
+                not has_number
+                and atlas.find(column_name[start_position:end_position], side_letter)
+                is not None
+            ):
+                return _name_measure(name_prefix, name_suffix), column_name[
+                    start_position:end_position
+                ]
     return None
 
 
-def _name_measure(prefix: str, suffix: str) -> str:
+def _name_measure(name_prefix: str, name_suffix: str) -> str:
     """Return the measure that the words around a region's name give.
 
     It is the one known measure among them, ignoring words for a ratio or a mean; else
     the words themselves.
     """
-    text = "_".join(filter(None, (prefix.lower(), suffix.lower())))
-    terms = {*split_words(text)} - _STATISTIC_WORDS
-    measures = {_MEASURE_OF_TERM.get(term, term) for term in terms}
-    measures = measures - {"suvr"} or measures
-    is_known = len(measures) == 1 and measures <= {*_MEASURE_OF_TERM.values()}
-    return measures.pop() if is_known else text
+    measure_text = "_".join(filter(None, (name_prefix.lower(), name_suffix.lower())))
+    measure_terms = {*split_words(measure_text)} - _STATISTIC_WORDS
+    measure_names = {
+        _MEASURE_OF_TERM.get(measure_term, measure_term)
+        for measure_term in measure_terms
+    }
+    measure_names = measure_names - {"suvr"} or measure_names
+    is_known = len(measure_names) == 1 and measure_names <= {*_MEASURE_OF_TERM.values()}
+    return measure_names.pop() if is_known else measure_text
 
 
-def unknown_names(names: Sequence[str], atlas: Atlas) -> str:
+def unknown_names(region_names: Sequence[str], atlas: Atlas) -> str:
     """Return a sentence on names that are no regions of the atlas, empty if none."""
     try:
-        atlas.rows(names)
+        atlas.rows(region_names)
     except RegionNameError as error:
-        hint = atlas.settings.get("remake_values", "")
+        hint_text = atlas.settings.get("remake_values", "")
         message = error.message
         n_unknown = error.values.get("n_unknown")
         # A table may pass its unknown names alone, so that their share says nothing.
         if n_unknown and n_unknown == error.values["n_names"]:
             message = f"{n_unknown} name(s) {error.values['description']}"
-        return f"{message} {hint if atlas.other_atlas(names) else ''}".rstrip()
+        return (
+            f"{message} {hint_text if atlas.other_atlas(region_names) else ''}".rstrip()
+        )
     return ""
 
 
-def find_other_atlas(tables: Iterable[Sequence[str]], atlas: Atlas) -> dict[str, str]:
+def find_other_atlas(
+    region_name_lists: Iterable[Sequence[str]], atlas: Atlas
+) -> dict[str, str]:
     """Return `{"atlas": name}` of the first other atlas that names of tables are of."""
-    for names in tables:
-        atlas_name = atlas.other_atlas(names) if names else None
+    for region_names in region_name_lists:
+        atlas_name = atlas.other_atlas(region_names) if region_names else None
         if atlas_name:
             return {"atlas": atlas_name}
     return {}
 
 
 def read_gtm_stats(
-    path: Path, reference: str | None = None
+    stats_path: Path, reference: str | None = None
 ) -> tuple[list[str], np.ndarray]:
     """Return names and uptake of PETSurfer's segments.
 
     `reference`, a key of `REFERENCES` or a segment's name, is scaled to 1; by default
     values stay as `mri_gtmpvc` scaled them (to the pons by its default).
     """
-    rows = [line.split() for line in read_lines(path)]
-    are_counted = [row[0] for row in rows] == [str(i + 1) for i in range(len(rows))]
-    if {len(row) for row in rows} not in ({7}, {8}) or not are_counted:
+    cell_rows = [text_line.split() for text_line in read_lines(stats_path)]
+    are_counted = [row_cells[0] for row_cells in cell_rows] == [
+        str(i + 1) for i in range(len(cell_rows))
+    ]
+    if {len(row_cells) for row_cells in cell_rows} not in ({7}, {8}) or not are_counted:
         raise FileFormatError(
             "expected PETSurfer's rows of 7 or 8 cells, counted 1, 2 ... in "
             "their first column. The file may be cut short.",
-            path=path,
+            path=stats_path,
         )
-    table = pd.DataFrame([row[:7] for row in rows])
-    names = table[2].tolist()
-    n_voxels, values = parse_numbers(path, table[[4, 6]]).T
+    segment_table = pd.DataFrame([row_cells[:7] for row_cells in cell_rows])
+    segment_names = segment_table[2].tolist()
+    n_voxels, uptake_values = parse_numbers(stats_path, segment_table[[4, 6]]).T
     if reference is not None:
-        values = values / _reference_mean(path, names, values, reference, n_voxels)
-    return names, values
+        uptake_values = uptake_values / _reference_mean(
+            stats_path, segment_names, uptake_values, reference, n_voxels
+        )
+    return segment_names, uptake_values
 
 
 def average_frames(
-    path: Path,
-    table: pd.DataFrame,
+    table_path: Path,
+    frame_table: pd.DataFrame,
     frames: tuple[float, float] | None = None,
     reference: str | None = None,
 ) -> tuple[list[str], np.ndarray]:
@@ -852,15 +1019,18 @@ def average_frames(
     `reference` is a key of `REFERENCES` or a column; by default the one `_ref-` file
     that PETPrep writes beside the table.
     """
-    names, values = _mean_of_frames(path, table, frames)
+    region_names, region_means = _mean_of_frames(table_path, frame_table, frames)
     if reference is not None:
-        return names, values / _reference_mean(path, names, values, reference)
-    stem = path.name.partition("_desc-")[0]
-    reference_paths = list(path.parent.glob(f"{stem}_ref-*_timeseries.tsv"))
+        return region_names, region_means / _reference_mean(
+            table_path, region_names, region_means, reference
+        )
+    name_stem = table_path.name.partition("_desc-")[0]
+    reference_paths = list(table_path.parent.glob(f"{name_stem}_ref-*_timeseries.tsv"))
     if len(reference_paths) != 1:
         raise ParameterError(
-            f"{path} holds activity over time; name the region that is to be 1 by "
-            f"{option_text('reference')}, one of {', '.join(REFERENCES)}, or a column."
+            f"{table_path} holds activity over time; name the region that is to be 1 "
+            f"by {option_text('reference')}, one of {', '.join(REFERENCES)}, or a "
+            "column."
         )
     reference_path = reference_paths[0]
     reference_names, reference_values = _mean_of_frames(
@@ -872,92 +1042,113 @@ def average_frames(
             f"{listed(reference_names, 6)}.",
             path=reference_path,
         )
-    return names, values / _reference_mean(
+    return region_names, region_means / _reference_mean(
         reference_path, reference_names, reference_values, reference_names[0]
     )
 
 
 def _mean_of_frames(
-    path: Path, table: pd.DataFrame, frames: tuple[float, float] | None
+    table_path: Path, frame_table: pd.DataFrame, frames: tuple[float, float] | None
 ) -> tuple[list[str], np.ndarray]:
     """Return the regions of a time series, and their means over a window."""
-    edge_columns = [find_head(table, _FRAME_STARTS), find_head(table, _FRAME_ENDS)]
+    edge_columns = [
+        find_column_name(frame_table, _FRAME_STARTS),
+        find_column_name(frame_table, _FRAME_ENDS),
+    ]
     if None in edge_columns:
-        raise FileFormatError("no columns of starts and ends of frames.", path=path)
+        raise FileFormatError(
+            "no columns of starts and ends of frames.", path=table_path
+        )
     # A column without a head counts the rows.
-    names = [head for head in table if head and head not in edge_columns]
-    start, end = parse_numbers(path, table[edge_columns]).T
-    weights = frame_weights(path, start, end, frames)
-    is_used = weights > 0
-    return names, weights[is_used] @ parse_numbers(path, table[names])[is_used]
+    region_names = [
+        column_name
+        for column_name in frame_table
+        if column_name and column_name not in edge_columns
+    ]
+    frame_starts, frame_ends = parse_numbers(table_path, frame_table[edge_columns]).T
+    weight_of_frame = frame_weights(table_path, frame_starts, frame_ends, frames)
+    is_used = weight_of_frame > 0
+    return region_names, weight_of_frame[is_used] @ parse_numbers(
+        table_path, frame_table[region_names]
+    )[is_used]
 
 
 def frame_weights(
-    path: Path, start: np.ndarray, end: np.ndarray, frames: tuple[float, float] | None
+    table_path: Path,
+    frame_starts: np.ndarray,
+    frame_ends: np.ndarray,
+    frames: tuple[float, float] | None,
 ) -> np.ndarray:
     """Return the weight of every frame in the average over a window: its duration."""
-    edges = ", ".join(f"{edge:g}" for edge in (*start[:40], *end[-1:]))
-    if frames is None and len(start) != 1:
+    edges_text = ", ".join(
+        f"{edge_time:g}" for edge_time in (*frame_starts[:40], *frame_ends[-1:])
+    )
+    if frames is None and len(frame_starts) != 1:
         raise ParameterError(
-            f"{len(start)} frames that change at {edges}; say which to average "
-            f"by {option_text('frames')}, as start and end.",
-            path=path,
+            f"{len(frame_starts)} frames that change at {edges_text}; say which to "
+            f"average by {option_text('frames')}, as start and end.",
+            path=table_path,
         )
-    window_start, window_end = frames or (start[0], end[0])
-    is_inside = (start >= window_start - 1e-6) & (end <= window_end + 1e-6)
-    duration = np.where(is_inside, end - start, 0)
-    are_consecutive = (end > start).all() and (start[1:] >= end[:-1] - 1e-6).all()
+    window_start, window_end = frames or (frame_starts[0], frame_ends[0])
+    is_inside = (frame_starts >= window_start - 1e-6) & (
+        frame_ends <= window_end + 1e-6
+    )
+    frame_durations = np.where(is_inside, frame_ends - frame_starts, 0)
+    are_consecutive = (frame_ends > frame_starts).all() and (
+        frame_starts[1:] >= frame_ends[:-1] - 1e-6
+    ).all()
     # Otherwise there is a gap, or an edge of the window cuts a frame.
     is_filled = is_inside.any() and np.isclose(
-        duration.sum(), window_end - window_start, rtol=1e-3
+        frame_durations.sum(), window_end - window_start, rtol=1e-3
     )
     if not (are_consecutive and is_filled):
         raise FileFormatError(
             f"frames must follow each other, and the window {window_start:g} "
             f"to {window_end:g} must begin and end where frames do; they change at "
-            f"{edges}.",
-            path=path,
+            f"{edges_text}.",
+            path=table_path,
         )
-    return duration / duration.sum()
+    return frame_durations / frame_durations.sum()
 
 
 def _reference_mean(
-    path: Path,
-    names: Sequence[str],
-    values: np.ndarray,
+    table_path: Path,
+    region_names: Sequence[str],
+    region_values: np.ndarray,
     reference: str,
-    sizes: np.ndarray | None = None,
+    region_sizes: np.ndarray | None = None,
 ) -> float:
     """Return the mean of a reference region over its volume.
 
-    Without `sizes`, left and right of one structure have the same weight; two tissues
+    Without `region_sizes`, left and right of one structure weigh the same; two tissues
     cannot be averaged.
     """
-    side, core = split_name(reference)
-    cores = REFERENCES.get(reference.lower(), (core,))
+    reference_side, reference_core = split_name(reference)
+    accepted_cores = REFERENCES.get(reference.lower(), (reference_core,))
     core_of_row = dict[int, str]()
-    for row, name in enumerate(names):
-        name_side, name_core = split_name(name)
-        if name_core in cores and side in (None, name_side):
-            core_of_row[row] = name_core
-    if set(core_of_row.values()) != set(cores):
+    for row_index, region_name in enumerate(region_names):
+        name_side, name_core = split_name(region_name)
+        if name_core in accepted_cores and reference_side in (None, name_side):
+            core_of_row[row_index] = name_core
+    if set(core_of_row.values()) != set(accepted_cores):
         raise FileFormatError(
             f"no region {reference!r} to refer to; known are "
             f"{', '.join(REFERENCES)} and the regions of the file.",
-            path=path,
+            path=table_path,
         )
-    if len(cores) > 1 and sizes is None:
+    if len(accepted_cores) > 1 and region_sizes is None:
         raise FileFormatError(
             f"the {reference} has {len(core_of_row)} parts, which count by "
             "their volumes, and those are not known. Give another "
             f"{option_text('reference')}.",
-            path=path,
+            path=table_path,
         )
-    rows = list(core_of_row)
-    weights = None if sizes is None else sizes[rows]
-    mean = np.average(values[rows], weights=weights)
-    if not 0 < mean < np.inf:
+    row_indices = list(core_of_row)
+    size_weights = None if region_sizes is None else region_sizes[row_indices]
+    reference_mean = np.average(region_values[row_indices], weights=size_weights)
+    if not 0 < reference_mean < np.inf:
         raise FileFormatError(
-            f"{reference} has the mean {mean:g}; expected more than 0.", path=path
+            f"{reference} has the mean {reference_mean:g}; expected more than 0.",
+            path=table_path,
         )
-    return float(mean)
+    return float(reference_mean)

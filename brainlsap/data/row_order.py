@@ -167,20 +167,29 @@ def fitting_orders(atlas: Atlas, n_rows: int) -> list[RowOrder]:
 
     Of orders that put the same regions into the same rows, the first counts.
     """
-    orders = [order for order in row_orders(atlas) if len(order.names) == n_rows]
+    row_orders_of_size = [
+        row_order for row_order in row_orders(atlas) if len(row_order.names) == n_rows
+    ]
     distinct_orders = dict[tuple[int | None, ...], RowOrder]()
-    for order in orders:
-        distinct_orders.setdefault(regions_of_rows(atlas, order.names), order)
-    return [order for order in orders if order in distinct_orders.values()]
+    for row_order in row_orders_of_size:
+        distinct_orders.setdefault(regions_of_rows(atlas, row_order.names), row_order)
+    return [
+        row_order
+        for row_order in row_orders_of_size
+        if row_order in distinct_orders.values()
+    ]
 
 
-def regions_of_rows(atlas: Atlas, names: Sequence[str]) -> tuple[int | None, ...]:
+def regions_of_rows(atlas: Atlas, row_names: Sequence[str]) -> tuple[int | None, ...]:
     """Return the region of each row, None for rows that the atlas leaves out."""
-    if all(map(str.isdecimal, names)):
-        row_of_region, _ = atlas.rows(names)
-        region_of_row = {int(row): region for region, row in enumerate(row_of_region)}
-        return tuple(map(region_of_row.get, range(len(names))))
-    return tuple(map(atlas.find, names))
+    if all(map(str.isdecimal, row_names)):
+        row_of_region, _ = atlas.rows(row_names)
+        region_of_row = {
+            int(row_index): region_index
+            for region_index, row_index in enumerate(row_of_region)
+        }
+        return tuple(map(region_of_row.get, range(len(row_names))))
+    return tuple(map(atlas.find, row_names))
 
 
 def _label_orders(atlas: Atlas) -> list[RowOrder]:
@@ -383,8 +392,8 @@ def _wall_orders(
 
 
 def name_rows(
-    path: Path,
-    values: np.ndarray,
+    matrix_path: Path,
+    weight_matrix: np.ndarray,
     atlas: Atlas,
     row_order: str | None = None,
     labels: str | Path | Sequence[str] | None = None,
@@ -405,61 +414,68 @@ def name_rows(
         Where a list has another length than the matrix, or lists contradict each other
         or `row_order`, or no order of that name has so many rows.
     """
-    n_rows = len(values)
+    n_rows = len(weight_matrix)
     if row_order is not None:
         check_choice("row_order", row_order, ROW_ORDERS)
     if labels is not None:
-        names = read_names(labels) if isinstance(labels, str | Path) else labels
-        note = f"rows named by {option_text('labels')}"
-        check_length(path, n_rows, names, note)
-        return RowNames(tuple(names), note, "names")
+        row_names = read_names(labels) if isinstance(labels, str | Path) else labels
+        order_note = f"rows named by {option_text('labels')}"
+        check_length(matrix_path, n_rows, row_names, order_note)
+        return RowNames(tuple(row_names), order_note, "names")
     if file_names and not are_counts(file_names):
-        check_length(path, n_rows, file_names, "read by name")
+        check_length(matrix_path, n_rows, file_names, "read by name")
         return RowNames(tuple(file_names), "read by name", "names")
-    order = None
+    order_of_rows = None
     if row_order is not None and row_order != UNCHECKED_NAMES:
-        order = _find_order(path, values, atlas, row_order)
-    lists = find_lists_beside(path, n_rows)
-    if lists:
-        return _follow_list(path, lists, atlas, order)
-    if order is not None:
+        order_of_rows = _find_order(matrix_path, weight_matrix, atlas, row_order)
+    names_of_list = find_lists_beside(matrix_path, n_rows)
+    if names_of_list:
+        return _follow_list(matrix_path, names_of_list, atlas, order_of_rows)
+    if order_of_rows is not None:
         return RowNames(
-            order.names, order.note, "row_order", order.adds_parts, order.tool
+            order_of_rows.names,
+            order_of_rows.note,
+            "row_order",
+            order_of_rows.adds_parts,
+            order_of_rows.tool,
         )
-    return _name_rows_by_other_evidence(path, values, atlas, header)
+    return _name_rows_by_other_evidence(matrix_path, weight_matrix, atlas, header)
 
 
 def unknown_order_message(
-    values: np.ndarray,
+    weight_matrix: np.ndarray,
     atlas: Atlas,
     row_order: str | None = None,
-    figures: Mapping[RowOrder, str] | None = None,
+    figures_of_order: Mapping[RowOrder, str] | None = None,
 ) -> str:
     """Return the message that rows have no known order, with the orders they may have.
 
     Parameters
     ----------
-    values : array of shape (n_rows, n_rows)
+    weight_matrix : array of shape (n_rows, n_rows)
         The matrix.
     atlas : Atlas
         Names the regions.
     row_order : str, optional
         The order that was asked for and has another number of rows.
-    figures : mapping of RowOrder to str, optional
+    figures_of_order : mapping of RowOrder to str, optional
         How well the weights fit each order, the best first.
     """
-    n_rows = len(values)
-    if figures is None:
-        figures = dict.fromkeys(fitting_orders(atlas, n_rows), "")
-    candidates = list[str]()
-    row = _most_telling_row([*figures])
-    for order, text in figures.items():
-        rows = f"row {row + 1} is {order.names[row]}, row {n_rows} {order.names[-1]}"
-        facts = f"{rows}; {text}" if text else rows
-        candidates.append(format_candidate(order, facts))
-    candidates += filter(None, [atlas.settings.get("sizes", {}).get(str(n_rows))])
+    n_rows = len(weight_matrix)
+    if figures_of_order is None:
+        figures_of_order = dict.fromkeys(fitting_orders(atlas, n_rows), "")
+    candidate_lines = list[str]()
+    telling_row = _most_telling_row([*figures_of_order])
+    for order, figure_text in figures_of_order.items():
+        rows_text = (
+            f"row {telling_row + 1} is {order.names[telling_row]}, row {n_rows} "
+            f"{order.names[-1]}"
+        )
+        facts_text = f"{rows_text}; {figure_text}" if figure_text else rows_text
+        candidate_lines.append(format_candidate(order, facts_text))
+    candidate_lines += filter(None, [atlas.settings.get("sizes", {}).get(str(n_rows))])
     if n_rows == len(atlas) + 1:
-        candidates.append(
+        candidate_lines.append(
             "the regions and one row more; name the rows, Unknown for label 0"
         )
     message = (
@@ -468,32 +484,35 @@ def unknown_order_message(
     )
     if row_order:
         message += f" as row_order={row_order!r}"
-    advice = (
+    advice_text = (
         f"Name the rows in the first row and column or by {option_text('labels')}, "
         f"choose their order by {option_text('row_order')}, or choose the atlas that "
         "fits."
     )
-    if not candidates:
-        return f"{message}. {advice}"
+    if not candidate_lines:
+        return f"{message}. {advice_text}"
     return (
-        f"{message}; its rows could be:{list_candidates(candidates)}"
-        f"{_describe_empty_walls(values, atlas)}{advice}"
+        f"{message}; its rows could be:{list_candidates(candidate_lines)}"
+        f"{_describe_empty_walls(weight_matrix, atlas)}{advice_text}"
     )
 
 
-def format_candidate(order: RowOrder, facts: str) -> str:
+def format_candidate(row_order: RowOrder, facts_text: str) -> str:
     """Return the line of a message for one order that rows may have."""
-    return f"row_order={order.tool!r} ({order.description}): {facts}"
+    return f"row_order={row_order.tool!r} ({row_order.description}): {facts_text}"
 
 
-def list_candidates(candidates: Iterable[str]) -> str:
+def list_candidates(candidate_lines: Iterable[str]) -> str:
     """Return lines of a message, one for each candidate, and the start of the next."""
-    return "".join(f"\n    {candidate}" for candidate in candidates) + "\n  "
+    return (
+        "".join(f"\n    {candidate_line}" for candidate_line in candidate_lines)
+        + "\n  "
+    )
 
 
 def _follow_list(
-    path: Path,
-    lists: Mapping[str, tuple[str, ...]],
+    matrix_path: Path,
+    names_of_list: Mapping[str, tuple[str, ...]],
     atlas: Atlas,
     order: RowOrder | None,
 ) -> RowNames:
@@ -502,24 +521,25 @@ def _follow_list(
     Raises where the lists contradict each other, or the order that was asked for.
     """
     regions_by_list = {
-        origin: regions_of_rows(atlas, names) for origin, names in lists.items()
+        list_name: regions_of_rows(atlas, row_names)
+        for list_name, row_names in names_of_list.items()
     }
     if len({*regions_by_list.values()}) > 1:
         raise FileFormatError(
-            f"{' and '.join(lists)} beside it name its rows differently. "
+            f"{' and '.join(names_of_list)} beside it name its rows differently. "
             "Keep the one that is right, or give the names by "
             f"{option_text('labels')}.",
-            path=path,
+            path=matrix_path,
         )
-    origin, names = next(iter(lists.items()))
-    if order and regions_by_list[origin] != regions_of_rows(atlas, order.names):
+    list_name, row_names = next(iter(names_of_list.items()))
+    if order and regions_by_list[list_name] != regions_of_rows(atlas, order.names):
         raise FileFormatError(
-            f"{origin} and row_order={order.tool!r} name the rows "
+            f"{list_name} and row_order={order.tool!r} name the rows "
             f"differently. Leave {option_text('row_order')} out to follow the list, or "
             f"give the names by {option_text('labels')}.",
-            path=path,
+            path=matrix_path,
         )
-    return RowNames(names, f"rows named by {origin}", "names")
+    return RowNames(row_names, f"rows named by {list_name}", "names")
 
 
 def _name_rows_by_other_evidence(
@@ -585,42 +605,45 @@ def _are_label_numbers(values: np.ndarray, atlas: Atlas) -> bool:
     return len(rows) > 0 and np.isin(rows, numbers).mean() >= _MIN_LABEL_SHARE
 
 
-def _find_tool(path: Path, header: str, atlas: Atlas) -> str | None:
+def _find_tool(matrix_path: Path, header: str, atlas: Atlas) -> str | None:
     """Return the tool that the path or the first lines name, None where none do."""
-    text = f"{path.as_posix()}\n{header}"
-    for tool, tool_words in _TOOL_WORDS.items():
-        match = tool_words.search(text)
-        if match is None:
+    searched_text = f"{matrix_path.as_posix()}\n{header}"
+    for tool_name, tool_words in _TOOL_WORDS.items():
+        word_match = tool_words.search(searched_text)
+        if word_match is None:
             continue
-        if tool == "ukbiobank" and match["cortex"] != atlas.settings.get("ukbiobank"):
+        if tool_name == "ukbiobank" and word_match["cortex"] != atlas.settings.get(
+            "ukbiobank"
+        ):
             return None  # of another cortex
-        return tool
-    has_node_image = path.parent.is_dir() and any(
-        _NODE_IMAGE.search(file.name) for file in path.parent.iterdir()
+        return tool_name
+    has_node_image = matrix_path.parent.is_dir() and any(
+        _NODE_IMAGE.search(folder_file.name)
+        for folder_file in matrix_path.parent.iterdir()
     )
     return "mrtrix" if has_node_image else None
 
 
-def _most_telling_row(orders: Sequence[RowOrder]) -> int:
+def _most_telling_row(possible_orders: Sequence[RowOrder]) -> int:
     """Return the first row by whose name most orders differ."""
-    if not orders:
+    if not possible_orders:
         return 0
-    names_by_row = zip(*(order.names for order in orders), strict=True)
-    return int(np.argmax([len({*names}) for names in names_by_row]))
+    names_by_row = zip(*(row_order.names for row_order in possible_orders), strict=True)
+    return int(np.argmax([len({*names_of_row}) for names_of_row in names_by_row]))
 
 
-def _describe_empty_walls(values: np.ndarray, atlas: Atlas) -> str:
+def _describe_empty_walls(weight_matrix: np.ndarray, atlas: Atlas) -> str:
     """Return the sentence that rows are empty where an order has the medial walls.
 
     The cortex with a wall on each side and 14 structures has as many rows as MRtrix's
     nodes, which have cortex in these rows.
     """
     walls = atlas.settings.get("walls")
-    if walls is None or walls["size"] != len(values) or not values.any():
+    if walls is None or walls["size"] != len(weight_matrix) or not weight_matrix.any():
         return ""
-    texts = [
+    wall_texts = [
         f"Rows {rows[0] + 1} and {rows[1] + 1} are empty, as medial walls are. "
         for rows in walls["rows"]
-        if not (values[rows].any() or values[:, rows].any())
+        if not (weight_matrix[rows].any() or weight_matrix[:, rows].any())
     ]
-    return "".join(texts)
+    return "".join(wall_texts)

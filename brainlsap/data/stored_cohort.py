@@ -78,50 +78,55 @@ def read_study(study: str | Path, *args: Any, **options: Any) -> Cohort:
     return read_cohort_file(study, **positional_options, **options)
 
 
-def read_cohort_file(path: str | Path, **options: Any) -> Cohort:
+def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
     """Read the file of a cohort, and apply options to it or refuse them."""
     options.pop("verbose", None)
     new_options = ReadingOptions(**options)
-    cohort = Cohort.load(path)
-    _check_unchanged(path, cohort, new_options)
+    cohort = Cohort.load(cohort_path)
+    _check_unchanged(cohort_path, cohort, new_options)
     if new_options.atlas:
-        cohort = _check_atlas(path, cohort, new_options.atlas)
+        cohort = _check_atlas(cohort_path, cohort, new_options.atlas)
     if new_options.connectome is not None:
-        cohort = _apply_connectome(path, cohort, new_options.connectome)
+        cohort = _apply_connectome(cohort_path, cohort, new_options.connectome)
     if new_options.feature is not None:
-        cohort = _select_features(path, cohort, new_options.feature)
+        cohort = _select_features(cohort_path, cohort, new_options.feature)
     if new_options.scans:
-        cohort = _select_scans(path, cohort, new_options.scans)
+        cohort = _select_scans(cohort_path, cohort, new_options.scans)
     if new_options.label is not None or new_options.classes is not None:
-        cohort = _select_labels(path, cohort, new_options.label, new_options.classes)
+        cohort = _select_labels(
+            cohort_path, cohort, new_options.label, new_options.classes
+        )
     # A report and a stored model state the options that were applied last.
     selections = new_options.to_jsonable(SELECTIONS)
     reading_options = cohort.reading_options.change(**selections)
     return replace(cohort, reading_options=reading_options)
 
 
-def label_column(cohort: Cohort, column: str) -> pd.Series | None:
+def label_column(cohort: Cohort, column_name: str) -> pd.Series | None:
     """Return a column of a cohort as labels: text, None where missing.
 
     None where the cohort has no such column.
     """
-    if column.lower() == cohort.label_name.lower():
+    if column_name.lower() == cohort.label_name.lower():
         return cohort.table["label"]
-    head = _find_covariate(cohort, column)
-    return None if head is None else cohort.table[head].map(_label_text)
+    stored_column = _find_covariate(cohort, column_name)
+    return (
+        None if stored_column is None else cohort.table[stored_column].map(_label_text)
+    )
 
 
-def _find_covariate(cohort: Cohort, column: str) -> str | None:
+def _find_covariate(cohort: Cohort, column_name: str) -> str | None:
     """Return the head of a covariate in the spelling of the table."""
     head_by_text = {
-        str(head): head for head in cohort.table.columns[len(KEY_COLUMNS) :]
+        str(covariate_name): covariate_name
+        for covariate_name in cohort.table.columns[len(KEY_COLUMNS) :]
     }
-    for spelling in (column, f"{column}_given"):
+    for spelling in (column_name, f"{column_name}_given"):
         if spelling in head_by_text:
             return head_by_text[spelling]
         matching_heads = [
-            head
-            for head_text, head in head_by_text.items()
+            covariate_name
+            for head_text, covariate_name in head_by_text.items()
             if head_text.lower() == spelling.lower()
         ]
         if len(matching_heads) == 1:
@@ -129,28 +134,30 @@ def _find_covariate(cohort: Cohort, column: str) -> str | None:
     return None
 
 
-def _label_text(value: Any) -> str | None:
+def _label_text(label_value: Any) -> str | None:
     """Return a label as a table of people has it: whole numbers without a point."""
-    if pd.isna(value):
+    if pd.isna(label_value):
         return None
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value).strip()
+    if isinstance(label_value, float) and label_value.is_integer():
+        return str(int(label_value))
+    return str(label_value).strip()
 
 
-def _check_unchanged(path: str | Path, cohort: Cohort, options: ReadingOptions) -> None:
+def _check_unchanged(
+    cohort_path: str | Path, cohort: Cohort, options: ReadingOptions
+) -> None:
     """Raise where options say another way of reading than that of the file."""
     earlier_options = cohort.provenance | cohort.reading_options.to_jsonable()
     refused_options = list[str]()
-    for name, option_value in options.to_jsonable().items():
-        if name in ("atlas", *SELECTIONS):
+    for option_name, option_value in options.to_jsonable().items():
+        if option_name in ("atlas", *SELECTIONS):
             continue
-        earlier_value = earlier_options.get(name)
+        earlier_value = earlier_options.get(option_name)
         if option_value == earlier_value:
             continue
         # no weight was negative, so that nothing is to be dropped
         if (
-            name == "negative"
+            option_name == "negative"
             and earlier_value == "refuse"
             and option_value in ("drop", "absolute")
         ):
@@ -159,44 +166,49 @@ def _check_unchanged(path: str | Path, cohort: Cohort, options: ReadingOptions) 
             "no value of its own" if earlier_value is None else repr(earlier_value)
         )
         refused_options.append(
-            f"{option_text(name)} ({getattr(options, name)!r}; the file has "
-            f"{value_text})"
+            f"{option_text(option_name)} ({getattr(options, option_name)!r}; the file "
+            f"has {value_text})"
         )
     if refused_options:
         raise ParameterError(
-            f"{path} holds a cohort that was read before, so "
+            f"{cohort_path} holds a cohort that was read before, so "
             f"{', '.join(refused_options)} cannot be applied. Leave it out, or read "
             "the study's folder."
         )
 
 
-def _check_atlas(path: str | Path, cohort: Cohort, atlas: str | Path | Atlas) -> Cohort:
+def _check_atlas(
+    cohort_path: str | Path, cohort: Cohort, atlas: str | Path | Atlas
+) -> Cohort:
     """Return the cohort with the atlas asked for, which must have its regions."""
-    expected = load_atlas(atlas)
-    if expected.names != cohort.atlas.names:
+    expected_atlas = load_atlas(atlas)
+    if expected_atlas.names != cohort.atlas.names:
         raise ParameterError(
-            f"{path} holds the {cohort.n_rois} regions of {cohort.atlas.name}, and "
-            f"{option_text('atlas')} names {expected.name} ({len(expected)} regions), "
-            f"which differ in names or order. Leave {option_text('atlas')} out, or "
-            "read the study's folder."
+            f"{cohort_path} holds the {cohort.n_rois} regions of {cohort.atlas.name}, "
+            f"and {option_text('atlas')} names {expected_atlas.name} "
+            f"({len(expected_atlas)} regions), which differ in names or order. Leave "
+            f"{option_text('atlas')} out, or read the study's folder."
         )
-    return replace(cohort, atlas=expected)
+    return replace(cohort, atlas=expected_atlas)
 
 
-def _apply_connectome(path: str | Path, cohort: Cohort, connectome: Any) -> Cohort:
+def _apply_connectome(
+    cohort_path: str | Path, cohort: Cohort, connectome: Any
+) -> Cohort:
     """Return the cohort without connectomes for "none"; refuse other ones."""
     if not isinstance(connectome, str | Path):
         raise ParameterError(
-            f"{path} holds a cohort with connectomes, so {option_text('connectome')} "
-            "cannot be applied. Leave it out, or read the study's folder."
+            f"{cohort_path} holds a cohort with connectomes, so "
+            f"{option_text('connectome')} cannot be applied. Leave it out, or read the "
+            "study's folder."
         )
     if str(connectome) == cohort.provenance.get("connectome"):
         return cohort
     if connectome != NO_CONNECTOME:
         raise ParameterError(
-            f"{path} holds a cohort with connectomes, so {option_text('connectome')} "
-            f"can only be 'none'; got {str(connectome)!r}. Leave it out, or read the "
-            "study's folder."
+            f"{cohort_path} holds a cohort with connectomes, so "
+            f"{option_text('connectome')} can only be 'none'; got {str(connectome)!r}. "
+            "Leave it out, or read the study's folder."
         )
     matrix_shape = cohort.connectomes.shape
     zero_matrices = np.broadcast_to(
@@ -212,7 +224,7 @@ def _apply_connectome(path: str | Path, cohort: Cohort, connectome: Any) -> Coho
 
 
 def _select_features(
-    path: str | Path, cohort: Cohort, feature: str | Sequence[str]
+    cohort_path: str | Path, cohort: Cohort, feature: str | Sequence[str]
 ) -> Cohort:
     """Return the cohort with some of its features, in this order."""
     chosen_features = (
@@ -231,8 +243,8 @@ def _select_features(
     ]
     if missing_features:
         raise ParameterError(
-            f"{path} holds the features {', '.join(cohort.feature_names)}, and not "
-            f"{', '.join(missing_features)}. Choose of these by "
+            f"{cohort_path} holds the features {', '.join(cohort.feature_names)}, and "
+            f"not {', '.join(missing_features)}. Choose of these by "
             f"{option_text('feature')}, or read the study's folder."
         )
     feature_index = [
@@ -245,7 +257,7 @@ def _select_features(
     )
 
 
-def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
+def _select_scans(cohort_path: str | Path, cohort: Cohort, scans: str) -> Cohort:
     """Return the cohort of all scans, or of the baseline of every person."""
     check_choice("scans", scans, ("all", "baseline"))
     earlier_scans = cohort.provenance.get("scans", "all")
@@ -253,18 +265,18 @@ def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
         return cohort
     if scans == "all":
         raise ParameterError(
-            f"{path} holds the scans of the baseline only, so "
+            f"{cohort_path} holds the scans of the baseline only, so "
             f"{option_text('scans', 'all')} cannot be applied. Leave it out, or read "
             "the study's folder."
         )
     scan_table = cohort.table
     is_baseline_name = scan_table["session"].map(is_called_baseline)
     baseline_rows = list[int]()
-    faults = list[Finding]()
+    baseline_faults = list[Finding]()
     n_people_without = 0
-    for person, visit_rows in scan_table.groupby("participant", sort=False):
-        sessions = visit_rows["session"]
-        baseline_sessions = sessions[is_baseline_name[sessions.index]]
+    for participant_id, visit_rows in scan_table.groupby("participant", sort=False):
+        session_ids = visit_rows["session"]
+        baseline_sessions = session_ids[is_baseline_name[session_ids.index]]
         baseline_sessions = baseline_sessions[
             baseline_sessions.isin(
                 choose_baselines([*baseline_sessions], [*baseline_sessions])
@@ -273,26 +285,30 @@ def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
         if (
             baseline_sessions.empty
             and is_baseline_name.any()
-            and (sessions != "").all()
+            and (session_ids != "").all()
         ):
             n_people_without += 1  # as where the baseline is listed and was not scanned
             continue
         try:
             baseline_rows.append(
                 _choose_baseline_row(
-                    sessions if baseline_sessions.empty else baseline_sessions
+                    session_ids if baseline_sessions.empty else baseline_sessions
                 )
             )
         except CohortError as error:
-            fault = Finding.from_error(error)
-            faults.append(replace(fault, participant=str(person)))
-    if faults:
+            baseline_fault = Finding.from_error(error)
+            baseline_faults.append(
+                replace(baseline_fault, participant=str(participant_id))
+            )
+    if baseline_faults:
         raise CohortError(
-            f"{option_text('scans', 'baseline')} cannot be applied", faults, path=path
+            f"{option_text('scans', 'baseline')} cannot be applied",
+            baseline_faults,
+            path=cohort_path,
         )
     if not baseline_rows:
         raise CohortError(
-            f"no scan is left by {option_text('scans', 'baseline')}", path=path
+            f"no scan is left by {option_text('scans', 'baseline')}", path=cohort_path
         )
     n_left_out = len(scan_table) - len(baseline_rows)
     scan_note = f"{n_left_out} scans that are not the baseline left out"
@@ -312,34 +328,38 @@ def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
     )
 
 
-def _choose_baseline_row(sessions: pd.Series) -> int:
+def _choose_baseline_row(session_ids: pd.Series) -> int:
     """Return the row of the first visit; raise CohortError where it is not known."""
-    if len(sessions) == 1:
-        return int(sessions.index[0])
-    visit_names = ", ".join(name or "no name" for name in sessions)
-    if sessions.map(is_called_baseline).all():
+    if len(session_ids) == 1:
+        return int(session_ids.index[0])
+    visit_names = ", ".join(session_id or "no name" for session_id in session_ids)
+    if session_ids.map(is_called_baseline).all():
         raise CohortError("several visits are called baseline", got=visit_names)
-    if not _has_order(sessions.tolist()):
+    if not _has_order(session_ids.tolist()):
         raise CohortError("which visit is the first is not known", got=visit_names)
-    order_keys = [visit_order(name) for name in sessions]
-    return int(sessions.index[order_keys.index(min(order_keys))])
+    order_keys = [visit_order(session_id) for session_id in session_ids]
+    return int(session_ids.index[order_keys.index(min(order_keys))])
 
 
-def _has_order(sessions: Sequence[str]) -> bool:
+def _has_order(session_ids: Sequence[str]) -> bool:
     """Return whether names of visits differ in numbers alone, and are no plain dates.
 
     Dates count from the year on.
     """
-    if len({*sessions}) < len(sessions):
+    if len({*session_ids}) < len(session_ids):
         return False
-    name_shapes = {re.sub(r"\d+", "", name) for name in sessions}
-    year_matches = [re.search(r"(?:19|20)\d\d[-.]?\d\d", name) for name in sessions]
-    is_dated = any(re.search(r"\d[./-]\d|\d{6,}", name) for name in sessions)
+    name_shapes = {re.sub(r"\d+", "", session_id) for session_id in session_ids}
+    year_matches = [
+        re.search(r"(?:19|20)\d\d[-.]?\d\d", session_id) for session_id in session_ids
+    ]
+    is_dated = any(
+        re.search(r"\d[./-]\d|\d{6,}", session_id) for session_id in session_ids
+    )
     return len(name_shapes) == 1 and (not is_dated or all(year_matches))
 
 
 def _select_labels(
-    path: str | Path,
+    cohort_path: str | Path,
     cohort: Cohort,
     label: str | None,
     classes: Sequence[str] | None,
@@ -359,7 +379,7 @@ def _select_labels(
         raise CohortError(
             f"the label {label!r} is no column of its table; found "
             f"{', '.join(column_heads)}. Name the column by {option_text('label')}",
-            path=path,
+            path=cohort_path,
         )
     if is_same_column:
         label_name = cohort.label_name
@@ -397,7 +417,9 @@ def _select_labels(
                 f"left out, {label_name} is not among the classes: {counts_text}"
             )
     if faults:
-        raise CohortError("labels cannot be used", group_findings(faults), path=path)
+        raise CohortError(
+            "labels cannot be used", group_findings(faults), path=cohort_path
+        )
     labelled_cohort = cohort.select(has_class.to_numpy())
     scan_table = scan_table.assign(label=labels)[has_class].reset_index(drop=True)
     labelled_cohort = replace(

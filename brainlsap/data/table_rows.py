@@ -55,101 +55,119 @@ class TableText(NamedTuple):
     comment_lines: list[int]
 
 
-def read_text(path: str | Path) -> str:
+def read_text(text_path: str | Path) -> str:
     """Return the text of a file, with line feeds at the ends of its lines."""
-    with reading(path, "text"):
-        data = Path(path).read_bytes()
-        data = gzip.decompress(data) if Path(path).suffix.lower() == ".gz" else data
+    with reading(text_path, "text"):
+        file_bytes = Path(text_path).read_bytes()
+        file_bytes = (
+            gzip.decompress(file_bytes)
+            if Path(text_path).suffix.lower() == ".gz"
+            else file_bytes
+        )
         try:
-            text = data.decode("utf-8-sig")
+            file_text = file_bytes.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise FileFormatError(
                 f"is not text in UTF-8 ({error}). Save a table as that (in "
                 "Excel: CSV UTF-8).",
-                path=path,
+                path=text_path,
                 kind="not UTF-8",
             ) from error
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
+        file_text = file_text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\0" in file_text:
+        line_number = file_text.count("\n", 0, file_text.index("\0")) + 1
         raise FileFormatError(
-            f"not a text file (it holds zero bytes, the first in line {line}). "
+            f"not a text file (it holds zero bytes, the first in line {line_number}). "
             "The file may be damaged, or text in UTF-16; save it as UTF-8.",
-            path=path,
+            path=text_path,
             kind="zero bytes",
-            values={"line": line},
+            values={"line": line_number},
         )
-    return text
+    return file_text
 
 
-def sniff_delimiter(line: str) -> str | None:
+def sniff_delimiter(text_line: str) -> str | None:
     """Return the delimiter of the cells of a line, None for white space."""
     # A name in quotes may have commas.
-    unquoted_line = re.sub(r'"[^"]*"', "", line)
-    return next((mark for mark in DELIMITERS if mark in unquoted_line), None)
+    unquoted_line = re.sub(r'"[^"]*"', "", text_line)
+    return next(
+        (delimiter for delimiter in DELIMITERS if delimiter in unquoted_line), None
+    )
 
 
-def split_cells(line: str, delimiter: str | None) -> list[str]:
+def split_cells(text_line: str, delimiter: str | None) -> list[str]:
     """Return the cells of a line without white space and quotes around them."""
-    line = line if delimiter else " ".join(line.split())
-    reader = csv.reader([line], delimiter=delimiter or " ", skipinitialspace=True)
-    return [cell.strip() for cell in next(reader)]
+    text_line = text_line if delimiter else " ".join(text_line.split())
+    csv_reader = csv.reader(
+        [text_line], delimiter=delimiter or " ", skipinitialspace=True
+    )
+    return [cell_text.strip() for cell_text in next(csv_reader)]
 
 
-def read_table_text(path: str | Path, score_header: HeaderScore) -> TableText:
+def read_table_text(table_path: str | Path, score_header: HeaderScore) -> TableText:
     """Cut a text file into a header and rows of as many cells.
 
     `score_header` says how much the cells of a line look like heads of columns; it
     decides whether a line that begins with `#` is the header.
     """
-    lines = read_text(path).split("\n")
-    line_index = [i for i, line in enumerate(lines) if line and not line.isspace()]
-    first_line = lines[line_index[0]] if line_index else ""
+    text_lines = read_text(table_path).split("\n")
+    line_indices = [
+        i
+        for i, text_line in enumerate(text_lines)
+        if text_line and not text_line.isspace()
+    ]
+    first_line = text_lines[line_indices[0]] if line_indices else ""
     delimiter_line = _DELIMITER_LINE.fullmatch(first_line)
     if delimiter_line:
-        line_index = line_index[1:]
-    comment_index = list(takewhile(lambda i: lines[i][0] == "#", line_index))
-    line_index = line_index[len(comment_index) :]
+        line_indices = line_indices[1:]
+    comment_index = list(takewhile(lambda i: text_lines[i][0] == "#", line_indices))
+    line_indices = line_indices[len(comment_index) :]
     comment_lines = [i + 1 for i in comment_index]
-    if not line_index:
-        raise _empty_table(path, comment_lines)
-    first_line = lines[line_index[0]]
+    if not line_indices:
+        raise _empty_table(table_path, comment_lines)
+    first_line = text_lines[line_indices[0]]
     first_row_delimiter = _choose_delimiter(first_line)
     delimiter = delimiter_line[1] if delimiter_line else first_row_delimiter
     header_candidates = [
         TableRow(
-            i + 1, _split_header(lines[i].removeprefix("#").lstrip(" "), delimiter)
+            i + 1, _split_header(text_lines[i].removeprefix("#").lstrip(" "), delimiter)
         )
         for i in comment_index
-        if delimiter_line or _may_have_delimiter(lines[i], delimiter)
+        if delimiter_line or _may_have_delimiter(text_lines[i], delimiter)
     ]
-    first_row = TableRow(line_index[0] + 1, _split_header(first_line, delimiter))
+    first_row = TableRow(line_indices[0] + 1, _split_header(first_line, delimiter))
     header = choose_header(
-        path, header_candidates, first_row, score_header, delimiter is not None
+        table_path, header_candidates, first_row, score_header, delimiter is not None
     )
     if header is first_row:
-        line_index = line_index[1:]
+        line_indices = line_indices[1:]
     n_cells = len(header.cells)
     if delimiter is None or delimiter == "\t":
-        rows = _cut_lines(lines, line_index, delimiter, n_cells)
+        table_rows = _cut_lines(text_lines, line_indices, delimiter, n_cells)
     else:
         delimiter_pattern = re.escape(delimiter)
-        if f"{delimiter} " not in lines[header.line - 1]:
+        if f"{delimiter} " not in text_lines[header.line - 1]:
             # A comma with a blank after it belongs to a sentence.
             delimiter_pattern += "(?! )"
-        rows = _cut_quoted_lines(
-            path, lines, line_index, delimiter, n_cells, delimiter_pattern
+        table_rows = _cut_quoted_lines(
+            table_path, text_lines, line_indices, delimiter, n_cells, delimiter_pattern
         )
-    rows = [row for row in rows if any(map(str.strip, row.cells))]
-    header = _match_widths(path, header, rows, lines, delimiter, score_header)
-    comment_lines = [line for line in comment_lines if line != header.line]
-    return TableText(header, rows, comment_lines)
+    table_rows = [
+        table_row for table_row in table_rows if any(map(str.strip, table_row.cells))
+    ]
+    header = _match_widths(
+        table_path, header, table_rows, text_lines, delimiter, score_header
+    )
+    comment_lines = [
+        text_line for text_line in comment_lines if text_line != header.line
+    ]
+    return TableText(header, table_rows, comment_lines)
 
 
-def _choose_delimiter(line: str) -> str | None:
+def _choose_delimiter(text_line: str) -> str | None:
     """Return the delimiter of a table by its first line, None for white space."""
-    delimiter = sniff_delimiter(line)
-    if delimiter is None and len(line.split()) == 1:
+    delimiter = sniff_delimiter(text_line)
+    if delimiter is None and len(text_line.split()) == 1:
         # A table of one column; its cells may have blanks.
         return "\t"
     return delimiter
@@ -163,66 +181,87 @@ def _may_have_delimiter(comment: str, delimiter: str | None) -> bool:
     return comment_delimiter == delimiter
 
 
-def read_sheet_rows(path: str | Path, sheet: str = "") -> list[TableRow]:
+def read_sheet_rows(table_path: str | Path, sheet_name: str = "") -> list[TableRow]:
     """Return the rows of a sheet of a workbook as text, without empty rows.
 
     Errors of formulas (`#N/A`, `#REF!`) stay as the sheet shows them.
     """
-    rows = list[TableRow]()
+    table_rows = list[TableRow]()
     with (
-        reading(path, "an Excel workbook"),
-        pd.ExcelFile(path, engine="openpyxl") as workbook,
+        reading(table_path, "an Excel workbook"),
+        pd.ExcelFile(table_path, engine="openpyxl") as workbook,
     ):
-        sheets = workbook.book
-        worksheet = sheets[sheet] if sheet else sheets.worksheets[0]
+        workbook_sheets = workbook.book
+        worksheet = (
+            workbook_sheets[sheet_name] if sheet_name else workbook_sheets.worksheets[0]
+        )
         # The dimensions that a file states may be wrong.
         worksheet.reset_dimensions()
-        for line, values in enumerate(worksheet.iter_rows(values_only=True), start=1):
-            cells = [_cell_text(value) for value in values]
-            if any(cells):
-                rows.append(TableRow(line, cells))
-    width = max((len(row.cells) for row in rows), default=0)
-    return [row._replace(cells=_pad_cells(row.cells, width)) for row in rows]
+        for line_number, cell_values in enumerate(
+            worksheet.iter_rows(values_only=True), start=1
+        ):
+            cell_texts = [_cell_text(cell_value) for cell_value in cell_values]
+            if any(cell_texts):
+                table_rows.append(TableRow(line_number, cell_texts))
+    n_columns = max((len(table_row.cells) for table_row in table_rows), default=0)
+    return [
+        table_row._replace(cells=_pad_cells(table_row.cells, n_columns))
+        for table_row in table_rows
+    ]
 
 
-def drop_titles(rows: list[TableRow], score_header: HeaderScore) -> list[TableRow]:
+def drop_titles(
+    table_rows: list[TableRow], score_header: HeaderScore
+) -> list[TableRow]:
     """Return rows without titles: rows of one filled cell above the heads."""
     n_titles = 0
     while (
-        n_titles + 1 < len(rows)
-        and _count_filled(rows[n_titles]) < 2 <= _count_filled(rows[n_titles + 1])
-        and score_header(rows[n_titles].cells) == 0
+        n_titles + 1 < len(table_rows)
+        and _count_filled(table_rows[n_titles])
+        < 2
+        <= _count_filled(table_rows[n_titles + 1])
+        and score_header(table_rows[n_titles].cells) == 0
     ):
         n_titles += 1
-    return rows[n_titles:]
+    return table_rows[n_titles:]
 
 
 def read_sheet_text(
-    path: str | Path, sheet: str, score_header: HeaderScore
+    table_path: str | Path, sheet_name: str, score_header: HeaderScore
 ) -> TableText:
     """Divide a sheet of a workbook into header, rows and comments."""
-    rows = drop_titles(read_sheet_rows(path, sheet), score_header)
-    comments = list(takewhile(lambda row: row.cells[0][:1] == "#", rows))
-    rows = rows[len(comments) :]
-    comment_lines = [row.line for row in comments]
-    if not rows:
-        raise _empty_table(path, comment_lines)
+    table_rows = drop_titles(read_sheet_rows(table_path, sheet_name), score_header)
+    comment_rows = list(
+        takewhile(lambda table_row: table_row.cells[0][:1] == "#", table_rows)
+    )
+    table_rows = table_rows[len(comment_rows) :]
+    comment_line_numbers = [table_row.line for table_row in comment_rows]
+    if not table_rows:
+        raise _empty_table(table_path, comment_line_numbers)
     header_candidates = []
-    for row in comments:
+    for table_row in comment_rows:
         # A comment of one filled cell is a sentence.
-        if _count_filled(row) > 1:
-            first_cell = row.cells[0].removeprefix("#").lstrip()
-            header_candidates.append(TableRow(row.line, [first_cell, *row.cells[1:]]))
-    header = choose_header(path, header_candidates, rows[0], score_header, True)
-    if header is rows[0]:
-        rows = rows[1:]
-    comment_lines = [line for line in comment_lines if line != header.line]
-    return TableText(header, rows, comment_lines)
+        if _count_filled(table_row) > 1:
+            first_cell = table_row.cells[0].removeprefix("#").lstrip()
+            header_candidates.append(
+                TableRow(table_row.line, [first_cell, *table_row.cells[1:]])
+            )
+    header = choose_header(
+        table_path, header_candidates, table_rows[0], score_header, True
+    )
+    if header is table_rows[0]:
+        table_rows = table_rows[1:]
+    comment_line_numbers = [
+        line_number
+        for line_number in comment_line_numbers
+        if line_number != header.line
+    ]
+    return TableText(header, table_rows, comment_line_numbers)
 
 
 def choose_header(
-    path: str | Path,
-    candidates: Sequence[TableRow],
+    table_path: str | Path,
+    candidate_rows: Sequence[TableRow],
     first_row: TableRow,
     score_header: HeaderScore,
     is_delimited: bool,
@@ -233,26 +272,33 @@ def choose_header(
     `#`, and neither looks more like a header.
     """
     first_score = score_header(first_row.cells)
-    for row in reversed(candidates):
-        if len(row.cells) != len(first_row.cells):
+    for table_row in reversed(candidate_rows):
+        if len(table_row.cells) != len(first_row.cells):
             continue
-        score = score_header(row.cells)
-        if score > first_score:
-            return row
+        header_score = score_header(table_row.cells)
+        if header_score > first_score:
+            return table_row
         is_table = is_delimited and len(first_row.cells) > 1
-        if score == first_score and is_table and row.cells != first_row.cells:
+        if (
+            header_score == first_score
+            and is_table
+            and table_row.cells != first_row.cells
+        ):
             raise FileFormatError(
-                f"line {row.line} begins with # and has as many cells as line "
+                f"line {table_row.line} begins with # and has as many cells as line "
                 f"{first_row.line}, so either could be the header. Take the # away if "
-                f"line {row.line} is the header; delete the line if it is a comment.",
-                path=path,
+                f"line {table_row.line} is the header; delete the line if it is a "
+                "comment.",
+                path=table_path,
                 kind="two headers",
                 values={"line": first_row.line},
             )
     return first_row
 
 
-def _empty_table(path: str | Path, comment_lines: Sequence[int]) -> FileFormatError:
+def _empty_table(
+    table_path: str | Path, comment_lines: Sequence[int]
+) -> FileFormatError:
     """Return the error of a table without a header."""
     comment_hint = ""
     if comment_lines:
@@ -261,61 +307,66 @@ def _empty_table(path: str | Path, comment_lines: Sequence[int]) -> FileFormatEr
         )
     return FileFormatError(
         f"the table is empty; expected a header line.{comment_hint}",
-        path=path,
+        path=table_path,
         kind="empty table",
     )
 
 
-def _split_header(line: str, delimiter: str | None) -> list[str]:
+def _split_header(header_line: str, delimiter: str | None) -> list[str]:
     """Return the heads of a line; quotation marks that do not fit are text."""
     try:
-        cells = _parse_quoted(line, delimiter)
+        cell_texts = _parse_quoted(header_line, delimiter)
     except csv.Error:
-        cells = [_unquote(cell) for cell in line.split(delimiter)]
-    return [cell.strip() for cell in cells]
+        cell_texts = [_unquote(cell_text) for cell_text in header_line.split(delimiter)]
+    return [cell_text.strip() for cell_text in cell_texts]
 
 
-def _parse_quoted(line: str, delimiter: str | None) -> list[str]:
+def _parse_quoted(text_line: str, delimiter: str | None) -> list[str]:
     """Return the cells of one line by RFC 4180; else raise csv.Error."""
-    if '"' not in line:
-        return line.split(delimiter)
-    line = line if delimiter else " ".join(line.split())
+    if '"' not in text_line:
+        return text_line.split(delimiter)
+    text_line = text_line if delimiter else " ".join(text_line.split())
     separator = delimiter or " "
     try:
-        reader = csv.reader(
-            [line], delimiter=separator, skipinitialspace=True, strict=True
+        csv_reader = csv.reader(
+            [text_line], delimiter=separator, skipinitialspace=True, strict=True
         )
-        return next(reader)
+        return next(csv_reader)
     except csv.Error:
-        tidy_line = _BLANK_AFTER_QUOTE.sub('"', line)
-        if tidy_line == line:
+        tidy_line = _BLANK_AFTER_QUOTE.sub('"', text_line)
+        if tidy_line == text_line:
             raise
-        reader = csv.reader(
+        csv_reader = csv.reader(
             [tidy_line], delimiter=separator, skipinitialspace=True, strict=True
         )
-        return next(reader)
+        return next(csv_reader)
 
 
-def _unquote(cell: str) -> str:
+def _unquote(cell_text: str) -> str:
     """Take a pair of quotation marks off a cell; any other mark is text."""
-    cell = cell.strip()
-    if len(cell) > 1 and _QUOTED.fullmatch(cell):
-        return cell[1:-1].replace('""', '"')
-    return cell
+    cell_text = cell_text.strip()
+    if len(cell_text) > 1 and _QUOTED.fullmatch(cell_text):
+        return cell_text[1:-1].replace('""', '"')
+    return cell_text
 
 
 def _cut_lines(
-    lines: Sequence[str], line_index: Iterable[int], delimiter: str | None, n_cells: int
+    text_lines: Sequence[str],
+    line_index: Iterable[int],
+    delimiter: str | None,
+    n_cells: int,
 ) -> list[TableRow]:
     """Cut lines at tabs or white space: one line, one row."""
-    rows = []
+    table_rows = []
     for i in line_index:
-        line = lines[i]
-        cells = line.split(delimiter)
-        if '"' in line:
-            cells = _cut_line_with_quotes(line, cells, delimiter, n_cells)
-        rows.append(TableRow(i + 1, cells))
-    return rows
+        text_line = text_lines[i]
+        cell_texts = text_line.split(delimiter)
+        if '"' in text_line:
+            cell_texts = _cut_line_with_quotes(
+                text_line, cell_texts, delimiter, n_cells
+            )
+        table_rows.append(TableRow(i + 1, cell_texts))
+    return table_rows
 
 
 def _cut_line_with_quotes(
@@ -330,21 +381,21 @@ def _cut_line_with_quotes(
         quoted_cells = _parse_quoted(line, delimiter)
     except csv.Error:
         quoted_cells = plain_cells
-    unquoted_cells = [_unquote(cell) for cell in plain_cells]
-    readings = [unquoted_cells, quoted_cells]
+    unquoted_cells = [_unquote(cell_text) for cell_text in plain_cells]
+    possible_readings = [unquoted_cells, quoted_cells]
     if not delimiter:
-        readings.reverse()
+        possible_readings.reverse()
     # R writes names of rows without a head.
-    for width in (n_cells, n_cells + 1):
-        for cells in readings:
-            if len(cells) == width:
-                return cells
+    for n_expected_cells in (n_cells, n_cells + 1):
+        for row_cells in possible_readings:
+            if len(row_cells) == n_expected_cells:
+                return row_cells
     return unquoted_cells
 
 
 def _cut_quoted_lines(
-    path: str | Path,
-    lines: Sequence[str],
+    table_path: str | Path,
+    text_lines: Sequence[str],
     line_index: Sequence[int],
     delimiter: str,
     n_cells: int,
@@ -354,83 +405,89 @@ def _cut_quoted_lines(
 
     `delimiter_pattern` matches a delimiter, but not a comma in a sentence.
     """
-    rows = []
+    table_rows = []
     next_index = -1
     for i in line_index:
         if i < next_index:
             # The line is inside a cell of several lines.
             continue
-        line = lines[i]
-        if '"' not in line:
-            rows.append(TableRow(i + 1, line.split(delimiter)))
+        text_line = text_lines[i]
+        if '"' not in text_line:
+            table_rows.append(TableRow(i + 1, text_line.split(delimiter)))
             continue
         try:
-            cells = _parse_quoted(line, delimiter)
+            cell_texts = _parse_quoted(text_line, delimiter)
         except csv.Error:
-            cells, n_lines = _parse_lines(path, lines, i, delimiter)
+            cell_texts, n_lines = _parse_lines(table_path, text_lines, i, delimiter)
             next_index = i + n_lines
             _refuse_swallowed_rows(
-                path, i + 1, next_index, cells, delimiter_pattern, n_cells
+                table_path, i + 1, next_index, cell_texts, delimiter_pattern, n_cells
             )
-            cells = [" ".join(cell.split("\n")) for cell in cells]
-        rows.append(TableRow(i + 1, cells))
-    return rows
+            cell_texts = [" ".join(cell_text.split("\n")) for cell_text in cell_texts]
+        table_rows.append(TableRow(i + 1, cell_texts))
+    return table_rows
 
 
 def _parse_lines(
-    path: str | Path, lines: Sequence[str], start: int, delimiter: str
+    table_path: str | Path, text_lines: Sequence[str], start_index: int, delimiter: str
 ) -> tuple[list[str], int]:
     """Return the cells of a row of several lines, and how many lines it takes."""
-    remaining_lines = (f"{lines[i]}\n" for i in range(start, len(lines)))
-    reader = csv.reader(
+    remaining_lines = (
+        f"{text_lines[i]}\n" for i in range(start_index, len(text_lines))
+    )
+    csv_reader = csv.reader(
         remaining_lines, delimiter=delimiter, skipinitialspace=True, strict=True
     )
     try:
-        return next(reader), reader.line_num
+        return next(csv_reader), csv_reader.line_num
     except csv.Error as error:
         raise FileFormatError(
-            f'line {start + 1} has a quotation mark (") that opens a cell and '
-            f"does not close it; read on to line {start + reader.line_num}. Delete the "
-            "mark, or write it twice inside a cell in quotation marks.",
-            path=path,
+            f'line {start_index + 1} has a quotation mark (") that opens a cell and '
+            f"does not close it; read on to line {start_index + csv_reader.line_num}. "
+            "Delete the mark, or write it twice inside a cell in quotation marks.",
+            path=table_path,
             kind="open quotation mark",
-            values={"line": start + 1},
+            values={"line": start_index + 1},
         ) from error
 
 
 def _refuse_swallowed_rows(
-    path: str | Path,
+    table_path: str | Path,
     first_line: int,
     last_line: int,
-    cells: Sequence[str],
+    cell_texts: Sequence[str],
     delimiter_pattern: str,
     n_cells: int,
 ) -> None:
     """Raise where lines inside a quoted cell could as well be rows of the table."""
-    for column, cell in enumerate(cells):
-        cell_lines = cell.split("\n")
+    for column_index, cell_text in enumerate(cell_texts):
+        cell_lines = cell_text.split("\n")
         if len(cell_lines) == 1:
             continue
-        n_delimiters = [len(re.findall(delimiter_pattern, line)) for line in cell_lines]
-        n_after = n_cells - 1 - column
+        n_delimiters = [
+            len(re.findall(delimiter_pattern, cell_line)) for cell_line in cell_lines
+        ]
+        n_after = n_cells - 1 - column_index
         has_row_inside = n_cells - 1 in n_delimiters[1:-1]
-        has_rows_at_ends = n_delimiters[0] == n_after and n_delimiters[-1] == column
+        has_rows_at_ends = (
+            n_delimiters[0] == n_after and n_delimiters[-1] == column_index
+        )
         if has_row_inside or has_rows_at_ends:
             raise FileFormatError(
                 f'a quotation mark (") in line {first_line} opens a cell that '
                 f"goes on to line {last_line}, over lines that look like rows of the "
                 "table. Delete a stray mark; write a cell of text in one line.",
-                path=path,
+                path=table_path,
                 kind="open quotation mark",
                 values={"line": first_line},
             )
 
 
 def _match_widths(
-    path: str | Path,
+    table_path: str | Path,
     header: TableRow,
-    rows: Sequence[TableRow],
-    lines: Sequence[str],
+    table_rows: Sequence[TableRow],
+    text_lines: Sequence[str],
     delimiter: str | None,
     score_header: HeaderScore,
 ) -> TableRow:
@@ -439,47 +496,57 @@ def _match_widths(
     Raises FileFormatError if rows have another number of cells than the header.
     """
     n_cells = len(header.cells)
-    wrong_rows = [row for row in rows if len(row.cells) != n_cells]
+    wrong_rows = [
+        table_row for table_row in table_rows if len(table_row.cells) != n_cells
+    ]
     if not wrong_rows:
-        _refuse_undivided(path, header, rows)
+        _refuse_undivided(table_path, header, table_rows)
         return header
-    widths = {len(row.cells) for row in rows}
-    if widths == {n_cells + 1} and n_cells > 1:
-        if _are_row_names(header, rows, delimiter, score_header):
+    row_widths = {len(table_row.cells) for table_row in table_rows}
+    if row_widths == {n_cells + 1} and n_cells > 1:
+        if _are_row_names(header, table_rows, delimiter, score_header):
             return TableRow(header.line, ["", *header.cells])
         raise FileFormatError(
             f"every line below the header (line {header.line}) has "
             f"{n_cells + 1} cells, expected {n_cells}. Delete a title above the "
             "header, and delimiters at the ends of lines; write decimals with a point; "
             "name the first column where R wrote names of rows without a head.",
-            path=path,
+            path=table_path,
             kind="cells beyond the header",
             values={"line": header.line},
         )
-    row = wrong_rows[0]
-    earlier_lines = [earlier.line for earlier in rows if earlier.line < row.line]
-    previous_line = lines[earlier_lines[-1] - 1] if earlier_lines else ""
+    table_row = wrong_rows[0]
+    earlier_line_numbers = [
+        earlier_row.line
+        for earlier_row in table_rows
+        if earlier_row.line < table_row.line
+    ]
+    previous_line = (
+        text_lines[earlier_line_numbers[-1] - 1] if earlier_line_numbers else ""
+    )
     is_quote_open = previous_line.count('"') % 2 == 1
-    advice = _explain_width(row, lines[row.line - 1], delimiter, n_cells, is_quote_open)
-    if len(widths) == 1 and len(rows) > 1:
+    advice = _explain_width(
+        table_row, text_lines[table_row.line - 1], delimiter, n_cells, is_quote_open
+    )
+    if len(row_widths) == 1 and len(table_rows) > 1:
         advice = (
             f"Line {header.line} is taken for the header: delete a title above it. "
             f"{advice}"
         )
     n_wrong = len(wrong_rows)
-    count = f" ({n_wrong} lines have another number)" if n_wrong > 1 else ""
+    count_text = f" ({n_wrong} lines have another number)" if n_wrong > 1 else ""
     raise FileFormatError(
-        f"line {row.line} has {_count_cells(row.cells)}, expected {n_cells} as "
-        f"in the header (line {header.line}){count}. {advice}",
-        path=path,
+        f"line {table_row.line} has {_count_cells(table_row.cells)}, expected "
+        f"{n_cells} as in the header (line {header.line}){count_text}. {advice}",
+        path=table_path,
         kind="number of cells",
-        values={"line": row.line},
+        values={"line": table_row.line},
     )
 
 
 def _are_row_names(
     header: TableRow,
-    rows: Sequence[TableRow],
+    table_rows: Sequence[TableRow],
     delimiter: str | None,
     score_header: HeaderScore,
 ) -> bool:
@@ -488,31 +555,37 @@ def _are_row_names(
     A table that names its ids is only shifted if the first cells count the rows. A
     column of nothing at the end, or decimal commas, would have as many cells.
     """
-    names = [_unquote(row.cells[0]) for row in rows]
-    if len({*names}) < len(names) or not all(names):
+    first_cells = [_unquote(table_row.cells[0]) for table_row in table_rows]
+    if len({*first_cells}) < len(first_cells) or not all(first_cells):
         return False
-    if not any(row.cells[-1].strip() for row in rows):
+    if not any(table_row.cells[-1].strip() for table_row in table_rows):
         return False
     # The header may stand below a title.
-    if score_header(rows[0].cells) > 0:
+    if score_header(table_rows[0].cells) > 0:
         return False
-    is_counted = names == [str(i) for i in range(1, len(names) + 1)]
+    is_counted = first_cells == [str(i) for i in range(1, len(first_cells) + 1)]
     if delimiter == ",":
-        columns = zip(*(row.cells for row in rows), strict=True)
-        are_integers = [all(map(_INTEGER.fullmatch, column)) for column in columns]
+        cell_columns = zip(*(table_row.cells for table_row in table_rows), strict=True)
+        are_integers = [
+            all(map(_INTEGER.fullmatch, column_cells)) for column_cells in cell_columns
+        ]
         # Two columns of integers side by side may be one with decimal commas.
-        pairs = pairwise(are_integers[is_counted:])
-        if any(is_integer and is_next for is_integer, is_next in pairs):
+        column_pairs = pairwise(are_integers[is_counted:])
+        if any(is_integer and is_next for is_integer, is_next in column_pairs):
             return False
     return is_counted or score_header(header.cells) == 0
 
 
-def _count_cells(cells: Sequence[str]) -> str:
-    return "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+def _count_cells(cell_texts: Sequence[str]) -> str:
+    return "1 cell" if len(cell_texts) == 1 else f"{len(cell_texts)} cells"
 
 
 def _explain_width(
-    row: TableRow, line: str, delimiter: str | None, n_cells: int, is_quote_open: bool
+    table_row: TableRow,
+    text_line: str,
+    delimiter: str | None,
+    n_cells: int,
+    is_quote_open: bool,
 ) -> str:
     """Say why a line may have another number of cells than the header."""
     if is_quote_open:
@@ -520,28 +593,32 @@ def _explain_width(
             'The line above opens a quotation mark (") that it does not close; delete '
             "the mark, and write a cell of several lines in one."
         )
-    if line[:1] == "#":
+    if text_line[:1] == "#":
         return "Only lines above the header count as comments; delete the line."
-    other_delimiters = [mark for mark in (*DELIMITERS, None) if mark != delimiter]
-    for row_delimiter in other_delimiters if len(row.cells) == 1 else ():
-        if len(line.split(row_delimiter)) == n_cells > 1:
+    other_delimiters = [
+        other_delimiter
+        for other_delimiter in (*DELIMITERS, None)
+        if other_delimiter != delimiter
+    ]
+    for row_delimiter in other_delimiters if len(table_row.cells) == 1 else ():
+        if len(text_line.split(row_delimiter)) == n_cells > 1:
             return (
-                f"The cells of line {row.line} are separated by "
+                f"The cells of line {table_row.line} are separated by "
                 f"{_DELIMITER_NAMES[row_delimiter]}, those of the header by "
                 f"{_DELIMITER_NAMES.get(delimiter, repr(delimiter))}; write one of "
                 "them."
             )
-    if '"' in line:
+    if '"' in text_line:
         return (
             'A quotation mark (") must be at both ends of a cell, or nowhere in it; a '
             "cell has no line break."
         )
-    if len(row.cells) > n_cells and delimiter == ",":
+    if len(table_row.cells) > n_cells and delimiter == ",":
         return (
             "A comma divides cells: write decimals with a point, thousands without a "
             "comma, and text that has a comma in quotation marks."
         )
-    if len(row.cells) > n_cells and delimiter is None:
+    if len(table_row.cells) > n_cells and delimiter is None:
         return (
             "White space divides cells: write text that has blanks in quotation marks."
         )
@@ -549,41 +626,45 @@ def _explain_width(
 
 
 def _refuse_undivided(
-    path: str | Path, header: TableRow, rows: Sequence[TableRow]
+    table_path: str | Path, header: TableRow, table_rows: Sequence[TableRow]
 ) -> None:
     """Raise where the header is one cell and all rows are divided by a delimiter."""
-    if len(header.cells) > 1 or not rows:
+    if len(header.cells) > 1 or not table_rows:
         return
     for delimiter in DELIMITERS:
-        counts = {row.cells[0].count(delimiter) for row in rows}
+        delimiter_counts = {
+            table_row.cells[0].count(delimiter) for table_row in table_rows
+        }
         # A comma with a blank after it belongs to a sentence.
-        is_prose = any(f"{delimiter} " in row.cells[0] for row in rows)
-        if len(counts) == 1 and counts != {0} and not is_prose:
+        is_prose = any(
+            f"{delimiter} " in table_row.cells[0] for table_row in table_rows
+        )
+        if len(delimiter_counts) == 1 and delimiter_counts != {0} and not is_prose:
             raise FileFormatError(
                 f"the header (line {header.line}) is one cell, "
                 f"{header.cells[0]!r}, but every line below has "
-                f"{counts.pop() + 1} cells separated by "
+                f"{delimiter_counts.pop() + 1} cells separated by "
                 f"{_DELIMITER_NAMES[delimiter]}. Name every column.",
-                path=path,
+                path=table_path,
                 kind="undivided header",
                 values={"line": header.line},
             )
 
 
-def _pad_cells(cells: list[str], width: int) -> list[str]:
-    return cells + [""] * (width - len(cells))
+def _pad_cells(cell_texts: list[str], n_cells: int) -> list[str]:
+    return cell_texts + [""] * (n_cells - len(cell_texts))
 
 
-def _count_filled(row: TableRow) -> int:
-    return sum(map(bool, row.cells))
+def _count_filled(table_row: TableRow) -> int:
+    return sum(map(bool, table_row.cells))
 
 
-def _cell_text(value: object) -> str:
+def _cell_text(cell_value: object) -> str:
     """Return a cell of a sheet as text; 70.0 is 70, a day has no time."""
-    if value is None:
+    if cell_value is None:
         return ""
-    if isinstance(value, dt.datetime):
-        return value.isoformat().removesuffix("T00:00:00")
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value).strip()
+    if isinstance(cell_value, dt.datetime):
+        return cell_value.isoformat().removesuffix("T00:00:00")
+    if isinstance(cell_value, float) and cell_value.is_integer():
+        cell_value = int(cell_value)
+    return str(cell_value).strip()

@@ -82,31 +82,39 @@ IMPORT_FILES = (
 ADD_IT = "add it, or leave the scan out (its rows in tables, its folder)"
 
 
-def read_lines(path: str | Path, *, comments: bool = False) -> list[str]:
+def read_lines(table_path: str | Path, *, keeps_comments: bool = False) -> list[str]:
     """Return the lines of a text file that are neither empty nor comments (`#`).
 
     Of a workbook return the rows, with tabs between the cells. For files whose format
     allows comments anywhere (lookup tables, stats); rows of a table come from
     `read_table`.
     """
-    if Path(path).suffix.lower() == ".xlsx":
-        rows = drop_titles(read_sheet_rows(path), _score_header)
-        return ["\t".join(row.cells) for row in rows]
-    all_lines = read_text(path).split("\n")
-    lines = [line for line in all_lines if line and not line.isspace()]
-    return lines if comments else [line for line in lines if line[0] != "#"]
+    if Path(table_path).suffix.lower() == ".xlsx":
+        table_rows = drop_titles(read_sheet_rows(table_path), _score_header)
+        return ["\t".join(table_row.cells) for table_row in table_rows]
+    all_text_lines = read_text(table_path).split("\n")
+    text_lines = [
+        text_line
+        for text_line in all_text_lines
+        if text_line and not text_line.isspace()
+    ]
+    return (
+        text_lines
+        if keeps_comments
+        else [text_line for text_line in text_lines if text_line[0] != "#"]
+    )
 
 
-def read_table(path: str | Path, sheet: str = "") -> pd.DataFrame:
+def read_table(table_path: str | Path, sheet_name: str = "") -> pd.DataFrame:
     r"""Read a table with a header; every cell stays text.
 
     Parameters
     ----------
-    path : str or Path
+    table_path : str or Path
         Separated by tabs, commas, semicolons or white space, whatever its suffix
         says: tools write commas into `.tsv`. Lines above the header that start with
         `#` are comments. Empty rows, and empty columns without a head, are skipped.
-    sheet : str
+    sheet_name : str
         Of a workbook (`.xlsx`); by default its first.
 
     Returns
@@ -131,7 +139,7 @@ def read_table(path: str | Path, sheet: str = "") -> pd.DataFrame:
     ...     read_table(path).iloc[0].tolist()
     ['sub-01', None]
     """
-    return pd.DataFrame(read_columns(path, sheet), dtype=object)
+    return pd.DataFrame(read_columns(table_path, sheet_name), dtype=object)
 
 
 # By column and row, words such as `None` and `NA` that count as missing.
@@ -156,136 +164,158 @@ class TableColumns(dict[str, list[str | None]]):
     missing_words: MissingWords
 
 
-def read_columns(path: str | Path, sheet: str = "") -> TableColumns:
+def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
     """Return the cells of a table by the heads of columns, as `read_table` does."""
-    if Path(path).suffix.lower() == ".xlsx":
-        text = read_sheet_text(path, sheet, _score_header)
+    if Path(table_path).suffix.lower() == ".xlsx":
+        table_text = read_sheet_text(table_path, sheet_name, _score_header)
     else:
-        text = read_table_text(path, _score_header)
-    _check_marked_rows(path, text)
-    heads, columns = _drop_empty_columns(text)
-    repeated_heads = sorted({head for head in heads if heads.count(head) > 1})
-    if repeated_heads:
+        table_text = read_table_text(table_path, _score_header)
+    _check_marked_rows(table_path, table_text)
+    column_names, cell_columns = _drop_empty_columns(table_text)
+    repeated_names = sorted(
+        {
+            column_name
+            for column_name in column_names
+            if column_names.count(column_name) > 1
+        }
+    )
+    if repeated_names:
         raise FileFormatError(
-            f"{listed(map(repr, repeated_heads))} stand more than once in the "
-            f"first row, taken for the header: {listed(map(repr, heads), 5)}. Name "
-            "every column otherwise, and delete what stands above the header.",
-            path=path,
+            f"{listed(map(repr, repeated_names))} stand more than once in the "
+            f"first row, taken for the header: {listed(map(repr, column_names), 5)}. "
+            "Name every column otherwise, and delete what stands above the header.",
+            path=table_path,
             kind="repeated heads",
-            values={"heads": tuple(repeated_heads)},
+            values={"heads": tuple(repeated_names)},
         )
-    table = TableColumns()
-    table.lines = [row.line for row in text.rows]
-    table.comment_lines = text.comment_lines
+    table_columns = TableColumns()
+    table_columns.lines = [table_row.line for table_row in table_text.rows]
+    table_columns.comment_lines = table_text.comment_lines
     words_of_column: dict[str, dict[int, str]] = {}
-    for head, column in zip(heads, columns, strict=True):
-        cells = [_missing_to_none(cell.strip()) for cell in column]
-        table[head] = cells
+    for column_name, column_cells in zip(column_names, cell_columns, strict=True):
+        cell_texts = [_missing_to_none(cell_text.strip()) for cell_text in column_cells]
+        table_columns[column_name] = cell_texts
         missing_words = {
-            row: column[row].strip()
-            for row, cell in enumerate(cells)
-            if cell is None and is_missing_word(column[row])
+            table_row: column_cells[table_row].strip()
+            for table_row, cell_text in enumerate(cell_texts)
+            if cell_text is None and is_missing_word(column_cells[table_row])
         }
         if missing_words:
-            words_of_column[head] = missing_words
-    table.missing_words = words_of_column
-    return table
+            words_of_column[column_name] = missing_words
+    table_columns.missing_words = words_of_column
+    return table_columns
 
 
-def _missing_to_none(cell: str) -> str | None:
+def _missing_to_none(cell_text: str) -> str | None:
     """Return a cell, None if it counts as missing."""
-    is_missing = len(cell) <= _MAX_MISSING_LENGTH and cell.lower() in MISSING_CELLS
-    return None if is_missing else cell
+    is_missing = (
+        len(cell_text) <= _MAX_MISSING_LENGTH and cell_text.lower() in MISSING_CELLS
+    )
+    return None if is_missing else cell_text
 
 
-def is_missing_word(cell: str) -> bool:
+def is_missing_word(cell_text: str) -> bool:
     """Return whether a cell counts as missing but could be meant as a word (`None`)."""
-    lower_cell = cell.strip().lower()
+    lower_cell = cell_text.strip().lower()
     return lower_cell in MISSING_CELLS and lower_cell not in ("", "n/a")
 
 
-def is_formula_error(cell: object) -> bool:
+def is_formula_error(cell_text: object) -> bool:
     """Return whether a cell is the error of a spreadsheet's formula.
 
     >>> [*map(is_formula_error, ["#N/A", "#DIV/0!", "#REF!", "#NV", "#01", "N/A"])]
     [True, True, True, True, False, False]
     """
-    is_marked = isinstance(cell, str) and cell.startswith("#")
-    return is_marked and _FORMULA_ERROR.fullmatch(str(cell)) is not None
+    is_marked = isinstance(cell_text, str) and cell_text.startswith("#")
+    return is_marked and _FORMULA_ERROR.fullmatch(str(cell_text)) is not None
 
 
-def is_ditto_mark(cell: object) -> bool:
+def is_ditto_mark(cell_text: object) -> bool:
     """Return whether a cell is a mark that stands for the cell above it."""
-    return isinstance(cell, str) and 0 < len(cell) < 4 and not cell.strip(QUOTES)
+    return (
+        isinstance(cell_text, str)
+        and 0 < len(cell_text) < 4
+        and not cell_text.strip(QUOTES)
+    )
 
 
 def _score_header(cells: Sequence[str]) -> int:
     """Return 2 if the first cell is a known head, 1 if another is, else 0."""
-    known_letters = [letters_of(head) for head in (*ID_COLUMNS, *NAME_COLUMNS) if head]
+    known_letters = [
+        letters_of(column_name)
+        for column_name in (*ID_COLUMNS, *NAME_COLUMNS)
+        if column_name
+    ]
     is_known = [
-        letters_of(cell) in known_letters or FREESURFER_HEAD.fullmatch(cell) is not None
-        for cell in cells
+        letters_of(cell_text) in known_letters
+        or FREESURFER_HEAD.fullmatch(cell_text) is not None
+        for cell_text in cells
     ]
     return 2 if is_known[0] else int(any(is_known))
 
 
-def _check_marked_rows(path: str | Path, text: TableText) -> None:
+def _check_marked_rows(table_path: str | Path, table_text: TableText) -> None:
     """Raise if a row repeats the header, or some rows, but not all, begin with `#`.
 
     Only lines above the header are comments, so such a row may have been meant as one.
     If all rows begin with `#`, the mark is part of their names.
     """
     marked_rows = list[TableRow]()
-    for row in text.rows:
-        first_cell = row.cells[0].strip()
+    for table_row in table_text.rows:
+        first_cell = table_row.cells[0].strip()
         if first_cell[:1] == "#" and not is_formula_error(first_cell):
-            marked_rows.append(row)
+            marked_rows.append(table_row)
         # The first cells are compared first, because that is fast.
-        begins_alike = first_cell == text.header.cells[0]
-        if begins_alike and [cell.strip() for cell in row.cells] == text.header.cells:
+        begins_alike = first_cell == table_text.header.cells[0]
+        if (
+            begins_alike
+            and [cell_text.strip() for cell_text in table_row.cells]
+            == table_text.header.cells
+        ):
             raise FileFormatError(
-                f"line {row.line} repeats the header (line "
-                f"{text.header.line}). Delete the line.",
-                path=path,
+                f"line {table_row.line} repeats the header (line "
+                f"{table_text.header.line}). Delete the line.",
+                path=table_path,
                 kind="repeated header",
-                values={"line": row.line},
+                values={"line": table_row.line},
             )
-    if 0 < len(marked_rows) < len(text.rows):
-        row = marked_rows[0]
+    if 0 < len(marked_rows) < len(table_text.rows):
+        table_row = marked_rows[0]
         n_further = len(marked_rows) - 1
-        count = f" (and {n_further} more)" if n_further else ""
+        count_text = f" (and {n_further} more)" if n_further else ""
         raise FileFormatError(
-            f"line {row.line}{count} begins with # "
-            f"({row.cells[0].strip()!r}) below the header, where no comments are. "
-            "Delete the line to leave the row out, or write its first cell without #.",
-            path=path,
+            f"line {table_row.line}{count_text} begins with # "
+            f"({table_row.cells[0].strip()!r}) below the header, where no comments "
+            "are. Delete the line to leave the row out, or write its first cell "
+            "without #.",
+            path=table_path,
             kind="comment among rows",
-            values={"line": row.line},
+            values={"line": table_row.line},
         )
 
 
-def _drop_empty_columns(text: TableText) -> tuple[list[str], list[Sequence[str]]]:
+def _drop_empty_columns(table_text: TableText) -> tuple[list[str], list[Sequence[str]]]:
     """Return heads and columns, without columns that have no head and no cell.
 
     Spreadsheets leave such columns. A table of nothing else keeps them.
     """
-    heads = [head.strip() for head in text.header.cells]
-    columns: list[Sequence[str]] = list(
-        zip(*(row.cells for row in text.rows), strict=True)
+    column_names = [column_name.strip() for column_name in table_text.header.cells]
+    cell_columns: list[Sequence[str]] = list(
+        zip(*(table_row.cells for table_row in table_text.rows), strict=True)
     )
-    if not columns:
-        columns = [()] * len(heads)
-    filled_heads, filled_columns = list[str](), list[Sequence[str]]()
-    for head, column in zip(heads, columns, strict=True):
-        if head != "" or any(map(str.strip, column)):
-            filled_heads.append(head)
-            filled_columns.append(column)
-    if not filled_heads:
-        return heads, columns
-    return filled_heads, filled_columns
+    if not cell_columns:
+        cell_columns = [()] * len(column_names)
+    filled_names, filled_columns = list[str](), list[Sequence[str]]()
+    for column_name, column_cells in zip(column_names, cell_columns, strict=True):
+        if column_name != "" or any(map(str.strip, column_cells)):
+            filled_names.append(column_name)
+            filled_columns.append(column_cells)
+    if not filled_names:
+        return column_names, cell_columns
+    return filled_names, filled_columns
 
 
-def write_tsv(table: pd.DataFrame, path: str | Path) -> Path:
+def write_tsv(table: pd.DataFrame, table_path: str | Path) -> Path:
     r"""Write a table as TSV, with "n/a" for missing values as in BIDS.
 
     Cells are separated by commas if the file is named `.csv`.
@@ -294,7 +324,7 @@ def write_tsv(table: pd.DataFrame, path: str | Path) -> Path:
     ----------
     table : DataFrame
         Without its index.
-    path : str or Path
+    table_path : str or Path
         The file; it appears whole or not at all.
 
     Returns
@@ -313,108 +343,133 @@ def write_tsv(table: pd.DataFrame, path: str | Path) -> Path:
     ...     write_tsv(pd.DataFrame({"age": [70.5, None]}), f"{folder}/t").read_bytes()
     b'age\n70.5\nn/a\n'
     """
-    sep = "," if Path(path).suffix.lower() == ".csv" else "\t"
-    with replace_when_whole(path) as partial:
-        table.to_csv(partial, sep=sep, index=False, na_rep="n/a", lineterminator="\n")
-    return Path(path)
+    delimiter = "," if Path(table_path).suffix.lower() == ".csv" else "\t"
+    with replace_when_whole(table_path) as partial_path:
+        table.to_csv(
+            partial_path, sep=delimiter, index=False, na_rep="n/a", lineterminator="\n"
+        )
+    return Path(table_path)
 
 
 def describe_dataset(
     folder: Path,
-    name: str,
+    dataset_name: str,
     generated_by: Mapping[str, object],
     dataset_type: str = "derivative",
 ) -> None:
     """Write the `dataset_description.json` that BIDS asks for."""
     description = {
-        "Name": name,
+        "Name": dataset_name,
         "BIDSVersion": "1.10.0",
         "DatasetType": dataset_type,
         "GeneratedBy": [generated_by],
     }
-    with replace_when_whole(folder / "dataset_description.json") as partial:
-        text = json.dumps(description, indent=2) + "\n"
-        partial.write_text(text, encoding="utf-8")
+    with replace_when_whole(folder / "dataset_description.json") as partial_path:
+        json_text = json.dumps(description, indent=2) + "\n"
+        partial_path.write_text(json_text, encoding="utf-8")
 
 
 def parse_numbers(
-    path: str | Path, table: pd.DataFrame | np.ndarray, heads: Sequence[str] = ()
+    table_path: str | Path,
+    table: pd.DataFrame | np.ndarray,
+    column_names: Sequence[str] = (),
 ) -> np.ndarray:
     """Return a table of text as numbers, NaN where missing.
 
     Raises FileFormatError with row and column of cells that are not numbers.
     """
-    cells = np.asarray(table, dtype=object)
-    heads = heads or list(table)
+    cell_array = np.asarray(table, dtype=object)
+    column_names = column_names or list(table)
     try:
-        return cells.astype(float)  # None becomes NaN
+        return cell_array.astype(float)  # None becomes NaN
     except ValueError:
-        numbers = pd.to_numeric(cells.ravel(), errors="coerce").reshape(cells.shape)
-    is_wrong = pd.isna(numbers) & ~pd.isna(cells)
+        numbers = pd.to_numeric(cell_array.ravel(), errors="coerce").reshape(
+            cell_array.shape
+        )
+    is_wrong = pd.isna(numbers) & ~pd.isna(cell_array)
     wrong_cells = [
-        f"{cells[row, column]!r} in row {row + 1}, column {heads[column]!r}"
-        for row, column in np.argwhere(is_wrong)
+        f"{cell_array[row_index, column_index]!r} in row {row_index + 1}, column "
+        f"{column_names[column_index]!r}"
+        for row_index, column_index in np.argwhere(is_wrong)
     ]
     raise FileFormatError(
         f"{len(wrong_cells)} cells must be numbers or n/a: "
-        f"{listed(wrong_cells, 5)}.{_explain_numbers(cells[is_wrong])}",
-        path=path,
+        f"{listed(wrong_cells, 5)}.{_explain_numbers(cell_array[is_wrong])}",
+        path=table_path,
         kind="not numbers",
-        values={"cells": tuple(cells[is_wrong])},
+        values={"cells": tuple(cell_array[is_wrong])},
     )
 
 
-def is_number_with_marks(cell: str) -> bool:
+def is_number_with_marks(cell_text: str) -> bool:
     """Return whether a cell is a number with a decimal comma or marked thousands."""
-    return any(mark.fullmatch(cell) for mark in (_GROUPED, _DECIMAL_COMMA))
+    return any(
+        number_pattern.fullmatch(cell_text)
+        for number_pattern in (_GROUPED, _DECIMAL_COMMA)
+    )
 
 
 def _explain_numbers(cells: Iterable[str]) -> str:
     """Return advice on how to write cells that should be numbers, or nothing."""
-    texts = [str(cell).strip() for cell in cells]
-    if any(map(is_formula_error, texts)):
+    cell_texts = [str(cell_value).strip() for cell_value in cells]
+    if any(map(is_formula_error, cell_texts)):
         return " A formula failed in the spreadsheet; write n/a for what is not known."
-    with_thousands = [text for text in texts if _GROUPED.fullmatch(text)]
-    ambiguous = [text for text in with_thousands if _ONE_COMMA.fullmatch(text)]
-    if len(with_thousands) > len(ambiguous):
+    texts_with_thousands = [
+        cell_text for cell_text in cell_texts if _GROUPED.fullmatch(cell_text)
+    ]
+    ambiguous_texts = [
+        cell_text
+        for cell_text in texts_with_thousands
+        if _ONE_COMMA.fullmatch(cell_text)
+    ]
+    if len(texts_with_thousands) > len(ambiguous_texts):
         return " Write thousands without separators, and decimals with a point."
-    if any(map(_DECIMAL_COMMA.fullmatch, texts)):
+    if any(map(_DECIMAL_COMMA.fullmatch, cell_texts)):
         return " Write decimals with a point."
-    if ambiguous:
-        text = ambiguous[0]
-        meanings = f"{text.replace(',', '')} or {text.replace(',', '.')}"
+    if ambiguous_texts:
+        cell_text = ambiguous_texts[0]
+        meanings_text = f"{cell_text.replace(',', '')} or {cell_text.replace(',', '.')}"
         return (
             " Write decimals with a point, and thousands without separators: "
-            f"{text!r} may be {meanings}."
+            f"{cell_text!r} may be {meanings_text}."
         )
     return ""
 
 
-def letters_of(head: str) -> str:
+def letters_of(column_name: str) -> str:
     """Return the letters and digits of a head in lower case, without accents."""
-    return "".join(filter(str.isalnum, normalize("NFKD", head.lower())))
+    return "".join(filter(str.isalnum, normalize("NFKD", column_name.lower())))
 
 
-def find_head(heads: Iterable[str], candidates: Sequence[str]) -> str | None:
+def find_column_name(
+    column_names: Iterable[str], candidate_names: Sequence[str]
+) -> str | None:
     """Return the head that equals the first possible candidate, None if none does.
 
     Only letters and digits count, in any case.
     """
-    head_of_letters = {letters_of(head): head for head in heads}
-    for candidate in candidates:
-        head = head_of_letters.get(letters_of(candidate))
-        if head is not None:
-            return head
+    name_of_letters = {
+        letters_of(column_name): column_name for column_name in column_names
+    }
+    for candidate_name in candidate_names:
+        column_name = name_of_letters.get(letters_of(candidate_name))
+        if column_name is not None:
+            return column_name
     return None
 
 
-def find_region_column(heads: Iterable[str], candidates: Sequence[str]) -> str | None:
+def find_region_column(
+    column_names: Iterable[str], candidate_names: Sequence[str]
+) -> str | None:
     """Return the head that equals a candidate, if need be without `roi_` before it."""
-    heads = list(heads)
-    head = find_head(heads, candidates)
-    if head:
-        return head
+    column_names = list(column_names)
+    column_name = find_column_name(column_names, candidate_names)
+    if column_name:
+        return column_name
     # Of heads that differ only by the prefix, the first counts.
-    head_of_stem = {_REGION_PREFIX.sub("", head): head for head in reversed(heads)}
-    stem = find_head(map(str, head_of_stem), candidates)
-    return None if stem is None else head_of_stem.get(stem)
+    name_of_stem = {
+        _REGION_PREFIX.sub("", column_name): column_name
+        for column_name in reversed(column_names)
+    }
+    stem = find_column_name(map(str, name_of_stem), candidate_names)
+    return None if stem is None else name_of_stem.get(stem)

@@ -101,7 +101,7 @@ def adjust_p_values(p_values: Sequence | np.ndarray) -> np.ndarray:
 
 def compare_models(
     evaluation: Evaluation,
-    score: str = "balanced_accuracy",
+    score_name: str = "balanced_accuracy",
     *,
     reference: str | None = None,
 ) -> pd.DataFrame:
@@ -116,7 +116,7 @@ def compare_models(
     ----------
     evaluation : Evaluation
         With two or more models.
-    score : str
+    score_name : str
         Of those that are computed by fold, see :func:`fold_scores`.
     reference : str, optional
         The model that all others are compared with; by default the first.
@@ -136,13 +136,15 @@ def compare_models(
     ParameterError
         For an unknown score or model.
     """
-    check_choice("score", score, fold_scores())
-    models, cohort = evaluation.models, evaluation.cohort
-    reference = reference or models[0]
-    check_choice("reference", reference, models)
-    scores = _pivot_scores(evaluation, score)
+    check_choice("score_name", score_name, fold_scores())
+    model_names, cohort = evaluation.models, evaluation.cohort
+    reference = reference or model_names[0]
+    check_choice("reference", reference, model_names)
+    scores = _pivot_scores(evaluation, score_name)
     n_train, n_test = _count_fold_people(evaluation)
-    compared_models = [model_name for model_name in models if model_name != reference]
+    compared_models = [
+        model_name for model_name in model_names if model_name != reference
+    ]
     t_tests = [
         corrected_t_test(scores[model_name] - scores[reference], n_train, n_test)
         for model_name in compared_models
@@ -152,7 +154,7 @@ def compare_models(
     test_table.insert(0, "model", compared_models)
     test_table.insert(1, "role", test_table["model"].map(role_of_model))
     test_table.insert(2, "reference", reference)
-    lower_limit, upper_limit = get_score(score).limits(len(cohort.classes))
+    lower_limit, upper_limit = get_score(score_name).limits(len(cohort.classes))
     largest_difference = upper_limit - lower_limit
     bound_columns = ["low", "high"]
     test_table[bound_columns] = test_table[bound_columns].clip(
@@ -160,7 +162,7 @@ def compare_models(
     )
     # Models with the very same predictions share one comparison.
     all_models = pd.Series([reference, *compared_models])
-    distinct_model = all_models.replace(evaluation.same_as)
+    distinct_model = all_models.replace(evaluation.twin_of_model)
     is_repeated = distinct_model.duplicated()[1:].to_numpy()
     is_compared = ~is_repeated & test_table["p_value"].notna()
     test_table["p_holm"] = adjust_p_values(test_table["p_value"].where(is_compared))
@@ -170,7 +172,7 @@ def compare_models(
     )
     test_table["n_comparisons"] = is_compared.sum()
     test_table["n_folds"] = len(scores)
-    is_better = (test_table["difference"] > 0) ^ get_score(score).lower_is_better
+    is_better = (test_table["difference"] > 0) ^ get_score(score_name).lower_is_better
     test_table["better"] = _gain_verdicts(test_table["p_holm"], is_better)
     return test_table
 
@@ -244,7 +246,7 @@ def nested_model_table(
     n_people = len(contributions_by_person)
     step_rows = []
     for simpler_model, richer_model in pairwise(
-        name for name in NESTED_RIDGES if name in ridge_names
+        ridge_name for ridge_name in NESTED_RIDGES if ridge_name in ridge_names
     ):
         simpler_score = contributions_by_person[simpler_model].sum()
         richer_score = contributions_by_person[richer_model].sum()
@@ -260,10 +262,10 @@ def nested_model_table(
         two_people = [1 / n_people, -1 / n_people]
         person_shares = np.append(d, two_people) * n_people / (n_people + 2)
         standard_error = np.sqrt((n_people + 2) * person_shares.var(ddof=1))
-        interval = student.interval(
+        interval_bounds = student.interval(
             0.95, n_people - 1, person_shares.sum(), standard_error
         )
-        lower_bound, upper_bound = np.clip(interval, -1, 1)
+        lower_bound, upper_bound = np.clip(interval_bounds, -1, 1)
         step_rows.append(
             {
                 "below": simpler_model,
@@ -358,10 +360,10 @@ def bootstrap_scores(
         )
     n_people, n_classes = len(np.unique(person_codes)), len(evaluation.cohort.classes)
     score_rows = []
-    for score_name, score in SCORES.items():
-        score_limits = score.limits(n_classes)
+    for score_name, score_entry in SCORES.items():
+        score_limits = score_entry.limits(n_classes)
         score_interval = _with_interval(
-            score_draws[score_name], n_people, score.interval, score_limits
+            score_draws[score_name], n_people, score_entry.interval, score_limits
         )
         score_rows.append((score_name, *score_interval))
     score_table = pd.DataFrame(score_rows, columns=["score", "estimate", "low", "high"])
@@ -372,15 +374,17 @@ def bootstrap_scores(
     n_repeats = int(evaluation.settings.get("n_repeats", 1))
     for score_row in np.flatnonzero(is_point):
         score_name = score_table.loc[score_row, "score"]
-        estimate = score_table.loc[score_row, "estimate"]
-        lower_bound, upper_bound = exact_bounds.get(score_name, (estimate, estimate))
+        score_estimate = score_table.loc[score_row, "estimate"]
+        lower_bound, upper_bound = exact_bounds.get(
+            score_name, (score_estimate, score_estimate)
+        )
         if SCORES[score_name].interval == "pairs":
             lower_bound, upper_bound = bound_auc(
-                predictions, person_codes, estimate, n_repeats
+                predictions, person_codes, score_estimate, n_repeats
             )
         score_table.loc[score_row, ["low", "high"]] = (
-            min(lower_bound, estimate),
-            max(upper_bound, estimate),
+            min(lower_bound, score_estimate),
+            max(upper_bound, score_estimate),
         )
     return score_table
 

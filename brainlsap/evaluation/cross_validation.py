@@ -508,7 +508,7 @@ def _fit_fold(
         seconds_fit = (time.perf_counter() - fit_start) / len(models)
         for model_name, model in models.items():
             predict_start = time.perf_counter()
-            class_answers = _class_answers(model, X_test, classes, test_table)
+            class_predictions = _predict_classes(model, X_test, classes, test_table)
             inner_model = _inner_model(model)
             fit_report = to_jsonable(getattr(inner_model, "fit_report_", {}))
             warning_texts = {
@@ -538,7 +538,7 @@ def _fit_fold(
                 truth=test_table["label"]
             )
             result_of_model[model_name]["predictions"] = prediction_rows.join(
-                class_answers
+                class_predictions
             ).to_dict("list")
             if np.ptp(
                 getattr(inner_model, "scales_", 0.0)
@@ -588,7 +588,7 @@ def _reads_two_dimensions(model: Any) -> bool:
     return not (estimator_tags.no_validation or estimator_tags.input_tags.three_d_array)
 
 
-def _class_answers(
+def _predict_classes(
     model: Any, X: np.ndarray, classes: tuple[str, ...], covariates: pd.DataFrame
 ) -> pd.DataFrame:
     """Return predicted classes, `p_` probability and `d_` decision value of each.

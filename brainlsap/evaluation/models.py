@@ -70,8 +70,11 @@ def _read_networks(X: np.ndarray) -> tuple[np.ndarray, ...]:
 
 def read_edges(X: np.ndarray) -> np.ndarray:
     """Return log(1 + w) of all edges of the packed array."""
-    W, _, row, column = _read_networks(X)
-    edge_sums = [A[row, column].astype(float) + A[column, row] for A in W]
+    W, _, row_indices, column_indices = _read_networks(X)
+    edge_sums = [
+        A[row_indices, column_indices].astype(float) + A[column_indices, row_indices]
+        for A in W
+    ]
     return np.log1p(np.array(edge_sums) / 2)
 
 
@@ -105,24 +108,33 @@ def read_global_means(
     is_subcortex = np.zeros(n_rois, dtype=bool)
     if structures is not None:
         is_subcortex = np.asarray(structures) == "subcortex"
-    sides = np.full(n_rois, "M") if hemispheres is None else np.asarray(hemispheres)
-    if not len(is_subcortex) == len(sides) == n_rois:
+    side_letters = (
+        np.full(n_rois, "M") if hemispheres is None else np.asarray(hemispheres)
+    )
+    if not len(is_subcortex) == len(side_letters) == n_rois:
         raise ParameterError(
             f"hemispheres and structures must have {n_rois} entries, one per region; "
-            f"got {len(sides)} and {len(is_subcortex)}."
+            f"got {len(side_letters)} and {len(is_subcortex)}."
         )
     is_measured = ~np.isnan(features)
-    values = np.where(is_measured, features, 0.0)
-    columns = []
-    for is_structure in (~is_subcortex, is_subcortex):
-        for is_side in (np.full(n_rois, True), sides == "L", sides == "R"):
-            is_inside = is_structure & is_side
+    measured_values = np.where(is_measured, features, 0.0)
+    mean_columns = []
+    for is_in_structure in (~is_subcortex, is_subcortex):
+        for is_on_side in (
+            np.full(n_rois, True),
+            side_letters == "L",
+            side_letters == "R",
+        ):
+            is_inside = is_in_structure & is_on_side
             if is_inside.any():
                 n_measured = is_measured[:, is_inside].sum(axis=1)
-                totals = values[:, is_inside].sum(axis=1)
-                totals = np.where(n_measured > 0, totals, np.nan)
-                columns += [totals / np.maximum(n_measured, 1), totals]
-    return np.hstack(columns)
+                region_totals = measured_values[:, is_inside].sum(axis=1)
+                region_totals = np.where(n_measured > 0, region_totals, np.nan)
+                mean_columns += [
+                    region_totals / np.maximum(n_measured, 1),
+                    region_totals,
+                ]
+    return np.hstack(mean_columns)
 
 
 def score_inputs(X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -137,22 +149,26 @@ def score_inputs(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def learn_covariates(covariates: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
     """Learn to code every column but keys, renamed labels and free text."""
-    names = []
-    for name, values in covariates.items():
-        pairs = pd.DataFrame({"value": values.astype(str).to_numpy(), "label": y})
-        is_label = (pairs.nunique() == len(pairs.drop_duplicates())).all()
-        observed = values.dropna()
+    covariate_names = []
+    for name, covariate_values in covariates.items():
+        value_label_pairs = pd.DataFrame(
+            {"value": covariate_values.astype(str).to_numpy(), "label": y}
+        )
+        is_label = (
+            value_label_pairs.nunique() == len(value_label_pairs.drop_duplicates())
+        ).all()
+        observed_values = covariate_values.dropna()
         # Text of many kinds is names or dates, but sites may be many.
         is_site_like = IS_CATEGORICAL.get(acquisition_kind(name), False)
-        n_kinds = observed.nunique()
-        max_kinds = max(MOST_GROUPS, len(observed) / (2 if is_site_like else 4))
-        if has_groups(str(name), observed):
+        n_kinds = observed_values.nunique()
+        max_kinds = max(MOST_GROUPS, len(observed_values) / (2 if is_site_like else 4))
+        if has_groups(str(name), observed_values):
             is_usable = 1 < n_kinds <= max_kinds
         else:
-            is_usable = len(observed) > 0
+            is_usable = len(observed_values) > 0
         if is_usable and not is_label and name not in KEY_COLUMNS:
-            names.append(str(name))
-    return learn_design(names, covariates)
+            covariate_names.append(str(name))
+    return learn_design(covariate_names, covariates)
 
 
 def standardizer(reads: str = "features") -> Pipeline:
@@ -243,35 +259,39 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         """Tune on inner folds of X (packed), then fit on all scans."""
         if self.reads == "covariates":
             self.design_ = learn_covariates(covariates, y)
-        y, values = np.asarray(y).astype(str), self._read_inputs(X, covariates)
+        y, input_values = np.asarray(y).astype(str), self._read_inputs(X, covariates)
         # With one shared connectome the edges are constant: no span to rotate onto.
-        reads = self.reads if np.ptp(values, axis=0).any() else "nothing"
-        linear: BaseEstimator = LogisticRegression(max_iter=2000, warm_start=True)
+        reads = self.reads if np.ptp(input_values, axis=0).any() else "nothing"
+        linear_model: BaseEstimator = LogisticRegression(max_iter=2000, warm_start=True)
         seed = self.random_state
         if self.kind == "svm":
-            linear = LinearSVC(dual="auto", random_state=seed, max_iter=20000)
+            linear_model = LinearSVC(dual="auto", random_state=seed, max_iter=20000)
         groups = check_groups(groups, len(y), "the inner folds that choose C")
-        people = pd.Series(groups.astype(str))
-        n_folds = min(self.n_inner_folds, people.groupby(y).nunique().min())
-        splits = make_splits(y, people, n_folds, seed) if n_folds > 1 else ()
-        choice = self._tune(linear, values, y, splits, reads)
-        linear.set_params(C=choice.C, class_weight=choice.class_weight)
-        steps = [standardizer(reads), linear]
-        if choice.n_selected:
-            steps.insert(1, SelectKBest(score_inputs, k=choice.n_selected))
-        self.model_ = make_pipeline(*steps).fit(values, y)
+        participant_ids = pd.Series(groups.astype(str))
+        n_folds = min(self.n_inner_folds, participant_ids.groupby(y).nunique().min())
+        splits = make_splits(y, participant_ids, n_folds, seed) if n_folds > 1 else ()
+        tuned_choice = self._tune(linear_model, input_values, y, splits, reads)
+        linear_model.set_params(
+            C=tuned_choice.C, class_weight=tuned_choice.class_weight
+        )
+        pipeline_steps = [standardizer(reads), linear_model]
+        if tuned_choice.n_selected:
+            pipeline_steps.insert(
+                1, SelectKBest(score_inputs, k=tuned_choice.n_selected)
+            )
+        self.model_ = make_pipeline(*pipeline_steps).fit(input_values, y)
         self.classes_ = self.model_.classes_
-        is_balanced = choice.class_weight == "balanced"
+        is_balanced = tuned_choice.class_weight == "balanced"
         prior = self.class_prior
         if prior is None:
             prior = BALANCED if is_balanced else TRAINING
         self._learn_prior(y, prior, is_balanced=is_balanced)
         self.fit_report_ = {
-            "C": choice.C,
-            "class_weight": choice.class_weight or "none",
-            "n_selected": choice.n_selected,
+            "C": tuned_choice.C,
+            "class_weight": tuned_choice.class_weight or "none",
+            "n_selected": tuned_choice.n_selected,
             "covariates": [*getattr(self, "design_", ())],
-            "inner_balanced_accuracy": choice.score,
+            "inner_balanced_accuracy": tuned_choice.score,
         }
         return self
 

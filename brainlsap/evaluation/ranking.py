@@ -388,8 +388,10 @@ def replicability_table(
                 _compute_statistics(prepared.select(is_half[prepared.persons]), rng)
                 for is_half in (is_in_first, ~is_in_first)
             ]
-            for name, first, second in zip(("effect", "contrast"), *maps, strict=True):
-                correlations[name].append(_correlate_ranks(first, second))
+            for statistic_name, first, second in zip(
+                ("effect", "contrast"), *maps, strict=True
+            ):
+                correlations[statistic_name].append(_correlate_ranks(first, second))
         if division < n_scale_halves:
             scales = []
             for is_half in (is_in_first, ~is_in_first):
@@ -397,9 +399,15 @@ def replicability_table(
                 scales.append(np.where(is_measured, ridge.scales_, np.nan))
             correlations["scale"].append(_correlate_ranks(*scales))
     rows = [
-        (name, len(values), np.mean(values), min(values), max(values))
-        for name, values in correlations.items()
-        if values
+        (
+            statistic_name,
+            len(half_correlations),
+            np.mean(half_correlations),
+            min(half_correlations),
+            max(half_correlations),
+        )
+        for statistic_name, half_correlations in correlations.items()
+        if half_correlations
     ]
     columns = ["statistic", "n_halves", "spearman", "spearman_low", "spearman_high"]
     return pd.DataFrame(rows, columns=columns)
@@ -683,7 +691,7 @@ def models_with_scales(evaluation: Evaluation) -> list[str]:
     """Return the models that have scales, without LSAP-R if it repeats another one."""
     names = list(evaluation.scales["model"].unique())
     # Models that differ in their kernel only are all shown, even if they agree.
-    if evaluation.same_as.get("LSAP-R") in names:
+    if evaluation.twin_of_model.get("LSAP-R") in names:
         names.remove("LSAP-R")
     return names
 

@@ -159,9 +159,13 @@ class CohortSummary:
     @property
     def atlas(self) -> Atlas | None:
         """The atlas: by its name, by its path, or made of its regions; else None."""
-        for name in (self.atlas_name, self.reading_options.atlas, self.atlas_folder):
+        for atlas_name_or_path in (
+            self.atlas_name,
+            self.reading_options.atlas,
+            self.atlas_folder,
+        ):
             with suppress(ValueError):  # unknown, or unreadable
-                atlas = load_atlas(str(name))
+                atlas = load_atlas(str(atlas_name_or_path))
                 if set(self.region_names) <= set(atlas.names):
                     return atlas
         if self.regions is None:
@@ -172,21 +176,21 @@ class CohortSummary:
     def class_counts(self) -> pd.DataFrame:
         """Return class, participants and scans, one row per class."""
         by_label = self.table.groupby("label")["participant"]
-        counts = by_label.agg(participants="nunique", scans="size")
-        counts = counts.reindex(list(self.classes), fill_value=0)
-        return counts.rename_axis("class").reset_index()
+        count_table = by_label.agg(participants="nunique", scans="size")
+        count_table = count_table.reindex(list(self.classes), fill_value=0)
+        return count_table.rename_axis("class").reset_index()
 
 
 def data_hash(cohort: Cohort) -> str:
     """Return the SHA-256 of a cohort's arrays and labels."""
-    digest = hashlib.sha256()
+    sha256_hash = hashlib.sha256()
     n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
-    for array in (cohort.connectomes[:n_matrices], cohort.features):
-        digest.update(repr(array.shape).encode())
-        for scan in array:
-            digest.update(np.ascontiguousarray(scan).data)
-    digest.update("\x00".join(map(str, cohort.y)).encode())
-    return digest.hexdigest()
+    for hashed_array in (cohort.connectomes[:n_matrices], cohort.features):
+        sha256_hash.update(repr(hashed_array.shape).encode())
+        for scan in hashed_array:
+            sha256_hash.update(np.ascontiguousarray(scan).data)
+    sha256_hash.update("\x00".join(map(str, cohort.y)).encode())
+    return sha256_hash.hexdigest()
 
 
 def summarize_features(
@@ -196,21 +200,23 @@ def summarize_features(
 
     `features` and `factors` are those of :func:`.adjust_features`.
     """
-    columns = pd.MultiIndex.from_product(
+    column_index = pd.MultiIndex.from_product(
         [cohort.feature_names, cohort.region_names], names=["feature", "region"]
     )
-    values = features.transpose(0, 2, 1).reshape(cohort.n_scans, -1)
-    table = pd.DataFrame(values.astype(float), columns=columns)
-    people = table.groupby([cohort.groups, cohort.y]).mean()
-    by_class = people.groupby(level=1)
-    statistics = {"count": by_class.count(), "mean": by_class.mean()}
-    statistics["std"] = by_class.std()
-    summary = pd.concat(statistics, axis=1).rename_axis("class")
-    summary = summary.stack([1, 2], future_stack=True)
-    summary = summary.reset_index().rename(columns={"count": "people", "std": "sd"})
+    scan_values = features.transpose(0, 2, 1).reshape(cohort.n_scans, -1)
+    value_table = pd.DataFrame(scan_values.astype(float), columns=column_index)
+    person_means = value_table.groupby([cohort.groups, cohort.y]).mean()
+    by_class = person_means.groupby(level=1)
+    table_of_statistic = {"count": by_class.count(), "mean": by_class.mean()}
+    table_of_statistic["std"] = by_class.std()
+    summary_table = pd.concat(table_of_statistic, axis=1).rename_axis("class")
+    summary_table = summary_table.stack([1, 2], future_stack=True)
+    summary_table = summary_table.reset_index().rename(
+        columns={"count": "people", "std": "sd"}
+    )
     if factors is None:
-        return summary
-    return summary.merge(factors, left_on="class", right_index=True, how="left")
+        return summary_table
+    return summary_table.merge(factors, left_on="class", right_index=True, how="left")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -286,28 +292,32 @@ class Evaluation:
         return tuple(self.fits.loc[self.fits["role"] == "baseline", "model"].unique())
 
     @cached_property
-    def same_as(self) -> dict[str, str]:
+    def twin_of_model(self) -> dict[str, str]:
         """Models with the same predictions as another in every fold, and that other.
 
         For example "LSAP-R" where it chose one ridge throughout, or Exact where an
         expansion is as good. A model may be the same as a baseline or control, never
         the other way round.
         """
-        by_role = self.fits.sort_values("role", kind="stable")["model"].unique()
+        names_by_role = self.fits.sort_values("role", kind="stable")["model"].unique()
         rows_of_model = {
-            name: rows.reset_index(drop=True)
-            for name, rows in self.predictions.groupby("model")
+            model_name: prediction_rows.reset_index(drop=True)
+            for model_name, prediction_rows in self.predictions.groupby("model")
         }
         first_of_model: dict[str, str] = {}
-        for name in by_role:
-            if name not in rows_of_model:
+        for model_name in names_by_role:
+            if model_name not in rows_of_model:
                 continue
-            first_of_model[name] = name
-            for candidate in [*first_of_model.values()][:-1]:
-                if _are_same(rows_of_model[name], rows_of_model[candidate]):
-                    first_of_model[name] = candidate
+            first_of_model[model_name] = model_name
+            for candidate_name in [*first_of_model.values()][:-1]:
+                if _are_same(rows_of_model[model_name], rows_of_model[candidate_name]):
+                    first_of_model[model_name] = candidate_name
                     break
-        return {name: first for name, first in first_of_model.items() if name != first}
+        return {
+            model_name: first_name
+            for model_name, first_name in first_of_model.items()
+            if model_name != first_name
+        }
 
     def scores(self) -> pd.DataFrame:
         """Return one row per model and fold: model, repeat, fold, n_test, each score.
@@ -318,27 +328,40 @@ class Evaluation:
 
     @cached_property
     def _scores(self) -> pd.DataFrame:
-        keys = ["model", "repeat", "fold"]
-        names = fold_scores()
+        key_columns = ["model", "repeat", "fold"]
+        score_names = fold_scores()
         score_rows = []
-        for key, rows in self.predictions.groupby(keys):
-            weight = np.ones((1, len(rows)))
-            values = weighted_scores(self.as_predictions(rows), weight)
-            score_rows.append((*key, *(values[name].item() for name in names)))
-        scores = pd.DataFrame(score_rows, columns=[*keys, *names])
-        scores = scores.astype(dict.fromkeys(names, float))
-        return self.fits[[*keys, "n_test"]].merge(scores, "left", keys)
+        for fold_key, prediction_rows in self.predictions.groupby(key_columns):
+            unit_weights = np.ones((1, len(prediction_rows)))
+            value_of_score = weighted_scores(
+                self.as_predictions(prediction_rows), unit_weights
+            )
+            score_rows.append(
+                (
+                    *fold_key,
+                    *(value_of_score[score_name].item() for score_name in score_names),
+                )
+            )
+        scores = pd.DataFrame(score_rows, columns=[*key_columns, *score_names])
+        scores = scores.astype(dict.fromkeys(score_names, float))
+        return self.fits[[*key_columns, "n_test"]].merge(scores, "left", key_columns)
 
     def as_predictions(self, rows: pd.DataFrame) -> Predictions:
         """Return rows of the table of predictions as arrays, classes as codes."""
         classes = pd.Index(self.cohort.classes)
-        probability = _columns_or_none(rows, [f"p_{name}" for name in classes])
-        decision = _columns_or_none(rows, [f"d_{name}" for name in classes])
+        class_probabilities = _columns_or_none(
+            rows, [f"p_{class_name}" for class_name in classes]
+        )
+        decision_values = _columns_or_none(
+            rows, [f"d_{class_name}" for class_name in classes]
+        )
         return Predictions(
             actual=classes.get_indexer(rows["truth"]),
             predicted=classes.get_indexer(rows["predicted"]),
-            probability=probability,
-            ranking=decision if probability is None else probability,
+            probability=class_probabilities,
+            ranking=decision_values
+            if class_probabilities is None
+            else class_probabilities,
             fold=rows.groupby(["repeat", "fold"]).ngroup().to_numpy(),
             n_classes=len(classes),
             ordered=self.cohort.classes_ordered,
@@ -351,17 +374,19 @@ class Evaluation:
         "balanced", or shares by class. Scores of probabilities (Brier score,
         calibration) are computed with it.
         """
-        columns = [f"p_{name}" for name in self.cohort.classes]
-        is_known = self.predictions[columns].notna().all(axis=1)
+        probability_columns = [f"p_{class_name}" for class_name in self.cohort.classes]
+        is_known = self.predictions[probability_columns].notna().all(axis=1)
         has_probability = is_known.groupby(self.predictions["model"]).any()
-        priors: dict[str, Any] = {}
+        prior_of_model: dict[str, Any] = {}
         for model, fits in self.fits.groupby("model", sort=False):
             settings = json.loads(fits["settings"].iloc[0])
-            for key, prior in settings.items():
-                is_prior = key.rsplit("__")[-1] == "class_prior" and prior is not None
+            for key, class_prior in settings.items():
+                is_prior = (
+                    key.rsplit("__")[-1] == "class_prior" and class_prior is not None
+                )
                 if is_prior and has_probability.get(model, False):
-                    priors[str(model)] = prior
-        return priors
+                    prior_of_model[str(model)] = class_prior
+        return prior_of_model
 
     def summary(self) -> pd.DataFrame:
         """Return model, role, score, mean and s.d. over folds, n_folds, n_failed.
@@ -369,42 +394,51 @@ class Evaluation:
         Where a fit failed, the mean is NaN: the mean over the other folds would be
         one over selected folds.
         """
-        table = self._scores.melt(
+        score_table = self._scores.melt(
             ["model"], fold_scores(), var_name="score", value_name="value"
         )
-        fold_values = table.groupby(["model", "score"], sort=False)["value"]
-        summary = fold_values.agg(mean="mean", sd="std", n_folds="size")
-        summary = summary.reindex(self.models, level="model").reset_index()
+        fold_values = score_table.groupby(["model", "score"], sort=False)["value"]
+        summary_table = fold_values.agg(mean="mean", sd="std", n_folds="size")
+        summary_table = summary_table.reindex(self.models, level="model").reset_index()
         by_model = self.fits.assign(failed=self.fits["failed"] != "").groupby("model")
-        summary.insert(1, "role", summary["model"].map(by_model["role"].first()))
-        summary["n_failed"] = summary["model"].map(by_model["failed"].sum())
-        summary.loc[summary["n_failed"] > 0, ["mean", "sd"]] = np.nan
-        return summary
+        summary_table.insert(
+            1, "role", summary_table["model"].map(by_model["role"].first())
+        )
+        summary_table["n_failed"] = summary_table["model"].map(by_model["failed"].sum())
+        summary_table.loc[summary_table["n_failed"] > 0, ["mean", "sd"]] = np.nan
+        return summary_table
 
     def _overview(self) -> tuple[str, pd.DataFrame]:
         """Return a line of what was evaluated, and mean and s.d. of the main scores."""
-        summary = self.summary().set_index(["model", "score"])
-        texts = pd.Series(
-            [f"{row.mean:.3f} ± {row.sd:.3f}" for row in summary.itertuples()],
-            summary.index,
+        summary_table = self.summary().set_index(["model", "score"])
+        score_texts = pd.Series(
+            [
+                f"{score_row.mean:.3f} ± {score_row.sd:.3f}"
+                for score_row in summary_table.itertuples()
+            ],
+            summary_table.index,
         )
-        titles = {name: SCORES[name].title for name in main_scores()}
-        table = texts.unstack().reindex(self.models)[list(titles)]
-        table = table.rename(columns=titles).rename_axis(index=None, columns=None)
+        title_of_score = {
+            score_name: SCORES[score_name].title for score_name in main_scores()
+        }
+        text_table = score_texts.unstack().reindex(self.models)[list(title_of_score)]
+        text_table = text_table.rename(columns=title_of_score).rename_axis(
+            index=None, columns=None
+        )
         n_folds, n_repeats = self.settings["n_folds"], self.settings["n_repeats"]
-        repeats = f", {n_repeats} times" if n_repeats > 1 else ""
-        heading = f"{self.cohort!r}; {n_folds} folds{repeats}"
+        repeats_text = f", {n_repeats} times" if n_repeats > 1 else ""
+        heading_text = f"{self.cohort!r}; {n_folds} folds{repeats_text}"
         if self.ranking is not None:
-            heading += f"; regions ranked by {self.ranking['model'].iloc[0]}"
-        return heading, table
+            heading_text += f"; regions ranked by {self.ranking['model'].iloc[0]}"
+        return heading_text, text_table
 
     def __repr__(self) -> str:
-        heading, table = self._overview()
-        return f"{heading}\n{table.to_string()}"
+        heading_text, text_table = self._overview()
+        return f"{heading_text}\n{text_table.to_string()}"
 
     def _repr_html_(self) -> str:
-        heading, table = self._overview()
-        return f"<p>{escape(heading)}</p>{table.to_html(border=0)}"
+        heading_text, text_table = self._overview()
+        return f"<p>{escape(heading_text)}</p>{text_table.to_html(border=0)}"
 
     def save(self, folder: str | Path) -> Path:
         """Write tables (TSV) and the rest (`evaluation.json`), whole or not at all.
@@ -419,12 +453,16 @@ class Evaluation:
         Path
         """
         folder = Path(folder)
-        tables = {name: getattr(self, name) for name in TABLES}
-        tables |= {name: getattr(self.cohort, name) for name in COHORT_TABLES}
-        tables["cohort"] = self.cohort.table
-        columns = {
-            name: {str(key): str(kind) for key, kind in table.dtypes.items()}
-            for name, table in tables.items()
+        table_of_name = {table_name: getattr(self, table_name) for table_name in TABLES}
+        table_of_name |= {
+            table_name: getattr(self.cohort, table_name) for table_name in COHORT_TABLES
+        }
+        table_of_name["cohort"] = self.cohort.table
+        column_types = {
+            table_name: {
+                str(key): str(column_type) for key, column_type in table.dtypes.items()
+            }
+            for table_name, table in table_of_name.items()
             if table is not None
         }
         cohort_fields = vars(self.cohort) | dict.fromkeys(("table", *COHORT_TABLES))
@@ -432,14 +470,20 @@ class Evaluation:
         cohort_fields["findings"] = [finding.to_jsonable() for finding in findings]
         cohort_fields["reading_options"] = self.cohort.reading_options.to_jsonable()
         content = to_jsonable(
-            {"columns": columns, "cohort": cohort_fields, "settings": self.settings}
+            {
+                "columns": column_types,
+                "cohort": cohort_fields,
+                "settings": self.settings,
+            }
         )
         is_older = (folder / "evaluation.json").is_file()
-        with fill_folder(folder, replace=is_older) as partial:
-            for name in columns:
-                path = partial / f"{name}.tsv"
-                tables[name].to_csv(path, index=False, na_rep=MISSING, **TSV)
-            (partial / "evaluation.json").write_text(
+        with fill_folder(folder, replace=is_older) as partial_folder:
+            for table_name in column_types:
+                table_path = partial_folder / f"{table_name}.tsv"
+                table_of_name[table_name].to_csv(
+                    table_path, index=False, na_rep=MISSING, **TSV
+                )
+            (partial_folder / "evaluation.json").write_text(
                 json.dumps(content, indent=1, ensure_ascii=False) + "\n",
                 encoding="utf-8",
             )
@@ -465,34 +509,40 @@ class Evaluation:
         """
         folder = Path(folder)
         try:
-            text = (folder / "evaluation.json").read_text(encoding="utf-8")
-            content = json.loads(text)
-            tables = {
-                name: pd.read_csv(
-                    folder / f"{name}.tsv",
+            json_text = (folder / "evaluation.json").read_text(encoding="utf-8")
+            content = json.loads(json_text)
+            table_of_name = {
+                table_name: pd.read_csv(
+                    folder / f"{table_name}.tsv",
                     dtype={
-                        column: kind if kind == "bool" else "object"
-                        for column, kind in kinds.items()
+                        column: column_type if column_type == "bool" else "object"
+                        for column, column_type in kinds.items()
                     },
                     keep_default_na=False,
                     na_values=[MISSING],
                     **TSV,
                 ).astype(kinds)  # numbers from text keep their last bit
-                for name, kinds in content["columns"].items()
+                for table_name, kinds in content["columns"].items()
             }
-            cohort = content["cohort"] | {"table": tables.pop("cohort")}
-            cohort |= {name: tables.pop(name, None) for name in COHORT_TABLES}
-            for name, value in cohort.items():
-                cohort[name] = tuple(value) if isinstance(value, list) else value
+            cohort = content["cohort"] | {"table": table_of_name.pop("cohort")}
+            cohort |= {
+                table_name: table_of_name.pop(table_name, None)
+                for table_name in COHORT_TABLES
+            }
+            for table_name, value in cohort.items():
+                cohort[table_name] = tuple(value) if isinstance(value, list) else value
             # Evaluations of earlier versions have texts.
-            notes = cohort.pop("findings", None) or cohort.pop("notes", ())
-            cohort["findings"] = [Finding.from_jsonable(note) for note in notes]
+            jsonable_findings = cohort.pop("findings", None) or cohort.pop("notes", ())
+            cohort["findings"] = [
+                Finding.from_jsonable(jsonable_finding)
+                for jsonable_finding in jsonable_findings
+            ]
             cohort["reading_options"] = ReadingOptions.from_jsonable(
                 cohort.pop("reading_options", None)
             )
             cohort["measured"] = np.array(cohort["measured"], dtype=bool)
             summary = CohortSummary(**cohort)
-            return cls(cohort=summary, settings=content["settings"], **tables)
+            return cls(cohort=summary, settings=content["settings"], **table_of_name)
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise FileFormatError(
                 f"no evaluation can be read there ({error}). Name the folder "
@@ -501,22 +551,24 @@ class Evaluation:
             ) from error
 
 
-def _are_same(rows: pd.DataFrame, other_rows: pd.DataFrame) -> bool:
+def _are_same(prediction_rows: pd.DataFrame, other_rows: pd.DataFrame) -> bool:
     """Return whether two models predict the same, but for rounding."""
-    keys = ["repeat", "fold", "scan", "predicted"]
-    if not rows[keys].equals(other_rows[keys]):
+    key_columns = ["repeat", "fold", "scan", "predicted"]
+    if not prediction_rows[key_columns].equals(other_rows[key_columns]):
         return False
-    values = rows.filter(regex="^[pd]_").to_numpy(float)
+    class_values = prediction_rows.filter(regex="^[pd]_").to_numpy(float)
     other_values = other_rows.filter(regex="^[pd]_").to_numpy(float)
     return np.allclose(
-        values, other_values, rtol=0, atol=_SAME_PROBABILITY, equal_nan=True
+        class_values, other_values, rtol=0, atol=_SAME_PROBABILITY, equal_nan=True
     )
 
 
-def _columns_or_none(rows: pd.DataFrame, columns: list[str]) -> np.ndarray | None:
+def _columns_or_none(
+    prediction_rows: pd.DataFrame, column_names: list[str]
+) -> np.ndarray | None:
     """Return columns as an array, None where a value is missing."""
-    values = rows[columns].to_numpy(float)
-    return None if np.isnan(values).any() else values
+    column_values = prediction_rows[column_names].to_numpy(float)
+    return None if np.isnan(column_values).any() else column_values
 
 
 def check_evaluation_given(evaluation: object) -> None:

@@ -99,8 +99,10 @@ class Score:
     def __post_init__(self) -> None:
         """Check the entry."""
         check_choice("interval", self.interval, INTERVALS)
-        score_formulas = (self.of_counts, self.of_ranking, self.of_probability)
-        n_formulas = sum(score_formula is not None for score_formula in score_formulas)
+        optional_formulas = (self.of_counts, self.of_ranking, self.of_probability)
+        n_formulas = sum(
+            optional_formula is not None for optional_formula in optional_formulas
+        )
         if n_formulas != 1:
             raise ParameterError(
                 f"score {self.title!r} has {n_formulas} formulas; expected exactly one "

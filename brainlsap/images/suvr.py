@@ -34,7 +34,7 @@ _SEARCH_RANGE = 40
 _MIN_FIT_GAIN = 1.15
 
 
-class Grid(NamedTuple):
+class VoxelImage(NamedTuple):
     """Values of voxels, and the affine from voxel to mm in the space of the labels."""
 
     values: np.ndarray
@@ -147,17 +147,17 @@ def extract_suvr(
     voxels, affine, _ = volumes.read_volume(pet)
     uptake_values = voxels.astype(np.float64)
     uptake_values[(uptake_values == 0) | ~np.isfinite(uptake_values)] = np.nan
-    pet_grid = Grid(uptake_values, pet_to_parcellation @ affine)
+    pet_image = VoxelImage(uptake_values, pet_to_parcellation @ affine)
     uptake_table = _average_regions(
-        pet_grid, Grid(region_codes, image.affine), len(atlas)
+        pet_image, VoxelImage(region_codes, image.affine), len(atlas)
     )
     covered_share = float(
         uptake_table["n_covered"].sum() / max(uptake_table["n_labelled"].sum(), 1)
     )
-    reference_row = _average_regions(pet_grid, reference_mask, 1).iloc[0]
+    reference_row = _average_regions(pet_image, reference_mask, 1).iloc[0]
     reference_mean = float(reference_row["mean"])
     reference_coverage = float(reference_row["coverage"])
-    shift_mm = measure_shift(pet_grid, image, atlas)
+    shift_mm = measure_shift(pet_image, image, atlas)
     space_faults = []
     if covered_share < MIN_OVERLAP:
         space_faults.append(f"covers {covered_share:.0%} of the regions' voxels")
@@ -215,7 +215,7 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
         )
 
 
-def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str]:
+def _find_reference(reference: str | Path, image: LabelImage) -> tuple[VoxelImage, str]:
     """Return the mask of the reference (1 inside, else 0), and its name or path."""
     reference_name = str(reference).lower().replace("_", " ").replace("-", " ")
     if reference_name in REFERENCES:
@@ -230,7 +230,7 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str
                 path=image.path,
             )
         reference_codes = {label: 1 for labels in label_groups for label in labels}
-        return Grid(image.recode(reference_codes), image.affine), reference_name
+        return VoxelImage(image.recode(reference_codes), image.affine), reference_name
     mask_path = Path(reference)
     if not mask_path.is_file():
         raise ParameterError(
@@ -241,26 +241,34 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str
     is_inside = reference_mask > 0
     if not is_inside.any():
         raise FileFormatError("expected a mask with voxels above 0.", path=mask_path)
-    return Grid(is_inside.astype(np.int32), affine), str(mask_path)
+    return VoxelImage(is_inside.astype(np.int32), affine), str(mask_path)
 
 
-def _average_regions(scan: Grid, labels: Grid, n_regions: int) -> pd.DataFrame:
+def _average_regions(
+    uptake_image: VoxelImage, label_image: VoxelImage, n_regions: int
+) -> pd.DataFrame:
     """Average a scan (NaN if not covered) over the regions 1 to n.
 
     The coverage is the share of a region's voxels that the scan covers.
     """
-    label_voxels = np.nonzero(labels.values)
-    regions = labels.values[label_voxels]
-    label_to_scan = np.linalg.inv(scan.affine) @ labels.affine
+    label_voxels = np.nonzero(label_image.values)
+    regions = label_image.values[label_voxels]
+    label_to_scan = np.linalg.inv(uptake_image.affine) @ label_image.affine
     scan_coordinates = volumes.transform_points(label_to_scan, label_voxels)
-    is_covered = volumes.sample_nearest(~np.isnan(scan.values), scan_coordinates)
-    region_codes = volumes.resample_nearest(*labels, scan.values.shape, scan.affine)
-    is_used = (region_codes > 0) & ~np.isnan(scan.values)
+    is_covered = volumes.sample_nearest(
+        ~np.isnan(uptake_image.values), scan_coordinates
+    )
+    region_codes = volumes.resample_nearest(
+        *label_image, uptake_image.values.shape, uptake_image.affine
+    )
+    is_used = (region_codes > 0) & ~np.isnan(uptake_image.values)
     region_sums = {
         "n_labelled": np.bincount(regions, minlength=n_regions + 1),
         "n_covered": np.bincount(regions[is_covered], minlength=n_regions + 1),
         "n_voxels": np.bincount(region_codes[is_used], minlength=n_regions + 1),
-        "sum": np.bincount(region_codes[is_used], scan.values[is_used], n_regions + 1),
+        "sum": np.bincount(
+            region_codes[is_used], uptake_image.values[is_used], n_regions + 1
+        ),
     }
     region_table = pd.DataFrame(region_sums).iloc[1:]
     region_table["mean"] = region_table["sum"] / region_table["n_voxels"]
@@ -268,24 +276,26 @@ def _average_regions(scan: Grid, labels: Grid, n_regions: int) -> pd.DataFrame:
     return region_table
 
 
-def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
+def measure_shift(
+    uptake_image: VoxelImage, label_image: LabelImage, atlas: Atlas
+) -> float:
     """Return the length (mm) of the translation with which an image fits labels best.
 
     NaN if the labels do not cover a whole brain. The fit is the correlation ratio: the
     share of the image's variance that the class of the label explains, on a coarse grid
     in and around the brain.
     """
-    voxel_sizes_mm = voxel_sizes(image.affine)
-    if (voxel_sizes_mm * image.values.shape).min() < MIN_BRAIN_SPAN:
+    voxel_sizes_mm = voxel_sizes(label_image.affine)
+    if (voxel_sizes_mm * label_image.values.shape).min() < MIN_BRAIN_SPAN:
         return np.nan
     # Classes: 0 outside, 1 unlabelled, 2 cortex, 3 subcortex, 4 cerebellum, 5 other.
-    tissue_of_label = dict.fromkeys(image.names, 5)
-    for label, region_row in image.positions.items():
+    tissue_of_label = dict.fromkeys(label_image.names, 5)
+    for label, region_row in label_image.positions.items():
         tissue_of_label[label] = 2 if atlas.cortex[region_row] else 3
-    cerebellar_labels = image.find_labels(REFERENCES["cerebellar cortex"])
+    cerebellar_labels = label_image.find_labels(REFERENCES["cerebellar cortex"])
     tissue_of_label |= dict.fromkeys(cerebellar_labels, 4)
     voxel_strides = np.maximum(np.rint(_GRID_SPACING / voxel_sizes_mm), 1).astype(int)
-    tissue_codes = image.recode(tissue_of_label)[
+    tissue_codes = label_image.recode(tissue_of_label)[
         tuple(slice(None, None, stride) for stride in voxel_strides)
     ]
     tissue_codes = np.pad(tissue_codes, _GRID_MARGIN)
@@ -295,11 +305,13 @@ def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
     tissue_codes = np.where((tissue_codes == 0) & is_inside, 1, tissue_codes)
     is_near = ndimage.binary_dilation(is_inside, iterations=_GRID_MARGIN)
     grid_to_image = from_matvec(np.diag(voxel_strides), -_GRID_MARGIN * voxel_strides)
-    sample_points = apply_affine(image.affine @ grid_to_image, np.argwhere(is_near))
+    sample_points = apply_affine(
+        label_image.affine @ grid_to_image, np.argwhere(is_near)
+    )
     classes = tissue_codes[is_near]
     n_points = np.maximum(np.bincount(classes), 1)
-    uptake_values = np.nan_to_num(scan.values)
-    mm_to_voxel = np.linalg.inv(scan.affine)
+    uptake_values = np.nan_to_num(uptake_image.values)
+    mm_to_voxel = np.linalg.inv(uptake_image.affine)
 
     def explained_variance(candidate_shift: np.ndarray) -> float:
         voxel_coordinates = volumes.transform_points(

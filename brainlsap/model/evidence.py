@@ -48,10 +48,10 @@ def term_basis(max_scale: float) -> np.ndarray:
 
 
 def term_coefficients(
-    scale: np.ndarray, B: np.ndarray
+    scales: np.ndarray, B: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the coefficients of the terms and their derivatives, each (n, n_terms)."""
-    s = torch.from_numpy(np.asarray(scale, dtype=np.float64))
+    s = torch.from_numpy(np.asarray(scales, dtype=np.float64))
     c, dc = EXPANSIONS["chebyshev"].coefficients(s, len(B) - 1)
     return c.numpy() @ B, dc.numpy() @ B
 
@@ -181,34 +181,34 @@ class Evidence:
         log_ridge_bound = _LOG_NOISE_BOUND + np.log(self.n_columns)
         return np.maximum(log_ridge_bound - log_ridge, 0.0)
 
-    def column_coefficients(self, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def column_coefficients(self, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients of all columns and derivatives, (n_terms, n_columns)."""
-        g, dg = term_coefficients(scale, self.B)
+        g, dg = term_coefficients(scales, self.B)
         g = np.repeat(g, self.n_features, axis=0).T
         dg = np.repeat(dg, self.n_features, axis=0).T
         return np.ascontiguousarray(g), np.ascontiguousarray(dg)
 
     def standardized_columns(
-        self, scale: np.ndarray
+        self, scales: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return Z and dZ, times the square roots of the weights, and 1 / deviation.
 
         The deviations are those of the columns before they are standardised.
         """
-        g, dg = self.column_coefficients(scale)
+        g, dg = self.column_coefficients(scales)
         Z = np.einsum("rnd,rd->nd", self.X, g)
         inverse_sd = invert_sd((Z**2).sum(0) / self.n_people)
         Z, dZ = Z * inverse_sd, np.einsum("rnd,rd->nd", self.X, dg) * inverse_sd
         # standardising removes the part of the derivative along the column
         return Z, dZ - Z * ((Z * dZ).sum(0) / self.n_people), inverse_sd
 
-    def moments(self, scale: np.ndarray, with_second: bool = False) -> Moments:
+    def moments(self, scales: np.ndarray, with_second: bool = False) -> Moments:
         """Return Z'Z, (dZ)'Z, Z't, (dZ)'t and, if `with_second`, (dZ)'dZ."""
         if self.gram is None:
-            Z, dZ, _ = self.standardized_columns(scale)
+            Z, dZ, _ = self.standardized_columns(scales)
             dZtdZ = dZ.T @ dZ if with_second else None
             return Moments(Z.T @ Z, dZ.T @ Z, Z.T @ self.t, dZ.T @ self.t, dZtdZ)
-        g, dg = self.column_coefficients(scale)
+        g, dg = self.column_coefficients(scales)
         # (column, its term, column)
         gram_g = np.einsum("drem,em->drm", self.gram, g)
         ZtZ = np.einsum("rd,drm->dm", g, gram_g)
@@ -230,12 +230,12 @@ class Evidence:
         return Moments(ZtZ, dZtZ, Ztt, dZtt - log_sd_slope[:, None] * Ztt, dZtdZ)
 
     def __call__(
-        self, scale: np.ndarray, ridge: float
+        self, scales: np.ndarray, ridge: float
     ) -> tuple[float, np.ndarray, float]:
         """Return minus the log evidence, and its derivatives in scales and ridge."""
         k, n_columns = self.n_contrasts, self.n_columns
         if self.gram is None:
-            Z, dZ, _ = self.standardized_columns(scale)
+            Z, dZ, _ = self.standardized_columns(scales)
             K = Z @ Z.T / ridge + np.eye(len(Z))
             cholesky_factor = cho_factor(K, lower=True)
             K_inverse = cho_solve(cholesky_factor, np.eye(len(K)))
@@ -248,7 +248,7 @@ class Evidence:
             ridge_gradient = -(G * Z).sum() / (2 * ridge)
             log_det = 0.0
         else:
-            ZtZ, dZtZ, Ztt, dZtt, _ = self.moments(scale)
+            ZtZ, dZtZ, Ztt, dZtt, _ = self.moments(scales)
             cholesky_factor = cho_factor(ZtZ + ridge * np.eye(n_columns), lower=True)
             M_inverse = cho_solve(cholesky_factor, np.eye(n_columns))
             w = cho_solve(cholesky_factor, Ztt)
@@ -271,12 +271,12 @@ class Evidence:
             float(ridge_gradient),
         )
 
-    def information(self, scale: np.ndarray, ridge: float) -> np.ndarray:
+    def information(self, scales: np.ndarray, ridge: float) -> np.ndarray:
         """Return the expected curvature of minus the log evidence in log scales.
 
         This is Fisher's information at a known noise variance, (n_rois, n_rois).
         """
-        ZtZ, dZtZ, _, _, dZtdZ = self.moments(scale, with_second=True)
+        ZtZ, dZtZ, _, _, dZtdZ = self.moments(scales, with_second=True)
         identity_matrix = np.eye(len(ZtZ))
         M_inverse = np.linalg.inv(ZtZ + ridge * identity_matrix)
         # With K = ZZ'/ridge + I: S = Z'K^-1 Z, dS = (dZ)'K^-1 Z, ddS = (dZ)'K^-1 dZ.
@@ -286,7 +286,7 @@ class Evidence:
         column_information = self.n_contrasts * (S * ddS + dS * dS.T) / ridge**2
         block_shape = (self.n_rois, self.n_features) * 2
         return column_information.reshape(block_shape).sum((1, 3)) * np.outer(
-            scale, scale
+            scales, scales
         )
 
 

@@ -74,16 +74,16 @@ class _ScalePosterior:
 
     def __call__(self, x: np.ndarray, scale_spread: float) -> tuple[float, np.ndarray]:
         """Return the value and its gradient in x."""
-        log_scale = self.log_scales(x, scale_spread)
-        scale = np.exp(log_scale)
+        log_scales = self.log_scales(x, scale_spread)
+        scales = np.exp(log_scales)
         negative_log_posterior, scale_gradient, ridge_gradient = self.evidence(
-            scale, np.exp(x[0])
+            scales, np.exp(x[0])
         )
         lowest_log_scale, highest_log_scale = self.log_limits
         log_scale_gradient = (
             scale_gradient
-            * scale
-            * ((lowest_log_scale < log_scale) & (log_scale < highest_log_scale))
+            * scales
+            * ((lowest_log_scale < log_scales) & (log_scales < highest_log_scale))
         )
         noise_excess = self.evidence.noise_prior_excess(x[0])
         negative_log_posterior += (
@@ -128,8 +128,8 @@ class _ScalePosterior:
         The curvature is the expected one; without integrating, more scales would be
         better by themselves.
         """
-        scale = np.exp(self.log_scales(x, scale_spread))
-        F = self.evidence.information(scale, float(np.exp(x[0])))
+        scales = np.exp(self.log_scales(x, scale_spread))
+        F = self.evidence.information(scales, float(np.exp(x[0])))
         # derivatives of log scales in the common scale and the deviations
         J = np.column_stack([np.ones(self.n_rois), scale_spread * np.eye(self.n_rois)])
         J = J if scale_spread else J[:, :1]
@@ -138,10 +138,10 @@ class _ScalePosterior:
         log_det = np.linalg.slogdet(curvature)[1]
         half_width = 1.96 * np.sqrt(np.diag(J @ np.linalg.inv(curvature) @ J.T))
         log_interval = np.column_stack(
-            [np.log(scale) - half_width, np.log(scale) + half_width]
+            [np.log(scales) - half_width, np.log(scales) + half_width]
         )
         return ScaleFit(
-            scales=scale,
+            scales=scales,
             interval=np.exp(np.clip(log_interval, *self.log_limits)),
             ridge=float(np.exp(x[0])),
             log_common=float(x[1]),

@@ -248,11 +248,11 @@ def train_nodes(
     history: dict[str, list[float]] = {"train_loss": [], "validation_accuracy": []}
     best_score, best_epoch, best_state = (-1.0, 0.0), -1, {}
     for epoch in range(settings.n_epochs):
-        losses = [train_epoch(network, optimizer, train, validation)]
+        epoch_results = [train_epoch(network, optimizer, train, validation)]
         if validation is not None:
-            losses += evaluate_nodes(network, validation)
+            epoch_results += evaluate_nodes(network, validation)
         # the only synchronisation with the device in an epoch
-        loss, *validation_scores = torch.stack(losses).tolist()
+        loss, *validation_scores = torch.stack(epoch_results).tolist()
         history["train_loss"].append(loss)
         history["validation_accuracy"] += validation_scores[:1]
         epoch_score = (0.0, float(epoch))

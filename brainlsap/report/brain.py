@@ -719,7 +719,10 @@ def _draw_layout(
         _write_labels(axes, placed_view, figure_layout)
         if placed_view.title_pad is not None:
             axes.set_title(
-                placed_view.name.capitalize(), pad=placed_view.title_pad, fontsize=7
+                placed_view.name.capitalize(),
+                y=1.0,  # Otherwise matplotlib moves titles away from other artists.
+                pad=placed_view.title_pad,
+                fontsize=7,
             )
     for name in figure_layout.map_names:
         name_position = name.x / figure_layout.width, name.y / figure_layout.height
@@ -1079,8 +1082,8 @@ def _plot_dots(
     n_omitted, omission_note = len(region_ranks) - len(regions), ""
     if n_omitted:
         omission_note = (
-            f"{n_omitted} of {len(region_ranks)} regions stand out least and are left "
-            "out."
+            f"{n_omitted} of {len(region_ranks)} regions have values nearest the "
+            "middle and are left out."
         )
     shown_maps = map_table.loc[regions].sort_values([*map_table])
     max_letters = max(30, int(0.4 * width / LETTER))

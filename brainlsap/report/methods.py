@@ -21,6 +21,11 @@ from brainlsap.evaluation.connectome_worth import Verdict
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
 from brainlsap.evaluation.models import N_SELECTED, control_phrases
 from brainlsap.report import tables
+from brainlsap.report.external import (
+    external_headline,
+    external_methods,
+    is_external,
+)
 from brainlsap.report.privacy import withhold_paths
 from brainlsap.report.tables import p_text, reported_values, spread_text
 from brainlsap.text import count, with_and
@@ -137,6 +142,8 @@ def headline(evaluation: Evaluation) -> list[str]:
         The verdict on the best baseline is the Holm-corrected test of
         :func:`brainlsap.report.comparison_table`.
     """
+    if is_external(evaluation):
+        return external_headline(evaluation)
     main_model, region_ranking = evaluation.models[0], evaluation.ranking
     atlas = evaluation.cohort.atlas
     score_summary = tables.summary_of(evaluation, "balanced_accuracy")
@@ -220,6 +227,8 @@ def methods_text(evaluation: Evaluation) -> list[str]:
     list of str
         Participants and data, models, evaluation, regions, results.
     """
+    if is_external(evaluation):
+        return external_methods(evaluation)
     cohort = evaluation.cohort
     participants = tables.sort_by_visit(cohort.table).drop_duplicates("participant")
     ages = tables.covariate(participants, "age")

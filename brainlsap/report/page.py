@@ -33,6 +33,7 @@ from brainlsap.report.brain import (
 )
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.exports import relative_scales
+from brainlsap.report.external import external_tables, is_external
 from brainlsap.report.figures import MIDDLE, PAGE, own_axes
 from brainlsap.report.methods import (
     TEMPLATES,
@@ -79,8 +80,12 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         page_tables["connectome_gain"] = tables.connectome_gain_table(gain)
     if model_names:
         page_tables["classes"] = tables.class_rate_table(evaluation, model_names[0])
+    page_tables |= external_tables(evaluation)
+    # An external test may lack people of a class that the model knows.
+    class_counts = cohort.class_counts()
+    present_classes = class_counts["class"][class_counts["scans"] > 0]
     page_tables |= {
-        "demographics": tables.demographics_table(cohort.table, cohort.classes),
+        "demographics": tables.demographics_table(cohort.table, list(present_classes)),
         "audit": tables.audit_table(evaluation, code_of_scan).map(withhold_names),
         "fits": tables.fit_table(evaluation),
     }
@@ -143,7 +148,9 @@ def _selected_ranking(
 
 def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
     """Draw every figure of a report, by name."""
-    figure_of_name: dict[str, Any] = {"scores": plots.plot_scores(evaluation).figure}
+    figure_of_name: dict[str, Any] = {}
+    if not is_external(evaluation):  # It has one fold of one model.
+        figure_of_name["scores"] = plots.plot_scores(evaluation).figure
     if not evaluation.predictions.empty:
         figure_of_name["classes"] = _plot_class_panels(evaluation)
     if evaluation.connectome_gain is not None:
@@ -239,7 +246,7 @@ def _plot_region_panels(evaluation: Evaluation) -> Any:
     selected_ranking = _selected_ranking(evaluation, feature)
     n_rows = len(selected_ranking)
     n_panels = 2 if evaluation.ranking is None else 3
-    panel_axes = own_axes(None, PAGE, 21 + 6.5 * n_rows, n_panels=n_panels)
+    panel_axes = own_axes(None, PAGE, 21 + 8 * n_rows, n_panels=n_panels)
     plots.plot_directions(
         evaluation,
         selected_ranking,

@@ -61,7 +61,7 @@ BARS: dict[str, Any] = {"fmt": "o", "markersize": 4, "zorder": 3}
 @styled()
 def plot_scores(
     evaluation: Evaluation,
-    score: str = "balanced_accuracy",
+    score_name: str = "balanced_accuracy",
     *,
     axes: Axes | None = None,
     width: float = MIDDLE,
@@ -72,7 +72,7 @@ def plot_scores(
     ----------
     evaluation : Evaluation
         Models on the same folds.
-    score : str
+    score_name : str
         One of :func:`brainlsap.evaluation.fold_scores`.
     axes : Axes, optional
         Axes to draw on; by default those of a new figure. Text has 7 points, so axes
@@ -93,22 +93,22 @@ def plot_scores(
     Raises
     ------
     ParameterError
-        If `score` is unknown.
+        If `score_name` is unknown.
     """
-    check_choice("score", score, fold_scores())
-    title = tables.shown_scores(evaluation).get(score, SCORES[score].title)
+    check_choice("score_name", score_name, fold_scores())
+    title = tables.shown_scores(evaluation).get(score_name, SCORES[score_name].title)
     scores_of_folds = evaluation.scores()
-    score_summary = tables.summary_of(evaluation, score)
+    score_summary = tables.summary_of(evaluation, score_name)
     axis_label = f"{title} (dots: folds; bar: mean ± s.d.)"
     axes = _named_rows(axes, width, list(score_summary.index), axis_label)
-    if score == "balanced_accuracy":
+    if score_name == "balanced_accuracy":
         chance_score = 1 / len(evaluation.cohort.classes)
         axes.axvline(chance_score, **DASHES)
         label_style: Any = {"ha": "center", "transform": axes.get_xaxis_transform()}
         axes.text(chance_score, 1.01, "chance", color=GREY, **label_style)
     for bar_position, (model_name, summary_row) in enumerate(score_summary.iterrows()):
         model_scores = scores_of_folds.loc[
-            scores_of_folds["model"] == model_name, score
+            scores_of_folds["model"] == model_name, score_name
         ].to_numpy()
         bar_color = BLUE if summary_row["role"] == "model" else GREY
         # Draw each fold at the same height in every row.
@@ -378,7 +378,7 @@ def plot_calibration(
     for bin_rows in np.array_split(
         confidence_order, min(N_BINS, len(confidence_order))
     ):
-        correct_share = is_correct[bin_rows].mean()
+        bin_accuracy = is_correct[bin_rows].mean()
         lower_bound, upper_bound = wilson_interval(
             is_correct[bin_rows].sum(), len(bin_rows)
         )
@@ -386,7 +386,7 @@ def plot_calibration(
         _draw_errorbars(
             axes,
             mean_confidence,
-            correct_share,
+            bin_accuracy,
             lower_bound,
             upper_bound,
             error_axis="yerr",

@@ -5,7 +5,7 @@ Three questions are asked of every region, as in
 difference stand out from the regions it is connected to, and how does a model read it?
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -159,7 +159,7 @@ def region_tests_table(
     """
     selected_regions = select_regions(evaluation, n_regions)
     regions = list(selected_regions["region"])
-    paper_table = pd.DataFrame({"region": region_labels(regions, atlas, "full")})
+    paper_table = pd.DataFrame({"region": region_labels(regions, atlas)})
     if len(evaluation.cohort.feature_names) > 1:
         paper_table["feature"] = [
             feature_title(evaluation.cohort, feature_name, region)
@@ -236,15 +236,15 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
     ]
     places = regions.set_index("name")[list({*groupings, "hemisphere"})]
     region_tests = region_tests.join(places, on="region")
-    group_rows = []
+    group_rows: list[dict[str, Any]] = []
     for feature_name, feature_tests in region_tests.groupby("feature", sort=False):
         for grouping in groupings:
             is_grouped = _is_known(feature_tests[grouping])
             for group_name, group_tests in feature_tests[is_grouped].groupby(
                 grouping, sort=False
             ):
-                row_start = {"feature": feature_name, "grouping": grouping}
-                row_start |= {"group": group_name}
+                row_start: dict[str, Any] = {"feature": feature_name}
+                row_start |= {"grouping": grouping, "group": group_name}
                 group_rows.append(
                     row_start
                     | {"hemisphere": "all"}
@@ -321,7 +321,7 @@ def region_group_text(evaluation: Evaluation) -> pd.DataFrame:
         }
     )
     for column_name, title in difference_columns(evaluation).items():
-        paper_table[f"mean d: {title}"] = [
+        paper_table[title] = [
             spread_text(d, digits=2) for d in group_table[column_name]
         ]
     if has_region_tests(evaluation):
@@ -425,11 +425,9 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
         )
         caution = "A large effect without a test may be noise."
         return RegionAnswer(question, answer, NO_CLAIM, caution)
-    regions = list(
-        select_regions(evaluation, len(_rows_of(evaluation)))
-        .query("p_effect < @ranks.ALPHA")["region"]
-        .unique()
-    )
+    all_regions = select_regions(evaluation, len(_rows_of(evaluation)))
+    is_significant = all_regions["p_effect"] < ranks.ALPHA
+    regions = list(all_regions.loc[is_significant, "region"].unique())
     family_text = _family_text(evaluation)
     if regions:
         answer = (
@@ -467,7 +465,7 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
             NO_CLAIM,
             caution,
         )
-    largest = region_tests.loc[region_tests["contrast_z"].fillna(-np.inf).idxmax()]
+    largest: Any = region_tests.loc[region_tests["contrast_z"].fillna(-np.inf).idxmax()]
     largest_text = (
         f"{_name_regions([largest['region']], atlas)}"
         f"{_feature_suffix(evaluation, largest)}: "
@@ -506,7 +504,7 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     ranking = scale_ranking(evaluation)
     model = str(ranking["model"].iloc[0])
     measured_regions = ranking.dropna(subset="relative_scale")
-    smallest = measured_regions.loc[measured_regions["relative_scale"].idxmin()]
+    smallest: Any = measured_regions.loc[measured_regions["relative_scale"].idxmin()]
     range_text = interval_text(
         smallest["relative_scale"],
         smallest["relative_low"],
@@ -534,7 +532,8 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     return RegionAnswer(
         question,
         answer,
-        "The model used this region by itself, or averaged with connected regions.",
+        "The model uses a region of small scale by itself, and averages a region of "
+        "large scale with connected regions.",
         "This describes the model and has no p-value; a small scale does not mean that "
         "classes differ there or that the region is important.",
     )
@@ -579,6 +578,6 @@ def replicability_text(evaluation: Evaluation) -> str:
         for row in evaluation.replicability.to_dict("records")
     ]
     return (
-        "Replicability, as the Spearman correlation of two maps from random halves of "
-        f"the participants, mean [range]: {', '.join(statistic_texts)}."
+        "Replicability: Spearman correlation of maps between random halves of the "
+        f"participants, mean [range]: {', '.join(statistic_texts)}."
     )

@@ -340,7 +340,7 @@ def model_remarks(evaluation: Evaluation) -> dict[str, str]:
             remark_of_model[str(model_name)] = (
                 f"predicts {predicted_labels.min()} for everybody"
             )
-    for model_name, identical_model in evaluation.same_as.items():
+    for model_name, identical_model in evaluation.twin_of_model.items():
         remark_of_model[model_name] = f"same predictions as {identical_model}"
     return remark_of_model
 

@@ -176,7 +176,7 @@ def make_cohort(
     atlas: str | Atlas = "destrieux160",
     feature: str | Sequence[str] = "fdg",
     shares: Mapping[str, float] | None = None,
-    visits: Sequence[float] = VISIT_SHARES,
+    visit_shares: Sequence[float] = VISIT_SHARES,
     n_sites: int = 4,
     seeds: Sequence[str] | None = None,
     effect: float = 0.27,
@@ -199,7 +199,7 @@ def make_cohort(
     shares : mapping of str to float, optional
         Share of CN, SMC, EMCI, LMCI and AD; by default those of the paper, 345 / 186
         / 461 / 231 / 162.
-    visits : sequence of float
+    visit_shares : sequence of float
         Share of people with one, two, three ... visits, a year apart.
     n_sites : int
         Number of sites, which differ by a small factor.
@@ -252,7 +252,7 @@ def make_cohort(
         check_choice("shares", stage, STAGES)
     n_people_by_stage = divide(n_people, [shares.get(stage, 0.0) for stage in STAGES])
     scan_table = _draw_people(
-        n_people_by_stage, divide(n_people, visits), n_sites, make_rng
+        n_people_by_stage, divide(n_people, visit_shares), n_sites, make_rng
     )
     core_names = [split_name(region_name)[1] for region_name in atlas.names]
     is_seed = _find_seeds(atlas, seeds)

@@ -162,11 +162,11 @@ def _write_scan(
                 scan_folder / "pet" / f"{scan}_trc-18FFDG_desc-suvr_regions.tsv"
             )
             column_name = "suvr"
-        cell_texts = pd.Series(regional_values).map(
+        number_texts = pd.Series(regional_values).map(
             "{:.10g}".format, na_action="ignore"
         )
         write_tsv(
-            pd.DataFrame({"region": atlas.names, column_name: cell_texts}), stats_path
+            pd.DataFrame({"region": atlas.names, column_name: number_texts}), stats_path
         )
 
 

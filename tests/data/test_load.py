@@ -165,7 +165,7 @@ def test_codes_for_what_is_missing_and_a_changing_sex_are_refused(study, tiny):
 
 
 def test_a_matrix_with_a_row_more_than_others_is_refused(tmp_path):
-    cohort = make_cohort(5, atlas="desikan82", visits=[1])
+    cohort = make_cohort(5, atlas="desikan82", visit_shares=[1])
     folder = write_study_folder(cohort, tmp_path / "study")
     path = next((folder / "sub-0003").rglob("*_connectivity.csv"))
     head, *_ = path.read_text().splitlines()

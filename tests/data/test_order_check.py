@@ -57,7 +57,9 @@ def write_rows(matrix, atlas, names):
 def brains():
     """A brain-like matrix for each atlas: simulated streamlines, longer ones rarer."""
     names = ("destrieux160", "desikan82", "schaefer100")
-    made = {n: make_cohort(5, atlas=n, visits=(1,), random_state=1) for n in names}
+    made = {
+        n: make_cohort(5, atlas=n, visit_shares=(1,), random_state=1) for n in names
+    }
     return {name: one.connectomes.mean(axis=0) for name, one in made.items()}
 
 

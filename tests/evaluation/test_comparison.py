@@ -143,9 +143,9 @@ def test_a_choice_that_fell_on_one_ridge_throughout_counts_once(example_evaluati
     chosen = rows[rows["model"] == NESTED_RIDGES[0]].assign(model="LSAP-R")
     rows = pd.concat([rows[rows["model"] != "LSAP-R"], chosen])
     one = replace(example_evaluation, predictions=rows)
-    assert one.same_as["LSAP-R"] == NESTED_RIDGES[0]
+    assert one.twin_of_model["LSAP-R"] == NESTED_RIDGES[0]
     found = compare_models(one).set_index("model")
-    without = found.drop(list(one.same_as))
+    without = found.drop(list(one.twin_of_model))
     assert set(found["n_comparisons"]) == {len(without)}
     np.testing.assert_allclose(without["p_holm"], adjust_p_values(without["p_value"]))
     assert found.loc["LSAP-R", "p_holm"] == found.loc[NESTED_RIDGES[0], "p_holm"]
@@ -165,7 +165,7 @@ def test_one_model_rounded_otherwise_counts_once_and_other_probabilities_do_not(
         other = rows[rows["model"] == first].assign(model="LSAP-R")
         other[columns] += change
         both = pd.concat([rows[rows["model"] != "LSAP-R"], other])
-        same = replace(example_evaluation, predictions=both).same_as
+        same = replace(example_evaluation, predictions=both).twin_of_model
         assert (same.get("LSAP-R") == first) == is_same
 
 

@@ -420,7 +420,7 @@ def test_without_connectomes_networks_are_made_of_features(small_cohort):
     cohort = replace(small_cohort, connectomes=nothing, **alike)
     models = make_models(["LSAP-C", "GCN", "ridge with one scale"], n_epochs=1)
     found = cross_validate(models, cohort, 2, baselines=False)
-    assert not found.same_as
+    assert not found.twin_of_model
     assert found.fits["settings"].str.contains("covariance").all()
     own = configure_for_cohort(models["LSAP-C"][0].set_params(connectome="own"), cohort)
     assert own.connectome == "own"

@@ -168,6 +168,30 @@ def draw_gain_table(lead, half_width, is_shared=False):
     return table
 
 
+def draw_region_tests(evaluation, effects=None, differing=(), peaks=()):
+    """Tests of all regions; those that differ and the peaks have a small p."""
+    regions = list(evaluation.cohort.region_names)
+    if effects is None:
+        effects = np.linspace(-0.5, 0.4, len(regions))
+    table = pd.DataFrame({"region": regions, "n_people": 36})
+    table.insert(1, "feature", evaluation.cohort.feature_names[0])
+    contrasts = -np.array(effects) / 2
+    for statistic, values in (("effect", effects), ("contrast", contrasts)):
+        table[statistic] = values
+        table[f"{statistic}_low"] = table[statistic] - 0.05
+        table[f"{statistic}_high"] = table[statistic] + 0.05
+    table["contrast_z"] = table["contrast"]
+    table["p_effect"] = np.where(table["region"].isin(differing), 0.01, 0.4)
+    table["p_contrast"] = np.where(table["region"].isin(peaks), 0.02, 0.7)
+    table["n_permutations"] = 99
+    table["measured"] = True
+    for code, name in enumerate(evaluation.cohort.classes[1:], start=1):
+        table[f"d_{name}"] = code * table["effect"]
+        table[f"d_{name}_low"] = table[f"d_{name}"] - 0.3
+        table[f"d_{name}_high"] = table[f"d_{name}"] + 0.3
+    return table
+
+
 def check_letters(figure):
     """Check that texts are whole and apart, none small; return their sizes."""
     figure.canvas.draw()

@@ -402,7 +402,7 @@ def test_an_atlas_without_surfaces_is_drawn_as_markers_and_says_so():
 def test_an_atlas_of_names_alone_is_drawn_as_dots_and_says_so():
     figure = plot_regions({"A": draw_values(), "B": 2.0 - draw_values()}, NAMES_ALONE)
     assert "neither surfaces nor coordinates: dots" in figure.note
-    said = "120 of 160 regions stand out least and are left out."
+    said = "120 of 160 regions have values nearest the middle and are left out."
     assert said in figure.note
     assert said in figure.get_supxlabel()
     first = figure.axes[0]

@@ -16,7 +16,7 @@ from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import ConnectomeGain, rank_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.page import report_figures
-from tests.report.conftest import check_letters, draw_gain_table
+from tests.report.conftest import check_letters, draw_gain_table, draw_region_tests
 
 FUNCTIONS = [getattr(report, name) for name in report.__all__]
 ON_AXES = [one for one in FUNCTIONS if "axes" in signature(one).parameters]
@@ -201,6 +201,8 @@ def test_letters_have_one_size_and_are_whole(make_evaluation, plot, width):
     classes = ("CN", "R&D_<50%>", "behavioural-variant frontotemporal dementia")
     models = ("LSAP-C", "logistic regression on all features")
     evaluation = make_evaluation(classes, models, regions=list(atlas.names))
+    region_tests = draw_region_tests(evaluation)
+    evaluation = replace(evaluation, region_tests=region_tests)
     arguments = {
         "evaluation": evaluation,
         "ranking": rank_regions(evaluation),

@@ -12,8 +12,8 @@ from brainlsap import report
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import rank_regions
 from brainlsap.exceptions import ParameterError
-from brainlsap.report import regions
-from brainlsap.report.page import report_figures
+from brainlsap.report import page, regions
+from tests.report.conftest import draw_region_tests
 
 ATLAS = load_atlas("desikan82")
 NAMES_ALONE = Atlas.from_names(ATLAS.names)
@@ -24,27 +24,6 @@ EFFECTS = [-0.1, -0.2, -0.3, -0.4, -0.5, -0.01, 0.02]
 DIFFERING = {"Left-Amygdala", "ctx-rh-cuneus", PEAK}
 
 
-def draw_region_tests(evaluation, n_permutations=99):
-    """Three regions differ, and one of them stands out."""
-    names = list(evaluation.cohort.region_names)
-    effects = pd.Series(EFFECTS, names)
-    table = pd.DataFrame({"region": names, "feature": "thickness", "n_people": 36})
-    for statistic, values in (("effect", effects), ("contrast", -effects / 2)):
-        table[statistic] = values.to_numpy()
-        table[f"{statistic}_low"] = values.to_numpy() - 0.05
-        table[f"{statistic}_high"] = values.to_numpy() + 0.05
-    table["contrast_z"] = table["contrast"]
-    table["p_effect"] = np.where(table["region"].isin(DIFFERING), 0.01, 0.4)
-    table["p_contrast"] = np.where(table["region"] == PEAK, 0.02, 0.7)
-    table["n_permutations"] = n_permutations
-    table["measured"] = True
-    for k, name in enumerate(evaluation.cohort.classes[1:], start=1):
-        table[f"d_{name}"] = k * effects.to_numpy()
-        table[f"d_{name}_low"] = table[f"d_{name}"] - 0.3
-        table[f"d_{name}_high"] = table[f"d_{name}"] + 0.3
-    return table
-
-
 @pytest.fixture(scope="module")
 def tested(make_evaluation):
     evaluation = make_evaluation(regions=[*NAMES], atlas_name="desikan82")
@@ -53,7 +32,8 @@ def tested(make_evaluation):
         evaluation.cohort, regions=places, measured=np.ones(len(NAMES), dtype=bool)
     )
     evaluation = replace(evaluation, cohort=cohort)
-    return replace(evaluation, region_tests=draw_region_tests(evaluation))
+    region_tests = draw_region_tests(evaluation, EFFECTS, DIFFERING, {PEAK})
+    return replace(evaluation, region_tests=region_tests)
 
 
 def with_permutations(evaluation, n_permutations):
@@ -156,7 +136,7 @@ def test_effects_have_one_symmetric_range_and_the_same_outlines_in_every_row(tes
 
 def test_scales_of_all_models_share_one_range_of_colors(tested):
     tested = replace(tested, ranking=rank_regions(tested))
-    drawn = report_figures(tested, ATLAS)
+    drawn = page.report_figures(tested, ATLAS)
     assert {"effects", "brain", "regions"} <= set(drawn)
     bars = [ax for ax in drawn["brain"].axes if ax.get_label() == "colour bar"]
     assert len(bars) == 1
@@ -193,15 +173,32 @@ def test_three_questions_are_answered_with_number_interval_and_p(tested):
 
 def test_the_section_on_regions_has_its_tables_and_files(tested, tmp_path):
     evaluation = replace(tested, ranking=rank_regions(tested))
-    page = report.write_report(evaluation, tmp_path / "out", atlas=NAMES_ALONE)
-    text = page.read_text("utf-8")
+    page_path = report.write_report(evaluation, tmp_path / "out", atlas=NAMES_ALONE)
+    text = page_path.read_text("utf-8")
     for answer in regions.answer_region_questions(evaluation, ATLAS):
         assert html.escape(answer.caution) in text
-    folder = page.parent / "tables"
+    folder = page_path.parent / "tables"
     shown = pd.read_csv(folder / "regions.tsv", sep="\t")
     assert shown["region"][0] == "right hippocampus"
     groups = pd.read_csv(folder / "group_differences.tsv", sep="\t")
     assert groups["n_effect"].max() == 2  # regions of the right that differ
     assert {"effects.png", "brain.png"} <= {
-        one.name for one in (page.parent / "figures").iterdir()
+        one.name for one in (page_path.parent / "figures").iterdir()
     }
+
+
+def test_every_feature_has_a_map_and_classes_without_order_have_eta(tested):
+    second = tested.region_tests.assign(feature="fdg 2", p_effect=0.9, p_contrast=0.9)
+    both = pd.concat([tested.region_tests, second], ignore_index=True).assign(F=2.0)
+    cohort = replace(tested.cohort, feature_names=("thickness", "fdg 2"))
+    evaluation = replace(tested, cohort=cohort, region_tests=both)
+    drawn = page._plot_effect_maps(evaluation, NAMES_ALONE)
+    rings = {
+        name: figure.axes[0].collections[-1].get_linewidths().max() > 1
+        for name, figure in drawn.items()
+    }
+    assert rings == {"effects": True, "effects_fdg-2": False}
+    assert regions.significant_regions(evaluation, "effect", "fdg 2") == []
+    effect, *_ = regions.answer_region_questions(evaluation, ATLAS)
+    assert "(cortical thickness): eta" in effect.answer
+    assert "corrected for 14 tests" in effect.answer

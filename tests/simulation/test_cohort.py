@@ -73,7 +73,9 @@ def test_the_mean_seed_loses_the_effect_asked_for():
 
 
 def test_group_difference_follows_the_truth():
-    made = make_cohort(400, shares={"CN": 1, "AD": 1}, visits=(1,), random_state=3)
+    made = make_cohort(
+        400, shares={"CN": 1, "AD": 1}, visit_shares=(1,), random_state=3
+    )
     assert made.classes == ("CN", "AD")
     values, effect = made.features[..., 0], made.truth["effect"].to_numpy()
     ill = made.y == "AD"

@@ -1,0 +1,340 @@
+"""Test a stored model on other people whose classes are known: external evaluation."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import brainlsap
+from brainlsap.arrays import to_jsonable
+from brainlsap.class_prior import ClassPrior
+from brainlsap.data import Cohort
+from brainlsap.data.cohort import check_cohort_given
+from brainlsap.data.participants import UNLABELLED
+from brainlsap.evaluation import Evaluation
+from brainlsap.evaluation.calibration import calibration_table
+from brainlsap.evaluation.case_mix import case_mix_table, describe_people
+from brainlsap.evaluation.comparison import wilson_interval
+from brainlsap.evaluation.cross_validation import COLUMNS, KEYS
+from brainlsap.evaluation.results import CohortSummary
+from brainlsap.exceptions import CohortError, ParameterError
+from brainlsap.findings import LEFT_OUT, Finding, group_findings
+from brainlsap.model.inputs import PackedClassifier
+from brainlsap.model_card import hash_people, hash_scans
+from brainlsap.prediction import (
+    SET_COLUMN,
+    SET_JOINER,
+    load_fitted_model,
+    match_regions_and_features,
+    merge_labels,
+    predict_people,
+    read_new_people,
+)
+from brainlsap.text import listed, option_text
+from brainlsap.workflow import merge_classes
+
+__all__ = ["evaluate_model", "read_labelled_people"]
+
+
+def read_labelled_people(
+    model: PackedClassifier | str | Path,
+    folder: str | Path,
+    *,
+    label: str | None = None,
+    merged_classes: str | Mapping[str, Sequence[str]] | None = None,
+    verbose: bool = False,
+    **options: Any,
+) -> Cohort:
+    """Read people with known classes as those of a model's fit were read.
+
+    Parameters
+    ----------
+    model : classifier, str or Path
+        From :func:`brainlsap.model.load_model`, or its file.
+    folder : str or Path
+        Study folder, or a cohort's file (.h5).
+    label : str, optional
+        Column of the classes; by default that of the fit.
+    merged_classes : str or mapping, optional
+        As of :func:`brainlsap.merge_classes`: renames classes, and leaves out those
+        that it does not name.
+    verbose, **options
+        As of :func:`brainlsap.read_new_people`.
+
+    Returns
+    -------
+    Cohort
+        For :func:`evaluate_model`.
+
+    Raises
+    ------
+    BrainlsapError
+        If the folder cannot be read, or has no such column or class.
+    """
+    model = load_fitted_model(model)
+    label = model.origin_.label_name if label is None else label
+    cohort = read_new_people(model, folder, label=label, verbose=verbose, **options)
+    return merge_classes(cohort, merged_classes)
+
+
+def evaluate_model(
+    model: PackedClassifier | str | Path,
+    cohort: Cohort,
+    *,
+    class_prior: ClassPrior | None = None,
+    ids_are_new: bool = False,
+) -> Evaluation:
+    """Test a stored model on people who were not in its training.
+
+    Nothing is fitted. Regions, features, steps and connectome are those of
+    :func:`brainlsap.predict_people`.
+
+    Parameters
+    ----------
+    model : classifier, str or Path
+        From :func:`brainlsap.model.load_model`, or its file.
+    cohort : Cohort
+        People with labels, for example from :func:`read_labelled_people`. Scans without
+        a label are left out.
+    class_prior : {"training", "balanced"} or dict of class to share, optional
+        As of :func:`brainlsap.predict_people`.
+    ids_are_new : bool
+        Whether people with the id of a person of the training are other people, as
+        in two studies that both count from 1. People with the same data are refused
+        all the same.
+
+    Returns
+    -------
+    Evaluation
+        With one fold, whose test set is the cohort, for
+        :func:`brainlsap.write_report` and every table and figure.
+        `settings["external"]` holds the card of the model, and as lists of rows
+        `case_mix`, `calibration` and `coverage` (of prediction sets, by class).
+
+    Raises
+    ------
+    CohortError
+        If people or scans were in the training, or scans lack most values.
+    ParameterError
+        If no scan has a label, the model does not know a label, or as of
+        :func:`brainlsap.predict_people`.
+    """
+    check_cohort_given(cohort)
+    model = load_fitted_model(model)
+    card = model.origin_.facts.get("card")
+    if not card:
+        raise ParameterError(
+            "the model has no card; fit it again by `brainlsap fit`, or fit_model."
+        )
+    cohort = _select_labelled(model, cohort)
+    _check_not_in_training(model, cohort, ids_are_new=ids_are_new)
+    start = time.perf_counter()
+    answers = predict_people(model, cohort, class_prior=class_prior)
+    seconds = time.perf_counter() - start
+    answers["truth"] = answers.pop("label")
+    key = {"model": card["model"], "repeat": 1, "fold": 1}
+    classes = model.origin_.classes
+    for name in classes:
+        if f"p_{name}" not in answers:
+            answers[f"p_{name}"] = 0.0
+        answers[f"d_{name}"] = np.nan
+    probabilities = [f"{prefix}_{name}" for prefix in "pd" for name in classes]
+    columns = [*COLUMNS["predictions"], *probabilities]
+    columns += [name for name in (SET_COLUMN,) if name in answers]
+    settings = dict(model.get_params())
+    if class_prior is not None:
+        settings["class_prior"] = class_prior
+    fit = {
+        "model": card["model"],
+        "role": "model",
+        "repeat": 1,
+        "fold": 1,
+        "n_train": card["training"]["n_scans"],
+        "n_test": cohort.n_scans,
+        "n_train_people": card["training"]["n_people"],
+        "seconds_fit": 0.0,
+        "seconds_predict": seconds,
+        "epochs": np.nan,
+        "failed": "",
+        "settings": json.dumps(to_jsonable(settings)),
+        "warnings": "[]",
+        "report": json.dumps(card["fit_report"]),
+    }
+    study_options = {
+        "model": card["model"],
+        "training": model.origin_.facts["people"]["salt"][:8],
+        "class_prior": to_jsonable(class_prior),
+        "ids_are_new": ids_are_new,
+    }
+    summary = CohortSummary.of(cohort, cohort.features, None)
+    summary = replace(
+        summary, classes=tuple(classes), classes_ordered=card["classes_ordered"]
+    )
+    evaluation = Evaluation(
+        predictions=answers[columns].assign(**key)[[*KEYS, *columns]],
+        scales=pd.DataFrame(columns=[*KEYS, *COLUMNS["scales"]]),
+        fits=pd.DataFrame([fit]),
+        cohort=summary,
+        settings={
+            "cv": "external evaluation",
+            "n_folds": 1,
+            "n_repeats": 1,
+            "random_state": 0,
+            "people_shared": False,
+            "steps": card["steps"],
+            "version": brainlsap.__version__,
+            "title": f"External evaluation of {card['model']}: {summary.label_name}",
+            "study_options": study_options,
+        },
+    )
+    case_mix = case_mix_table(card["training"], describe_people(cohort))
+    external = {
+        "card": card,
+        "case_mix": case_mix.to_dict("records"),
+        "calibration": calibration_table(evaluation).to_dict("records"),
+        "coverage": coverage_table(evaluation).to_dict("records"),
+        "no_sets": answers.attrs["no_sets"],
+        "n_unlike": answers.attrs["n_unlike"],
+        "ids_are_new": ids_are_new,
+    }
+    return replace(evaluation, settings=evaluation.settings | {"external": external})
+
+
+def coverage_table(evaluation: Evaluation) -> pd.DataFrame:
+    """Return how many people of each class have a prediction set with their class.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        From :func:`evaluate_model`.
+
+    Returns
+    -------
+    DataFrame
+        class, people, coverage, low, high (95 % Wilson interval over people) and
+        mean_size, the number of classes in a set. A person with several scans counts
+        with their mean. No rows where the model gives no sets.
+    """
+    predictions = evaluation.predictions
+    rows = []
+    if SET_COLUMN in predictions:
+        sets = predictions[SET_COLUMN].str.split(SET_JOINER, regex=False)
+        truths = predictions["truth"]
+        table = pd.DataFrame(
+            {
+                "class": truths,
+                "participant": predictions["participant"],
+                "covered": [
+                    truth in names for truth, names in zip(truths, sets, strict=True)
+                ],
+                "size": [
+                    len(set(names) & set(evaluation.cohort.classes)) for names in sets
+                ],
+            }
+        )
+        people = table.groupby(["class", "participant"]).mean()
+        for name in evaluation.cohort.classes:
+            if name not in people.index:
+                continue
+            of_class = people.loc[name]
+            n_people = len(of_class)
+            n_covered = float(of_class["covered"].sum())
+            low, high = wilson_interval(round(n_covered), n_people)
+            rows.append(
+                {
+                    "class": name,
+                    "people": n_people,
+                    "coverage": n_covered / n_people,
+                    "low": low,
+                    "high": high,
+                    "mean_size": float(of_class["size"].mean()),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _select_labelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
+    """Return the scans with a label, as a class of the model; refuse other labels."""
+    origin = model.origin_
+    labels = pd.Series(
+        merge_labels(cohort, origin.facts.get("merged_classes") or {}), dtype=object
+    )
+    is_labelled = (labels != UNLABELLED).to_numpy()
+    if not is_labelled.any():
+        raise ParameterError(
+            f"no scan has a {origin.label_name}. Name the column of the classes by "
+            f"{option_text('label')}; for people without labels use `predict`."
+        )
+    is_unknown = is_labelled & ~labels.isin(list(origin.classes)).to_numpy()
+    if is_unknown.any():
+        counts = labels[is_unknown].value_counts()
+        names = ", ".join(f"{name} ({n} scans)" for name, n in counts.items())
+        raise ParameterError(
+            f"the model does not know the classes {names}; its classes are "
+            f"{', '.join(origin.classes)}. Rename classes, or leave some out, by "
+            f"{option_text('merged_classes')}, for example "
+            f"{origin.classes[0]}={counts.index[0]}."
+        )
+    findings = cohort.findings
+    if not is_labelled.all():
+        n_left_out = int((~is_labelled).sum())
+        message = f"scans without a {origin.label_name} left out: {n_left_out}"
+        findings = (*findings, Finding(message, LEFT_OUT))
+    selection = cohort.select(is_labelled)
+    return replace(
+        selection,
+        table=selection.table.assign(label=labels[is_labelled].to_numpy()),
+        classes=tuple(origin.classes),
+        classes_ordered=True,
+        label_name=origin.label_name,
+        findings=findings,
+    )
+
+
+def _check_not_in_training(
+    model: PackedClassifier, cohort: Cohort, *, ids_are_new: bool
+) -> None:
+    """Raise if people or scans of a cohort were in the training of a model."""
+    stored = model.origin_.facts["people"]
+    salt = stored["salt"]
+    scans = cohort.table["scan"]
+    connectomes, features = match_regions_and_features(model, cohort)
+    hashes = hash_scans(
+        features, None if cohort.shares_connectome else connectomes, salt
+    )
+    known_scans = set(stored["scans"])
+    same_scans = [
+        scan
+        for scan, texts in zip(scans, hashes, strict=True)
+        if known_scans & set(texts)
+    ]
+    if same_scans:
+        faults = [
+            Finding("the same data as a scan of the training", scan=scan)
+            for scan in same_scans
+        ]
+        raise CohortError(
+            f"{len(same_scans)} of {len(scans)} scans were in the training of the "
+            f"model ({listed(same_scans, 3)}). A test needs other people; leave these "
+            "out",
+            group_findings(faults),
+        )
+    if ids_are_new:
+        return
+    people = list(dict.fromkeys(cohort.groups))
+    known_people = set(stored["ids"])
+    same_people = [
+        person for person in people if known_people & set(hash_people([person], salt))
+    ]
+    if same_people:
+        raise CohortError(
+            f"{len(same_people)} of {len(people)} people have the id of a person of "
+            f"the training ({listed(same_people, 3)}). Leave them out. If they are "
+            "other people with the same ids by chance, as in two studies that count "
+            f"from 1, say so by {option_text('ids_are_new', True)}."
+        )

@@ -1,0 +1,179 @@
+"""Prediction sets of a person: class-conditional conformal prediction.
+
+A class c is in the set of a scan with score s if its nonconformity A_c(s) is at most
+the quantile q_c of the people of c in training; their scores are left-out scores. If a
+new person of c is exchangeable with these people, the set holds c with a probability
+of at least the level, whatever the distribution of scores (Vovk, Lei and
+Shafer 2005; by class: Vovk 2012, Asian Conference on Machine Learning).
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import logsumexp
+
+from brainlsap.exceptions import ParameterError
+from brainlsap.model.ridge import LSAPRidgeClassifier
+
+LEVEL = Fraction(9, 10)
+"""Share of new people of each class whose set holds their class."""
+
+MIN_PEOPLE = 9
+"""Fewest people of a class: `ceil((n + 1) * LEVEL) <= n`."""
+
+
+def fit_prediction_sets(
+    model: LSAPRidgeClassifier,
+    y: Sequence[Any] | np.ndarray,
+    groups: Sequence[Any] | np.ndarray,
+) -> dict[str, Any]:
+    """Learn the quantile of nonconformity of every class from left-out scores.
+
+    Parameters
+    ----------
+    model : LSAPRidgeClassifier
+        Fitted to these scans.
+    y, groups : sequences of length n_scans
+        Class and participant of every training scan.
+
+    Returns
+    -------
+    dict
+        As JSON allows, for :func:`predict_sets`: `classes` in order of stage, and for
+        each `centers`, `quantiles` (None where it has too few people) and `n_people`.
+    """
+    class_codes = pd.Index(model.stages_).get_indexer(np.asarray(y))
+    people = pd.factorize(np.asarray(groups))[0]
+    n_classes = len(model.stages_)
+    scores = _rebalance(model.left_out_scores_, class_codes, people)
+    centers: list[float] = []
+    quantiles: list[float | None] = []
+    n_people: list[int] = []
+    for code in range(n_classes):
+        is_class = class_codes == code
+        persons_of_class = people[is_class]
+        n_visits = np.bincount(persons_of_class)[persons_of_class]
+        # Every person counts once.
+        person_weights = 1 / n_visits
+        n_persons = len(np.unique(persons_of_class))
+        class_scores = scores[is_class]
+        center = float(np.average(class_scores[:, 0], weights=person_weights))
+        nonconformity = _nonconformity(model, class_scores, code, center)
+        if _is_between(model, code) and n_persons > 1:
+            # Leave each person out of the center: a new person is not in it either.
+            nonconformity = nonconformity * n_persons / (n_persons - 1)
+        centers.append(center)
+        quantiles.append(_find_quantile(nonconformity, person_weights, n_persons))
+        n_people.append(n_persons)
+    return {
+        "classes": [str(class_name) for class_name in model.stages_],
+        "centers": centers,
+        "quantiles": quantiles,
+        "n_people": n_people,
+    }
+
+
+def _rebalance(
+    left_out_scores: np.ndarray, class_codes: np.ndarray, people: np.ndarray
+) -> np.ndarray:
+    """Return left-out scores of fits in which all classes weigh alike.
+
+    The closed form takes a person's weight from the person's class, so that the mean
+    target of the others, and with it the score, moves away from this class. A fit to
+    the others weighs all classes alike again; undo the shift.
+    """
+    n_people = people.max() + 1
+    n_visits = np.bincount(people)
+    weights = 1 / n_visits[people]
+    weights /= np.bincount(class_codes, weights)[class_codes]
+    weights *= n_people / weights.sum()
+    n_classes = class_codes.max() + 1
+    targets = np.eye(n_classes)[class_codes]
+    if left_out_scores.shape[1] == 1:
+        targets = class_codes[:, None].astype(float)
+    deviations = weights[:, None] * (targets - np.average(targets, 0, weights))
+    sums = np.zeros((n_people, targets.shape[1]))
+    np.add.at(sums, people, deviations)
+    person_weights = np.bincount(people, weights)[:, None]
+    return left_out_scores + (sums / (n_people - person_weights))[people]
+
+
+def predict_sets(
+    model: LSAPRidgeClassifier, sets: Mapping[str, Any], scores: np.ndarray
+) -> np.ndarray:
+    """Return which classes are in the set of every scan.
+
+    Parameters
+    ----------
+    model : LSAPRidgeClassifier
+    sets : mapping
+        From :func:`fit_prediction_sets`.
+    scores : array of shape (n_scans, n_targets)
+        From :meth:`.LSAPRidgeClassifier.decision_scores`.
+
+    Returns
+    -------
+    bool array of shape (n_scans, n_classes)
+        Classes in order of stage. The stages of a set have no gap: a stage between two
+        others of the set belongs to it. A set is empty where a scan is unlike the
+        people of every class.
+
+    Raises
+    ------
+    ParameterError
+        If a class has too few people.
+    """
+    if None in sets["quantiles"]:
+        raise ParameterError(
+            f"a class has fewer than {MIN_PEOPLE} people: no set at this level."
+        )
+    columns = [
+        _nonconformity(model, scores, code, center) <= quantile
+        for code, (center, quantile) in enumerate(
+            zip(sets["centers"], sets["quantiles"], strict=True)
+        )
+    ]
+    is_in_set = np.column_stack(columns)
+    if scores.shape[1] == 1:
+        has_earlier = np.maximum.accumulate(is_in_set, axis=1)
+        has_later = np.maximum.accumulate(is_in_set[:, ::-1], axis=1)[:, ::-1]
+        is_in_set = has_earlier & has_later
+    return is_in_set
+
+
+def _is_between(model: LSAPRidgeClassifier, code: int) -> bool:
+    """Return whether a class is an ordered stage with stages on both sides."""
+    return model.means_.shape[1] == 1 and 0 < code < len(model.stages_) - 1
+
+
+def _nonconformity(
+    model: LSAPRidgeClassifier, scores: np.ndarray, code: int, center: float
+) -> np.ndarray:
+    """Return how unlike the people of a class scans are.
+
+    On a line of stages this is the score towards later stages for the first class, the
+    score towards earlier stages for the last, and the distance from the mean score for
+    those between; of unordered classes, minus the log-probability of the class where
+    classes are equally common.
+    """
+    if model.means_.shape[1] > 1:
+        log_odds = model.log_odds(scores)
+        return logsumexp(log_odds, axis=1) - log_odds[:, code]
+    if _is_between(model, code):
+        return np.abs(scores[:, 0] - center)
+    return scores[:, 0] if code == 0 else -scores[:, 0]
+
+
+def _find_quantile(
+    nonconformity: np.ndarray, person_weights: np.ndarray, n_persons: int
+) -> float | None:
+    """Return the smallest value with `LEVEL * (n + 1)` people up to it, or None."""
+    order = np.argsort(nonconformity)
+    n_below = np.cumsum(person_weights[order])
+    is_enough = n_below >= float(LEVEL * (n_persons + 1)) - 1e-9
+    if not is_enough.any():
+        return None
+    return float(nonconformity[order][is_enough.argmax()])

@@ -1,0 +1,162 @@
+"""Text and tables of an external evaluation, beside those of every evaluation."""
+
+import pandas as pd
+
+from brainlsap.evaluation import Evaluation
+from brainlsap.report import tables
+from brainlsap.text import count, with_and
+
+
+def is_external(evaluation: Evaluation) -> bool:
+    """Return whether a stored model was tested on other people."""
+    return "external" in evaluation.settings
+
+
+def external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
+    """Return the tables that only an external evaluation has, as text by name."""
+    if not is_external(evaluation):
+        return {}
+    external = evaluation.settings["external"]
+    case_mix = pd.DataFrame(external["case_mix"])
+    calibration = pd.DataFrame(external["calibration"])
+    coverage = pd.DataFrame(external["coverage"])
+    text_tables = {
+        "case_mix": case_mix.rename(
+            columns={"difference": "difference (s.d. of training)"}
+        )
+    }
+    if len(calibration):
+        titles = {
+            "class": "class",
+            "people": "people",
+            "frequency": "frequency",
+            "mean_probability": "mean probability",
+            "slope": "slope [95%]",
+            "intercept": "intercept [95%]",
+        }
+        text_tables["calibration"] = _with_intervals(
+            calibration, ("slope", "intercept"), titles
+        )
+    if len(coverage):
+        coverage = coverage.rename(
+            columns={"low": "coverage_low", "high": "coverage_high"}
+        )
+        titles = {
+            "class": "class",
+            "people": "people",
+            "coverage": "coverage [95%]",
+            "mean_size": "classes in a set",
+        }
+        text_tables["coverage"] = _with_intervals(coverage, ("coverage",), titles)
+    return text_tables
+
+
+def _with_intervals(
+    table: pd.DataFrame, names: tuple[str, ...], titles: dict[str, str]
+) -> pd.DataFrame:
+    """Return columns as text; those named have intervals."""
+    text_table = table[list(titles)].copy()
+    for name in text_table.select_dtypes("float"):
+        text_table[name] = [tables.spread_text(value) for value in table[name]]
+    for name in names:
+        bounds = table[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)
+        text_table[name] = [tables.interval_text(*row) for row in bounds]
+    return text_table.rename(columns=titles)
+
+
+def external_headline(evaluation: Evaluation) -> list[str]:
+    """Return the first sentences of the report of an external evaluation."""
+    external, cohort = evaluation.settings["external"], evaluation.cohort
+    card = external["card"]
+    model = evaluation.models[0]
+    scores = tables.intervals(evaluation, model)
+    accuracy = tables.interval_text(*scores.loc["balanced_accuracy"])
+    auc = tables.interval_text(*scores.loc["auc"])
+    n_present = cohort.table["label"].nunique()
+    training = card["training"]
+    first = (
+        f"External evaluation: {model}, trained on "
+        f"{count(training['n_people'], 'other participant')}, reaches a balanced "
+        f"accuracy of {accuracy} and an AUC of {auc} (95% intervals over participants) "
+        f"for {cohort.label_name} ({', '.join(cohort.classes)}), in "
+        f"{count(cohort.n_scans, 'scan')} of "
+        f"{count(cohort.n_participants, 'participant')}. A model that predicts one "
+        f"class for everybody reaches at most {1 / n_present:.3f} for the "
+        f"classes present ({n_present})."
+    )
+    if cohort.truth is not None or card["is_simulated"]:
+        first += " The data are simulated, so this says nothing about people."
+    paragraphs = [first, _cross_validation_text(card)]
+    n_unlike = {kind: n for kind, n in external["n_unlike"].items() if n}
+    if n_unlike:
+        texts = [f"the {kind} of {count(n, 'scan')}" for kind, n in n_unlike.items()]
+        paragraphs.append(
+            f"Unlike those of the training are {with_and(texts)}. Their predictions "
+            "are less reliable."
+        )
+    if external["no_sets"]:
+        paragraphs.append(f"Prediction sets: {external['no_sets']}.")
+    return paragraphs
+
+
+def _cross_validation_text(card: dict) -> str:
+    """Return the score of the model in cross-validation, if its card has it."""
+    if card["scores"] is None:
+        return "The model card has no cross-validated score to compare this one with."
+    accuracy = tables.interval_text(*card["scores"]["values"]["balanced_accuracy"])
+    return (
+        f"In the training participants the cross-validated balanced accuracy was "
+        f"{accuracy}."
+    )
+
+
+def external_methods(evaluation: Evaluation) -> list[str]:
+    """Return paragraphs of methods of an external evaluation, for a manuscript."""
+    external, cohort = evaluation.settings["external"], evaluation.cohort
+    card = external["card"]
+    training = card["training"]
+    class_counts = ", ".join(
+        f"{row['class']} {row['participants']}"
+        for row in cohort.class_counts().to_dict("records")
+    )
+    steps = []
+    if card["steps"]["harmonize"]:
+        steps.append(f"ComBat for {card['steps']['harmonize']}")
+    if card["steps"]["regress_out"]:
+        steps.append(f"regression of {with_and(card['steps']['regress_out'])}")
+    steps_text = "No adjustment of the features was made."
+    if steps:
+        steps_text = (
+            f"The features were adjusted by {with_and(steps)} as fitted to the "
+            "training participants."
+        )
+    identity = (
+        "Participants of the training were excluded by identifier and by identical "
+        "data."
+    )
+    if external["ids_are_new"]:
+        identity = (
+            "Participants of the training were excluded by identical data; equal "
+            "identifiers were declared to be those of different people."
+        )
+    paragraphs = [
+        f"A model fitted earlier ({card['model']}, brainlsap {card['version']}) to "
+        f"{count(training['n_scans'], 'scan')} of "
+        f"{count(training['n_people'], 'participant')} was applied without any change "
+        f"to {count(cohort.n_scans, 'scan')} of "
+        f"{count(cohort.n_participants, 'other participant')} ({class_counts}). "
+        f"{identity} {steps_text}",
+        "Intervals are 95% percentile bootstrap intervals that resample participants "
+        "with all their scans. The calibration slope of a class is that of a logistic "
+        "regression of the class against the rest on the log-odds of its predicted "
+        "probability; the intercept is that of the same regression with a slope of 1 "
+        "(Van Calster et al. 2019); their intervals use robust standard errors over "
+        "participants.",
+    ]
+    if external["coverage"]:
+        paragraphs.append(
+            "Prediction sets at 90% are class-conditional conformal sets, with "
+            "quantiles from left-out scores of the training participants; coverage "
+            "has Wilson intervals over participants."
+        )
+    return paragraphs

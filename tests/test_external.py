@@ -1,0 +1,310 @@
+"""A stored model tested on other people: scores, who is refused, sets, its card."""
+
+import re
+import shlex
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from brainlsap import (
+    card_text,
+    cross_validate,
+    evaluate_model,
+    fit_model,
+    load_model,
+    make_cohort,
+    predict_people,
+    read_labelled_people,
+    write_report,
+)
+from brainlsap.cli import main
+from brainlsap.data.participants import UNLABELLED
+from brainlsap.evaluation import Evaluation, leave_one_out_splits, make_models
+from brainlsap.exceptions import CohortError, ParameterError
+from brainlsap.model import LSAPRidgeClassifier
+from brainlsap.model.prediction_sets import fit_prediction_sets, predict_sets
+from brainlsap.model_card import hash_people
+from brainlsap.prediction import SET_COLUMN
+from brainlsap.report import read_results
+from brainlsap.simulation import write_study_folder
+
+PAGE = Path(__file__).parents[1] / "docs" / "stored_model.rst"
+CLASSES = ("CN", "EMCI", "AD")
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    shares = {"CN": 0.4, "SMC": 1e-9, "EMCI": 0.3, "LMCI": 1e-9, "AD": 0.3}
+    whole = make_cohort(
+        60,
+        atlas="desikan82",
+        random_state=1,
+        n_sites=3,
+        shares=shares,
+        visits=(0.8, 0.2),
+    )
+    return whole.select(np.isin(whole.y, CLASSES))
+
+
+@pytest.fixture(scope="module")
+def sites(cohort):
+    """Return the people of one site, and of the others."""
+    site = cohort.table["site"].to_numpy()
+    return cohort.select(site == site[0]), cohort.select(site != site[0])
+
+
+@pytest.fixture(scope="module")
+def model(sites, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model.safetensors"
+    fit_model(sites[1], path, ridge(), regress_out="age")
+    return load_model(path)
+
+
+@pytest.fixture(scope="module")
+def evaluation(model, sites):
+    return evaluate_model(model, sites[0])
+
+
+def ridge():
+    return LSAPRidgeClassifier("one", n_draws=0, random_state=0)
+
+
+def test_scores_are_those_of_leaving_the_site_out(cohort, evaluation):
+    splits = leave_one_out_splits(cohort.table["site"], cohort.groups)
+    left_out = cross_validate(
+        {"ridge": ridge()}, cohort, splits, baselines=False, regress_out="age", n_jobs=1
+    )
+    test = evaluation.predictions
+    expected = left_out.predictions
+    fold = expected.loc[expected["scan"] == test["scan"][0], "fold"].item()
+    expected = expected[expected["fold"] == fold].reset_index(drop=True)
+    columns = ["scan", "truth", "predicted", *(f"p_{name}" for name in cohort.classes)]
+    pd.testing.assert_frame_equal(test[columns], expected[columns], check_exact=True)
+    scores = left_out.scores().query("fold == @fold").reset_index(drop=True)
+    numbers = scores.columns[3:]
+    pd.testing.assert_frame_equal(
+        evaluation.scores()[numbers], scores[numbers], check_exact=True
+    )
+
+
+def test_people_of_the_training_are_refused_by_id_and_by_data(model, sites):
+    test, train = sites
+    with pytest.raises(CohortError, match="were in the training") as error:
+        evaluate_model(model, train)
+    assert train.table["scan"][0] in str(error.value)
+    # The same data under other ids.
+    renamed = train.table.assign(participant="x" + train.table["participant"])
+    with pytest.raises(CohortError, match=f"{train.n_scans} of {train.n_scans} scans"):
+        evaluate_model(model, replace(train, table=renamed), ids_are_new=True)
+    # The same id with other data.
+    table = test.table.copy()
+    person = table["participant"][0]
+    table.loc[table["participant"] == person, "participant"] = train.groups[0]
+    with pytest.raises(CohortError, match=r"1 of .* have the id of a person"):
+        evaluate_model(model, replace(test, table=table))
+    evaluate_model(model, replace(test, table=table), ids_are_new=True)
+
+
+def test_the_file_names_nobody_of_the_training(model, sites, tmp_path):
+    from brainlsap.model import save_model
+
+    content = save_model(model, tmp_path / "model").read_bytes()
+    assert not any(person.encode() in content for person in set(sites[1].groups))
+    salt = model.origin_.facts["people"]["salt"]
+    assert hash_people(sites[1].groups, salt) == model.origin_.facts["people"]["ids"]
+
+
+def test_unknown_classes_are_refused_by_name(model, sites):
+    other = sites[0].table.assign(label=sites[0].table["label"].replace("AD", "VaD"))
+    changed = replace(sites[0], table=other, classes=("CN", "EMCI", "VaD"))
+    with pytest.raises(ParameterError, match=r"the classes VaD \(\d+ scans\); its"):
+        evaluate_model(model, changed)
+
+
+def test_scans_without_label_are_left_out_and_counted(model, sites, evaluation):
+    labels = sites[0].table["label"].copy()
+    is_unknown = (sites[0].table["participant"] == sites[0].groups[0]).to_numpy()
+    labels[is_unknown] = UNLABELLED
+    unlabelled = replace(
+        sites[0],
+        table=sites[0].table.assign(label=labels),
+        classes=(*sites[0].classes, UNLABELLED),
+    )
+    tested = evaluate_model(model, unlabelled)
+    assert tested.cohort.n_scans == evaluation.cohort.n_scans - is_unknown.sum()
+    assert any(f"left out: {is_unknown.sum()}" in note for note in tested.cohort.notes)
+
+
+@pytest.mark.filterwarnings("ignore:age is", "ignore:.*unlike those")
+def test_case_mix_shows_what_differs(model, sites):
+    older = sites[0].table.assign(age=sites[0].table["age"] + 12)
+    tested = evaluate_model(model, replace(sites[0], table=older))
+    table = pd.DataFrame(tested.settings["external"]["case_mix"])
+    table = table.set_index("characteristic")
+    ages = sites[1].table.drop_duplicates("participant")["age"].astype(float)
+    new_ages = older.drop_duplicates("participant")["age"].astype(float)
+    expected = (new_ages.mean() - ages.mean()) / ages.std()
+    assert float(table.loc["age", "difference"]) == pytest.approx(expected, abs=0.005)
+    site = sites[0].table["site"][0]
+    n_people = len(set(sites[0].groups))
+    assert table.loc[f"site: {site}", "test"] == f"{n_people} (100%)"
+    assert table.loc[f"site: {site}", "training"].startswith("0 ")
+
+
+@pytest.mark.filterwarnings("ignore:.*scans")
+def test_a_report_is_headed_external_evaluation_and_read_again(
+    evaluation, tmp_path_factory
+):
+    folder = tmp_path_factory.mktemp("out") / "results"
+    page = write_report(evaluation, folder).read_text(encoding="utf-8")
+    assert "External evaluation" in page
+    assert "over folds" not in page
+    assert not any(person in page for person in evaluation.cohort.table["participant"])
+    assert {"case_mix", "calibration"} <= {
+        path.stem for path in (folder / "report" / "tables").iterdir()
+    }
+    again = read_results(folder)
+    assert isinstance(again, Evaluation)
+    assert again.predictions.equals(evaluation.predictions)
+
+
+def test_the_card_says_on_whom_and_with_what_scores(cohort, tmp_path):
+    scores = cross_validate(
+        make_models("ridge with one scale"), cohort, 2, baselines=False, n_jobs=1
+    )
+    path = tmp_path / "model"
+    model = fit_model(cohort, path, "ridge with one scale", scores=scores)
+    text = card_text(load_model(path))
+    assert (
+        f"Trained on: {len(set(cohort.groups))} people, {cohort.n_scans} scans" in text
+    )
+    value = model.origin_.facts["card"]["scores"]["values"]["balanced_accuracy"][0]
+    assert f"balanced accuracy: {value:.3f}" in text
+    assert not any(person in text for person in set(cohort.groups))
+    with pytest.raises(ParameterError, match="regress_out"):
+        fit_model(cohort, tmp_path / "m", ridge(), regress_out="age", scores=scores)
+    with pytest.raises(ParameterError, match="no model with the settings"):
+        fit_model(cohort, tmp_path / "m", "ridge without network", scores=scores)
+    half = cohort.select(np.arange(cohort.n_scans) > 5)
+    with pytest.raises(ParameterError, match="other data"):
+        fit_model(half, tmp_path / "m", "ridge with one scale", scores=scores)
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_folder_of_a_second_hospital_is_read_and_tested(model, sites, tmp_path):
+    table = sites[0].table.assign(
+        label=sites[0].table["label"].replace({"CN": "Control", "AD": "Dementia"})
+    )
+    hospital = replace(sites[0], table=table, classes=("Control", "EMCI", "Dementia"))
+    folder = write_study_folder(hospital, tmp_path / "hospital")
+    people = read_labelled_people(
+        model, folder, merged_classes="CN=Control,EMCI=EMCI,AD=Dementia"
+    )
+    assert set(evaluate_model(model, people).predictions["truth"]) == set(CLASSES)
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="the docs are not here")
+@pytest.mark.filterwarnings("ignore:.*scans")
+def test_the_commands_of_the_page_run(sites, tmp_path, monkeypatch):
+    write_study_folder(sites[1], tmp_path / "study")
+    write_study_folder(sites[0], tmp_path / "hospital")
+    monkeypatch.chdir(tmp_path)
+    page = PAGE.read_text(encoding="utf-8")
+    blocks = re.findall(r"\.\. code-block:: (\w+)\n\n((?:   .*\n|\n)+)", page)
+    n_commands = 0
+    for language, text in blocks:
+        code = textwrap.dedent(text).strip()
+        if language == "python":
+            exec(code, {})
+            continue
+        for line in code.splitlines():
+            if "results" not in line:  # A whole run takes minutes.
+                assert main(shlex.split(line)[1:]) == 0, line
+                n_commands += 1
+    assert n_commands == 4
+    assert (tmp_path / "evaluation_python" / "report" / "report.html").is_file()
+    assert SET_COLUMN in pd.read_csv(tmp_path / "predictions.tsv", sep="\t")
+
+
+class TestPredictionSets:
+    """Sets on a line of stages, of left-out scores that are planted."""
+
+    @staticmethod
+    def planted(n_people, n_classes=3, seed=0):
+        """Return a ridge whose left-out scores are stage plus noise, and its labels."""
+        rng = np.random.default_rng(seed)
+        codes = np.repeat(np.arange(n_classes), n_people)
+        fitted = LSAPRidgeClassifier()
+        fitted.stages_ = np.arange(n_classes).astype(str)
+        fitted.means_ = np.arange(n_classes)[:, None].astype(float)
+        noise = rng.normal(scale=0.7, size=(len(codes), 1))
+        fitted.left_out_scores_ = codes[:, None] + noise
+        return fitted, codes.astype(str)
+
+    def test_sets_cover_new_people_of_every_class(self):
+        coverage = []
+        for seed in range(60):
+            fitted, y = self.planted(30, seed=seed)
+            sets = fit_prediction_sets(fitted, y, np.arange(len(y)))
+            other, _ = self.planted(200, seed=1000 + seed)
+            is_in_set = predict_sets(fitted, sets, other.left_out_scores_)
+            codes = np.repeat(np.arange(3), 200)
+            holds = is_in_set[np.arange(len(codes)), codes]
+            coverage.append(holds.reshape(3, 200).mean(axis=1))
+        means = np.mean(coverage, axis=0)
+        assert ((means > 0.87) & (means < 0.93)).all()
+
+    def test_stages_of_a_set_have_no_gap(self):
+        fitted, y = self.planted(12, n_classes=5)
+        sets = fit_prediction_sets(fitted, y, np.arange(len(y)))
+        scores = np.linspace(-2, 6, 200)[:, None]
+        is_in_set = predict_sets(fitted, sets, scores).astype(int)
+        n_starts = (np.diff(np.pad(is_in_set, ((0, 0), (1, 0)))) == 1).sum(axis=1)
+        assert n_starts.max() == 1
+
+    @pytest.mark.parametrize(("n_people", "has_sets"), [(8, False), (9, True)])
+    def test_nine_people_of_a_class_are_needed(self, n_people, has_sets):
+        fitted, y = self.planted(n_people)
+        sets = fit_prediction_sets(fitted, y, np.arange(len(y)))
+        assert (None not in sets["quantiles"]) == has_sets
+        if not has_sets:
+            with pytest.raises(ParameterError, match="no set at this level"):
+                predict_sets(fitted, sets, fitted.left_out_scores_)
+
+    def test_a_person_counts_once_whatever_the_number_of_visits(self):
+        fitted, y = self.planted(20)
+        once = fit_prediction_sets(fitted, y, np.arange(len(y)))
+        twice, _ = self.planted(20)
+        twice.left_out_scores_ = np.repeat(fitted.left_out_scores_, 3, axis=0)
+        people = np.repeat(np.arange(len(y)), 3)
+        thrice = fit_prediction_sets(twice, np.repeat(y, 3), people)
+        np.testing.assert_allclose(once["quantiles"], thrice["quantiles"])
+
+
+def test_sets_and_their_coverage_are_in_the_evaluation(model, sites, evaluation):
+    answers = predict_people(model, sites[0])
+    assert answers[SET_COLUMN].equals(evaluation.predictions[SET_COLUMN])
+    coverage = pd.DataFrame(evaluation.settings["external"]["coverage"])
+    rows = evaluation.predictions
+    holds = [
+        truth in names.split(" + ")
+        for truth, names in zip(rows["truth"], rows[SET_COLUMN], strict=True)
+    ]
+    by_person = rows.assign(holds=holds).groupby(["truth", "participant"])["holds"]
+    expected = by_person.mean().groupby("truth").mean()
+    for row in coverage.to_dict("records"):
+        assert row["coverage"] == pytest.approx(expected[row["class"]])
+
+
+def test_a_network_gives_no_sets_and_says_why(cohort, tmp_path):
+    from brainlsap import LSAPClassifier
+
+    brief = LSAPClassifier("exact", n_epochs=2, n_starts=1, random_state=0)
+    model = fit_model(cohort, tmp_path / "model", brief)
+    answers = predict_people(model, cohort)
+    assert SET_COLUMN not in answers
+    assert "no left-out scores" in answers.attrs["no_sets"]
