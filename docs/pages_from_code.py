@@ -35,7 +35,7 @@ PACKAGES = {
 # Modules whose own docstring is part of their package's page.
 EXPLAINED = {
     "brainlsap.adni": ("convert",),
-    "brainlsap.evaluation": ("region_tests",),
+    "brainlsap.evaluation": ("region_tests", "connectome_worth"),
     "brainlsap.simulation": ("cohort", "study_folder"),
 }
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not README.is_file(), reason="there is no README
 BRIEF_FLAGS = {
     "simulate": "--people 16",
     "check": "",
-    "run": "--folds 2 --epochs 2 --permutations 0 --jobs 1",
+    "run": "--folds 2 --epochs 2 --permutations 0 --jobs 1 --config brief.toml",
 }
 """Flags that make the commands of the README faster; they stand behind its own."""
 
@@ -67,6 +67,7 @@ def test_python_runs(text, tmp_path, monkeypatch, capsys):
 @pytest.mark.tutorial
 def test_commands_run(text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "brief.toml").write_text("baselines = false\nn_starts = 1\n")
     commands = commands_of(text)
     assert [command[0] for command in commands] == list(BRIEF_FLAGS)
     for command in commands:
