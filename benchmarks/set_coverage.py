@@ -29,7 +29,7 @@ def measure_cohort(
     cohort = make_cohort(
         N_PEOPLE,
         atlas="desikan82",
-        visits=VISITS,
+        visit_shares=VISITS,
         effect=effect,
         random_state=seed,
     )

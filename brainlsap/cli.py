@@ -569,6 +569,7 @@ def predict(
     out: str,
     overwrite: bool = False,
     class_prior: "ClassPrior | None" = None,
+    explain: str | None = None,
     **options: Any,
 ) -> None:
     """Predict the classes of new participants with a saved model."""
@@ -605,6 +606,36 @@ def predict(
         )
     with owner_only():  # The table contains participant IDs.
         print(f"Table: {brainlsap.data.write_tsv(predictions, out)}")
+        if explain is not None:
+            for path in _draw_person(classifier, cohort, explain, out, overwrite):
+                print(f"Figure: {path}")
+
+
+def _draw_person(
+    classifier: Any, cohort: "Cohort", participant: str, out: str, overwrite: bool
+) -> list[Path]:
+    """Draw what every region adds to the score of each scan of a participant."""
+    is_person = cohort.groups == participant
+    if not is_person.any():
+        raise BrainlsapError(
+            f"--explain names {participant!r}, who is not among the "
+            f"{len(set(cohort.groups))} participants of the study."
+        )
+    table = brainlsap.contribution_table(classifier, cohort.select(is_person))
+    figures = dict(list(table.groupby(["scan", "target"])))
+    paths = {
+        key: Path(out).with_name(f"{Path(out).stem}_{'_'.join(key)}.png")
+        for key in figures
+    }
+    check_outputs(paths.values(), overwrite=overwrite)
+    first, last = classifier.origin_.classes[0], classifier.origin_.classes[-1]
+    for (scan, target), rows in figures.items():
+        axis_label = f"contribution to {target}"
+        if target == "stage":
+            axis_label = f"contribution, from {first} (-) to {last} (+)"
+        figure = brainlsap.report.plot_contributions(rows, cohort.atlas, axis_label)
+        figure.savefig(paths[scan, target])
+    return list(paths.values())
 
 
 @command

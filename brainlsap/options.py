@@ -1017,6 +1017,16 @@ OPTIONS: tuple[Option, ...] = (
         commands=("evaluate",),
     ),
     Option(
+        "explain",
+        "--explain",
+        TEXT,
+        "draw what every region adds to the score of this participant, beside the "
+        "table (private; LSAP-R and other ridges)",
+        "ID",
+        changes_results=False,
+        commands=("predict",),
+    ),
+    Option(
         "ids_are_new",
         "--ids-are-new",
         SWITCH,

@@ -26,7 +26,13 @@ from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs
 from brainlsap.findings import Finding, group_findings
 from brainlsap.graph.summary import find_unlike, learn_kind
-from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
+from brainlsap.model import (
+    LSAPClassifier,
+    LSAPRidgeClassifier,
+    ModelOrigin,
+    load_model,
+    save_model,
+)
 from brainlsap.model.inputs import PackedClassifier
 from brainlsap.model.prediction_sets import LEVEL, predict_sets
 from brainlsap.model.storage import CLASSIFIERS
@@ -40,7 +46,7 @@ from brainlsap.model_card import (
 from brainlsap.options import option_names
 from brainlsap.text import listed, option_name, option_text
 
-__all__ = ["fit_model", "predict_people", "read_new_people"]
+__all__ = ["contribution_table", "fit_model", "predict_people", "read_new_people"]
 
 # Options of `load_cohort` that are stored with a model. New participants must be read
 # with the same value of the first ones.
@@ -557,6 +563,56 @@ def predict_people(
         "connectomes": n_unlike_connectomes,
     }
     return table
+
+
+def contribution_table(
+    model: PackedClassifier | str | Path, cohort: Cohort
+) -> pd.DataFrame:
+    """Return what every region adds to the score of every scan, exactly.
+
+    Parameters
+    ----------
+    model : LSAPRidgeClassifier, str or Path
+        From :func:`brainlsap.model.load_model`, or its file; a ridge such as LSAP-R.
+    cohort : Cohort
+        As of :func:`predict_people`.
+
+    Returns
+    -------
+    DataFrame
+        scan, participant, region, target and contribution, see
+        :meth:`.LSAPRidgeClassifier.region_contributions`. With ordered classes or two,
+        `target` is "stage", and contributions are in numbers of classes: above 0 they
+        point to later classes. Else `target` is each class.
+
+    Raises
+    ------
+    ParameterError
+        If the model is not linear.
+    """
+    check_cohort_given(cohort)
+    model = load_fitted_model(model)
+    if not isinstance(model, LSAPRidgeClassifier):
+        raise ParameterError(
+            f"{type(model).__name__} is not linear, so regions have no exact "
+            "contributions. Fit LSAP-R or another ridge."
+        )
+    connectomes, features = match_regions_and_features(model, cohort)
+    if model.origin_.facts.get("steps"):
+        steps = Deconfounder.from_dict(model.origin_.facts["steps"])
+        steps.check_people(cohort.table)
+        features = steps.transform(features, cohort.table)
+    contributions = model.region_contributions(pack(connectomes, features))
+    n_scans, _, n_targets = contributions.shape
+    targets = ["stage"] if n_targets == 1 else [str(name) for name in model.stages_]
+    keys = pd.MultiIndex.from_product(
+        [range(n_scans), model.origin_.region_names, targets],
+        names=["row", "region", "target"],
+    )
+    table = pd.DataFrame({"contribution": contributions.ravel()}, keys).reset_index()
+    scans = cohort.table[["scan", "participant"]].reset_index(drop=True)
+    columns = ["scan", "participant", "region", "target", "contribution"]
+    return table.join(scans, on="row")[columns]
 
 
 def match_regions_and_features(

@@ -12,6 +12,7 @@ import pytest
 
 from brainlsap import (
     card_text,
+    contribution_table,
     cross_validate,
     evaluate_model,
     fit_model,
@@ -21,9 +22,15 @@ from brainlsap import (
     read_labelled_people,
     write_report,
 )
+from brainlsap.arrays import pack
 from brainlsap.cli import main
 from brainlsap.data.participants import UNLABELLED
-from brainlsap.evaluation import Evaluation, leave_one_out_splits, make_models
+from brainlsap.evaluation import (
+    Deconfounder,
+    Evaluation,
+    leave_one_out_splits,
+    make_models,
+)
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.model import LSAPRidgeClassifier
 from brainlsap.model.prediction_sets import fit_prediction_sets, predict_sets
@@ -45,7 +52,7 @@ def cohort():
         random_state=1,
         n_sites=3,
         shares=shares,
-        visits=(0.8, 0.2),
+        visit_shares=(0.8, 0.2),
     )
     return whole.select(np.isin(whole.y, CLASSES))
 
@@ -298,6 +305,35 @@ def test_sets_and_their_coverage_are_in_the_evaluation(model, sites, evaluation)
     expected = by_person.mean().groupby("truth").mean()
     for row in coverage.to_dict("records"):
         assert row["coverage"] == pytest.approx(expected[row["class"]])
+
+
+def test_contributions_of_regions_sum_to_the_score(model, sites):
+    table = contribution_table(model, sites[0])
+    sums = table.groupby("scan")["contribution"].sum()
+    without = Deconfounder.from_dict(model.origin_.facts["steps"]).transform(
+        sites[0].features, sites[0].table
+    )
+    scores = model.decision_scores(pack(sites[0].connectomes, without))[:, 0]
+    np.testing.assert_allclose(
+        sums[sites[0].table["scan"]] + model.intercept_[0], scores, rtol=1e-9
+    )
+
+
+def test_a_person_is_drawn_on_request_only(model, sites, tmp_path, capsys):
+    from brainlsap.model import save_model
+
+    path, table = tmp_path / "model", tmp_path / "out.tsv"
+    save_model(model, path)
+    cohort = sites[0]
+    cohort.save(tmp_path / "people.h5")
+    asked = ["predict", str(path), str(tmp_path / "people.h5"), "--out", str(table)]
+    assert main([*asked, "--explain", "nobody"]) == 2
+    assert "'nobody'" in capsys.readouterr().err
+    person = cohort.groups[0]
+    assert main([*asked, "--overwrite", "--explain", person]) == 0
+    figures = sorted(tmp_path.glob("*.png"))
+    assert len(figures) == (cohort.groups == person).sum()
+    assert figures[0].stat().st_mode & 0o077 == 0
 
 
 def test_a_network_gives_no_sets_and_says_why(cohort, tmp_path):

@@ -242,6 +242,24 @@ class LSAPRidgeClassifier(PackedClassifier):
         scores = np.tensordot(scan_terms, self.coefficients_, ((0, 2), (0, 1)))
         return scores + self.intercept_
 
+    @threadpool_limits.wrap(limits=1)
+    def region_contributions(self, X: np.ndarray) -> np.ndarray:
+        """Return what every region adds to the predicted targets.
+
+        The model is linear: over regions, contributions sum to
+        :meth:`decision_scores` minus `intercept_`. That of a region is of its diffused
+        features. A scan with the mean features of the training has contributions of 0.
+
+        Returns
+        -------
+        array of shape (n_scans, n_rois, n_targets)
+        """
+        check_is_fitted(self, "coefficients_")
+        scan_terms = self._terms(*check_packed(X, (self.n_rois_, self.n_features_)))
+        by_column = np.einsum("tsc,tck->sck", scan_terms, self.coefficients_)
+        shape = len(by_column), self.n_rois_, self.n_features_, by_column.shape[2]
+        return by_column.reshape(shape).sum(axis=2)
+
     def log_odds(self, scores: np.ndarray) -> np.ndarray:
         """Return log-probabilities of equally common classes, up to a constant.
 

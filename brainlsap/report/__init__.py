@@ -8,6 +8,7 @@ _NAMES = {
     "brain_interactive": "interactive_brain write_interactive",
     "exports": "export_maps",
     "methods": "headline methods_text",
+    "person": "plot_contributions",
     "plots": "plot_calibration plot_confusion plot_connectome_gain plot_directions "
     "plot_region_tests plot_roc plot_scales plot_scores plot_training",
     "regions": "region_group_table region_tests_table",

@@ -197,7 +197,7 @@ def plot_regions(
     outline_labels = _outline_labels(outline, atlas)
     marked_regions = sorted(_outline_labels(mark, atlas))
     key_entries = {
-        key_kind: entry_label
+        key_kind: wrap_text(entry_label, max_width - SWATCH_WIDTH - 4)
         for key_kind, entry_label, key_regions in (
             ("outline", outline_label, outline_labels),
             ("mark", mark_label, marked_regions),
@@ -898,10 +898,10 @@ def _draw_key(
     """Write below all views what outlines and dots mean, centred."""
     if not key_entries:
         return
-    n_lines = _count_key_lines(key_entries, figure_layout.width)
+    is_stacked = _is_key_stacked(key_entries, figure_layout.width)
     entry_widths = _key_widths(key_entries)
-    key_width = max(entry_widths) if n_lines > 1 else sum(entry_widths)
-    key_height = KEY_HEIGHT * n_lines
+    key_width = max(entry_widths) if is_stacked else sum(entry_widths)
+    key_height = KEY_HEIGHT * _count_key_lines(key_entries, figure_layout.width)
     axes_box = Box(
         max(1.0, (figure_layout.width - key_width) / 2),
         figure_layout.key_y - key_height / 2,
@@ -911,19 +911,23 @@ def _draw_key(
     axes = _add_axes(figure, figure_layout, axes_box, "key")
     axes.set(xlim=(0, key_width), ylim=(-key_height, 0))
     axes.set_axis_off()
-    x, y = 0.0, -KEY_HEIGHT / 2
+    x, entry_top = 0.0, 0.0
     for (key_kind, entry_label), entry_width in zip(
         key_entries.items(), entry_widths, strict=True
     ):
+        entry_height = key_height
+        if is_stacked:
+            entry_height = KEY_HEIGHT * (1 + entry_label.count("\n"))
+        y = entry_top - entry_height / 2
         if key_kind == "outline":
             swatch_style: Any = {"facecolor": NO_REGION_COLOR, "edgecolor": LINE_COLOR}
             swatch_style |= {"linewidth": 0.25, "path_effects": OUTLINE}
             axes.add_artist(Rectangle((x + 0.7, y - 0.8), 2.6, 1.6, **swatch_style))
         else:
             axes.plot(x + 2.0, y, **DOT)
-        axes.text(x + SWATCH_WIDTH, y, entry_label, va="center_baseline")
-        if n_lines > 1:
-            y -= KEY_HEIGHT
+        axes.text(x + SWATCH_WIDTH, y, entry_label, va="center")
+        if is_stacked:
+            entry_top -= entry_height
         else:
             x += entry_width
 
@@ -931,15 +935,22 @@ def _draw_key(
 def _key_widths(key_entries: Mapping[str, str]) -> list[float]:
     """Return the width of every entry of a key, with the gap after it, in mm."""
     return [
-        SWATCH_WIDTH + text_width(entry_label) + KEY_GAP
+        SWATCH_WIDTH + max(map(text_width, entry_label.split("\n"))) + KEY_GAP
         for entry_label in key_entries.values()
     ]
 
 
+def _is_key_stacked(key_entries: Mapping[str, str], figure_width: float) -> bool:
+    """Return whether the entries of a key are too wide to stand side by side."""
+    return sum(_key_widths(key_entries)) - KEY_GAP > figure_width - 2
+
+
 def _count_key_lines(key_entries: Mapping[str, str], figure_width: float) -> int:
-    """Return on how many lines a key stands: one, or one for each entry."""
-    is_too_wide = sum(_key_widths(key_entries)) > figure_width - 2
-    return len(key_entries) if is_too_wide else min(1, len(key_entries))
+    """Return on how many lines of text a key stands."""
+    n_lines = [1 + entry_label.count("\n") for entry_label in key_entries.values()]
+    if _is_key_stacked(key_entries, figure_width):
+        return sum(n_lines)
+    return max(n_lines, default=0)
 
 
 def _name_subcortex_lines(axes: Axes) -> None:
@@ -1127,7 +1138,7 @@ def _plot_dots(
     dot_of_kind = {"outline": "Thick ring", "mark": "White centre"}
     footer_lines = [
         bar_labels[0] if len(bar_labels) == 1 else "",
-        "; ".join(f"{dot_of_kind[kind]}: {key_entries[kind]}" for kind in key_entries),
+        "\n".join(f"{dot_of_kind[kind]}: {key_entries[kind]}" for kind in key_entries),
         wrap_text(omission_note, width - 4),
     ]
     figure.supxlabel("\n".join(filter(None, footer_lines)), fontsize=7, parse_math=True)

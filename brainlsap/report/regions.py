@@ -177,15 +177,14 @@ def region_tests_table(
             [statistic, f"{statistic}_low", f"{statistic}_high"]
         ].to_numpy()
         paper_table[f"{statistic} [95%]"] = [
-            interval_text(*estimate_and_bounds, digits=2)
-            for estimate_and_bounds in bounds
+            interval_text(estimate, low, high, 2) for estimate, low, high in bounds
         ]
         paper_table[f"p ({statistic})"] = selected_regions[f"p_{statistic}"].map(p_text)
     if models_with_scales(evaluation):
         scales = scale_ranking(evaluation).set_index("region").loc[regions]
         paper_table["relative scale [range]"] = [
-            interval_text(*mean_and_range, digits=2)
-            for mean_and_range in scales[
+            interval_text(mean, low, high, 2)
+            for mean, low, high in scales[
                 ["relative_scale", "relative_low", "relative_high"]
             ].to_numpy()
         ]
@@ -228,7 +227,7 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
         (regions with family-wise p < 0.05; NaN with fewer than 99 permutations).
     """
     region_tests = _rows_of(evaluation).dropna(subset="effect")
-    regions = evaluation.cohort.regions
+    regions: Any = evaluation.cohort.regions
     groupings = [
         grouping
         for grouping in ("lobe", "network", "hemisphere")
@@ -518,11 +517,12 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         f"{_name_regions([smallest['region']], atlas)}: {range_text} times that of the "
         "median region [range over folds]."
     )
-    posterior = smallest.reindex(["fit_scale", "fit_low", "fit_high"]).to_numpy(float)
-    if np.isfinite(posterior).all():
+    posterior_columns = ["fit_scale", "fit_low", "fit_high"]
+    mean, low, high = smallest.reindex(posterior_columns).to_numpy(float)
+    if np.isfinite([mean, low, high]).all():
         answer += (
             " In one fit to all scans, this region has a scale of "
-            f"{interval_text(*posterior, digits=2)} (95% posterior interval)."
+            f"{interval_text(mean, low, high, 2)} (95% posterior interval)."
         )
     if smallest["relative_scale"] > 0.99:
         answer += (

@@ -269,7 +269,8 @@ def suggested(capsys, *words):
 @pytest.mark.parametrize("style", ["named", "mrtrix"])
 def test_suggested_commands_read_the_study(tmp_path, capsys, style):
     """FreeSurfer's subjects beside a study of another atlas."""
-    made = make_cohort(10, atlas="desikan82", feature=["fdg", "thickness"])
+    how = {"feature": ["fdg", "thickness"], "shares": {"CN": 1, "AD": 1}}
+    made = make_cohort(10, atlas="desikan82", **how)
     study = write_study_folder(made, tmp_path / "my study", style=style)
     (study / "derivatives" / "freesurfer").rename(tmp_path / "recons")
     assert suggested(capsys, "check", study, "--label", "group") == (2, [])

@@ -194,7 +194,7 @@ def test_every_feature_has_a_map_and_classes_without_order_have_eta(tested):
     evaluation = replace(tested, cohort=cohort, region_tests=both)
     drawn = page._plot_effect_maps(evaluation, NAMES_ALONE)
     rings = {
-        name: figure.axes[0].collections[-1].get_linewidths().max() > 1
+        name: max(figure.axes[0].collections[-1].get_linewidths()) > 1
         for name, figure in drawn.items()
     }
     assert rings == {"effects": True, "effects_fdg-2": False}
