@@ -35,7 +35,7 @@ CASES = ("normalized", "combinatorial", "planted", "permuted")
 MODES = {"LSAP": "region", "one global scale": "global", "frozen scale": "frozen"}
 LINEAR = ("logistic regression", "linear SVM")
 RIDGES = (
-    "ridge without network",
+    "ridge without connectome",
     "ridge with one scale",
     "ridge with a scale per region",
     "LSAP-R",

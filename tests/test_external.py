@@ -195,7 +195,7 @@ def test_the_card_says_on_whom_and_with_what_scores(cohort, tmp_path):
     with pytest.raises(ParameterError, match="regress_out"):
         fit_model(cohort, tmp_path / "m", ridge(), regress_out="age", scores=scores)
     with pytest.raises(ParameterError, match="no model with the settings"):
-        fit_model(cohort, tmp_path / "m", "ridge without network", scores=scores)
+        fit_model(cohort, tmp_path / "m", "ridge without connectome", scores=scores)
     half = cohort.select(np.arange(cohort.n_scans) > 5)
     with pytest.raises(ParameterError, match="other data"):
         fit_model(half, tmp_path / "m", "ridge with one scale", scores=scores)

@@ -126,7 +126,7 @@ for train, test in splits:
 # the training scans only, and keeps every prediction on the test scans. The usual
 # baselines run through the very same folds: the most frequent class, logistic
 # regression on means over the brain and each hemisphere, on selected and on all
-# features, a linear SVM, and ridges without the network, with one scale and with a
+# features, a linear SVM, and ridges without the connectome, with one scale and with a
 # scale per region, among which LSAP-R chooses.
 #
 # The classifier learns a heat scale for every region. It begins with its ridge, LSAP-R,

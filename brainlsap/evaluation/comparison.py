@@ -220,8 +220,8 @@ def nested_model_table(
     Parameters
     ----------
     evaluation : Evaluation
-        With two or more of the models "ridge without network", "ridge with one scale"
-        and "ridge with a scale per region".
+        With two or more of the models of :data:`.NESTED_RIDGES`: "ridge without
+        connectome", "ridge with one scale" and "ridge with a scale per region".
     n_draws : int
         Random exchanges.
     random_state : int
@@ -236,46 +236,25 @@ def nested_model_table(
         "no" where it is worse and p_holm < 0.05, else "unclear". Empty where the models
         were not run, or failed.
     """
-    from scipy.stats import t as student
-
     check_at_least("n_draws", n_draws, 1)
     contributions_by_person = _balanced_accuracy_by_person(evaluation)
     failed_models = {*evaluation.fits.query("failed != ''")["model"]}
     ridge_names = {*contributions_by_person} - failed_models
     rng = np.random.default_rng(random_state)
-    n_people = len(contributions_by_person)
     step_rows = []
     for simpler_model, richer_model in pairwise(
         ridge_name for ridge_name in NESTED_RIDGES if ridge_name in ridge_names
     ):
-        simpler_score = contributions_by_person[simpler_model].sum()
-        richer_score = contributions_by_person[richer_model].sum()
-        d = (
-            contributions_by_person[richer_model]
-            - contributions_by_person[simpler_model]
-        ).to_numpy()
-        random_signs = rng.choice([-1.0, 1.0], (n_draws, n_people))
-        null_differences = np.abs(random_signs @ d)
-        n_exceeding = (null_differences >= abs(d.sum()) - 1e-12).sum()
-        p_value = (1 + n_exceeding) / (1 + n_draws)
-        # Bonett and Price: one person more for each side.
-        two_people = [1 / n_people, -1 / n_people]
-        person_shares = np.append(d, two_people) * n_people / (n_people + 2)
-        standard_error = np.sqrt((n_people + 2) * person_shares.var(ddof=1))
-        interval_bounds = student.interval(
-            0.95, n_people - 1, person_shares.sum(), standard_error
-        )
-        lower_bound, upper_bound = np.clip(interval_bounds, -1, 1)
+        simpler_parts = contributions_by_person[simpler_model]
+        richer_parts = contributions_by_person[richer_model]
+        exchange_test = _exchange_test(richer_parts - simpler_parts, n_draws, rng)
         step_rows.append(
             {
                 "below": simpler_model,
                 "above": richer_model,
-                "score_below": simpler_score,
-                "score_above": richer_score,
-                "difference": d.sum(),
-                "low": lower_bound,
-                "high": upper_bound,
-                "p_value": p_value,
+                "score_below": simpler_parts.sum(),
+                "score_above": richer_parts.sum(),
+                **exchange_test._asdict(),
             }
         )
     step_columns = ["below", "above", "score_below", "score_above", "difference"]
@@ -290,6 +269,111 @@ def nested_model_table(
         step_verdicts == "yes", step_table["above"].map(GAINS)
     )
     return step_table
+
+
+class ExchangeTest(NamedTuple):
+    """Difference of two balanced accuracies, its 95% interval, and p-value."""
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+
+
+@threadpool_limits.wrap(limits=1)
+def compare_by_person(
+    evaluation: Evaluation,
+    reference: str | None = None,
+    n_draws: int = 5000,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Compare one model with all others, over the people of all test scans together.
+
+    Score, interval and test are of one method, that of :func:`nested_model_table`:
+    balanced accuracy over all out-of-fold predictions, exchange of the two models'
+    predictions of a person, and intervals over people. They treat the fitted models as
+    fixed; :func:`compare_models` instead tests differences over folds.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With two or more models.
+    reference : str, optional
+        The model that is compared with all others; by default the first.
+    n_draws : int
+        Random exchanges.
+    random_state : int
+        Seed.
+
+    Returns
+    -------
+    DataFrame
+        One row per other model, in order: model, reference, difference (reference minus
+        model; above 0 the reference has the higher score), low, high (95%, not
+        corrected), p_value, p_holm (corrected for the number of comparisons; models
+        with the same predictions in every fold count once), n_comparisons. A model with
+        a failed fit has NaN.
+
+    Raises
+    ------
+    ParameterError
+        For an unknown model.
+    """
+    check_at_least("n_draws", n_draws, 1)
+    reference = reference or evaluation.models[0]
+    check_choice("reference", reference, evaluation.models)
+    contributions_by_person = _balanced_accuracy_by_person(evaluation)
+    failed_models = {*evaluation.fits.query("failed != ''")["model"]}
+    rng = np.random.default_rng(random_state)
+    compared_models = [name for name in evaluation.models if name != reference]
+    tests = []
+    for model_name in compared_models:
+        has_scores = {model_name, reference} <= {*contributions_by_person}
+        if not has_scores or {model_name, reference} & failed_models:
+            tests.append(ExchangeTest(np.nan, np.nan, np.nan, np.nan))
+            continue
+        person_differences = (
+            contributions_by_person[reference] - contributions_by_person[model_name]
+        )
+        tests.append(_exchange_test(person_differences, n_draws, rng))
+    test_table = pd.DataFrame(tests, columns=ExchangeTest._fields)
+    test_table.insert(0, "model", compared_models)
+    test_table.insert(1, "reference", reference)
+    distinct_model = pd.Series([reference, *compared_models]).replace(
+        evaluation.twin_of_model
+    )
+    is_repeated = distinct_model.duplicated()[1:].to_numpy()
+    is_compared = ~is_repeated & test_table["p_value"].notna()
+    test_table["p_holm"] = adjust_p_values(test_table["p_value"].where(is_compared))
+    same_model_rows = test_table.groupby(distinct_model[1:].to_numpy())["p_holm"]
+    test_table["p_holm"] = same_model_rows.transform("first").fillna(
+        test_table["p_value"]
+    )
+    test_table["n_comparisons"] = int(is_compared.sum())
+    return test_table
+
+
+def _exchange_test(
+    person_differences: pd.Series, n_draws: int, rng: np.random.Generator
+) -> ExchangeTest:
+    """Test a difference of two balanced accuracies from what each person adds to it."""
+    from scipy.stats import t as student
+
+    d = person_differences.to_numpy()
+    n_people = len(d)
+    random_signs = rng.choice([-1.0, 1.0], (n_draws, n_people))
+    null_differences = np.abs(random_signs @ d)
+    n_exceeding = (null_differences >= abs(d.sum()) - 1e-12).sum()
+    p_value = (1 + n_exceeding) / (1 + n_draws)
+    # Bonett and Price: one person more for each side.
+    two_people = [1 / n_people, -1 / n_people]
+    person_shares = np.append(d, two_people) * n_people / (n_people + 2)
+    standard_error = np.sqrt((n_people + 2) * person_shares.var(ddof=1))
+    interval = student.interval(0.95, n_people - 1, person_shares.sum(), standard_error)
+    lower_bound, upper_bound = np.clip(interval, -1, 1)
+    return ExchangeTest(
+        float(d.sum()), float(lower_bound), float(upper_bound), float(p_value)
+    )
 
 
 def _balanced_accuracy_by_person(evaluation: Evaluation) -> pd.DataFrame:

@@ -27,11 +27,10 @@ help. The same gain is computed with connectomes that deserve no credit.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 from scipy import sparse
 from scipy.special import logsumexp
 from scipy.stats import t as student
@@ -45,9 +44,9 @@ from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.models import NESTED_RIDGES, make_models
 from brainlsap.evaluation.splits import make_splits
 from brainlsap.exceptions import ParameterError, check_at_least
-from brainlsap.graph import EXPANSIONS, Preparation, choose_degree
-from brainlsap.model.evidence import class_targets, count_contrasts, invert_sd
-from brainlsap.model.inputs import InputScaler
+
+if TYPE_CHECKING:
+    from brainlsap.graph import Preparation
 
 RANDOM_CONNECTOMES = ("relabelled", "rewired")
 """Null connectomes of the first question: does the network add?"""
@@ -243,6 +242,9 @@ def connectome_gain(
     >>> gain.network.answer, gain.table["connectome"].tolist()
     ('no', ['original', 'relabelled', 'rewired', 'exchanged', 'group mean'])
     """
+    # Import late: reports need the records of this module, and no PyTorch.
+    from brainlsap.model.inputs import InputScaler
+
     check_cohort_given(cohort)
     check_at_least("n_draws", n_draws, 1)
     steps = clone(steps) if steps is not None else Deconfounder()
@@ -274,13 +276,17 @@ def connectome_gain(
     return ConnectomeGain(_gain_table(gains, computation))
 
 
-def _learn_preparation(cohort: Cohort, features: np.ndarray, model: Any) -> Preparation:
+def _learn_preparation(
+    cohort: Cohort, features: np.ndarray, model: Any
+) -> "Preparation":
     """Return how a ridge prepares the connectomes of the cohort."""
+    from brainlsap import graph
+
     if model is None:
         model = make_models(NESTED_RIDGES[-1])[NESTED_RIDGES[-1]][0]
     model = configure_for_cohort(clone(model), cohort)
     kind = model.connectome or "own"
-    preparation = Preparation(model.threshold, model.weights, kind)
+    preparation = graph.Preparation(model.threshold, model.weights, kind)
     return preparation.learn(features, cohort.groups)
 
 
@@ -288,6 +294,8 @@ def _make_rows(
     cohort: Cohort, signals: np.ndarray, is_measured: np.ndarray
 ) -> tuple[_Rows, sparse.csr_array]:
     """Return the rows, and the matrix (n_rows, n_scans) that averages scans to rows."""
+    from brainlsap.model.evidence import class_targets
+
     _, person, n_visits = np.unique(
         cohort.groups, return_inverse=True, return_counts=True
     )
@@ -320,7 +328,7 @@ def _diffuse_all(
     cohort: Cohort,
     signals: np.ndarray,
     is_measured: np.ndarray,
-    preparation: Preparation,
+    preparation: "Preparation",
     n_draws: int,
     rng: np.random.Generator,
 ) -> Iterator[tuple[str, np.ndarray]]:
@@ -328,6 +336,8 @@ def _diffuse_all(
 
     Shape (n_scales, n_scans, n_rois, n_features).
     """
+    from brainlsap import graph
+
     n_scans, n_rois, n_features = signals.shape
     is_shared = preparation.network is not None or cohort.shares_connectome
     connectomes = cohort.connectomes[:1] if is_shared else cohort.connectomes
@@ -360,7 +370,7 @@ def _diffuse_all(
     for batch in _batches(n_scans):
         edges = preparation.apply(connectomes[batch])
         mean[0] += np.tensordot(1 / n_visits[person[batch]], edges, 1)
-    yield "group mean", _diffuse(mean, signals, Preparation())
+    yield "group mean", _diffuse(mean, signals, graph.Preparation())
 
 
 def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -386,7 +396,7 @@ def _batches(n_scans: int) -> Iterator[slice]:
 def _diffuse(
     connectomes: np.ndarray,
     signals: np.ndarray,
-    preparation: Preparation,
+    preparation: "Preparation",
     *,
     donor: np.ndarray | None = None,
     pair_order: np.ndarray | None = None,
@@ -420,6 +430,10 @@ def _diffuse(
 @cache
 def _chebyshev_coefficients() -> np.ndarray:
     """Return the coefficients of T_n(I - L) in exp(-s L), (n_scales, degree + 1)."""
+    import torch
+
+    from brainlsap.graph import EXPANSIONS, choose_degree
+
     degree = choose_degree("chebyshev", max(_SCALES), _TOLERANCE)
     scales = torch.tensor(_SCALES, dtype=torch.float64)
     coefficients = EXPANSIONS["chebyshev"].coefficients(scales, degree)[0].numpy()
@@ -571,6 +585,8 @@ class _OwnValueModel:
     """
 
     def __init__(self, rows: _Rows) -> None:
+        from brainlsap.model.evidence import count_contrasts, invert_sd
+
         weights = rows.weights()
         self.root_weights = np.sqrt(weights)[:, None]
         n_people = float(weights.sum())
@@ -621,6 +637,8 @@ class _OwnValueModel:
 
     def residual_columns(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return residual columns of diffused columns, and their slopes in X."""
+        from brainlsap.model.evidence import invert_sd
+
         H = self._project(columns)
         squares = (self.X**2).sum(axis=0)
         slopes = (self.X * H).sum(axis=0) * invert_sd(squares) ** 2

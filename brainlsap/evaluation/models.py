@@ -588,7 +588,7 @@ MODELS = ModelTable(
         "selected features": ModelEntry(_linear(n_selected=N_SELECTED), "baseline"),
         "logistic regression": ModelEntry(_linear(kind="logistic"), "baseline"),
         "linear SVM": ModelEntry(_linear(kind="svm"), "baseline"),
-        "ridge without network": ModelEntry(_ridge("none"), "baseline"),
+        "ridge without connectome": ModelEntry(_ridge("none"), "baseline"),
         "ridge with one scale": ModelEntry(_ridge("one"), "baseline"),
         "ridge with a scale per region": ModelEntry(_ridge("regions"), "baseline"),
         "random forest": ModelEntry(_forest, "baseline"),
@@ -644,7 +644,7 @@ A further one is one more entry; a network to compare with is one of
 """
 
 NESTED_RIDGES = (
-    "ridge without network",
+    "ridge without connectome",
     "ridge with one scale",
     "ridge with a scale per region",
 )

@@ -91,7 +91,7 @@ class LSAPRidgeClassifier(PackedClassifier):
     evidence_ : dict of str to float
         Log evidence of every nested model, in nats.
     scales_ : array of shape (n_rois,)
-        Of the chosen model; 0 without the network.
+        Of the chosen model; 0 without the connectome.
     scales_interval_ : array of shape (n_rois, 2)
         95 % interval of every scale.
     measured_ : bool array of shape (n_rois,)

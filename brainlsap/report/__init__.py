@@ -7,7 +7,8 @@ _NAMES = {
     "brain": "plot_effects plot_regions plot_scales_at_quarters",
     "brain_interactive": "interactive_brain write_interactive",
     "exports": "export_maps",
-    "methods": "headline methods_text",
+    "conclusions": "draw_conclusions headline",
+    "methods": "methods_text score_remarks supplement_text",
     "person": "plot_contributions",
     "plots": "plot_calibration plot_confusion plot_connectome_gain plot_directions "
     "plot_region_tests plot_roc plot_scales plot_scores plot_training",

@@ -1,4 +1,4 @@
-"""Sentences for a paper: the headline, and methods generated from every setting."""
+"""Sentences for a paper: remarks on scores, methods, and a supplement of settings."""
 
 import json
 from collections.abc import Mapping
@@ -9,12 +9,9 @@ import numpy as np
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from brainlsap.atlas import Atlas
 from brainlsap.evaluation import (
     ConnectomeGain,
     Evaluation,
-    chance_p,
-    compare_models,
 )
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.connectome_worth import Verdict
@@ -22,16 +19,12 @@ from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
 from brainlsap.evaluation.models import N_SELECTED, control_phrases
 from brainlsap.report import tables
 from brainlsap.report.external import (
-    external_headline,
     external_methods,
     is_external,
 )
 from brainlsap.report.privacy import withhold_paths
 from brainlsap.report.tables import p_text, reported_values, spread_text
 from brainlsap.text import count, with_and
-
-N_NAMED_REGIONS = 3
-"""Number of regions that the headline names."""
 
 N_SMALLEST = 10
 """Number of smallest scales of a network for which training is summarised."""
@@ -41,9 +34,6 @@ LATE_SHARE = 0.2
 
 N_EARLY_EPOCHS = 3
 """A network kept from one of these first epochs has hardly been trained."""
-
-N_EXCHANGES = 2000
-"""Permutations of the labels between participants for the p-value in the headline."""
 
 MODEL_PHRASES = {
     "none": "no connectome",
@@ -128,8 +118,8 @@ class SettingPhrases:
         return f"{sentence_start}: {'; '.join(setting_texts)}." if setting_texts else ""
 
 
-def headline(evaluation: Evaluation) -> list[str]:
-    """Return the first sentences of a report: sample, score, baseline and regions.
+def score_remarks(evaluation: Evaluation) -> list[str]:
+    """Return remarks on folds, training and choices, for below the table of scores.
 
     Parameters
     ----------
@@ -139,78 +129,53 @@ def headline(evaluation: Evaluation) -> list[str]:
     Returns
     -------
     list of str
-        The verdict on the best baseline is the Holm-corrected test of
-        :func:`brainlsap.report.comparison_table`.
+        Empty if nothing needs a remark.
     """
-    if is_external(evaluation):
-        return external_headline(evaluation)
-    main_model, region_ranking = evaluation.models[0], evaluation.ranking
-    atlas = evaluation.cohort.atlas
-    score_summary = tables.summary_of(evaluation, "balanced_accuracy")
-    score_texts = {
-        model_name: spread_text(mean_score, score_sd)
-        for model_name, mean_score, score_sd in zip(
-            score_summary.index, score_summary["mean"], score_summary["sd"], strict=True
-        )
-    }
-    baseline_models = [
-        model_name for model_name in evaluation.baselines if model_name != main_model
-    ]
-    baseline_means = score_summary.loc[baseline_models, "mean"].dropna()
-    best_baseline = baseline_means.idxmax() if len(baseline_means) else None
-    comparison_tests = compare_models(evaluation).set_index("model")
-    baseline_test = None
-    if best_baseline in comparison_tests.index:
-        baseline_test = comparison_tests.loc[best_baseline].to_dict()
-    smallest_regions = contrast_regions = ""
-    class_direction = None
-    if region_ranking is not None:
-        effect_rows = contrast_rows = region_ranking[:0]
-        if "p_effect" in region_ranking:
-            effect_rows = region_ranking[region_ranking["p_effect"] < 0.05]
-            contrast_rows = region_ranking[region_ranking["p_contrast"] < 0.05]
-        smallest_regions = _name_smallest(region_ranking, atlas)
-        contrast_regions = _name_smallest(contrast_rows, atlas)
-        candidate_regions = effect_rows if contrast_rows.empty else contrast_rows
-        if candidate_regions.empty:
-            candidate_regions = region_ranking
-        # Rank again from 1, because the direction is that of the first region.
-        candidate_regions = candidate_regions.assign(
-            rank=candidate_regions["rank"].rank(method="min")
-        )
-        class_direction = tables.direction_table(
-            evaluation, candidate_regions, atlas, 1
-        ).iloc[0]
     return _render_paragraphs(
-        "headline",
-        evaluation,
-        main_model=main_model,
-        chance_p=chance_p(evaluation, main_model, N_EXCHANGES),
-        pooled=tables.intervals(evaluation, main_model).loc["balanced_accuracy"],
-        score_texts=score_texts,
-        best_baseline=best_baseline,
-        baseline_test=baseline_test,
-        smallest_regions=smallest_regions,
-        contrast_regions=contrast_regions,
-        direction=class_direction,
-        n_incomplete_folds=tables.folds_lacking(evaluation),
-        n_regional_folds=max(_count_choices(evaluation, "regions"), default=None),
+        "remarks", evaluation, n_incomplete_folds=tables.folds_lacking(evaluation)
     )
 
 
-def _name_smallest(region_ranking: pd.DataFrame, atlas: Atlas | None) -> str:
-    """Name the measured regions of smallest rank; "" if there is none, or many tie."""
-    measured_rows = region_ranking.dropna(subset="rank")
-    region_names = measured_rows.nsmallest(N_NAMED_REGIONS, "rank")["region"]
-    n_tied = (measured_rows["rank"] <= N_NAMED_REGIONS).sum()
-    # The first of many tied regions would only be the first in the atlas.
-    if n_tied > 2 * N_NAMED_REGIONS or region_names.empty:
-        return ""
-    return with_and(tables.region_labels(list(region_names), atlas))
-
-
 def methods_text(evaluation: Evaluation) -> list[str]:
-    """Return paragraphs of methods and results, ready to paste into a manuscript.
+    """Return paragraphs of methods of at most 300 words, ready to paste.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Models on the same folds.
+
+    Returns
+    -------
+    list of str
+        Participants and data, models, evaluation, connectome and regions, software.
+        :func:`supplement_text` has every setting.
+    """
+    if is_external(evaluation):
+        return external_methods(evaluation)
+    cohort = evaluation.cohort
+    class_counts = cohort.class_counts()
+    class_sizes = with_and(
+        f"{n_people} {class_name}"
+        for class_name, n_people in zip(
+            class_counts["class"], class_counts["participants"], strict=True
+        )
+    )
+    return _render_paragraphs(
+        "methods",
+        evaluation,
+        age_text=_describe_ages(evaluation)[0],
+        class_sizes=class_sizes,
+        has_connectome=_reading_settings(evaluation).get("connectome") != "none",
+        has_network=any(
+            settings_of_model(model_fits).get("kernel")
+            for _, model_fits in evaluation.fits.groupby("model")
+        ),
+        ridge_names=_describe_ridges(evaluation)[0],
+    )
+
+
+def supplement_text(evaluation: Evaluation) -> list[str]:
+    """Return paragraphs that state every setting, and the scores of all models.
 
     The text states every option of :func:`brainlsap.load_cohort`,
     :func:`brainlsap.run_study` and :class:`brainlsap.LSAPClassifier` that changes a
@@ -228,14 +193,8 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         Participants and data, models, evaluation, regions, results.
     """
     if is_external(evaluation):
-        return external_methods(evaluation)
-    cohort = evaluation.cohort
-    participants = tables.sort_by_visit(cohort.table).drop_duplicates("participant")
-    ages = tables.covariate(participants, "age")
-    age_text, n_missing_ages = None, 0
-    if ages is not None:
-        age_text = spread_text(ages.mean(), ages.std(), 1)
-        n_missing_ages = ages.isna().sum()
+        return []
+    age_text, n_missing_ages = _describe_ages(evaluation)
     study_settings = (evaluation.settings.get("steps") or {}) | evaluation.settings
     comparison_names = evaluation.fits.query("role != 'model'")["model"].unique()
     comparison_models = ""
@@ -243,7 +202,7 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         comparison_models = with_and(comparison_names)
     ridge_names, is_numeric, ridge_phrases = _describe_ridges(evaluation)
     return _render_paragraphs(
-        "methods",
+        "supplement",
         evaluation,
         age_text=age_text,
         n_missing_ages=n_missing_ages,
@@ -256,6 +215,15 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         comparison_models=comparison_models,
         scores=tables.score_table(evaluation, ["balanced_accuracy", "auc"]).iloc[:, :3],
     )
+
+
+def _describe_ages(evaluation: Evaluation) -> tuple[str | None, int]:
+    """Return the mean age at the first scan, and in how many people it is missing."""
+    table = tables.sort_by_visit(evaluation.cohort.table)
+    ages = tables.covariate(table.drop_duplicates("participant"), "age")
+    if ages is None:
+        return None, 0
+    return spread_text(ages.mean(), ages.std(), 1), int(ages.isna().sum())
 
 
 def _reading_settings(evaluation: Evaluation) -> dict[str, Any]:
@@ -487,7 +455,7 @@ def _describe_networks(
     for model_name, model_fits in evaluation.fits[~is_control].groupby(
         "model", sort=False
     ):
-        settings = _model_settings(model_fits)
+        settings = settings_of_model(model_fits)
         if "kernel" not in settings:
             continue
         network = settings.get("network", "heat")
@@ -516,7 +484,7 @@ def has_ordinal_output(evaluation: Evaluation) -> bool:
     """Return whether a network, other than controls, has an ordinal output (CORN)."""
     is_control = evaluation.fits["role"] == "control"
     return any(
-        _model_settings(model_fits).get("head") == "ordinal"
+        settings_of_model(model_fits).get("head") == "ordinal"
         for _, model_fits in evaluation.fits[~is_control].groupby("model")
     )
 
@@ -529,7 +497,7 @@ def _describe_ridges(
     settings: dict[str, Any] = {}
     is_numeric = False
     for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
-        model_settings = _model_settings(model_fits)
+        model_settings = settings_of_model(model_fits)
         if "scales" in model_settings:
             ridge_names[model_settings.pop("scales")] = str(model_name)
             is_numeric = any(reported_values(model_fits, "ordered"))
@@ -538,7 +506,7 @@ def _describe_ridges(
     return ridge_names, is_numeric, SettingPhrases(settings)
 
 
-def _model_settings(model_fits: pd.DataFrame) -> dict[str, Any]:
+def settings_of_model(model_fits: pd.DataFrame) -> dict[str, Any]:
     """Return the options of a model, completed by what its fits chose."""
     model_options = _flatten_options(json.loads(model_fits["settings"].iloc[0]))
     fit_settings = [
@@ -594,6 +562,11 @@ def with_article(model: str) -> str:
     return f"the {model}" if model[:1].islower() else model
 
 
+def capitalize_first(text: str) -> str:
+    """Return a text with a capital first letter, and all others unchanged."""
+    return text[:1].upper() + text[1:]
+
+
 def value_text(value: object) -> str:
     """Return a value as text for a sentence: short numbers, lists with commas."""
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -615,6 +588,7 @@ TEMPLATES = Environment(
 )
 """Templates of the page and of its texts."""
 TEMPLATES.filters |= {
+    "capitalize_first": capitalize_first,
     "check_title": check_title,
     "count": count,
     "p": p_text,
@@ -629,7 +603,7 @@ TEMPLATES.globals |= {
     "prior_text": prior_text,
     "ranks": ranks,
     "tables": tables,
-    "n_exchanges": N_EXCHANGES,
+    "n_exchanges": tables.N_EXCHANGES,
     "n_audited": N_PERMUTATIONS,
     "n_selected": " or ".join(map(str, N_SELECTED)),
 }

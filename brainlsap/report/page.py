@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -17,10 +18,8 @@ from brainlsap.data import write_tsv
 from brainlsap.evaluation import (
     ConnectomeGain,
     Evaluation,
-    compare_models,
     rank_regions,
 )
-from brainlsap.evaluation.leakage import Check
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
 from brainlsap.findings import as_findings
@@ -32,14 +31,24 @@ from brainlsap.report.brain import (
     plot_scales_at_quarters,
 )
 from brainlsap.report.brain_interactive import write_interactive
+from brainlsap.report.conclusions import (
+    draw_conclusions,
+    method_text,
+    sample_text,
+)
 from brainlsap.report.exports import relative_scales
-from brainlsap.report.external import external_tables, is_external
+from brainlsap.report.external import (
+    external_headline,
+    external_tables,
+    is_external,
+)
 from brainlsap.report.figures import MIDDLE, PAGE, own_axes
 from brainlsap.report.methods import (
     TEMPLATES,
     has_ordinal_output,
-    headline,
     methods_text,
+    score_remarks,
+    supplement_text,
     training_text,
 )
 from brainlsap.report.privacy import withhold_paths, withholder
@@ -66,12 +75,8 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     code_of_scan, withhold_names = _codes_and_withholder(evaluation)
     cohort = evaluation.cohort
     model_names = list(evaluation.predictions["model"].unique())
-    scores = tables.score_table(evaluation).drop(columns="remark", errors="ignore")
-    comparison_rows = tables.comparison_table(evaluation).iloc[:, :3]
-    scores = scores.merge(comparison_rows, how="left", on="model")
-    scores = scores.astype(object).fillna("")
     page_tables = {
-        "scores": scores.loc[:, (scores != "").any()],
+        "scores": tables.model_score_table(evaluation),
         "ladder": tables.nested_model_text(evaluation),
         "intervals": tables.interval_table(evaluation),
     }
@@ -317,31 +322,26 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
             title="Relative heat scale",
             colorbar_label="relative scale",
         )
-    methods_paragraphs = [
-        withhold_names(methods_paragraph)
-        for methods_paragraph in methods_text(evaluation)
-    ]
-    (folder / "methods.txt").write_text("\n\n".join(methods_paragraphs) + "\n", "utf-8")
+    methods_paragraphs = list(map(withhold_names, methods_text(evaluation)))
+    supplement_paragraphs = list(map(withhold_names, supplement_text(evaluation)))
+    methods_file_text = "\n\n".join(
+        ["METHODS", *methods_paragraphs, "SUPPLEMENT", *supplement_paragraphs]
+    )
+    (folder / "methods.txt").write_text(f"{methods_file_text}\n", "utf-8")
     page_html = TEMPLATES.get_template("report.html.j2").render(
         evaluation=evaluation,
         has_interactive_brain=has_interactive_brain,
         has_ordinal_output=has_ordinal_output(evaluation),
         title=withhold_names(evaluation.settings["title"]),
-        headline=[
-            withhold_names(headline_sentence)
-            for headline_sentence in headline(evaluation)
-        ],
-        unit_findings=[
-            withhold_names(unit_finding)
-            for unit_finding in _find_unit_findings(evaluation)
-        ],
+        remarks=list(map(withhold_names, score_remarks(evaluation))),
+        **_first_screen(evaluation, withhold_names),
         features=tables.feature_text(evaluation.cohort),
         training=training_text(evaluation),
         notes=_shareable_notes(evaluation, withhold_names),
         page_tables=page_tables,
-        is_corrected=compare_models(evaluation)["n_comparisons"].max() > 1,
         figures=saved_figures,
         methods=methods_paragraphs,
+        supplement=supplement_paragraphs,
         fold_warnings=_count_warnings(evaluation, withhold_names).items(),
         region_answers=regions.answer_region_questions(
             evaluation, evaluation.cohort.atlas
@@ -445,14 +445,24 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     write_tsv(class_differences, folder / "class_features.tsv")
 
 
-def _find_unit_findings(evaluation: Evaluation) -> list[str]:
-    """Return the audit's findings on units and scales, for the top of the page."""
-    audit_table = evaluation.audit
-    if audit_table is None:
-        return []
-    unit_checks = (Check.UNUSUAL_UNIT, Check.SEVERAL_SCALES)
-    finding_texts = audit_table.loc[audit_table["check"].isin(unit_checks), "finding"]
-    return [f"Units and scales: {finding_text}." for finding_text in finding_texts]
+def _first_screen(
+    evaluation: Evaluation, withhold_names: Callable[[str], str]
+) -> dict[str, Any]:
+    """Return what the top of the page shows, without names of people, files, days."""
+    if is_external(evaluation):
+        paragraphs = list(map(withhold_names, external_headline(evaluation)))
+        return {"conclusions": None, "summary": paragraphs}
+    conclusions = draw_conclusions(evaluation)
+    conclusions = replace(
+        conclusions,
+        may_write=withhold_names(conclusions.may_write),
+        cautions=tuple(map(withhold_names, conclusions.cautions)),
+    )
+    sample_and_method = [sample_text(evaluation), method_text(evaluation)]
+    return {
+        "conclusions": conclusions,
+        "summary": list(map(withhold_names, sample_and_method)),
+    }
 
 
 def _save_figure(figure: Any, png_path: Path) -> dict[str, Any]:

@@ -87,8 +87,9 @@ def plot_scores(
     Returns
     -------
     Axes
-        Small dots are folds, the large dot is their mean and the bar their s.d. Models
-        are blue, baselines and controls grey; the dashed line is chance.
+        The large dot is the score of all test scans, the bar its 95% interval over
+        participants, and small dots are folds. Models are blue, baselines and controls
+        grey; the dashed line is chance.
 
     Raises
     ------
@@ -99,7 +100,7 @@ def plot_scores(
     title = tables.shown_scores(evaluation).get(score_name, SCORES[score_name].title)
     scores_of_folds = evaluation.scores()
     score_summary = tables.summary_of(evaluation, score_name)
-    axis_label = f"{title} (dots: folds; bar: mean ± s.d.)"
+    axis_label = f"{title} (small dots: folds; bar: 95% interval)"
     axes = _named_rows(axes, width, list(score_summary.index), axis_label)
     if score_name == "balanced_accuracy":
         chance_score = 1 / len(evaluation.cohort.classes)
@@ -116,9 +117,16 @@ def plot_scores(
         axes.plot(
             model_scores, dot_heights, ".", color=bar_color, alpha=0.45, markersize=4
         )
-        x, sd = summary_row["mean"], summary_row["sd"]
-        _draw_errorbars(axes, x, bar_position, x - sd, x + sd, color=bar_color)
-        score_text = tables.spread_text(summary_row["mean"])
+        pooled = tables.intervals(evaluation, str(model_name)).loc[score_name]
+        _draw_errorbars(
+            axes,
+            pooled["estimate"],
+            bar_position,
+            pooled["low"],
+            pooled["high"],
+            color=bar_color,
+        )
+        score_text = tables.spread_text(pooled["estimate"])
         if summary_row["n_failed"]:
             score_text = (
                 f"failed: {summary_row['n_failed']} of {summary_row['n_folds']}"

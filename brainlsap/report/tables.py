@@ -17,6 +17,7 @@ from brainlsap.evaluation import ConnectomeGain, Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.leakage import check_title
+from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.ranking import find_subcortex_substitute
 from brainlsap.evaluation.region_tests import MIN_PEOPLE, standardized_differences
 from brainlsap.evaluation.results import CohortSummary, check_evaluation_given
@@ -35,7 +36,10 @@ FEATURES = {
 """Titles of features in text; other features are called by their names."""
 
 N_DRAWS, N_SWAPS = 1000, 5000
-"""Bootstrap draws for intervals; exchanges in tests of nested models."""
+"""Bootstrap draws for intervals; exchanges of predictions in tests of models."""
+
+N_EXCHANGES = 2000
+"""Permutations of the labels between participants for the test against chance."""
 
 _LATEX = {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$"}
 _LATEX |= {"\N{EN DASH}": "--", "\N{MINUS SIGN}": "$-$"}
@@ -372,6 +376,82 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
         .rename(columns=title_of_score)
     )
     return _mark_limits(interval_texts.rename_axis("model").reset_index(), evaluation)
+
+
+MODEL_GROUPS = (
+    "models of this study",
+    "nested ridge regressions",
+    "simple baselines",
+    "controls",
+)
+"""Groups of models in the order of the table of scores."""
+
+
+def group_of_model(model_name: str, role: str) -> str:
+    """Return in which group of :data:`MODEL_GROUPS` a model is shown."""
+    if model_name in NESTED_RIDGES:
+        return MODEL_GROUPS[1]
+    if role == "model" or model_name == "LSAP-R":
+        return MODEL_GROUPS[0]
+    return MODEL_GROUPS[3] if role == "control" else MODEL_GROUPS[2]
+
+
+@lru_cache(maxsize=4)  # hashed by identity; the table and the answers use it
+def person_comparisons(evaluation: Evaluation, reference: str) -> pd.DataFrame:
+    """Return the comparisons of one model with all others, by person."""
+    return comparison.compare_by_person(evaluation, reference, N_SWAPS)
+
+
+def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
+    """Return score, interval and difference from the main model, a row per model.
+
+    Returns
+    -------
+    DataFrame
+        group (of :data:`MODEL_GROUPS`) and model; balanced accuracy of all test scans
+        with its 95% bootstrap interval over participants; what the main model has more
+        than this one, with its 95% interval and (Holm) p, of
+        :func:`brainlsap.evaluation.compare_by_person`; the main scores as
+        mean ± s.d. over folds. Rows are sorted by group.
+    """
+    main_model = evaluation.models[0]
+    roles = evaluation.fits.groupby("model")["role"].first()
+    score_texts = []
+    for model_name in evaluation.models:
+        pooled = intervals(evaluation, model_name).loc["balanced_accuracy"]
+        score_texts.append(interval_text(*pooled[["estimate", "low", "high"]]))
+    table = pd.DataFrame(
+        {
+            "group": [group_of_model(name, roles[name]) for name in evaluation.models],
+            "model": list(evaluation.models),
+            "balanced accuracy [95%]": score_texts,
+        }
+    )
+    comparisons = person_comparisons(evaluation, main_model)
+    if len(comparisons):
+        n_comparisons = comparisons["n_comparisons"].max()
+        p_title = f"Holm p ({n_comparisons} comparisons)" if n_comparisons > 1 else "p"
+        column_titles = {
+            "model": "model",
+            "difference": f"{main_model} minus this [95%]",
+            "p_holm": p_title,
+        }
+        table = table.merge(
+            number_texts(comparisons, column_titles), how="left", on="model"
+        )
+    fold_scores_table = score_table(evaluation)
+    fold_columns = fold_scores_table.columns.drop(["remark"], errors="ignore")
+    fold_scores_table = fold_scores_table[fold_columns].rename(
+        columns={
+            title: f"{title} over folds"
+            for title in fold_columns
+            if title not in ("model", "folds")
+        }
+    )
+    table = table.merge(fold_scores_table, on="model")
+    group_order = table["group"].map(MODEL_GROUPS.index)
+    table = table.iloc[np.argsort(group_order, kind="stable")]
+    return table.astype(object).fillna("").reset_index(drop=True)
 
 
 def comparison_table(evaluation: Evaluation) -> pd.DataFrame:

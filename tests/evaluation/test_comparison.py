@@ -14,6 +14,7 @@ from brainlsap.evaluation import (
     bootstrap_scores,
     chance_p,
     class_table,
+    compare_by_person,
     compare_models,
     corrected_t_test,
     cross_validate,
@@ -106,7 +107,7 @@ def test_differences_are_model_minus_the_reference_of_the_table(
     predictions["predicted"] = predictions["predicted"].mask(
         is_exact, predictions["truth"]
     )
-    names = ["ridge without network", "logistic regression"]
+    names = ["ridge without connectome", "logistic regression"]
     fits = example_evaluation.fits.query("model in @names")
     evaluation = replace(example_evaluation, predictions=predictions, fits=fits)
     means = evaluation.scores().groupby("model")[score].mean()
@@ -122,7 +123,9 @@ def test_differences_are_model_minus_the_reference_of_the_table(
 def test_the_t_test_counts_the_people_who_were_trained_on(small_cohort):
     # 12 people of 40 are trained on in each fold, and 12 others are tested
     folds = GroupShuffleSplit(6, train_size=0.3, test_size=0.3, random_state=0)
-    models = {"ridge": make_models("ridge without network")["ridge without network"]}
+    models = {
+        "ridge": make_models("ridge without connectome")["ridge without connectome"]
+    }
     models["prior"] = DummyClassifier()
     evaluation = cross_validate(models, small_cohort, folds, baselines=False)
     scores = evaluation.scores().pivot(
@@ -350,3 +353,42 @@ def test_steps_between_nested_ridges_are_judged_by_exchanging_people(
     assert nested_model_table(replace(two, fits=two.fits.assign(failed="yes"))).empty
     steps = nested_model_table(example_evaluation)[["below", "above"]]
     assert [*map(tuple, steps.to_numpy())] == [*itertools.pairwise(NESTED_RIDGES)]
+
+
+def test_models_are_compared_by_person_as_nested_ridges_are(example_evaluation):
+    steps = nested_model_table(example_evaluation, 400)
+    simplest, next_model = NESTED_RIDGES[:2]
+    pair = example_evaluation.fits["model"].isin([simplest, next_model])
+    two = replace(example_evaluation, fits=example_evaluation.fits[pair])
+    row = compare_by_person(two, next_model, 400).iloc[0]
+    assert (row["reference"], row["model"]) == (next_model, simplest)
+    numbers = ["difference", "low", "high", "p_value"]
+    expected = steps.set_index("above").loc[next_model, numbers]
+    assert row[numbers].tolist() == pytest.approx(expected.tolist())
+    assert row["p_holm"] == row["p_value"]  # a single comparison
+    # The difference is that of the scores of all test scans.
+    estimates = [
+        bootstrap_scores(example_evaluation, name, 10).set_index("score")
+        for name in (next_model, simplest)
+    ]
+    after, before = (table.loc["balanced_accuracy", "estimate"] for table in estimates)
+    assert row["difference"] == pytest.approx(after - before)
+
+
+def test_comparisons_by_person_are_corrected_and_skip_failed_models(
+    example_evaluation,
+):
+    table = compare_by_person(example_evaluation, n_draws=200).set_index("model")
+    main_model = example_evaluation.models[0]
+    assert list(table.index) == list(example_evaluation.models[1:])
+    repeated_models = {*example_evaluation.twin_of_model}
+    n_distinct = len(set(example_evaluation.models) - repeated_models)
+    assert (table["n_comparisons"] == n_distinct - 1).all()
+    assert (table["p_holm"] >= table["p_value"] - 1e-12).all()
+    failed_name = example_evaluation.models[-1]
+    is_failed = example_evaluation.fits["model"] == failed_name
+    fits = example_evaluation.fits.assign(failed=np.where(is_failed, "yes", ""))
+    failed = compare_by_person(replace(example_evaluation, fits=fits), main_model, 200)
+    assert np.isnan(failed.set_index("model").loc[failed_name, "p_holm"])
+    with pytest.raises(ParameterError, match="reference"):
+        compare_by_person(example_evaluation, "no such model")

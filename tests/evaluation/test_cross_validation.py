@@ -427,17 +427,17 @@ def test_without_connectomes_networks_are_made_of_features(small_cohort):
 
 
 def test_scores_of_probabilities_name_the_class_shares_that_they_assume(small_cohort):
-    models = make_models(["ridge without network", "majority class"])
-    even = make_models("ridge without network", class_prior="balanced")
-    models["even"] = even["ridge without network"]
+    models = make_models(["ridge without connectome", "majority class"])
+    even = make_models("ridge without connectome", class_prior="balanced")
+    models["even"] = even["ridge without connectome"]
     evaluation = cross_validate(models, small_cohort, cv=2, baselines=False)
-    priors = {"ridge without network": "training", "even": "balanced"}
+    priors = {"ridge without connectome": "training", "even": "balanced"}
     assert evaluation.class_priors() == priors
     rows = {
         name: part.reset_index(drop=True)
         for name, part in evaluation.predictions.groupby("model")
     }
-    ridge, even = rows["ridge without network"], rows["even"]
+    ridge, even = rows["ridge without connectome"], rows["even"]
     assert ridge["predicted"].equals(even["predicted"])
     columns = [f"p_{name}" for name in small_cohort.classes]
     assert (ridge[columns] - even[columns]).abs().to_numpy().max() > 0.01

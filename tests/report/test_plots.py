@@ -15,6 +15,7 @@ from brainlsap import report
 from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import ConnectomeGain, rank_regions
 from brainlsap.exceptions import ParameterError
+from brainlsap.report import tables
 from brainlsap.report.page import report_figures
 from tests.report.conftest import check_letters, draw_gain_table, draw_region_tests
 
@@ -33,10 +34,8 @@ def test_scores_show_every_model_and_fold(make_evaluation):
         evaluation.models
     )
     assert "failed: 1 of 3" in texts(axes)
-    mean = evaluation.summary().query(
-        "model == 'LSAP-C' and score == 'balanced_accuracy'"
-    )
-    assert f"{mean['mean'].item():.3f}" in texts(axes)
+    pooled = tables.intervals(evaluation, "LSAP-C").loc["balanced_accuracy"]
+    assert f"{pooled['estimate']:.3f}" in texts(axes)
     dots = [line for line in axes.lines if line.get_marker() == "."]
     assert [len(line.get_xdata()) for line in dots] == [3] * len(evaluation.models)
     chance = next(line for line in axes.lines if line.get_linestyle() == "--")

@@ -104,6 +104,20 @@ def test_tables_on_the_page_are_those_of_the_files(written):
     assert ranks[:6].notna().all()
 
 
+def test_captions_are_short_and_their_numbers_have_no_gap(written):
+    page_text = (written / "report" / "report.html").read_text("utf-8")
+    captions = re.findall(
+        r"<b>((?:Table|Figure) S?)(\d+)\.</b>(.*?)(?:<span|</p>)", page_text, re.DOTALL
+    )
+    for kind in ("Table ", "Table S", "Figure ", "Figure S"):
+        numbers = [int(number) for name, number, _ in captions if name == kind]
+        assert numbers == [*range(1, len(numbers) + 1)]
+        assert numbers, kind
+    for _, _, caption in captions:
+        sentences = re.split(r"[.?] ", caption.replace("s.d. ", "s.d., ").strip())
+        assert len(sentences) <= 3, caption
+
+
 def test_tables_for_manuscripts(written, tmp_path):
     files = write_tables(read_results(written), tmp_path / "tables")
     endings = {one.suffix for one in files}

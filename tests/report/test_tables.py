@@ -10,8 +10,10 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 from brainlsap import report
 from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import common_regions, fold_scores, rank_regions
-from brainlsap.evaluation.comparison import compare_models
+from brainlsap.evaluation.comparison import compare_by_person
+from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.exceptions import ParameterError
+from brainlsap.report import tables
 from brainlsap.report.tables import (
     interval_text,
     measured_text,
@@ -122,50 +124,50 @@ def test_a_model_that_failed_has_no_score(make_evaluation):
     fits = report.fit_table(evaluation).set_index("model")
     assert fits.loc["Exact", "failed"] == 1
     assert fits.loc["Exact", "epoch kept"] == "11"  # the epoch 10 from 0
-    assert "no score" in report.headline(make_evaluation(failed=["LSAP-C"]))[0]
+    assert "no score" in " ".join(report.headline(make_evaluation(failed=["LSAP-C"])))
 
 
 @pytest.mark.parametrize("skill", [0.9, -0.4])
-def test_headline_and_table_have_one_test(make_evaluation, skill):
+def test_the_table_of_scores_has_one_method(make_evaluation, skill):
     evaluation = make_evaluation(skill=skill)
-    tests = compare_models(evaluation).set_index("model")
-    table = report.comparison_table(evaluation).set_index("model")
+    tests = compare_by_person(evaluation, n_draws=tables.N_SWAPS).set_index("model")
+    table = tables.model_score_table(evaluation).set_index("model")
     holm = f"Holm p ({len(tests)} comparisons)"
-    assert list(table) == ["model minus LSAP-C [95%]", holm, "better than LSAP-C"]
-    assert table[holm].tolist() == [p_text(p) for p in tests["p_holm"]]
-    best = "linear SVM"  # of the baselines; "Exact" is a model of the study
-    sentences = " ".join(report.headline(evaluation))
-    assert f"The best baseline on the same folds, {best}" in sentences
-    p = table.loc[best, holm]
-    assert f"p {p if p.startswith('<') else f'= {p}'} (" in sentences
-    verdicts = {"yes": "LSAP-C is worse than", "no": "LSAP-C is better than"}
-    verdict = verdicts.get(table.loc[best, "better than LSAP-C"], "no clear difference")
-    assert (
-        f"({best} minus LSAP-C) is {tests.loc[best, 'difference']:+z.3f}" in sentences
-    )
-    assert verdict in sentences
-    assert "1 error: duplicate scans" in sentences
-    warned = report.headline(
-        replace(evaluation, audit=evaluation.audit.assign(severity="warning"))
-    )
-    warning = "other than the brain may explain the scores: 1 pair; age alone: 0.34."
-    assert warning in " ".join(warned)
-    assert len(warned) <= 7
-    # one test needs no correction
-    without_correction = replace(
+    assert table.loc["LSAP-C", holm] == ""
+    assert table.loc[tests.index, holm].tolist() == [p_text(p) for p in tests["p_holm"]]
+    for name in evaluation.models:
+        pooled = tables.intervals(evaluation, name).loc["balanced_accuracy"]
+        text = table.loc[name, "balanced accuracy [95%]"]
+        assert text.startswith(f"{pooled['estimate']:.3f} [")
+    # a single comparison needs no correction
+    two = replace(
         evaluation, fits=evaluation.fits.query("model in ('LSAP-C', 'linear SVM')")
     )
-    assert list(report.comparison_table(without_correction))[2:] == [
-        "p",
-        "better than LSAP-C",
-    ]
-    assert "Holm" not in " ".join(report.headline(without_correction))
+    assert "p" in tables.model_score_table(two)
+    assert list(report.comparison_table(two))[2:] == ["p", "better than LSAP-C"]
+
+
+def test_models_are_grouped_so_that_none_loses_to_itself(make_evaluation):
+    evaluation = make_evaluation()
+    names = {"Exact": "LSAP-R", "linear SVM": NESTED_RIDGES[1]}
+    renamed = replace(
+        evaluation,
+        predictions=evaluation.predictions.replace({"model": names}),
+        fits=evaluation.fits.replace({"model": names}),
+    )
+    table = tables.model_score_table(renamed)
+    groups = table.groupby("group", sort=False)["model"].agg(list).to_dict()
+    assert groups == {
+        "models of this study": ["LSAP-C", "LSAP-R"],
+        "nested ridge regressions": [NESTED_RIDGES[1]],
+        "simple baselines": ["majority"],
+    }
 
 
 def test_folds_that_share_people_are_marked(evaluation):
     shared = replace(evaluation, settings=evaluation.settings | {"people_shared": True})
     assert "not a score by person" in report.score_table(shared)["folds"][0]
-    assert "do not apply to new participants" in report.headline(shared)[0]
+    assert "do not apply to new participants" in report.headline(shared)[-1]
 
 
 def test_audit_says_who_by_name_or_by_code(evaluation):

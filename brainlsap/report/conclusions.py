@@ -1,0 +1,653 @@
+"""What a study shows and does not show: one answer to each question of a report.
+
+An answer is "YES" or "NO" only where test and interval agree; otherwise the weaker
+answer, "NOT SHOWN", is given. Answers are records of numbers; the page prints them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.evaluation import (
+    ConnectomeGain,
+    Evaluation,
+    chance_p,
+)
+from brainlsap.evaluation.leakage import Check, check_title
+from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.evaluation.ranking import ALPHA, FEWEST_PERMUTATIONS
+from brainlsap.findings import BASELINE, LEFT_OUT, OTHER_CLASSES, as_findings
+from brainlsap.report import tables
+from brainlsap.report.external import external_headline, is_external
+from brainlsap.report.methods import settings_of_model
+from brainlsap.report.tables import p_text
+from brainlsap.text import count, with_and
+
+YES, NO, NOT_SHOWN = "YES", "NO", "NOT SHOWN"
+"""Answers, in capitals as the page prints them."""
+
+N_NAMED_REGIONS = 6
+"""Most regions that an answer names."""
+
+CLASS_TITLES = {
+    "CN": "cognitively normal",
+    "SMC": "significant memory concern",
+    "MCI": "mild cognitive impairment",
+    "EMCI": "early mild cognitive impairment",
+    "LMCI": "late mild cognitive impairment",
+    "AD": "Alzheimer's disease",
+}
+"""Full names of classes of ADNI."""
+
+METHOD_TITLES = {
+    "network": "a graph neural network that learns, for every region, how far to "
+    "average along the connectome",
+    "none": "a ridge regression without the connectome",
+    "one": "a ridge regression on features averaged along the connectome at one scale",
+    "regions": "a ridge regression on features averaged along the connectome, at a "
+    "scale per region",
+    "auto": "a ridge regression that chooses between no connectome, one scale, and a "
+    "scale per region",
+}
+"""What a model is, by the scales that it learns."""
+
+SIMPLE_MODELS = {
+    "majority class": "the largest class",
+    "global means": "global means",
+    "logistic regression": "logistic regression",
+    NESTED_RIDGES[0]: NESTED_RIDGES[0],
+}
+"""Simple models with which the main model is compared, by their phrase."""
+
+# Errors that make region tests wrong as well as scores.
+_ERRORS_OF_DATA = (Check.DUPLICATE_SCANS, Check.LABEL_IN_FEATURES)
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The answer to one question, with the numbers that it rests on.
+
+    Parameters
+    ----------
+    question : str
+        Without a question mark if it is the name of a model that is compared.
+    answer : {"YES", "NO", "NOT SHOWN"}
+        "NO" means that the opposite was shown.
+    sentence : str
+        The number with its interval, and what limits the answer.
+    estimate, low, high : float
+        Score, difference or number of regions with its 95% interval; NaN if there is
+        none.
+    p_value : float
+        Of the test; NaN if there is none.
+    """
+
+    question: str
+    answer: str
+    sentence: str
+    estimate: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    p_value: float = np.nan
+
+
+@dataclass(frozen=True)
+class StudyConclusions:
+    """Answers to the questions of the first screen of a report.
+
+    Parameters
+    ----------
+    chance, simple_models, connectome : Conclusion
+        Is the main model better than chance, and than simple models? Does the
+        connectome help?
+    comparisons : tuple of Conclusion
+        One for each simple model.
+    regions_differ, regions_stand_out : Conclusion
+        In which regions do classes differ, and where more than in the regions that
+        they are connected to?
+    may_write : str
+        Sentences to quote.
+    may_not_write : tuple of str
+        Phrases that the study does not support.
+    cautions : tuple of str
+        Sentences for the line "Beware".
+    """
+
+    chance: Conclusion
+    simple_models: Conclusion
+    comparisons: tuple[Conclusion, ...]
+    connectome: Conclusion
+    regions_differ: Conclusion
+    regions_stand_out: Conclusion
+    may_write: str
+    may_not_write: tuple[str, ...]
+    cautions: tuple[str, ...]
+
+    @property
+    def answers(self) -> tuple[Conclusion, ...]:
+        """Conclusions in the order of the page."""
+        return (
+            self.chance,
+            self.simple_models,
+            self.connectome,
+            self.regions_differ,
+            self.regions_stand_out,
+        )
+
+
+def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
+    """Return what a study shows.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Models on the same folds, with or without region tests and the gain of the
+        connectome.
+
+    Returns
+    -------
+    StudyConclusions
+        A leak that the audit found, or folds that share participants, turn every "YES"
+        that depends on them into "NOT SHOWN".
+    """
+    reason = _leak_text(evaluation)
+    chance = _withdraw(judge_chance(evaluation), reason)
+    comparisons = tuple(
+        _withdraw(comparison, reason) for comparison in compare_simple(evaluation)
+    )
+    simple_models = _withdraw(judge_simple_models(comparisons), reason)
+    connectome = _withdraw(judge_connectome(evaluation), reason)
+    regions_differ, regions_stand_out = judge_regions(evaluation)
+    if (
+        evaluation.audit is not None
+        and evaluation.audit["check"].isin(_ERRORS_OF_DATA).any()
+    ):
+        regions_differ = _withdraw(regions_differ, reason)
+        regions_stand_out = _withdraw(regions_stand_out, reason)
+    conclusions = StudyConclusions(
+        chance=chance,
+        simple_models=simple_models,
+        comparisons=comparisons,
+        connectome=connectome,
+        regions_differ=regions_differ,
+        regions_stand_out=regions_stand_out,
+        may_write="",
+        may_not_write=(),
+        cautions=list_cautions(evaluation),
+    )
+    return replace(
+        conclusions,
+        may_write=_write_quote(evaluation, conclusions),
+        may_not_write=_list_forbidden(evaluation, conclusions),
+    )
+
+
+def headline(evaluation: Evaluation) -> list[str]:
+    """Return the first screen of a report as lines of text.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        As of :func:`draw_conclusions`.
+
+    Returns
+    -------
+    list of str
+        Sample, method, one line for each question with its answer, what may be written
+        and what not, and cautions.
+    """
+    if is_external(evaluation):
+        return external_headline(evaluation)
+    conclusions = draw_conclusions(evaluation)
+    answer_lines = [
+        f"{conclusion.question} {conclusion.answer}. {conclusion.sentence}"
+        for conclusion in conclusions.answers
+    ]
+    phrases = "; ".join(f'"{phrase}"' for phrase in conclusions.may_not_write)
+    return [
+        sample_text(evaluation),
+        method_text(evaluation),
+        *answer_lines,
+        f"You may write: {conclusions.may_write}",
+        f"You may not write: {phrases}.",
+        f"Beware: {' '.join(conclusions.cautions)}",
+    ]
+
+
+def sample_text(evaluation: Evaluation) -> str:
+    """Return the numbers of participants and scans, by class, and who was left out."""
+    cohort = evaluation.cohort
+    class_counts = cohort.class_counts()
+    class_texts = []
+    for class_name, n_people in zip(
+        class_counts["class"], class_counts["participants"], strict=True
+    ):
+        title = CLASS_TITLES.get(class_name, "")
+        class_texts.append(f"{class_name} {n_people}{f' ({title})' if title else ''}")
+    left_out = [
+        finding.shareable_text()
+        for finding in as_findings(cohort.findings)
+        if finding.severity == LEFT_OUT or finding.kind in (OTHER_CLASSES, BASELINE)
+    ]
+    sentences = [
+        f"{count(cohort.n_participants, 'participant')}, "
+        f"{count(cohort.n_scans, 'scan')}: {', '.join(class_texts)}."
+    ]
+    if cohort.truth is not None:
+        sentences.append("Simulated: nothing was left out.")
+    elif left_out:
+        sentences.append(f"Left out: {'; '.join(left_out)}.")
+    else:
+        sentences.append("No scan that was read was left out.")
+    return " ".join(sentences)
+
+
+def method_text(evaluation: Evaluation) -> str:
+    """Return what the main model is, and how it was tested."""
+    main_model, settings = evaluation.models[0], evaluation.settings
+    is_main = evaluation.fits["model"] == main_model
+    options = settings_of_model(evaluation.fits[is_main])
+    title = METHOD_TITLES.get(options.get("scales") or "", "")
+    if "kernel" in options and options.get("network", "heat") == "heat":
+        title = METHOD_TITLES["network"]
+    folds = f"{settings['n_folds']}-fold cross-validation"
+    unit = "scan" if settings["people_shared"] else "participant"
+    return (
+        f"Method: {main_model}{f', {title}' if title else ''}; tested by {folds}, "
+        f"divided by {unit}."
+    )
+
+
+def judge_difference(low: float, high: float, p_value: float) -> str:
+    """Return the answer of a two-sided test and its interval; the weaker of the two."""
+    if p_value < ALPHA and low > 0:
+        return YES
+    if p_value < ALPHA and high < 0:
+        return NO
+    return NOT_SHOWN
+
+
+def judge_chance(evaluation: Evaluation) -> Conclusion:
+    """Answer whether the main model is better than chance.
+
+    "YES": the one-sided permutation test has p < 0.05, and the interval over
+    participants is above chance. A score below chance is "NOT SHOWN": in small samples,
+    cross-validation alone can cause it.
+    """
+    question = "Better than chance?"
+    main_model = evaluation.models[0]
+    chance = 1 / len(evaluation.cohort.classes)
+    estimate, low, high = tables.intervals(evaluation, main_model).loc[
+        "balanced_accuracy", ["estimate", "low", "high"]
+    ]
+    is_failed = evaluation.fits.query("model == @main_model")["failed"].ne("").any()
+    if is_failed or not np.isfinite(estimate):
+        sentence = f"{main_model} could not be trained in every fold: it has no score."
+        return Conclusion(question, NOT_SHOWN, sentence)
+    p_value = chance_p(evaluation, main_model, tables.N_EXCHANGES)
+    answer = NOT_SHOWN
+    if p_value < ALPHA and low > chance:
+        answer = YES
+    sentence = (
+        f"Balanced accuracy {estimate:.3f} (95% interval {low:.3f} to {high:.3f}), "
+        f"chance {chance:.3f}, {_p_phrase(p_value)}. Quote this number."
+    )
+    if answer == NOT_SHOWN and p_value < ALPHA:
+        sentence += (
+            " The interval includes chance, so the small one-sided p is weak evidence."
+        )
+    elif high < chance:
+        sentence += " Cross-validation of small samples can give scores below chance."
+    elif answer == NOT_SHOWN and low > chance:
+        sentence += " The interval is above chance, but the test is not significant."
+    return Conclusion(question, answer, sentence, estimate, low, high, p_value)
+
+
+def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
+    """Compare the main model with each of the simple models that were run."""
+    main_model = evaluation.models[0]
+    comparison_rows = tables.person_comparisons(evaluation, main_model).set_index(
+        "model"
+    )
+    conclusions = []
+    for model_name, phrase in SIMPLE_MODELS.items():
+        if model_name not in comparison_rows.index:
+            continue
+        row = comparison_rows.loc[model_name]
+        if not np.isfinite(row["difference"]):
+            continue
+        answer = judge_difference(row["low"], row["high"], row["p_holm"])
+        sentence = _difference_text(row["difference"], row["low"], row["high"])
+        sentence += f" ({_p_phrase(row['p_holm'])})"
+        if main_model in (evaluation.twin_of_model.get(model_name), model_name) or (
+            evaluation.twin_of_model.get(main_model) == model_name
+        ):
+            sentence = "same predictions"
+        conclusions.append(
+            Conclusion(
+                phrase,
+                answer,
+                sentence,
+                row["difference"],
+                row["low"],
+                row["high"],
+                row["p_holm"],
+            )
+        )
+    return conclusions
+
+
+def judge_simple_models(comparisons: Sequence[Conclusion]) -> Conclusion:
+    """Answer whether the main model is better than every simple model that was run.
+
+    "NO": it is worse than at least one of them.
+    """
+    question = "Better than simple models?"
+    if not comparisons:
+        sentence = "No simple model was run on the same folds."
+        return Conclusion(question, NOT_SHOWN, sentence)
+    names_by_answer = {
+        answer: [
+            comparison.question
+            for comparison in comparisons
+            if comparison.answer == answer
+        ]
+        for answer in (YES, NO, NOT_SHOWN)
+    }
+    # The comparison that is nearest to a loss gives the numbers.
+    hardest = min(comparisons, key=lambda comparison: comparison.estimate)
+    answer = YES
+    if names_by_answer[NO]:
+        answer = NO
+        sentence = f"Worse than {with_and(names_by_answer[NO])}."
+    elif names_by_answer[NOT_SHOWN]:
+        answer = NOT_SHOWN
+        sentence = f"No clear gain over {with_and(names_by_answer[NOT_SHOWN])}."
+    else:
+        sentence = "Better than each of them."
+    return replace(hardest, question=question, answer=answer, sentence=sentence)
+
+
+def judge_connectome(evaluation: Evaluation) -> Conclusion:
+    """Answer whether the connectome helps.
+
+    "YES" requires :func:`brainlsap.evaluation.connectome_gain`: more than random
+    connectomes add. A better score than that of a ridge regression without the
+    connectome is not enough, because averages over random connectomes gain as well; a
+    worse one means "NO" or, beside such a gain, "NOT SHOWN".
+    """
+    question = "Does the connectome help?"
+    with_model = "LSAP-R" if "LSAP-R" in evaluation.models else evaluation.models[0]
+    without_model = NESTED_RIDGES[0]
+    answer = NOT_SHOWN
+    sentences = []
+    lead, lead_low, lead_high = np.nan, np.nan, np.nan
+    if evaluation.connectome_gain is not None:
+        network = ConnectomeGain(evaluation.connectome_gain).network
+        lead, lead_low, lead_high = network.lead, network.low, network.high
+        if network.answer == "yes":
+            answer = YES
+        verdict_texts = {
+            "yes": "It adds more information on the classes than random connectomes",
+            "no": "It does not add clearly more information on the classes than random "
+            "connectomes",
+            "unclear": "It is unclear whether it adds more information on the classes "
+            "than random connectomes",
+        }
+        direction = "over" if lead >= 0 else "behind"
+        sentences.append(
+            f"{verdict_texts[network.answer]} ({abs(lead):.1f} nats {direction} the "
+            f"nearest; 90% interval of the lead {lead_low:.1f} to {lead_high:.1f})."
+        )
+    if without_model not in evaluation.models or with_model == without_model:
+        if not sentences:
+            sentences.append("The study has no comparison with and without it.")
+        sentence = " ".join(sentences)
+        return Conclusion(question, answer, sentence, lead, lead_low, lead_high)
+    comparison_rows = tables.person_comparisons(evaluation, with_model)
+    row = comparison_rows.set_index("model").loc[without_model]
+    score_answer = judge_difference(row["low"], row["high"], row["p_value"])
+    if score_answer == NO:
+        answer = NOT_SHOWN if answer == YES else NO
+    if np.isfinite(row["difference"]):
+        difference = _difference_text(row["difference"], row["low"], row["high"])
+        sentences.append(
+            f"Balanced accuracy of {with_model} minus that of {without_model}: "
+            f"{difference} ({_p_phrase(row['p_value'])})."
+        )
+    if score_answer == YES and evaluation.connectome_gain is None:
+        sentences.append("Random connectomes can give such a gain, too.")
+    sentence = " ".join(sentences)
+    if evaluation.connectome_gain is not None:
+        return Conclusion(question, answer, sentence, lead, lead_low, lead_high)
+    return Conclusion(
+        question,
+        answer,
+        sentence,
+        row["difference"],
+        row["low"],
+        row["high"],
+        row["p_value"],
+    )
+
+
+def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
+    """Answer in which regions classes differ, and where more than in connected ones."""
+    questions = {
+        "p_effect": "Which regions differ?",
+        "p_contrast": "Which stand out from the regions they are connected to?",
+    }
+    region_p_values = _region_p_values(evaluation)
+    if region_p_values is None:
+        sentence = (
+            f"Regions were not tested (fewer than {FEWEST_PERMUTATIONS} permutations)."
+        )
+        differ, stand_out = (
+            Conclusion(question, NOT_SHOWN, sentence) for question in questions.values()
+        )
+        return differ, stand_out
+    differ, stand_out = (
+        _judge_region_test(evaluation, question, region_p_values, p_column)
+        for p_column, question in questions.items()
+    )
+    return differ, stand_out
+
+
+def _region_p_values(evaluation: Evaluation) -> pd.DataFrame | None:
+    """Return p-values and sizes of both tests by region; None without enough draws."""
+    region_table = evaluation.region_tests
+    if region_table is None:
+        region_table = evaluation.ranking
+    if region_table is None or "p_effect" not in region_table:
+        return None
+    if region_table["n_permutations"].iloc[0] < FEWEST_PERMUTATIONS:
+        return None
+    # The largest of several features counts: p-values are corrected over all.
+    by_region = region_table.groupby("region", sort=False)
+    p_values = by_region[["p_effect", "p_contrast"]].min()
+    for statistic in ("effect", "contrast"):
+        size = pd.Series(0.0, index=region_table.index)
+        if statistic in region_table:
+            size = region_table[statistic].abs()
+        p_values[statistic] = size.groupby(region_table["region"]).max()
+    return p_values.reset_index()
+
+
+def _judge_region_test(
+    evaluation: Evaluation, question: str, region_p_values: pd.DataFrame, p_column: str
+) -> Conclusion:
+    """Count and name the regions that pass one corrected test."""
+    tested = region_p_values.dropna(subset=p_column)
+    smallest_p = float(tested[p_column].min())
+    significant = tested[tested[p_column] < ALPHA]
+    n_significant = len(significant)
+    if not n_significant:
+        sentence = (
+            f"0 of {count(len(tested), 'region')} (smallest corrected "
+            f"{_p_phrase(smallest_p)})."
+        )
+        return Conclusion(question, NOT_SHOWN, sentence, 0.0, p_value=smallest_p)
+    significant = significant.sort_values(
+        [p_column.removeprefix("p_"), p_column], ascending=[False, True], kind="stable"
+    )
+    named_regions = list(significant["region"][:N_NAMED_REGIONS])
+    names = tables.region_labels(named_regions, evaluation.cohort.atlas)
+    n_further = n_significant - len(names)
+    if n_further:
+        names.append(f"{n_further} more")
+    sentence = (
+        f"{n_significant} of {count(len(tested), 'region')}, corrected for their "
+        f"number: {with_and(names)}."
+    )
+    return Conclusion(question, YES, sentence, float(n_significant), p_value=smallest_p)
+
+
+def list_cautions(evaluation: Evaluation) -> tuple[str, ...]:
+    """Return what readers must know before they use an answer, from the gravest."""
+    cautions = []
+    leak_text = _leak_text(evaluation)
+    if leak_text:
+        cautions.append(leak_text)
+    audit = evaluation.audit
+    if audit is None:
+        cautions.append("No leakage audit was made.")
+    else:
+        warnings = audit[audit["severity"] == "warning"]
+        is_covariate = warnings["check"] == Check.COVARIATE_PREDICTS_LABEL
+        covariate_findings = list(warnings.loc[is_covariate, "finding"])
+        if covariate_findings:
+            cautions.append(
+                "These variables alone predict the class, so something other than the "
+                f"brain may explain the score: {'; '.join(covariate_findings)}."
+            )
+        other_warnings = warnings[~is_covariate]
+        cautions += [
+            f"{check_title(check).capitalize()}: {finding}."
+            for check, finding in zip(
+                other_warnings["check"], other_warnings["finding"], strict=True
+            )
+        ]
+    adjusted_names = tables.regressed_text(evaluation)
+    unadjusted_names = [
+        name
+        for name in ("age", "sex", "site")
+        if tables.covariate(evaluation.cohort.table, name) is not None
+        and name not in adjusted_names
+    ]
+    if unadjusted_names:
+        cautions.append(
+            f"Scores and regions are not adjusted for {with_and(unadjusted_names)}."
+        )
+    n_incomplete_folds = tables.folds_lacking(evaluation)
+    if n_incomplete_folds:
+        cautions.append(
+            f"{count(n_incomplete_folds, 'test fold')} had no scan of some class."
+        )
+    if evaluation.class_priors():
+        cautions.append(
+            "Probabilities assume class shares of this study or equal ones, not those "
+            "of a clinic."
+        )
+    cautions.append("One sample, no external test.")
+    return tuple(cautions)
+
+
+def _leak_text(evaluation: Evaluation) -> str:
+    """Return why scores do not hold for new participants; "" if nothing is known."""
+    if evaluation.settings.get("people_shared"):
+        return (
+            "Scans of one participant are in training and test folds, so scores do not "
+            "apply to new participants."
+        )
+    if evaluation.audit is None:
+        return ""
+    is_error = evaluation.audit["severity"] == "error"
+    errors = evaluation.audit.loc[is_error, "check"]
+    if errors.empty:
+        return ""
+    titles = with_and(dict.fromkeys(map(check_title, errors)))
+    return f"The leakage audit found {count(len(errors), 'error')}: {titles}."
+
+
+def _withdraw(conclusion: Conclusion, reason: str) -> Conclusion:
+    """Return "NOT SHOWN" in place of "YES" if there is a reason to doubt it."""
+    if not reason or conclusion.answer != YES:
+        return conclusion
+    sentence = f"{conclusion.sentence} Not valid: see Beware."
+    return replace(conclusion, answer=NOT_SHOWN, sentence=sentence)
+
+
+def _write_quote(evaluation: Evaluation, conclusions: StudyConclusions) -> str:
+    """Return the sentences that a manuscript may quote."""
+    cohort, chance = evaluation.cohort, conclusions.chance
+    start = "In simulated data, " if cohort.truth is not None else ""
+    main_model = evaluation.models[0]
+    n_people = count(cohort.n_participants, "participant")
+    task = (
+        f"{tables.feature_text(cohort)} of {n_people} ({len(cohort.classes)} classes "
+        f"of {cohort.label_name})"
+    )
+    sentences = []
+    if np.isfinite(chance.estimate):
+        numbers = (
+            f"balanced accuracy {chance.estimate:.3f}, 95% interval {chance.low:.3f} "
+            f"to {chance.high:.3f}, chance {1 / len(cohort.classes):.3f}, "
+            f"{_p_phrase(chance.p_value)}"
+        )
+        if chance.answer == YES:
+            sentences.append(
+                f"{main_model} classified {task} better than chance under "
+                f"cross-validation ({numbers})."
+            )
+        elif not _leak_text(evaluation):
+            sentences.append(
+                f"{main_model} was not shown to classify {task} better than chance "
+                f"under cross-validation ({numbers})."
+            )
+    differ = conclusions.regions_differ
+    if differ.answer == YES:
+        sentences.append(
+            f"Classes differed in {differ.estimate:.0f} of "
+            f"{count(int(cohort.measured.sum()), 'region')} (family-wise p < {ALPHA})."
+        )
+    elif np.isfinite(differ.estimate):
+        sentences.append("No region was shown to differ between classes.")
+    if not sentences:
+        return "Nothing: no score or test of this study is valid."
+    sentences[0] = start + sentences[0]
+    return " ".join(sentences)
+
+
+def _list_forbidden(
+    evaluation: Evaluation, conclusions: StudyConclusions
+) -> tuple[str, ...]:
+    """Return the phrases that a study does not support."""
+    cohort = evaluation.cohort
+    phrases = []
+    if conclusions.chance.answer != YES:
+        phrases.append(f"predicts {cohort.label_name}")
+    if conclusions.simple_models.answer != YES:
+        phrases.append("outperforms simple models")
+    if conclusions.connectome.answer != YES:
+        phrases.append("the connectome improves the classification")
+    if conclusions.regions_differ.answer == YES:
+        phrases += [
+            "the most important region",
+            "where the disease begins",
+            f"specific to {cohort.classes[-1]}",
+        ]
+    phrases.append("works in other samples")
+    return tuple(phrases)
+
+
+def _difference_text(difference: float, low: float, high: float) -> str:
+    """Return a difference with its sign and interval."""
+    return f"{difference:+z.3f} [{low:+z.3f}, {high:+z.3f}]"
+
+
+def _p_phrase(p_value: float) -> str:
+    """Return "p = 0.012" or "p < 0.001"."""
+    text = p_text(p_value)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"

@@ -1,0 +1,174 @@
+"""Answers of the first screen: the weaker of test and interval."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from brainlsap.evaluation import rank_regions
+from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.report import conclusions, draw_conclusions, headline, tables
+from brainlsap.report.conclusions import (
+    NO,
+    NOT_SHOWN,
+    YES,
+    judge_chance,
+    judge_connectome,
+    judge_difference,
+    judge_regions,
+)
+from tests.report.conftest import draw_gain_table
+
+SIMPLE = {"majority": "majority class", "linear SVM": "logistic regression"}
+
+
+@pytest.fixture(scope="module")
+def make_study(make_evaluation):
+    """Make an evaluation without leaks, with registered baselines and region tests."""
+
+    def make(*, skill, p_effect, **options):
+        evaluation = make_evaluation(skill=skill, **options)
+        ranking = rank_regions(evaluation)
+        p_values = np.where(ranking["rank"] <= 2, p_effect, 1.0)
+        return replace(
+            evaluation,
+            predictions=evaluation.predictions.replace({"model": SIMPLE}),
+            fits=evaluation.fits.replace({"model": SIMPLE}),
+            audit=evaluation.audit[1:],
+            ranking=ranking.assign(
+                p_effect=p_values, p_contrast=1.0, n_permutations=199
+            ),
+        )
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "p_value", "answer"),
+    [
+        (0.1, 0.3, 0.01, YES),
+        (-0.3, -0.1, 0.01, NO),
+        (0.1, 0.3, 0.2, NOT_SHOWN),
+        (-0.1, 0.3, 0.01, NOT_SHOWN),
+        (np.nan, np.nan, np.nan, NOT_SHOWN),
+    ],
+)
+def test_the_weaker_of_test_and_interval_is_the_answer(low, high, p_value, answer):
+    assert judge_difference(low, high, p_value) == answer
+
+
+def test_an_effect_is_shown(make_study):
+    study = make_study(skill=0.9, p_effect=0.01)
+    found = draw_conclusions(study)
+    assert found.chance.answer == YES
+    assert found.chance.low > 1 / 3
+    assert [comparison.question for comparison in found.comparisons] == [
+        "the largest class",
+        "logistic regression",
+    ]
+    assert found.comparisons[0].answer == YES
+    assert (found.regions_differ.answer, found.regions_differ.estimate) == (YES, 2)
+    assert found.regions_stand_out.answer == NOT_SHOWN
+    pooled = tables.intervals(study, "LSAP-C").loc["balanced_accuracy"]
+    for number in pooled[["estimate", "low", "high"]]:
+        assert f"{number:.3f}" in found.may_write
+    assert "the most important region" in found.may_not_write
+
+
+def test_without_an_effect_nothing_is_shown(make_study):
+    found = draw_conclusions(make_study(skill=0.0, p_effect=0.4))
+    assert {answer.answer for answer in found.answers} == {NOT_SHOWN}
+    assert "not shown" in found.may_write
+    assert "No region" in found.may_write
+    assert "the most important region" not in found.may_not_write
+    assert "outperforms simple models" in found.may_not_write
+
+
+def test_chance_needs_test_and_interval(make_study, monkeypatch):
+    shown, null = (make_study(skill=skill, p_effect=1.0) for skill in (0.9, 0.0))
+    monkeypatch.setattr(conclusions, "chance_p", lambda *_: 0.2)
+    assert judge_chance(shown).answer == NOT_SHOWN
+    monkeypatch.setattr(conclusions, "chance_p", lambda *_: 0.01)
+    answer = judge_chance(null)
+    assert answer.low < 1 / 3 < answer.high
+    assert answer.answer == NOT_SHOWN
+
+
+def test_a_score_below_chance_shows_nothing(make_study):
+    study = make_study(skill=0.9, p_effect=1.0)
+    rows = study.predictions
+    others = {"CN": "AD", "AD": "CN"}
+    wrong = rows["truth"].map(others).fillna("CN")
+    answer = judge_chance(replace(study, predictions=rows.assign(predicted=wrong)))
+    assert (answer.answer, answer.estimate) == (NOT_SHOWN, 0)
+
+
+@pytest.mark.parametrize("leak", ["audit", "folds"])
+def test_leaks_withdraw_what_rests_on_scores(make_study, make_evaluation, leak):
+    study = make_study(skill=0.9, p_effect=0.01)
+    if leak == "audit":
+        leaky = replace(study, audit=make_evaluation().audit)  # duplicate scans
+    else:
+        leaky = replace(study, settings=study.settings | {"people_shared": True})
+    found = draw_conclusions(leaky)
+    assert found.chance.answer == NOT_SHOWN
+    assert found.comparisons[0].answer == NOT_SHOWN
+    # Duplicates count twice in tests of regions, folds have no part in these.
+    assert found.regions_differ.answer == (NOT_SHOWN if leak == "audit" else YES)
+    assert "better than chance" not in found.may_write
+
+
+def test_only_a_gain_over_random_connectomes_is_credited(make_study):
+    names = ("LSAP-C", *NESTED_RIDGES)
+    study = make_study(skill=0.9, p_effect=1.0, models=names)
+    rows = study.predictions
+    is_simplest = rows["model"] == NESTED_RIDGES[0]
+    constant = rows["predicted"].mask(is_simplest, rows["truth"].iloc[0])
+    right = constant.mask(rows["model"] == "LSAP-C", rows["truth"])
+    gained = replace(study, predictions=rows.assign(predicted=right))
+    answer = judge_connectome(gained)
+    assert answer.low > 0
+    assert answer.p_value < 0.05
+    assert answer.answer == NOT_SHOWN
+    for lead, half_width, expected in (
+        (8, 3, YES),
+        (8, 9, NOT_SHOWN),
+        (0, 1, NOT_SHOWN),
+    ):
+        judged = replace(gained, connectome_gain=draw_gain_table(lead, half_width))
+        assert judge_connectome(judged).answer == expected
+    # A worse score than without the connectome is not made up for.
+    wrong = constant.mask(is_simplest, rows["truth"])
+    wrong = wrong.mask(rows["model"] == "LSAP-C", rows["truth"].iloc[0])
+    worse = replace(study, predictions=rows.assign(predicted=wrong))
+    assert judge_connectome(worse).answer == NO
+    judged = replace(worse, connectome_gain=draw_gain_table(8, 3))
+    assert judge_connectome(judged).answer == NOT_SHOWN
+
+
+def test_regions_need_enough_permutations(make_study):
+    study = make_study(skill=0.9, p_effect=0.01)
+    few = replace(study, ranking=study.ranking.assign(n_permutations=9))
+    assert {answer.answer for answer in judge_regions(few)} == {NOT_SHOWN}
+    assert {
+        answer.answer for answer in judge_regions(replace(study, ranking=None))
+    } == {NOT_SHOWN}
+    # Tests of all regions replace the columns of the ranking.
+    region_tests = pd.DataFrame(
+        {"region": ["region_0", "region_1"], "feature": "thickness"}
+    ).assign(p_effect=[0.01, 0.02], p_contrast=[0.5, 0.03], n_permutations=199)
+    region_tests = region_tests.assign(effect=[0.2, -0.6], contrast=[0.1, 0.5])
+    differ, stand_out = judge_regions(replace(study, region_tests=region_tests))
+    assert (differ.estimate, stand_out.estimate) == (2, 1)
+    assert differ.sentence.index("region_1") < differ.sentence.index("region_0")
+
+
+def test_cautions_name_variables_that_predict_the_class(make_study):
+    study = make_study(skill=0.9, p_effect=1.0)
+    warned = replace(study, audit=study.audit.assign(severity="warning"))
+    assert any("age alone: 0.34" in text for text in draw_conclusions(warned).cautions)
+    cautions = draw_conclusions(study).cautions
+    assert not any("age alone" in text for text in cautions)
+    assert "Scores and regions are not adjusted for age, sex and site." in cautions
+    assert "no external test" in headline(study)[-1]
