@@ -49,8 +49,9 @@ print(len(atlas), "regions;", atlas.match(["ctx-rh-cuneus", "lh.precuneus"]))
 # %% [markdown]
 # ## A reader
 #
-# `FORMATS` maps an ending to a format: its function returns the matrices of a file, with
-# their names. The package does the rest: order, one triangle, checks. Here a list of edges.
+# `FORMATS` maps an ending to a format: its function returns the matrices of a file,
+# with their names. The package does the rest: order, one triangle, checks. Here a list
+# of edges.
 
 
 # %%
