@@ -57,7 +57,7 @@ def make_nonlinear_cohort(case: str, random_state: int, n_people: int = 400) -> 
         n_people,
         atlas="desikan82",
         effect=0.0,
-        visits=(1,),
+        visit_shares=(1,),
         shares={"CN": 0.5, "AD": 0.5},
         random_state=random_state,
     )

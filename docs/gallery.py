@@ -54,7 +54,7 @@ def write_gallery(scripts: Path, folder: Path, *, run: bool = True) -> None:
         cards.append(card(script.stem, title_of(cells), drawn))
         names.append(script.stem)
     toc = [".. toctree::", "   :hidden:", "", *(f"   {name}" for name in names), ""]
-    head = ["Tutorials", "=========", "", HEAD, "", ".. container:: gallery", ""]
+    head = ["Examples", "========", "", HEAD, "", ".. container:: gallery", ""]
     index = "\n".join([*head, *cards, "", *toc])
     (folder / "index.rst").write_text(index, encoding="utf-8")
 

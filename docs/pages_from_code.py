@@ -5,8 +5,13 @@ import importlib
 import inspect
 import re
 import shutil
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from brainlsap.options import Option
 
 PACKAGES = {
     "brainlsap": "The package itself",
@@ -30,7 +35,7 @@ PACKAGES = {
 # Modules whose own docstring is part of their package's page.
 EXPLAINED = {
     "brainlsap.adni": ("convert",),
-    "brainlsap.evaluation": ("region_tests",),
+    "brainlsap.evaluation": ("region_tests", "connectome_worth"),
     "brainlsap.simulation": ("cohort", "study_folder"),
 }
 
@@ -59,6 +64,7 @@ def write_pages(folder: Path) -> None:
         (folder / f"{name}.rst").write_text(package_page(name, title), encoding="utf-8")
     for name, text in {
         "commands": commands_page(),
+        "settings": settings_page(),
         "formats": suffixes(),
         "atlases": atlases(),
         "errors": errors(),
@@ -125,20 +131,73 @@ def holds(value: object) -> str:
 
 
 def commands_page() -> str:
-    """Return one section for each command: what it says about itself."""
+    """Return one section for each command: usage, examples and tables of options."""
     from brainlsap.cli import build_parser
+    from brainlsap.options import COMMANDS
 
     parser = build_parser()
     actions = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     (commands,) = actions
-    sentences = {one.dest: one.help or "" for one in commands._choices_actions}
-    rows = [(f"``brainlsap {name}``", text) for name, text in sentences.items()]
+    summaries = {action.dest: action.help or "" for action in commands._choices_actions}
+    rows = [(f"``brainlsap {name}``", text) for name, text in summaries.items()]
     parts = [table(("command", "what it does"), rows)]
     for name, command in commands.choices.items():
-        parts += [heading(f"brainlsap {name}", "-"), ".. code-block:: text", ""]
-        parts += [f"   {line}".rstrip() for line in command.format_help().splitlines()]
-        parts += [""]
+        usage = command.format_usage().removeprefix("usage: ")
+        parts += [heading(f"brainlsap {name}", "-"), f"{command.description}\n"]
+        parts += [".. code-block:: text", "", indent(usage), ""]
+        groups = COMMANDS[name.replace("-", "_")]
+        has_settings_file = any(
+            option.name == "config" for group in groups for option in group.options
+        )
+        n_columns = 3 if has_settings_file else 2
+        titles = ("option", "meaning", "key in a settings file")[:n_columns]
+        for group in groups:
+            parts += [f".. rubric:: {group.title.capitalize()}\n"]
+            rows = [option_row(option)[:n_columns] for option in group.options]
+            parts += [table(titles, rows)]
+        if command.epilog:
+            parts += ["Examples:\n", ".. code-block:: text", ""]
+            parts += [indent(command.epilog.removeprefix("examples:\n")), ""]
     return "\n".join(parts)
+
+
+def indent(text: str) -> str:
+    """Return lines as the content of a directive."""
+    return textwrap.indent(textwrap.dedent(text).strip("\n"), "   ")
+
+
+def option_row(option: "Option") -> tuple[str, str, str]:
+    """Return flag, meaning, and key in a settings file, of one option."""
+    placeholder = option.metavar or " | ".join(option.choices)
+    meaning = option.help.replace("*", "\\*")
+    if option.is_required:
+        meaning += " (required)"
+    is_key = option.recipient != "command"
+    return (
+        f"``{f'{option.flag} {placeholder}'.strip()}``",
+        meaning,
+        f"``{option.name}``" if is_key else "",
+    )
+
+
+def settings_page() -> str:
+    """Return the settings that only a settings file can set, by their function."""
+    from brainlsap.options import CONFIGURABLE
+
+    functions = {
+        "reading": ":func:`brainlsap.data.load_cohort`",
+        "study": ":func:`brainlsap.workflow.run_study`",
+        "model": ":class:`brainlsap.model.LSAPClassifier`",
+    }
+    rows = []
+    for option in CONFIGURABLE:
+        if not option.flag:
+            expected = " or ".join(f"``{choice}``" for choice in option.choices)
+            function = functions[option.recipient]
+            rows.append(
+                (f"``{option.name}``", expected or option.kind.expected, function)
+            )
+    return table(("key", "value", "parameter of"), rows)
 
 
 def suffixes() -> str:

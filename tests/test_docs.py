@@ -2,9 +2,12 @@
 
 import importlib
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
+
+from brainlsap.options import OPTIONS
 
 DOCS = Path(__file__).parents[1] / "docs"
 pytestmark = pytest.mark.skipif(not DOCS.is_dir(), reason="the docs are not here")
@@ -46,6 +49,27 @@ def test_commands_formats_and_atlases_are_read_from_the_code(pages):
     assert "--permutations N" in pages.commands_page()
     assert "``.npz``" in pages.suffixes()
     assert "* - ``destrieux160``\n     - 160\n     - 148\n" in pages.atlases()
+
+
+def test_every_option_is_on_the_page_of_the_command_line(pages):
+    page = pages.commands_page()
+    settings = pages.settings_page()
+    for option in OPTIONS:
+        if option.flag:
+            assert f"``{option.flag}" in page, option.name
+            assert option.help.replace("*", "\\*") in page, option.name
+        else:
+            assert f"``{option.name}``" in settings
+
+
+def test_every_page_is_in_a_table_of_contents():
+    pages_of_docs = {page.stem for page in DOCS.glob("*.rst")} - {"index"}
+    listed = set()
+    for page in DOCS.glob("*.rst"):
+        text = page.read_text(encoding="utf-8")
+        for block in re.findall(r"\.\. toctree::\n((?:   .*\n|\n)+)", text):
+            listed |= set(re.findall(r"(\w+)>?$", block, re.MULTILINE))
+    assert pages_of_docs <= listed
 
 
 def test_errors_of_expansions_are_computed(pages):

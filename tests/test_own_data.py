@@ -77,7 +77,11 @@ class Maker:
 
     def __init__(self, folder, tree, atlas):
         self.atlas = load_atlas(atlas)
-        how = {"feature": ["fdg", "thickness", "volume"], "visits": (1,), "effect": 0}
+        how = {
+            "feature": ["fdg", "thickness", "volume"],
+            "visit_shares": (1,),
+            "effect": 0,
+        }
         how["shares"] = dict.fromkeys(LABELS, 1)
         self.cohort = make_cohort(N_PEOPLE, atlas=self.atlas, **how)
         self.nodes = mrtrix_nodes(self.atlas)

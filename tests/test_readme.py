@@ -1,16 +1,25 @@
-"""The README: its Python runs as it stands, and its tables name what exists."""
+"""The README: it is short, its code runs as it stands, and its links lead somewhere."""
 
 import re
+import shlex
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
-from brainlsap.cli import build_parser
+from brainlsap.cli import build_parser, main
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
 pytestmark = pytest.mark.skipif(not README.is_file(), reason="there is no README")
+BRIEF_FLAGS = {
+    "simulate": "--people 16",
+    "check": "",
+    "run": "--folds 2 --epochs 2 --permutations 0 --jobs 1 --config brief.toml",
+}
+"""Flags that make the commands of the README faster; they stand behind its own."""
 
 
 @pytest.fixture(scope="module")
@@ -18,57 +27,108 @@ def text():
     return README.read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def commands():
-    """Every command's parser, by name."""
-    return build_parser()._subparsers._group_actions[0].choices
+def code_of(text, language):
+    """Return the blocks of code in a language."""
+    pattern = rf"^```{language}\n(.*?)^```"
+    return re.findall(pattern, text, re.MULTILINE | re.DOTALL)
 
 
-def first_column(text, head):
-    rows = text.partition(head)[2].partition("\n\n")[0].splitlines()[2:]
-    return " ".join(row.split("|")[1] for row in rows)
+def commands_of(text):
+    """Return the commands of brainlsap in a text, as lists of arguments."""
+    lines = "".join(code_of(text, "sh")).splitlines()
+    commands = [shlex.split(line, comments=True) for line in lines]
+    return [command[1:] for command in commands if command[:1] == ["brainlsap"]]
+
+
+def test_is_short(text):
+    assert len(text.split()) <= 550
+
+
+def test_links_lead_to_files(text):
+    targets = re.findall(r"\]\((?!https:)([^)]+)\)", text)
+    assert len(targets) >= 6
+    for target in targets:
+        assert (ROOT / target).exists(), target
 
 
 @pytest.mark.tutorial
-def test_python_runs(text, tmp_path, monkeypatch):
+def test_python_runs(text, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    rng = np.random.default_rng(0)
-    W = rng.uniform(-1, 1, (30, 6, 6))
-    given = {
-        "connectomes": W + W.transpose(0, 2, 1),
-        "labels": ["CN", "MCI", "AD"] * 10,
-    }
-    given |= {"features": rng.normal(size=(30, 6)), "people": range(30)}
-    given |= {"table": {"age": rng.uniform(60, 80, 30)}, "__name__": "readme"}
-    given["names"] = [f"{name}_{side}" for name in "abc" for side in "LR"]
-    given["xyz"] = [[side * 9.0 * k, -7 * k, 9] for k in (2, 3, 4) for side in (-1, 1)]
-    given |= {f"new_{name}": given[name][:3] for name in ("connectomes", "features")}
-    for block in blocks:
-        exec(compile(block, str(README), "exec"), given)
+    (block,) = code_of(text, "python")
+    exec(compile(block, str(README), "exec"), {"__name__": "readme"})
     plt.close("all")
-    assert len(blocks) == 2
-    assert (tmp_path / "scales.pdf").stat().st_size > 5000
+    printed = capsys.readouterr().out
+    assert "logistic regression" in printed
+    assert "p_effect" in printed
+    assert (tmp_path / "effects.pdf").stat().st_size > 5000
+
+
+@pytest.mark.tutorial
+def test_commands_run(text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "brief.toml").write_text("baselines = false\nn_starts = 1\n")
+    commands = commands_of(text)
+    assert [command[0] for command in commands] == list(BRIEF_FLAGS)
+    for command in commands:
+        assert main([*command, *BRIEF_FLAGS[command[0]].split()]) == 0
+    assert (tmp_path / "results" / "report" / "report.html").is_file()
+
+
+def test_make_targets_exist(text):
+    lines = "".join(code_of(text, "sh")).splitlines()
+    targets = [line.split()[1] for line in lines if line.startswith("make ")]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert targets == ["demo", "test"]
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+@pytest.mark.tutorial
+def test_arrays_of_the_documentation_run(tmp_path, monkeypatch):
+    """Run the page *Bring arrays*, with arrays of 30 people and six regions."""
+    page = ROOT / "docs" / "arrays.rst"
+    if not page.is_file():
+        pytest.skip("the docs are not here")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    (block,) = rst_code_of(page, "python")
+    rng = np.random.default_rng(0)
+    upper = rng.uniform(-1, 1, (30, 6, 6))
+    variables = {
+        "__name__": "arrays",
+        "connectomes": upper + upper.transpose(0, 2, 1),
+        "features": rng.normal(size=(30, 6)),
+        "labels": ["CN", "MCI", "AD"] * 10,
+        "people": range(30),
+        "table": pd.DataFrame({"age": rng.uniform(60, 80, 30)}),
+        "names": [f"{name}_{side}" for name in "abc" for side in "LR"],
+        "xyz": [[side * 9.0 * k, -7 * k, 9] for k in (2, 3, 4) for side in (-1, 1)],
+    }
+    variables["new_connectomes"] = variables["connectomes"][:3]
+    variables["new_features"] = variables["features"][:3]
+    exec(compile(block, str(page), "exec"), variables)
+    plt.close("all")
     assert (tmp_path / "results_arrays" / "report" / "report.html").is_file()
 
 
-def test_table_of_commands_has_all_of_them(text, commands):
-    table = first_column(text, "| command | does |")
-    assert set(re.findall(r"`([a-z-]+)`", table)) == set(commands)
+def rst_code_of(page, language):
+    """Return the blocks of code in a language of a page of the documentation."""
+    blocks = re.findall(
+        rf"\.\. code-block:: {language}\n\n((?:   .*\n|\n)+)",
+        page.read_text(encoding="utf-8"),
+    )
+    return [re.sub(r"^ {3}", "", block, flags=re.MULTILINE) for block in blocks]
 
 
-def test_flags_exist_and_no_flag_of_run_is_missing(text, commands):
-    table = first_column(text, "| flag of `run` |")
-    listed = set(re.findall(r"--[a-z-]+", table))
-    there = {flag for flag in commands["run"]._option_string_actions if "--" in flag}
-    assert listed == there - {"--help", "--out"}
-
-
-def test_commands_shown_can_be_parsed(text):
-    shell = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
-    lines = shell.replace("\\\n", " ").splitlines()
-    shown = [line for line in lines if line.startswith("brainlsap ")]
-    assert len(shown) == 9
-    for line in shown:
-        build_parser().parse_args(line.partition("#")[0].split()[1:])
+@pytest.mark.parametrize("name", ["command_line", "ten_minutes"])
+def test_commands_of_the_documentation_can_be_parsed(name):
+    page = ROOT / "docs" / f"{name}.rst"
+    if not page.is_file():
+        pytest.skip("the docs are not here")
+    lines = "\n".join(rst_code_of(page, "sh")).splitlines()
+    commands = [shlex.split(line, comments=True) for line in lines if line]
+    assert len(commands) >= 5
+    for command in commands:
+        assert command[0] == "brainlsap"
+        build_parser().parse_args(command[1:])

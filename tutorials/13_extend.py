@@ -21,7 +21,7 @@ from brainlsap import (
     score_table,
 )
 from brainlsap.data import FORMATS, read_connectome
-from brainlsap.data.connectomes import RawMatrix
+from brainlsap.data.connectomes import MatrixFormat, RawMatrix
 from brainlsap.evaluation import make_models
 from brainlsap.graph import EXPANSIONS, normalized_laplacian, polynomial_values
 from brainlsap.graph.kernels import Expansion
@@ -49,8 +49,9 @@ print(len(atlas), "regions;", atlas.match(["ctx-rh-cuneus", "lh.precuneus"]))
 # %% [markdown]
 # ## A reader
 #
-# `FORMATS` maps an ending to a function that returns the matrices of a file, with their
-# names. The package does the rest: order, one triangle, checks. Here a list of edges.
+# `FORMATS` maps an ending to a format: its function returns the matrices of a file,
+# with their names. The package does the rest: order, one triangle, checks. Here a list
+# of edges.
 
 
 # %%
@@ -65,7 +66,7 @@ def read_edges(path):
     return [RawMatrix(matrix, found, found)]
 
 
-FORMATS[".edges"] = read_edges
+FORMATS[".edges"] = MatrixFormat(read_edges)
 Path("sub-01.edges").write_text(
     "rh_cuneus lh_cuneus 12\nlh_precuneus rh_precuneus 30\nlh_cuneus lh_precuneus 7\n"
 )

@@ -220,7 +220,7 @@ def nested_model_table(
     Parameters
     ----------
     evaluation : Evaluation
-        With two or more of the models of :data:`.NESTED_RIDGES`: "ridge without
+        With two or more of the models of `NESTED_RIDGES`: "ridge without
         connectome", "ridge with one scale" and "ridge with a scale per region".
     n_draws : int
         Random exchanges.
