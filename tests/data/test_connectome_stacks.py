@@ -9,7 +9,7 @@ from scipy.io import savemat
 from brainlsap.atlas import load_atlas
 from brainlsap.data import load_cohort
 from brainlsap.data.connectomes import FORMATS
-from brainlsap.exceptions import CohortError, FileFormatError
+from brainlsap.exceptions import CohortError
 
 ATLAS = load_atlas("desikan82")
 IDS = ["sub-01_ses-M00", "sub-01_ses-M12", "sub-02_ses-M00"]
@@ -60,7 +60,7 @@ def test_a_registered_format_may_hold_many_scans(study, monkeypatch):
     np.testing.assert_array_equal(cohort.connectomes, expected)
     alone = FORMATS[".npy"]._replace(may_hold_many_scans=False)
     monkeypatch.setitem(FORMATS, ".own", alone)
-    with pytest.raises(FileFormatError, match=r"W\.own"):
+    with pytest.raises(CohortError, match=r"W\.own"):
         load(study, "W.own", row_order="atlas")
 
 
