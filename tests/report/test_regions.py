@@ -200,6 +200,18 @@ def test_notes_say_what_the_tests_are_not(tested):
     assert regions.list_test_notes(replace(tested, region_tests=None)) == []
 
 
+@pytest.mark.parametrize(("planted", "has_caution"), [(PEAK, False), (NAMES[5], True)])
+def test_planted_regions_below_chance_are_questioned(tested, planted, has_caution):
+    truth = pd.DataFrame({"region": NAMES, "seed": np.equal(NAMES, planted)})
+    cohort = replace(tested.cohort, truth=truth.assign(effect=0.0))
+    table = tested.region_tests.assign(planted=truth["seed"])
+    scales = tested.scales.iloc[:0]
+    simulated = replace(tested, cohort=cohort, region_tests=table, scales=scales)
+    text = regions.planted_text(simulated)
+    assert "planted disease in 1 region" in text
+    assert ("labels were changed" in text) == has_caution
+
+
 def test_a_caption_names_only_marks_that_are_drawn(tested):
     ranking = rank_regions(tested).assign(moved=1.0)
     assert page._list_region_marks(replace(tested, ranking=ranking)) == []
