@@ -29,7 +29,7 @@ from brainlsap.evaluation import (
     replicability_table,
 )
 from brainlsap.evaluation.confounds import find_covariate_column
-from brainlsap.evaluation.connectome_worth import MIN_PEOPLE
+from brainlsap.evaluation.connectome_worth import MIN_PEOPLE_OF_CLASS
 from brainlsap.evaluation.cross_validation import split_role
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.results import data_hash
@@ -253,7 +253,7 @@ def _compute_connectome_gain(
 ) -> pd.DataFrame | None:
     """Return what the connectome adds, or None where a class has too few people."""
     n_people = cohort.table.groupby("label")["participant"].nunique()
-    if n_people.min() < MIN_PEOPLE:
+    if n_people.min() < MIN_PEOPLE_OF_CLASS:
         return None
     return connectome_gain(cohort, steps, ridge, random_state=random_state).table
 

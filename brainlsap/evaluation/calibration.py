@@ -6,7 +6,7 @@ import pandas as pd
 from brainlsap.evaluation.results import Evaluation
 
 _N_STEPS = 50
-_Z_95 = 1.959963984540054
+_NORMAL_QUANTILE = 1.959963984540054
 # Probabilities of 0 and 1 have no finite log-odds.
 _SMALLEST_PROBABILITY = 1e-9
 # A larger slope means that the class and the rest are separated.
@@ -73,11 +73,11 @@ def _fit_calibration(
     slope, slope_se = both[1], both_se[1]
     return {
         "slope": slope,
-        "slope_low": slope - _Z_95 * slope_se,
-        "slope_high": slope + _Z_95 * slope_se,
+        "slope_low": slope - _NORMAL_QUANTILE * slope_se,
+        "slope_high": slope + _NORMAL_QUANTILE * slope_se,
         "intercept": level[0],
-        "intercept_low": level[0] - _Z_95 * level_se[0],
-        "intercept_high": level[0] + _Z_95 * level_se[0],
+        "intercept_low": level[0] - _NORMAL_QUANTILE * level_se[0],
+        "intercept_high": level[0] + _NORMAL_QUANTILE * level_se[0],
     }
 
 

@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 RANDOM_CONNECTOMES = ("relabelled", "rewired")
 """Null connectomes of the first question: does the network add?"""
 
-MIN_LOG_BAYES_FACTOR = float(np.log(20.0))
+MIN_LOG_CREDIT = float(np.log(20.0))
 """Smallest gain in log evidence that counts: the data are 20 times as probable."""
 
-MIN_PEOPLE = 4
+MIN_PEOPLE_OF_CLASS = 4
 """Smallest number of people in a class with which a gain can be computed."""
 
 # People are left out in so many groups.
@@ -68,11 +68,11 @@ _RIDGE_FACTORS = (1.0, 2.5)
 # Log ridges per person of the own-value model.
 _LOG_RIDGES = np.linspace(-6.0, 10.0, 65)
 # Prior on the ridge, as in `brainlsap.model.evidence`: flat above, half-normal below.
-_LOG_NOISE_BOUND = float(np.log(0.3))
+_MIN_LOG_NOISE_RATIO = float(np.log(0.3))
 # Largest error of the kernel by its Chebyshev series.
 _TOLERANCE = 1e-5
 # Connectomes that are diffused over at once.
-_BATCH_SIZE = 64
+_SCANS_AT_ONCE = 64
 # Steps that restore the strengths of rewired connectomes.
 _N_SCALINGS = 20
 # Columns of which less than this part is left are explained: the rest is rounding.
@@ -147,9 +147,9 @@ class ConnectomeGain:
         smallest = nulls.loc[nulls["evidence_lead"].idxmin()]
         gains = [rows.loc["original", "evidence_gain"], *nulls["evidence_lead"]]
         answer = "unclear"
-        if min(gains) >= MIN_LOG_BAYES_FACTOR and nulls["evidence_lead_low"].min() > 0:
+        if min(gains) >= MIN_LOG_CREDIT and nulls["evidence_lead_low"].min() > 0:
             answer = "yes"
-        elif nulls["evidence_lead_high"].min() < MIN_LOG_BAYES_FACTOR:
+        elif nulls["evidence_lead_high"].min() < MIN_LOG_CREDIT:
             answer = "no"
         return Verdict(
             answer,
@@ -254,10 +254,10 @@ def connectome_gain(
     is_measured = ~np.isnan(features).all(axis=(0, 2))
     rows, averaging = _make_rows(cohort, signals, is_measured)
     n_fewest = np.bincount(rows.codes).min()
-    if n_fewest < MIN_PEOPLE:
+    if n_fewest < MIN_PEOPLE_OF_CLASS:
         raise ParameterError(
-            f"connectome_gain needs {MIN_PEOPLE} people in every class; the smallest "
-            f"class has {n_fewest}. Merge classes, or leave that one out."
+            f"connectome_gain needs {MIN_PEOPLE_OF_CLASS} people in every class; the "
+            f"smallest class has {n_fewest}. Merge classes, or leave that one out."
         )
     n_folds = min(_N_FOLDS, int(n_fewest))
     splits = make_splits(rows.codes, rows.person, n_folds, random_state)
@@ -389,8 +389,8 @@ def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def _batches(n_scans: int) -> Iterator[slice]:
     """Yield the rows of each batch of scans."""
-    for start in range(0, n_scans, _BATCH_SIZE):
-        yield slice(start, min(start + _BATCH_SIZE, n_scans))
+    for start in range(0, n_scans, _SCANS_AT_ONCE):
+        yield slice(start, min(start + _SCANS_AT_ONCE, n_scans))
 
 
 def _diffuse(
@@ -428,7 +428,7 @@ def _diffuse(
 
 
 @cache
-def _chebyshev_coefficients() -> np.ndarray:
+def _heat_coefficients() -> np.ndarray:
     """Return the coefficients of T_n(I - L) in exp(-s L), (n_scales, degree + 1)."""
     import torch
 
@@ -447,7 +447,7 @@ def _apply_heat_kernel(edges: np.ndarray, signals: np.ndarray) -> np.ndarray:
 
     The spectrum of I - L = D^-1/2 W D^-1/2 is in [-1, 1].
     """
-    coefficients = _chebyshev_coefficients()
+    coefficients = _heat_coefficients()
     strength = edges.sum(axis=2)
     is_linked = strength > 0
     root = np.sqrt(np.where(is_linked, strength, np.inf))
@@ -630,7 +630,7 @@ class _OwnValueModel:
         shrinkage = self.S**2 / (self.S**2 + ridge)
         rss = (self.t**2).sum() - shrinkage @ (self.Pt**2).sum(axis=1) - rss_fall
         log_det = log_det + np.log1p(self.S**2 / ridge).sum()
-        bound = _LOG_NOISE_BOUND + np.log(self.X.shape[1])
+        bound = _MIN_LOG_NOISE_RATIO + np.log(self.X.shape[1])
         excess = max(bound - np.log(ridge), 0.0)
         value = -self.n_contrasts / 2 * (self.dof * np.log(rss) + log_det)
         return value - excess**2 / 2

@@ -295,7 +295,7 @@ def fit_scales(cohort: Cohort, steps: Deconfounder, model: Any = None) -> pd.Dat
     check_cohort_given(cohort)
     model = _choose_ridge(cohort, model)
     is_selected = np.ones(cohort.n_scans, dtype=bool)
-    _fit_ridge(model, cohort, _take_out(cohort, steps), is_selected)
+    _fit_ridge_to_scans(model, cohort, _take_out(cohort, steps), is_selected)
     scales = np.column_stack([model.scales_, model.scales_interval_])
     scales = scales.clip(max=model.max_scale)  # rounding may exceed it
     scales[~cohort.measured.any(axis=(0, 2))] = np.nan
@@ -311,7 +311,7 @@ def _choose_ridge(cohort: Cohort, model: Any) -> Any:
     return configure_for_cohort(clone(model), cohort)
 
 
-def _fit_ridge(
+def _fit_ridge_to_scans(
     model: Any, cohort: Cohort, features: np.ndarray, is_selected: np.ndarray
 ) -> None:
     """Fit a ridge to some of the scans, with these features of all scans."""
@@ -391,13 +391,13 @@ def replicability_table(
             for statistic_name, first, second in zip(
                 ("effect", "contrast"), *maps, strict=True
             ):
-                correlations[statistic_name].append(_correlate_ranks(first, second))
+                correlations[statistic_name].append(_correlate_maps(first, second))
         if division < n_scale_halves:
             scales = []
             for is_half in (is_in_first, ~is_in_first):
-                _fit_ridge(ridge, cohort, features, is_half[person_index])
+                _fit_ridge_to_scans(ridge, cohort, features, is_half[person_index])
                 scales.append(np.where(is_measured, ridge.scales_, np.nan))
-            correlations["scale"].append(_correlate_ranks(*scales))
+            correlations["scale"].append(_correlate_maps(*scales))
     rows = [
         (
             statistic_name,
@@ -429,7 +429,7 @@ def _compute_statistics(
     return effects[0], standardize_statistics(contrasts)[0]
 
 
-def _correlate_ranks(first: np.ndarray, second: np.ndarray) -> float:
+def _correlate_maps(first: np.ndarray, second: np.ndarray) -> float:
     """Return Spearman's correlation where both are known; 0 if one is constant."""
     pair = np.stack([first, second])
     pair = pair[:, np.isfinite(pair).all(axis=0)]

@@ -62,7 +62,7 @@ from brainlsap.evaluation.splits import person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 # Means over fewer people are not shown: they would disclose a person's value.
-MIN_PEOPLE = 3
+MIN_PEOPLE_SHOWN = 3
 # Standard normal quantile of a 95% interval.
 _Z_95 = 1.96
 # Numbers in memory at once: 8 times as many bytes.
@@ -741,7 +741,7 @@ def standardized_differences(
         its 95% interval, difference_low and difference_high (NaN for the reference).
     """
     first_columns = ["feature", "region", "class", "people", "mean", "sd"]
-    feature_table: Any = class_features[class_features["people"] >= MIN_PEOPLE]
+    feature_table: Any = class_features[class_features["people"] >= MIN_PEOPLE_SHOWN]
     reference_features = feature_table.loc[
         feature_table["class"] == reference_class, first_columns
     ]

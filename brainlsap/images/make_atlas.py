@@ -108,7 +108,7 @@ def make_atlas(
         settings["annotation"] = parcellation_name
         settings["segmentation"] = f"{parcellation_name}+aseg.mgz"
 
-    region_table, has_header = _name_regions(labels, label_volume, annotations)
+    region_table, has_header = _list_regions(labels, label_volume, annotations)
     if "x" in region_table and not has_header:
         settings["notes"].append(
             "taken for x, y, z in mm of MNI152: the three numbers beside each name"
@@ -188,7 +188,7 @@ def _write_annotations(annotations: Annotations, folder: Path) -> None:
         )
 
 
-def _name_regions(
+def _list_regions(
     labels: str | Path | None,
     label_volume: nibabel.Nifti1Image | None,
     annotations: Annotations,

@@ -18,8 +18,8 @@ from brainlsap.model.inputs import PackedClassifier, check_packed, make_batch, t
 from brainlsap.model.propagation import NETWORKS
 from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import (
+    BY_LEFT_OUT_PEOPLE,
     EVIDENCE,
-    LEFT_OUT,
     OPTIONS,
     Settings,
     resolve_kernel,
@@ -127,7 +127,10 @@ class GraphClassifier(PackedClassifier):
             averaged_runs = usable_runs(training_runs)
             share = None
             self.network_weight_ = 1.0
-            if settings.network_weight == LEFT_OUT and self.ridge_ is not None:
+            if (
+                settings.network_weight == BY_LEFT_OUT_PEOPLE
+                and self.ridge_ is not None
+            ):
                 ridge_logits = self._ridge_logits(
                     self.ridge_, self.ridge_.left_out_scores_
                 )

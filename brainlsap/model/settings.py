@@ -20,7 +20,7 @@ from brainlsap.graph.kernels import kernel_names
 # Value of `initial_scale` that takes the scales of the ridge regression.
 EVIDENCE = "evidence"
 # Value of `network_weight` that chooses it on the people that each network leaves out.
-LEFT_OUT = "left-out"
+BY_LEFT_OUT_PEOPLE = "left-out"
 # Initial scale of networks without a ridge regression.
 _CONSTANT_SCALE = 1.0
 
@@ -50,7 +50,7 @@ class Settings(HeatSettings):
     scale_mode: Literal["region", "global", "frozen"] = "region"
     start: Literal["ridge", "constant"] = "ridge"
     initial_scale: float | str = EVIDENCE
-    network_weight: float | str = LEFT_OUT
+    network_weight: float | str = BY_LEFT_OUT_PEOPLE
     hidden_units: int = 8
     readout_units: int = 16
     standardize: Literal["region", "scan"] = "region"
@@ -74,7 +74,7 @@ class Settings(HeatSettings):
 
     def leaves_people_out(self) -> bool:
         """Return whether networks leave people out, to stop or to be weighed."""
-        return self.patience > 0 or self.network_weight == LEFT_OUT
+        return self.patience > 0 or self.network_weight == BY_LEFT_OUT_PEOPLE
 
     def preparation(self) -> Preparation:
         """Return the preparation of connectomes."""

@@ -22,7 +22,7 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.graph.spectral import GraphBatch
 from brainlsap.model.network import GraphNetwork
 from brainlsap.model.propagation import DenseGraphs, HeatScale
-from brainlsap.model.settings import LEFT_OUT, Settings
+from brainlsap.model.settings import BY_LEFT_OUT_PEOPLE, Settings
 
 # Epochs between validations: each costs a forward pass.
 _VALIDATE_EVERY = 2
@@ -350,7 +350,7 @@ def _train_once(
         if validation_scans is not None:
             logits = _known_logits(network, train, validation_scans[0])
             validation_loss = float(loss_of(logits, validation_scans[1]))
-        if settings.network_weight == LEFT_OUT:
+        if settings.network_weight == BY_LEFT_OUT_PEOPLE:
             state = copy.deepcopy(network.state_dict())
             snapshots.append(Snapshot(epoch, logits.cpu().numpy(), state))
         training_history.add(epoch, loss, validation_loss, network.heat)

@@ -15,7 +15,7 @@ from brainlsap.evaluation import (
     Evaluation,
     chance_p,
 )
-from brainlsap.evaluation.connectome_worth import MIN_LOG_BAYES_FACTOR
+from brainlsap.evaluation.connectome_worth import MIN_LOG_CREDIT
 from brainlsap.evaluation.leakage import Check, check_title
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.ranking import ALPHA, FEWEST_PERMUTATIONS
@@ -402,7 +402,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             f"{verdict_texts[network.answer]}. Gain in log evidence with the "
             f"connectome {gain:z.1f}, with the best random one {random_gain:z.1f}: "
             f"difference {tables.interval_text(lead, lead_low, lead_high, 1)} (90% "
-            f"interval; {MIN_LOG_BAYES_FACTOR:.1f} needed)."
+            f"interval; {MIN_LOG_CREDIT:.1f} needed)."
         )
     if without_model not in evaluation.models or with_model == without_model:
         if not sentences:

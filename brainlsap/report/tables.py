@@ -19,7 +19,7 @@ from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.leakage import check_title
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.ranking import find_subcortex_substitute
-from brainlsap.evaluation.region_tests import MIN_PEOPLE, standardized_differences
+from brainlsap.evaluation.region_tests import MIN_PEOPLE_SHOWN, standardized_differences
 from brainlsap.evaluation.results import CohortSummary, check_evaluation_given
 from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
@@ -654,7 +654,7 @@ def sort_by_visit(cohort_table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _age_text(ages: pd.Series) -> str:
-    is_withheld, n_missing = ages.count() < MIN_PEOPLE, ages.isna().sum()
+    is_withheld, n_missing = ages.count() < MIN_PEOPLE_SHOWN, ages.isna().sum()
     age_text = "n/a" if is_withheld else spread_text(ages.mean(), ages.std(), 1)
     return (
         f"{age_text} ({n_missing} missing)"

@@ -10,7 +10,7 @@ from brainlsap.atlas import Atlas
 from brainlsap.data import Cohort
 from brainlsap.evaluation import ConnectomeGain, connectome_gain, connectome_worth
 from brainlsap.evaluation.connectome_worth import (
-    MIN_LOG_BAYES_FACTOR,
+    MIN_LOG_CREDIT,
     _diffuse_all,
     _OwnValueModel,
     _Rows,
@@ -301,7 +301,7 @@ def test_verdicts_need_a_large_lead_over_every_null(gain, lead, half_width, answ
     verdict = ConnectomeGain(pd.DataFrame(rows)).network
     assert verdict.answer == answer
     assert (verdict.compared_with, verdict.lead) == ("relabelled", lead)
-    assert np.exp(MIN_LOG_BAYES_FACTOR) == pytest.approx(20)
+    assert np.exp(MIN_LOG_CREDIT) == pytest.approx(20)
 
 
 def test_a_class_of_three_people_is_rejected():
