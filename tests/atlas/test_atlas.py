@@ -188,7 +188,7 @@ def test_a_new_atlas_is_a_folder(own, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ('{"anotation": "aparc"}', "unknown key 'anotation'.*'annotation'"),
+        ('{"annotations": "aparc"}', "unknown key 'annotations'.*'annotation'"),
         ('{"space": "mni305"}', "space must be MNI152 or MNI305; got 'mni305'"),
         ('{"annotation": ""}', "annotation must be a text; got ''"),
         ('{"file_words": "three"}', "file_words must be a list .*; got 'three'"),
