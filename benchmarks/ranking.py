@@ -411,7 +411,7 @@ def draw_everywhere(seed: int, unit: str) -> Cohort:
     """Return FCON1000 people whose classes differ alike in all regions."""
     cohort = draw_people(400, np.random.default_rng([seed, 8]))
     sd = cohort.features.std(axis=0)
-    difference = sd if unit == "sd" else np.full_like(sd, sd.mean())
+    difference = sd if unit == "sd" else np.full_like(sd, np.nanmean(sd))
     is_ill = (cohort.y == "AD")[:, None, None]
     return replace(cohort, features=cohort.features - is_ill * difference)
 
