@@ -591,10 +591,11 @@ def _find_predictive_columns(
     for tested_column, (mean_accuracy, chance_accuracy, _), p in zip(
         tested_columns, scores, p_values, strict=True
     ):
+        p_phrase = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
         finding_text = (
             f"{tested_column.title}: balanced accuracy {mean_accuracy:.2f} (chance "
-            f"{chance_accuracy:.2f}); difference between classes p = "
-            f"{p:.3f}{correction_text}"
+            f"{chance_accuracy:.2f}); difference between classes {p_phrase}"
+            f"{correction_text}"
         )
         is_different = p < MAX_P_VALUE
         is_predictive = is_different and mean_accuracy >= chance_accuracy + MIN_GAIN

@@ -19,7 +19,13 @@ from brainlsap.evaluation.connectome_worth import MIN_LOG_CREDIT
 from brainlsap.evaluation.leakage import Check, check_title
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.ranking import ALPHA, FEWEST_PERMUTATIONS
-from brainlsap.findings import BASELINE, LEFT_OUT, OTHER_CLASSES, as_findings
+from brainlsap.findings import (
+    BASELINE,
+    CLASSES,
+    LEFT_OUT,
+    OTHER_CLASSES,
+    as_findings,
+)
 from brainlsap.report import tables
 from brainlsap.report.external import external_headline, is_external
 from brainlsap.report.methods import phrase_prior, settings_of_model
@@ -62,6 +68,9 @@ SIMPLE_MODELS = {
 }
 """Simple models with which the main model is compared, by their phrase."""
 
+# Remarks that follow the sentence of a conclusion.
+_QUOTE_THIS = " Quote this number."
+_NOT_VALID = " Not valid: see Beware."
 # Errors that make region tests wrong as well as scores.
 _ERRORS_OF_DATA = (Check.DUPLICATE_SCANS, Check.LABEL_IN_FEATURES)
 
@@ -156,7 +165,9 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
     reason = _leak_text(evaluation)
     chance = _withdraw(judge_chance(evaluation), reason)
     comparisons = tuple(
-        _withdraw(comparison, reason) for comparison in compare_simple(evaluation)
+        # The table of differences has no room for the remark, which stands above it.
+        replace(_withdraw(comparison, reason), sentence=comparison.sentence)
+        for comparison in compare_simple(evaluation)
     )
     simple_models = _withdraw(judge_simple_models(comparisons), reason)
     connectome = _withdraw(judge_connectome(evaluation), reason)
@@ -230,7 +241,8 @@ def sample_text(evaluation: Evaluation) -> str:
     left_out = [
         finding.shareable_text()
         for finding in as_findings(cohort.findings)
-        if finding.severity == LEFT_OUT or finding.kind in (OTHER_CLASSES, BASELINE)
+        if finding.kind in (BASELINE, CLASSES, OTHER_CLASSES)
+        or (finding.severity == LEFT_OUT and finding.people)
     ]
     sentences = [
         f"{count(cohort.n_participants, 'participant')}, "
@@ -293,7 +305,7 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
         answer = YES
     sentence = (
         f"Balanced accuracy {estimate:.3f} (95% interval {low:.3f} to {high:.3f}), "
-        f"chance {chance:.3f}, {_p_phrase(p_value)}. Quote this number."
+        f"chance {chance:.3f}, {_p_phrase(p_value)}.{_QUOTE_THIS}"
     )
     if answer == NOT_SHOWN and p_value < ALPHA:
         sentence += (
@@ -581,7 +593,7 @@ def _withdraw(conclusion: Conclusion, reason: str) -> Conclusion:
     """Return "NOT SHOWN" in place of "YES" if there is a reason to doubt it."""
     if not reason or conclusion.answer != YES:
         return conclusion
-    sentence = f"{conclusion.sentence} Not valid: see Beware."
+    sentence = conclusion.sentence.removesuffix(_QUOTE_THIS) + _NOT_VALID
     return replace(conclusion, answer=NOT_SHOWN, sentence=sentence)
 
 
@@ -619,7 +631,7 @@ def _write_quote(evaluation: Evaluation, conclusions: StudyConclusions) -> str:
             f"{count(int(cohort.measured.sum()), 'region')} (family-wise p < {ALPHA})."
         )
         sentences.append(_stand_out_text(conclusions.regions_stand_out))
-    elif np.isfinite(differ.estimate):
+    elif np.isfinite(differ.estimate) and not _leak_text(evaluation):
         sentences.append("No region was shown to differ between classes.")
     if not sentences:
         return "Nothing: no score or test of this study is valid."
