@@ -160,8 +160,21 @@ def compare_models(
     test_table[bound_columns] = test_table[bound_columns].clip(
         -largest_difference, largest_difference
     )
-    # Models with the very same predictions share one comparison.
-    all_models = pd.Series([reference, *compared_models])
+    _correct_comparisons(test_table, evaluation, reference)
+    test_table["n_folds"] = len(scores)
+    is_better = (test_table["difference"] > 0) ^ get_score(score_name).lower_is_better
+    test_table["better"] = _gain_verdicts(test_table["p_holm"], is_better)
+    return test_table
+
+
+def _correct_comparisons(
+    test_table: pd.DataFrame, evaluation: Evaluation, reference: str
+) -> None:
+    """Add p_holm and n_comparisons to tests of the models against a reference.
+
+    Models with the very same predictions share one comparison.
+    """
+    all_models = pd.Series([reference, *test_table["model"]])
     distinct_model = all_models.replace(evaluation.twin_of_model)
     is_repeated = distinct_model.duplicated()[1:].to_numpy()
     is_compared = ~is_repeated & test_table["p_value"].notna()
@@ -171,10 +184,6 @@ def compare_models(
         test_table["p_value"]
     )
     test_table["n_comparisons"] = is_compared.sum()
-    test_table["n_folds"] = len(scores)
-    is_better = (test_table["difference"] > 0) ^ get_score(score_name).lower_is_better
-    test_table["better"] = _gain_verdicts(test_table["p_holm"], is_better)
-    return test_table
 
 
 def _pivot_scores(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
@@ -339,17 +348,7 @@ def compare_by_person(
     test_table = pd.DataFrame(tests, columns=ExchangeTest._fields)
     test_table.insert(0, "model", compared_models)
     test_table.insert(1, "reference", reference)
-    distinct_model = pd.Series([reference, *compared_models]).replace(
-        evaluation.twin_of_model
-    )
-    is_repeated = distinct_model.duplicated()[1:].to_numpy()
-    is_compared = ~is_repeated & test_table["p_value"].notna()
-    test_table["p_holm"] = adjust_p_values(test_table["p_value"].where(is_compared))
-    same_model_rows = test_table.groupby(distinct_model[1:].to_numpy())["p_holm"]
-    test_table["p_holm"] = same_model_rows.transform("first").fillna(
-        test_table["p_value"]
-    )
-    test_table["n_comparisons"] = int(is_compared.sum())
+    _correct_comparisons(test_table, evaluation, reference)
     return test_table
 
 
