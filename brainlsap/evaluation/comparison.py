@@ -191,9 +191,13 @@ def _pivot_scores(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
     scores = evaluation.scores().pivot(
         index=["repeat", "fold"], columns="model", values=score_name
     )
-    fold_fits = evaluation.fits
-    scores[list(set(fold_fits.loc[fold_fits["failed"] != "", "model"]))] = np.nan
+    scores[list(_failed_models(evaluation))] = np.nan
     return scores
+
+
+def _failed_models(evaluation: Evaluation) -> set[str]:
+    """Return the models with a failed fit."""
+    return {*evaluation.fits.loc[evaluation.fits["failed"] != "", "model"]}
 
 
 def _count_fold_people(evaluation: Evaluation) -> tuple[float, float]:
@@ -247,12 +251,12 @@ def nested_model_table(
     """
     check_at_least("n_draws", n_draws, 1)
     contributions_by_person = _balanced_accuracy_by_person(evaluation)
-    failed_models = {*evaluation.fits.query("failed != ''")["model"]}
-    ridge_names = {*contributions_by_person} - failed_models
     rng = np.random.default_rng(random_state)
     step_rows = []
     for simpler_model, richer_model in pairwise(
-        ridge_name for ridge_name in NESTED_RIDGES if ridge_name in ridge_names
+        ridge_name
+        for ridge_name in NESTED_RIDGES
+        if ridge_name in contributions_by_person
     ):
         simpler_parts = contributions_by_person[simpler_model]
         richer_parts = contributions_by_person[richer_model]
@@ -332,13 +336,11 @@ def compare_by_person(
     reference = reference or evaluation.models[0]
     check_choice("reference", reference, evaluation.models)
     contributions_by_person = _balanced_accuracy_by_person(evaluation)
-    failed_models = {*evaluation.fits.query("failed != ''")["model"]}
     rng = np.random.default_rng(random_state)
     compared_models = [name for name in evaluation.models if name != reference]
     tests = []
     for model_name in compared_models:
-        has_scores = {model_name, reference} <= {*contributions_by_person}
-        if not has_scores or {model_name, reference} & failed_models:
+        if not {model_name, reference} <= {*contributions_by_person}:
             tests.append(ExchangeTest(np.nan, np.nan, np.nan, np.nan))
             continue
         person_differences = (
@@ -362,7 +364,7 @@ def _exchange_test(
     n_people = len(d)
     random_signs = rng.choice([-1.0, 1.0], (n_draws, n_people))
     null_differences = np.abs(random_signs @ d)
-    n_exceeding = (null_differences >= abs(d.sum()) - 1e-12).sum()
+    n_exceeding = (null_differences >= abs(d.sum()) - _SAME_SCORE).sum()
     p_value = (1 + n_exceeding) / (1 + n_draws)
     # Bonett and Price: one person more for each side.
     two_people = [1 / n_people, -1 / n_people]
@@ -376,8 +378,13 @@ def _exchange_test(
 
 
 def _balanced_accuracy_by_person(evaluation: Evaluation) -> pd.DataFrame:
-    """Return what each person (row) adds to the balanced accuracy of each model."""
-    n_classes, prediction_rows = len(evaluation.cohort.classes), evaluation.predictions
+    """Return what each person (row) adds to the balanced accuracy of each model.
+
+    Models with a failed fit have no column.
+    """
+    n_classes = len(evaluation.cohort.classes)
+    is_failed = evaluation.predictions["model"].isin(_failed_models(evaluation))
+    prediction_rows = evaluation.predictions[~is_failed]
     row_share = 1 / prediction_rows.groupby(["model", "truth"])["scan"].transform(
         "size"
     )
@@ -572,12 +579,8 @@ def _predictions_of(
     """Return a model's predictions, None where a fit failed, and the people's codes."""
     check_choice("model", model, evaluation.models)
     prediction_rows = evaluation.predictions[evaluation.predictions["model"] == model]
-    model_fits = evaluation.fits
     person_codes = pd.factorize(prediction_rows["participant"], sort=True)[0]
-    if (
-        prediction_rows.empty
-        or (model_fits.loc[model_fits["model"] == model, "failed"] != "").any()
-    ):
+    if prediction_rows.empty or model in _failed_models(evaluation):
         return None, person_codes
     return evaluation.as_predictions(prediction_rows), person_codes
 
