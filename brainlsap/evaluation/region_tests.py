@@ -58,7 +58,7 @@ from brainlsap.evaluation.results import (
     data_hash,
     summarize_features,
 )
-from brainlsap.evaluation.splits import person_blocks
+from brainlsap.evaluation.splits import permute_rows, person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 # Means over fewer people are not shown: they would disclose a person's value.
@@ -430,8 +430,7 @@ def permute_statistics(
     row_blocks = _exchange_blocks(region_values)
     row_orders = np.tile(np.arange(n_rows), (1 + n_permutations, 1))
     for row_order in row_orders[1:]:
-        for block_rows in row_blocks:
-            row_order[block_rows] = block_rows[rng.permutation(len(block_rows))]
+        row_order[:] = permute_rows(row_blocks, rng)
     effects = np.empty((len(row_orders), n_values))
     contrasts = np.empty((len(row_orders), n_values))
     n_at_once = max(1, _BLOCK_SIZE // (len(joint_basis) * (n_rows + 2 * n_values)))

@@ -319,7 +319,20 @@ def permute_labels(
         A permuted copy of `labels`.
     """
     labels = np.asarray(labels)
-    permuted_labels = labels.copy()
-    for block_rows in person_blocks(groups):
-        permuted_labels[block_rows] = labels[rng.permutation(block_rows)]
-    return permuted_labels
+    return labels[permute_rows(person_blocks(groups), rng)]
+
+
+def permute_rows(
+    row_blocks: Sequence[np.ndarray], rng: np.random.Generator
+) -> np.ndarray:
+    """Return an order of all rows in which the people of each block are exchanged.
+
+    Each block (n_people, n_rows_of_person) is as of :func:`person_blocks`; together
+    they hold every row once.
+    """
+    row_order = np.empty(
+        sum(block_rows.size for block_rows in row_blocks), dtype=np.intp
+    )
+    for block_rows in row_blocks:
+        row_order[block_rows] = rng.permutation(block_rows)
+    return row_order
