@@ -19,6 +19,7 @@ from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.models import NESTED_RIDGES, make_models
 from brainlsap.evaluation.region_tests import (
     RegionTestValues,
+    add_planted_regions,
     permute_statistics,
     prepare_regions,
     standardize_statistics,
@@ -136,12 +137,7 @@ def rank_regions(
         table["moved"] = has_moved.mean(axis=0)
     table.loc[~is_measured, table.columns[2:]] = np.nan
     table["measured"] = is_measured
-    truth = evaluation.cohort.truth
-    # The planted regions are those of the disease, not of other labels such as sex.
-    if truth is not None and evaluation.cohort.label_name == "diagnosis":
-        planted_regions = truth.loc[truth["seed"].astype(bool), "region"]
-        is_planted = table["region"].isin(set(planted_regions)).to_numpy()
-        table["planted"] = is_planted & is_measured
+    add_planted_regions(table, evaluation.cohort)
     return table
 
 

@@ -53,6 +53,7 @@ from brainlsap.evaluation.confounds import (
     missing_patterns,
 )
 from brainlsap.evaluation.results import (
+    CohortSummary,
     Evaluation,
     check_evaluation_given,
     data_hash,
@@ -229,13 +230,21 @@ def compare_regions(
     )
     if evaluation is not None:
         test_table = _join_scales(test_table, evaluation, model)
+    add_planted_regions(test_table, cohort)
+    return test_table
+
+
+def add_planted_regions(
+    region_table: pd.DataFrame, cohort: Cohort | CohortSummary
+) -> None:
+    """Add which measured regions were planted, if the cohort is simulated."""
     true_effects = cohort.truth
+    # The planted regions are those of the disease, not of other labels such as sex.
     if true_effects is not None and cohort.label_name == "diagnosis":
         planted_regions = true_effects.loc[true_effects["seed"].astype(bool), "region"]
-        test_table["planted"] = (
-            test_table["region"].isin(planted_regions) & test_table["measured"]
+        region_table["planted"] = (
+            region_table["region"].isin(planted_regions) & region_table["measured"]
         )
-    return test_table
 
 
 def _choose_steps(
