@@ -311,13 +311,8 @@ def _fit_ridge_to_scans(
     model: Any, cohort: Cohort, features: np.ndarray, is_selected: np.ndarray
 ) -> None:
     """Fit a ridge to some of the scans, with these features of all scans."""
-    connectomes = cohort.connectomes[:1]
-    if not cohort.shares_connectome:
-        connectomes = cohort.connectomes[is_selected]
-    n_scans = int(is_selected.sum())
-    W = np.broadcast_to(connectomes, (n_scans, *connectomes.shape[1:]))
-    groups = cohort.groups[is_selected]
-    model.fit(pack(W, features[is_selected]), cohort.y[is_selected], groups=groups)
+    X = pack(cohort.connectomes, features, np.flatnonzero(is_selected))
+    model.fit(X, cohort.y[is_selected], groups=cohort.groups[is_selected])
 
 
 def _take_out(cohort: Cohort, steps: Deconfounder) -> np.ndarray:
