@@ -40,8 +40,7 @@ from threadpoolctl import threadpool_limits
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.evaluation.confounds import Deconfounder
-from brainlsap.evaluation.cross_validation import configure_for_cohort
-from brainlsap.evaluation.models import NESTED_RIDGES, make_models
+from brainlsap.evaluation.cross_validation import make_region_ridge
 from brainlsap.evaluation.splits import make_splits
 from brainlsap.exceptions import ParameterError, check_at_least
 
@@ -282,9 +281,7 @@ def _learn_preparation(
     """Return how a ridge prepares the connectomes of the cohort."""
     from brainlsap import graph
 
-    if model is None:
-        model = make_models(NESTED_RIDGES[-1])[NESTED_RIDGES[-1]][0]
-    model = configure_for_cohort(clone(model), cohort)
+    model = make_region_ridge(cohort, model)
     kind = model.connectome or "own"
     preparation = graph.Preparation(model.threshold, model.weights, kind)
     return preparation.learn(features, cohort.groups)

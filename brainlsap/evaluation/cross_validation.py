@@ -32,7 +32,7 @@ from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.data.cohort import Cohort, check_cohort_given
 from brainlsap.evaluation.confounds import Deconfounder, adjust_features
 from brainlsap.evaluation.leakage import Check, audit, check_title
-from brainlsap.evaluation.models import make_models
+from brainlsap.evaluation.models import NESTED_RIDGES, make_models
 from brainlsap.evaluation.results import CohortSummary, Evaluation
 from brainlsap.evaluation.splits import Split, check_splits, count_repeats, make_splits
 from brainlsap.exceptions import ParameterError
@@ -353,6 +353,16 @@ def configure_for_cohort(model: Any, cohort: Cohort) -> Any:
                 cohort.atlas.regions[bare_parameter.removesuffix("s")]
             )
     return model.set_params(**parameter_changes) if parameter_changes else model
+
+
+def make_region_ridge(cohort: Cohort, model: Any = None) -> Any:
+    """Return an unfitted ridge with a scale per region, configured for a cohort.
+
+    Its settings are those of `model`, by default the usual ones.
+    """
+    if model is None:
+        model, _ = make_models(NESTED_RIDGES[-1])[NESTED_RIDGES[-1]]
+    return configure_for_cohort(clone(model), cohort)
 
 
 def _run_fits(

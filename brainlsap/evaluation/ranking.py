@@ -15,8 +15,8 @@ from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.measures import SUBCORTEX, get_measure
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
-from brainlsap.evaluation.cross_validation import configure_for_cohort
-from brainlsap.evaluation.models import NESTED_RIDGES, make_models
+from brainlsap.evaluation.cross_validation import make_region_ridge
+from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.region_tests import (
     RegionTestValues,
     add_planted_regions,
@@ -289,7 +289,7 @@ def fit_scales(cohort: Cohort, steps: Deconfounder, model: Any = None) -> pd.Dat
         NaN for regions that were not measured.
     """
     check_cohort_given(cohort)
-    model = _choose_ridge(cohort, model)
+    model = make_region_ridge(cohort, model)
     is_selected = np.ones(cohort.n_scans, dtype=bool)
     _fit_ridge_to_scans(model, cohort, _take_out(cohort, steps), is_selected)
     scales = np.column_stack([model.scales_, model.scales_interval_])
@@ -298,13 +298,6 @@ def fit_scales(cohort: Cohort, steps: Deconfounder, model: Any = None) -> pd.Dat
     table = pd.DataFrame(scales, columns=["fit_scale", "fit_low", "fit_high"])
     table.insert(0, "region", list(cohort.region_names))
     return table
-
-
-def _choose_ridge(cohort: Cohort, model: Any) -> Any:
-    """Return an unfitted ridge with a scale per region, for the classes of a cohort."""
-    if model is None:
-        model = make_models(NESTED_RIDGES[-1])[NESTED_RIDGES[-1]][0]
-    return configure_for_cohort(clone(model), cohort)
 
 
 def _fit_ridge_to_scans(
@@ -367,7 +360,7 @@ def replicability_table(
     prepared = prepare_regions(cohort, steps)
     features = _take_out(cohort, steps)
     person_index = pd.factorize(cohort.groups)[0]
-    ridge = _choose_ridge(cohort, model)
+    ridge = make_region_ridge(cohort, model)
     ridge.set_params(n_draws=0)
     is_measured = cohort.measured.any(axis=(0, 2))
     rng = np.random.default_rng(random_state)
