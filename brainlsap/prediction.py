@@ -125,8 +125,7 @@ def fit_model(
     configure_for_cohort(model, cohort)
     steps = Deconfounder(harmonize, regress_out)
     steps.check(cohort.table)
-    steps.fit(cohort.features, cohort.table)
-    features = steps.transform(cohort.features, cohort.table)
+    features = steps.fit_transform(cohort.features, cohort.table)
     model.fit(pack(cohort.connectomes, features), cohort.y, groups=cohort.groups)
     reading_options = cohort.reading_options
     if reading_options.feature is None:

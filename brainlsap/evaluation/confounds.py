@@ -198,6 +198,10 @@ class Deconfounder(BaseEstimator):
             )
         return feature_values.reshape(features.shape)
 
+    def fit_transform(self, features: np.ndarray, table: pd.DataFrame) -> np.ndarray:
+        """Learn each step, and return the features of the same scans after it."""
+        return self.fit(features, table).transform(features, table)
+
     def check_people(self, table: pd.DataFrame) -> None:
         """Raise if new people lack covariates, or code sex in another way."""
         learned_design: dict[str, CovariateCoding] = {}

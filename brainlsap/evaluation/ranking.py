@@ -290,8 +290,9 @@ def fit_scales(cohort: Cohort, steps: Deconfounder, model: Any = None) -> pd.Dat
     """
     check_cohort_given(cohort)
     model = make_region_ridge(cohort, model)
+    features = clone(steps).fit_transform(cohort.features, cohort.table)
     is_selected = np.ones(cohort.n_scans, dtype=bool)
-    _fit_ridge_to_scans(model, cohort, _take_out(cohort, steps), is_selected)
+    _fit_ridge_to_scans(model, cohort, features, is_selected)
     scales = np.column_stack([model.scales_, model.scales_interval_])
     scales = scales.clip(max=model.max_scale)  # rounding may exceed it
     scales[~cohort.measured.any(axis=(0, 2))] = np.nan
@@ -306,12 +307,6 @@ def _fit_ridge_to_scans(
     """Fit a ridge to some of the scans, with these features of all scans."""
     X = pack(cohort.connectomes, features, np.flatnonzero(is_selected))
     model.fit(X, cohort.y[is_selected], groups=cohort.groups[is_selected])
-
-
-def _take_out(cohort: Cohort, steps: Deconfounder) -> np.ndarray:
-    """Return the features after the steps, which are fitted to all scans."""
-    steps = clone(steps).fit(cohort.features, cohort.table)
-    return steps.transform(cohort.features, cohort.table)
 
 
 def replicability_table(
@@ -358,7 +353,7 @@ def replicability_table(
     check_at_least("n_scale_halves", n_scale_halves, 0)
     steps = steps or Deconfounder()
     prepared = prepare_regions(cohort, steps)
-    features = _take_out(cohort, steps)
+    features = clone(steps).fit_transform(cohort.features, cohort.table)
     person_index = pd.factorize(cohort.groups)[0]
     ridge = make_region_ridge(cohort, model)
     ridge.set_params(n_draws=0)

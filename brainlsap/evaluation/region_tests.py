@@ -285,9 +285,7 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestV
         Features are in the order region, then feature.
     """
     harmonization = Deconfounder(confound_steps.harmonize)
-    features = harmonization.fit(cohort.features, cohort.table).transform(
-        cohort.features, cohort.table
-    )
+    features = harmonization.fit_transform(cohort.features, cohort.table)
     class_codes = pd.Index(cohort.classes).get_indexer(cohort.y)
     person_codes = pd.factorize(cohort.groups)[0]
     first_scan = np.unique(person_codes, return_index=True)[1]
