@@ -112,7 +112,7 @@ class GraphClassifier(PackedClassifier):
             self.ridge_ = None
             if settings.start == "ridge":
                 self.ridge_ = self._fit_ridge(X, y, groups, settings)
-                self._set_offset(batch, self.ridge_.left_out_scores_)
+                _set_offset(batch, self.ridge_, self.ridge_.left_out_scores_)
             initial_scales = self._initial_scales(settings)
             splits = inner_splits(class_codes, groups, settings, seed)
             training_runs = train_starts(
@@ -145,7 +145,7 @@ class GraphClassifier(PackedClassifier):
             self.history_ = [training_run.history for training_run in training_runs]
             self.fit_report_ = self._make_report(training_runs, share)
             if settings.network == "heat":
-                self._store_scales(training_runs, initial_scales)
+                self._store_scales(averaged_runs, initial_scales)
         for warning_text in self.fit_report_["warnings"]:
             warnings.warn(warning_text, UserWarning, stacklevel=2)
         return self
@@ -177,7 +177,7 @@ class GraphClassifier(PackedClassifier):
             ridge_logits = np.zeros((len(X), len(self.stages_)))
             if self.ridge_ is not None:
                 scores = self.ridge_.decision_scores(X)
-                self._set_offset(batch, scores)
+                _set_offset(batch, self.ridge_, scores)
                 ridge_logits = self._ridge_logits(self.ridge_, scores)
             logits = np.stack(
                 [network(batch).double().cpu().numpy() for network in self.networks_]
@@ -194,12 +194,6 @@ class GraphClassifier(PackedClassifier):
             self.preparation_,
             torch.device(self.device),
         )
-
-    def _set_offset(self, batch: Any, scores: np.ndarray) -> None:
-        """Add the weighted log-odds of the ridge to the logits of the networks."""
-        if self.ridge_ is not None:
-            logits = _RIDGE_WEIGHT * self.ridge_.log_odds(scores)
-            batch.offset = torch.from_numpy(logits).to(batch.signal)
 
     def _ridge_logits(
         self, ridge: LSAPRidgeClassifier, scores: np.ndarray
@@ -280,11 +274,10 @@ class GraphClassifier(PackedClassifier):
         return fit_report
 
     def _store_scales(
-        self, training_runs: list[Run], initial_scales: np.ndarray
+        self, averaged_runs: list[Run], initial_scales: np.ndarray
     ) -> None:
         """Store learned scales, their path during training, and the kernel's error."""
         settings = self.settings_
-        averaged_runs = usable_runs(training_runs)
         heat_layers: list[Any] = [
             averaged_run.network.heat for averaged_run in averaged_runs
         ]
@@ -315,6 +308,12 @@ class GraphClassifier(PackedClassifier):
                 f"{settings.kernel} kernel is trusted here, and were kept there. Raise "
                 "max_scale, or the degree, to let them grow."
             )
+
+
+def _set_offset(batch: Any, ridge: LSAPRidgeClassifier, scores: np.ndarray) -> None:
+    """Add the weighted log-odds of the ridge to the logits of the networks."""
+    logits = _RIDGE_WEIGHT * ridge.log_odds(scores)
+    batch.offset = torch.from_numpy(logits).to(batch.signal)
 
 
 @dataclass(eq=False, repr=False)
