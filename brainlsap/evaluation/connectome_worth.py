@@ -52,6 +52,8 @@ RANDOM_CONNECTOMES = ("relabelled", "rewired")
 
 MIN_LOG_CREDIT = float(np.log(20.0))
 """Smallest gain in log evidence that counts: the data are 20 times as probable."""
+# Write it here although a ridge accepts richer models by the same number
+# (MIN_LOG_BAYES_FACTOR): reports need it, and do not import PyTorch.
 
 MIN_PEOPLE_OF_CLASS = 4
 """Smallest number of people in a class with which a gain can be computed."""
@@ -66,10 +68,6 @@ _SIGNAL_RATIOS = np.geomspace(0.01, 10.0, 7)
 _RIDGE_FACTORS = (1.0, 2.5)
 # Log ridges per person of the own-value model.
 _LOG_RIDGES = np.linspace(-6.0, 10.0, 65)
-# Prior on the ridge, as in `brainlsap.model.evidence`: flat above, half-normal below.
-_MIN_LOG_NOISE_RATIO = float(np.log(0.3))
-# Largest error of the kernel by its Chebyshev series.
-_TOLERANCE = 1e-5
 # Connectomes that are diffused over at once.
 _SCANS_AT_ONCE = 64
 # Steps that restore the strengths of rewired connectomes.
@@ -425,39 +423,36 @@ def _diffuse(
 
 @cache
 def _heat_coefficients() -> np.ndarray:
-    """Return the coefficients of T_n(I - L) in exp(-s L), (n_scales, degree + 1)."""
+    """Return the coefficients of T_n(L - I) in exp(-s L), (degree + 1, n_scales)."""
     import torch
 
     from brainlsap.graph import EXPANSIONS, choose_degree
+    from brainlsap.model.evidence import KERNEL_TOLERANCE
 
-    degree = choose_degree("chebyshev", max(_SCALES), _TOLERANCE)
+    degree = choose_degree("chebyshev", max(_SCALES), KERNEL_TOLERANCE)
     scales = torch.tensor(_SCALES, dtype=torch.float64)
-    coefficients = EXPANSIONS["chebyshev"].coefficients(scales, degree)[0].numpy()
-    # These are of T_n(L - I) = (-1)^n T_n(I - L).
-    signs = (-1.0) ** np.arange(degree + 1)
-    return (signs * coefficients).astype(np.float32)
+    coefficients, _ = EXPANSIONS["chebyshev"].coefficients(scales, degree)
+    return coefficients.numpy().astype(np.float32).T
 
 
 def _apply_heat_kernel(edges: np.ndarray, signals: np.ndarray) -> np.ndarray:
-    """Return exp(-s L) x for every scale, by Chebyshev polynomials of I - L.
+    """Return exp(-s L) x for every scale, by Chebyshev polynomials of L - I.
 
-    The spectrum of I - L = D^-1/2 W D^-1/2 is in [-1, 1].
+    The spectrum of L - I = -D^-1/2 W D^-1/2 is in [-1, 1]. All is in float32, unlike in
+    :func:`.diffusion_terms`: signals are diffused over many connectomes.
     """
-    coefficients = _heat_coefficients()
+    from brainlsap.model.evidence import add_polynomials
+
     strength = edges.sum(axis=2)
     is_linked = strength > 0
     root = np.sqrt(np.where(is_linked, strength, np.inf))
-    A = edges / root[:, :, None] / root[:, None, :]
+    shifted_laplacian = -edges / root[:, :, None] / root[:, None, :]
     # A region without a link keeps its value.
     diagonal = np.arange(edges.shape[1])
-    A[:, diagonal, diagonal] += ~is_linked
-    previous, current = signals, A @ signals
-    diffused = np.multiply.outer(coefficients[:, 0], previous)
-    for n in range(1, coefficients.shape[1]):
-        if n > 1:
-            previous, current = current, 2 * (A @ current) - previous
-        diffused += np.multiply.outer(coefficients[:, n], current)
-    return diffused
+    shifted_laplacian[:, diagonal, diagonal] -= ~is_linked
+    diffused_signals = np.zeros((len(_SCALES), *signals.shape), dtype=np.float32)
+    add_polynomials(diffused_signals, shifted_laplacian, signals, _heat_coefficients())
+    return diffused_signals
 
 
 def rewire_connectomes(edges: np.ndarray, pair_order: np.ndarray) -> np.ndarray:
@@ -581,7 +576,11 @@ class _OwnValueModel:
     """
 
     def __init__(self, rows: _Rows) -> None:
-        from brainlsap.model.evidence import count_contrasts, invert_sd
+        from brainlsap.model.evidence import (
+            LOG_NOISE_BOUND,
+            count_contrasts,
+            invert_sd,
+        )
 
         weights = rows.weights()
         self.root_weights = np.sqrt(weights)[:, None]
@@ -605,6 +604,7 @@ class _OwnValueModel:
         is_nonzero = smallest < S
         self.P, self.S, self.Q = P[:, is_nonzero], S[is_nonzero], Qt[is_nonzero].T
         self.Pt = self.P.T @ self.t
+        self.log_ridge_bound = LOG_NOISE_BOUND + np.log(self.X.shape[1])
         log_evidences = [
             self._log_evidence(ridge) for ridge in n_people * np.exp(_LOG_RIDGES)
         ]
@@ -626,8 +626,7 @@ class _OwnValueModel:
         shrinkage = self.S**2 / (self.S**2 + ridge)
         rss = (self.t**2).sum() - shrinkage @ (self.Pt**2).sum(axis=1) - rss_fall
         log_det = log_det + np.log1p(self.S**2 / ridge).sum()
-        bound = _MIN_LOG_NOISE_RATIO + np.log(self.X.shape[1])
-        excess = max(bound - np.log(ridge), 0.0)
+        excess = max(self.log_ridge_bound - np.log(ridge), 0.0)
         value = -self.n_contrasts / 2 * (self.dof * np.log(rss) + log_det)
         return value - excess**2 / 2
 

@@ -23,9 +23,9 @@ from brainlsap.model.inputs import all_equal
 # Prior on log(ridge / n_columns), the noise-to-signal ratio: flat above log 0.3,
 # half-normal below. With fewer people than regions the evidence would otherwise remove
 # all noise, and left-out scores would be too good to be true.
-_LOG_NOISE_BOUND = float(np.log(0.3))
+LOG_NOISE_BOUND = float(np.log(0.3))
 # Largest error of the kernel by its Chebyshev series.
-_KERNEL_TOLERANCE = 1e-5
+KERNEL_TOLERANCE = 1e-5
 # Connectomes whose terms are computed at once.
 _BATCH_SIZE = 64
 
@@ -38,12 +38,12 @@ def term_basis(max_scale: float) -> np.ndarray:
     combinations of the terms serve for all, to the tolerance of the series.
     """
     scale_grid = torch.from_numpy(np.append(0.0, np.geomspace(0.005, max_scale, 200)))
-    degree = choose_degree("chebyshev", max_scale, _KERNEL_TOLERANCE)
+    degree = choose_degree("chebyshev", max_scale, KERNEL_TOLERANCE)
     c, _ = EXPANSIONS["chebyshev"].coefficients(scale_grid, degree)
     _, singular_values, right_singular_vectors = np.linalg.svd(
         c.numpy(), full_matrices=False
     )
-    is_needed = singular_values > 0.1 * _KERNEL_TOLERANCE * singular_values[0]
+    is_needed = singular_values > 0.1 * KERNEL_TOLERANCE * singular_values[0]
     return right_singular_vectors[is_needed].T.copy()
 
 
@@ -74,21 +74,31 @@ def diffusion_terms(
         batch = slice(batch_start, batch_start + batch_size)
         W = preparation.apply(connectomes[:1] if is_shared else connectomes[batch])
         shifted_laplacian = normalized_laplacian(W).numpy() - np.eye(n_rois)
-        # T_0 x = x, T_1 x = (L - I) x, T_(n+1) x = 2 (L - I) T_n x - T_(n-1) x
-        previous_polynomial = signals[batch]
-        current_polynomial = np.matmul(shifted_laplacian, signals[batch])
-        for n, basis_row in enumerate(B):
-            if n > 1:
-                next_polynomial = (
-                    2 * np.matmul(shifted_laplacian, current_polynomial)
-                    - previous_polynomial
-                )
-                previous_polynomial = current_polynomial
-                current_polynomial = next_polynomial
-            diffused_signals[:, batch] += np.multiply.outer(
-                basis_row, current_polynomial if n else previous_polynomial
-            )
+        add_polynomials(
+            diffused_signals[:, batch], shifted_laplacian, signals[batch], B
+        )
     return diffused_signals.reshape(len(diffused_signals), n_scans, -1)
+
+
+def add_polynomials(
+    sums: np.ndarray, A: np.ndarray, signals: np.ndarray, coefficients: np.ndarray
+) -> None:
+    """Add combinations of T_n(A) x to `sums`, (n_combinations, n_scans, ...), in place.
+
+    `A` (n_scans or 1, n_rois, n_rois) has its spectrum in [-1, 1], `signals` are
+    (n_scans, n_rois, n_columns) and `coefficients` (degree + 1, n_combinations).
+    """
+    # T_0 x = x, T_1 x = A x, T_(n+1) x = 2 A T_n x - T_(n-1) x
+    previous_polynomial = signals
+    current_polynomial = np.matmul(A, signals)
+    for n, degree_coefficients in enumerate(coefficients):
+        if n > 1:
+            next_polynomial = 2 * np.matmul(A, current_polynomial) - previous_polynomial
+            previous_polynomial = current_polynomial
+            current_polynomial = next_polynomial
+        sums += np.multiply.outer(
+            degree_coefficients, current_polynomial if n else previous_polynomial
+        )
 
 
 class Moments(NamedTuple):
@@ -178,7 +188,7 @@ class Evidence:
 
         Half the square of this is minus the log of the prior.
         """
-        log_ridge_bound = _LOG_NOISE_BOUND + np.log(self.n_columns)
+        log_ridge_bound = LOG_NOISE_BOUND + np.log(self.n_columns)
         return np.maximum(log_ridge_bound - log_ridge, 0.0)
 
     def column_coefficients(self, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
