@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy.stats import rankdata, spearmanr
 from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
@@ -410,13 +411,18 @@ def _compute_statistics(
 
 def _correlate_maps(first: np.ndarray, second: np.ndarray) -> float:
     """Return Spearman's correlation where both are known; 0 if one is constant."""
-    pair = np.stack([first, second])
-    pair = pair[:, np.isfinite(pair).all(axis=0)]
+    pair = _select_known(first, second)
     if pair.shape[1] < 3:
         return np.nan
     if (np.ptp(pair, axis=1) == 0).any():
         return 0.0
     return float(spearmanr(*pair).statistic)
+
+
+def _select_known(first: ArrayLike, second: ArrayLike) -> np.ndarray:
+    """Return two maps (2, n_known) where both are known."""
+    pair = np.stack([first, second]).astype(float)
+    return pair[:, np.isfinite(pair).all(axis=0)]
 
 
 def region_importance(
@@ -536,8 +542,7 @@ def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFr
     properties = properties.set_index("region").loc[list(ranking["region"])]
     correlations = []
     for name, values in properties.items():
-        pair = np.stack([ranking["relative_scale"], values]).astype(float)
-        pair = pair[:, np.isfinite(pair).all(axis=0)]
+        pair = _select_known(ranking["relative_scale"], values)
         n_regions = pair.shape[1]
         rho = p = np.nan
         if n_regions > 3 and (np.ptp(pair, axis=1) > 0).all():
