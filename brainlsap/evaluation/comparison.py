@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binomtest
+from scipy.stats import t as student
 from threadpoolctl import threadpool_limits
 
 from brainlsap.evaluation.exact_bounds import bound_auc, bound_count_scores
@@ -63,8 +65,6 @@ def corrected_t_test(
         NaN where there are fewer than two folds, or where the difference is the same
         in every fold, which leaves no spread; but p is 1 where all differences are 0.
     """
-    from scipy.stats import t as student
-
     d = np.asarray(fold_differences, dtype=float)
     d = d[np.isfinite(d)]
     mean_difference = float(d.mean()) if len(d) else float("nan")
@@ -358,8 +358,6 @@ def _exchange_test(
     person_differences: pd.Series, n_draws: int, rng: np.random.Generator
 ) -> ExchangeTest:
     """Test a difference of two balanced accuracies from what each person adds to it."""
-    from scipy.stats import t as student
-
     d = person_differences.to_numpy()
     n_people = len(d)
     random_signs = rng.choice([-1.0, 1.0], (n_draws, n_people))
@@ -633,6 +631,4 @@ def _with_interval(
 
 def wilson_interval(n_hits: int, n: int) -> tuple[float, float]:
     """Return Wilson's 95% interval of a proportion: 0 of 14 gives 0 to 0.22."""
-    from scipy.stats import binomtest
-
     return tuple(binomtest(int(n_hits), int(n)).proportion_ci(method="wilson"))
