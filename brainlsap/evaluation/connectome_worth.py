@@ -177,6 +177,10 @@ class _Rows(NamedTuple):
         """Return some of the rows."""
         return _Rows(*(values[index] for values in self))
 
+    def unpenalized_columns(self) -> np.ndarray:
+        """Return intercept and means, (n_rows, 1 + n_features)."""
+        return np.hstack([np.ones((len(self.means), 1)), self.means])
+
     def weights(self) -> np.ndarray:
         """Return weights in which every class counts the same; people are their sum."""
         weights = self.shares / np.bincount(self.codes, self.shares)[self.codes]
@@ -586,7 +590,7 @@ class _OwnValueModel:
         self.root_weights = np.sqrt(weights)[:, None]
         n_people = float(weights.sum())
         self.n_people = n_people
-        self.F = np.hstack([np.ones((len(rows.own), 1)), rows.means])
+        self.F = rows.unpenalized_columns()
         # Coefficients of weighted least squares on F are F_inverse @ values.
         self.F_inverse = np.linalg.pinv(self.root_weights * self.F)
         self.F_inverse = self.F_inverse * self.root_weights.T
@@ -712,7 +716,7 @@ class _OwnValueModel:
         `fit` and the diffused columns of the rows are those of the network model;
         without them, own values predict.
         """
-        F = np.hstack([np.ones((len(rows.own), 1)), rows.means])
+        F = rows.unpenalized_columns()
         X = rows.own * self.inverse_sd - F @ self.own_on_F
         if fit is None:
             component_weights = (self.S / (self.S**2 + self.ridge))[:, None] * self.Pt
