@@ -68,9 +68,9 @@ def _fit_calibration(
     ones = np.ones_like(log_odds)
     zeros = np.zeros_like(log_odds)
     y = is_class.astype(float)
-    both, both_se = _logistic(np.column_stack([ones, log_odds]), zeros, y, person, w)
+    line, line_se = _logistic(np.column_stack([ones, log_odds]), zeros, y, person, w)
     level, level_se = _logistic(ones[:, None], log_odds, y, person, w)
-    slope, slope_se = both[1], both_se[1]
+    slope, slope_se = line[1], line_se[1]
     return {
         "slope": slope,
         "slope_low": slope - _NORMAL_QUANTILE * slope_se,

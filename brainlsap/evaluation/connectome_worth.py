@@ -160,7 +160,7 @@ class ConnectomeGain:
 class _Rows(NamedTuple):
     """People as rows; a person with several classes has a row for each."""
 
-    own: np.ndarray
+    region_values: np.ndarray
     """Own values (n_rows, n_columns), the mean over the scans of the row."""
     means: np.ndarray
     """Means over regions (n_rows, n_features)."""
@@ -312,7 +312,7 @@ def _make_rows(
     )
     row_person, row_codes = keys.T
     rows = _Rows(
-        own=averaging @ signals.reshape(len(signals), -1),
+        region_values=averaging @ signals.reshape(len(signals), -1),
         means=averaging @ signals[:, is_measured].mean(axis=1),
         targets=class_targets(row_codes, bool(cohort.classes_ordered)),
         codes=row_codes,
@@ -379,9 +379,9 @@ def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     scans_of_person = list(pd.Series(groups).groupby(groups).indices.values())
     circle = rng.permutation(len(scans_of_person))
     donor = np.empty(len(groups), dtype=np.intp)
-    for person, other in zip(circle, np.roll(circle, 1), strict=True):
+    for person, donor_person in zip(circle, np.roll(circle, 1), strict=True):
         scans = scans_of_person[person]
-        donor[scans] = np.resize(scans_of_person[other], len(scans))
+        donor[scans] = np.resize(scans_of_person[donor_person], len(scans))
     return donor
 
 
@@ -469,16 +469,16 @@ def rewire_connectomes(edges: np.ndarray, pair_order: np.ndarray) -> np.ndarray:
     single edges would not change dense connectomes.
     """
     row, column = np.triu_indices(edges.shape[1], 1)
-    moved = np.zeros_like(edges)
-    moved[:, row, column] = edges[:, row, column][:, pair_order]
-    moved += moved.swapaxes(1, 2)
+    rewired_edges = np.zeros_like(edges)
+    rewired_edges[:, row, column] = edges[:, row, column][:, pair_order]
+    rewired_edges += rewired_edges.swapaxes(1, 2)
     strength = edges.sum(axis=2)
     d = np.ones_like(strength)
     for _ in range(_N_SCALINGS):
-        sums = (moved @ d[:, :, None])[:, :, 0]
+        sums = (rewired_edges @ d[:, :, None])[:, :, 0]
         ratio = np.divide(strength, sums, out=np.zeros_like(d), where=sums > 0)
         d = np.sqrt(d * ratio)
-    return moved * (d[:, :, None] * d[:, None, :])
+    return rewired_edges * (d[:, :, None] * d[:, None, :])
 
 
 class _Gain(NamedTuple):
@@ -521,7 +521,7 @@ class _GainComputation:
         half_width = 1.645 * np.sqrt((deviation**2).sum()) / total.sum()
         return float(share), float(share - half_width), float(share + half_width)
 
-    def compute(self, columns: Sequence[np.ndarray]) -> "_Gain":
+    def compute(self, columns: Sequence[np.ndarray]) -> _Gain:
         """Return the gain by diffused columns (n_rows, n_columns) of each scale."""
         rows = self.rows
         fit = self.full_model.fit_network(columns)
@@ -594,11 +594,11 @@ class _OwnValueModel:
         # Coefficients of weighted least squares on F are F_inverse @ values.
         self.F_inverse = np.linalg.pinv(self.root_weights * self.F)
         self.F_inverse = self.F_inverse * self.root_weights.T
-        centre = weights @ rows.own / n_people
-        variance = weights @ (rows.own - centre) ** 2 / n_people
+        centre = weights @ rows.region_values / n_people
+        variance = weights @ (rows.region_values - centre) ** 2 / n_people
         self.inverse_sd = invert_sd(variance)
-        self.own_on_F = self.F_inverse @ (rows.own * self.inverse_sd)
-        self.X = self._project(rows.own * self.inverse_sd)
+        self.own_on_F = self.F_inverse @ (rows.region_values * self.inverse_sd)
+        self.X = self._project(rows.region_values * self.inverse_sd)
         self.target_on_F = self.F_inverse @ rows.targets
         self.t = self._project(rows.targets)
         self.n_contrasts = count_contrasts(self.t)
@@ -665,8 +665,8 @@ class _OwnValueModel:
             basis = np.eye(R.shape[1])
             if R.shape[1] > len(R):
                 # As many columns as rows have the same RR'.
-                left, s, basis = np.linalg.svd(R, full_matrices=False)
-                R = left * s
+                left_vectors, s, basis = np.linalg.svd(R, full_matrices=False)
+                R = left_vectors * s
             RtR, Rtt, PtR = R.T @ R, R.T @ self.t, self.P.T @ R
             for j, factor in enumerate(_RIDGE_FACTORS):
                 ridge = factor * self.ridge
@@ -717,7 +717,7 @@ class _OwnValueModel:
         without them, own values predict.
         """
         F = rows.unpenalized_columns()
-        X = rows.own * self.inverse_sd - F @ self.own_on_F
+        X = rows.region_values * self.inverse_sd - F @ self.own_on_F
         if fit is None:
             component_weights = (self.S / (self.S**2 + self.ridge))[:, None] * self.Pt
             return F @ self.target_on_F + X @ (self.Q @ component_weights)

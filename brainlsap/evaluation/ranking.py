@@ -353,7 +353,7 @@ def replicability_table(
     check_at_least("n_halves", n_halves, 1)
     check_at_least("n_scale_halves", n_scale_halves, 0)
     steps = steps or Deconfounder()
-    prepared = prepare_regions(cohort, steps)
+    region_values = prepare_regions(cohort, steps)
     features = clone(steps).fit_transform(cohort.features, cohort.table)
     person_index = pd.factorize(cohort.groups)[0]
     ridge = make_region_ridge(cohort, model)
@@ -365,7 +365,9 @@ def replicability_table(
         is_in_first = _draw_half(cohort, rng)
         if division < n_halves:
             maps = [
-                _compute_statistics(prepared.select(is_half[prepared.persons]), rng)
+                _compute_statistics(
+                    region_values.select(is_half[region_values.persons]), rng
+                )
                 for is_half in (is_in_first, ~is_in_first)
             ]
             for statistic_name, first, second in zip(
@@ -396,16 +398,16 @@ def replicability_table(
 def _draw_half(cohort: Cohort, rng: np.random.Generator) -> np.ndarray:
     """Return which people are in the first half; each class is divided evenly."""
     label_of_person = cohort.table.groupby("participant", sort=False)["label"].first()
-    shuffled = label_of_person.iloc[rng.permutation(len(label_of_person))]
-    is_even = shuffled.groupby(shuffled).cumcount() % 2 == 0
+    shuffled_labels = label_of_person.iloc[rng.permutation(len(label_of_person))]
+    is_even = shuffled_labels.groupby(shuffled_labels).cumcount() % 2 == 0
     return is_even.loc[label_of_person.index].to_numpy()
 
 
 def _compute_statistics(
-    prepared: RegionTestValues, rng: np.random.Generator
+    region_values: RegionTestValues, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return effects, and contrasts standardised over permutations, of some people."""
-    effects, contrasts = permute_statistics(prepared, FEWEST_PERMUTATIONS, rng)
+    effects, contrasts = permute_statistics(region_values, FEWEST_PERMUTATIONS, rng)
     return effects[0], standardize_statistics(contrasts)[0]
 
 

@@ -59,7 +59,7 @@ def rows_and_columns(request):
     codes = np.arange(n) % 3
     own = rng.normal(size=(n, n_columns)) + 0.5 * rng.normal(size=(n, 1))
     rows = _Rows(
-        own=own,
+        region_values=own,
         means=own.mean(axis=1, keepdims=True),
         targets=codes[:, None].astype(float),
         codes=codes,
@@ -75,7 +75,9 @@ def slow_residuals(rows, columns):
     root = np.sqrt(rows.weights())
     residuals = np.empty_like(columns)
     for p in range(columns.shape[1]):
-        design = np.column_stack([np.ones(len(root)), rows.means, rows.own[:, p]])
+        design = np.column_stack(
+            [np.ones(len(root)), rows.means, rows.region_values[:, p]]
+        )
         slopes = np.linalg.lstsq(
             root[:, None] * design, root * columns[:, p], rcond=None
         )[0]
@@ -103,14 +105,14 @@ def test_gain_and_predictions_are_those_of_dense_covariances(
     # Dense: weighted rows, intercept and mean integrated out (orthonormal contrasts).
     weights = rows.select(train).weights()
     root = np.sqrt(weights)
-    mean = weights @ rows.own[train] / weights.sum()
-    sd = np.sqrt(weights @ (rows.own[train] - mean) ** 2 / weights.sum())
+    mean = weights @ rows.region_values[train] / weights.sum()
+    sd = np.sqrt(weights @ (rows.region_values[train] - mean) ** 2 / weights.sum())
     F = np.column_stack([np.ones(30), rows.means])
-    X = rows.own / sd
+    X = rows.region_values / sd
     # Residual columns of all rows, with slopes of the training rows.
     R = np.empty_like(columns)
     for p in range(columns.shape[1]):
-        design = np.column_stack([F, rows.own[:, p]])
+        design = np.column_stack([F, rows.region_values[:, p]])
         slopes = np.linalg.lstsq(
             root[:, None] * design[train], root * columns[train, p], rcond=None
         )[0]
@@ -149,7 +151,7 @@ def test_gain_and_predictions_are_those_of_dense_covariances(
 
 def test_a_network_that_only_averages_the_brain_has_no_residual(rows_and_columns):
     rows, _ = rows_and_columns
-    columns = 0.3 * rows.own + 2 * rows.means
+    columns = 0.3 * rows.region_values + 2 * rows.means
     fit = _OwnValueModel(rows).fit_network([columns] * 3)
     assert fit.log_evidence < 1e-3
 
