@@ -507,9 +507,11 @@ def _fit_fold(
     with _WARNINGS_LOCK, warning_recorder as fit_warnings, threadpool_limits(1):
         warnings.simplefilter("always")
         fit_start = time.perf_counter()
-        fold_steps = clone(confound_steps).fit(features[train_rows], train_table)
+        fold_steps = clone(confound_steps)
         features = features.copy()
-        features[train_rows] = fold_steps.transform(features[train_rows], train_table)
+        features[train_rows] = fold_steps.fit_transform(
+            features[train_rows], train_table
+        )
         features[test_rows] = fold_steps.transform(features[test_rows], test_table)
         _fit_models(
             [*models.values()], pack(connectomes, features, train_rows), train_table
