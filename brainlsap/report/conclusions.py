@@ -29,8 +29,7 @@ from brainlsap.findings import (
 from brainlsap.report import tables
 from brainlsap.report.external import external_headline, is_external
 from brainlsap.report.methods import phrase_prior, settings_of_model
-from brainlsap.report.tables import p_text
-from brainlsap.text import count, with_and
+from brainlsap.text import count, p_phrase, with_and
 
 YES, NO, NOT_SHOWN = "YES", "NO", "NOT SHOWN"
 """Answers, in capitals as the page prints them."""
@@ -305,7 +304,7 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
         answer = YES
     sentence = (
         f"Balanced accuracy {estimate:.3f} (95% interval {low:.3f} to {high:.3f}), "
-        f"chance {chance:.3f}, {_p_phrase(p_value)}.{_QUOTE_THIS}"
+        f"chance {chance:.3f}, {p_phrase(p_value)}.{_QUOTE_THIS}"
     )
     if answer == NOT_SHOWN and p_value < ALPHA:
         sentence += (
@@ -503,7 +502,7 @@ def _judge_region_test(
     if not n_significant:
         sentence = (
             f"0 of {count(len(tested), 'region')} (smallest corrected "
-            f"{_p_phrase(smallest_p)})."
+            f"{p_phrase(smallest_p)})."
         )
         return Conclusion(question, NOT_SHOWN, sentence, 0.0, p_value=smallest_p)
     significant = significant.sort_values(
@@ -612,7 +611,7 @@ def _write_quote(evaluation: Evaluation, conclusions: StudyConclusions) -> str:
         numbers = (
             f"balanced accuracy {chance.estimate:.3f}, 95% interval {chance.low:.3f} "
             f"to {chance.high:.3f}, chance {1 / len(cohort.classes):.3f}, "
-            f"{_p_phrase(chance.p_value)}"
+            f"{p_phrase(chance.p_value)}"
         )
         if chance.answer == YES:
             sentences.append(
@@ -696,11 +695,5 @@ def _have_same_predictions(
 
 def _holm_phrase(comparison_row: pd.Series) -> str:
     """Return the p of a comparison of models, named after its correction."""
-    phrase = _p_phrase(comparison_row["p_holm"])
+    phrase = p_phrase(comparison_row["p_holm"])
     return f"Holm {phrase}" if comparison_row["n_comparisons"] > 1 else phrase
-
-
-def _p_phrase(p_value: float) -> str:
-    """Return "p = 0.012" or "p < 0.001"."""
-    text = p_text(p_value)
-    return f"p {text}" if text.startswith("<") else f"p = {text}"

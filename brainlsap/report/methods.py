@@ -23,7 +23,7 @@ from brainlsap.report.external import (
     is_external,
 )
 from brainlsap.report.privacy import withhold_paths
-from brainlsap.report.tables import p_text, reported_values, spread_text
+from brainlsap.report.tables import reported_values, spread_text
 from brainlsap.text import count, with_and
 
 N_SMALLEST = 10
@@ -608,7 +608,6 @@ TEMPLATES.filters |= {
     "capitalize_first": capitalize_first,
     "check_title": check_title,
     "count": count,
-    "p": p_text,
     "with_article": with_article,
 }
 TEMPLATES.globals |= {

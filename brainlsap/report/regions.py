@@ -21,11 +21,10 @@ from brainlsap.report.methods import folds_without_scales
 from brainlsap.report.tables import (
     feature_title,
     interval_text,
-    p_text,
     region_labels,
     spread_text,
 )
-from brainlsap.text import count, with_and
+from brainlsap.text import count, p_phrase, p_text, with_and
 
 N_NAMED = 6
 """Number of regions that a sentence names."""
@@ -378,9 +377,7 @@ def _statistic_text(evaluation: Evaluation, row: pd.Series, statistic: str) -> s
     statistic_text = f"{symbol} {estimate_text}"
     if not has_region_tests(evaluation):
         return statistic_text
-    p_value_text = p_text(row[f"p_{statistic}"])
-    sign = "" if p_value_text.startswith("<") else "= "
-    return f"{statistic_text}, p {sign}{p_value_text}"
+    return f"{statistic_text}, {p_phrase(row[f'p_{statistic}'])}"
 
 
 def _feature_suffix(evaluation: Evaluation, row: pd.Series) -> str:

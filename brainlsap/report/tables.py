@@ -23,7 +23,7 @@ from brainlsap.evaluation.region_tests import MIN_PEOPLE_SHOWN, standardized_dif
 from brainlsap.evaluation.results import CohortSummary, check_evaluation_given
 from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
-from brainlsap.text import count, with_and
+from brainlsap.text import count, p_text, with_and
 
 FEATURES = {
     "thickness": "cortical thickness",
@@ -108,15 +108,6 @@ def _measured_regions(cohort: Any, feature_name: str) -> tuple[int, float]:
     n_regions = feature_rows["region"].nunique()
     n_people = cohort.class_counts()["participants"].sum()
     return n_regions, 1 - feature_rows["people"].sum() / (n_regions * n_people)
-
-
-def p_text(p: float) -> str:
-    """Return a p-value for a table: three decimals, "< 0.001", or "n/a"."""
-    if not np.isfinite(p):
-        return "n/a"
-    if p < 0.001:
-        return "< 0.001"
-    return f"{p:.4f}" if 0.0495 <= p < 0.05 else f"{p:.3f}"  # no 0.050 below 0.05
 
 
 def spread_text(mean: float, sd: float = np.nan, digits: int = 3) -> str:
