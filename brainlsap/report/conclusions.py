@@ -29,13 +29,11 @@ from brainlsap.findings import (
 from brainlsap.report import tables
 from brainlsap.report.external import external_headline, is_external
 from brainlsap.report.methods import phrase_prior, settings_of_model
+from brainlsap.report.regions import name_regions
 from brainlsap.text import count, p_phrase, with_and
 
 YES, NO, NOT_SHOWN = "YES", "NO", "NOT SHOWN"
 """Answers, in capitals as the page prints them."""
-
-N_NAMED_REGIONS = 6
-"""Most regions that an answer names."""
 
 CLASS_TITLES = {
     "CN": "cognitively normal",
@@ -508,14 +506,10 @@ def _judge_region_test(
     significant = significant.sort_values(
         [p_column.removeprefix("p_"), p_column], ascending=[False, True], kind="stable"
     )
-    named_regions = list(significant["region"][:N_NAMED_REGIONS])
-    names = tables.region_labels(named_regions, evaluation.cohort.atlas)
-    n_further = n_significant - len(names)
-    if n_further:
-        names.append(f"{n_further} more")
+    region_text = name_regions(list(significant["region"]), evaluation.cohort.atlas)
     sentence = (
         f"{n_significant} of {count(len(tested), 'region')}, corrected for their "
-        f"number: {with_and(names)}."
+        f"number: {region_text}."
     )
     return Conclusion(question, YES, sentence, float(n_significant), p_value=smallest_p)
 

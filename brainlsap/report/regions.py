@@ -356,7 +356,7 @@ def answer_region_questions(
     return answers
 
 
-def _name_regions(regions: list[str], atlas: AtlasSource | None) -> str:
+def name_regions(regions: list[str], atlas: AtlasSource | None) -> str:
     """Return the first names of a list, and how many more there are."""
     unique_regions = list(dict.fromkeys(regions))
     region_names = region_labels(unique_regions[:N_NAMED], atlas)
@@ -414,7 +414,7 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
         )
     largest = selected_regions.iloc[0]
     largest_text = (
-        f"{_name_regions([largest['region']], atlas)}"
+        f"{name_regions([largest['region']], atlas)}"
         f"{_feature_suffix(evaluation, largest)}: "
         f"{_statistic_text(evaluation, largest, 'effect')}"
     )
@@ -441,7 +441,7 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
     if regions:
         answer = (
             f"Yes, in {len(regions)} of {count(n_measured, 'region')}: "
-            f"{_name_regions(regions, atlas)} ({family_text}). "
+            f"{name_regions(regions, atlas)} ({family_text}). "
             f"The largest effect is in {largest_text}."
         )
         claim = (
@@ -476,7 +476,7 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
         )
     largest: Any = region_tests.loc[region_tests["contrast_z"].fillna(-np.inf).idxmax()]
     largest_text = (
-        f"{_name_regions([largest['region']], atlas)}"
+        f"{name_regions([largest['region']], atlas)}"
         f"{_feature_suffix(evaluation, largest)}: "
         f"{_statistic_text(evaluation, largest, 'contrast')}"
     )
@@ -497,7 +497,7 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
         claim = "No region was shown to stand out from the regions it is connected to."
         return RegionAnswer(question, answer, claim, caution)
     answer = (
-        f"Yes, in {count(len(regions), 'region')}: {_name_regions(regions, atlas)}. "
+        f"Yes, in {count(len(regions), 'region')}: {name_regions(regions, atlas)}. "
         f"The strongest is {largest_text}."
     )
     claim = (
@@ -525,7 +525,7 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         "A small scale means that the model uses the region's own value; a large scale "
         "means that it averages the region with the regions it is connected to. The "
         f"smallest scale ({model}) is that of "
-        f"{_name_regions([smallest['region']], atlas)}: {range_text} times that of the "
+        f"{name_regions([smallest['region']], atlas)}: {range_text} times that of the "
         "median region [range over folds]."
     )
     posterior_columns = ["fit_scale", "fit_low", "fit_high"]
