@@ -19,6 +19,7 @@ from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.methods import folds_without_scales
 from brainlsap.report.tables import (
+    centroid_texts,
     feature_title,
     interval_text,
     region_labels,
@@ -180,10 +181,9 @@ def region_tests_table(
             )
         ]
     if atlas is not None:
-        atlas = load_atlas(atlas)
-        centroids = atlas.coordinates[atlas.match(regions)]
-        if np.isfinite(centroids).any():
-            paper_table["x, y, z"] = [_place_text(centroid) for centroid in centroids]
+        centroids = centroid_texts(regions, load_atlas(atlas))
+        if any(centroids):
+            paper_table["x, y, z"] = centroids
     for statistic in ("effect", "contrast"):
         bounds = selected_regions[
             [statistic, f"{statistic}_low", f"{statistic}_high"]
@@ -205,13 +205,6 @@ def region_tests_table(
             selected_regions["planted"].astype(bool), "planted", ""
         )
     return paper_table
-
-
-def _place_text(centroid: np.ndarray) -> str:
-    """Return coordinates in whole mm; "" where they are unknown."""
-    if not np.isfinite(centroid).all():
-        return ""
-    return ", ".join(f"{coordinate:z.0f}" for coordinate in centroid)
 
 
 def scale_ranking(evaluation: Evaluation) -> pd.DataFrame:

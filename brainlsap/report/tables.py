@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.atlas import load_atlas
+from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.atlas import AtlasSource
 from brainlsap.data.find_files import visit_order
 from brainlsap.data.measures import PET_FEATURES
@@ -689,6 +689,17 @@ def region_labels(
     ]
 
 
+def centroid_texts(regions: Sequence[str], atlas: Atlas) -> list[str]:
+    """Return the centroid of each region in whole mm; "" where it is unknown."""
+    centroids = atlas.coordinates[atlas.match(list(regions))]
+    return [
+        ", ".join(f"{coordinate:z.0f}" for coordinate in centroid)
+        if np.isfinite(centroid).all()
+        else ""
+        for centroid in centroids
+    ]
+
+
 def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
     """Return measured regions, smallest scale first; few ties with the last stay."""
     check_at_least("n_regions", n_regions, 1)
@@ -743,14 +754,7 @@ def region_table(
             if short_names == region_names
             else paper_table.assign(**{"short name": short_names})
         )
-        centroids = atlas.coordinates[atlas.match(regions)]
-        centroid_texts = [
-            ", ".join(f"{centroid_coordinate:z.0f}" for centroid_coordinate in centroid)
-            for centroid in centroids
-        ]
-        paper_table["x, y, z"] = np.where(
-            np.isfinite(centroids).all(axis=1), centroid_texts, ""
-        )
+        paper_table["x, y, z"] = centroid_texts(regions, atlas)
     paper_table = paper_table.join(
         number_texts(top_regions, {"relative_scale": "relative scale"})
     )
