@@ -393,7 +393,8 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     sentences = []
     lead, lead_low, lead_high = np.nan, np.nan, np.nan
     if evaluation.connectome_gain is not None:
-        network = ConnectomeGain(evaluation.connectome_gain).network
+        connectome_gain = ConnectomeGain(evaluation.connectome_gain)
+        network = connectome_gain.network
         lead, lead_low, lead_high = network.lead, network.low, network.high
         if network.answer == "yes":
             answer = YES
@@ -404,7 +405,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             "unclear": "It is unclear whether it adds more information on the classes "
             "than random connectomes",
         }
-        gains = ConnectomeGain(evaluation.connectome_gain).table.set_index("connectome")
+        gains = connectome_gain.table.set_index("connectome")
         gain = gains.loc["original", "evidence_gain"]
         random_gain = gains.loc[network.compared_with, "evidence_gain"]
         sentences.append(
