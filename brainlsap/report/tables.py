@@ -325,7 +325,7 @@ def _mark_limits(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
     return frame.rename_axis(columns=None)
 
 
-@lru_cache(maxsize=32)  # the table and the headline of one study use it
+@lru_cache(maxsize=32)  # hashed by identity; tables, figure and answers use it
 def intervals(evaluation: Evaluation, model: str) -> pd.DataFrame:
     """Return scores of all test scans with their 95% intervals, a row a score."""
     return comparison.bootstrap_scores(evaluation, model, N_DRAWS).set_index("score")
@@ -426,12 +426,10 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
     )
     comparisons = person_comparisons(evaluation, main_model)
     if len(comparisons):
-        n_comparisons = comparisons["n_comparisons"].max()
-        p_title = f"Holm p ({n_comparisons} comparisons)" if n_comparisons > 1 else "p"
         column_titles = {
             "model": "model",
             "difference": f"{main_model} minus this [95%]",
-            "p_holm": p_title,
+            "p_holm": _holm_title(comparisons),
         }
         table = table.merge(
             number_texts(comparisons, column_titles), how="left", on="model"
@@ -467,12 +465,15 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
     main_model = evaluation.models[0]
     model_comparisons = comparison.compare_models(evaluation)
     column_titles = {"model": "model", "difference": f"model minus {main_model} [95%]"}
-    n_comparisons = model_comparisons["n_comparisons"].max()
-    column_titles["p_holm"] = (
-        f"Holm p ({n_comparisons} comparisons)" if n_comparisons > 1 else "p"
-    )
+    column_titles["p_holm"] = _holm_title(model_comparisons)
     column_titles["better"] = f"better than {main_model}"
     return _mark_limits(number_texts(model_comparisons, column_titles), evaluation)
+
+
+def _holm_title(comparisons: pd.DataFrame) -> str:
+    """Return the title of a column of p, with how many comparisons it corrects for."""
+    n_comparisons = comparisons["n_comparisons"].max()
+    return f"Holm p ({n_comparisons} comparisons)" if n_comparisons > 1 else "p"
 
 
 @lru_cache(maxsize=1)  # hashed by identity; headline and page use it
