@@ -476,7 +476,6 @@ def _holm_title(comparisons: pd.DataFrame) -> str:
     return f"Holm p ({n_comparisons} comparisons)" if n_comparisons > 1 else "p"
 
 
-@lru_cache(maxsize=1)  # hashed by identity; headline and page use it
 def nested_model_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return what each step from no network to averaging by region gains."""
     column_titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
