@@ -238,8 +238,8 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
         for grouping in ("lobe", "network", "hemisphere")
         if grouping in regions and _is_known(regions[grouping]).any()
     ]
-    places = regions.set_index("name")[list({*groupings, "hemisphere"})]
-    region_tests = region_tests.join(places, on="region")
+    groups_of_region = regions.set_index("name")[list({*groupings, "hemisphere"})]
+    region_tests = region_tests.join(groups_of_region, on="region")
     group_rows: list[dict[str, Any]] = []
     for feature_name, feature_tests in region_tests.groupby("feature", sort=False):
         for grouping in groupings:
@@ -247,20 +247,18 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
             for group_name, group_tests in feature_tests[is_grouped].groupby(
                 grouping, sort=False
             ):
-                row_start: dict[str, Any] = {"feature": feature_name}
-                row_start |= {"grouping": grouping, "group": group_name}
-                group_rows.append(
-                    row_start
-                    | {"hemisphere": "all"}
-                    | _summarize_group(evaluation, group_tests)
-                )
-                if grouping == "hemisphere":
-                    continue
-                for hemisphere, side_tests in group_tests.groupby("hemisphere"):
+                tests_by_hemisphere = {"all": group_tests}
+                if grouping != "hemisphere":
+                    tests_by_hemisphere |= dict(list(group_tests.groupby("hemisphere")))
+                for hemisphere, hemisphere_tests in tests_by_hemisphere.items():
+                    row_start = {
+                        "feature": feature_name,
+                        "grouping": grouping,
+                        "group": group_name,
+                        "hemisphere": hemisphere,
+                    }
                     group_rows.append(
-                        row_start
-                        | {"hemisphere": hemisphere}
-                        | _summarize_group(evaluation, side_tests)
+                        row_start | _summarize_group(evaluation, hemisphere_tests)
                     )
     return pd.DataFrame(group_rows)
 
