@@ -159,22 +159,22 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         A leak that the audit found, or folds that share participants, turn every "YES"
         that depends on them into "NOT SHOWN".
     """
-    reason = _leak_text(evaluation)
-    chance = _withdraw(judge_chance(evaluation), reason)
+    leak_text = _leak_text(evaluation)
+    chance = _withdraw(judge_chance(evaluation), leak_text)
     comparisons = tuple(
         # The table of differences has no room for the remark, which stands above it.
-        replace(_withdraw(comparison, reason), sentence=comparison.sentence)
+        replace(_withdraw(comparison, leak_text), sentence=comparison.sentence)
         for comparison in compare_simple(evaluation)
     )
-    simple_models = _withdraw(judge_simple_models(comparisons), reason)
-    connectome = _withdraw(judge_connectome(evaluation), reason)
+    simple_models = _withdraw(judge_simple_models(comparisons), leak_text)
+    connectome = _withdraw(judge_connectome(evaluation), leak_text)
     regions_differ, regions_stand_out = judge_regions(evaluation)
     if (
         evaluation.audit is not None
         and evaluation.audit["check"].isin(_ERRORS_OF_DATA).any()
     ):
-        regions_differ = _withdraw(regions_differ, reason)
-        regions_stand_out = _withdraw(regions_stand_out, reason)
+        regions_differ = _withdraw(regions_differ, leak_text)
+        regions_stand_out = _withdraw(regions_stand_out, leak_text)
     conclusions = StudyConclusions(
         chance=chance,
         simple_models=simple_models,
@@ -184,11 +184,11 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         regions_stand_out=regions_stand_out,
         may_write="",
         may_not_write=(),
-        cautions=list_cautions(evaluation),
+        cautions=list_cautions(evaluation, leak_text),
     )
     return replace(
         conclusions,
-        may_write=_write_quote(evaluation, conclusions),
+        may_write=_write_quote(evaluation, conclusions, leak_text),
         may_not_write=_list_forbidden(evaluation, conclusions),
     )
 
@@ -515,10 +515,9 @@ def _judge_region_test(
     return Conclusion(question, YES, sentence, float(n_significant), p_value=smallest_p)
 
 
-def list_cautions(evaluation: Evaluation) -> tuple[str, ...]:
+def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
     """Return what readers must know before they use an answer, from the gravest."""
     cautions = []
-    leak_text = _leak_text(evaluation)
     if leak_text:
         cautions.append(leak_text)
     audit = evaluation.audit
@@ -591,7 +590,9 @@ def _withdraw(conclusion: Conclusion, reason: str) -> Conclusion:
     return replace(conclusion, answer=NOT_SHOWN, sentence=sentence)
 
 
-def _write_quote(evaluation: Evaluation, conclusions: StudyConclusions) -> str:
+def _write_quote(
+    evaluation: Evaluation, conclusions: StudyConclusions, leak_text: str
+) -> str:
     """Return the sentences that a manuscript may quote."""
     cohort, chance = evaluation.cohort, conclusions.chance
     start = "In simulated data, " if cohort.truth is not None else ""
@@ -613,7 +614,7 @@ def _write_quote(evaluation: Evaluation, conclusions: StudyConclusions) -> str:
                 f"{main_model} classified {task} better than chance under "
                 f"cross-validation ({numbers})."
             )
-        elif not _leak_text(evaluation):
+        elif not leak_text:
             sentences.append(
                 f"{main_model} was not shown to classify {task} better than chance "
                 f"under cross-validation ({numbers})."
@@ -625,7 +626,7 @@ def _write_quote(evaluation: Evaluation, conclusions: StudyConclusions) -> str:
             f"{count(int(cohort.measured.sum()), 'region')} (family-wise p < {ALPHA})."
         )
         sentences.append(_stand_out_text(conclusions.regions_stand_out))
-    elif np.isfinite(differ.estimate) and not _leak_text(evaluation):
+    elif np.isfinite(differ.estimate) and not leak_text:
         sentences.append("No region was shown to differ between classes.")
     if not sentences:
         return "Nothing: no score or test of this study is valid."
