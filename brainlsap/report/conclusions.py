@@ -494,23 +494,23 @@ def _judge_region_test(
     evaluation: Evaluation, question: str, region_p_values: pd.DataFrame, p_column: str
 ) -> Conclusion:
     """Count and name the regions that pass one corrected test."""
-    tested = region_p_values.dropna(subset=p_column)
-    smallest_p = float(tested[p_column].min())
-    significant = tested[tested[p_column] < ALPHA]
-    n_significant = len(significant)
+    tested_regions = region_p_values.dropna(subset=p_column)
+    n_tested_text = count(len(tested_regions), "region")
+    smallest_p = float(tested_regions[p_column].min())
+    significant_regions = tested_regions[tested_regions[p_column] < ALPHA]
+    n_significant = len(significant_regions)
     if not n_significant:
-        sentence = (
-            f"0 of {count(len(tested), 'region')} (smallest corrected "
-            f"{p_phrase(smallest_p)})."
-        )
+        sentence = f"0 of {n_tested_text} (smallest corrected {p_phrase(smallest_p)})."
         return Conclusion(question, NOT_SHOWN, sentence, 0.0, p_value=smallest_p)
-    significant = significant.sort_values(
+    significant_regions = significant_regions.sort_values(
         [p_column.removeprefix("p_"), p_column], ascending=[False, True], kind="stable"
     )
-    region_text = name_regions(list(significant["region"]), evaluation.cohort.atlas)
+    region_text = name_regions(
+        list(significant_regions["region"]), evaluation.cohort.atlas
+    )
     sentence = (
-        f"{n_significant} of {count(len(tested), 'region')}, corrected for their "
-        f"number: {region_text}."
+        f"{n_significant} of {n_tested_text}, corrected for their number: "
+        f"{region_text}."
     )
     return Conclusion(question, YES, sentence, float(n_significant), p_value=smallest_p)
 
@@ -636,14 +636,14 @@ def _write_quote(
 
 def _stand_out_text(stand_out: Conclusion) -> str:
     """Return how many regions stand out, as a sentence for a manuscript."""
-    connected = "the regions connected to it"
+    neighbors_text = "the regions connected to it"
     if stand_out.answer != YES:
-        return f"No region was shown to stand out from {connected}."
+        return f"No region was shown to stand out from {neighbors_text}."
     n_regions = int(stand_out.estimate)
     if n_regions > 1:
-        connected = "the regions connected to them"
+        neighbors_text = "the regions connected to them"
     return (
-        f"{count(n_regions, 'region').capitalize()} stood out from {connected} "
+        f"{count(n_regions, 'region').capitalize()} stood out from {neighbors_text} "
         f"(family-wise p < {ALPHA})."
     )
 

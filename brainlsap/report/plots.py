@@ -111,16 +111,16 @@ def plot_scores(
         axes.plot(
             model_scores, dot_heights, ".", color=bar_color, alpha=0.45, markersize=4
         )
-        pooled = tables.intervals(evaluation, str(model_name)).loc[score_name]
+        score_interval = tables.intervals(evaluation, str(model_name)).loc[score_name]
         _draw_errorbars(
             axes,
-            pooled["estimate"],
+            score_interval["estimate"],
             bar_position,
-            pooled["low"],
-            pooled["high"],
+            score_interval["low"],
+            score_interval["high"],
             color=bar_color,
         )
-        score_text = tables.spread_text(pooled["estimate"])
+        score_text = tables.spread_text(score_interval["estimate"])
         if summary_row["n_failed"]:
             score_text = (
                 f"failed: {summary_row['n_failed']} of {summary_row['n_folds']}"

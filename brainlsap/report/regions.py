@@ -620,12 +620,13 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
     cohort = evaluation.cohort
     sentences = ["Intervals are not corrected for the number of regions."]
     if len(cohort.classes) > 2:
-        tested = "the trend over ordered classes"
+        hypothesis_text = "the trend over ordered classes"
         if "F" in region_tests:
-            tested = "all classes together"
+            hypothesis_text = "all classes together"
         sentences.append(
-            f"The test is of {tested}, not of a pair of classes. Differences of single "
-            f"classes from {cohort.classes[0]} were not tested with correction."
+            f"The test is of {hypothesis_text}, not of a pair of classes. Differences "
+            f"of single classes from {cohort.classes[0]} were not tested with "
+            "correction."
         )
     if has_region_tests(evaluation):
         n_permutations = int(region_tests["n_permutations"].iloc[0])

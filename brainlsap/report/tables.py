@@ -415,8 +415,8 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
     roles = evaluation.fits.groupby("model")["role"].first()
     score_texts = []
     for model_name in evaluation.models:
-        pooled = intervals(evaluation, model_name).loc["balanced_accuracy"]
-        score_texts.append(interval_text(*pooled[["estimate", "low", "high"]]))
+        score_interval = intervals(evaluation, model_name).loc["balanced_accuracy"]
+        score_texts.append(interval_text(*score_interval[["estimate", "low", "high"]]))
     table = pd.DataFrame(
         {
             "group": [group_of_model(name, roles[name]) for name in evaluation.models],
