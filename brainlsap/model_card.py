@@ -102,7 +102,7 @@ def _read_scores(
                 f"the results of the scores have {option} {in_scores or 'not given'}, "
                 f"and this fit has {in_fit or 'not given'}. Use the same in both."
             )
-    settings = json.loads(json.dumps(to_jsonable(model.get_params())))
+    settings = to_jsonable(model.get_params())
     first_fits = evaluation.fits.drop_duplicates("model").set_index("model")
     names = [
         str(name)
