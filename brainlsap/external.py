@@ -25,7 +25,7 @@ from brainlsap.evaluation.results import CohortSummary
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.findings import LEFT_OUT, Finding, group_findings
 from brainlsap.model.inputs import PackedClassifier
-from brainlsap.model_card import hash_people, hash_scans
+from brainlsap.model_card import hash_person, hash_scans
 from brainlsap.prediction import (
     SET_COLUMN,
     SET_JOINER,
@@ -329,7 +329,7 @@ def _check_not_in_training(
     people = list(dict.fromkeys(cohort.groups))
     known_people = set(stored["ids"])
     same_people = [
-        person for person in people if known_people & set(hash_people([person], salt))
+        person for person in people if hash_person(person, salt) in known_people
     ]
     if same_people:
         raise CohortError(
