@@ -63,6 +63,14 @@ def _letters(entity_text: str) -> str:
     return re.sub("[^a-z0-9]", "", entity_text.lower())
 
 
+def _join_plausible(tracers: Sequence[Tracer]) -> tuple[float, float]:
+    """Return the range that holds the plausible ratios of all tracers."""
+    lower_limits, upper_limits = zip(
+        *(tracer.plausible for tracer in tracers), strict=True
+    )
+    return min(lower_limits), max(upper_limits)
+
+
 def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
     """Return tracers, and of every measure the entry that bears its name.
 
@@ -89,15 +97,13 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
         ]
         if _letters(feature_name) not in owner_of_entity:
             usual_reference = mode(tracer.reference for tracer in feature_tracers)
-            lowest_plausible = min(tracer.plausible[0] for tracer in feature_tracers)
-            highest_plausible = max(tracer.plausible[1] for tracer in feature_tracers)
             generic_tracers.append(
                 Tracer(
                     feature_name,
                     feature_name,
                     (feature_name,),
                     usual_reference,
-                    (lowest_plausible, highest_plausible),
+                    _join_plausible(feature_tracers),
                 )
             )
     return (*tracers, *generic_tracers)
@@ -310,12 +316,10 @@ def _pet_measure(measure_name: str) -> Measure:
         for name_words in word_groups
         for file_ending in _PET_ENDINGS
     ]
-    lowest_plausible = min(tracer.plausible[0] for tracer in tracers)
-    highest_plausible = max(tracer.plausible[1] for tracer in tracers)
     return Measure(
         measure_name,
         columns=("suvr", "uptake"),
-        plausible=(lowest_plausible, highest_plausible),
+        plausible=_join_plausible(tracers),
         medians=(0.05, 20.0),
         usual_medians=(0.5, 3.0),
         unit="ratios to a reference region",
