@@ -208,6 +208,12 @@ class Atlas:
         return tuple(self.regions["short_name"])
 
     @cached_property
+    def name_of_label(self) -> dict[str, str]:
+        """Name of the region of every label number, as files write the number."""
+        labels = self.regions["freesurfer_id"].astype(str)
+        return dict(zip(labels, self.names, strict=True))
+
+    @cached_property
     def full_names(self) -> tuple[str, ...]:
         """Names for readers, for example `left amygdala`; own names are unchanged."""
         region_names = self.regions["name"]
@@ -617,10 +623,8 @@ def _find_rows(
     file_names = [as_text(name) for name in names]
     region_names = file_names
     if file_names and all(map(str.isdecimal, file_names)):
-        labels = atlas.regions["freesurfer_id"].astype(str)
-        name_of_label = dict(zip(labels, atlas.names, strict=True))
         region_names = [
-            name_of_label.get(file_name, "Unknown") for file_name in file_names
+            atlas.name_of_label.get(file_name, "Unknown") for file_name in file_names
         ]
     file_rows = [
         file_row
