@@ -214,13 +214,13 @@ def _apply_connectome(
     zero_matrices = np.broadcast_to(
         np.zeros(matrix_shape[1:], dtype=np.float32), matrix_shape
     )
-    cohort = replace(
+    connectome_note = "the connectome: none was taken, it is made of features"
+    return replace(
         cohort,
         connectomes=zero_matrices,
+        findings=(*cohort.findings, connectome_note),
         provenance=cohort.provenance | {"connectome": NO_CONNECTOME},
     )
-    connectome_note = "the connectome: none was taken, it is made of features"
-    return replace(cohort, findings=(*cohort.findings, connectome_note))
 
 
 def _select_features(
