@@ -194,12 +194,12 @@ def make_storable_model(
 
 def _find_model_name(model: PackedClassifier) -> str:
     """Return the name in `MODELS` of what kind of model this is, else its class."""
-    own = model.get_params()
+    model_settings = model.get_params()
     kinds = ("kernel", "scales", "network", "scale_mode", "inputs")
     for name, (candidate, _) in make_models("all").items():
         if type(candidate) is type(model):
             settings = candidate.get_params()
-            if all(settings.get(kind) == own.get(kind) for kind in kinds):
+            if all(settings.get(kind) == model_settings.get(kind) for kind in kinds):
                 return name
     return type(model).__name__
 

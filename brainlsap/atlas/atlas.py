@@ -800,7 +800,7 @@ def complete_regions(
         r"(?i)^\s*(n/?a|nan)?\s*$", np.nan, regex=True
     )
     parsed_numbers = numeric_cells.apply(pd.to_numeric, errors="coerce")
-    for column_values, expected_value, is_wrong in _find_wrong_cells(
+    for column_name, expected_value, is_wrong in _find_wrong_cells(
         region_table, numeric_cells, parsed_numbers
     ):
         if is_wrong.any():
@@ -810,9 +810,9 @@ def complete_regions(
                 for wrong_row in wrong_rows
             ]
             raise error_type(
-                f"{source_name}: {column_values} of {listed(wrong_regions, 5)} must be "
+                f"{source_name}: {column_name} of {listed(wrong_regions, 5)} must be "
                 f"{expected_value}, got "
-                f"{original_table[column_values].tolist()[wrong_rows[0]]!r}."
+                f"{original_table[column_name].tolist()[wrong_rows[0]]!r}."
             )
     region_table = region_table.assign(**parsed_numbers)
     region_table["freesurfer_id"] = (
