@@ -420,19 +420,18 @@ def _select_labels(
         raise CohortError(
             "labels cannot be used", group_findings(faults), path=cohort_path
         )
-    labelled_cohort = cohort.select(has_class.to_numpy())
+    findings = cohort.findings
+    if class_note:
+        findings = (*findings, Finding(class_note, LEFT_OUT, kind=CLASSES))
     scan_table = scan_table.assign(label=labels)[has_class].reset_index(drop=True)
-    labelled_cohort = replace(
-        labelled_cohort,
+    return replace(
+        cohort.select(has_class.to_numpy()),
         table=scan_table,
         classes=class_order,
         classes_ordered=is_ordered,
         label_name=label_name,
+        findings=findings,
     )
-    if not class_note:
-        return labelled_cohort
-    left_out = Finding(class_note, LEFT_OUT, kind=CLASSES)
-    return replace(labelled_cohort, findings=(*labelled_cohort.findings, left_out))
 
 
 __all__ = ["is_cohort_file", "label_column", "read_cohort_file", "read_study"]
