@@ -189,7 +189,8 @@ PET_FEATURES = tuple(dict.fromkeys(tracer.feature for tracer in TRACERS))
 _TRACER_OF_ENTITY = {
     _letters(entity): tracer for tracer in TRACERS for entity in tracer.entities
 }
-_TRACER_OF_ENTITY["amy"] = _TRACER_OF_ENTITY["amyloid"]
+# In free text a short form counts, too.
+_TRACER_OF_MENTION = _TRACER_OF_ENTITY | {"amy": _TRACER_OF_ENTITY["amyloid"]}
 _ISOTOPE = re.compile(r"^(18f|f18|11c|c11)(?=.)|(?<=.)(18f|f18|11c|c11)$")
 # A tracer's name has at most this many parts, for example `[18F]-AV-1451`.
 _MAX_NAME_PARTS = 3
@@ -217,8 +218,8 @@ def find_tracers(cell_text: str) -> frozenset[Tracer]:
     for start_index in range(len(text_parts)):
         for end_index in range(start_index + 1, start_index + 1 + _MAX_NAME_PARTS):
             entity = "".join(text_parts[start_index:end_index])
-            tracer = _TRACER_OF_ENTITY.get(entity)
-            tracer = tracer or _TRACER_OF_ENTITY.get(_ISOTOPE.sub("", entity))
+            tracer = _TRACER_OF_MENTION.get(entity)
+            tracer = tracer or _TRACER_OF_MENTION.get(_ISOTOPE.sub("", entity))
             is_amygdala = entity == "amy" and not _BRAIN_STRUCTURES.isdisjoint(
                 text_parts
             )
@@ -385,10 +386,7 @@ def wrong_tracer(file_name: str, measure_name: str) -> str | None:
     entity_match = re.search(r"(?:^|_)trc-([A-Za-z0-9]+)", file_name)
     if entity_match is None or measure_name not in PET_FEATURES:
         return None
-    tracer_of_entity = {
-        entity: tracer for tracer in TRACERS for entity in tracer.lower_entities
-    }
-    tracer = tracer_of_entity.get(entity_match[1].lower())
+    tracer = _TRACER_OF_ENTITY.get(entity_match[1].lower())
     if tracer is None:
         return f"trc-{entity_match[1]} (not a known tracer of {measure_name})"
     if tracer.feature == measure_name:
