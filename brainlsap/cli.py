@@ -628,11 +628,11 @@ def _draw_person(
         for key in figures
     }
     check_outputs(paths.values(), overwrite=overwrite)
-    first, last = classifier.origin_.classes[0], classifier.origin_.classes[-1]
+    first_stage, *_, last_stage = classifier.origin_.classes
     for (scan, target), rows in figures.items():
         axis_label = f"contribution to {target}"
         if target == "stage":
-            axis_label = f"contribution, from {first} (-) to {last} (+)"
+            axis_label = f"contribution, from {first_stage} (-) to {last_stage} (+)"
         figure = brainlsap.report.plot_contributions(rows, cohort.atlas, axis_label)
         figure.savefig(paths[scan, target])
     return list(paths.values())

@@ -25,7 +25,7 @@ from brainlsap.evaluation.results import CohortSummary
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.findings import LEFT_OUT, Finding, group_findings
 from brainlsap.model.inputs import PackedClassifier
-from brainlsap.model_card import hash_people, hash_scans
+from brainlsap.model_card import hash_person, hash_scans
 from brainlsap.prediction import (
     SET_COLUMN,
     SET_JOINER,
@@ -145,7 +145,8 @@ def evaluate_model(
         answers[f"d_{name}"] = np.nan
     probabilities = [f"{prefix}_{name}" for prefix in "pd" for name in classes]
     columns = [*COLUMNS["predictions"], *probabilities]
-    columns += [name for name in (SET_COLUMN,) if name in answers]
+    if SET_COLUMN in answers:
+        columns.append(SET_COLUMN)
     settings = dict(model.get_params())
     if class_prior is not None:
         settings["class_prior"] = class_prior
@@ -221,40 +222,40 @@ def coverage_table(evaluation: Evaluation) -> pd.DataFrame:
         with their mean. No rows where the model gives no sets.
     """
     predictions = evaluation.predictions
+    if SET_COLUMN not in predictions:
+        return pd.DataFrame()
+    classes = evaluation.cohort.classes
+    sets = predictions[SET_COLUMN].str.split(SET_JOINER, regex=False)
+    truths = predictions["truth"]
+    table = pd.DataFrame(
+        {
+            "class": truths,
+            "participant": predictions["participant"],
+            "covered": [
+                truth in names for truth, names in zip(truths, sets, strict=True)
+            ],
+            "size": [len(set(names) & set(classes)) for names in sets],
+        }
+    )
+    people = table.groupby(["class", "participant"]).mean()
     rows = []
-    if SET_COLUMN in predictions:
-        sets = predictions[SET_COLUMN].str.split(SET_JOINER, regex=False)
-        truths = predictions["truth"]
-        table = pd.DataFrame(
+    for name in classes:
+        if name not in people.index:
+            continue
+        of_class = people.loc[name]
+        n_people = len(of_class)
+        n_covered = float(of_class["covered"].sum())
+        low, high = wilson_interval(round(n_covered), n_people)
+        rows.append(
             {
-                "class": truths,
-                "participant": predictions["participant"],
-                "covered": [
-                    truth in names for truth, names in zip(truths, sets, strict=True)
-                ],
-                "size": [
-                    len(set(names) & set(evaluation.cohort.classes)) for names in sets
-                ],
+                "class": name,
+                "people": n_people,
+                "coverage": n_covered / n_people,
+                "low": low,
+                "high": high,
+                "mean_size": float(of_class["size"].mean()),
             }
         )
-        people = table.groupby(["class", "participant"]).mean()
-        for name in evaluation.cohort.classes:
-            if name not in people.index:
-                continue
-            of_class = people.loc[name]
-            n_people = len(of_class)
-            n_covered = float(of_class["covered"].sum())
-            low, high = wilson_interval(round(n_covered), n_people)
-            rows.append(
-                {
-                    "class": name,
-                    "people": n_people,
-                    "coverage": n_covered / n_people,
-                    "low": low,
-                    "high": high,
-                    "mean_size": float(of_class["size"].mean()),
-                }
-            )
     return pd.DataFrame(rows)
 
 
@@ -329,7 +330,7 @@ def _check_not_in_training(
     people = list(dict.fromkeys(cohort.groups))
     known_people = set(stored["ids"])
     same_people = [
-        person for person in people if known_people & set(hash_people([person], salt))
+        person for person in people if hash_person(person, salt) in known_people
     ]
     if same_people:
         raise CohortError(

@@ -23,7 +23,7 @@ from brainlsap.model.inputs import PackedClassifier
 from brainlsap.model.prediction_sets import LEVEL, MIN_PEOPLE, fit_prediction_sets
 from brainlsap.text import with_and
 
-__all__ = ["card_text", "hash_people", "hash_scans", "make_card"]
+__all__ = ["card_text", "hash_people", "hash_person", "hash_scans", "make_card"]
 
 NOT_FOR = (
     "a diagnosis, or a decision about a person",
@@ -102,7 +102,7 @@ def _read_scores(
                 f"the results of the scores have {option} {in_scores or 'not given'}, "
                 f"and this fit has {in_fit or 'not given'}. Use the same in both."
             )
-    settings = json.loads(json.dumps(to_jsonable(model.get_params())))
+    settings = to_jsonable(model.get_params())
     first_fits = evaluation.fits.drop_duplicates("model").set_index("model")
     names = [
         str(name)
@@ -125,13 +125,18 @@ def _read_scores(
     }
 
 
-def hash_people(people: Iterable[str], salt: str) -> list[str]:
-    """Return keyed hashes of participant ids, sorted and each once.
+def hash_person(person: str, salt: str) -> str:
+    """Return the keyed hash of a participant id.
 
-    They keep ids out of the file. Who has the file and a list of possible ids can
+    It keeps the id out of the file. Who has the file and a list of possible ids can
     still test each of them, because the key is in the file.
     """
-    return sorted({_hash(str(person).encode(), salt) for person in people})
+    return _hash(str(person).encode(), salt)
+
+
+def hash_people(people: Iterable[str], salt: str) -> list[str]:
+    """Return the hashes of participant ids (:func:`hash_person`), sorted, each once."""
+    return sorted({hash_person(person, salt) for person in people})
 
 
 def hash_scans(

@@ -296,8 +296,17 @@ class Option:
             ) from error
 
 
-READING_COMMANDS = ("check", "run", "fit", "predict", "evaluate")
+MODEL_COMMANDS = ("predict", "evaluate")
+"""Commands that read other people for a stored model."""
+
+READING_COMMANDS = ("check", "run", "fit", *MODEL_COMMANDS)
 """Commands that read a study."""
+
+_TITLES_WITH_MODEL = {
+    "": "options",
+    "probabilities": "probabilities (default: as in the fit)",
+    "data": "data (default: as in the fit; give options that locate files again)",
+}
 
 GROUP_TITLES: dict[str, dict[str, str]] = {
     "demo": {"": "options"},
@@ -324,16 +333,8 @@ GROUP_TITLES: dict[str, dict[str, str]] = {
         "evaluation": "model",
         "output": "output",
     },
-    "predict": {
-        "": "options",
-        "probabilities": "probabilities (default: as in the fit)",
-        "data": "data (default: as in the fit; give options that locate files again)",
-    },
-    "evaluate": {
-        "": "options",
-        "probabilities": "probabilities (default: as in the fit)",
-        "data": "data (default: as in the fit; give options that locate files again)",
-    },
+    "predict": _TITLES_WITH_MODEL,
+    "evaluate": _TITLES_WITH_MODEL,
     "show": {"": "options"},
     "nodes": {"": "options"},
 }
@@ -346,7 +347,7 @@ OPTIONS: tuple[Option, ...] = (
         "MODEL",
         FILE_PATH,
         "model file of fit",
-        commands=("predict", "evaluate", "show"),
+        commands=(*MODEL_COMMANDS, "show"),
     ),
     Option(
         "study",
@@ -361,7 +362,7 @@ OPTIONS: tuple[Option, ...] = (
         "STUDY",
         FOLDER_PATH,
         "study folder, or a saved cohort (.h5)",
-        commands=("predict", "evaluate"),
+        commands=MODEL_COMMANDS,
     ),
     Option(
         "study",
@@ -1135,7 +1136,7 @@ OPTIONS: tuple[Option, ...] = (
         "own, for example CN=0.8,AD=0.2",
         "SHARES",
         group="probabilities",
-        commands=("predict", "evaluate"),
+        commands=MODEL_COMMANDS,
     ),
     Option(
         "start",
@@ -1329,7 +1330,7 @@ OPTIONS: tuple[Option, ...] = (
         recipient="study",
         changes_results=False,
         group="output",
-        commands=("demo", "run", "report", "fit", "predict", "evaluate"),
+        commands=("demo", "run", "report", "fit", *MODEL_COMMANDS),
     ),
     Option(
         "n_jobs",
@@ -1372,7 +1373,7 @@ def _for_command(option: Option, command: str) -> Option:
 
     For a stored model the default of a stored option is that of the fit.
     """
-    if command not in ("predict", "evaluate") or not option.stored_model:
+    if command not in MODEL_COMMANDS or not option.stored_model:
         return option
     text_before, _, text_after = option.help.partition(" (default")
     return replace(option, help=text_before + text_after.partition(")")[2])

@@ -193,12 +193,12 @@ def make_storable_model(
 
 def _find_model_name(model: PackedClassifier) -> str:
     """Return the name in `MODELS` of what kind of model this is, else its class."""
-    own = model.get_params()
+    model_settings = model.get_params()
     kinds = ("kernel", "scales", "network", "scale_mode", "inputs")
     for name, (candidate, _) in make_models("all").items():
         if type(candidate) is type(model):
             settings = candidate.get_params()
-            if all(settings.get(kind) == own.get(kind) for kind in kinds):
+            if all(settings.get(kind) == model_settings.get(kind) for kind in kinds):
                 return name
     return type(model).__name__
 
@@ -516,12 +516,9 @@ def predict_people(
     scans = cohort.table["scan"]
     _check_missing_values(model, features, scans)
     n_unlike_connectomes = _check_connectomes(model, connectomes, scans)
-    if origin.facts.get("steps"):
-        steps = Deconfounder.from_dict(origin.facts["steps"])
-        steps.check_people(cohort.table)
-        features = steps.transform(features, cohort.table)
-        for name in steps.regress_out:
-            _check_covariate(cohort, name, origin.facts["ranges"][name])
+    features = _apply_steps(model, cohort, features)
+    for name, fit_range in origin.facts.get("ranges", {}).items():
+        _check_covariate(cohort, name, fit_range)
     z_scores = model.scaler_.apply(features)
     is_outlier = (np.abs(z_scores) > 3).mean(axis=(1, 2)) > MAX_OUTLIER_SHARE
     if is_outlier.any():
@@ -597,10 +594,7 @@ def contribution_table(
             "contributions. Fit LSAP-R or another ridge."
         )
     connectomes, features = match_regions_and_features(model, cohort)
-    if model.origin_.facts.get("steps"):
-        steps = Deconfounder.from_dict(model.origin_.facts["steps"])
-        steps.check_people(cohort.table)
-        features = steps.transform(features, cohort.table)
+    features = _apply_steps(model, cohort, features)
     contributions = model.region_contributions(pack(connectomes, features))
     n_scans, _, n_targets = contributions.shape
     targets = ["stage"] if n_targets == 1 else [str(name) for name in model.stages_]
@@ -649,6 +643,18 @@ def match_regions_and_features(
         )
     features = cohort.features[:, region_index][:, :, feature_index]
     return connectomes, features
+
+
+def _apply_steps(
+    model: PackedClassifier, cohort: Cohort, features: np.ndarray
+) -> np.ndarray:
+    """Return features after the steps that were fitted before the model."""
+    stored_steps = model.origin_.facts.get("steps")
+    if not stored_steps:
+        return features
+    steps = Deconfounder.from_dict(stored_steps)
+    steps.check_people(cohort.table)
+    return steps.transform(features, cohort.table)
 
 
 def _check_covariate(cohort: Cohort, name: str, fit_range: tuple[float, float]) -> None:

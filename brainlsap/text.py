@@ -1,5 +1,6 @@
-"""Small pieces of text: lists, counts, names of options in messages."""
+"""Small pieces of text: lists, counts, p-values, names of options in messages."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -44,6 +45,30 @@ def count(number: int, noun: str) -> str:
     """
     plural_noun = {"person": "people"}.get(noun, f"{noun}s")
     return f"{number:,} {noun if number == 1 else plural_noun}"
+
+
+def p_text(p_value: float) -> str:
+    """Return a p-value for a table: three decimals, "< 0.001", or "n/a".
+
+    >>> p_text(0.0123), p_text(0.0004), p_text(math.nan)
+    ('0.012', '< 0.001', 'n/a')
+    """
+    if not math.isfinite(p_value):
+        return "n/a"
+    if p_value < 0.001:
+        return "< 0.001"
+    # A fourth decimal, so that no p below 0.05 reads 0.050.
+    return f"{p_value:.4f}" if 0.0495 <= p_value < 0.05 else f"{p_value:.3f}"
+
+
+def p_phrase(p_value: float) -> str:
+    """Return a p-value for a sentence.
+
+    >>> p_phrase(0.0123), p_phrase(0.0004)
+    ('p = 0.012', 'p < 0.001')
+    """
+    text = p_text(p_value)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
 def option_text(name: str, value: object = None) -> str:

@@ -156,7 +156,7 @@ def import_adni(
         visits = visits[~visits["is_faulty"].astype(bool)]
         modalities_by_visit = image_visit_pairs.groupby(_VISIT_COLUMNS)["modality"]
         has_required = modalities_by_visit.transform(
-            lambda modalities: set(require) <= set(modalities)
+            lambda visit_modalities: set(require) <= set(visit_modalities)
         ).astype(bool)
         if n_incomplete := len(
             image_visit_pairs.loc[~has_required, _VISIT_COLUMNS].drop_duplicates()

@@ -254,9 +254,9 @@ def _find_series_images(series_folder: Path) -> Iterator[tuple[Path, str, str]]:
     for image_folder in image_folders:
         yield image_folder, image_folder.name, ""
     file_names = [
-        image_folder.name
-        for image_folder in series_folder.iterdir()
-        if image_folder.is_file()
+        inner_path.name
+        for inner_path in series_folder.iterdir()
+        if inner_path.is_file()
     ]
     if image_folders and not file_names:
         return
@@ -322,18 +322,18 @@ def _listed_scanners(listed_images: pd.DataFrame) -> dict[str, str]:
         scanner_words = [
             next(
                 (
-                    str(cell_by_head[protocol_key])
-                    for protocol_key in column_spellings
-                    if cell_by_head.get(protocol_key)
+                    str(cell_by_head[column_head])
+                    for column_head in column_spellings
+                    if cell_by_head.get(column_head)
                 ),
                 "",
             )
             for column_spellings in scanner_columns
         ]
         scanner_text = " ".join(
-            protocol_value
-            for protocol_value in scanner_words
-            if protocol_value not in ("", "nan")
+            scanner_word
+            for scanner_word in scanner_words
+            if scanner_word not in ("", "nan")
         )
         if scanner_text:
             scanner_of_image[_image_number(image_row["image data id"])] = scanner_text

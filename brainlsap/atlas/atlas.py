@@ -208,6 +208,12 @@ class Atlas:
         return tuple(self.regions["short_name"])
 
     @cached_property
+    def name_of_label(self) -> dict[str, str]:
+        """Name of the region of every label number, as files write the number."""
+        labels = self.regions["freesurfer_id"].astype(str)
+        return dict(zip(labels, self.names, strict=True))
+
+    @cached_property
     def full_names(self) -> tuple[str, ...]:
         """Names for readers, for example `left amygdala`; own names are unchanged."""
         region_names = self.regions["name"]
@@ -617,10 +623,8 @@ def _find_rows(
     file_names = [as_text(name) for name in names]
     region_names = file_names
     if file_names and all(map(str.isdecimal, file_names)):
-        labels = atlas.regions["freesurfer_id"].astype(str)
-        name_of_label = dict(zip(labels, atlas.names, strict=True))
         region_names = [
-            name_of_label.get(file_name, "Unknown") for file_name in file_names
+            atlas.name_of_label.get(file_name, "Unknown") for file_name in file_names
         ]
     file_rows = [
         file_row
@@ -796,7 +800,7 @@ def complete_regions(
         r"(?i)^\s*(n/?a|nan)?\s*$", np.nan, regex=True
     )
     parsed_numbers = numeric_cells.apply(pd.to_numeric, errors="coerce")
-    for column_values, expected_value, is_wrong in _find_wrong_cells(
+    for column_name, expected_value, is_wrong in _find_wrong_cells(
         region_table, numeric_cells, parsed_numbers
     ):
         if is_wrong.any():
@@ -806,9 +810,9 @@ def complete_regions(
                 for wrong_row in wrong_rows
             ]
             raise error_type(
-                f"{source_name}: {column_values} of {listed(wrong_regions, 5)} must be "
+                f"{source_name}: {column_name} of {listed(wrong_regions, 5)} must be "
                 f"{expected_value}, got "
-                f"{original_table[column_values].tolist()[wrong_rows[0]]!r}."
+                f"{original_table[column_name].tolist()[wrong_rows[0]]!r}."
             )
     region_table = region_table.assign(**parsed_numbers)
     region_table["freesurfer_id"] = (

@@ -151,9 +151,7 @@ class Cohort:
                 else number_array,
             )
         set_attribute(self, "feature_names", tuple(self.feature_names))
-        set_attribute(
-            self, "classes", tuple(str(array_name) for array_name in self.classes)
-        )
+        set_attribute(self, "classes", tuple(map(str, self.classes)))
         set_attribute(self, "findings", as_findings(self.findings))
         if self.classes_ordered is None:
             has_known_order = order_classes(self.classes) == (self.classes, True)
@@ -166,9 +164,9 @@ class Cohort:
         for column_name in KEY_COLUMNS:
             scan_table[column_name] = _as_text(scan_table[column_name])
         covariate_heads = [
-            array_name
-            for array_name in scan_table.columns
-            if array_name not in KEY_COLUMNS
+            column_name
+            for column_name in scan_table.columns
+            if column_name not in KEY_COLUMNS
         ]
         set_attribute(self, "table", scan_table[[*KEY_COLUMNS, *covariate_heads]])
         # chance and scores count the classes that there are
@@ -177,7 +175,7 @@ class Cohort:
             self,
             "classes",
             tuple(
-                array_name for array_name in self.classes if array_name in used_classes
+                class_name for class_name in self.classes if class_name in used_classes
             ),
         )
 
@@ -763,7 +761,11 @@ def _check_people(
                     f"groups= says {participant_id!r} for {scan_id}, an index or ids "
                     f"say {claimed_id!r}; expected people, named alike."
                 )
-    scan_names = [claimed_id for claimed_id in participant_ids if "_ses-" in claimed_id]
+    scan_names = [
+        participant_id
+        for participant_id in participant_ids
+        if "_ses-" in participant_id
+    ]
     if scan_names:
         participant_id = scan_names[0].partition("_ses-")[0]
         raise ParameterError(
@@ -873,22 +875,22 @@ def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
     only counts names nobody, unless another has the same entries.
     """
     index_of_argument = {
-        k: argument_value.index
-        for k, argument_value in table_of_argument.items()
+        argument_name: argument_value.index
+        for argument_name, argument_value in table_of_argument.items()
         if hasattr(argument_value, "iloc")
     }
     entry_texts_of_argument = {
-        k: [*map(str, argument_value)]
-        for k, argument_value in index_of_argument.items()
+        argument_name: [*map(str, index)]
+        for argument_name, index in index_of_argument.items()
     }
     named_arguments = [
-        k
-        for k, argument_value in entry_texts_of_argument.items()
-        if not are_counts(argument_value)
+        argument_name
+        for argument_name, entry_texts in entry_texts_of_argument.items()
+        if not are_counts(entry_texts)
     ]
     people_by_argument = {
-        k: [*map(_person_of, argument_value)]
-        for k, argument_value in index_of_argument.items()
+        argument_name: [*map(_person_of, index)]
+        for argument_name, index in index_of_argument.items()
     }
     for (first_name, first_texts), (second_name, second_texts) in combinations(
         entry_texts_of_argument.items(), 2
@@ -938,7 +940,7 @@ def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
     if len(named_arguments) == 1 and are_counts(
         sorted(
             entry_texts,
-            key=lambda argument_value: (len(argument_value), argument_value),
+            key=lambda entry_text: (len(entry_text), entry_text),
         )
     ):
         raise ParameterError(

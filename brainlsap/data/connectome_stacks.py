@@ -267,12 +267,11 @@ def _choose_row_names(
             "differently. Keep the one that is right.",
             path=stack_path,
         )
-    labels = {*atlas.regions["freesurfer_id"].astype(str)}
     label_lists = [
         list_name
         for list_name, list_names in names_by_key.items()
         if list_name not in text_list_names
-        and len(labels.intersection(list_names)) >= len(atlas) / 2
+        and len(atlas.name_of_label.keys() & list_names) >= len(atlas) / 2
     ]
     # names that are no regions are refused later, with the nearest known names
     for list_name in (*region_lists, *text_list_names, *label_lists):

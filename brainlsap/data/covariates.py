@@ -301,13 +301,13 @@ def find_codes(scan_table: pd.DataFrame, column_names: Sequence[str]) -> list[Fi
             is_wrong |= (column_numbers < 0) | (column_numbers > _MAX_AGE)
         wrong_numbers = column_numbers[is_wrong & column_numbers.notna()]
         valid_numbers = column_numbers[~is_wrong]
+        lowest_valid, highest_valid = valid_numbers.min(), valid_numbers.max()
         for scan_name, column_number in zip(
             scan_names[wrong_numbers.index], wrong_numbers, strict=True
         ):
-            lowest_number, highest_number = valid_numbers.min(), valid_numbers.max()
             message = (
-                f"{column_name} is far outside {lowest_number:g} to "
-                f"{highest_number:g}, the range of the other scans; write n/a for what "
+                f"{column_name} is far outside {lowest_valid:g} to "
+                f"{highest_valid:g}, the range of the other scans; write n/a for what "
                 "is not known"
             )
             faults.append(

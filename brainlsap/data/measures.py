@@ -63,6 +63,14 @@ def _letters(entity_text: str) -> str:
     return re.sub("[^a-z0-9]", "", entity_text.lower())
 
 
+def _join_plausible(tracers: Sequence[Tracer]) -> tuple[float, float]:
+    """Return the range that holds the plausible ratios of all tracers."""
+    lower_limits, upper_limits = zip(
+        *(tracer.plausible for tracer in tracers), strict=True
+    )
+    return min(lower_limits), max(upper_limits)
+
+
 def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
     """Return tracers, and of every measure the entry that bears its name.
 
@@ -89,15 +97,13 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
         ]
         if _letters(feature_name) not in owner_of_entity:
             usual_reference = mode(tracer.reference for tracer in feature_tracers)
-            lowest_plausible = min(tracer.plausible[0] for tracer in feature_tracers)
-            highest_plausible = max(tracer.plausible[1] for tracer in feature_tracers)
             generic_tracers.append(
                 Tracer(
                     feature_name,
                     feature_name,
                     (feature_name,),
                     usual_reference,
-                    (lowest_plausible, highest_plausible),
+                    _join_plausible(feature_tracers),
                 )
             )
     return (*tracers, *generic_tracers)
@@ -183,7 +189,8 @@ PET_FEATURES = tuple(dict.fromkeys(tracer.feature for tracer in TRACERS))
 _TRACER_OF_ENTITY = {
     _letters(entity): tracer for tracer in TRACERS for entity in tracer.entities
 }
-_TRACER_OF_ENTITY["amy"] = _TRACER_OF_ENTITY["amyloid"]
+# In free text a short form counts, too.
+_TRACER_OF_MENTION = _TRACER_OF_ENTITY | {"amy": _TRACER_OF_ENTITY["amyloid"]}
 _ISOTOPE = re.compile(r"^(18f|f18|11c|c11)(?=.)|(?<=.)(18f|f18|11c|c11)$")
 # A tracer's name has at most this many parts, for example `[18F]-AV-1451`.
 _MAX_NAME_PARTS = 3
@@ -211,8 +218,8 @@ def find_tracers(cell_text: str) -> frozenset[Tracer]:
     for start_index in range(len(text_parts)):
         for end_index in range(start_index + 1, start_index + 1 + _MAX_NAME_PARTS):
             entity = "".join(text_parts[start_index:end_index])
-            tracer = _TRACER_OF_ENTITY.get(entity)
-            tracer = tracer or _TRACER_OF_ENTITY.get(_ISOTOPE.sub("", entity))
+            tracer = _TRACER_OF_MENTION.get(entity)
+            tracer = tracer or _TRACER_OF_MENTION.get(_ISOTOPE.sub("", entity))
             is_amygdala = entity == "amy" and not _BRAIN_STRUCTURES.isdisjoint(
                 text_parts
             )
@@ -310,12 +317,10 @@ def _pet_measure(measure_name: str) -> Measure:
         for name_words in word_groups
         for file_ending in _PET_ENDINGS
     ]
-    lowest_plausible = min(tracer.plausible[0] for tracer in tracers)
-    highest_plausible = max(tracer.plausible[1] for tracer in tracers)
     return Measure(
         measure_name,
         columns=("suvr", "uptake"),
-        plausible=(lowest_plausible, highest_plausible),
+        plausible=_join_plausible(tracers),
         medians=(0.05, 20.0),
         usual_medians=(0.5, 3.0),
         unit="ratios to a reference region",
@@ -381,10 +386,7 @@ def wrong_tracer(file_name: str, measure_name: str) -> str | None:
     entity_match = re.search(r"(?:^|_)trc-([A-Za-z0-9]+)", file_name)
     if entity_match is None or measure_name not in PET_FEATURES:
         return None
-    tracer_of_entity = {
-        entity: tracer for tracer in TRACERS for entity in tracer.lower_entities
-    }
-    tracer = tracer_of_entity.get(entity_match[1].lower())
+    tracer = _TRACER_OF_ENTITY.get(entity_match[1].lower())
     if tracer is None:
         return f"trc-{entity_match[1]} (not a known tracer of {measure_name})"
     if tracer.feature == measure_name:

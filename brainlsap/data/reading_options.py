@@ -80,7 +80,7 @@ class ReadingOptions:
         return {
             name: to_jsonable(value.name if isinstance(value, Atlas) else value)
             for name, value in vars(self).items()
-            if name in selected_names and is_specified(value)
+            if name in selected_names and _is_specified(value)
         }
 
     @classmethod
@@ -104,11 +104,11 @@ DEFAULT_OPTIONS = ReadingOptions(
 """The options by default of a study that is read from its folder."""
 
 
-def is_specified(value: object) -> bool:
+def _is_specified(value: object) -> bool:
     """Return whether an option has a value that is neither None nor empty."""
     if isinstance(value, str | Mapping | list | tuple):
         return bool(value)
     return value is not None
 
 
-__all__ = ["DEFAULT_OPTIONS", "ReadingOptions", "is_specified"]
+__all__ = ["DEFAULT_OPTIONS", "ReadingOptions"]

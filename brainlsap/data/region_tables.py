@@ -866,15 +866,15 @@ def _find_custom_heads(
     before or behind the names of enough regions (`HIP_L_gmv`).
     """
     min_count = _MIN_SHARE_OF_REGIONS * len(atlas)
-    labels = atlas.regions["freesurfer_id"].astype(str)
-    name_of_label = dict(zip(labels, atlas.names, strict=True))
     number_names = [
         column_name for column_name in column_names if column_name.isdecimal()
     ]
-    are_labels = {*number_names} <= {*name_of_label} and not are_counts(number_names)
+    are_labels = {*number_names} <= {*atlas.name_of_label} and not are_counts(
+        number_names
+    )
     if are_labels and len(number_names) > min_count:
         return {
-            number_name: ("", name_of_label[number_name])
+            number_name: ("", atlas.name_of_label[number_name])
             for number_name in number_names
         }
     measure_and_region = dict[str, tuple[str, str]]()

@@ -167,17 +167,12 @@ def fitting_orders(atlas: Atlas, n_rows: int) -> list[RowOrder]:
 
     Of orders that put the same regions into the same rows, the first counts.
     """
-    row_orders_of_size = [
-        row_order for row_order in row_orders(atlas) if len(row_order.names) == n_rows
-    ]
     distinct_orders = dict[tuple[int | None, ...], RowOrder]()
-    for row_order in row_orders_of_size:
-        distinct_orders.setdefault(regions_of_rows(atlas, row_order.names), row_order)
-    return [
-        row_order
-        for row_order in row_orders_of_size
-        if row_order in distinct_orders.values()
-    ]
+    for row_order in row_orders(atlas):
+        if len(row_order.names) == n_rows:
+            regions = regions_of_rows(atlas, row_order.names)
+            distinct_orders.setdefault(regions, row_order)
+    return list(distinct_orders.values())
 
 
 def regions_of_rows(atlas: Atlas, row_names: Sequence[str]) -> tuple[int | None, ...]:

@@ -214,13 +214,13 @@ def _apply_connectome(
     zero_matrices = np.broadcast_to(
         np.zeros(matrix_shape[1:], dtype=np.float32), matrix_shape
     )
-    cohort = replace(
+    connectome_note = "the connectome: none was taken, it is made of features"
+    return replace(
         cohort,
         connectomes=zero_matrices,
+        findings=(*cohort.findings, connectome_note),
         provenance=cohort.provenance | {"connectome": NO_CONNECTOME},
     )
-    connectome_note = "the connectome: none was taken, it is made of features"
-    return replace(cohort, findings=(*cohort.findings, connectome_note))
 
 
 def _select_features(
@@ -420,19 +420,18 @@ def _select_labels(
         raise CohortError(
             "labels cannot be used", group_findings(faults), path=cohort_path
         )
-    labelled_cohort = cohort.select(has_class.to_numpy())
+    findings = cohort.findings
+    if class_note:
+        findings = (*findings, Finding(class_note, LEFT_OUT, kind=CLASSES))
     scan_table = scan_table.assign(label=labels)[has_class].reset_index(drop=True)
-    labelled_cohort = replace(
-        labelled_cohort,
+    return replace(
+        cohort.select(has_class.to_numpy()),
         table=scan_table,
         classes=class_order,
         classes_ordered=is_ordered,
         label_name=label_name,
+        findings=findings,
     )
-    if not class_note:
-        return labelled_cohort
-    left_out = Finding(class_note, LEFT_OUT, kind=CLASSES)
-    return replace(labelled_cohort, findings=(*labelled_cohort.findings, left_out))
 
 
 __all__ = ["is_cohort_file", "label_column", "read_cohort_file", "read_study"]

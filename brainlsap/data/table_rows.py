@@ -159,7 +159,7 @@ def read_table_text(table_path: str | Path, score_header: HeaderScore) -> TableT
         table_path, header, table_rows, text_lines, delimiter, score_header
     )
     comment_lines = [
-        text_line for text_line in comment_lines if text_line != header.line
+        line_number for line_number in comment_lines if line_number != header.line
     ]
     return TableText(header, table_rows, comment_lines)
 
@@ -235,9 +235,9 @@ def read_sheet_text(
         takewhile(lambda table_row: table_row.cells[0][:1] == "#", table_rows)
     )
     table_rows = table_rows[len(comment_rows) :]
-    comment_line_numbers = [table_row.line for table_row in comment_rows]
+    comment_lines = [table_row.line for table_row in comment_rows]
     if not table_rows:
-        raise _empty_table(table_path, comment_line_numbers)
+        raise _empty_table(table_path, comment_lines)
     header_candidates = []
     for table_row in comment_rows:
         # A comment of one filled cell is a sentence.
@@ -251,12 +251,10 @@ def read_sheet_text(
     )
     if header is table_rows[0]:
         table_rows = table_rows[1:]
-    comment_line_numbers = [
-        line_number
-        for line_number in comment_line_numbers
-        if line_number != header.line
+    comment_lines = [
+        line_number for line_number in comment_lines if line_number != header.line
     ]
-    return TableText(header, table_rows, comment_line_numbers)
+    return TableText(header, table_rows, comment_lines)
 
 
 def choose_header(

@@ -29,7 +29,7 @@ from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.session_ids import find_session_ids
 from brainlsap.evaluation.splits import Split
-from brainlsap.text import count, listed
+from brainlsap.text import count, listed, p_phrase
 
 
 class Check(StrEnum):
@@ -591,10 +591,9 @@ def _find_predictive_columns(
     for tested_column, (mean_accuracy, chance_accuracy, _), p in zip(
         tested_columns, scores, p_values, strict=True
     ):
-        p_phrase = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
         finding_text = (
             f"{tested_column.title}: balanced accuracy {mean_accuracy:.2f} (chance "
-            f"{chance_accuracy:.2f}); difference between classes {p_phrase}"
+            f"{chance_accuracy:.2f}); difference between classes {p_phrase(p)}"
             f"{correction_text}"
         )
         is_different = p < MAX_P_VALUE

@@ -272,8 +272,8 @@ def _check_owner(output_folder: Path, folder: Path, study_key: str) -> None:
     generator: Mapping[str, Any] = {}
     stored_description: Mapping[str, Any] = {}
     with suppress(OSError, ValueError, LookupError, TypeError):
-        entry_path = output_folder / "dataset_description.json"
-        stored_description = json.loads(entry_path.read_text(encoding="utf-8"))
+        description_path = output_folder / "dataset_description.json"
+        stored_description = json.loads(description_path.read_text(encoding="utf-8"))
         generator = stored_description["GeneratedBy"][0]
     is_ours = stored_description.get("Name") == DATASET_NAME
     if generator.get("Name") != "brainlsap" or not is_ours:

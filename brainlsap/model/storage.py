@@ -70,15 +70,15 @@ class ModelOrigin:
 
     def check(self, model: PackedClassifier) -> None:
         """Raise unless every region and feature has a name of its own."""
-        for parameter_name, expected_names, n_expected in (
+        for parameter_name, listed_names, n_expected in (
             ("region_names", self.region_names, model.n_rois_),
             ("feature_names", self.feature_names, model.n_features_),
         ):
-            n_different = len(set(expected_names))
-            if not len(expected_names) == n_different == n_expected:
+            n_different = len(set(listed_names))
+            if not len(listed_names) == n_different == n_expected:
                 raise ParameterError(
                     f"{parameter_name} must be {n_expected} different names, as in the "
-                    f"fit; got {len(expected_names)}, {n_different} of them different."
+                    f"fit; got {len(listed_names)}, {n_different} of them different."
                 )
 
 
@@ -136,9 +136,9 @@ def save_model(
             isinstance(unserialized_value, np.ndarray)
             and unserialized_value.dtype.kind in "biuf"
         ):
-            weight_name = f"array.{len(stored_arrays)}"
-            stored_arrays[weight_name] = np.ascontiguousarray(unserialized_value)
-            return {"__array__": weight_name}
+            array_name = f"array.{len(stored_arrays)}"
+            stored_arrays[array_name] = np.ascontiguousarray(unserialized_value)
+            return {"__array__": array_name}
         if isinstance(unserialized_value, np.ndarray):  # of text or objects
             return {
                 "__texts__": unserialized_value.tolist(),

@@ -29,14 +29,11 @@ from brainlsap.findings import (
 from brainlsap.report import tables
 from brainlsap.report.external import external_headline, is_external
 from brainlsap.report.methods import phrase_prior, settings_of_model
-from brainlsap.report.tables import p_text
-from brainlsap.text import count, with_and
+from brainlsap.report.regions import name_regions
+from brainlsap.text import count, p_phrase, with_and
 
 YES, NO, NOT_SHOWN = "YES", "NO", "NOT SHOWN"
 """Answers, in capitals as the page prints them."""
-
-N_NAMED_REGIONS = 6
-"""Most regions that an answer names."""
 
 CLASS_TITLES = {
     "CN": "cognitively normal",
@@ -162,22 +159,22 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         A leak that the audit found, or folds that share participants, turn every "YES"
         that depends on them into "NOT SHOWN".
     """
-    reason = _leak_text(evaluation)
-    chance = _withdraw(judge_chance(evaluation), reason)
+    leak_text = _leak_text(evaluation)
+    chance = _withdraw(judge_chance(evaluation), leak_text)
     comparisons = tuple(
         # The table of differences has no room for the remark, which stands above it.
-        replace(_withdraw(comparison, reason), sentence=comparison.sentence)
+        replace(_withdraw(comparison, leak_text), sentence=comparison.sentence)
         for comparison in compare_simple(evaluation)
     )
-    simple_models = _withdraw(judge_simple_models(comparisons), reason)
-    connectome = _withdraw(judge_connectome(evaluation), reason)
+    simple_models = _withdraw(judge_simple_models(comparisons), leak_text)
+    connectome = _withdraw(judge_connectome(evaluation), leak_text)
     regions_differ, regions_stand_out = judge_regions(evaluation)
     if (
         evaluation.audit is not None
         and evaluation.audit["check"].isin(_ERRORS_OF_DATA).any()
     ):
-        regions_differ = _withdraw(regions_differ, reason)
-        regions_stand_out = _withdraw(regions_stand_out, reason)
+        regions_differ = _withdraw(regions_differ, leak_text)
+        regions_stand_out = _withdraw(regions_stand_out, leak_text)
     conclusions = StudyConclusions(
         chance=chance,
         simple_models=simple_models,
@@ -187,11 +184,11 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         regions_stand_out=regions_stand_out,
         may_write="",
         may_not_write=(),
-        cautions=list_cautions(evaluation),
+        cautions=list_cautions(evaluation, leak_text),
     )
     return replace(
         conclusions,
-        may_write=_write_quote(evaluation, conclusions),
+        may_write=_write_quote(evaluation, conclusions, leak_text),
         may_not_write=_list_forbidden(evaluation, conclusions),
     )
 
@@ -305,7 +302,7 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
         answer = YES
     sentence = (
         f"Balanced accuracy {estimate:.3f} (95% interval {low:.3f} to {high:.3f}), "
-        f"chance {chance:.3f}, {_p_phrase(p_value)}.{_QUOTE_THIS}"
+        f"chance {chance:.3f}, {p_phrase(p_value)}.{_QUOTE_THIS}"
     )
     if answer == NOT_SHOWN and p_value < ALPHA:
         sentence += (
@@ -396,7 +393,8 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     sentences = []
     lead, lead_low, lead_high = np.nan, np.nan, np.nan
     if evaluation.connectome_gain is not None:
-        network = ConnectomeGain(evaluation.connectome_gain).network
+        connectome_gain = ConnectomeGain(evaluation.connectome_gain)
+        network = connectome_gain.network
         lead, lead_low, lead_high = network.lead, network.low, network.high
         if network.answer == "yes":
             answer = YES
@@ -407,7 +405,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             "unclear": "It is unclear whether it adds more information on the classes "
             "than random connectomes",
         }
-        gains = ConnectomeGain(evaluation.connectome_gain).table.set_index("connectome")
+        gains = connectome_gain.table.set_index("connectome")
         gain = gains.loc["original", "evidence_gain"]
         random_gain = gains.loc[network.compared_with, "evidence_gain"]
         sentences.append(
@@ -496,35 +494,30 @@ def _judge_region_test(
     evaluation: Evaluation, question: str, region_p_values: pd.DataFrame, p_column: str
 ) -> Conclusion:
     """Count and name the regions that pass one corrected test."""
-    tested = region_p_values.dropna(subset=p_column)
-    smallest_p = float(tested[p_column].min())
-    significant = tested[tested[p_column] < ALPHA]
-    n_significant = len(significant)
+    tested_regions = region_p_values.dropna(subset=p_column)
+    n_tested_text = count(len(tested_regions), "region")
+    smallest_p = float(tested_regions[p_column].min())
+    significant_regions = tested_regions[tested_regions[p_column] < ALPHA]
+    n_significant = len(significant_regions)
     if not n_significant:
-        sentence = (
-            f"0 of {count(len(tested), 'region')} (smallest corrected "
-            f"{_p_phrase(smallest_p)})."
-        )
+        sentence = f"0 of {n_tested_text} (smallest corrected {p_phrase(smallest_p)})."
         return Conclusion(question, NOT_SHOWN, sentence, 0.0, p_value=smallest_p)
-    significant = significant.sort_values(
+    significant_regions = significant_regions.sort_values(
         [p_column.removeprefix("p_"), p_column], ascending=[False, True], kind="stable"
     )
-    named_regions = list(significant["region"][:N_NAMED_REGIONS])
-    names = tables.region_labels(named_regions, evaluation.cohort.atlas)
-    n_further = n_significant - len(names)
-    if n_further:
-        names.append(f"{n_further} more")
+    region_text = name_regions(
+        list(significant_regions["region"]), evaluation.cohort.atlas
+    )
     sentence = (
-        f"{n_significant} of {count(len(tested), 'region')}, corrected for their "
-        f"number: {with_and(names)}."
+        f"{n_significant} of {n_tested_text}, corrected for their number: "
+        f"{region_text}."
     )
     return Conclusion(question, YES, sentence, float(n_significant), p_value=smallest_p)
 
 
-def list_cautions(evaluation: Evaluation) -> tuple[str, ...]:
+def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
     """Return what readers must know before they use an answer, from the gravest."""
     cautions = []
-    leak_text = _leak_text(evaluation)
     if leak_text:
         cautions.append(leak_text)
     audit = evaluation.audit
@@ -597,7 +590,9 @@ def _withdraw(conclusion: Conclusion, reason: str) -> Conclusion:
     return replace(conclusion, answer=NOT_SHOWN, sentence=sentence)
 
 
-def _write_quote(evaluation: Evaluation, conclusions: StudyConclusions) -> str:
+def _write_quote(
+    evaluation: Evaluation, conclusions: StudyConclusions, leak_text: str
+) -> str:
     """Return the sentences that a manuscript may quote."""
     cohort, chance = evaluation.cohort, conclusions.chance
     start = "In simulated data, " if cohort.truth is not None else ""
@@ -612,14 +607,14 @@ def _write_quote(evaluation: Evaluation, conclusions: StudyConclusions) -> str:
         numbers = (
             f"balanced accuracy {chance.estimate:.3f}, 95% interval {chance.low:.3f} "
             f"to {chance.high:.3f}, chance {1 / len(cohort.classes):.3f}, "
-            f"{_p_phrase(chance.p_value)}"
+            f"{p_phrase(chance.p_value)}"
         )
         if chance.answer == YES:
             sentences.append(
                 f"{main_model} classified {task} better than chance under "
                 f"cross-validation ({numbers})."
             )
-        elif not _leak_text(evaluation):
+        elif not leak_text:
             sentences.append(
                 f"{main_model} was not shown to classify {task} better than chance "
                 f"under cross-validation ({numbers})."
@@ -631,7 +626,7 @@ def _write_quote(evaluation: Evaluation, conclusions: StudyConclusions) -> str:
             f"{count(int(cohort.measured.sum()), 'region')} (family-wise p < {ALPHA})."
         )
         sentences.append(_stand_out_text(conclusions.regions_stand_out))
-    elif np.isfinite(differ.estimate) and not _leak_text(evaluation):
+    elif np.isfinite(differ.estimate) and not leak_text:
         sentences.append("No region was shown to differ between classes.")
     if not sentences:
         return "Nothing: no score or test of this study is valid."
@@ -641,14 +636,14 @@ def _write_quote(evaluation: Evaluation, conclusions: StudyConclusions) -> str:
 
 def _stand_out_text(stand_out: Conclusion) -> str:
     """Return how many regions stand out, as a sentence for a manuscript."""
-    connected = "the regions connected to it"
+    neighbors_text = "the regions connected to it"
     if stand_out.answer != YES:
-        return f"No region was shown to stand out from {connected}."
+        return f"No region was shown to stand out from {neighbors_text}."
     n_regions = int(stand_out.estimate)
     if n_regions > 1:
-        connected = "the regions connected to them"
+        neighbors_text = "the regions connected to them"
     return (
-        f"{count(n_regions, 'region').capitalize()} stood out from {connected} "
+        f"{count(n_regions, 'region').capitalize()} stood out from {neighbors_text} "
         f"(family-wise p < {ALPHA})."
     )
 
@@ -696,11 +691,5 @@ def _have_same_predictions(
 
 def _holm_phrase(comparison_row: pd.Series) -> str:
     """Return the p of a comparison of models, named after its correction."""
-    phrase = _p_phrase(comparison_row["p_holm"])
+    phrase = p_phrase(comparison_row["p_holm"])
     return f"Holm {phrase}" if comparison_row["n_comparisons"] > 1 else phrase
-
-
-def _p_phrase(p_value: float) -> str:
-    """Return "p = 0.012" or "p < 0.001"."""
-    text = p_text(p_value)
-    return f"p {text}" if text.startswith("<") else f"p = {text}"

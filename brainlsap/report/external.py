@@ -18,8 +18,8 @@ def external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         return {}
     external = evaluation.settings["external"]
     case_mix = pd.DataFrame(external["case_mix"])
-    calibration = pd.DataFrame(external["calibration"])
-    coverage = pd.DataFrame(external["coverage"])
+    calibration = _number_table(external["calibration"])
+    coverage = _number_table(external["coverage"])
     text_tables = {
         "case_mix": case_mix.rename(
             columns={"difference": "difference (s.d. of training)"}
@@ -34,9 +34,7 @@ def external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
             "slope": "slope [95%]",
             "intercept": "intercept [95%]",
         }
-        text_tables["calibration"] = _with_intervals(
-            calibration, ("slope", "intercept"), titles
-        )
+        text_tables["calibration"] = tables.number_texts(calibration, titles)
     if len(coverage):
         coverage = coverage.rename(
             columns={"low": "coverage_low", "high": "coverage_high"}
@@ -47,21 +45,15 @@ def external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
             "coverage": "coverage [95%]",
             "mean_size": "classes in a set",
         }
-        text_tables["coverage"] = _with_intervals(coverage, ("coverage",), titles)
+        text_tables["coverage"] = tables.number_texts(coverage, titles)
     return text_tables
 
 
-def _with_intervals(
-    table: pd.DataFrame, names: tuple[str, ...], titles: dict[str, str]
-) -> pd.DataFrame:
-    """Return columns as text; those named have intervals."""
-    text_table = table[list(titles)].copy()
-    for name in text_table.select_dtypes("float"):
-        text_table[name] = [tables.spread_text(value) for value in table[name]]
-    for name in names:
-        bounds = table[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)
-        text_table[name] = [tables.interval_text(*row) for row in bounds]
-    return text_table.rename(columns=titles)
+def _number_table(records: list[dict[str, object]]) -> pd.DataFrame:
+    """Return stored rows of classes; a number that is null in the file is NaN."""
+    table = pd.DataFrame(records)
+    number_columns = table.columns.drop(["class", "people"], errors="ignore")
+    return table.astype(dict.fromkeys(number_columns, float))
 
 
 def external_headline(evaluation: Evaluation) -> list[str]:

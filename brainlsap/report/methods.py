@@ -23,7 +23,7 @@ from brainlsap.report.external import (
     is_external,
 )
 from brainlsap.report.privacy import withhold_paths
-from brainlsap.report.tables import p_text, reported_values, spread_text
+from brainlsap.report.tables import reported_values, spread_text
 from brainlsap.text import count, with_and
 
 N_SMALLEST = 10
@@ -253,22 +253,23 @@ def connectome_sentences(evaluation: Evaluation) -> list[str]:
     if evaluation.connectome_gain is None:
         return []
     gain = ConnectomeGain(evaluation.connectome_gain)
-    network, own = gain.network, gain.own_connectome
+    network, own_connectome = gain.network, gain.own_connectome
     evidence_gain = gain.table.set_index("connectome").loc["original", "evidence_gain"]
     sentences = [
         f"{NETWORK_PHRASES[network.answer]}: the gain in log evidence is "
         f"{spread_text(evidence_gain, digits=1)}, {_lead_text(network)} with "
         f"{NULL_PHRASES[network.compared_with]}."
     ]
-    if own is None:
+    if own_connectome is None:
         sentences.append(
             "All participants have the same connectome, so what a participant's own "
             "connectome adds is unknown."
         )
     else:
         sentences.append(
-            f"{OWN_PHRASES[own.answer]}: the gain is {_lead_text(own)} with "
-            f"{NULL_PHRASES[own.compared_with]}."
+            f"{OWN_PHRASES[own_connectome.answer]}: the gain is "
+            f"{_lead_text(own_connectome)} with "
+            f"{NULL_PHRASES[own_connectome.compared_with]}."
         )
     return sentences
 
@@ -608,7 +609,6 @@ TEMPLATES.filters |= {
     "capitalize_first": capitalize_first,
     "check_title": check_title,
     "count": count,
-    "p": p_text,
     "with_article": with_article,
 }
 TEMPLATES.globals |= {

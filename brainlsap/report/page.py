@@ -411,7 +411,7 @@ def _write_settings(
     cohort_facts = {
         field_name: getattr(cohort, field_name) for field_name in COHORT_FIELDS
     }
-    cohort_facts["provenance"] = _shareable_provenance(evaluation)
+    cohort_facts["provenance"] = withhold_paths(cohort.provenance)
     reading_options = cohort.reading_options.to_jsonable()
     cohort_facts["reading_options"] = withhold_paths(reading_options)
     model_settings = evaluation.fits.drop_duplicates("model").set_index("model")
@@ -510,11 +510,6 @@ def _shareable_notes(
         withhold_names(cohort_finding.shareable_text())
         for cohort_finding in cohort_findings
     ]
-
-
-def _shareable_provenance(evaluation: Evaluation) -> dict[str, object]:
-    """Return the provenance of a cohort, without paths."""
-    return withhold_paths(evaluation.cohort.provenance)
 
 
 def _withhold_texts(record_value: Any, withhold_names: Callable[[str], str]) -> Any:

@@ -33,9 +33,6 @@ from brainlsap.report.figures import COLUMN, LETTER, MIDDLE, PAGE, own_axes, sty
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8a8a8a"
 COLORS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 
-Values = float | np.ndarray
-"""One number, or one for every mark."""
-
 DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3))}
 """Style of reference lines."""
 
@@ -103,10 +100,7 @@ def plot_scores(
     axis_label = f"{title} (small dots: folds; bar: 95% interval)"
     axes = _named_rows(axes, width, list(score_summary.index), axis_label)
     if score_name == "balanced_accuracy":
-        chance_score = 1 / len(evaluation.cohort.classes)
-        axes.axvline(chance_score, **DASHES)
-        label_style: Any = {"ha": "center", "transform": axes.get_xaxis_transform()}
-        axes.text(chance_score, 1.01, "chance", color=GREY, **label_style)
+        _draw_reference(axes, 1 / len(evaluation.cohort.classes), "chance")
     for bar_position, (model_name, summary_row) in enumerate(score_summary.iterrows()):
         model_scores = scores_of_folds.loc[
             scores_of_folds["model"] == model_name, score_name
@@ -117,16 +111,16 @@ def plot_scores(
         axes.plot(
             model_scores, dot_heights, ".", color=bar_color, alpha=0.45, markersize=4
         )
-        pooled = tables.intervals(evaluation, str(model_name)).loc[score_name]
+        score_interval = tables.intervals(evaluation, str(model_name)).loc[score_name]
         _draw_errorbars(
             axes,
-            pooled["estimate"],
+            score_interval["estimate"],
             bar_position,
-            pooled["low"],
-            pooled["high"],
+            score_interval["low"],
+            score_interval["high"],
             color=bar_color,
         )
-        score_text = tables.spread_text(pooled["estimate"])
+        score_text = tables.spread_text(score_interval["estimate"])
         if summary_row["n_failed"]:
             score_text = (
                 f"failed: {summary_row['n_failed']} of {summary_row['n_folds']}"
@@ -171,9 +165,7 @@ def plot_connectome_gain(
     table = gain.table
     names = [tables.CONNECTOMES[name] for name in table["connectome"]]
     axes = _named_rows(axes, width, names, GAIN_LABELS[score])
-    axes.axvline(0, **DASHES)
-    label_style: Any = {"ha": "center", "transform": axes.get_xaxis_transform()}
-    axes.text(0, 1.01, "no gain", color=GREY, **label_style)
+    _draw_reference(axes, 0, "no gain")
     factor = 100 if score == "error_gain" else 1
     for position, row in enumerate(table.to_dict("records")):
         color = GREY if row["connectome"] in RANDOM_CONNECTOMES else ORANGE
@@ -744,6 +736,14 @@ def _draw_errorbars(
     )
     for artist in axes.errorbar(x, y, **BARS | errorbar_style).get_children():
         artist.set_clip_on(False)
+
+
+def _draw_reference(axes: Axes, x: float, label: str) -> None:
+    """Draw a dashed vertical line with its label above the axes."""
+    axes.axvline(x, **DASHES)
+    axes.text(
+        x, 1.01, label, color=GREY, ha="center", transform=axes.get_xaxis_transform()
+    )
 
 
 def _unit_square(axes: Axes | None, width: float, xlabel: str, ylabel: str) -> Axes:

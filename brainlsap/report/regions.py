@@ -19,13 +19,13 @@ from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.methods import folds_without_scales
 from brainlsap.report.tables import (
+    centroid_texts,
     feature_title,
     interval_text,
-    p_text,
     region_labels,
     spread_text,
 )
-from brainlsap.text import count, with_and
+from brainlsap.text import count, p_phrase, p_text, with_and
 
 N_NAMED = 6
 """Number of regions that a sentence names."""
@@ -181,10 +181,9 @@ def region_tests_table(
             )
         ]
     if atlas is not None:
-        atlas = load_atlas(atlas)
-        centroids = atlas.coordinates[atlas.match(regions)]
-        if np.isfinite(centroids).any():
-            paper_table["x, y, z"] = [_place_text(centroid) for centroid in centroids]
+        centroids = centroid_texts(regions, load_atlas(atlas))
+        if any(centroids):
+            paper_table["x, y, z"] = centroids
     for statistic in ("effect", "contrast"):
         bounds = selected_regions[
             [statistic, f"{statistic}_low", f"{statistic}_high"]
@@ -206,13 +205,6 @@ def region_tests_table(
             selected_regions["planted"].astype(bool), "planted", ""
         )
     return paper_table
-
-
-def _place_text(centroid: np.ndarray) -> str:
-    """Return coordinates in whole mm; "" where they are unknown."""
-    if not np.isfinite(centroid).all():
-        return ""
-    return ", ".join(f"{coordinate:z.0f}" for coordinate in centroid)
 
 
 def scale_ranking(evaluation: Evaluation) -> pd.DataFrame:
@@ -246,8 +238,8 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
         for grouping in ("lobe", "network", "hemisphere")
         if grouping in regions and _is_known(regions[grouping]).any()
     ]
-    places = regions.set_index("name")[list({*groupings, "hemisphere"})]
-    region_tests = region_tests.join(places, on="region")
+    groups_of_region = regions.set_index("name")[list({*groupings, "hemisphere"})]
+    region_tests = region_tests.join(groups_of_region, on="region")
     group_rows: list[dict[str, Any]] = []
     for feature_name, feature_tests in region_tests.groupby("feature", sort=False):
         for grouping in groupings:
@@ -255,20 +247,18 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
             for group_name, group_tests in feature_tests[is_grouped].groupby(
                 grouping, sort=False
             ):
-                row_start: dict[str, Any] = {"feature": feature_name}
-                row_start |= {"grouping": grouping, "group": group_name}
-                group_rows.append(
-                    row_start
-                    | {"hemisphere": "all"}
-                    | _summarize_group(evaluation, group_tests)
-                )
-                if grouping == "hemisphere":
-                    continue
-                for hemisphere, side_tests in group_tests.groupby("hemisphere"):
+                tests_by_hemisphere = {"all": group_tests}
+                if grouping != "hemisphere":
+                    tests_by_hemisphere |= dict(list(group_tests.groupby("hemisphere")))
+                for hemisphere, hemisphere_tests in tests_by_hemisphere.items():
+                    row_start = {
+                        "feature": feature_name,
+                        "grouping": grouping,
+                        "group": group_name,
+                        "hemisphere": hemisphere,
+                    }
                     group_rows.append(
-                        row_start
-                        | {"hemisphere": hemisphere}
-                        | _summarize_group(evaluation, side_tests)
+                        row_start | _summarize_group(evaluation, hemisphere_tests)
                     )
     return pd.DataFrame(group_rows)
 
@@ -357,7 +347,7 @@ def answer_region_questions(
     return answers
 
 
-def _name_regions(regions: list[str], atlas: AtlasSource | None) -> str:
+def name_regions(regions: list[str], atlas: AtlasSource | None) -> str:
     """Return the first names of a list, and how many more there are."""
     unique_regions = list(dict.fromkeys(regions))
     region_names = region_labels(unique_regions[:N_NAMED], atlas)
@@ -378,9 +368,7 @@ def _statistic_text(evaluation: Evaluation, row: pd.Series, statistic: str) -> s
     statistic_text = f"{symbol} {estimate_text}"
     if not has_region_tests(evaluation):
         return statistic_text
-    p_value_text = p_text(row[f"p_{statistic}"])
-    sign = "" if p_value_text.startswith("<") else "= "
-    return f"{statistic_text}, p {sign}{p_value_text}"
+    return f"{statistic_text}, {p_phrase(row[f'p_{statistic}'])}"
 
 
 def _feature_suffix(evaluation: Evaluation, row: pd.Series) -> str:
@@ -417,7 +405,7 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
         )
     largest = selected_regions.iloc[0]
     largest_text = (
-        f"{_name_regions([largest['region']], atlas)}"
+        f"{name_regions([largest['region']], atlas)}"
         f"{_feature_suffix(evaluation, largest)}: "
         f"{_statistic_text(evaluation, largest, 'effect')}"
     )
@@ -444,7 +432,7 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
     if regions:
         answer = (
             f"Yes, in {len(regions)} of {count(n_measured, 'region')}: "
-            f"{_name_regions(regions, atlas)} ({family_text}). "
+            f"{name_regions(regions, atlas)} ({family_text}). "
             f"The largest effect is in {largest_text}."
         )
         claim = (
@@ -479,7 +467,7 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
         )
     largest: Any = region_tests.loc[region_tests["contrast_z"].fillna(-np.inf).idxmax()]
     largest_text = (
-        f"{_name_regions([largest['region']], atlas)}"
+        f"{name_regions([largest['region']], atlas)}"
         f"{_feature_suffix(evaluation, largest)}: "
         f"{_statistic_text(evaluation, largest, 'contrast')}"
     )
@@ -500,7 +488,7 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
         claim = "No region was shown to stand out from the regions it is connected to."
         return RegionAnswer(question, answer, claim, caution)
     answer = (
-        f"Yes, in {count(len(regions), 'region')}: {_name_regions(regions, atlas)}. "
+        f"Yes, in {count(len(regions), 'region')}: {name_regions(regions, atlas)}. "
         f"The strongest is {largest_text}."
     )
     claim = (
@@ -528,7 +516,7 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         "A small scale means that the model uses the region's own value; a large scale "
         "means that it averages the region with the regions it is connected to. The "
         f"smallest scale ({model}) is that of "
-        f"{_name_regions([smallest['region']], atlas)}: {range_text} times that of the "
+        f"{name_regions([smallest['region']], atlas)}: {range_text} times that of the "
         "median region [range over folds]."
     )
     posterior_columns = ["fit_scale", "fit_low", "fit_high"]
@@ -632,12 +620,13 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
     cohort = evaluation.cohort
     sentences = ["Intervals are not corrected for the number of regions."]
     if len(cohort.classes) > 2:
-        tested = "the trend over ordered classes"
+        hypothesis_text = "the trend over ordered classes"
         if "F" in region_tests:
-            tested = "all classes together"
+            hypothesis_text = "all classes together"
         sentences.append(
-            f"The test is of {tested}, not of a pair of classes. Differences of single "
-            f"classes from {cohort.classes[0]} were not tested with correction."
+            f"The test is of {hypothesis_text}, not of a pair of classes. Differences "
+            f"of single classes from {cohort.classes[0]} were not tested with "
+            "correction."
         )
     if has_region_tests(evaluation):
         n_permutations = int(region_tests["n_permutations"].iloc[0])

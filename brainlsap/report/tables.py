@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.atlas import load_atlas
+from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.atlas import AtlasSource
 from brainlsap.data.find_files import visit_order
 from brainlsap.data.measures import PET_FEATURES
@@ -23,7 +23,7 @@ from brainlsap.evaluation.region_tests import MIN_PEOPLE_SHOWN, standardized_dif
 from brainlsap.evaluation.results import CohortSummary, check_evaluation_given
 from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
-from brainlsap.text import count, with_and
+from brainlsap.text import count, p_text, with_and
 
 FEATURES = {
     "thickness": "cortical thickness",
@@ -108,15 +108,6 @@ def _measured_regions(cohort: Any, feature_name: str) -> tuple[int, float]:
     n_regions = feature_rows["region"].nunique()
     n_people = cohort.class_counts()["participants"].sum()
     return n_regions, 1 - feature_rows["people"].sum() / (n_regions * n_people)
-
-
-def p_text(p: float) -> str:
-    """Return a p-value for a table: three decimals, "< 0.001", or "n/a"."""
-    if not np.isfinite(p):
-        return "n/a"
-    if p < 0.001:
-        return "< 0.001"
-    return f"{p:.4f}" if 0.0495 <= p < 0.05 else f"{p:.3f}"  # no 0.050 below 0.05
 
 
 def spread_text(mean: float, sd: float = np.nan, digits: int = 3) -> str:
@@ -334,7 +325,7 @@ def _mark_limits(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
     return frame.rename_axis(columns=None)
 
 
-@lru_cache(maxsize=32)  # the table and the headline of one study use it
+@lru_cache(maxsize=32)  # hashed by identity; tables, figure and answers use it
 def intervals(evaluation: Evaluation, model: str) -> pd.DataFrame:
     """Return scores of all test scans with their 95% intervals, a row a score."""
     return comparison.bootstrap_scores(evaluation, model, N_DRAWS).set_index("score")
@@ -424,8 +415,8 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
     roles = evaluation.fits.groupby("model")["role"].first()
     score_texts = []
     for model_name in evaluation.models:
-        pooled = intervals(evaluation, model_name).loc["balanced_accuracy"]
-        score_texts.append(interval_text(*pooled[["estimate", "low", "high"]]))
+        score_interval = intervals(evaluation, model_name).loc["balanced_accuracy"]
+        score_texts.append(interval_text(*score_interval[["estimate", "low", "high"]]))
     table = pd.DataFrame(
         {
             "group": [group_of_model(name, roles[name]) for name in evaluation.models],
@@ -435,12 +426,10 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
     )
     comparisons = person_comparisons(evaluation, main_model)
     if len(comparisons):
-        n_comparisons = comparisons["n_comparisons"].max()
-        p_title = f"Holm p ({n_comparisons} comparisons)" if n_comparisons > 1 else "p"
         column_titles = {
             "model": "model",
             "difference": f"{main_model} minus this [95%]",
-            "p_holm": p_title,
+            "p_holm": _holm_title(comparisons),
         }
         table = table.merge(
             number_texts(comparisons, column_titles), how="left", on="model"
@@ -476,15 +465,17 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
     main_model = evaluation.models[0]
     model_comparisons = comparison.compare_models(evaluation)
     column_titles = {"model": "model", "difference": f"model minus {main_model} [95%]"}
-    n_comparisons = model_comparisons["n_comparisons"].max()
-    column_titles["p_holm"] = (
-        f"Holm p ({n_comparisons} comparisons)" if n_comparisons > 1 else "p"
-    )
+    column_titles["p_holm"] = _holm_title(model_comparisons)
     column_titles["better"] = f"better than {main_model}"
     return _mark_limits(number_texts(model_comparisons, column_titles), evaluation)
 
 
-@lru_cache(maxsize=1)  # hashed by identity; headline and page use it
+def _holm_title(comparisons: pd.DataFrame) -> str:
+    """Return the title of a column of p, with how many comparisons it corrects for."""
+    n_comparisons = comparisons["n_comparisons"].max()
+    return f"Holm p ({n_comparisons} comparisons)" if n_comparisons > 1 else "p"
+
+
 def nested_model_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return what each step from no network to averaging by region gains."""
     column_titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
@@ -698,6 +689,17 @@ def region_labels(
     ]
 
 
+def centroid_texts(regions: Sequence[str], atlas: Atlas) -> list[str]:
+    """Return the centroid of each region in whole mm; "" where it is unknown."""
+    centroids = atlas.coordinates[atlas.match(list(regions))]
+    return [
+        ", ".join(f"{coordinate:z.0f}" for coordinate in centroid)
+        if np.isfinite(centroid).all()
+        else ""
+        for centroid in centroids
+    ]
+
+
 def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
     """Return measured regions, smallest scale first; few ties with the last stay."""
     check_at_least("n_regions", n_regions, 1)
@@ -752,14 +754,7 @@ def region_table(
             if short_names == region_names
             else paper_table.assign(**{"short name": short_names})
         )
-        centroids = atlas.coordinates[atlas.match(regions)]
-        centroid_texts = [
-            ", ".join(f"{centroid_coordinate:z.0f}" for centroid_coordinate in centroid)
-            for centroid in centroids
-        ]
-        paper_table["x, y, z"] = np.where(
-            np.isfinite(centroids).all(axis=1), centroid_texts, ""
-        )
+        paper_table["x, y, z"] = centroid_texts(regions, atlas)
     paper_table = paper_table.join(
         number_texts(top_regions, {"relative_scale": "relative scale"})
     )

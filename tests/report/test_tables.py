@@ -17,10 +17,10 @@ from brainlsap.report import tables
 from brainlsap.report.tables import (
     interval_text,
     measured_text,
-    p_text,
     region_labels,
     spread_text,
 )
+from brainlsap.text import p_text
 
 P_HEAD = "p (effect)"
 PEOPLE = pd.DataFrame(
@@ -35,8 +35,8 @@ PEOPLE = pd.DataFrame(
 
 
 def test_numbers_become_text():
-    texts = " ".join(p_text(p) for p in (0.0004, 0.05, 1.0, np.nan))
-    assert texts == "< 0.001 0.050 1.000 n/a"
+    texts = " ".join(p_text(p) for p in (0.0004, 0.0496, 0.05, 1.0, np.nan))
+    assert texts == "< 0.001 0.0496 0.050 1.000 n/a"
     assert spread_text(0.6251, 0.0449) == "0.625 ± 0.045"
     assert spread_text(0.6251) == "0.625"
     assert spread_text(0.125, digits=2) == "0.13"  # 13% in figures
