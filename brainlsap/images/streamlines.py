@@ -16,7 +16,7 @@ import numpy as np
 from nibabel.affines import voxel_sizes
 
 from brainlsap.exceptions import FileFormatError, reading
-from brainlsap.images.space import ImageGrid
+from brainlsap.images.volumes import ImageGrid
 
 # Number of points that are read at once.
 BLOCK_POINTS = 2**20

@@ -33,14 +33,19 @@ from brainlsap.images.parcellation import (
     Labels,
     read_label_image,
 )
-from brainlsap.images.space import brain_mask, check_grids, check_named_spaces
 from brainlsap.images.streamlines import (
     StreamlineBlock,
     read_reference_grid,
     read_streamline_weights,
     read_streamlines,
 )
-from brainlsap.images.volumes import read_image_grid, transform_points
+from brainlsap.images.volumes import (
+    brain_mask,
+    check_grids,
+    check_named_spaces,
+    read_image_grid,
+    transform_points,
+)
 from brainlsap.text import option_text
 
 ASSIGNMENTS = ("end_voxels", "radial")
