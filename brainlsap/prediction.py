@@ -25,7 +25,7 @@ from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs
 from brainlsap.findings import Finding, group_findings
-from brainlsap.graph.summary import find_unlike, learn_kind
+from brainlsap.graph.connectomes import find_unlike, learn_kind
 from brainlsap.model import (
     LSAPClassifier,
     LSAPRidgeClassifier,
