@@ -11,13 +11,14 @@ from scipy.stats import t as student
 from threadpoolctl import threadpool_limits
 
 from brainlsap.evaluation.exact_bounds import bound_auc, bound_count_scores
-from brainlsap.evaluation.metrics import Predictions, weighted_counts
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.results import Evaluation
 from brainlsap.evaluation.scores import (
     SCORES,
+    Predictions,
     fold_scores,
     get_score,
+    weighted_counts,
     weighted_scores,
 )
 from brainlsap.evaluation.splits import permute_labels

@@ -16,8 +16,7 @@ studies. One class with all of n people correct gives Clopper and Pearson's
 
 import numpy as np
 
-from brainlsap.evaluation.metrics import Predictions, weighted_counts
-from brainlsap.evaluation.scores import score_counts
+from brainlsap.evaluation.scores import Predictions, score_counts, weighted_counts
 
 TAIL = 0.025
 """Probability of the observed result at either end of a 95% interval."""

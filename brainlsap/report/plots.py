@@ -22,9 +22,9 @@ from brainlsap.evaluation import (
 )
 from brainlsap.evaluation.comparison import wilson_interval
 from brainlsap.evaluation.connectome_worth import RANDOM_CONNECTOMES
-from brainlsap.evaluation.metrics import Predictions
 from brainlsap.evaluation.ranking import ALPHA
 from brainlsap.evaluation.results import check_evaluation_given
+from brainlsap.evaluation.scores import Predictions
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import figures, regions, tables
 from brainlsap.report.figures import COLUMN, LETTER, MIDDLE, PAGE, own_axes, styled

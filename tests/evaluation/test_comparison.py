@@ -23,8 +23,8 @@ from brainlsap.evaluation import (
 )
 from brainlsap.evaluation.comparison import adjust_p_values, wilson_interval
 from brainlsap.evaluation.exact_bounds import bound_auc, bound_count_scores
-from brainlsap.evaluation.metrics import Predictions
 from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.evaluation.scores import Predictions
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import score_table
 
