@@ -1,4 +1,7 @@
-"""Figures of scores, confusion, calibration, rankings and training, by pyplot."""
+"""Figures of scores, confusion, calibration, rankings, training and one scan's regions.
+
+All are drawn by pyplot.
+"""
 
 import textwrap
 from collections.abc import Sequence
@@ -9,9 +12,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 from sklearn.metrics import auc, confusion_matrix, roc_curve
 
+from brainlsap.atlas import Atlas
 from brainlsap.atlas.atlas import AtlasSource
 from brainlsap.evaluation import (
     SCORES,
@@ -53,6 +58,9 @@ GAIN_LABELS = {
 
 BARS: dict[str, Any] = {"fmt": "o", "markersize": 4, "zorder": 3}
 """Style of points with error bars."""
+
+N_CONTRIBUTIONS = 15
+"""Regions of largest contribution that the figure shows; the rest is one row."""
 
 
 @styled()
@@ -686,6 +694,42 @@ def plot_training(
     for panel_ax in panel_axes:
         _draw_legend(panel_ax)
     return panel_axes
+
+
+def plot_contributions(
+    contributions: pd.DataFrame, atlas: Atlas | None, axis_label: str
+) -> Figure:
+    """Draw the largest contributions of regions to the score of one scan.
+
+    Parameters
+    ----------
+    contributions : DataFrame
+        Rows of one scan and one target of :func:`brainlsap.contribution_table`.
+    atlas : Atlas or None
+        For the names of regions.
+    axis_label : str
+        Label of the axis.
+
+    Returns
+    -------
+    Figure
+        A bar per region, and one for the sum of all others.
+    """
+    values = contributions.set_index("region")["contribution"]
+    order = values.abs().sort_values(ascending=False, kind="stable").index
+    shown_regions = list(order[:N_CONTRIBUTIONS])
+    other_regions = order[N_CONTRIBUTIONS:]
+    names = tables.region_labels(shown_regions, atlas)
+    lengths = values[shown_regions].tolist()
+    if len(other_regions):
+        names.append(f"{len(other_regions)} other regions")
+        lengths.append(float(values[other_regions].sum()))
+    (axes,) = own_axes(None, COLUMN, 18 + 5 * len(names))
+    axes.barh(np.arange(len(names)), lengths, color="#0b5a8f")
+    axes.axvline(0, color="black", linewidth=0.8)
+    label_rows(axes, [tables.shorten_name(name, 40) for name in names])
+    axes.set_xlabel(textwrap.fill(axis_label, 22))
+    return axes.figure
 
 
 def scales_in_training(evaluation: Evaluation, model: str) -> pd.DataFrame:
