@@ -21,7 +21,7 @@ from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import Preparation
 from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
-from brainlsap.model.propagation import AT_ONCE, NETWORKS, SPECTRA, DenseGraphs
+from brainlsap.model.network import AT_ONCE, NETWORKS, SPECTRA, DenseGraphs
 from brainlsap.model.settings import Settings
 
 # Clip standardised features here: their squares must fit in float32.

@@ -20,8 +20,7 @@ from torch import Tensor, nn
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph.spectral import GraphBatch
-from brainlsap.model.network import GraphNetwork
-from brainlsap.model.propagation import DenseGraphs, HeatScale
+from brainlsap.model.network import DenseGraphs, GraphNetwork, HeatScale
 from brainlsap.model.settings import BY_LEFT_OUT_PEOPLE, Settings
 
 # Epochs between validations: each costs a forward pass.

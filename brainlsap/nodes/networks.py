@@ -20,8 +20,7 @@ from torch import Tensor, nn
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.graph import decompose, diffuse_recurrence, normalized_laplacian
 from brainlsap.graph.laplacian import csr_tensor
-from brainlsap.model.network import drop
-from brainlsap.model.propagation import HeatScale
+from brainlsap.model.network import HeatScale, drop
 from brainlsap.nodes.graphs import NodeGraph
 from brainlsap.nodes.settings import NodeSettings
 
