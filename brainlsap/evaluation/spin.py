@@ -9,7 +9,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.atlas.surfaces import fsaverage5
+from brainlsap.atlas.atlas_files import fsaverage5
 from brainlsap.exceptions import ParameterError, check_at_least
 
 MIN_REGIONS = 5

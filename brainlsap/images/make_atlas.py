@@ -11,9 +11,8 @@ from scipy.ndimage import center_of_mass
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import complete_regions, find_sides
+from brainlsap.atlas.atlas_files import AtlasSettings, fsaverage5, read_annotation
 from brainlsap.atlas.region_names import find_side, is_outside, split_name
-from brainlsap.atlas.settings import AtlasSettings
-from brainlsap.atlas.surfaces import fsaverage5, read_annotation
 from brainlsap.data.region_lists import RegionList, read_labels
 from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, write_tsv
 from brainlsap.exceptions import FileFormatError, ParameterError
