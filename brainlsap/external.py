@@ -24,10 +24,11 @@ from brainlsap.evaluation.results import CohortSummary
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.findings import LEFT_OUT, Finding, group_findings
 from brainlsap.model.inputs import PackedClassifier
-from brainlsap.model_card import hash_person, hash_scans
 from brainlsap.prediction import (
     SET_COLUMN,
     SET_JOINER,
+    hash_person,
+    hash_scans,
     load_fitted_model,
     match_regions_and_features,
     merge_labels,

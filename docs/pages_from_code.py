@@ -27,9 +27,8 @@ PACKAGES = {
     "brainlsap.evaluation": "Folds, scores, audit, rankings",
     "brainlsap.report": "Tables, figures, the page",
     "brainlsap.workflow": "A whole study",
-    "brainlsap.prediction": "New people",
+    "brainlsap.prediction": "Models of a cohort, their cards, and new people",
     "brainlsap.external": "Other people with known classes",
-    "brainlsap.model_card": "The card of a stored model",
 }
 
 # Modules whose own docstring is part of their package's page.
