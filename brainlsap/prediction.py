@@ -730,8 +730,9 @@ def _resolve_prior(
         unknown_names = [n for n in map(str, class_prior) if n not in class_names]
         if unknown_names:
             raise ParameterError(
-                f"class_prior names {', '.join(unknown_names)}, and the classes of the "
-                f"model are {', '.join(class_names)}. Give a share of each of these."
+                f"{option_name('class_prior')} names {', '.join(unknown_names)}, and "
+                f"the classes of the model are {', '.join(class_names)}. Give a share "
+                "of each of these."
             )
     return resolve_class_prior(class_prior, model.classes_, model.training_shares_)
 

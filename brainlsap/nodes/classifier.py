@@ -38,6 +38,7 @@ from brainlsap.nodes.settings import (
     chosen_variant,
     resolve_node_settings,
 )
+from brainlsap.text import option_name
 
 # One-entry cache of what takes minutes to compute from a graph, keyed by function and
 # graph; the seeds of a run share it.
@@ -528,8 +529,9 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
             )
         if not np.isfinite(self.history_["train_loss"][-1]):
             raise ParameterError(
-                "training diverged; lower learning_rate or scale_step, or look for NaN "
-                "and very large numbers in features and adjacency."
+                f"training diverged; lower {option_name('learning_rate')} or "
+                f"{option_name('scale_step')}, or look for NaN and very large "
+                "numbers in features and adjacency."
             )
         self.network_, self.settings_, self.best_epoch_ = network, settings, best_epoch
         if settings.network == "heat":
