@@ -39,6 +39,14 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8a8a8a"
 COLORS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 
 DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3))}
+# Lines of classes, told apart without colour too: solid, then more and more broken.
+CLASS_LINES = (
+    "solid",
+    (0, (6, 1.5)),
+    (0, (3, 1.5)),
+    (0, (6, 1.5, 1, 1.5)),
+    (0, (1, 1)),
+)
 """Style of reference lines."""
 
 N_SHOWN = 10
@@ -274,8 +282,9 @@ def plot_roc(
     Returns
     -------
     Axes
-        One curve per class; with two classes only that of the second. The legend gives
-        the area under the curve: mean ± s.d. over the folds that contain the class.
+        One curve per class, of its own colour and dashes; with two classes only that
+        of the second. The legend gives the area under the curve: mean ± s.d. over the
+        folds that contain the class.
 
     Raises
     ------
@@ -321,6 +330,7 @@ def plot_roc(
                 [0, *false_positive_rates],
                 [0, *mean_curve],
                 c=color_of_class[class_name],
+                linestyle=CLASS_LINES[class_code % len(CLASS_LINES)],
                 label=legend_text,
                 clip_on=False,
             )
@@ -331,7 +341,7 @@ def plot_roc(
         axes.set_xlabel(f"{axes.get_xlabel()} (above: AUC ± s.d.)")
         _draw_legend(axes)
     else:
-        legend_style: Any = {"handlelength": 1.2, "labelspacing": 0.2, "borderpad": 0.1}
+        legend_style: Any = {"handlelength": 2.2, "labelspacing": 0.2, "borderpad": 0.1}
         legend_style |= {"title": "AUC ± s.d.", "framealpha": 0.8, "edgecolor": "none"}
         axes.legend(loc="best", **legend_style)
     return axes
