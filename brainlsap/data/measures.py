@@ -251,7 +251,7 @@ def find_longest_tracer(mentioned_text: str, feature_name: str = "") -> Tracer |
     return max(lengths_and_tracers)[-1] if lengths_and_tracers else None
 
 
-# Last word of a column's head -> measure; "other" is never read.
+# Last word of a column's name -> measure; "other" is never read.
 MEASURE_OF_WORD = {
     **dict.fromkeys(("thickness", "thickavg"), "thickness"),
     **dict.fromkeys(("area", "surfarea"), "area"),
@@ -278,7 +278,7 @@ class Measure(NamedTuple):
     """Medians outside this range are reported."""
     unit: str = ""
     head_measures: tuple[str, ...] = ()
-    """Measures that heads of wide tables may name for this one, best first."""
+    """Measures that column names of wide tables may name for this one, best first."""
     files: tuple[str | tuple[str, ...], ...] = ()
     """Patterns, or groups of patterns, of names of files with one scan's regions.
 

@@ -75,8 +75,8 @@ class RegionList(NamedTuple):
     ----------
     table : DataFrame
         A row for each region, with columns `index` ("" where there is none) and
-        `name`. A table with a header keeps its other columns, heads in lower case. A
-        list keeps coordinates as `x`, `y`, `z`.
+        `name`. A table with a header keeps its other columns, their names in lower
+        case. A list keeps coordinates as `x`, `y`, `z`.
     has_header : bool
         Whether a header says what the columns are.
     """
@@ -229,7 +229,7 @@ def _choose_number_column(
         if label_texts.issubset(list_table[number_column])
     ]
     candidate_columns = candidate_columns or number_columns
-    # without a header, or among columns with these labels, any head will do
+    # without a header, or among columns with these labels, any column name will do
     accepted_heads = [*INDEX_COLUMNS, *NAME_COLUMNS]
     if label_texts or not has_header:
         accepted_heads += candidate_columns
@@ -344,7 +344,7 @@ def _read_list_rows(
 
 
 def _has_unknown_header(cell_rows: list[list[str]], has_delimiter: bool) -> bool:
-    """Return whether the first line is a header, with none of the known heads."""
+    """Return whether the first line is a header, with no known column name."""
     first_row, *other_rows = cell_rows
     is_table = has_delimiter or any(
         map(_are_any_numbers, zip(*other_rows, strict=False))

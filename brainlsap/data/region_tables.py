@@ -4,7 +4,7 @@ Tables of many scans have one row per scan: FreeSurfer's `aparcstats2table` and
 `asegstats2table`, ADNI's tables, and any other whose columns are named by regions.
 Tables of one scan have one row or one column per region, both hemispheres in one file
 or in two, or PET over time. Columns may name their measure (`lh_cuneus_thickness`), the
-first head (`lh.aparc.a2009s.thickness`, `Measure:volume`) or the file's name
+first column name (`lh.aparc.a2009s.thickness`, `Measure:volume`) or the file's name
 (`thickness.csv`) may name it for all columns, or nothing does.
 
 PETSurfer's `mri_gtmpvc` writes `gtm.stats.dat` without a header: index, number, name
@@ -76,7 +76,7 @@ _HEAD_SIZES = (
     *("estimatedtotalintracranialvol", "intracranialvol"),
 )
 _SCAN_COLUMNS = (*PEOPLE_COLUMNS, "scan_id", *SESSION_COLUMNS)
-# Word in a file's name or a head -> measure; entities of tracers count, too.
+# Word in a file's name or a column name -> measure; entities of tracers count, too.
 _MEASURE_OF_TERM = {
     **{
         entity: tracer.feature for tracer in TRACERS for entity in tracer.lower_entities
@@ -89,8 +89,8 @@ _ANY_TERM = (
 )
 _HEAD_WITH_TERM = re.compile(f"(.+?)[-_. ]{_ANY_TERM}", re.IGNORECASE)
 _TERM_IN_FILE_NAME = re.compile(f"(?<![a-z0-9]){_ANY_TERM}(?![a-z0-9])")
-# Accept a word that is no known measure (or numbers as heads) if it occurs with more
-# than this fraction of the regions.
+# Accept a word that is no known measure (or a number as column name) if it occurs with
+# more than this fraction of the regions.
 _MIN_SHARE_OF_REGIONS = 1 / 4
 # Words around a region's name that do not change the measure.
 _STATISTIC_WORDS = {"mean", "avg", "average", "value", "values"}
@@ -116,20 +116,21 @@ _Cells = Sequence[str | None]
 class ScanTable(NamedTuple):
     """A table of many scans, a row each.
 
-    path : the file; sheet : of a workbook with several; names : person and visit of
-    every row; facts : labels and covariates as text; values : columns by measure (""
-    if it is not named) and region (position in the atlas); unmatched_names : names in
-    heads with a side that are no region of the atlas; excluded_heads : columns that
-    atlases leave out on purpose; id_column, session_column : heads of the columns that
-    names are of; missing_words : those of its cells.
+    path : the file; sheet : of a workbook with several; scan_names : person and visit
+    of every row; text_columns : labels and covariates as text; region_columns : columns
+    by measure ("" if it is not named) and region (position in the atlas);
+    unmatched_names : names with a side, in column names, that are no region of the
+    atlas; excluded_columns : columns that atlases leave out on purpose; id_column,
+    session_column : the columns that scan names are of; missing_words : those of its
+    cells.
     """
 
     path: Path
-    names: list[ScanName]
-    facts: pd.DataFrame
-    values: Mapping[tuple[str, int], np.ndarray] = MappingProxyType({})
+    scan_names: list[ScanName]
+    text_columns: pd.DataFrame
+    region_columns: Mapping[tuple[str, int], np.ndarray] = MappingProxyType({})
     unmatched_names: tuple[str, ...] = ()
-    excluded_heads: tuple[str, ...] = ()
+    excluded_columns: tuple[str, ...] = ()
     notes: tuple[Finding, ...] = ()
     id_column: str = ""
     session_column: str | None = None
@@ -149,29 +150,31 @@ class ScanTable(NamedTuple):
     @property
     def is_exact(self) -> bool:
         """Whether it names no region that the atlas lacks."""
-        return not self.excluded_heads + self.unmatched_names
+        return not self.excluded_columns + self.unmatched_names
 
     @property
     def measures(self) -> list[str]:
-        """The measures that its heads or its name give."""
-        return sorted({measure for measure, _ in self.values} - {"", "other"})
+        """The measures that the names of its columns or of the file give."""
+        return sorted({measure for measure, _ in self.region_columns} - {"", "other"})
 
     def describe_mismatch(self, atlas: Atlas) -> str:
         """Return what the table holds instead of a feature, empty if nothing."""
         table_name = self.name_and_sheet
         if self.measures and not self.unmatched_names:
             return f"{table_name} is of {', '.join(self.measures)}"
-        if not self.values and (
-            column_name := find_region_column(self.facts, NAME_COLUMNS)
+        if not self.region_columns and (
+            column_name := find_region_column(self.text_columns, NAME_COLUMNS)
         ):
             return (
                 f"{table_name} has regions in its column {column_name!r}, expected a "
                 "row for every scan, a column for every region; pivot it"
             )
-        has_few_columns = self.facts.shape[1] < _MIN_SHARE_OF_REGIONS * len(atlas)
-        if self.values or self.unmatched_names or has_few_columns:
+        has_few_columns = self.text_columns.shape[1] < _MIN_SHARE_OF_REGIONS * len(
+            atlas
+        )
+        if self.region_columns or self.unmatched_names or has_few_columns:
             return unknown_names(self.unmatched_names, atlas)
-        column_names_text = listed(self.facts, 5)
+        column_names_text = listed(self.text_columns, 5)
         return (
             f"{table_name}: no column is a region of {atlas.name}; found "
             f"{column_names_text}"
@@ -181,12 +184,12 @@ class ScanTable(NamedTuple):
         """Return whether a column of facts is a label, in any case."""
         return (
             label_name is None
-            or find_column_name(self.facts, [label_name.lower()]) is not None
+            or find_column_name(self.text_columns, [label_name.lower()]) is not None
         )
 
 
 class _SortedHeads(NamedTuple):
-    """The heads of a table by what their columns hold."""
+    """The column names of a table by what the columns hold."""
 
     by_region: dict[tuple[str, int], list[str]]
     """Heads by measure and region (position in the atlas)."""
@@ -299,9 +302,9 @@ def _measure_of_file_name(file_name: str) -> str:
 
 
 def find_tracer_columns(cells_by_column: Mapping[str, _Cells]) -> list[str]:
-    """Return the columns whose cells name tracers, or whose head announces them.
+    """Return the columns whose cells name tracers, or whose name announces them.
 
-    A head that names a tracer itself (`amyloid_tracer`) is about other values.
+    A column name that names a tracer itself (`amyloid_tracer`) is about other values.
     """
     tracer_columns = list[str]()
     for column_name in cells_by_column:
@@ -367,7 +370,7 @@ def _sort_columns(
 ) -> ScanTable:
     """Sort the columns of a table by what they hold.
 
-    `side_letter` and `default_measure` are of heads that name neither.
+    `side_letter` and `default_measure` are of column names that name neither.
     """
     path_and_sheet = _name_sheet(table_path, sheet_name)
     original_heads = _drop_copy_numbers(cell_table)
@@ -441,14 +444,14 @@ def _sort_columns(
         cell_table[fact_heads],
         values_by_key,
         unmatched_names=tuple(sorted_heads.unmatched_names),
-        excluded_heads=tuple(sorted_heads.excluded),
+        excluded_columns=tuple(sorted_heads.excluded),
         notes=tuple(table_notes),
         sheet=sheet_name,
     )
 
 
 def _drop_copy_numbers(column_names: Iterable[str]) -> dict[str, str]:
-    """Return every head as it was before pandas counted columns of one name (`x.1`)."""
+    """Return every column name without pandas' number of a repeated name (`x.1`)."""
     column_names = list(column_names)
     stem_of_name = {
         column_name: _COPY_NUMBER.sub("", column_name) for column_name in column_names
@@ -465,7 +468,7 @@ def _sort_heads(
     side_letter: str | None,
     default_measure: str,
 ) -> _SortedHeads:
-    """Sort heads by what they name: a region, something left out, or a fact."""
+    """Sort column names by what they name: a region, something left out, or a fact."""
     sorted_heads = _SortedHeads({}, [], [], [])
     custom_heads = _find_custom_heads([*original_heads.values()], atlas, side_letter)
     # A ratio is of the tracer that the file's name gives.
@@ -625,7 +628,10 @@ def _read_single_row(
     )
     # Columns that name the measure come last, because they replace the others.
     for accepted_measure in ("", *map(str.lower, reversed(measure.head_measures))):
-        for (column_measure, region_index), column_values in scan_table.values.items():
+        for (
+            column_measure,
+            region_index,
+        ), column_values in scan_table.region_columns.items():
             if column_measure == accepted_measure:
                 value_of_name[atlas.names[region_index]] = column_values[0]
     return list(value_of_name), list(value_of_name.values())
@@ -843,7 +849,7 @@ def _add_sides_of_clinica(
 def _split_head(
     column_name: str, atlas: Atlas, side_letter: str | None = None
 ) -> tuple[str, str]:
-    """Return the measure that a column's head names, and the name of its region."""
+    """Return the measure and the region in a column name."""
     if atlas.find(column_name, side_letter) is not None:
         return "", column_name
     ucsf_structures = atlas.settings.get("ucsf_structures", {})
@@ -860,7 +866,7 @@ def _split_head(
 def _find_custom_heads(
     column_names: Sequence[str], atlas: Atlas, side_letter: str | None
 ) -> dict[str, tuple[str, str]]:
-    """Return measure and region of heads that no known word explains.
+    """Return measure and region of column names that no known word explains.
 
     They are the labels of the atlas, unless they only count; or have a custom word
     before or behind the names of enough regions (`HIP_L_gmv`).
@@ -901,7 +907,7 @@ def _find_custom_heads(
 def _find_region(
     column_name: str, atlas: Atlas, side_letter: str | None
 ) -> tuple[str, str] | None:
-    """Return the measure and the longest name of a region in a head, None if none.
+    """Return measure and longest region name in a column name, None if there is none.
 
     Other words may come before and behind the name (`FDG_ctx-lh-insula_SUVR`); none of
     them may name a side.
@@ -1059,7 +1065,7 @@ def _mean_of_frames(
         raise FileFormatError(
             "no columns of starts and ends of frames.", path=table_path
         )
-    # A column without a head counts the rows.
+    # A column without a name counts the rows.
     region_names = [
         column_name
         for column_name in frame_table

@@ -204,8 +204,8 @@ def _choose_model_with_scales(evaluation: Evaluation, model: str | None) -> str:
     if model not in model_names:
         raise ParameterError(
             f"model {model!r} has no scales to rank regions by; those that have: "
-            f"{', '.join(model_names) or 'none'}. (A ridge has none if the data favour no "
-            "connectome or one scale; LSAPRidgeClassifier('regions') always has.)"
+            f"{', '.join(model_names) or 'none'}. (A ridge has none if the data favour "
+            "no connectome or one scale; LSAPRidgeClassifier('regions') always has.)"
         )
     return model
 
