@@ -249,9 +249,9 @@ def kernel_title(kernel: str) -> str:
         return "the exact heat kernel, from eigenvectors"
     if kernel not in EXPANSIONS:
         return f"the heat kernel {kernel}"
-    title = EXPANSIONS[kernel].title
-    article = "an" if title[0] in "AEIOU" else "a"
-    return f"{article} {title} expansion of the heat kernel"
+    polynomial_title = EXPANSIONS[kernel].title
+    indefinite_article = "an" if polynomial_title[0] in "AEIOU" else "a"
+    return f"{indefinite_article} {polynomial_title} expansion of the heat kernel"
 
 
 def polynomial_values(expansion: Expansion, eigenvalues: Tensor, degree: int) -> Tensor:

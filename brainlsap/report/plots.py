@@ -110,10 +110,12 @@ def plot_scores(
         If `score_name` is unknown.
     """
     check_choice("score_name", score_name, fold_scores())
-    title = tables.shown_scores(evaluation).get(score_name, SCORES[score_name].title)
+    score_title = tables.shown_scores(evaluation).get(
+        score_name, SCORES[score_name].title
+    )
     scores_of_folds = evaluation.scores()
     score_summary = tables.summary_of(evaluation, score_name)
-    axis_label = f"{title} (small dots: folds; bar: 95% interval)"
+    axis_label = f"{score_title} (small dots: folds; bar: 95% interval)"
     axes = _named_rows(axes, width, list(score_summary.index), axis_label)
     if score_name == "balanced_accuracy":
         _draw_reference(axes, 1 / len(evaluation.cohort.classes), "chance")
@@ -178,17 +180,25 @@ def plot_connectome_gain(
         orange; the dashed line is no gain.
     """
     check_choice("score", score, GAIN_LABELS)
-    table = gain.table
-    names = [tables.CONNECTOMES[name] for name in table["connectome"]]
-    axes = _named_rows(axes, width, names, GAIN_LABELS[score])
+    gain_table = gain.table
+    row_names = [
+        tables.CONNECTOMES[connectome_name]
+        for connectome_name in gain_table["connectome"]
+    ]
+    axes = _named_rows(axes, width, row_names, GAIN_LABELS[score])
     _draw_reference(axes, 0, "no gain")
-    factor = 100 if score == "error_gain" else 1
-    for position, row in enumerate(table.to_dict("records")):
-        color = GREY if row["connectome"] in RANDOM_CONNECTOMES else ORANGE
-        if row["connectome"] == "original":
-            color = BLUE
-        x, low, high = (factor * row[f"{score}{end}"] for end in ("", "_low", "_high"))
-        _draw_errorbars(axes, x, position, low, high, color=color)
+    percent_factor = 100 if score == "error_gain" else 1
+    for row_position, gain_row in enumerate(gain_table.to_dict("records")):
+        dot_color = GREY if gain_row["connectome"] in RANDOM_CONNECTOMES else ORANGE
+        if gain_row["connectome"] == "original":
+            dot_color = BLUE
+        x, lower_bound, upper_bound = (
+            percent_factor * gain_row[f"{score}{bound_suffix}"]
+            for bound_suffix in ("", "_low", "_high")
+        )
+        _draw_errorbars(
+            axes, x, row_position, lower_bound, upper_bound, color=dot_color
+        )
     return axes
 
 
@@ -249,11 +259,11 @@ def plot_confusion(
     label_style = rotated_style if max(map(len, classes)) > 7 else {}
     wrapped_names = [textwrap.fill(class_name, 24) for class_name in classes]
     axes.set_xticks(range(len(classes)), wrapped_names, **label_style)
-    labels = [
+    class_labels = [
         f"{class_name}\nn = {n}"
         for class_name, n in zip(wrapped_names, class_totals, strict=True)
     ]
-    axes.set_yticks(range(len(classes)), labels)
+    axes.set_yticks(range(len(classes)), class_labels)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set(xlabel="predicted class", ylabel="true class")
@@ -300,7 +310,8 @@ def plot_roc(
     false_positive_rates = np.linspace(0, 1, 1001)
     color_of_class = class_colors(evaluation)
     fold_rows = [
-        np.flatnonzero(predictions.fold == fold) for fold in np.unique(predictions.fold)
+        np.flatnonzero(predictions.fold == fold_number)
+        for fold_number in np.unique(predictions.fold)
     ]
     for class_code, class_name in enumerate(classes):
         is_class = predictions.actual == class_code
@@ -511,8 +522,8 @@ def plot_directions(
         "feature == @feature"
     )
     first_class, *other_classes = evaluation.cohort.classes
-    title = tables.feature_title(evaluation.cohort, feature)
-    axis_label = f"{title}: difference from {first_class} (s.d., 95%)"
+    feature_text = tables.feature_title(evaluation.cohort, feature)
+    axis_label = f"{feature_text}: difference from {first_class} (s.d., 95%)"
     axes = _named_rows(
         axes, width, tables.region_labels(top_regions, atlas), axis_label
     )
@@ -595,25 +606,25 @@ def plot_region_tests(
         ["contrast", "contrast_low", "contrast_high"]
     ].to_numpy()
     mark_style: Any = {"markersize": 3.5, "capsize": 0}
-    for statistic, bounds, color, marker, offset in (
+    for statistic, interval_bounds, statistic_color, statistic_marker, row_offset in (
         ("effect", effect_bounds, BLUE, "o", -0.15),
         ("contrast", contrast_bounds, ORANGE, "s", 0.15),
     ):
         is_significant = selected_regions[f"p_{statistic}"].to_numpy() < ALPHA
         for is_shown, face_color in (
             (~is_significant, "white"),
-            (is_significant, color),
+            (is_significant, statistic_color),
         ):
             if not is_shown.any():
                 continue
             _draw_errorbars(
                 axes,
-                bounds[is_shown, 0],
-                np.flatnonzero(is_shown) + offset,
-                bounds[is_shown, 1],
-                bounds[is_shown, 2],
-                fmt=marker,
-                color=color,
+                interval_bounds[is_shown, 0],
+                np.flatnonzero(is_shown) + row_offset,
+                interval_bounds[is_shown, 1],
+                interval_bounds[is_shown, 2],
+                fmt=statistic_marker,
+                color=statistic_color,
                 markerfacecolor=face_color,
                 label=statistic,
                 **mark_style,
@@ -725,19 +736,21 @@ def plot_contributions(
     Figure
         A bar per region, and one for the sum of all others.
     """
-    values = contributions.set_index("region")["contribution"]
-    order = values.abs().sort_values(ascending=False, kind="stable").index
-    shown_regions = list(order[:N_CONTRIBUTIONS])
-    other_regions = order[N_CONTRIBUTIONS:]
-    names = tables.region_labels(shown_regions, atlas)
-    lengths = values[shown_regions].tolist()
+    region_contributions = contributions.set_index("region")["contribution"]
+    contribution_order = (
+        region_contributions.abs().sort_values(ascending=False, kind="stable").index
+    )
+    shown_regions = list(contribution_order[:N_CONTRIBUTIONS])
+    other_regions = contribution_order[N_CONTRIBUTIONS:]
+    row_names = tables.region_labels(shown_regions, atlas)
+    bar_lengths = region_contributions[shown_regions].tolist()
     if len(other_regions):
-        names.append(f"{len(other_regions)} other regions")
-        lengths.append(float(values[other_regions].sum()))
-    (axes,) = own_axes(None, COLUMN, 18 + 5 * len(names))
-    axes.barh(np.arange(len(names)), lengths, color="#0b5a8f")
+        row_names.append(f"{len(other_regions)} other regions")
+        bar_lengths.append(float(region_contributions[other_regions].sum()))
+    (axes,) = own_axes(None, COLUMN, 18 + 5 * len(row_names))
+    axes.barh(np.arange(len(row_names)), bar_lengths, color="#0b5a8f")
     axes.axvline(0, color="black", linewidth=0.8)
-    label_rows(axes, [tables.shorten_name(name, 40) for name in names])
+    label_rows(axes, [tables.shorten_name(row_name, 40) for row_name in row_names])
     axes.set_xlabel(textwrap.fill(axis_label, 22))
     return axes.figure
 
@@ -792,11 +805,16 @@ def _draw_errorbars(
         artist.set_clip_on(False)
 
 
-def _draw_reference(axes: Axes, x: float, label: str) -> None:
+def _draw_reference(axes: Axes, x: float, reference_label: str) -> None:
     """Draw a dashed vertical line with its label above the axes."""
     axes.axvline(x, **DASHES)
     axes.text(
-        x, 1.01, label, color=GREY, ha="center", transform=axes.get_xaxis_transform()
+        x,
+        1.01,
+        reference_label,
+        color=GREY,
+        ha="center",
+        transform=axes.get_xaxis_transform(),
     )
 
 
