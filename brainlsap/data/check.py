@@ -101,7 +101,7 @@ class CohortCheck:
     def text(self) -> str:
         """Return everything as lines of text."""
         text_lines = [str(self.folder)]
-        for title, entry_texts in (
+        for section_title, entry_texts in (
             ("Found", self.found),
             ("Mapped", self._select(NOTE)),
             ("Dropped", self._select(LEFT_OUT)),
@@ -109,7 +109,7 @@ class CohortCheck:
         ):
             if entry_texts:
                 text_lines += [
-                    f"{title}:",
+                    f"{section_title}:",
                     *(f"  {entry_text}" for entry_text in entry_texts),
                 ]
         if self.is_sound:
@@ -301,10 +301,10 @@ class _OptionSearch:
         new_features = list[str]()
         for feature_name in _FEATURES:
             # Volumes may stand below the cortex already.
-            is_known = (
+            is_known_feature = (
                 feature_name in self.features or feature_name == subcortex_measure
             )
-            if not is_known and self.adopt(
+            if not is_known_feature and self.adopt(
                 folder_options, _share_located([feature_name]), min_score=1
             ):
                 new_features.append(feature_name)

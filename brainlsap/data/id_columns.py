@@ -420,7 +420,7 @@ def repeats_as_ids(cells: Cells) -> bool:
 
     They are text with digits; or whole numbers that are long or repeat regularly.
     """
-    known_cells = [cell for cell in cells if cell]
+    known_cells = [known_cell for known_cell in cells if known_cell]
     cell_counts = Counter(known_cells)
     n_values = len(cell_counts)
     n_rows = len(cells)
@@ -495,20 +495,22 @@ def find_exchanged_ids(
     name_of_letters = {
         letters_of(column_name): column_name for column_name in other_columns
     }
-    for column_name, cells in cells_by_column.items():
+    for column_name, column_cells in cells_by_column.items():
         other_head = name_of_letters.get(letters_of(column_name))
         n_id_columns = id_letters.count(letters_of(column_name))
         if other_head is None or n_id_columns == 2:
             continue
         is_person_head = bool(find_person_columns([column_name]))
-        if n_id_columns == 0 and are_counted(cells):
+        if n_id_columns == 0 and are_counted(column_cells):
             # If the ids only count rows, too, neither column is known to be right.
             if not (is_person_head and are_counted(cells_by_column[id_columns[0]])):
                 continue
-        elif n_id_columns == 0 and not look_like_ids(cells):
+        elif n_id_columns == 0 and not look_like_ids(column_cells):
             continue
         people_of_cell: dict[str, set[str]] = {}
-        for participant_id, cell_text in zip(participant_ids, cells, strict=True):
+        for participant_id, cell_text in zip(
+            participant_ids, column_cells, strict=True
+        ):
             people_of_cell.setdefault(cell_text or "", set()).add(participant_id)
         other_cells = other_columns[other_head]
         cell_person_pairs = zip(other_people, other_cells, strict=True)
@@ -523,11 +525,11 @@ def find_exchanged_ids(
             if cell_person_pair[1] not in people_of_cell[cell_person_pair[0]]
         ]
         n_cells = sum(cell_text is not None for cell_text in other_cells)
-        names_people = n_id_columns > 0 or is_person_head
+        column_kinds = n_id_columns > 0 or is_person_head
         # Columns of a measure may have a few values in common.
         is_shared = 5 * len(shared_pairs) >= 4 * n_cells
         is_shared = is_shared and 5 * len(conflicting_pairs) >= len(shared_pairs)
-        if conflicting_pairs and (names_people or is_shared):
+        if conflicting_pairs and (column_kinds or is_shared):
             cell_text, participant_id = conflicting_pairs[0]
             owner_id = min(people_of_cell[cell_text])
             return (
@@ -539,9 +541,9 @@ def find_exchanged_ids(
     return ""
 
 
-def to_cells(values: Iterable[object]) -> list[str | None]:
+def to_cells(cell_values: Iterable[object]) -> list[str | None]:
     """Return values of any kind as the cells of a table, None where missing."""
-    value_texts = [str(value).strip() for value in values]
+    value_texts = [str(cell_value).strip() for cell_value in cell_values]
     missing_cells = MISSING_CELLS | {"<na>"}
     return [
         None if value_text.lower() in missing_cells else value_text
@@ -573,7 +575,7 @@ def _names_noun(column_name: str, nouns: Sequence[str]) -> bool:
 
 def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> bool:
     """Return whether a column of unknown name could hold ids."""
-    is_known = (
+    is_known_kind = (
         not {*_split_name_words(column_name)}.isdisjoint(_OTHER_WORDS)
         or kind_of(column_name) in COVARIATES
         or is_index_head(column_name)
@@ -581,7 +583,7 @@ def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> boo
         or find_column_name([column_name], (*PEOPLE_COLUMNS, *_SCAN_HEADS)) is not None
         or find_column_name([column_name], SESSION_COLUMNS) is not None
     )
-    if is_known or not look_like_ids(cells_by_column[column_name]):
+    if is_known_kind or not look_like_ids(cells_by_column[column_name]):
         return False
     # A person has one sex.
     sex_columns = [
@@ -612,13 +614,13 @@ def _find_coarser(
     candidate_names: Iterable[str],
 ) -> list[str]:
     """Return the candidates that repeat as ids and group the values of a column."""
-    cells = cells_by_column[column_name]
+    column_cells = cells_by_column[column_name]
     return [
         candidate_name
         for candidate_name in candidate_names
         if repeats_as_ids(cells_by_column[candidate_name])
-        and _nests(cells_by_column[candidate_name], cells)
-        and not _nests(cells, cells_by_column[candidate_name])
+        and _nests(cells_by_column[candidate_name], column_cells)
+        and not _nests(column_cells, cells_by_column[candidate_name])
     ]
 
 

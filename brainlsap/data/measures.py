@@ -448,13 +448,14 @@ def _check_region_values(
         )
     is_invalid = np.isinf(region_values) | ((region_values < 0) & measure.in_stats)
     if is_invalid.any():
-        region = int(np.flatnonzero(is_invalid)[0])
+        region_index = int(np.flatnonzero(is_invalid)[0])
         expected_text = (
             "a size of at least 0" if measure.in_stats else "a finite number"
         )
         raise FileFormatError(
-            f"{measure.name} of {atlas.names[region]} is {region_values[region]:g}; "
-            f"expected {expected_text}. Write n/a where it was not measured."
+            f"{measure.name} of {atlas.names[region_index]} is "
+            f"{region_values[region_index]:g}; expected {expected_text}. Write n/a "
+            "where it was not measured."
         )
 
 

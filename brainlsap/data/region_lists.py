@@ -250,10 +250,10 @@ def _in_counted_order(
     sorted_numbers = sorted(
         list_table["index"], key=lambda label_number: (len(label_number), label_number)
     )
-    labels = pd.to_numeric(list_table["index"], errors="coerce").dropna()
+    label_numbers = pd.to_numeric(list_table["index"], errors="coerce").dropna()
     if are_counts(sorted_numbers):
         list_table = list_table.set_index("index").loc[sorted_numbers]
-    elif labels.is_unique and not labels.is_monotonic_increasing:
+    elif label_numbers.is_unique and not label_numbers.is_monotonic_increasing:
         raise FileFormatError(
             "its numbers do not rise from line to line, so the order of the "
             "rows is unknown. Sort the lines in the order of the rows, or leave the "

@@ -390,7 +390,7 @@ def _sort_columns(
         measure_name,
         region_index,
     ), region_columns_of_key in sorted_heads.by_region.items():
-        region = atlas.names[region_index]
+        region_name = atlas.names[region_index]
         # Numbered copies that are 0 everywhere do not count.
         used_heads = [
             region_column
@@ -412,10 +412,10 @@ def _sort_columns(
             for region_column in used_heads
         ):
             conflict_texts.append(
-                f"{' and '.join(map(repr, region_columns_of_key))} ({region})"
+                f"{' and '.join(map(repr, region_columns_of_key))} ({region_name})"
             )
         if {*column_numbers[~np.isnan(column_numbers)]} == {0}:
-            zero_regions.append(region)
+            zero_regions.append(region_name)
     if conflict_texts:
         raise FileFormatError(
             f"{len(conflict_texts)} regions stand in more than one column: "
@@ -514,9 +514,9 @@ def read_region_values(
     table_path = Path(table_path)
     frame_notes = tuple[str, ...]()
     scaling_note = f"PET: divided by the mean of {reference or '_ref- file'}"
-    cells: Sequence[str | float | None] | np.ndarray
+    value_cells: Sequence[str | float | None] | np.ndarray
     if table_path.name.endswith("gtm.stats.dat"):
-        region_names, cells = read_gtm_stats(table_path, reference)
+        region_names, value_cells = read_gtm_stats(table_path, reference)
         frame_notes = ("PET: values as mri_gtmpvc scaled them",)
         if reference:
             frame_notes = (scaling_note,)
@@ -525,7 +525,7 @@ def read_region_values(
         if find_column_name(cells_by_column, _FRAME_STARTS) and find_column_name(
             cells_by_column, _FRAME_ENDS
         ):
-            frame_names, cells = average_frames(
+            frame_names, value_cells = average_frames(
                 table_path, pd.DataFrame(cells_by_column), frames, reference
             )
             region_names = [
@@ -533,7 +533,7 @@ def read_region_values(
             ]
             frame_notes = (scaling_note,)
         else:
-            region_names, cells = _read_hemisphere_tables(
+            region_names, value_cells = _read_hemisphere_tables(
                 table_path, cells_by_column, measure, atlas
             )
     if message := unknown_names(region_names, atlas):
@@ -542,7 +542,7 @@ def read_region_values(
         )
     row_indices, _ = atlas.rows(region_names)
     region_index = np.flatnonzero(row_indices >= 0)
-    region_cells = np.array(cells, dtype=object)[row_indices[region_index]]
+    region_cells = np.array(value_cells, dtype=object)[row_indices[region_index]]
     # Messages about wrong numbers name the region.
     frame_names = [f"{measure.name} of {atlas.names[i]}" for i in region_index]
     region_values = np.full(len(atlas), np.nan)
@@ -885,11 +885,11 @@ def _find_custom_heads(
         }
     measure_and_region = dict[str, tuple[str, str]]()
     for column_name in column_names:
-        is_known = (
+        is_known_region = (
             atlas.find(_split_head(column_name, atlas, side_letter)[1], side_letter)
             is not None
         )
-        if is_known or is_outside(column_name):
+        if is_known_region or is_outside(column_name):
             continue
         region_match = _find_region(column_name, atlas, side_letter)
         if region_match is not None:
@@ -898,8 +898,8 @@ def _find_custom_heads(
         measure_name for measure_name, _ in measure_and_region.values()
     )
     return {
-        column_name: (measure_name, region)
-        for column_name, (measure_name, region) in measure_and_region.items()
+        column_name: (measure_name, region_name)
+        for column_name, (measure_name, region_name) in measure_and_region.items()
         if count_of_measure[measure_name] > min_count
     }
 
@@ -953,8 +953,10 @@ def _name_measure(name_prefix: str, name_suffix: str) -> str:
         for measure_term in measure_terms
     }
     measure_names = measure_names - {"suvr"} or measure_names
-    is_known = len(measure_names) == 1 and measure_names <= {*_MEASURE_OF_TERM.values()}
-    return measure_names.pop() if is_known else measure_text
+    is_known_measure = len(measure_names) == 1 and measure_names <= {
+        *_MEASURE_OF_TERM.values()
+    }
+    return measure_names.pop() if is_known_measure else measure_text
 
 
 def unknown_names(region_names: Sequence[str], atlas: Atlas) -> str:
@@ -1073,10 +1075,10 @@ def _mean_of_frames(
     ]
     frame_starts, frame_ends = parse_numbers(table_path, frame_table[edge_columns]).T
     weight_of_frame = frame_weights(table_path, frame_starts, frame_ends, frames)
-    is_used = weight_of_frame > 0
-    return region_names, weight_of_frame[is_used] @ parse_numbers(
+    has_weight = weight_of_frame > 0
+    return region_names, weight_of_frame[has_weight] @ parse_numbers(
         table_path, frame_table[region_names]
-    )[is_used]
+    )[has_weight]
 
 
 def frame_weights(

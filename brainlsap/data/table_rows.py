@@ -372,7 +372,7 @@ def _cut_lines(
 
 
 def _cut_line_with_quotes(
-    line: str, plain_cells: list[str], delimiter: str | None, n_cells: int
+    text_line: str, plain_cells: list[str], delimiter: str | None, n_cells: int
 ) -> list[str]:
     """Choose the reading of a line that has as many cells as the header.
 
@@ -380,7 +380,7 @@ def _cut_line_with_quotes(
     with blanks, as R writes them.
     """
     try:
-        quoted_cells = _parse_quoted(line, delimiter)
+        quoted_cells = _parse_quoted(text_line, delimiter)
     except csv.Error:
         quoted_cells = plain_cells
     unquoted_cells = [_unquote(cell_text) for cell_text in plain_cells]

@@ -246,12 +246,12 @@ def _score_header(cells: Sequence[str]) -> int:
         for column_name in (*ID_COLUMNS, *NAME_COLUMNS)
         if column_name
     ]
-    is_known = [
+    is_known_column = [
         letters_of(cell_text) in known_letters
         or FREESURFER_HEAD.fullmatch(cell_text) is not None
         for cell_text in cells
     ]
-    return 2 if is_known[0] else int(any(is_known))
+    return 2 if is_known_column[0] else int(any(is_known_column))
 
 
 def _check_marked_rows(table_path: str | Path, table_text: TableText) -> None:
@@ -315,7 +315,7 @@ def _drop_empty_columns(table_text: TableText) -> tuple[list[str], list[Sequence
     return filled_names, filled_columns
 
 
-def write_tsv(table: pd.DataFrame, table_path: str | Path) -> Path:
+def write_tsv(data_frame: pd.DataFrame, table_path: str | Path) -> Path:
     r"""Write a table as TSV, with "n/a" for missing values as in BIDS.
 
     Cells are separated by commas if the file is named `.csv`.
@@ -345,7 +345,7 @@ def write_tsv(table: pd.DataFrame, table_path: str | Path) -> Path:
     """
     delimiter = "," if Path(table_path).suffix.lower() == ".csv" else "\t"
     with replace_when_whole(table_path) as partial_path:
-        table.to_csv(
+        data_frame.to_csv(
             partial_path, sep=delimiter, index=False, na_rep="n/a", lineterminator="\n"
         )
     return Path(table_path)
@@ -383,10 +383,10 @@ def parse_numbers(
     try:
         return cell_array.astype(float)  # None becomes NaN
     except ValueError:
-        numbers = pd.to_numeric(cell_array.ravel(), errors="coerce").reshape(
+        parsed_numbers = pd.to_numeric(cell_array.ravel(), errors="coerce").reshape(
             cell_array.shape
         )
-    is_wrong = pd.isna(numbers) & ~pd.isna(cell_array)
+    is_wrong = pd.isna(parsed_numbers) & ~pd.isna(cell_array)
     wrong_cells = [
         f"{cell_array[row_index, column_index]!r} in row {row_index + 1}, column "
         f"{column_names[column_index]!r}"
