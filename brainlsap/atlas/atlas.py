@@ -376,7 +376,7 @@ class Atlas:
         return self._row_of_spelling.get((name_side or hemisphere, core_name))
 
     def match(
-        self, spellings_or_names: Iterable[str | bytes], hemisphere: str | None = None
+        self, names: Iterable[str | bytes], hemisphere: str | None = None
     ) -> np.ndarray:
         """Return the position of every name.
 
@@ -404,7 +404,7 @@ class Atlas:
         brainlsap.exceptions.RegionNameError: 1 of 2 names unknown to atlas desikan82:
         'lh_insulla' (nearest: ctx-lh-insula). ...
         """
-        all_spellings = [as_text(name) for name in spellings_or_names]
+        all_spellings = [as_text(name) for name in names]
         unknown_names: list[str] = []
         spellings_of_row: dict[int, list[str]] = {}
         for spelling in all_spellings:

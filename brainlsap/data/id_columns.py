@@ -525,11 +525,11 @@ def find_exchanged_ids(
             if cell_person_pair[1] not in people_of_cell[cell_person_pair[0]]
         ]
         n_cells = sum(cell_text is not None for cell_text in other_cells)
-        column_kinds = n_id_columns > 0 or is_person_head
+        is_id_column = n_id_columns > 0 or is_person_head
         # Columns of a measure may have a few values in common.
         is_shared = 5 * len(shared_pairs) >= 4 * n_cells
         is_shared = is_shared and 5 * len(conflicting_pairs) >= len(shared_pairs)
-        if conflicting_pairs and (column_kinds or is_shared):
+        if conflicting_pairs and (is_id_column or is_shared):
             cell_text, participant_id = conflicting_pairs[0]
             owner_id = min(people_of_cell[cell_text])
             return (

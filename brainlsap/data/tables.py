@@ -315,7 +315,7 @@ def _drop_empty_columns(table_text: TableText) -> tuple[list[str], list[Sequence
     return filled_names, filled_columns
 
 
-def write_tsv(data_frame: pd.DataFrame, table_path: str | Path) -> Path:
+def write_tsv(table: pd.DataFrame, table_path: str | Path) -> Path:
     r"""Write a table as TSV, with "n/a" for missing values as in BIDS.
 
     Cells are separated by commas if the file is named `.csv`.
@@ -345,7 +345,7 @@ def write_tsv(data_frame: pd.DataFrame, table_path: str | Path) -> Path:
     """
     delimiter = "," if Path(table_path).suffix.lower() == ".csv" else "\t"
     with replace_when_whole(table_path) as partial_path:
-        data_frame.to_csv(
+        table.to_csv(
             partial_path, sep=delimiter, index=False, na_rep="n/a", lineterminator="\n"
         )
     return Path(table_path)

@@ -300,7 +300,7 @@ def leave_one_out_splits(
     return check_splits([*zip(train_rows, test_rows, strict=True)], groups)
 
 
-def read_splits(path: str | Path, scan_names: Sequence[str]) -> tuple[Split, ...]:
+def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     """Read folds from a table that says in which fold every scan is tested.
 
     Parameters
@@ -335,7 +335,7 @@ def read_splits(path: str | Path, scan_names: Sequence[str]) -> tuple[Split, ...
     splits = []
     for repeat_number, repeat_rows in splits_table.groupby("repeat", sort=False):
         fold_of = repeat_rows.set_index("scan")["fold"]
-        unmatched_scans = sorted(set(fold_of.index) ^ set(scan_names))
+        unmatched_scans = sorted(set(fold_of.index) ^ set(scans))
         if unmatched_scans or not fold_of.index.is_unique:
             raise SplitError(
                 f"{path}: repeat {repeat_number} does not fit the cohort: "
@@ -343,7 +343,7 @@ def read_splits(path: str | Path, scan_names: Sequence[str]) -> tuple[Split, ...
                 f"({', '.join(unmatched_scans[:3])}), "
                 f"{fold_of.index.duplicated().sum()} in two folds."
             )
-        fold_of_scan = fold_of.loc[list(scan_names)].to_numpy()
+        fold_of_scan = fold_of.loc[list(scans)].to_numpy()
         splits += _splits_of_folds(fold_of_scan, repeat_rows["fold"].unique())
     return tuple(splits)
 
@@ -361,7 +361,7 @@ def person_blocks(groups: ArrayLike) -> list[np.ndarray]:
 
 
 def permute_labels(
-    row_labels: np.ndarray, groups: ArrayLike, rng: np.random.Generator
+    labels: np.ndarray, groups: ArrayLike, rng: np.random.Generator
 ) -> np.ndarray:
     """Exchange labels between people with equally many scans, all scans together.
 
@@ -382,8 +382,8 @@ def permute_labels(
     array of length n_scans
         A permuted copy of `labels`.
     """
-    row_labels = np.asarray(row_labels)
-    return row_labels[permute_rows(person_blocks(groups), rng)]
+    labels = np.asarray(labels)
+    return labels[permute_rows(person_blocks(groups), rng)]
 
 
 def permute_rows(

@@ -104,7 +104,7 @@ def diffusion_terms(
 def add_polynomials(
     term_sums: np.ndarray, A: np.ndarray, signals: np.ndarray, coefficients: np.ndarray
 ) -> None:
-    """Add combinations of T_n(A) x to `sums`, (n_combinations, n_scans, ...), in place.
+    """Add combinations of T_n(A) x to `term_sums` (n_combinations, n_scans, ...).
 
     `A` (n_scans or 1, n_rois, n_rois) has its spectrum in [-1, 1], `signals` are
     (n_scans, n_rois, n_columns) and `coefficients` (degree + 1, n_combinations).

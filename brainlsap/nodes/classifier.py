@@ -843,7 +843,7 @@ def run_nodes(
     return pd.DataFrame([row_of_run_key[run_key] for run_key in run_keys])
 
 
-def summarize_nodes(run_table: pd.DataFrame) -> pd.DataFrame:
+def summarize_nodes(runs: pd.DataFrame) -> pd.DataFrame:
     """Return mean, sample standard deviation and maximum of runs over seeds.
 
     Parameters
@@ -856,7 +856,7 @@ def summarize_nodes(run_table: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         One row a data set, split, model, variant and options; sd is NaN of one seed.
     """
-    runs_by_setting = run_table.groupby(_ABOUT[:-1], sort=False)
+    runs_by_setting = runs.groupby(_ABOUT[:-1], sort=False)
     return runs_by_setting.agg(
         seeds=("test", "size"),
         validation=("validation", "mean"),

@@ -422,7 +422,7 @@ def make_node_split(
 
 
 def split_per_class(
-    node_labels: np.ndarray,
+    labels: np.ndarray,
     n_per_class: int = 20,
     n_validation: int = 500,
     n_test: int | None = 1000,
@@ -448,9 +448,9 @@ def split_per_class(
     SplitError
         Where a class has fewer nodes than asked for, or no node is left for a set.
     """
-    rng, class_nodes = np.random.default_rng(random_state), _nodes_by_class(node_labels)
+    rng, class_nodes = np.random.default_rng(random_state), _nodes_by_class(labels)
     n_nodes = {
-        int(node_labels[shuffled_nodes[0]]): len(shuffled_nodes)
+        int(labels[shuffled_nodes[0]]): len(shuffled_nodes)
         for shuffled_nodes in class_nodes
     }
     small_classes = [
@@ -477,7 +477,7 @@ def split_per_class(
         other_nodes[:n_validation],
         other_nodes[n_validation:][:n_test],
     )
-    return NodeSplit(*_split_masks(len(node_labels), *split_nodes))
+    return NodeSplit(*_split_masks(len(labels), *split_nodes))
 
 
 def split_by_share(node_labels: np.ndarray, random_state: int = 0) -> NodeSplit:
