@@ -15,6 +15,8 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.report import score_remarks
 from brainlsap.report.tables import basis_text
 
+pytestmark = pytest.mark.usefixtures("brief_studies")
+
 REFERENCE = Path(__file__).parent / "reference" / "combat.npz"
 LINEAR = make_models("logistic regression")
 
