@@ -22,15 +22,29 @@ LONG_FILES = (
 )
 
 
+# Files of examples, which share no fixtures: each of their tests goes to any process.
+FILES_OF_EXAMPLES = ("tests/test_tutorials.py", "tests/test_readme.py")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Keep a file in one process, for its fixtures.
+
+    The groups of pytest-xdist 3.8 are lost in pytest 9, which keeps ids elsewhere.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class FileScheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            file = nodeid.split("::")[0]
+            return nodeid if file in FILES_OF_EXAMPLES else file
+
+    return FileScheduling(config, log)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items):
-    """Start long tests first, and keep a file in one process, for its fixtures.
-
-    Tutorials share nothing, and go to any process by themselves.
-    """
-    for item in items:
-        if "tutorial" not in item.keywords:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+    """Start long tests first."""
     yield
     items.sort(key=_order_of_start)  # stable: else the order stays random
 
