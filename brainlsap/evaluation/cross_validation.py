@@ -21,13 +21,14 @@ import numpy as np
 import pandas as pd
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from threadpoolctl import threadpool_limits
 
 import brainlsap
-from brainlsap.arrays import pack, to_jsonable
+from brainlsap.arrays import PackedScans, to_jsonable
 from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.data.cohort import Cohort, check_cohort_given
 from brainlsap.evaluation.confounds import Deconfounder, adjust_features
@@ -536,8 +537,10 @@ def _fit_fold(
                 features[train_rows], train_table
             )
             features[test_rows] = fold_steps.transform(features[test_rows], test_table)
-            X_train = pack(connectomes, features, train_rows)
-            X_test = pack(connectomes, features, test_rows)
+            train_scans = PackedScans(connectomes, features, train_rows)
+            test_scans = PackedScans(
+                connectomes, features, test_rows, keeps_terms=len(models) > 1
+            )
             seconds_steps = (time.perf_counter() - steps_start) / len(models)
         ridges = {name: _ridge_of(model) for name, model in models.items()}
         fitted_names: set[str] = set()
@@ -549,7 +552,7 @@ def _fit_fold(
                 # The first gives its parameters to the others: put models first.
                 ordered_names = sorted(models, key=lambda n: n not in fitted_names)
                 shared_ridges = [ridges[n] for n in ordered_names]
-                _fit_models(shared_ridges, X_train, train_table)
+                _fit_models(shared_ridges, train_scans, train_table)
                 seconds_ridges = (time.perf_counter() - ridge_start) / len(models)
         for model_name, model in models.items():
             with _recorded_warnings() as fit_warnings:
@@ -557,10 +560,12 @@ def _fit_fold(
                 if model_name not in fitted_names:
                     is_shared = len(models) > 1
                     ridge = ridges[model_name] if is_shared else None
-                    _fit_models([model], X_train, train_table, ridge)
+                    _fit_models([model], train_scans, train_table, ridge)
                 predict_start = time.perf_counter()
                 seconds_fit = seconds_steps + seconds_ridges + predict_start - fit_start
-                class_predictions = _predict_classes(model, X_test, classes, test_table)
+                class_predictions = _predict_classes(
+                    model, test_scans, classes, test_table
+                )
                 seconds_predict = time.perf_counter() - predict_start
             inner_model = _inner_model(model)
             fit_report = to_jsonable(getattr(inner_model, "fit_report_", {}))
@@ -610,13 +615,14 @@ def _recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
 
 
 def _fit_models(
-    models: Sequence[Any], X: np.ndarray, train: pd.DataFrame, ridge: Any = None
+    models: Sequence[Any], scans: PackedScans, train: pd.DataFrame, ridge: Any = None
 ) -> None:
     """Fit one model, or several nested ridges at once, to packed training scans.
 
     `ridge` is the fitted one that a network starts from, if there is one.
     """
     model, *other_models = models
+    X = _pack_for(model, scans)
     y = train["label"].to_numpy(object)
     person_of_scan = train["participant"].to_numpy(object)
     known_metadata = {"groups": person_of_scan, "covariates": train}
@@ -657,13 +663,21 @@ def _reads_two_dimensions(model: Any) -> bool:
     return not (estimator_tags.no_validation or estimator_tags.input_tags.three_d_array)
 
 
+def _pack_for(model: Any, scans: PackedScans) -> Any:
+    """Return scans for a model: packed in an array, if it is not of this package."""
+    if getattr(model, "reads_packed_scans", isinstance(model, DummyClassifier)):
+        return scans
+    return np.asarray(scans)
+
+
 def _predict_classes(
-    model: Any, X: np.ndarray, classes: tuple[str, ...], covariates: pd.DataFrame
+    model: Any, scans: PackedScans, classes: tuple[str, ...], covariates: pd.DataFrame
 ) -> pd.DataFrame:
     """Return predicted classes, `p_` probability and `d_` decision value of each.
 
     NaN where the model does not give them.
     """
+    X = _pack_for(model, scans)
     class_names = [str(class_name) for class_name in model.classes_]
     inner_model = _inner_model(model)
     output_kind = ""

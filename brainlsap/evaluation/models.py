@@ -63,7 +63,7 @@ def read_features(X: np.ndarray) -> np.ndarray:
 
 def _read_networks(X: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return connectomes, features, and the two regions of each edge."""
-    W, features = unpack(as_number_array(X))
+    W, features = unpack(np.asarray(as_number_array(X)))
     return W, features, *np.triu_indices(W.shape[1], 1)
 
 
@@ -251,6 +251,8 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         covariates read.
     """
 
+    # Cross-validation hands it `PackedScans` in place of the packed array.
+    reads_packed_scans: ClassVar = True
     __metadata_request__fit: ClassVar = {"groups": True}
 
     kind: str = "logistic"
