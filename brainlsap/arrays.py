@@ -6,7 +6,7 @@ that were not measured are NaN; connectomes are finite.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -150,29 +150,6 @@ def check_groups(
     return groups
 
 
-def pack(
-    connectomes: np.ndarray,
-    features: np.ndarray,
-    selected_rows: np.ndarray | None = None,
-) -> np.ndarray:
-    """Return the packed array (float32) of connectomes and features.
-
-    `selected_rows` selects scans; all by default. Masked values become NaN.
-    """
-    if not isinstance(connectomes, SelectedRows):
-        connectomes = as_number_array(connectomes)
-    features = as_number_array(features)
-    scan_rows = (
-        np.arange(len(features)) if selected_rows is None else np.asarray(selected_rows)
-    )
-    n_rois, n_features = features.shape[1:]
-    X = np.empty((len(scan_rows), n_rois, n_rois + n_features), dtype=np.float32)
-    for i, scan_row in enumerate(scan_rows):  # scan by scan, to save memory
-        X[i, :, :n_rois] = connectomes[scan_row]
-        X[i, :, n_rois:] = features[scan_row]
-    return X
-
-
 class SelectedRows:
     """Rows of an array (n_rows, ...) in float32, which are read when asked for.
 
@@ -198,12 +175,40 @@ class SelectedRows:
         """Return the row or rows of an index, a slice or a list of indices."""
         return np.asarray(self._values[self._rows[index]], dtype=self.dtype)
 
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """Iterate over the rows."""
+        for row in range(len(self)):
+            yield self[row]
+
     def are_equal(self) -> bool:
         """Return whether all rows are the same; the first that differs ends it."""
         first_row = self[0]
         return self._values.strides[0] == 0 or all(
             np.array_equal(row, first_row) for row in self
         )
+
+
+def pack(
+    connectomes: np.ndarray | SelectedRows,
+    features: np.ndarray,
+    selected_rows: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return the packed array (float32) of connectomes and features.
+
+    `selected_rows` selects scans; all by default. Masked values become NaN.
+    """
+    if not isinstance(connectomes, SelectedRows):
+        connectomes = as_number_array(connectomes)
+    features = as_number_array(features)
+    scan_rows = (
+        np.arange(len(features)) if selected_rows is None else np.asarray(selected_rows)
+    )
+    n_rois, n_features = features.shape[1:]
+    X = np.empty((len(scan_rows), n_rois, n_rois + n_features), dtype=np.float32)
+    for i, scan_row in enumerate(scan_rows):  # scan by scan, to save memory
+        X[i, :, :n_rois] = connectomes[scan_row]
+        X[i, :, n_rois:] = features[scan_row]
+    return X
 
 
 class PackedScans:

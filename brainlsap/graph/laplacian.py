@@ -10,6 +10,7 @@ from scipy import sparse
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from brainlsap.arrays import SelectedRows
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph.connectomes import Preparation
 
@@ -268,7 +269,7 @@ class SpectrumCache:
 
     def blocks(
         self,
-        W: np.ndarray,
+        W: np.ndarray | SelectedRows,
         preparation: Preparation,
         dtype: torch.dtype = torch.float32,
     ) -> Iterator[Spectrum]:

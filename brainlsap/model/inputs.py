@@ -95,7 +95,7 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
 
 
 def check_packed(
-    X: np.ndarray, expected_shape: tuple[int, int] | None = None
+    X: np.ndarray | PackedScans, expected_shape: tuple[int, int] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return connectomes, and features in float64, of packed scans that can be used.
 

@@ -16,7 +16,7 @@ from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from brainlsap.arrays import check_groups
+from brainlsap.arrays import PackedScans, check_groups
 from brainlsap.class_prior import TRAINING, ClassPrior
 from brainlsap.exceptions import check_at_least, check_choice
 from brainlsap.graph import Preparation
@@ -230,10 +230,10 @@ class LSAPRidgeClassifier(PackedClassifier):
         B = term_basis(self.max_scale)
         return diffusion_terms(connectomes, scaled_features, self.preparation_, B)
 
-    def _terms_of(self, X: np.ndarray) -> np.ndarray:
+    def _terms_of(self, X: np.ndarray | PackedScans) -> np.ndarray:
         """Return the terms of packed scans; packed scans of a cohort may keep them."""
         connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
-        if not getattr(X, "keeps_terms", False):
+        if not (isinstance(X, PackedScans) and X.keeps_terms):
             return self._terms(connectomes, features)
         preparation = vars(self.preparation_)
         terms_key = joblib_hash((vars(self.scaler_), preparation, self.max_scale))
