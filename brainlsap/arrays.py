@@ -114,7 +114,7 @@ def check_features(features: np.ndarray) -> None:
         raise ParameterError(
             "features must be finite, or NaN where not measured, and at most "
             f"{MAX_ABSOLUTE:g} in size; got {features[tuple(too_large[0])]:g} in row "
-            f"{scan_row} of X. Mend it, or give the feature in another unit."
+            f"{scan_row} of X. Correct it, or give the feature in another unit."
         )
 
 

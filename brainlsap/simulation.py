@@ -273,7 +273,8 @@ def make_cohort(
         check_choice("feature", feature_name, HEALTHY_FEATURES)
     if not 0 <= effect <= 0.5:
         raise ParameterError(
-            f"effect must be between 0 and 0.5, a seed's loss in AD; got {effect!r}."
+            "effect, the relative loss of a seed region in AD, must be between 0 and "
+            f"0.5; got {effect!r}."
         )
     atlas = load_atlas(atlas)
     make_rng = partial(random_stream, random_state)
@@ -637,8 +638,8 @@ def write_study_folder(
     check_choice(f"style for {cohort.atlas.name}", style, known_styles)
     if cohort.truth is None:
         raise ParameterError(
-            "cohort must be simulated, with a truth: its files say so. "
-            "Cohort.save(path) keeps any cohort in one file."
+            "cohort must be a simulated one, with a truth, because the files call it "
+            "simulated. Use Cohort.save(path) to keep any other cohort."
         )
     node_rows = mrtrix_nodes(cohort.atlas) if style == "mrtrix" else None
     with fill_folder(folder) as partial_folder:

@@ -165,7 +165,7 @@ class Cohort:
         set_attribute(self, "table", plain_table(self.table))
         if faults := _find_faults(self):
             fault_texts = group_findings(faults)
-            raise CohortError("these parts do not make a cohort", fault_texts)
+            raise CohortError("these arguments do not make a cohort", fault_texts)
         scan_table = self.table
         for column_name in KEY_COLUMNS:
             scan_table[column_name] = _as_text(scan_table[column_name])
@@ -794,8 +794,8 @@ def _check_people(
         ):
             if claimed_id != participant_id and claimed_id in known_people:
                 raise ParameterError(
-                    f"groups= says {participant_id!r} for {scan_id}, an index or ids "
-                    f"say {claimed_id!r}; expected people, named alike."
+                    f"groups= says {participant_id!r} for {scan_id}, but its index or "
+                    f"ids say {claimed_id!r}. Use the same ids of people in both."
                 )
     scan_names = [
         participant_id
@@ -898,8 +898,9 @@ def _by_region(name: str, values: Any, atlas: Atlas) -> Any:
         hasattr(region_entry, "iloc") for region_entry in values
     ):
         raise ParameterError(
-            f"{name} is a list of tables, whose names would be lost. Give pd.DataFrame("
-            "the list) of scans by regions; of several features {name: DataFrame}."
+            f"{name} is a list of tables; their row and column names would be lost. "
+            "Give pd.DataFrame(the list) of scans by regions; of several features "
+            "{name: DataFrame}."
         )
     return values
 
@@ -981,8 +982,9 @@ def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
     ):
         raise ParameterError(
             f"{named_arguments[0]} has the index {listed(entry_texts, 3)}: its rows "
-            "were moved, and arrays beside it have no index. Put it in their order "
-            "(.sort_index()?), then .reset_index(drop=True)."
+            "are in another order than they were, and the other arrays have no index "
+            "to match. Put it in their order, for example by .sort_index(), then "
+            ".reset_index(drop=True)."
         )
     is_one_each = index.is_unique and index.nlevels == 1
     if groups is None and not is_one_each:

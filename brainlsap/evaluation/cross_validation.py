@@ -318,8 +318,8 @@ def split_role(model: Any) -> tuple[Any, str]:
     estimator, model_role = model if isinstance(model, tuple) else (model, "model")
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         raise ParameterError(
-            "model must be a classifier, such as LSAPClassifier(), or classifiers by "
-            f"name, as make_models(['LSAP-C', 'GCN']) has; got {estimator!r}."
+            "model must be a classifier, such as LSAPClassifier(), or a dictionary of "
+            f"classifiers by name, as make_models returns; got {estimator!r}."
         )
     return estimator, model_role
 

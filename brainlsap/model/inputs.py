@@ -161,7 +161,7 @@ def order_labels(
         ):
             raise ParameterError(
                 f"{option_text('head', 'ordinal')} needs the order of the classes, "
-                f"which is not known of {', '.join(map(str, present_classes))}. Give "
+                f"which is not known for {', '.join(map(str, present_classes))}. Give "
                 f"all in order of stage by {option_text('classes')}."
             )
         return present_classes, class_codes

@@ -398,7 +398,9 @@ def test_people_in_another_order_are_refused():
     for more in ({"covariates": ages}, {"groups": people}):
         with pytest.raises(ParameterError, match="have different people for scan 1"):
             Cohort.from_arrays(W, F, y, atlas=names, **more)
-    with pytest.raises(ParameterError, match="index 3, 1, 2 and 3 more: its rows were"):
+    with pytest.raises(
+        ParameterError, match="index 3, 1, 2 and 3 more: its rows are in"
+    ):
         Cohort.from_arrays(W, F, [*y], covariates=ages, atlas=names)
     alike = {"covariates": ages, "groups": pd.Series([*"abcabc"], mixed)}
     both = Cohort.from_arrays(W, F, [*y], atlas=names, **alike)
@@ -418,7 +420,7 @@ def test_people_in_another_order_are_refused():
     people = pd.DataFrame({"participant_id": visits.index, "age": range(6)})
     cohort = Cohort.from_arrays(W, visits, y, atlas=names, covariates=people)
     assert cohort.groups.tolist() == [*"uuvwxy"]
-    told = "says 'v' for scan2, an index or ids say 'u'"
+    told = "says 'v' for scan2, but its index or ids say 'u'"
     with pytest.raises(ParameterError, match=told):
         Cohort.from_arrays(W, F, y, groups=[*"uvvwxy"], atlas=names, covariates=people)
     both = people["participant_id"], people.drop(columns="age")  # other ids, and alike
