@@ -470,11 +470,11 @@ def _compare_with_files(
     scan_list.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted_people)))
     if people_with_files.isdisjoint(listed_people):
         feature_sources.unmatched = Finding(
-            "nobody in it has files; its ids are such as "
+            "nobody in the table has files. Its ids look like "
             f"{people_table.scan_names[0].participant!r}, those of files and folders "
-            f"such as {unlisted_people[0]!r}. Write the ids in {table_name} as files "
-            "have them (Excel drops the zeros of 001 unless the column is text), but "
-            "visits in a column session_id; or rename the files",
+            f"like {unlisted_people[0]!r}. Write the ids in {table_name} as files have "
+            "them (Excel drops the zeros of 001 unless the column is text), but visits "
+            "in a column session_id; or rename the files",
             FAULT,
             kind=FOREIGN_IDS,
             path=table_name,

@@ -433,8 +433,8 @@ def _diffuse(
     """Return exp(-s L) x of signals (n_scans, n_rois, n_columns) for every scale.
 
     A single connectome serves all scans. `donor_scans` is the scan of the connectome of
-    each scan, `pair_order` that of :func:`rewire_connectomes`. Shape (n_scales, n_scans,
-    n_rois, n_columns), float32: residual columns need no more digits.
+    each scan, `pair_order` that of :func:`rewire_connectomes`. Shape (n_scales,
+    n_scans, n_rois, n_columns), float32: residual columns need no more digits.
     """
     n_scans, n_rois, n_columns = signals.shape
     signals = signals.astype(np.float32)

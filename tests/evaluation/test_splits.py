@@ -5,8 +5,6 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedGroupKFold
 
 from brainlsap.evaluation import (
@@ -41,10 +39,12 @@ def worst_share(y, splits):
     return np.abs(np.array(shares) - overall).max()
 
 
-@settings(max_examples=16, deadline=None)
-@given(seed=st.integers(0, 10**6), changing=st.booleans(), most=st.sampled_from([1, 4]))
-def test_folds_partition_scans_and_never_share_a_person(seed, changing, most):
-    y, groups, n_folds = draw_people(seed, most, changing=changing and most > 1)
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    ("most", "changing"), [(1, False), (4, False), (4, True)], ids=str
+)
+def test_folds_partition_scans_and_never_share_a_person(seed, most, changing):
+    y, groups, n_folds = draw_people(seed, most, changing=changing)
     splits = make_splits(y, groups, n_folds, seed)
     tested = np.concatenate([test for _, test in splits])
     np.testing.assert_array_equal(np.sort(tested), np.arange(len(y)))
@@ -97,7 +97,7 @@ def test_every_site_is_left_out_once_without_the_people_who_were_there_too():
     splits = leave_one_out_splits(site, person)
     assert [test.tolist() for _, test in splits] == [[0, 1], [2, 3], [4]]
     assert splits[0][0].tolist() == [3, 4]
-    with pytest.raises(SplitError, match="at least two sites, got 1 and 1 scans"):
+    with pytest.raises(SplitError, match="at least two; got 1 and 1 scans"):
         leave_one_out_splits(["a", None], ["1", "2"])
 
 
@@ -125,7 +125,7 @@ def test_folds_of_a_table_are_those_of_its_scans_in_any_order(tmp_path):
 @pytest.mark.parametrize(
     ("y", "groups", "n_folds", "message"),
     [
-        (["CN", "AD"], ["a", "b"], 1, "two folds, .* are needed .* got 1 folds"),
+        (["CN", "AD"], ["a", "b"], 1, "two folds, .* got 1 folds"),
         (["CN", "CN"], ["a", "b"], 2, "two classes .* people by class: CN 2"),
         (["CN", "AD"], ["a"], 2, r"got shapes \(2,\) and \(1,\)"),
         (["CN", None], ["a", "b"], 2, r"\(2,\), 1 missing"),
@@ -142,7 +142,7 @@ def test_what_cannot_be_divided_is_refused(y, groups, n_folds, message):
     [
         ([([0, 1], [2])], r"fold 1 has 1 people in training and test scans \(a\)"),
         ([([0, 2], [])], "fold 1 has no training or no test scans"),
-        ([], "splits has no fold"),
+        ([], "splits is empty"),
     ],
 )
 def test_given_folds_are_checked(splits, message):

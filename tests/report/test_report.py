@@ -28,6 +28,8 @@ from brainlsap.report import (
 from brainlsap.report.page import withholder
 from tests.report.conftest import assert_heads_match_cells
 
+pytestmark = pytest.mark.usefixtures("brief_studies")
+
 QUALITY = pd.DataFrame({"scan": [f"anna{k:03d}_v0" for k in (3, 1, 2)]})
 QUALITY["flags"] = ["same as anna008_v0", "no links", ""]
 NAMES = re.compile(r"anna\d|anna003|berta|clara|2021-03-04", re.IGNORECASE)
@@ -257,9 +259,9 @@ def test_own_regions_are_drawn_where_they_lie(evaluation, tmp_path):
 
 
 def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
-    names = list(load_atlas("destrieux160").names)
+    names = list(load_atlas("desikan82").names)
     evaluation = make_evaluation(
-        models=("LSAP-C",), regions=names, atlas_name="destrieux160"
+        models=("LSAP-C",), regions=names, atlas_name="desikan82"
     )
     ranking = rank_regions(evaluation).assign(
         p_effect=0.5, p_contrast=0.5, n_permutations=99
