@@ -226,10 +226,10 @@ def _unify_image_heads(column_names: Iterable[str]) -> dict[str, str]:
     }
     spellings_by_name = {"image data id": IMAGE_HEADS, "subject": SUBJECT_HEADS}
     renamed_columns = {}
-    for standard_name, column_spellings in spellings_by_name.items():
+    for standard_column, column_spellings in spellings_by_name.items():
         for column_spelling in column_spellings:
             if column_spelling in column_by_letters:
-                renamed_columns[column_by_letters[column_spelling]] = standard_name
+                renamed_columns[column_by_letters[column_spelling]] = standard_column
                 break
     return renamed_columns
 

@@ -885,7 +885,11 @@ def _find_wrong_cells(
             "inside of the brain in MNI152, in mm (is the affine of the image right?)",
             ~parsed_numbers[axis_name].fillna(0).between(lower_bound, upper_bound),
         )
-    is_crossed = (
+    is_on_other_side = (
         parsed_numbers["x"] * hemispheres.map({"L": 1, "R": -1}) > _MIDLINE_WIDTH
     )
-    yield "x", "on the side of its name (image flipped, names exchanged?)", is_crossed
+    yield (
+        "x",
+        "on the side of its name (image flipped, names exchanged?)",
+        is_on_other_side,
+    )

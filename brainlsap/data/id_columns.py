@@ -408,11 +408,13 @@ def is_group(column_name: str, cells: Cells, visit_cells: Cells | None = None) -
         scan_keys = [*zip(cells, visit_cells, strict=True)]
         if len({*scan_keys}) == len(scan_keys):
             return False
-    are_few = n_values <= _MAX_GROUPS
-    are_few = are_few and len(known_cells) >= _MIN_SCANS_PER_GROUP * n_values
+    has_few_values = n_values <= _MAX_GROUPS
+    has_few_values = (
+        has_few_values and len(known_cells) >= _MIN_SCANS_PER_GROUP * n_values
+    )
     name_words = _split_name_words(column_name)
-    is_noun = len(name_words) == 1 and name_words[0] in _PERSON_WORDS
-    return (are_few and is_noun) or are_yes_no(cells)
+    is_group_noun = len(name_words) == 1 and name_words[0] in _PERSON_WORDS
+    return (has_few_values and is_group_noun) or are_yes_no(cells)
 
 
 def repeats_as_ids(cells: Cells) -> bool:

@@ -502,8 +502,8 @@ def check_structures(region_index: np.ndarray, atlas: Atlas, source_name: str) -
     some of its regions has lost the others.
     """
     is_present = np.isin(np.arange(len(atlas)), region_index)
-    names_and_masks = (("cortex", atlas.cortex), ("subcortex", ~atlas.cortex))
-    for structure_name, is_inside in names_and_masks:
+    structure_masks = (("cortex", atlas.cortex), ("subcortex", ~atlas.cortex))
+    for structure_name, is_inside in structure_masks:
         missing_regions = [
             atlas.names[i] for i in np.flatnonzero(is_inside & ~is_present)
         ]

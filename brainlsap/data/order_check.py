@@ -70,10 +70,10 @@ class OrderFit(NamedTuple):
     homotopic: float
 
     def __str__(self) -> str:
-        names_and_values = zip(self._fields, self, strict=True)
+        figure_pairs = zip(self._fields, self, strict=True)
         return ", ".join(
             f"{figure_name} {figure_value:.2f}"
-            for figure_name, figure_value in names_and_values
+            for figure_name, figure_value in figure_pairs
             if np.isfinite(figure_value)
         )
 

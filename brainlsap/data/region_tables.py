@@ -672,7 +672,7 @@ def _add_sides(
     without one only Clinica's order is known. A name that says another side than its
     column becomes unknown.
     """
-    is_bare = [
+    lacks_side = [
         not split_name(region_name)[0] and atlas.find(region_name, "L") is not None
         for region_name in region_names
     ]
@@ -691,9 +691,9 @@ def _add_sides(
             column_name,
             cells_by_column[column_name],
             sides_by_column[column_name],
-            is_bare,
+            lacks_side,
         )
-    row_pairs = _find_row_pairs(region_names, is_bare)
+    row_pairs = _find_row_pairs(region_names, lacks_side)
     if row_pairs:
         distinguishing_heads = [
             column_name
@@ -706,7 +706,7 @@ def _add_sides(
         if not distinguishing_heads:
             _refuse_halves(table_path, cells_by_column, row_pairs)
             if file_side is None and _is_clinica(table_path, cells_by_column):
-                return _add_sides_of_clinica(region_names, is_bare)
+                return _add_sides_of_clinica(region_names, lacks_side)
             first_row = min(
                 row_index for row_pair in row_pairs for row_index in row_pair
             )

@@ -255,9 +255,9 @@ def weighted_kappa(confusion_counts: np.ndarray) -> np.ndarray:
     expected_counts = (
         n_true[:, :, None] * n_predicted[:, None, :] / n_predictions[:, None, None]
     )
-    squared_steps = _stage_distances(confusion_counts.shape[1]) ** 2
-    observed_error = (confusion_counts * squared_steps).sum(axis=(1, 2))
-    chance_error = (expected_counts * squared_steps).sum(axis=(1, 2))
+    squared_distances = _stage_distances(confusion_counts.shape[1]) ** 2
+    observed_error = (confusion_counts * squared_distances).sum(axis=(1, 2))
+    chance_error = (expected_counts * squared_distances).sum(axis=(1, 2))
     return np.where(chance_error > 0, 1 - observed_error / chance_error, np.nan)
 
 

@@ -575,8 +575,8 @@ def _has_mixed_sexes(split: _IdSplit, sexes: Sequence[object]) -> bool:
         if is_known_sex:
             group_sex_pairs.add((group_index, sex))
     n_known_groups = len({group_index for group_index, _ in group_sex_pairs})
-    n_mixed = len(group_sex_pairs) - n_known_groups
-    return n_mixed > _MAX_SHARE_OF_MIXED_SEX * split.n_groups
+    n_mixed_groups = len(group_sex_pairs) - n_known_groups
+    return n_mixed_groups > _MAX_SHARE_OF_MIXED_SEX * split.n_groups
 
 
 def _is_visit(id_part: str) -> bool:

@@ -116,13 +116,17 @@ def _chebyshev_coefficients(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]
     above b the polynomials would grow without bound.)
     """
     bessel_values = scaled_bessel(scale.double(), degree + 1)
-    lower_order = torch.cat([bessel_values[:, 1:2], bessel_values[:, :degree]], dim=1)
+    previous_order_values = torch.cat(
+        [bessel_values[:, 1:2], bessel_values[:, :degree]], dim=1
+    )
     alternating_signs = torch.ones(
         degree + 1, dtype=torch.float64, device=bessel_values.device
     )
     alternating_signs[1::2] = -1.0
     alternating_signs[1:] *= 2.0
-    scale_slopes = (lower_order + bessel_values[:, 1:]) / 2 - bessel_values[:, :-1]
+    scale_slopes = (previous_order_values + bessel_values[:, 1:]) / 2 - bessel_values[
+        :, :-1
+    ]
     return alternating_signs * bessel_values[
         :, :-1
     ] + 0.0, alternating_signs * scale_slopes + 0.0  # no -0.0
