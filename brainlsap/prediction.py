@@ -103,6 +103,7 @@ def fit_model(
     *,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
+    reference_class: str | None = None,
     scores: Evaluation | None = None,
     overwrite: bool = False,
 ) -> PackedClassifier:
@@ -121,7 +122,7 @@ def fit_model(
         Name of one of :data:`brainlsap.evaluation.MODELS`, for example "LSAP-R", or an
         unfitted LSAPClassifier, LSAPRidgeClassifier or NetworkClassifier; by default
         an LSAPClassifier with default settings.
-    harmonize, regress_out
+    harmonize, regress_out, reference_class
         As in :func:`brainlsap.run_study`. New participants need the same columns. With
         `harmonize` they also need age and sex if the cohort has them, because ComBat
         preserves their effects.
@@ -153,7 +154,7 @@ def fit_model(
         model = make_storable_model(model)
     check_choice("model", type(model).__name__, CLASSIFIERS)
     configure_for_cohort(model, cohort)
-    steps = Deconfounder(harmonize, regress_out)
+    steps = Deconfounder(harmonize, regress_out, reference_class)
     steps.check(cohort.table)
     features = steps.fit_transform(cohort.features, cohort.table)
     model.fit(pack(cohort.connectomes, features), cohort.y, groups=cohort.groups)
