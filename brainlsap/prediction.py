@@ -780,7 +780,11 @@ def make_card(
         "n_regions": cohort.n_rois,
         "training": describe_people(cohort),
         "is_simulated": cohort.truth is not None,
-        "steps": {"harmonize": steps.harmonize, "regress_out": [*steps.regress_out]},
+        "steps": {
+            "harmonize": steps.harmonize,
+            "regress_out": [*steps.regress_out],
+            "reference_class": steps.reference_class,
+        },
         "scores": None
         if scores is None
         else _read_scores(scores, model, cohort, steps),
@@ -800,7 +804,7 @@ def _read_scores(
             "the results of `run` on the same study with the same options."
         )
     steps_of_scores = evaluation.settings.get("steps") or {}
-    for option in ("harmonize", "regress_out"):
+    for option in ("harmonize", "regress_out", "reference_class"):
         in_fit = to_jsonable(getattr(steps, option)) or []
         in_scores = steps_of_scores.get(option) or []
         if in_fit != in_scores:
@@ -927,7 +931,12 @@ def _steps_text(steps: Mapping[str, Any]) -> str:
         texts.append(f"ComBat of {steps['harmonize']}")
     if steps["regress_out"]:
         texts.append(f"regression of {with_and(steps['regress_out'])}")
-    return ", then ".join(texts) or "none"
+    steps_text = ", then ".join(texts) or "none"
+    # Files of earlier versions have no reference class.
+    reference_class = steps.get("reference_class")
+    if reference_class is not None:
+        steps_text += f", learned from {reference_class} alone"
+    return steps_text
 
 
 def _score_lines(card: Mapping[str, Any]) -> list[str]:

@@ -15,8 +15,8 @@ from brainlsap.evaluation import Deconfounder, make_models
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.exceptions import CohortError, ParameterError, RegionNameError
 from brainlsap.model import LSAPRidgeClassifier, load_model
-from brainlsap.model_card import card_text
 from brainlsap.prediction import (
+    card_text,
     fit_model,
     make_storable_model,
     predict_people,

@@ -41,8 +41,8 @@ Nothing is lost: class and covariates stand in one model, so a class difference 
 goes along with a covariate is not taken out with it. In 200 simulated cohorts without
 a difference (120 people in three stages, 6 years apart; 20 regions, 99 permutations)
 this test found one in 4 %, W-scores learned once in 75 %, and W-scores learned anew in
-every permutation in 6 %. A planted difference was found in 39 % and, by W-scores learned
-anew, in 25 %.
+every permutation in 6 %. A planted difference was found in 39 % and, by W-scores
+learned anew, in 25 %.
 """
 
 from typing import Any, NamedTuple
