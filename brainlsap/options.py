@@ -1318,6 +1318,28 @@ OPTIONS: tuple[Option, ...] = (
         group="evaluation",
         commands=("run", "fit"),
     ),
+    Option(
+        "table1",
+        "--table1",
+        NAMES,
+        "covariates of the table of participants, for example age,sex,education "
+        "(default: those of age, sex and site that the study has)",
+        "NAMES",
+        recipient="study",
+        changes_results=False,
+        group="output",
+        commands=("run", "report"),
+    ),
+    Option(
+        "table1_holm",
+        "--table1-holm",
+        SWITCH,
+        "also correct p-values of the table of participants for their number (Holm)",
+        recipient="study",
+        changes_results=False,
+        group="output",
+        commands=("run", "report"),
+    ),
     Option("baselines", "", SWITCH, recipient="study", group="evaluation"),
     Option(
         "title", "", TEXT, recipient="study", changes_results=False, group="evaluation"

@@ -37,6 +37,7 @@ from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
 from brainlsap.report import check_results_folder, write_report
+from brainlsap.report.demographics import choose_table1
 from brainlsap.report.report import check_same_study
 from brainlsap.text import option_text
 
@@ -69,6 +70,8 @@ def run_study(
     n_jobs: int | None = None,
     verbose: bool = True,
     title: str | None = None,
+    table1: str | Sequence[str] | None = None,
+    table1_holm: bool = False,
     overwrite: bool = False,
     **settings: Any,
 ) -> Evaluation:
@@ -125,6 +128,11 @@ def run_study(
         Whether to show progress on standard error.
     title : str, optional
         Title of the report.
+    table1 : str or sequence of str, optional
+        Columns of the table of participants, as for
+        :func:`brainlsap.report.demographics_table`.
+    table1_holm : bool
+        Whether the table of participants has Holm's p as well.
     overwrite : bool
         Whether to replace a report of other data or settings, too.
     **settings
@@ -162,6 +170,7 @@ def run_study(
         names.add("baselines")
     estimators = {**own_models, **make_models([*names], **model_settings)}
     cv = choose_folds(cohort, cv, leave_out)
+    table1_settings = choose_table1(cohort.table, table1, is_corrected=table1_holm)
     if not isinstance(cv, int) and not hasattr(cv, "split"):
         cv = list(cv)
     step_options = {"harmonize": harmonize, "regress_out": regress_out}
@@ -230,7 +239,8 @@ def run_study(
             evaluation = replace(evaluation, connectome_gain=gain_table)
             study_settings = {"study_options": study_options, "leave_out": leave_out}
             evaluation = replace(
-                evaluation, settings=evaluation.settings | study_settings
+                evaluation,
+                settings=evaluation.settings | study_settings | table1_settings,
             )
             write_report(
                 evaluation,

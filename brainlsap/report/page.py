@@ -36,6 +36,7 @@ from brainlsap.report.conclusions import (
     method_text,
     sample_text,
 )
+from brainlsap.report.demographics import demographics_table
 from brainlsap.report.exports import relative_scales
 from brainlsap.report.external import (
     external_headline,
@@ -89,8 +90,14 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     # An external test may lack people of a class that the model knows.
     class_counts = cohort.class_counts()
     present_classes = class_counts["class"][class_counts["scans"] > 0]
+    table1 = evaluation.settings.get("table1", {})
     page_tables |= {
-        "demographics": tables.demographics_table(cohort.table, list(present_classes)),
+        "demographics": demographics_table(
+            cohort.table,
+            list(present_classes),
+            table1.get("columns"),
+            is_corrected=table1.get("is_corrected", False),
+        ).map(withhold_names),
         "audit": tables.audit_table(evaluation, code_of_scan).map(withhold_names),
         "fits": tables.fit_table(evaluation),
     }

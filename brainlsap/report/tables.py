@@ -11,15 +11,13 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.atlas import AtlasSource
-from brainlsap.data.find_files import visit_order
 from brainlsap.data.measures import PET_FEATURES
 from brainlsap.evaluation import ConnectomeGain, Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
-from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.leakage import check_title
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.ranking import find_subcortex_substitute
-from brainlsap.evaluation.region_tests import MIN_PEOPLE_SHOWN, standardized_differences
+from brainlsap.evaluation.region_tests import standardized_differences
 from brainlsap.evaluation.results import CohortSummary, check_evaluation_given
 from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
@@ -559,105 +557,6 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
         k: k.replace("_", " ").replace("pred", "positive pred") for k in rate_names
     }
     return _mark_limits(number_texts(class_rates, column_titles, 2), evaluation)
-
-
-def covariate(cohort_table: pd.DataFrame, covariate_name: str) -> pd.Series | None:
-    """Return the column of age, sex or site, by any usual name of it, or None."""
-    try:
-        column_values = cohort_table[
-            find_covariate_column(cohort_table, covariate_name)
-        ]
-    except ParameterError:
-        return None
-    is_blank = (
-        column_values.astype(str).str.strip().str.lower().isin(["", "n/a", "nan"])
-    )
-    column_values = column_values.mask(is_blank)
-    return (
-        pd.to_numeric(column_values, errors="coerce")
-        if covariate_name == "age"
-        else column_values
-    )
-
-
-def demographics_table(
-    cohort_table: pd.DataFrame, classes: Sequence[str]
-) -> pd.DataFrame:
-    """Return people, scans, age, sex and sites of every class.
-
-    Parameters
-    ----------
-    cohort_table : DataFrame
-        One row per scan: participant, label and, where known, age, sex and site,
-        under any case (`AGE`, `SEX`, `SITE` as in ADNI's tables).
-    classes : sequence of str
-        Order of the rows.
-
-    Returns
-    -------
-    DataFrame
-        One row per class: class, people, scans, age, sex, sites. A person counts once
-        in each class, with the first scan in it. Age is mean ± s.d. over people in
-        years, not shown for fewer than three people; sexes are counts.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"participant": range(8), "label": ["CN", "AD"] * 4})
-    >>> table["SEX"] = ["F", "M", "F", "F", "M", "M", "F", "F"]
-    >>> demographics_table(table, ["CN", "AD"])
-      class  people  scans       sex
-    0    CN       4      4  F 3, M 1
-    1    AD       4      4  F 2, M 2
-    """
-    cohort_table = sort_by_visit(cohort_table)
-    class_labels = cohort_table["label"].astype(str).rename("class")
-    is_first_visit = (
-        ~cohort_table[["participant"]].assign(label=class_labels).duplicated()
-    )
-    class_demographics = pd.DataFrame(
-        {"people": class_labels[is_first_visit].value_counts()}
-    )
-    class_demographics["scans"] = class_labels.value_counts()
-    aggregation_of_title: Any = {
-        "age": _age_text,
-        "sex": _counts_text,
-        "sites": "nunique",
-    }
-    for title, aggregate_values in aggregation_of_title.items():
-        covariate_values = covariate(cohort_table, title.rstrip("s"))
-        if covariate_values is not None:
-            class_demographics[title] = (
-                covariate_values[is_first_visit]
-                .groupby(class_labels[is_first_visit])
-                .agg(aggregate_values)
-            )
-    return class_demographics.loc[list(classes)].reset_index()
-
-
-def sort_by_visit(cohort_table: pd.DataFrame) -> pd.DataFrame:
-    """Return scans in the order of their visits, where these are known."""
-    if "session" not in cohort_table:
-        return cohort_table
-    visit_ranks = [*cohort_table["session"].map(visit_order)]
-    return cohort_table.iloc[
-        sorted(range(len(cohort_table)), key=visit_ranks.__getitem__)
-    ]
-
-
-def _age_text(ages: pd.Series) -> str:
-    is_withheld, n_missing = ages.count() < MIN_PEOPLE_SHOWN, ages.isna().sum()
-    age_text = "n/a" if is_withheld else spread_text(ages.mean(), ages.std(), 1)
-    return (
-        f"{age_text} ({n_missing} missing)"
-        if n_missing and not is_withheld
-        else age_text
-    )
-
-
-def _counts_text(category_values: pd.Series) -> str:
-    category_counts = category_values.value_counts().sort_index().to_dict()
-    category_counts["n/a"] = category_values.isna().sum()
-    return ", ".join(f"{category} {n}" for category, n in category_counts.items() if n)
 
 
 def region_labels(
