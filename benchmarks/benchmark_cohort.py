@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 from brainlsap.atlas import Atlas
 from brainlsap.data import Cohort
 from brainlsap.exceptions import check_choice
-from brainlsap.simulation.cohort import (
+from brainlsap.simulation import (
     STAGES,
     base_network,
     count_streamlines,

@@ -27,7 +27,7 @@ from measuring import OPEN_COHORTS, keep, load, open_cohort, table
 
 from brainlsap.data import Cohort
 from brainlsap.evaluation import Evaluation, cross_validate, make_models
-from brainlsap.simulation.cohort import make_cohort, random_stream
+from brainlsap.simulation import make_cohort, random_stream
 
 STAGED = ("40", "60", "100")
 DECISIVE = ("normalized", "combinatorial", "planted", "permuted")

@@ -20,11 +20,11 @@ from measuring import SHARED, keep, table
 from brainlsap.nodes import NodeGraph, load_nodes
 from brainlsap.nodes.classifier import (
     LabelledNodes,
+    NodeNetwork,
     evaluate_nodes,
     label_loss,
     read_node_labels,
 )
-from brainlsap.nodes.networks import NodeNetwork
 from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
 
 STEPS = (100.0, 1000.0)

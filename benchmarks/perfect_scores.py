@@ -15,9 +15,8 @@ import pandas as pd
 from measuring import keep, table
 
 from brainlsap.evaluation import Evaluation, bootstrap_scores
-from brainlsap.evaluation.metrics import Predictions
 from brainlsap.evaluation.results import CohortSummary
-from brainlsap.evaluation.scores import weighted_scores
+from brainlsap.evaluation.scores import Predictions, weighted_scores
 
 SCORES = ("balanced_accuracy", "f1", "auc", "kappa", "stage_error")
 DESIGNS = (

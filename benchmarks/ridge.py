@@ -25,8 +25,12 @@ from brainlsap.arrays import pack
 from brainlsap.evaluation import make_models, make_splits
 from brainlsap.graph import Preparation
 from brainlsap.model import LSAPClassifier, LSAPRidgeClassifier
-from brainlsap.model.evidence import Evidence, diffusion_terms, term_basis
-from brainlsap.model.nested_models import fit_nested_models
+from brainlsap.model.evidence import (
+    Evidence,
+    diffusion_terms,
+    fit_nested_models,
+    term_basis,
+)
 from brainlsap.model.scale_sampler import sample_scales
 
 MAX_SCALE = 10.0

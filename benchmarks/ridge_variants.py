@@ -34,9 +34,14 @@ from brainlsap.arrays import pack, unpack
 from brainlsap.data import Cohort
 from brainlsap.evaluation import make_splits
 from brainlsap.evaluation.splits import Split
-from brainlsap.model import LSAPRidgeClassifier, nested_models
-from brainlsap.model.evidence import Evidence, class_targets
-from brainlsap.model.nested_models import MIN_LOG_BAYES_FACTOR, NESTED_MODELS
+from brainlsap.model import LSAPRidgeClassifier
+from brainlsap.model.evidence import (
+    MIN_LOG_BAYES_FACTOR,
+    NESTED_MODELS,
+    Evidence,
+    _ScalePosterior,
+    class_targets,
+)
 from brainlsap.model.ridge import _fit_class_densities
 
 N_TRAINED = 32
@@ -85,7 +90,7 @@ def _no_penalty(log_ridge: float) -> float:  # noqa: ARG001
     return 0.0
 
 
-class HalfCauchyPosterior(nested_models._ScalePosterior):
+class HalfCauchyPosterior(_ScalePosterior):
     """The posterior with the half-Cauchy prior of the ratio of noise to signal."""
 
     def __init__(self, evidence: Evidence, max_scale: float) -> None:
@@ -200,7 +205,7 @@ def fit_priors(
     model = LSAPRidgeClassifier(classes=classes, n_draws=0)
     yield "no draws", model.fit(X, y, groups), False
     model = LSAPRidgeClassifier(classes=classes, n_draws=0)
-    with mock.patch.object(nested_models, "_ScalePosterior", HalfCauchyPosterior):
+    with mock.patch("brainlsap.model.evidence._ScalePosterior", HalfCauchyPosterior):
         yield "half-Cauchy", model.fit(X, y, groups), False
 
 

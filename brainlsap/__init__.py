@@ -62,9 +62,9 @@ _PUBLIC_NAMES = {
     "report": "export_maps plot_regions region_table score_table write_interactive "
     "write_report",
     "workflow": "merge_classes run_study",
-    "prediction": "contribution_table fit_model predict_people read_new_people",
+    "prediction": "card_text contribution_table fit_model predict_people "
+    "read_new_people",
     "external": "evaluate_model read_labelled_people",
-    "model_card": "card_text",
 }
 __all__, __getattr__, __dir__ = load_lazily(__name__, _PUBLIC_NAMES)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from brainlsap.exceptions import ParameterError
+from brainlsap.text import option_name
 
 TRAINING = "training"
 BALANCED = "balanced"
@@ -65,7 +66,8 @@ def resolve_class_prior(
         ]
         if missing_classes:
             raise ParameterError(
-                f"class_prior has no share of {', '.join(missing_classes)}; it names "
+                f"{option_name('class_prior')} has no share of "
+                f"{', '.join(missing_classes)}; it names "
                 f"{', '.join(share_of_class) or 'no class'}. Give a share of each of "
                 f"{', '.join(class_names)}."
             )
@@ -81,8 +83,8 @@ def resolve_class_prior(
                 for class_name, class_share in share_of_class.items()
             )
             raise ParameterError(
-                "class_prior must have shares above 0 that sum to 1; got "
-                f"{given_shares}."
+                f"{option_name('class_prior')} must have shares above 0 that sum to "
+                f"1; got {given_shares}."
             )
         prior_shares = np.array(
             [float(share_of_class[class_name]) for class_name in class_names]
@@ -93,8 +95,8 @@ def resolve_class_prior(
     if class_prior == BALANCED:
         return np.full(len(class_names), 1 / len(class_names))
     raise ParameterError(
-        f"class_prior must be {TRAINING!r}, {BALANCED!r}, or the share of every class "
-        f"as {{class: share}}; got {class_prior!r}."
+        f"{option_name('class_prior')} must be {TRAINING!r}, {BALANCED!r}, or "
+        f"the share of every class as {{class: share}}; got {class_prior!r}."
     )
 
 

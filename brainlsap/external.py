@@ -17,18 +17,18 @@ from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.evaluation import Evaluation
-from brainlsap.evaluation.calibration import calibration_table
 from brainlsap.evaluation.case_mix import case_mix_table, describe_people
-from brainlsap.evaluation.comparison import wilson_interval
+from brainlsap.evaluation.comparison import calibration_table, wilson_interval
 from brainlsap.evaluation.cross_validation import COLUMNS, KEYS
 from brainlsap.evaluation.results import CohortSummary
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.findings import LEFT_OUT, Finding, group_findings
 from brainlsap.model.inputs import PackedClassifier
-from brainlsap.model_card import hash_person, hash_scans
 from brainlsap.prediction import (
     SET_COLUMN,
     SET_JOINER,
+    hash_person,
+    hash_scans,
     load_fitted_model,
     match_regions_and_features,
     merge_labels,

@@ -39,7 +39,7 @@ from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
 from brainlsap.report import check_results_folder, write_report
 from brainlsap.report.demographics import choose_table1
 from brainlsap.report.report import check_same_study
-from brainlsap.text import option_text
+from brainlsap.text import option_name, option_text
 
 __all__ = ["MERGED_CLASSES", "merge_classes", "run_study"]
 
@@ -321,7 +321,9 @@ def merge_classes(
     all_originals = [name for names in originals.values() for name in names]
     for name in all_originals:
         if all_originals.count(name) > 1:
-            raise ParameterError(f"merged_classes has {name!r} in two classes.")
+            raise ParameterError(
+                f"{option_name('merged_classes')} has {name!r} in two classes."
+            )
     n_scans = cohort.table["label"].value_counts().reindex(cohort.classes)
     absent_classes = find_absent(cohort.label_name, all_originals, n_scans)
     if absent_classes:
@@ -368,8 +370,8 @@ def _parse_merged_classes(
         return originals
     if text not in MERGED_CLASSES:
         raise ParameterError(
-            f"merged_classes must be {', '.join(MERGED_CLASSES)}, or text such as "
-            f"'healthy=CN+SMC,ill=AD'; got {text!r}."
+            f"{option_name('merged_classes')} must be {', '.join(MERGED_CLASSES)}, or "
+            f"text such as 'healthy=CN+SMC,ill=AD'; got {text!r}."
         )
     return _match_stages(classes, MERGED_CLASSES[text])
 

@@ -27,16 +27,18 @@ PACKAGES = {
     "brainlsap.evaluation": "Folds, scores, audit, rankings",
     "brainlsap.report": "Tables, figures, the page",
     "brainlsap.workflow": "A whole study",
-    "brainlsap.prediction": "New people",
+    "brainlsap.prediction": "Models of a cohort, their cards, and new people",
     "brainlsap.external": "Other people with known classes",
-    "brainlsap.model_card": "The card of a stored model",
 }
 
 # Modules whose own docstring is part of their package's page.
 EXPLAINED = {
-    "brainlsap.adni": ("convert",),
-    "brainlsap.evaluation": ("region_tests", "connectome_worth"),
-    "brainlsap.simulation": ("cohort", "study_folder"),
+    "brainlsap.adni": ("brainlsap.adni.convert",),
+    "brainlsap.evaluation": (
+        "brainlsap.evaluation.region_tests",
+        "brainlsap.evaluation.connectome_worth",
+    ),
+    "brainlsap.simulation": ("brainlsap.simulation",),
 }
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks" / "results"
@@ -94,7 +96,11 @@ def package_page(name: str, title: str) -> str:
     parts = [heading(f"{name}: {title.lower()}", "="), f".. py:module:: {name}\n"]
     if name == "brainlsap":
         return "\n".join([*parts, _short_names(package)])
-    parts += [f".. automodule:: {name}.{one}\n" for one in EXPLAINED.get(name, ())]
+    for module_name in EXPLAINED.get(name, ()):
+        parts += [f".. automodule:: {module_name}"]
+        if module_name == name:  # the page is in the index already
+            parts += ["   :no-index:"]
+        parts += [""]
     parts += [f".. currentmodule:: {name}\n"]
     for kind in ("Functions", "Classes"):
         if kinds[kind]:

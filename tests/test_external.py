@@ -34,8 +34,7 @@ from brainlsap.evaluation import (
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.model import LSAPRidgeClassifier
 from brainlsap.model.prediction_sets import fit_prediction_sets, predict_sets
-from brainlsap.model_card import hash_people
-from brainlsap.prediction import SET_COLUMN
+from brainlsap.prediction import SET_COLUMN, hash_people
 from brainlsap.report import read_results
 from brainlsap.simulation import write_study_folder
 

@@ -18,10 +18,10 @@ from nibabel.streamlines import Tractogram
 import brainlsap.workflow
 from brainlsap.atlas import load_atlas
 from brainlsap.cli import main
-from brainlsap.simulation import make_cohort
-from brainlsap.simulation.study_folder import (
+from brainlsap.simulation import (
     aparc_text,
     aseg_text,
+    make_cohort,
     mrtrix_matrix,
     mrtrix_nodes,
 )

@@ -9,6 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from brainlsap.atlas.atlas_files import (
+    AtlasSettings,
+    read_annotation,
+    read_mesh,
+    read_settings,
+)
 from brainlsap.atlas.region_names import (
     HEMISPHERE_WORDS,
     are_counts,
@@ -20,8 +26,6 @@ from brainlsap.atlas.region_names import (
     nearest_names,
     split_name,
 )
-from brainlsap.atlas.settings import AtlasSettings, read_settings
-from brainlsap.atlas.surfaces import read_annotation, read_mesh
 from brainlsap.exceptions import (
     BrainlsapError,
     FileFormatError,

@@ -1,17 +1,22 @@
 """Check on the weights that the rows of connectomes are the regions they are taken for.
 
 Three figures are computed under each known order of so many rows: the rank correlation
-of the weights with a template connectome
-(:func:`brainlsap.atlas.template.template_connectome`), the rank correlation of the
-weights within the left hemisphere with those within the right, and the mean rank of the
-links between homotopic regions among all links of these regions to the other side (0 to
-1; 0.5 by chance).
+of the weights with a template connectome (:func:`template_connectome`), the rank
+correlation of the weights within the left hemisphere with those within the right, and
+the mean rank of the links between homotopic regions among all links of these regions to
+the other side (0 to 1; 0.5 by chance).
 
 Two orders are compared on the regions for which they differ. The weights clearly prefer
 an order if its correlation is at least `MIN_CORRELATION` and exceeds that of the other
 order by `MIN_LEAD`. The correlation of the hemispheres counts only where the template
 does not decide and homotopic links stand out (`MIN_HOMOTOPIC_RANK`). The exchange of
 whole hemispheres changes none of the figures: only names say which side is left.
+
+The template is the ENIGMA Toolbox's structural connectome of young adults (Human
+Connectome Project) on Schaefer's 400 parcels and 14 structures, stored with that atlas.
+For another atlas, the weights of each parcel are distributed over the regions by the
+share of its vertices in each region. The template shows which regions are usually
+connected; it holds no data of single participants.
 """
 
 from collections.abc import Iterator
@@ -23,8 +28,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from brainlsap.atlas import Atlas
-from brainlsap.atlas.template import template_connectome
+from brainlsap.atlas.atlas import Atlas, load_atlas
 from brainlsap.data.row_order import (
     UNKNOWN_ORDER,
     RowNames,
@@ -36,7 +40,7 @@ from brainlsap.data.row_order import (
     regions_of_rows,
     unknown_order_message,
 )
-from brainlsap.exceptions import FileFormatError
+from brainlsap.exceptions import BrainlsapError, FileFormatError
 from brainlsap.text import listed, option_text
 
 # Smallest correlation that is evidence for an order, and its lead over another order
@@ -49,6 +53,9 @@ MIN_HOMOTOPIC_RANK = 0.6
 _MIN_PAIRS = 150
 # Maximum number of better orders that a message lists.
 _MAX_CANDIDATES = 4
+
+_TEMPLATE_ATLAS = "schaefer400"
+_TEMPLATE_FILE = "template_connectome.csv.gz"
 
 
 class UnknownOrderError(FileFormatError):
@@ -503,3 +510,61 @@ def _find_rivals(
         )
     ]
     return len(other_orders), rival_orders
+
+
+@lru_cache(maxsize=16)
+def template_connectome(atlas: Atlas) -> np.ndarray | None:
+    """Return the weights between regions that a healthy group has on average.
+
+    Parameters
+    ----------
+    atlas : Atlas
+        Atlas with surfaces on fsaverage5.
+
+    Returns
+    -------
+    array of shape (n_rois, n_rois) or None
+        In arbitrary units; NaN for regions that the template does not have. None for an
+        atlas without surfaces.
+    """
+    template_atlas = load_atlas(_TEMPLATE_ATLAS)
+    parcel_shares = _share_parcels(template_atlas, atlas)
+    if parcel_shares is None or template_atlas.folder is None:
+        return None
+    weight_table = pd.read_csv(template_atlas.folder / _TEMPLATE_FILE, index_col=0)
+    log_weights = weight_table.to_numpy() / 100  # stored in hundredths
+    template_weights = np.where(log_weights != 0, np.exp(log_weights), 0)
+    region_weights = parcel_shares @ template_weights @ parcel_shares.T
+    is_absent = ~parcel_shares.any(axis=1)
+    region_weights[is_absent] = np.nan
+    region_weights[:, is_absent] = np.nan
+    region_weights.flags.writeable = False
+    return region_weights
+
+
+def _share_parcels(template_atlas: Atlas, atlas: Atlas) -> np.ndarray | None:
+    """Return the share of each template parcel that lies in each region.
+
+    An array of shape (n_rois, n_parcels), or None for an atlas without surfaces on
+    fsaverage5. Deep structures are matched by name.
+    """
+    if not atlas.has_surfaces:
+        return None
+    parcel_shares = np.zeros((len(atlas), len(template_atlas)))
+    for hemisphere in "LR":
+        try:
+            region_of_vertex = atlas.vertex_labels(hemisphere)
+        except BrainlsapError:  # another surface, or names that are not of the atlas
+            return None
+        parcel_of_vertex = template_atlas.vertex_labels(hemisphere)
+        if region_of_vertex.shape != parcel_of_vertex.shape:
+            return None
+        is_labelled = (region_of_vertex >= 0) & (parcel_of_vertex >= 0)
+        vertices = region_of_vertex[is_labelled], parcel_of_vertex[is_labelled]
+        np.add.at(parcel_shares, vertices, 1)
+    parcel_shares /= np.maximum(parcel_shares.sum(axis=0), 1)
+    for region in np.flatnonzero(~atlas.cortex):
+        subcortical_row = template_atlas.find(atlas.names[region])
+        if subcortical_row is not None and not template_atlas.cortex[subcortical_row]:
+            parcel_shares[region, subcortical_row] = 1
+    return parcel_shares

@@ -31,11 +31,11 @@ from brainlsap.evaluation.ranking import (
     region_importance,
     region_properties,
     replicability_table,
+    spin_test,
 )
 from brainlsap.evaluation.region_tests import compare_regions
 from brainlsap.evaluation.results import Evaluation
 from brainlsap.evaluation.scores import SCORES, Score, fold_scores, main_scores
-from brainlsap.evaluation.spin import spin_test
 from brainlsap.evaluation.splits import (
     join_groups,
     leave_one_out_splits,

@@ -123,9 +123,9 @@ class Deconfounder(BaseEstimator):
         site_column = _check_confound(table, self.harmonize)
         if IS_CATEGORICAL.get(acquisition_kind(site_column)) is False:
             raise ParameterError(
-                f"harmonize={self.harmonize!r} must name groups, for example sites or "
-                f"scanners, but {site_column} is a quantity. Take it out with "
-                f"{option_text('regress_out')}."
+                f"{option_text('harmonize', self.harmonize)} must name groups, for "
+                f"example sites or scanners, but {site_column} is a quantity. Take it "
+                f"out with {option_text('regress_out')}."
             )
         for covariate_name in self.preserved_covariates(table):
             _check_values(table, find_covariate_column(table, covariate_name))
@@ -156,10 +156,10 @@ class Deconfounder(BaseEstimator):
                 for site_name, n_site_people in n_people.items()
             )
             raise ParameterError(
-                f"harmonize={self.harmonize!r} cannot work in fold {fold}, whose "
-                f"training scans are of {listed(site_texts, 8)}; ComBat needs two "
-                f"sites and {MIN_PER_SITE} people of each, and cannot know a site that "
-                f"is held out: {option_text('leave_out')} goes without "
+                f"{option_text('harmonize', self.harmonize)} cannot work in fold "
+                f"{fold}, whose training scans are of {listed(site_texts, 8)}; ComBat "
+                f"needs two sites and {MIN_PER_SITE} people of each, and cannot know a "
+                f"site that is held out: {option_text('leave_out')} goes without "
                 f"{option_text('harmonize')}. Else leave people out, merge small "
                 "sites, or take fewer folds by person."
             )

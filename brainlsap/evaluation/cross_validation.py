@@ -37,6 +37,7 @@ from brainlsap.evaluation.results import CohortSummary, Evaluation
 from brainlsap.evaluation.splits import Split, check_splits, count_repeats, make_splits
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
+from brainlsap.text import option_name, option_text
 
 # Shares of the training at which scales are stored, before the end.
 PATH_SHARES = (0.0, 0.25, 0.5, 0.75)
@@ -220,7 +221,8 @@ def _make_folds(
         return splits, "stratified folds of whole people"
     if n_repeats != 1:
         raise ParameterError(
-            "n_repeats goes with a number of folds; give cv all folds of all repeats."
+            f"{option_name('n_repeats')} goes with a number of folds; give "
+            f"{option_name('cv')} all folds of all repeats."
         )
     X = np.zeros((cohort.n_scans, 1))
     splits = tuple(check_cv(cv).split(X, cohort.y, cohort.groups))
@@ -238,7 +240,7 @@ def _named_models(
         raise ParameterError(
             "model must name at least one classifier, and none may have the name of a "
             f"baseline, got {', '.join(repeated_names) or 'no model'}. Rename it, or "
-            "pass baselines=False."
+            f"pass {option_text('baselines', False)}."
         )
     named_models: dict[str, tuple[Any, str]] = {}
     for model_name, model_and_role in (dict(own_models) | baseline_models).items():

@@ -27,8 +27,7 @@ from brainlsap.data.covariates import (
 from brainlsap.data.quality import find_odd_units
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_covariate_column
-from brainlsap.evaluation.session_ids import find_session_ids
-from brainlsap.evaluation.splits import Split
+from brainlsap.evaluation.splits import Split, find_session_ids
 from brainlsap.text import count, listed, p_phrase
 
 

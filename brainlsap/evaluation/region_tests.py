@@ -61,6 +61,7 @@ from brainlsap.evaluation.results import (
 )
 from brainlsap.evaluation.splits import permute_rows, person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
+from brainlsap.text import option_text
 
 # Means over fewer people are not shown: they would disclose a person's value.
 MIN_PEOPLE_SHOWN = 3
@@ -264,7 +265,8 @@ def _choose_steps(
         )
     if harmonize or regress_out:
         raise ParameterError(
-            "harmonize= and regress_out= are those of the evaluation; leave them out."
+            f"{option_text('harmonize')} and {option_text('regress_out')} are those of "
+            "the evaluation; leave them out."
         )
     step_options = evaluation.settings["steps"]
     return Deconfounder(step_options["harmonize"], step_options["regress_out"])

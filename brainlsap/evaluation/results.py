@@ -17,9 +17,9 @@ from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort
 from brainlsap.data.reading_options import ReadingOptions
-from brainlsap.evaluation.metrics import Predictions
 from brainlsap.evaluation.scores import (
     SCORES,
+    Predictions,
     fold_scores,
     main_scores,
     weighted_scores,

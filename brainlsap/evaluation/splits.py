@@ -1,7 +1,19 @@
-"""Folds that never share a person: stratified, by site, given, or read from a file."""
+"""Folds that never share a person, permutations of labels, and the people in ids.
 
-from collections.abc import Iterable, Sequence
+Folds are stratified, by site, given, or read from a file.
+
+Whether ids belong to participants or to their sessions is told by their structure. An
+id is split into words and numbers. Some part may vary within groups of ids that agree
+in the rest, for example the last one of `OAS30001_MR_d0129` and `OAS30001_MR_d0929`.
+Either the rest is a person and the part a visit, or the rest is a site and the part a
+person. Names of visits and dates are never people. Any other part counts as a visit if
+a few of its values come again and again, or if labels agree within the groups.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,6 +32,46 @@ N_DRAWN_DIVISIONS = 1000
 # Cost of a class that is absent from a fold, above any imbalance: it leaves scores
 # undefined.
 ABSENCE = 10.0
+
+# A part of an id: first ids of participants that have several parts, then words and
+# numbers.
+_ID_PART = re.compile(
+    r"\d{3}_S_\d{4,5}|(?<=ADNI)\d{3}S\d{4,5}|NDAR_?INV[A-Z0-9]{8}|[^\W\d_]+|\d+"
+)
+_UNITS = (
+    r"(?:v|vis|visits?|ses|sess|sessions?|m|mo|mon|months?|y|yr|years?|w|wk|weeks?|d|"
+    r"days?|t|tp|time|timepoint|wave|runs?|scans?|mr|mri|fu|followup|exam|retest)"
+)
+# A word for a visit: V1, 12m, baseline, 20190131.
+_VISIT_WORD = re.compile(
+    rf"{_UNITS}\d{{1,4}}|\d{{1,3}}{_UNITS}|bl|bsl|baseline|base|fu|followup|pre|post|"
+    r"test|retest|sc|screening|init|initial|(?:19|20)\d{6}"
+)
+_DATE_PART = re.compile(r"(?:19|20)\d\d[-_.]?[01]\d[-_.]?[0-3]\d|d(?:ay)?-?_?\d{1,5}")
+# A word that may accompany a word for a visit.
+_ACCOMPANYING_WORD = re.compile(rf"{_UNITS}|\d{{1,3}}|mr|mri|pet|ct|fdg|t1|t1w")
+
+# Groups with more than one sex, as a share of all groups: more are no mistakes.
+_MAX_SHARE_OF_MIXED_SEX = 0.1
+# Share of all ids that must be in groups if no word says that parts are visits.
+_MIN_SHARE_OF_IDS = 0.1
+# Groups that suffice, if all agree, where parts recur.
+_MIN_PEOPLE = 4
+# Median number of scans of a person where parts do not recur.
+_MAX_SCANS_PER_PERSON = 6
+# The permutation test: its size, and its level where parts recur in many groups, and
+# where they do not.
+_N_PERMUTATIONS = 999
+_ALPHA_RECURRING = 0.05
+_ALPHA_UNIQUE = 0.005
+
+# How surely the parts cut out of ids are visits.
+_NO_VISITS = 0
+_BY_AGREEMENT = 1
+_BY_NAME = 2
+
+# The number of parts before a part, and after it.
+_Position = tuple[int, int]
 
 
 def make_splits(
@@ -336,3 +388,242 @@ def permute_rows(
     for block_rows in row_blocks:
         row_order[block_rows] = rng.permutation(block_rows)
     return row_order
+
+
+class _IdSplit(NamedTuple):
+    """All ids split at one position into a stem and a part; equal stems are a group."""
+
+    rows: np.ndarray
+    """Indices of the ids in groups of two or more."""
+    groups: np.ndarray
+    """Group of each of these ids."""
+    parts: list[str]
+    """Part cut out of each of these ids, in lower case; "" if it has none."""
+    stems: list[str]
+    """The rest of the ids of each group, with * where the part was."""
+
+    @property
+    def n_groups(self) -> int:
+        return len(np.unique(self.groups))
+
+    @property
+    def n_distinct_parts(self) -> int:
+        return len({*self.parts})
+
+
+def find_session_ids(
+    scan_ids: Sequence[str], labels: Sequence[str], sexes: Sequence[object] = ()
+) -> tuple[np.ndarray, int]:
+    """Return which ids are of sessions, and how many people they may belong to.
+
+    Parameters
+    ----------
+    scan_ids : sequence of str
+        One for each person, no two alike.
+    labels : sequence of str
+        The class of each.
+    sexes : sequence, optional
+        The sex of each, where it is known: it does not change between visits.
+
+    Returns
+    -------
+    rows : int array
+        Indices of such ids, sorted; empty if there are none.
+    n_people : int
+
+    Examples
+    --------
+    >>> labels = ["CN", "CN", "AD", "AD"]
+    >>> rows, n_people = find_session_ids(["1_V1", "1_V2", "2_V1", "2_V2"], labels)
+    >>> len(rows), n_people
+    (4, 2)
+    """
+    best_split = None
+    best_rank = (_NO_VISITS, 0, 0)
+    for split in _split_ids(scan_ids):
+        visit_certainty = _visit_certainty(split, scan_ids, labels, sexes)
+        split_rank = (visit_certainty, len(split.rows), split.n_groups)
+        if visit_certainty != _NO_VISITS and split_rank > best_rank:
+            best_split, best_rank = split, split_rank
+    if best_split is None:
+        return np.array([], dtype=np.int64), 0
+    return np.sort(best_split.rows), best_split.n_groups
+
+
+def _split_ids(scan_ids: Sequence[str]) -> Iterator[_IdSplit]:
+    """Yield the split at each position where two or more groups of ids agree."""
+    members_by_position: dict[_Position, dict[str, list[tuple[int, str]]]] = {}
+    for id_row, scan_id in enumerate(scan_ids):
+        for position, person_stem, id_part in _split_id(scan_id):
+            members_by_stem = members_by_position.setdefault(position, {})
+            members_by_stem.setdefault(person_stem, []).append((id_row, id_part))
+    for members_by_stem in members_by_position.values():
+        rows_of_group = {
+            person_stem: group_members
+            for person_stem, group_members in members_by_stem.items()
+            if len(group_members) > 1
+        }
+        if len(rows_of_group) < 2:
+            continue
+        split_rows = []
+        visit_parts = []
+        group_index = []
+        for group_code, group_members in enumerate(rows_of_group.values()):
+            for id_row, id_part in group_members:
+                split_rows.append(id_row)
+                visit_parts.append(id_part.lower())
+                group_index.append(group_code)
+        yield _IdSplit(
+            np.array(split_rows), np.array(group_index), visit_parts, [*rows_of_group]
+        )
+
+
+def _split_id(scan_id: str) -> Iterator[tuple[_Position, str, str]]:
+    """Yield position, stem and text of each part, or run of parts, of an id."""
+    word_spans = [word_match.span() for word_match in _ID_PART.finditer(scan_id)]
+    n_parts = len(word_spans)
+    # The whole id may be the stem of others: it is then a first visit.
+    yield (n_parts, 0), f"{scan_id}*", ""
+    for first_part in range(n_parts):
+        for last_part in range(first_part, n_parts):
+            part_start = word_spans[first_part][0]
+            part_end = word_spans[last_part][1]
+            is_whole_id = (first_part, last_part) == (0, n_parts - 1)
+            has_boundaries = _is_boundary(scan_id, part_start) and _is_boundary(
+                scan_id, part_end
+            )
+            if is_whole_id or not (has_boundaries or first_part == last_part):
+                continue
+            id_prefix = scan_id[:part_start]
+            id_suffix = scan_id[part_end:]
+            n_parts_after = n_parts - 1 - last_part
+            if n_parts_after == 0:
+                id_prefix = id_prefix.rstrip("-_. ")
+            yield (
+                (first_part, n_parts_after),
+                f"{id_prefix}*{id_suffix}",
+                scan_id[part_start:part_end],
+            )
+
+
+def _is_boundary(scan_id: str, character_index: int) -> bool:
+    """Return whether a word begins or ends at an index: also at the v of `01v2`."""
+    if character_index in (0, len(scan_id)):
+        return True
+    previous_character = scan_id[character_index - 1]
+    next_character = scan_id[character_index]
+    if previous_character.isdigit() and next_character.isalpha():
+        return True
+    return not (previous_character.isalnum() and next_character.isalnum())
+
+
+def _visit_certainty(
+    split: _IdSplit,
+    scan_ids: Sequence[str],
+    labels: Sequence[str],
+    sexes: Sequence[object],
+) -> int:
+    """Return how surely parts are visits, and stems people: 2, 1 or 0.
+
+    2 (`_BY_NAME`) by the words they are, 1 (`_BY_AGREEMENT`) by labels that agree.
+    """
+    if len(sexes) and _has_mixed_sexes(split, sexes):
+        return _NO_VISITS
+    visit_parts = [id_part for id_part in split.parts if id_part]
+    are_visits = all(map(_is_visit, visit_parts))
+    # Scans of one day may be numbered: then there are many dates and few numbers.
+    are_dates = all(
+        map(_DATE_PART.fullmatch, visit_parts)
+    ) and 4 * split.n_groups >= len(visit_parts)
+    if are_visits and (split.n_groups >= split.n_distinct_parts or are_dates):
+        return _BY_NAME
+    person_stems = [
+        person_stem.replace("*", "").strip("-_. ").lower()
+        for person_stem in split.stems
+    ]
+    has_few_ids = len(split.rows) < _MIN_SHARE_OF_IDS * len(scan_ids)
+    if has_few_ids or all(map(_is_visit, person_stems)):
+        return _NO_VISITS
+    label_texts = [str(labels[id_row]) for id_row in split.rows]
+    if len(sexes):
+        label_texts = [
+            f"{label_text} {sexes[id_row]}"
+            for label_text, id_row in zip(label_texts, split.rows, strict=True)
+        ]
+    fact_codes = np.unique(label_texts, return_inverse=True)[1]
+    return _BY_AGREEMENT if _agree_within_groups(split, fact_codes) else _NO_VISITS
+
+
+def _has_mixed_sexes(split: _IdSplit, sexes: Sequence[object]) -> bool:
+    """Return whether more groups have two sexes than mistakes explain."""
+    group_sex_pairs = set()
+    for id_row, group_index in zip(split.rows, split.groups, strict=True):
+        sex = sexes[id_row]
+        is_known = sex == sex and bool(sex)  # NaN differs from itself
+        if is_known:
+            group_sex_pairs.add((group_index, sex))
+    n_known_groups = len({group_index for group_index, _ in group_sex_pairs})
+    n_mixed = len(group_sex_pairs) - n_known_groups
+    return n_mixed > _MAX_SHARE_OF_MIXED_SEX * split.n_groups
+
+
+def _is_visit(id_part: str) -> bool:
+    """Return whether a part is a date or a word for a visit, maybe with other words."""
+    if _DATE_PART.fullmatch(id_part):
+        return True
+    visit_words = [
+        visit_word for visit_word in re.split(r"[-_. ]+", id_part) if visit_word
+    ]
+    # also ses-01 and follow_up
+    if _VISIT_WORD.fullmatch("".join(visit_words)):
+        return True
+    is_visit_word = [
+        bool(_VISIT_WORD.fullmatch(visit_word)) for visit_word in visit_words
+    ]
+    is_accompanying = [
+        bool(_ACCOMPANYING_WORD.fullmatch(visit_word)) for visit_word in visit_words
+    ]
+    return any(is_visit_word) and all(np.logical_or(is_visit_word, is_accompanying))
+
+
+def _agree_within_groups(split: _IdSplit, fact_codes: np.ndarray) -> bool:
+    """Return whether facts agree within groups, as those of one person do.
+
+    They must agree beyond chance, by a permutation test. Where few parts recur in many
+    groups, they must also agree in more than half of the way from chance to always.
+    Facts are exchanged between all scans: who is one person is the question here.
+    """
+    group_sizes = np.bincount(split.groups).astype(float)
+    n_pairs = (group_sizes * (group_sizes - 1)).sum()
+    n_agreeing = _count_agreeing_pairs(split.groups, fact_codes)
+    fact_shares = np.bincount(fact_codes) / len(fact_codes)
+    expected_agreement = (fact_shares**2).sum()
+    rng = np.random.default_rng(0)
+    n_exceeding = 0
+    for _ in range(_N_PERMUTATIONS):
+        permuted_codes = rng.permutation(fact_codes)
+        n_exceeding += _count_agreeing_pairs(split.groups, permuted_codes) >= n_agreeing
+    p_value = (1 + n_exceeding) / (1 + _N_PERMUTATIONS)
+    if split.n_groups >= 2 * split.n_distinct_parts:
+        agrees_mostly = n_agreeing / n_pairs >= (1 + expected_agreement) / 2
+        # With few people even perfect agreement may not be significant.
+        is_perfect = n_agreeing == n_pairs and split.n_groups >= _MIN_PEOPLE
+        return bool(agrees_mostly and (p_value < _ALPHA_RECURRING or is_perfect))
+    # Stems such as HC and AD differ in words, those of people in numbers.
+    stem_numbers = {re.sub(r"\D+", " ", person_stem) for person_stem in split.stems}
+    are_people = (
+        len(stem_numbers) >= 0.75 * split.n_groups
+        and np.median(group_sizes) <= _MAX_SCANS_PER_PERSON
+    )
+    return bool(are_people and p_value < _ALPHA_UNIQUE)
+
+
+def _count_agreeing_pairs(group_codes: np.ndarray, fact_codes: np.ndarray) -> float:
+    """Return the ordered pairs of ids of one group whose codes are the same."""
+    n_groups = group_codes.max() + 1
+    n_codes = fact_codes.max() + 1
+    cell_counts = np.bincount(
+        group_codes * n_codes + fact_codes, minlength=n_groups * n_codes
+    )
+    count_table = cell_counts.astype(float)
+    return float((count_table * (count_table - 1)).sum())

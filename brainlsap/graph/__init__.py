@@ -5,17 +5,15 @@ What classifiers of many small graphs use stands in `spectral` (the spectral eng
 """
 
 from brainlsap.graph.connectomes import Preparation, covariance_connectome
-from brainlsap.graph.heat import (
-    diffuse,
-    diffuse_recurrence,
-    exact_heat_kernel,
-    heat_kernel,
-)
 from brainlsap.graph.kernels import (
     EXPANSIONS,
     KERNELS,
     choose_degree,
+    diffuse,
+    diffuse_recurrence,
     error_bound,
+    exact_heat_kernel,
+    heat_kernel,
     kernel_title,
     largest_scale,
     polynomial_values,

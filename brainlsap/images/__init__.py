@@ -6,7 +6,7 @@ averages PET over regions, :func:`build_study` does both for a whole study folde
 """
 
 from brainlsap.images.build import BuiltStudy, build_study
-from brainlsap.images.make_atlas import make_atlas
+from brainlsap.images.parcellation import make_atlas
 from brainlsap.images.suvr import RegionalUptake, extract_suvr
 from brainlsap.images.tractography import BuiltConnectome, build_connectome
 

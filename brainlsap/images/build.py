@@ -43,9 +43,8 @@ from brainlsap.exceptions import (
 )
 from brainlsap.files import lock_folder, replace_when_whole
 from brainlsap.findings import FAULT, Finding
-from brainlsap.images.streamlines import TRACTOGRAM_FORMATS
 from brainlsap.images.suvr import extract_suvr
-from brainlsap.images.tractography import build_connectome
+from brainlsap.images.tractography import TRACTOGRAM_FORMATS, build_connectome
 from brainlsap.text import option_text
 
 OUTPUT_FOLDER = Path("derivatives") / "brainlsap"

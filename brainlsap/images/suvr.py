@@ -14,7 +14,7 @@ from brainlsap.data.region_tables import REFERENCES
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.images import volumes
 from brainlsap.images.parcellation import LabelImage, Labels, read_label_image
-from brainlsap.images.space import MIN_BRAIN_SPAN, named_space
+from brainlsap.images.volumes import MIN_BRAIN_SPAN, named_space
 from brainlsap.text import option_text
 
 # Smallest covered share of the voxels of all regions, and of the reference. Smaller

@@ -1,19 +1,166 @@
-"""Images of voxels (NIfTI, MGZ), their affines, and linear registrations."""
+"""Images of voxels (NIfTI, MGZ): their spaces, affines, and linear registrations.
 
+Two images, or a tractogram and an image, are checked to lie in one space.
+"""
+
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.ndimage import map_coordinates
+from nibabel.affines import apply_affine, from_matvec, voxel_sizes
+from scipy import ndimage
 
-from brainlsap.exceptions import ParameterError, reading
-from brainlsap.images.space import ImageGrid
+from brainlsap.exceptions import FileFormatError, ParameterError, reading
+from brainlsap.text import option_text
+
+# Values of `space-` in file names that mean the participant's own anatomical image.
+NATIVE_SPACES = ("t1w", "t1", "anat", "orig", "native", "fsnative", "individual")
+# Values of `space-` that name a coordinate convention and not a space.
+COORDINATE_CONVENTIONS = ("rasmm", "lpsmm", "ras", "lps", "voxmm", "vox", "trackvis")
+# Prefixes of the names of template spaces.
+TEMPLATE_PREFIXES = ("mni", "icbm", "tal", "oasis", "nki", "fsaverage", "fslr")
+# Smallest extent of the labels of a whole brain, in mm.
+MIN_BRAIN_SPAN = 80.0
+# Largest distance in mm between the corners of two grids of the same image.
+MAX_CORNER_DISTANCE = 2.0
+# Smallest share of the labelled voxels that a tractogram's grid must contain.
+MIN_SHARE_IN_GRID = 0.5
+# Voxel size of the coarse brain mask, in mm.
+MASK_SPACING = 4.0
+# Iterations of the closing that fills gaps between labels.
+MASK_CLOSING = 8
 
 # Decimals to which voxel coordinates are rounded, so that halves are exact halves on
 # every machine.
 _COORDINATE_DECIMALS = 6
+
+
+class ImageGrid(NamedTuple):
+    """Size of an image in voxels, and its affine from voxel to RAS in mm."""
+
+    shape: tuple[int, ...]
+    affine: np.ndarray
+
+    @property
+    def corners(self) -> np.ndarray:
+        """Return the centres of the eight corner voxels in mm."""
+        corner_voxels = np.array(
+            np.meshgrid(*((0, axis_size - 1) for axis_size in self.shape[:3]))
+        )
+        return apply_affine(self.affine, corner_voxels.reshape(3, -1).T)
+
+
+def named_space(image_path: str | Path) -> str:
+    """Return the space in a file's name, in lower case; "" if it states none.
+
+    >>> named_space("sub-01_space-T1w_desc-dseg.nii.gz"), named_space("tracks.tck")
+    ('t1w', '')
+    >>> named_space("sub-01_dwi_space-RASMM_tractography.trx")
+    ''
+    """
+    space_values = re.findall(r"(?:^|_)space-([A-Za-z0-9]+)", Path(image_path).name)
+    space_names = [
+        space_value.lower()
+        for space_value in space_values
+        if space_value.lower() not in COORDINATE_CONVENTIONS
+    ]
+    if not space_names:
+        return ""
+    return "t1w" if space_names[-1] in NATIVE_SPACES else space_names[-1]
+
+
+def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None:
+    """Raise if the names of a tractogram and a parcellation state two spaces.
+
+    A parcellation whose name states no space is taken to be in the participant's own.
+    A tractogram whose name states none is in a space of the participant, and not in
+    that of a template.
+    """
+    line_space = named_space(tractogram)
+    label_space = named_space(parcellation)
+    if line_space:
+        is_same_space = line_space == (label_space or "t1w")
+    else:
+        is_same_space = not label_space.startswith(TEMPLATE_PREFIXES)
+    if not is_same_space:
+        line_text = f"space-{line_space}" if line_space else "no space"
+        label_text = f"space-{label_space}" if label_space else "none but the person's"
+        raise ParameterError(
+            f"its name says {line_text}, and the name of the parcellation says "
+            f"{label_text}. Give a parcellation in the space of the tractogram, or "
+            f"state that both lie in one space by {option_text('same_space', True)}",
+            path=tractogram,
+            got=f"parcellation {Path(parcellation).name}",
+        )
+
+
+def check_grids(
+    tractogram: str | Path,
+    line_grid: ImageGrid,
+    label_grid: ImageGrid,
+    labelled_mm: np.ndarray,
+) -> None:
+    """Raise if the grid in a tractogram's header does not cover the labels.
+
+    Two grids of the same size must be the same grid. A grid of another size, for
+    example that of the diffusion images, must contain most labelled voxels (n, 3; in
+    mm).
+    """
+    line_sizes = np.sort(voxel_sizes(line_grid.affine))
+    label_sizes = np.sort(voxel_sizes(label_grid.affine))
+    is_same_shape = sorted(line_grid.shape) == sorted(label_grid.shape[:3])
+    advice_text = (
+        f"state that both lie in one space by {option_text('same_space', True)}"
+    )
+    if is_same_shape and np.allclose(line_sizes, label_sizes, rtol=0.01):
+        corner_differences = line_grid.corners[:, None] - label_grid.corners[None]
+        corner_distances = np.sqrt((corner_differences**2).sum(axis=2))
+        max_corner_distance = corner_distances.min(axis=1).max()
+        if max_corner_distance > max(MAX_CORNER_DISTANCE, label_sizes.max()):
+            raise FileFormatError(
+                "the image in its header has the size of the "
+                f"parcellation {label_grid.shape[:3]}, but lies "
+                f"{max_corner_distance:.0f} mm beside it (its affine differs). Give "
+                f"the parcellation of that image, or {advice_text}.",
+                path=tractogram,
+            )
+    voxel_coordinates = apply_affine(np.linalg.inv(line_grid.affine), labelled_mm)
+    is_above = voxel_coordinates > -1
+    is_below = voxel_coordinates < np.array(line_grid.shape)
+    share_inside = (is_above & is_below).all(axis=1).mean()
+    if share_inside < MIN_SHARE_IN_GRID:
+        raise FileFormatError(
+            f"the image in its header holds {share_inside:.0%} of the "
+            f"parcellation's labelled voxels; expected {MIN_SHARE_IN_GRID:.0%} or "
+            f"more. Give a parcellation in the same space, or {advice_text}.",
+            path=tractogram,
+        )
+
+
+def brain_mask(
+    is_labelled: np.ndarray, affine: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return a coarse mask of the brain around labels, and its affine.
+
+    None if the labels do not cover a whole brain.
+    """
+    voxel_sizes_mm = voxel_sizes(affine)
+    if (voxel_sizes_mm * is_labelled.shape).min() < MIN_BRAIN_SPAN:
+        return None
+    axis_strides = np.maximum(np.rint(MASK_SPACING / voxel_sizes_mm), 1).astype(int)
+    coarse_mask = is_labelled[
+        tuple(slice(None, None, axis_stride) for axis_stride in axis_strides)
+    ]
+    margin_voxels = MASK_CLOSING + 3  # keeps the closing away from the border
+    coarse_mask = np.pad(coarse_mask, margin_voxels)
+    coarse_mask = ndimage.binary_closing(coarse_mask, iterations=MASK_CLOSING)
+    coarse_mask = ndimage.binary_dilation(ndimage.binary_fill_holes(coarse_mask))
+    return coarse_mask, affine @ from_matvec(
+        np.diag(axis_strides), -margin_voxels * axis_strides
+    )
 
 
 def read_volume(path: str | Path) -> tuple[np.ndarray, np.ndarray, Any]:
@@ -130,7 +277,9 @@ def sample_nearest(
     0 outside the centres of the outermost voxels; halves are rounded up, as in nilearn.
     """
     stable_coordinates = np.round(voxel_coordinates, _COORDINATE_DECIMALS)
-    return map_coordinates(voxel_values, stable_coordinates, order=0, mode="constant")
+    return ndimage.map_coordinates(
+        voxel_values, stable_coordinates, order=0, mode="constant"
+    )
 
 
 def resample_nearest(

@@ -15,7 +15,7 @@ from brainlsap.class_prior import TRAINING, ClassPrior
 from brainlsap.exceptions import check_at_least, check_choice
 from brainlsap.graph import error_bound
 from brainlsap.model.inputs import PackedClassifier, check_packed, make_batch, threads
-from brainlsap.model.propagation import NETWORKS
+from brainlsap.model.network import NETWORKS
 from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import (
     BY_LEFT_OUT_PEOPLE,

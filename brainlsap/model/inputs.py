@@ -21,8 +21,9 @@ from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import Preparation
 from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
-from brainlsap.model.propagation import AT_ONCE, NETWORKS, SPECTRA, DenseGraphs
+from brainlsap.model.network import AT_ONCE, NETWORKS, SPECTRA, DenseGraphs
 from brainlsap.model.settings import Settings
+from brainlsap.text import option_name, option_text
 
 # Clip standardised features here: their squares must fit in float32.
 _MAX_Z_SCORE = 1e6
@@ -76,8 +77,8 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         max_weight = np.triu(connectomes, 1).max() if threshold else 0
         if preparation.connectome == "own" and 0 < max_weight < threshold:
             raise ParameterError(
-                f"threshold={threshold:g} leaves no connection; the largest weight is "
-                f"{max_weight:g}."
+                f"{option_name('threshold')} {threshold:g} leaves no connection; the "
+                f"largest weight is {max_weight:g}."
             )
         self.preparation_ = preparation.learn(features, groups)
         return connectomes, features
@@ -147,9 +148,9 @@ def order_labels(
             and present_classes.dtype.kind not in "biuf"
         ):
             raise ParameterError(
-                "head='ordinal' needs the order of the classes, which is not known of "
-                f"{', '.join(map(str, present_classes))}. Give all in order of stage: "
-                "classes= of the model or of load_cohort, or --classes A,B,C."
+                f"{option_text('head', 'ordinal')} needs the order of the classes, "
+                f"which is not known of {', '.join(map(str, present_classes))}. Give "
+                f"all in order of stage by {option_text('classes')}."
             )
         return present_classes, class_codes
     all_classes = list(classes)

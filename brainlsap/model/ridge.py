@@ -2,7 +2,7 @@
 
 Scales and all other parameters are learned by their evidence
 (:mod:`brainlsap.model.evidence`), the model is chosen among three nested ones
-(:mod:`brainlsap.model.nested_models`), and scales are averaged over their posterior
+(:mod:`brainlsap.model.evidence`), and scales are averaged over their posterior
 (:mod:`brainlsap.model.scale_sampler`).
 """
 
@@ -20,18 +20,16 @@ from brainlsap.class_prior import TRAINING, ClassPrior
 from brainlsap.exceptions import check_at_least, check_choice
 from brainlsap.graph import Preparation
 from brainlsap.model.evidence import (
+    MIN_LOG_BAYES_FACTOR,
+    NESTED_MODELS,
     Evidence,
+    ScaleFit,
     class_targets,
     diffusion_terms,
+    fit_nested_models,
     term_basis,
 )
 from brainlsap.model.inputs import PackedClassifier, check_packed
-from brainlsap.model.nested_models import (
-    MIN_LOG_BAYES_FACTOR,
-    NESTED_MODELS,
-    ScaleFit,
-    fit_nested_models,
-)
 from brainlsap.model.scale_sampler import sample_scales
 
 

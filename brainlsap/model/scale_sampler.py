@@ -21,8 +21,14 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dgemm
 
-from brainlsap.model.evidence import Evidence, invert_sd, term_coefficients
-from brainlsap.model.nested_models import COMMON_SD, MIN_SCALE, ScaleFit
+from brainlsap.model.evidence import (
+    COMMON_SD,
+    MIN_SCALE,
+    Evidence,
+    ScaleFit,
+    invert_sd,
+    term_coefficients,
+)
 
 _N_GRID = 36
 # The number of draws that are used, divided by this, is the number of burn-in sweeps.

@@ -16,6 +16,7 @@ from brainlsap.graph import (
     largest_scale,
 )
 from brainlsap.graph.kernels import kernel_names
+from brainlsap.text import option_name, option_text
 
 # Value of `initial_scale` that takes the scales of the ridge regression.
 EVIDENCE = "evidence"
@@ -151,7 +152,7 @@ def check_settings(settings: HeatSettings) -> None:
                 and lower_limit <= float(setting_value) <= upper_limit
             ):
                 raise ParameterError(
-                    f"{setting_name} must be between {lower_limit:g} and "
+                    f"{option_name(setting_name)} must be between {lower_limit:g} and "
                     f"{upper_limit:g}, got {setting_value!r}."
                 )
 
@@ -177,7 +178,9 @@ def resolve_settings(preset_name: str, setting_values: dict[str, Any]) -> Settin
     settings.preparation()
     check_settings(settings)
     if settings.batch_size == 1:
-        raise ParameterError("batch_size must be 0 (all scans) or at least 2, got 1.")
+        raise ParameterError(
+            f"{option_name('batch_size')} must be 0 (all scans) or at least 2, got 1."
+        )
     if preset_name == "paper" and settings.degree is None:
         settings = replace(settings, degree=PAPER_DEGREES.get(settings.kernel))
     return settings
@@ -193,25 +196,28 @@ def resolve_start(settings: Settings, setting_changes: dict[str, Any]) -> Settin
     if settings.inputs == "constant":
         if setting_changes.get("start") == "ridge":
             raise ParameterError(
-                "start='ridge' shows the network a ridge of the features, which "
-                "inputs='constant' keeps from it. Leave start out."
+                f"{option_text('start', 'ridge')} shows the network a ridge of the "
+                f"features, which {option_text('inputs', 'constant')} keeps from it. "
+                f"Leave {option_name('start')} out."
             )
         settings = replace(settings, start="constant")
     if settings.start == "constant" and settings.initial_scale == EVIDENCE:
         if "initial_scale" in setting_changes and settings.inputs != "constant":
             raise ParameterError(
-                f"initial_scale={EVIDENCE!r} takes the scales of the ridge, which "
-                "start='constant' goes without. Give initial_scale a number, or "
-                "start='ridge'."
+                f"{option_text('initial_scale', EVIDENCE)} takes the scales of the "
+                f"ridge, which {option_text('start', 'constant')} goes without. Give "
+                f"{option_name('initial_scale')} a number, or "
+                f"{option_text('start', 'ridge')}."
             )
         settings = replace(settings, initial_scale=_CONSTANT_SCALE)
     if settings.start == "constant":
         given_weight = setting_changes.get("network_weight", 1)
         if given_weight != 1 and settings.inputs != "constant":
             raise ParameterError(
-                f"network_weight={given_weight!r} weighs the network "
-                "against the ridge, which start='constant' goes without. Leave "
-                "network_weight out, or give start='ridge'."
+                f"{option_text('network_weight', given_weight)} weighs the network "
+                f"against the ridge, which {option_text('start', 'constant')} goes "
+                f"without. Leave {option_name('network_weight')} out, or give "
+                f"{option_text('start', 'ridge')}."
             )
         settings = replace(settings, network_weight=1.0)
     return settings
@@ -238,8 +244,8 @@ def resolve_kernel(settings: Settings) -> Settings:
         max_scale = EXPANSIONS["chebyshev" if kernel == "exact" else kernel].max_scale
     if max_scale < initial_scale:
         raise ParameterError(
-            f"initial_scale {initial_scale:g} lies above max_scale {max_scale:g}; "
-            "raise max_scale."
+            f"{option_text('initial_scale', initial_scale)} lies above "
+            f"{option_text('max_scale', max_scale)}; raise {option_name('max_scale')}."
         )
     if kernel == "exact":
         polynomial_degree = None
@@ -252,8 +258,9 @@ def resolve_kernel(settings: Settings) -> Settings:
         if initial_error > MAX_INITIAL_ERROR:
             raise ParameterError(
                 f"the {kernel} kernel of degree {polynomial_degree} can be wrong by "
-                f"{initial_error:.2g} at initial_scale {initial_scale:g}. Leave degree "
-                "at None, or lower initial_scale."
+                f"{initial_error:.2g} at "
+                f"{option_text('initial_scale', initial_scale)}. Leave "
+                f"{option_name('degree')} out, or lower {option_name('initial_scale')}."
             )
         tolerance = max(settings.tolerance, initial_error)
         accurate_scale = largest_scale(kernel, polynomial_degree, tolerance)

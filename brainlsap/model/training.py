@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph.spectral import GraphBatch
-from brainlsap.model.network import GraphNetwork
-from brainlsap.model.propagation import DenseGraphs, HeatScale
+from brainlsap.model.network import DenseGraphs, GraphNetwork, HeatScale
 from brainlsap.model.settings import BY_LEFT_OUT_PEOPLE, Settings
+from brainlsap.text import option_name
 
 # Epochs between validations: each costs a forward pass.
 _VALIDATE_EVERY = 2
@@ -272,7 +272,8 @@ def usable_runs(training_runs: list[Run]) -> list[Run]:
     if not healthy_runs:
         raise ParameterError(
             f"training diverged in every start ({len(training_runs)}), also with other "
-            "seeds. Lower learning_rate or scale_step, or check the features."
+            f"seeds. Lower {option_name('learning_rate')} or "
+            f"{option_name('scale_step')}, or check the features."
         )
     return healthy_runs
 

@@ -1,7 +1,6 @@
 """The method on citation and co-purchase graphs; the brain half does not need it."""
 
-from brainlsap.nodes.benchmark import run_nodes, summarize_nodes
-from brainlsap.nodes.classifier import LSAPNodeClassifier
+from brainlsap.nodes.classifier import LSAPNodeClassifier, run_nodes, summarize_nodes
 from brainlsap.nodes.graphs import (
     NodeGraph,
     NodeSplit,

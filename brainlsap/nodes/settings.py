@@ -21,7 +21,7 @@ import torch
 
 from brainlsap.exceptions import check_choice
 from brainlsap.graph.kernels import find_recurrence_limit
-from brainlsap.model.propagation import NETWORKS
+from brainlsap.model.network import NETWORKS
 from brainlsap.model.settings import (
     PAPER_DEGREES,
     HeatSettings,

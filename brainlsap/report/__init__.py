@@ -10,9 +10,8 @@ _NAMES = {
     "exports": "export_maps",
     "conclusions": "draw_conclusions headline",
     "methods": "methods_text score_remarks supplement_text",
-    "person": "plot_contributions",
-    "plots": "plot_calibration plot_confusion plot_connectome_gain plot_directions "
-    "plot_region_tests plot_roc plot_scales plot_scores plot_training",
+    "plots": "plot_calibration plot_confusion plot_connectome_gain plot_contributions "
+    "plot_directions plot_region_tests plot_roc plot_scales plot_scores plot_training",
     "regions": "region_group_table region_tests_table",
     "report": "check_results_folder read_results write_figures write_report "
     "write_tables",

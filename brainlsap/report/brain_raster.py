@@ -17,7 +17,7 @@ from scipy import ndimage
 from scipy.sparse import coo_array
 
 from brainlsap.atlas import Atlas
-from brainlsap.atlas.surfaces import fsaverage5
+from brainlsap.atlas.atlas_files import fsaverage5
 from brainlsap.exceptions import ParameterError
 
 # What pixels show that are no region: the ground, and brain without a region.

@@ -1,4 +1,7 @@
-"""Figures of scores, confusion, calibration, rankings and training, by pyplot."""
+"""Figures of scores, confusion, calibration, rankings, training and one scan's regions.
+
+All are drawn by pyplot.
+"""
 
 import textwrap
 from collections.abc import Sequence
@@ -9,9 +12,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 from sklearn.metrics import auc, confusion_matrix, roc_curve
 
+from brainlsap.atlas import Atlas
 from brainlsap.atlas.atlas import AtlasSource
 from brainlsap.evaluation import (
     SCORES,
@@ -22,9 +27,9 @@ from brainlsap.evaluation import (
 )
 from brainlsap.evaluation.comparison import wilson_interval
 from brainlsap.evaluation.connectome_worth import RANDOM_CONNECTOMES
-from brainlsap.evaluation.metrics import Predictions
 from brainlsap.evaluation.ranking import ALPHA
 from brainlsap.evaluation.results import check_evaluation_given
+from brainlsap.evaluation.scores import Predictions
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import figures, regions, tables
 from brainlsap.report.figures import COLUMN, LETTER, MIDDLE, PAGE, own_axes, styled
@@ -34,6 +39,14 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8a8a8a"
 COLORS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 
 DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3))}
+# Lines of classes, told apart without colour too: solid, then more and more broken.
+CLASS_LINES = (
+    "solid",
+    (0, (6, 1.5)),
+    (0, (3, 1.5)),
+    (0, (6, 1.5, 1, 1.5)),
+    (0, (1, 1)),
+)
 """Style of reference lines."""
 
 N_SHOWN = 10
@@ -53,6 +66,9 @@ GAIN_LABELS = {
 
 BARS: dict[str, Any] = {"fmt": "o", "markersize": 4, "zorder": 3}
 """Style of points with error bars."""
+
+N_CONTRIBUTIONS = 15
+"""Regions of largest contribution that the figure shows; the rest is one row."""
 
 
 @styled()
@@ -266,8 +282,9 @@ def plot_roc(
     Returns
     -------
     Axes
-        One curve per class; with two classes only that of the second. The legend gives
-        the area under the curve: mean ± s.d. over the folds that contain the class.
+        One curve per class, of its own colour and dashes; with two classes only that
+        of the second. The legend gives the area under the curve: mean ± s.d. over the
+        folds that contain the class.
 
     Raises
     ------
@@ -313,6 +330,7 @@ def plot_roc(
                 [0, *false_positive_rates],
                 [0, *mean_curve],
                 c=color_of_class[class_name],
+                linestyle=CLASS_LINES[class_code % len(CLASS_LINES)],
                 label=legend_text,
                 clip_on=False,
             )
@@ -323,7 +341,7 @@ def plot_roc(
         axes.set_xlabel(f"{axes.get_xlabel()} (above: AUC ± s.d.)")
         _draw_legend(axes)
     else:
-        legend_style: Any = {"handlelength": 1.2, "labelspacing": 0.2, "borderpad": 0.1}
+        legend_style: Any = {"handlelength": 2.2, "labelspacing": 0.2, "borderpad": 0.1}
         legend_style |= {"title": "AUC ± s.d.", "framealpha": 0.8, "edgecolor": "none"}
         axes.legend(loc="best", **legend_style)
     return axes
@@ -686,6 +704,42 @@ def plot_training(
     for panel_ax in panel_axes:
         _draw_legend(panel_ax)
     return panel_axes
+
+
+def plot_contributions(
+    contributions: pd.DataFrame, atlas: Atlas | None, axis_label: str
+) -> Figure:
+    """Draw the largest contributions of regions to the score of one scan.
+
+    Parameters
+    ----------
+    contributions : DataFrame
+        Rows of one scan and one target of :func:`brainlsap.contribution_table`.
+    atlas : Atlas or None
+        For the names of regions.
+    axis_label : str
+        Label of the axis.
+
+    Returns
+    -------
+    Figure
+        A bar per region, and one for the sum of all others.
+    """
+    values = contributions.set_index("region")["contribution"]
+    order = values.abs().sort_values(ascending=False, kind="stable").index
+    shown_regions = list(order[:N_CONTRIBUTIONS])
+    other_regions = order[N_CONTRIBUTIONS:]
+    names = tables.region_labels(shown_regions, atlas)
+    lengths = values[shown_regions].tolist()
+    if len(other_regions):
+        names.append(f"{len(other_regions)} other regions")
+        lengths.append(float(values[other_regions].sum()))
+    (axes,) = own_axes(None, COLUMN, 18 + 5 * len(names))
+    axes.barh(np.arange(len(names)), lengths, color="#0b5a8f")
+    axes.axvline(0, color="black", linewidth=0.8)
+    label_rows(axes, [tables.shorten_name(name, 40) for name in names])
+    axes.set_xlabel(textwrap.fill(axis_label, 22))
+    return axes.figure
 
 
 def scales_in_training(evaluation: Evaluation, model: str) -> pd.DataFrame:

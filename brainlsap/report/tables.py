@@ -572,7 +572,7 @@ def region_labels(
     atlas = load_atlas(atlas)
     region_names = atlas.short_names if label_kind == "short" else atlas.full_names
     full_labels = [
-        region_names[region_row] for region_row in atlas.match(list(regions))
+        region_names[region_row] for region_row in _match_rows(regions, atlas)
     ]
     if label_kind != "brief":
         return full_labels
@@ -588,9 +588,17 @@ def region_labels(
     ]
 
 
+def _match_rows(regions: Sequence[str], atlas: Atlas) -> list[int]:
+    """Return the row of every region; one of several features has several rows."""
+    different_regions = list(dict.fromkeys(regions))
+    atlas_rows = atlas.match(different_regions).tolist()
+    row_of_region = dict(zip(different_regions, atlas_rows, strict=True))
+    return [row_of_region[region] for region in regions]
+
+
 def centroid_texts(regions: Sequence[str], atlas: Atlas) -> list[str]:
     """Return the centroid of each region in whole mm; "" where it is unknown."""
-    centroids = atlas.coordinates[atlas.match(list(regions))]
+    centroids = atlas.coordinates[_match_rows(regions, atlas)]
     return [
         ", ".join(f"{coordinate:z.0f}" for coordinate in centroid)
         if np.isfinite(centroid).all()

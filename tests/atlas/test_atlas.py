@@ -11,7 +11,7 @@ from nibabel.freesurfer import write_annot
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import REGION_COLUMNS, read_annotation
-from brainlsap.atlas.settings import AtlasSettings
+from brainlsap.atlas.atlas_files import AtlasSettings
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from tests.conftest import raises_kind
 

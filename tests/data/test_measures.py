@@ -2,7 +2,7 @@
 
 import pytest
 
-from brainlsap.adni.images import MODALITIES, modality_of, tracer_of
+from brainlsap.adni.convert import MODALITIES, modality_of, tracer_of
 from brainlsap.data import TRACERS, measures
 from brainlsap.data.covariates import kind_of
 from brainlsap.data.find_files import StudyFiles

@@ -21,10 +21,14 @@ from brainlsap.evaluation import (
     make_models,
     nested_model_table,
 )
-from brainlsap.evaluation.comparison import adjust_p_values, wilson_interval
-from brainlsap.evaluation.exact_bounds import bound_auc, bound_count_scores
-from brainlsap.evaluation.metrics import Predictions
+from brainlsap.evaluation.comparison import (
+    adjust_p_values,
+    bound_auc,
+    bound_count_scores,
+    wilson_interval,
+)
 from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.evaluation.scores import Predictions
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import score_table
 

@@ -6,8 +6,7 @@ import pytest
 from sklearn import metrics
 
 from brainlsap.evaluation import fold_scores
-from brainlsap.evaluation.metrics import Predictions
-from brainlsap.evaluation.scores import weighted_scores
+from brainlsap.evaluation.scores import Predictions, weighted_scores
 
 CLASSES = ("CN", "SMC", "EMCI", "LMCI", "AD")
 

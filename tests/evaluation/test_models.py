@@ -30,7 +30,7 @@ from brainlsap.evaluation.models import (
 )
 from brainlsap.exceptions import ParameterError
 from brainlsap.model import NETWORKS, LSAPRidgeClassifier
-from brainlsap.model.propagation import NetworkKind
+from brainlsap.model.network import NetworkKind
 
 
 def draw(seed=0, n=60):

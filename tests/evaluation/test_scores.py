@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from brainlsap.evaluation import bootstrap_scores, compare_models, main_scores
-from brainlsap.evaluation.exact_bounds import bound_count_scores
-from brainlsap.evaluation.metrics import Predictions
+from brainlsap.evaluation.comparison import bound_count_scores
 from brainlsap.evaluation.scores import (
     SCORES,
+    Predictions,
     Score,
     accuracy,
     fold_scores,

@@ -13,7 +13,7 @@ import pytest
 from nibabel.streamlines import Tractogram
 
 from brainlsap.exceptions import FileFormatError
-from brainlsap.images.streamlines import (
+from brainlsap.images.tractography import (
     TRACTOGRAM_FORMATS,
     StreamlineBlock,
     read_streamline_weights,
@@ -92,7 +92,7 @@ def lines_of(path):
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("block", [1, 20, 10_000])
 def test_every_format_gives_the_streamlines(tmp_path, monkeypatch, name, block):
-    monkeypatch.setattr("brainlsap.images.streamlines.BLOCK_POINTS", block)
+    monkeypatch.setattr("brainlsap.images.tractography.BLOCK_POINTS", block)
     lines = draw()
     (tmp_path / name).write_bytes(WRITERS[name](lines))
     found = lines_of(tmp_path / name)

@@ -112,7 +112,7 @@ def test_blocks_and_threads_do_not_matter(tmp_path, counted, monkeypatch):
     image = draw_labels(OBLIQUE, 0.4)
     files = save(tmp_path, image, draw_lines(image, 90))
     whole = build_connectome(*files, counted, weight="inverse_length", n_threads=1)
-    monkeypatch.setattr("brainlsap.images.streamlines.BLOCK_POINTS", 13)
+    monkeypatch.setattr("brainlsap.images.tractography.BLOCK_POINTS", 13)
     one = build_connectome(*files, counted, weight="inverse_length", n_threads=1)
     three = build_connectome(*files, counted, weight="inverse_length", n_threads=3)
     np.testing.assert_array_equal(one.matrix, three.matrix)

@@ -291,7 +291,7 @@ def test_scale_modes(scans):
 
 def test_hermite_of_degree_30_never_returns_a_kernel_at_scale_six(scans):
     given = {"kernel": "hermite", "degree": 30, "max_scale": 6.0}
-    with pytest.raises(ParameterError, match=r"can be wrong by .*_scale 6"):
+    with pytest.raises(ParameterError, match=r"can be wrong by .*_scale=6.0"):
         fit(scans, initial_scale=6.0, **given)
     # steps of 1 would carry some scale there
     with pytest.warns(UserWarning, match=r"scales came to .* were kept there") as seen:
@@ -344,7 +344,7 @@ def test_the_ordinal_head_learns_stages_in_the_order_given():
     assert np.mean(off) < 0.5
     assert model.networks_[0].output.out_features == 3
     # CN, MCI, AD would be sorted to AD, CN, MCI
-    with pytest.raises(ParameterError, match=r"classes= .*--classes A,B,C"):
+    with pytest.raises(ParameterError, match=r"order of stage by classes="):
         fit(scans, **given)
 
 

@@ -8,12 +8,12 @@ from torch import nn
 
 from brainlsap.graph import KERNELS, exact_heat_kernel
 from brainlsap.model.network import (
+    HeatScale,
     RegionStandardizer,
     _LinearReluDrop,
     drop,
     ordinal_log_probabilities,
 )
-from brainlsap.model.propagation import HeatScale
 from brainlsap.model.settings import Settings
 from tests.model.conftest import draw_batch, draw_network, settle, slow_logits
 

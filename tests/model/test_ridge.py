@@ -8,8 +8,12 @@ from brainlsap.arrays import pack
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import Preparation, exact_heat_kernel, normalized_laplacian
 from brainlsap.model import NESTED_MODELS, LSAPRidgeClassifier
-from brainlsap.model.evidence import Evidence, diffusion_terms, term_basis
-from brainlsap.model.nested_models import fit_nested_models
+from brainlsap.model.evidence import (
+    Evidence,
+    diffusion_terms,
+    fit_nested_models,
+    term_basis,
+)
 from brainlsap.model.scale_sampler import sample_scales
 
 N_SCANS, N_ROIS, N_FEATURES, N_TARGETS = 31, 7, 2, 3

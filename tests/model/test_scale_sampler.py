@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from brainlsap.graph import Preparation
-from brainlsap.model.evidence import Evidence, diffusion_terms, term_basis
-from brainlsap.model.nested_models import COMMON_SD, ScaleFit
+from brainlsap.model.evidence import (
+    COMMON_SD,
+    Evidence,
+    ScaleFit,
+    diffusion_terms,
+    term_basis,
+)
 from brainlsap.model.scale_sampler import ScaleSampler, draw_from_grid
 
 MAX_SCALE = 10.0

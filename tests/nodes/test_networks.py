@@ -11,9 +11,9 @@ from sklearn.base import clone
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import exact_heat_kernel, normalized_laplacian
-from brainlsap.model.propagation import NETWORKS
+from brainlsap.model.network import NETWORKS
 from brainlsap.nodes import NODE_MODELS, LSAPNodeClassifier
-from brainlsap.nodes.networks import (
+from brainlsap.nodes.classifier import (
     READ_OUTS,
     Attention,
     ConstantMatrix,

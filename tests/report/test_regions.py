@@ -253,3 +253,5 @@ def test_every_feature_has_a_map_and_classes_without_order_have_eta(tested):
     effect, *_ = regions.answer_region_questions(evaluation, ATLAS)
     assert "(cortical thickness): eta" in effect.answer
     assert "corrected for 14 tests" in effect.answer
+    table = report.region_tests_table(evaluation, ATLAS, 14)
+    assert (table.groupby("region")["feature"].nunique() == 2).all()

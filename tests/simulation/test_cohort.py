@@ -8,8 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError, RegionNameError
-from brainlsap.simulation import make_cohort
-from brainlsap.simulation.cohort import DEMOGRAPHICS, STAGES, divide
+from brainlsap.simulation import DEMOGRAPHICS, STAGES, divide, make_cohort
 
 
 @pytest.fixture(scope="module")

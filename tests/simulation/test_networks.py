@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from brainlsap.simulation.cohort import (
+from brainlsap.simulation import (
     base_network,
     diffusion_operator,
     spread_from_seeds,
