@@ -126,7 +126,7 @@ def test_tables_for_manuscripts(written, tmp_path):
     assert endings == {".tex", ".md"}
     assert len({one.stem for one in files}) == 11
     latex = (tmp_path / "tables" / "scores.tex").read_text("utf-8")
-    assert latex.startswith("\\begin{tabular}")
+    assert latex.startswith("\\begin{table}")
     assert "linear SVM & " in latex
     assert not NAMES.search((tmp_path / "tables" / "quality.md").read_text("utf-8"))
     figures = write_figures(read_results(written), tmp_path / "figures")
