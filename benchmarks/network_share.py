@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 from benchmark_cohort import make_benchmark_cohort
+from joblib import Parallel, delayed
 from measuring import OPEN_COHORTS, keep, load, open_cohort, table
 
 from brainlsap.data import Cohort
@@ -98,7 +99,17 @@ class Difference(NamedTuple):
     seconds: float
 
 
-def compare(evaluation: Evaluation) -> Difference:
+def compare_models(case: str, seed: int, settings: dict[str, int | None]) -> Difference:
+    """Cross-validate both models on one cohort."""
+    warnings.simplefilter("ignore")
+    models = make_models(MODELS, random_state=seed, **settings)
+    evaluation = cross_validate(
+        models, make_case(case, seed), 5, random_state=seed, baselines=False
+    )
+    return summarize_evaluation(evaluation)
+
+
+def summarize_evaluation(evaluation: Evaluation) -> Difference:
     scores = evaluation.scores().groupby("model")[["balanced_accuracy", "auc"]].mean()
     network, ridge = (scores.loc[name] for name in MODELS)
     fits = evaluation.fits[evaluation.fits["model"] == "LSAP-C"]
@@ -150,31 +161,26 @@ def main() -> None:
     choices = (*STAGED, *DECISIVE, *NONLINEAR, *OPEN_COHORTS)
     parser.add_argument("cases", nargs="+", choices=choices)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="cohorts side by side")
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--starts", type=int)
     options = parser.parse_args()
     settings = {"n_epochs": options.epochs, "n_starts": options.starts}
-    warnings.simplefilter("ignore")
     for case in options.cases:
         start = time.time()
         differences = []
-        for seed in range(options.seeds):
-            models = make_models(MODELS, random_state=seed, **settings)
-            evaluation = cross_validate(
-                models,
-                make_case(case, seed),
-                5,
-                random_state=seed,
-                baselines=False,
-                n_jobs=options.jobs,
-            )
-            differences.append(compare(evaluation))
+        comparisons = Parallel(options.jobs, return_as="generator")(
+            delayed(compare_models)(case, seed, settings)
+            for seed in range(options.seeds)
+        )
+        for seed, difference in enumerate(comparisons):
+            differences.append(difference)
             print(seed, *summarize(case, differences), sep=" | ", flush=True)
         text = table(HEAD, [summarize(case, differences)])
         seconds = sum(difference.seconds for difference in differences)
         text += (
-            f"\n\nFits of LSAP-C took {seconds:.0f} s of {time.time() - start:.0f} s"
+            f"\n\nFits of LSAP-C took {seconds:.0f} s of processes' time, "
+            f"{time.time() - start:.0f} s in all with {options.jobs} processes"
         )
         keep("network_share", f"Cohorts {case}", f"{text}; {load()}.")
 

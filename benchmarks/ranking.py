@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from benchmark_cohort import make_benchmark_cohort, normalized_operator
-from joblib import Memory
+from joblib import Memory, Parallel, delayed
 from measuring import SHARED, keep, table
 from scipy.linalg import expm
 from sklearn.metrics import roc_auc_score
@@ -130,8 +130,8 @@ def plant(
 
 
 def plant_own(case: str, seed: int) -> Cohort:
-    """Return a simulated cohort of 150 people with connectomes of their own."""
-    return make_benchmark_cohort(case, n_people=150, random_state=seed)
+    """Return a noisy simulated cohort of 150 people with connectomes of their own."""
+    return make_benchmark_cohort(case, noise="high", n_people=150, random_state=seed)
 
 
 SETTINGS: dict[str, Callable[[int], Cohort]] = {
@@ -228,7 +228,9 @@ def settings(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     test_rows, auc_rows, deviating = [], [], []
     measure = Memory(options.keep, verbose=0).cache(measure_seed)
     for index, title in enumerate(SETTINGS):
-        rows = [measure(title, seed) for seed in range(options.seeds)]
+        rows = Parallel(options.jobs)(
+            delayed(measure)(title, seed) for seed in range(options.seeds)
+        )
         measured = pd.DataFrame(rows).astype(float)
         row = [title]
         for name in ("effect", "contrast"):
@@ -451,6 +453,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="+", choices=PARTS)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--cohorts", type=int, default=400)
+    parser.add_argument("--jobs", type=int, default=1, help="cohorts side by side")
     parser.add_argument("--keep", help="folder of finished runs, to go on from")
     options = parser.parse_args()
     for part in options.parts:
