@@ -7,6 +7,7 @@ _NAMES = {
     "brain": "plot_effects plot_regions plot_scales_at_quarters",
     "brain_interactive": "interactive_brain write_interactive",
     "demographics": "demographics_table",
+    "checklist": "checklist_table",
     "exports": "export_maps",
     "conclusions": "draw_conclusions headline",
     "methods": "methods_text score_remarks supplement_text",

@@ -31,6 +31,7 @@ from brainlsap.report.brain import (
     plot_scales_at_quarters,
 )
 from brainlsap.report.brain_interactive import write_interactive
+from brainlsap.report.checklist import checklist_table
 from brainlsap.report.conclusions import (
     draw_conclusions,
     method_text,
@@ -379,6 +380,7 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     )
     (folder / "report.html").write_text(page_html, "utf-8")
     _write_predictions(evaluation, folder / "predictions.tsv", code_of_scan)
+    _write_checklist(evaluation, folder, page_html, withhold_names)
     _write_settings(evaluation, folder, withhold_names)
 
 
@@ -408,6 +410,27 @@ def _write_predictions(
     # Sort by code: the order of the cohort would reveal who is who.
     row_order = np.lexsort((predictions["scan"], predictions["repeat"], model_index))
     write_tsv(predictions.iloc[row_order], table_path)
+
+
+def _write_checklist(
+    evaluation: Evaluation,
+    folder: Path,
+    page_html: str,
+    withhold_names: Callable[[str], str],
+) -> None:
+    """Write the reporting checklist, with the places of this report that answer it."""
+    places = {
+        file_path.relative_to(folder).as_posix()
+        for file_path in folder.rglob("*")
+        if file_path.is_file()
+    }
+    places |= {
+        f"report.html#{section}"
+        for section in ("scores", "regions", "people", "methods")
+        if f'<section id="{section}">' in page_html
+    }
+    checklist = checklist_table(evaluation, {*places, "settings.json"})
+    write_tsv(checklist.map(withhold_names), folder / "checklist.tsv")
 
 
 def _write_settings(

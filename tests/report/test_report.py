@@ -25,6 +25,7 @@ from brainlsap.report import (
     write_report,
     write_tables,
 )
+from brainlsap.report.checklist import ANSWERED, AUTHORS, NOT_APPLICABLE, PARTLY
 from brainlsap.report.page import withholder
 from tests.report.conftest import assert_heads_match_cells
 
@@ -118,6 +119,31 @@ def test_captions_are_short_and_their_numbers_have_no_gap(written):
     for _, _, caption in captions:
         sentences = re.split(r"[.?] ", caption.replace("s.d. ", "s.d., ").strip())
         assert len(sentences) <= 3, caption
+
+
+def test_checklist_names_places_that_exist_and_nobody(written):
+    folder = written / "report"
+    table = pd.read_csv(folder / "checklist.tsv", sep="\t", keep_default_na=False)
+    items, about = table[:-1], table.iloc[-1]
+    assert len(items) == items["item"].nunique() == 52
+    assert items["item"].str.rstrip("abcdefg").nunique() == 27
+    assert "TRIPOD+AI" in about["value"]
+    page_text = (folder / "report.html").read_text("utf-8")
+    states = items.groupby("state").size()
+    assert states[ANSWERED] >= 3
+    assert states[PARTLY] >= 10
+    for item in items[items["state"].isin([ANSWERED, PARTLY])].itertuples():
+        assert item.value, item.item
+        for place in item.where.split("; "):
+            file_name, _, section = place.partition("#")
+            assert (folder / file_name).is_file(), item.item
+            assert not section or f'id="{section}"' in page_text, item.item
+    for_authors = items[items["state"].isin([PARTLY, AUTHORS])]
+    assert (for_authors["the authors write"] != "").all()
+    assert set(items[items["state"] == NOT_APPLICABLE]["item"]) == {
+        *("12f", "12g", "20c", "24"),
+    }
+    assert not NAMES.search((folder / "checklist.tsv").read_text("utf-8"))
 
 
 def test_tables_for_manuscripts(written, tmp_path):
