@@ -1319,6 +1319,16 @@ OPTIONS: tuple[Option, ...] = (
         commands=("run", "fit"),
     ),
     Option(
+        "learning_curve",
+        "--learning-curve",
+        SWITCH,
+        "also fit the first model and LSAP-R to 25, 50 and 75% of the training "
+        "participants: would more participants help?",
+        recipient="study",
+        group="evaluation",
+        commands=("run",),
+    ),
+    Option(
         "table1",
         "--table1",
         NAMES,

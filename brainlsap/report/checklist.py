@@ -114,7 +114,8 @@ def _describe_missing(evaluation: Evaluation) -> str:
 def _describe_size(evaluation: Evaluation) -> str:
     class_counts = evaluation.cohort.class_counts()
     counts = zip(class_counts["class"], class_counts["participants"], strict=True)
-    return ", ".join(f"{name} {n_people}" for name, n_people in counts)
+    sizes = ", ".join(f"{name} {n_people}" for name, n_people in counts)
+    return f"{sizes}. {tables.learning_curve_sentence(evaluation)}".strip()
 
 
 def _describe_design(evaluation: Evaluation) -> str:

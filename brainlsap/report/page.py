@@ -85,6 +85,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     if evaluation.connectome_gain is not None:
         gain = ConnectomeGain(evaluation.connectome_gain)
         page_tables["connectome_gain"] = tables.connectome_gain_table(gain)
+    page_tables["learning_curve"] = tables.learning_curve_table(evaluation)
     if model_names:
         page_tables["classes"] = tables.class_rate_table(evaluation, model_names[0])
     page_tables |= external_tables(evaluation)
@@ -183,6 +184,8 @@ def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
         figure_of_name["connectome_gain"] = _plot_gain_panels(
             evaluation.connectome_gain
         )
+    if evaluation.learning_curve is not None:
+        figure_of_name["learning_curve"] = plots.plot_learning_curve(evaluation).figure
     if evaluation.region_tests is not None:
         figure_of_name |= _plot_effect_maps(evaluation, atlas)
         figure_of_name["regions"] = _plot_region_panels(evaluation)

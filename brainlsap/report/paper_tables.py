@@ -67,6 +67,11 @@ PAPER_TEXTS = {
         "Scores of all test scans together",
         f"Estimates with {_INTERVALS} AUC: mean over folds.",
     ),
+    "learning_curve": PaperText(
+        "Balanced accuracy by the number of training participants",
+        "Means over folds of the number of participants; 95% intervals over "
+        "participants. Gain: slope from 50 to 100%.",
+    ),
     "connectome_gain": PaperText(
         "What connectomes add to the regions' own values and their mean",
         "Gain in log evidence and share of the left-out squared error that is removed, "

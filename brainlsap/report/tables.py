@@ -569,6 +569,52 @@ def nested_model_text(evaluation: Evaluation) -> pd.DataFrame:
     return _mark_limits(number_texts(model_steps, column_titles), evaluation)
 
 
+CURVE_ANSWERS = {
+    "yes": "More participants would probably help",
+    "no": "More participants would hardly help",
+    "unclear": "It is unclear whether more participants would help",
+}
+"""Answers to whether more people would help, by the answer of a learning curve."""
+
+
+def learning_curve_table(evaluation: Evaluation) -> pd.DataFrame:
+    """Return the balanced accuracy by the number of training people, as text."""
+    curve = evaluation.learning_curve
+    if curve is None:
+        return pd.DataFrame()
+    curve = curve.assign(
+        share=curve["share"].map("{:.0%}".format),
+        n_train_people=curve["n_train_people"].map("{:.0f}".format),
+    )
+    titles = {
+        "model": "model",
+        "share": "share of training",
+        "n_train_people": "training participants",
+        "estimate": "balanced accuracy [95%]",
+        "slope": "gain by a doubling [95%]",
+        "answer": "would more help?",
+    }
+    texts = number_texts(curve, titles)
+    is_last = ~curve["model"].duplicated(keep="last")
+    slope_titles = [titles["slope"], titles["answer"]]
+    texts[slope_titles] = texts[slope_titles].where(is_last, "")
+    return texts
+
+
+def learning_curve_sentence(evaluation: Evaluation) -> str:
+    """Return whether more people would help the first model, in one sentence."""
+    curve = evaluation.learning_curve
+    if curve is None or curve.empty:
+        return ""
+    row = curve.iloc[0]
+    slope = interval_text(row["slope"], row["slope_low"], row["slope_high"])
+    return (
+        f"{CURVE_ANSWERS[row['answer']]}: from half to all training participants the "
+        f"balanced accuracy of {row['model']} changes by {slope} for a doubling (95% "
+        "interval over participants)."
+    )
+
+
 CONNECTOMES = {
     "original": "connectome of the study",
     "relabelled": "regions relabelled",

@@ -129,6 +129,7 @@ STUDY_OPTIONS = {
     "regress_out": (["age", "sex"], "effects of age and sex"),
     "n_permutations": (1, "compared with 1 permutation of the labels"),
     "preset": ("paper", "the settings of Sim et al. (2024)"),
+    "learning_curve": (True, "75% of the training participants of each fold"),
 }
 
 
