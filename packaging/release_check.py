@@ -6,7 +6,8 @@ Everything happens in temporary folders. Without --fresh the wheel's dependencie
 those of the Python that runs this, so that PyTorch is not fetched again; with --fresh
 they are installed anew, on every Python of 3.11 to 3.14 that is on the path. For the
 Pythons that are not there, the check asks the package index whether it has wheels of
-all dependencies. The wheel is made from the sdist, so the sdist is whole.
+all packages that pyproject.toml names. The wheel is made from the sdist, so the sdist
+is whole.
 """
 
 import argparse
@@ -17,14 +18,14 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PYTHON_VERSIONS = ("3.11", "3.12", "3.13", "3.14")
-# Wheels for Linux are of one of these, the newest last.
-PLATFORMS = tuple(f"manylinux_2_{minor}_x86_64" for minor in (17, 24, 27, 28, 34))
+PLATFORMS = tuple(f"manylinux_2_{minor}_x86_64" for minor in (34, 28, 27, 24, 17))
 IN_WHEEL = (
     "brainlsap/py.typed",
     "brainlsap/_atlases/destrieux160/regions.tsv",
@@ -61,7 +62,7 @@ def main() -> int:
             environment = scratch_folder / f"python{version}"
             is_this_python = version == "{}.{}".format(*sys.version_info)
             if interpreter is None or not (options.fresh or is_this_python):
-                check_wheels(build_python, wheel, version, environment)
+                check_wheels(build_python, version, environment)
                 continue
             python = install(wheel, interpreter, environment, options.fresh)
             run(python, ROOT / "packaging" / "smoke.py", folder=scratch_folder)
@@ -130,13 +131,17 @@ def check_content(sdist: Path, wheel: Path) -> None:
     print("ok     nothing is missing in them")
 
 
-def check_wheels(build_python: Path, wheel: Path, version: str, target: Path) -> None:
-    """Raise unless the package index has wheels of all dependencies for a Python."""
-    platform_options = [f"--platform={platform}" for platform in reversed(PLATFORMS)]
-    run(build_python, "-m", "pip", "install", "--quiet", "--dry-run", "--no-cache-dir",
+def check_wheels(build_python: Path, version: str, target: Path) -> None:
+    """Raise unless the index has wheels of all direct dependencies for a Python."""
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    requirements = list(project["dependencies"])
+    for extra_requirements in project["optional-dependencies"].values():
+        requirements += extra_requirements
+    platform_options = [f"--platform={platform}" for platform in PLATFORMS]
+    run(build_python, "-m", "pip", "install", "--quiet", "--dry-run", "--no-deps",
         "--only-binary=:all:", "--implementation=cp", f"--python-version={version}",
-        *platform_options, "--target", target, wheel)  # fmt: skip
-    print(f"ok     Python {version}: wheels of all dependencies (not installed)")
+        *platform_options, "--target", target, *requirements)  # fmt: skip
+    print(f"ok     Python {version}: wheels of all {len(requirements)} dependencies")
 
 
 def install(wheel: Path, interpreter: str, environment: Path, fresh: bool) -> Path:
