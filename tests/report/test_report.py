@@ -27,7 +27,7 @@ from brainlsap.report import (
 )
 from brainlsap.report.checklist import ANSWERED, AUTHORS, NOT_APPLICABLE, PARTLY
 from brainlsap.report.page import withholder
-from tests.report.conftest import assert_heads_match_cells
+from tests.report.conftest import assert_heads_match_cells, draw_learning_curve
 
 QUALITY = pd.DataFrame({"scan": [f"anna{k:03d}_v0" for k in (3, 1, 2)]})
 QUALITY["flags"] = ["same as anna008_v0", "no links", ""]
@@ -52,7 +52,8 @@ def bytes_below(folder):
 def written(make_evaluation, tmp_path_factory):
     """A results folder; only to be read."""
     folder = tmp_path_factory.mktemp("report") / "results"
-    write_report(make_evaluation(), folder, quality=QUALITY)
+    evaluation = replace(make_evaluation(), learning_curve=draw_learning_curve())
+    write_report(evaluation, folder, quality=QUALITY)
     return folder
 
 
@@ -96,7 +97,7 @@ def test_tables_on_the_page_are_those_of_the_files(written):
     numbers = {"ranking", "class_features", "fold_scores"}  # of all, and not shown
     assert {one.stem for one in tables} == numbers | {
         *("scores", "intervals", "classes", "audit", "demographics", "quality", "fits"),
-        *("scales", "directions", "agreement", "common_regions"),
+        *("scales", "directions", "agreement", "common_regions", "learning_curve"),
     }
     for one in tables:
         if one.stem not in numbers:
@@ -150,7 +151,7 @@ def test_tables_for_manuscripts(written, tmp_path):
     files = write_tables(read_results(written), tmp_path / "tables")
     endings = {one.suffix for one in files}
     assert endings == {".tex", ".md"}
-    assert len({one.stem for one in files}) == 11
+    assert len({one.stem for one in files}) == 12
     latex = (tmp_path / "tables" / "scores.tex").read_text("utf-8")
     assert latex.startswith("\\begin{table}")
     assert "linear SVM & " in latex

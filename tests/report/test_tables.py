@@ -21,6 +21,7 @@ from brainlsap.report.tables import (
     spread_text,
 )
 from brainlsap.text import p_text
+from tests.report.conftest import draw_learning_curve
 
 P_HEAD = "p (effect)"
 
@@ -120,6 +121,18 @@ def test_the_table_of_scores_has_one_method(make_evaluation, skill):
     )
     assert "p" in tables.model_score_table(two)
     assert list(report.comparison_table(two))[2:] == ["p", "better than LSAP-C"]
+
+
+def test_a_learning_curve_says_whether_more_people_would_help(evaluation):
+    curve = draw_learning_curve(["LSAP-C", "LSAP-R"], answer="unclear")
+    evaluation = replace(evaluation, learning_curve=curve)
+    table = tables.learning_curve_table(evaluation)
+    assert table["training participants"].tolist() == ["6", "12", "18", "24"] * 2
+    assert table["gain by a doubling [95%]"].tolist()[3] == "0.060 [0.010, 0.110]"
+    assert table["would more help?"].tolist() == ["", "", "", "unclear"] * 2
+    sentence = tables.learning_curve_sentence(evaluation)
+    assert "unclear" in sentence
+    assert "0.060 [0.010, 0.110]" in sentence
 
 
 def test_models_are_grouped_so_that_none_loses_to_itself(make_evaluation):
