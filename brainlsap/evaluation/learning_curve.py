@@ -77,7 +77,8 @@ def learning_curve(
         One row per model and share: model, share, n_train_people (mean over folds),
         estimate, low, high (balanced accuracy of all test scans, 95% interval over
         people), slope, slope_low, slope_high (95%), and answer: "yes" where the
-        interval of the slope is above 0, "no" where it is below 0.02, else "unclear".
+        intervals of the slope and of the last score are above 0 and chance, "no" where
+        that of the slope is below 0.02, else "unclear".
         Shares at which harmonisation or regression cannot be learned, for example
         because a site has one person, have no rows. A model that failed in a fold has
         NaN.
@@ -127,7 +128,13 @@ def learning_curve(
                 }
             )
         slope = _bootstrap_slope(evaluations, model_name, n_draws, random_state)
-        rows += [row | slope for row in model_rows]
+        answer = UNCLEAR
+        is_above_chance = model_rows[-1]["low"] > 1 / len(cohort.classes)
+        if slope["slope_low"] > 0 and is_above_chance:
+            answer = YES
+        elif slope["slope_high"] < SMALLEST_GAIN:
+            answer = NO
+        rows += [row | slope | {"answer": answer} for row in model_rows]
     return pd.DataFrame(rows)
 
 
@@ -173,8 +180,8 @@ def _bootstrap_slope(
     model_name: str,
     n_draws: int,
     random_state: int,
-) -> dict[str, object]:
-    """Return the slope over the last doubling, its interval, and the answer."""
+) -> dict[str, float]:
+    """Return the slope over the last doubling with its interval; NaN if undefined."""
     log_sizes, score_draws = [], []
     for share, evaluation in evaluations.items():
         is_model = evaluation.predictions["model"] == model_name
@@ -192,19 +199,12 @@ def _bootstrap_slope(
         log_sizes.append(np.log2(fits["n_train_people"].mean()))
     x = np.array(log_sizes)
     if len(x) < 2 or np.ptp(x) < 1e-9:
-        no_slope = dict.fromkeys(("slope", "slope_low", "slope_high"), np.nan)
-        return {**no_slope, "answer": UNCLEAR}
+        return dict.fromkeys(("slope", "slope_low", "slope_high"), np.nan)
     x_centred = x - x.mean()
     slopes = x_centred @ np.array(score_draws) / (x_centred @ x_centred)
     low, high = np.quantile(slopes[1:], [0.025, 0.975])
-    answer = UNCLEAR
-    if low > 0:
-        answer = YES
-    elif high < SMALLEST_GAIN:
-        answer = NO
     return {
         "slope": float(slopes[0]),
         "slope_low": float(min(low, slopes[0])),
         "slope_high": float(max(high, slopes[0])),
-        "answer": answer,
     }
