@@ -258,11 +258,7 @@ def mark_signs(text: str) -> str:
 
 def _escape_latex(text: str) -> str:
     """Return a text with special characters and minus signs as LaTeX has them."""
-    signed_text = re.sub(_SIGN, "\N{MINUS SIGN}", text)
-    escaped_text = re.sub(
-        r"[&%$#_{}~^\\]", lambda match: _SPECIAL[match[0]], signed_text
-    )
-    return escaped_text.translate(str.maketrans(LATEX_SIGNS))
+    return mark_signs(text).translate(str.maketrans({**_SPECIAL, **LATEX_SIGNS}))
 
 
 def reported_values(model_fits: pd.DataFrame, report_key: str) -> list[Any]:
