@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -32,13 +33,13 @@ def splits(cohort):
     return make_splits(cohort.y, cohort.groups, 3)
 
 
-def plant_signal(cohort, rng):
+def plant_signal(cohort, rng, effect):
     """Two classes that differ a little in every region, so that people help."""
     people = list(dict.fromkeys(cohort.groups))
     class_of_person = {person: k % 2 for k, person in enumerate(people)}
     codes = np.array([class_of_person[person] for person in cohort.groups])
     features = rng.normal(0, 1, cohort.features.shape)
-    features += 0.35 * (2 * codes - 1)[:, None, None]
+    features += effect * (2 * codes - 1)[:, None, None]
     table = cohort.table.assign(label=np.where(codes == 1, "ill", "well"))
     return replace(
         cohort, features=features, table=table, classes=("well", "ill"), truth=None
@@ -72,19 +73,51 @@ def test_smaller_shares_are_nested_and_test_people_the_same(cohort, splits):
 
 
 def test_a_planted_curve_rises_and_a_permuted_one_does_not(cohort):
-    rng = np.random.default_rng(0)
-    planted = plant_signal(cohort, rng)
-    permuted = replace(planted, features=rng.permutation(planted.features))
-    folds = make_splits(planted.y, planted.groups, 3)
-    curve, null_curve = (
-        learning_curve(data, {"linear": linear_model()}, folds, n_draws=200)
-        for data in (planted, permuted)
-    )
-    assert curve["share"].tolist() == [0.25, 0.5, 0.75, 1.0]
-    assert curve["n_train_people"].is_monotonic_increasing
-    assert curve["estimate"].iloc[-1] > curve["estimate"].iloc[0] + 0.05
-    assert (null_curve["low"] < 0.5).all()
-    assert null_curve["answer"].iloc[0] != YES
+    gains, null_gains = [], []
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        planted = plant_signal(cohort, rng, 0.15)
+        permuted = replace(planted, features=rng.permutation(planted.features))
+        folds = make_splits(planted.y, planted.groups, 3)
+        for data, gains_of_kind in ((planted, gains), (permuted, null_gains)):
+            models = {"linear": linear_model()}
+            curve = learning_curve(data, models, folds, shares=(0.25, 1.0), n_draws=50)
+            assert curve["n_train_people"].is_monotonic_increasing
+            gains_of_kind.append(np.diff(curve["estimate"]).item())
+    assert np.mean(gains) > 0.05
+    assert np.mean(null_gains) < 0.02
+
+
+class NeedsPeople(ClassifierMixin, BaseEstimator):
+    """Classifies by the mean feature if trained on enough scans, else as one class."""
+
+    def __init__(self, min_scans=0):
+        self.min_scans = min_scans
+
+    def fit(self, X, y):
+        self.n_features_in_ = X.shape[1]
+        self.classes_ = np.unique(y)
+        self.has_enough_ = len(y) >= self.min_scans
+        return self
+
+    def predict_proba(self, X):
+        is_ill = read_features(X).mean(axis=1) > 0
+        is_first = is_ill if self.classes_[0] == "ill" else ~is_ill
+        return np.eye(2)[np.where(is_first & self.has_enough_, 0, 1)]
+
+
+def test_more_people_help_a_model_that_needs_them(cohort):
+    data = plant_signal(cohort, np.random.default_rng(0), 1.0)
+    folds = make_splits(data.y, data.groups, 3)
+    n_train = min(len(train) for train, _ in folds)
+    models = {"needy": NeedsPeople(n_train), "easy": NeedsPeople()}
+    curve = learning_curve(data, models, folds, n_draws=100).set_index("model")
+    assert curve.loc["needy", "estimate"].tolist() == [0.5, 0.5, 0.5, 1.0]
+    x = np.log2(curve.loc["needy", "n_train_people"].iloc[1:])
+    slope = np.polyfit(x, [0.5, 0.5, 1.0], 1)[0]
+    assert curve.loc["needy", "slope"].iloc[0] == pytest.approx(slope)
+    assert set(curve.loc["needy", "answer"]) == {YES}
+    assert set(curve.loc["easy", "answer"]) == {NO}
 
 
 def test_a_model_that_learns_nothing_has_a_slope_of_zero(cohort, splits):
