@@ -17,7 +17,7 @@ demo: $(READY)
 # own unless told how many: more than there are cores make everything slow. The order of
 # tests is that of tests/conftest.py.
 test: $(READY)
-	OMP_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder
+	OMP_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
 
 lint: $(READY)
 	$(BIN)/ruff check .

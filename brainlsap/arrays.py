@@ -6,7 +6,7 @@ that were not measured are NaN; connectomes are finite.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +45,12 @@ def fill_masked(values: Any) -> Any:
 def as_number_array(values: Any) -> np.ndarray:
     """Return numbers as a plain array, NaN if masked or missing.
 
-    Plain arrays of numbers are returned unchanged. pandas' nullable types (`pd.NA`) and
-    categories of numbers are converted. Raises TypeError or ValueError if a value is
-    not a number.
+    Plain arrays of numbers are returned unchanged, and so are packed scans. pandas'
+    nullable types (`pd.NA`) and categories of numbers are converted. Raises TypeError
+    or ValueError if a value is not a number.
     """
+    if isinstance(values, PackedScans):
+        return values  # type: ignore[return-value]
     number_array = np.asarray(fill_masked(values))
     if number_array.dtype.kind in "uifb":
         return number_array
@@ -112,7 +114,7 @@ def check_features(features: np.ndarray) -> None:
         raise ParameterError(
             "features must be finite, or NaN where not measured, and at most "
             f"{MAX_ABSOLUTE:g} in size; got {features[tuple(too_large[0])]:g} in row "
-            f"{scan_row} of X. Mend it, or give the feature in another unit."
+            f"{scan_row} of X. Correct it, or give the feature in another unit."
         )
 
 
@@ -148,8 +150,46 @@ def check_groups(
     return groups
 
 
+class SelectedRows:
+    """Rows of an array (n_rows, ...) in float32, which are read when asked for.
+
+    Parameters
+    ----------
+    values : array of shape (n_values, ...)
+        In memory, or mapped to a file.
+    rows : int array of shape (n_rows,)
+        Rows of `values`.
+    """
+
+    def __init__(self, values: np.ndarray, rows: np.ndarray) -> None:
+        self._values, self._rows = values, rows
+        self.shape = len(rows), *values.shape[1:]
+        self.ndim = values.ndim
+        self.dtype = np.dtype(np.float32)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self._rows)
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        """Return the row or rows of an index, a slice or a list of indices."""
+        return np.asarray(self._values[self._rows[index]], dtype=self.dtype)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """Iterate over the rows."""
+        for row in range(len(self)):
+            yield self[row]
+
+    def are_equal(self) -> bool:
+        """Return whether all rows are the same; the first that differs ends it."""
+        first_row = self[0]
+        return self._values.strides[0] == 0 or all(
+            np.array_equal(row, first_row) for row in self
+        )
+
+
 def pack(
-    connectomes: np.ndarray,
+    connectomes: np.ndarray | SelectedRows,
     features: np.ndarray,
     selected_rows: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -157,7 +197,9 @@ def pack(
 
     `selected_rows` selects scans; all by default. Masked values become NaN.
     """
-    connectomes, features = as_number_array(connectomes), as_number_array(features)
+    if not isinstance(connectomes, SelectedRows):
+        connectomes = as_number_array(connectomes)
+    features = as_number_array(features)
     scan_rows = (
         np.arange(len(features)) if selected_rows is None else np.asarray(selected_rows)
     )
@@ -169,8 +211,52 @@ def pack(
     return X
 
 
-def unpack(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+class PackedScans:
+    """Scans of a cohort, of which classifiers read a few connectomes at a time.
+
+    It stands for the packed array (n_scans, n_rois, n_rois + n_features), which
+    `np.asarray` makes of it. The cohort has been checked.
+
+    Parameters
+    ----------
+    connectomes : array of shape (n_cohort_scans, n_rois, n_rois)
+        Of the whole cohort; nothing is copied.
+    features : array of shape (n_cohort_scans, n_rois, n_features)
+    rows : int array of shape (n_scans,)
+        Rows of these scans.
+    keeps_terms : bool
+        Whether the diffusion terms that were computed last are kept for the next
+        model.
+    """
+
+    def __init__(
+        self,
+        connectomes: np.ndarray,
+        features: np.ndarray,
+        rows: np.ndarray,
+        keeps_terms: bool = False,
+    ) -> None:
+        self.connectomes = SelectedRows(connectomes, rows)
+        self.features = np.asarray(features[rows], dtype=np.float32)
+        n_scans, n_rois, n_features = self.features.shape
+        self.shape = n_scans, n_rois, n_rois + n_features
+        self.ndim, self.dtype = 3, np.dtype(np.float32)
+        self.keeps_terms = keeps_terms
+        self.terms: tuple[Any, Any] = (None, None)
+
+    def __len__(self) -> int:
+        """Return the number of scans."""
+        return len(self.features)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Return the packed array."""
+        return np.asarray(pack(self.connectomes, self.features), dtype=dtype)
+
+
+def unpack(X: Any) -> tuple[Any, np.ndarray]:
     """Split the packed array into connectomes and features (views, no copy)."""
+    if isinstance(X, PackedScans):
+        return X.connectomes, X.features
     if X.ndim != 3 or X.shape[2] <= X.shape[1]:
         raise ParameterError(
             "X must have shape (n_scans, n_rois, n_rois + n_features) with at least "

@@ -555,8 +555,8 @@ def fit(
     models_of_file = study_options.get("models", [])
     if models is None and len(models_of_file) > 1:
         raise BrainlsapError(
-            f"the settings file names {len(models_of_file)} models, and fit stores "
-            "one. Name it by --models."
+            f"the settings file names {len(models_of_file)} models, but fit stores "
+            "one. Choose it with --models."
         )
     name = models or next(iter(models_of_file), None)
     if name is None:
@@ -628,7 +628,7 @@ def _draw_person(
     is_person = cohort.groups == participant
     if not is_person.any():
         raise BrainlsapError(
-            f"--explain names {participant!r}, who is not among the "
+            f"--explain names {participant!r}, who is not one of the "
             f"{len(set(cohort.groups))} participants of the study."
         )
     table = brainlsap.contribution_table(classifier, cohort.select(is_person))

@@ -170,7 +170,7 @@ def reading(path: str | Path, expected_content: str) -> Iterator[None]:
             failure_text = "it is a folder"
         raise FileFormatError(
             f"cannot be read as {expected_content}: {failure_text.rstrip('.')}. The "
-            "file may be truncated, or in another format than its name says.",
+            "file may be truncated, or its format may differ from its name.",
             path=path,
             kind=UNREADABLE,
         ) from error

@@ -208,15 +208,15 @@ def make_storable_model(
     models = make_models(name, preset=preset, random_state=random_state, **settings)
     if len(models) > 1:
         raise ParameterError(
-            f"{name!r} stands for {len(models)} models, and a file holds one. Name one "
-            f"of {', '.join(list_storable_models())}."
+            f"{name!r} names {len(models)} models, but a model file holds one. Name "
+            f"one of {', '.join(list_storable_models())}."
         )
     ((title, (model, _)),) = models.items()
     if type(model).__name__ not in CLASSIFIERS:
         raise ParameterError(
-            f"{title} cannot be stored: only pickle stores its steps of scikit-learn, "
-            "and opening a pickle can run any program. Choose one of "
-            f"{', '.join(list_storable_models())}."
+            f"{title} cannot be stored safely: it has steps of scikit-learn, which "
+            "only pickle stores, and opening a pickle can run any program. Choose one "
+            f"of {', '.join(list_storable_models())}."
         )
     return model
 
@@ -439,9 +439,9 @@ def _add_labels(cohort: Cohort, column: str | None, folder: str | Path) -> Cohor
     if labels is None:
         covariates = ", ".join(map(str, cohort.table.columns[len(KEY_COLUMNS) :]))
         raise ParameterError(
-            f"{folder}: the label {column!r} is no column of the participants table; "
-            f"found {covariates or 'none besides the id'}. Name the column by "
-            f"{option_text('label')}, or leave {option_text('label')} out."
+            f"{folder}: the label {column!r} is not a column of the participants "
+            f"table; its columns are {covariates or 'none besides the id'}. Name the "
+            f"column by {option_text('label')}, or leave {option_text('label')} out."
         )
     labels = labels.fillna(UNLABELLED)
     # The labels are only copied to the predictions; their order does not matter.
@@ -477,8 +477,8 @@ def _check_fixed_options(
         if value not in (stored_value, "refuse"):
             raise ParameterError(
                 f"{option_name(name)} must be {stored_value!r}, as in the fit of the "
-                f"model; got {options[name]!r}. Leave {option_text(name)} out: "
-                "read_new_people takes the model's."
+                f"model; got {options[name]!r}. Leave {option_text(name)} out; then "
+                "the value of the model is used."
             )
 
 
@@ -795,7 +795,7 @@ def _read_scores(
     """Return the cross-validated scores of a model of these settings."""
     if evaluation.cohort.data_hash != data_hash(cohort):
         raise ParameterError(
-            "the results of the scores are of other data than those of this fit. Give "
+            "the scores come from other data than this fit. Give "
             "the results of `run` on the same study with the same options."
         )
     steps_of_scores = evaluation.settings.get("steps") or {}
@@ -816,8 +816,8 @@ def _read_scores(
     ]
     if not names:
         raise ParameterError(
-            "the results of the scores have no model with the settings of this one; "
-            f"they have {', '.join(evaluation.models)}. Run it there, too."
+            "the scores hold no model with the settings of this one; their models are "
+            "{', '.join(evaluation.models)}. Run this model there, too."
         )
     intervals = bootstrap_scores(evaluation, names[0]).set_index("score")
     return {

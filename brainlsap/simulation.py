@@ -273,7 +273,8 @@ def make_cohort(
         check_choice("feature", feature_name, HEALTHY_FEATURES)
     if not 0 <= effect <= 0.5:
         raise ParameterError(
-            f"effect must be between 0 and 0.5, a seed's loss in AD; got {effect!r}."
+            "effect, the relative loss of a seed region in AD, must be between 0 and "
+            f"0.5; got {effect!r}."
         )
     atlas = load_atlas(atlas)
     make_rng = partial(random_stream, random_state)
@@ -637,8 +638,8 @@ def write_study_folder(
     check_choice(f"style for {cohort.atlas.name}", style, known_styles)
     if cohort.truth is None:
         raise ParameterError(
-            "cohort must be simulated, with a truth: its files say so. "
-            "Cohort.save(path) keeps any cohort in one file."
+            "cohort must be a simulated one, with a truth, because the files call it "
+            "simulated. Use Cohort.save(path) to keep any other cohort."
         )
     node_rows = mrtrix_nodes(cohort.atlas) if style == "mrtrix" else None
     with fill_folder(folder) as partial_folder:
@@ -739,17 +740,22 @@ def _connectome_text(
     connectome: np.ndarray, atlas: Atlas, node_rows: np.ndarray | None
 ) -> str:
     """Return a connectome as CSV: MRtrix's matrix of nodes, or with region names."""
-    # Counts become whole numbers, as MRtrix writes them.
     if node_rows is None:
-        connectome_table = pd.DataFrame(
-            connectome, atlas.names, atlas.names
-        ).convert_dtypes()
-        return connectome_table.to_csv(index_label="region")
+        connectome_table = pd.DataFrame(connectome, atlas.names, atlas.names)
+        return _with_whole_numbers(connectome_table).to_csv(index_label="region")
     node_matrix = mrtrix_matrix(connectome.astype(float), node_rows)
-    connectome_table = pd.DataFrame(node_matrix).convert_dtypes()
+    connectome_table = _with_whole_numbers(pd.DataFrame(node_matrix))
     # Numbers alone do not tell the order of rows.
     header = f"# nodes of {atlas.settings['mrtrix']} (labelconvert), simulated\n"
     return header + connectome_table.to_csv(header=False, index=False)
+
+
+def _with_whole_numbers(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose columns of counts are whole numbers, as MRtrix writes."""
+    is_whole = (table == table.round()).all()
+    if is_whole.all():
+        return table.astype(np.int64)
+    return table.astype(dict.fromkeys(table.columns[is_whole], np.int64))
 
 
 def _write_text(file_path: Path, file_text: str) -> None:

@@ -158,9 +158,10 @@ def run_study(
     --------
     >>> import tempfile
     >>> from brainlsap import make_cohort
-    >>> cohort = make_cohort(30, atlas="desikan82")
+    >>> cohort = make_cohort(20, atlas="desikan82")
+    >>> brief = {"n_epochs": 4, "n_starts": 1, "baselines": False}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     evaluation = run_study(cohort, f"{folder}/results", cv=2, n_epochs=4)
+    ...     evaluation = run_study(cohort, f"{folder}/results", cv=2, **brief)
     >>> evaluation.models[0]
     'LSAP-C'
     """

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from brainlsap.evaluation import cross_validate, make_models
-from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.evaluation import cross_validate, make_models, models
 from brainlsap.exceptions import FileFormatError
 from brainlsap.simulation import make_cohort
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
+# Penalties of linear baselines, where how they are chosen is not the subject.
+FEW_POWERS = {"logistic": (-2, 0), "svm": (-3, -1)}
 # The files that take longest, apart from tutorials.
 LONG_FILES = (
     "test_brain.py",
@@ -21,15 +22,29 @@ LONG_FILES = (
 )
 
 
+# Files of examples, which share no fixtures: each of their tests goes to any process.
+FILES_OF_EXAMPLES = ("tests/test_tutorials.py", "tests/test_readme.py")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Keep a file in one process, for its fixtures.
+
+    The groups of pytest-xdist 3.8 are lost in pytest 9, which keeps ids elsewhere.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class FileScheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            file = nodeid.split("::")[0]
+            return nodeid if file in FILES_OF_EXAMPLES else file
+
+    return FileScheduling(config, log)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items):
-    """Start long tests first, and keep a file in one process, for its fixtures.
-
-    Tutorials share nothing, and go to any process by themselves.
-    """
-    for item in items:
-        if "tutorial" not in item.keywords:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+    """Start long tests first."""
     yield
     items.sort(key=_order_of_start)  # stable: else the order stays random
 
@@ -87,12 +102,36 @@ def small_cohort():
 @pytest.fixture(scope="session")
 def example_evaluation(small_cohort):
     """LSAP-C and the baselines on two folds, drawn twice; only to be read."""
-    models = make_models(
+    study_models = make_models(
         "default", random_state=0, n_epochs=6, n_starts=2, start="constant"
     )
-    for name in ("LSAP-R", NESTED_RIDGES[-1]):
-        models[name][0].set_params(n_draws=0)
-    return cross_validate(models, small_cohort, cv=2, n_repeats=2, baselines=False)
+    for name in ("LSAP-R", models.NESTED_RIDGES[-1]):
+        study_models[name][0].set_params(n_draws=0)
+    options = {"cv": 2, "n_repeats": 2, "baselines": False}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(models, "POWERS", FEW_POWERS)
+        return cross_validate(study_models, small_cohort, **options)
+
+
+@pytest.fixture(scope="module")
+def brief_studies():
+    """Tune baselines over two penalties, sample few scales, and save figures coarsely.
+
+    For whole studies, where none of it is the subject.
+    """
+    from brainlsap.model import ridge
+    from brainlsap.report import figures
+
+    sample_scales = ridge.sample_scales
+
+    def sample_few_scales(evidence, initial_fit, n_draws, *arguments):
+        return sample_scales(evidence, initial_fit, min(n_draws, 6), *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(models, "POWERS", FEW_POWERS)
+        patch.setattr(ridge, "sample_scales", sample_few_scales)
+        patch.setitem(figures._SAVED, "savefig.dpi", 80)
+        yield
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from brainlsap.cli import _make_option_format, build_parser, main
 from brainlsap.exceptions import ParameterError, check_at_least
 from brainlsap.text import format_options, option_text
 
+pytestmark = pytest.mark.usefixtures("brief_studies")
 READING = ("--atlas", "desikan82", "--feature", "fdg")
 BRIEF = ("--folds", "2", "--epochs", "3", "--jobs", "1")
 
@@ -560,6 +561,7 @@ def test_one_mistake_in_many_files_is_one_short_message(study, tmp_path, capsys)
     assert len(refused(capsys, "run", study, *asked).splitlines()) < 20
 
 
+@pytest.mark.usefixtures("scores_figure_alone")
 def test_a_results_folder_of_the_demo_is_whole(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     brief = ("--people", "20", "--folds", "2", "--epochs", "2", "--starts", "1")

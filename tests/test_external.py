@@ -38,6 +38,8 @@ from brainlsap.prediction import SET_COLUMN, hash_people
 from brainlsap.report import read_results
 from brainlsap.simulation import write_study_folder
 
+pytestmark = pytest.mark.usefixtures("brief_studies")
+
 PAGE = Path(__file__).parents[1] / "docs" / "stored_model.rst"
 CLASSES = ("CN", "EMCI", "AD")
 

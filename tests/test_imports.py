@@ -13,35 +13,38 @@ ROOT = Path(__file__).parents[1]
 HEAVY = ("torch", "matplotlib", "nilearn", "plotly", "sklearn", "jinja2", "h5py")
 
 
-def loaded_after(code):
-    """Return which heavy libraries a fresh process has loaded after some code."""
-    ask = f"import sys; print(*[name for name in {HEAVY!r} if name in sys.modules])"
+STEPS = (
+    "import brainlsap, brainlsap.data",
+    "brainlsap.load_atlas('desikan82').names",
+    "from brainlsap.cli import main\ntry: main(['--help'])\nexcept SystemExit: 0",
+    "import brainlsap.evaluation, brainlsap.report.tables, brainlsap.report.page",
+)
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """Return which heavy libraries a fresh process has loaded after each step."""
+    count = f"print('loaded', *[name for name in {HEAVY!r} if name in sys.modules])"
+    code = "\n".join(["import sys", *(f"{step}\n{count}" for step in STEPS)])
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", f"{code}\n{ask}"],
+        [sys.executable, "-W", "error", "-c", code],
         capture_output=True,
         text=True,
         check=True,
         cwd=ROOT,
     )
     assert done.stderr == ""
-    return set(done.stdout.splitlines()[-1].split())
+    lines = [line.split() for line in done.stdout.splitlines()]
+    return [set(words[1:]) for words in lines if words[:1] == ["loaded"]]
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import brainlsap, brainlsap.data",
-        "import brainlsap; brainlsap.load_atlas('desikan82').names",
-        "from brainlsap.cli import main\ntry: main(['--help'])\nexcept SystemExit: 0",
-    ],
-)
-def test_light_imports_stay_light(code):
-    assert loaded_after(code) == set()
+def test_light_imports_stay_light(loaded):
+    assert loaded[:3] == [set()] * 3
 
 
-def test_evaluation_and_report_need_no_torch():
-    code = "import brainlsap.evaluation, brainlsap.report.tables, brainlsap.report.page"
-    assert "torch" not in loaded_after(code)
+def test_evaluation_and_report_need_no_torch(loaded):
+    assert "sklearn" in loaded[3]
+    assert "torch" not in loaded[3]
 
 
 @pytest.mark.parametrize("name", brainlsap.__all__)

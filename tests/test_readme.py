@@ -13,13 +13,23 @@ from brainlsap.cli import build_parser, main
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-pytestmark = pytest.mark.skipif(not README.is_file(), reason="there is no README")
+pytestmark = [
+    pytest.mark.skipif(not README.is_file(), reason="there is no README"),
+    pytest.mark.usefixtures("brief_studies"),
+]
 BRIEF_FLAGS = {
     "simulate": "--people 16",
     "check": "",
     "run": "--folds 2 --epochs 2 --permutations 0 --jobs 1 --config brief.toml",
 }
 """Flags that make the commands of the README faster; they stand behind its own."""
+
+BRIEF_CODE = {
+    "LSAPClassifier()": "LSAPClassifier(n_epochs=3, n_starts=1)",
+    "cv=3": "cv=2",
+    '"results_arrays"': '"results_arrays", cv=2, n_epochs=3, n_starts=1',
+}
+"""Settings that make Python code of the documentation faster."""
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +41,14 @@ def code_of(text, language):
     """Return the blocks of code in a language."""
     pattern = rf"^```{language}\n(.*?)^```"
     return re.findall(pattern, text, re.MULTILINE | re.DOTALL)
+
+
+def make_brief(code):
+    """Return the code of an example with settings that make it faster."""
+    for shown, brief in BRIEF_CODE.items():
+        code = code.replace(shown, brief)
+    assert "n_epochs=3" in code
+    return code
 
 
 def commands_of(text):
@@ -56,7 +74,7 @@ def test_python_runs(text, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     (block,) = code_of(text, "python")
-    exec(compile(block, str(README), "exec"), {"__name__": "readme"})
+    exec(compile(make_brief(block), str(README), "exec"), {"__name__": "readme"})
     plt.close("all")
     printed = capsys.readouterr().out
     assert "logistic regression" in printed
@@ -85,6 +103,7 @@ def test_make_targets_exist(text):
 
 
 @pytest.mark.tutorial
+@pytest.mark.usefixtures("scores_figure_alone")
 def test_arrays_of_the_documentation_run(tmp_path, monkeypatch):
     """Run the page *Bring arrays*, with arrays of 30 people and six regions."""
     page = ROOT / "docs" / "arrays.rst"
@@ -107,7 +126,7 @@ def test_arrays_of_the_documentation_run(tmp_path, monkeypatch):
     }
     variables["new_connectomes"] = variables["connectomes"][:3]
     variables["new_features"] = variables["features"][:3]
-    exec(compile(block, str(page), "exec"), variables)
+    exec(compile(make_brief(block), str(page), "exec"), variables)
     plt.close("all")
     assert (tmp_path / "results_arrays" / "report" / "report.html").is_file()
 

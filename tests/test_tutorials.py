@@ -13,7 +13,10 @@ from tests.test_docs import load
 ROOT = Path(__file__).parents[1]
 TUTORIALS = sorted((ROOT / "tutorials").glob("[0-9]*.py"))
 NOTEBOOKS = sorted((ROOT / "tutorials").glob("[0-9]*.ipynb"))
-pytestmark = pytest.mark.skipif(not TUTORIALS, reason="the tutorials are not here")
+pytestmark = [
+    pytest.mark.skipif(not TUTORIALS, reason="the tutorials are not here"),
+    pytest.mark.usefixtures("brief_studies"),
+]
 
 
 def test_numbers_of_tutorials_count_up():

@@ -23,6 +23,7 @@ from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
 from brainlsap.workflow import merge_classes
 
 WRONG = {"cv": 1, "n_epochs": 0, "kernel": "exact", "n_epoch": 2}
+pytestmark = pytest.mark.usefixtures("brief_studies")
 BRIEF = {"n_epochs": 3, "n_starts": 1, "start": "constant"}
 
 
@@ -31,6 +32,7 @@ def cohort():
     return make_cohort(24, atlas="desikan82", n_sites=2, random_state=2)
 
 
+@pytest.mark.usefixtures("scores_figure_alone")
 def test_a_study_returns_what_it_has_written(cohort, tmp_path):
     how = {"harmonize": "site", "regress_out": ["age"], "n_permutations": 2}
     found = run_study(cohort, tmp_path / "results", cv=2, **how, **BRIEF)
@@ -78,6 +80,7 @@ def test_one_site_is_left_out_at_a_time(cohort, tmp_path):
     assert sorted(len(one) for one in tested) == [1] * site.nunique()
 
 
+@pytest.mark.usefixtures("scores_figure_alone")
 def test_settings_inside_a_pipeline_count_and_are_told(cohort, tmp_path):
     def run(k):
         steps = FunctionTransformer(read_features), SelectKBest(k=k), GaussianNB()

@@ -135,7 +135,7 @@ for train, test in splits:
 # start here, so that this page runs in seconds; leave both out for real work.
 
 # %%
-model = LSAPClassifier(n_epochs=40, n_starts=1, random_state=0)
+model = LSAPClassifier(n_epochs=10, n_starts=1, random_state=0)
 evaluation = cross_validate({"LSAP-C": model}, cohort, cv=3, random_state=0)
 
 table = score_table(evaluation)

@@ -35,7 +35,7 @@ figures.mkdir(exist_ok=True)
 # which the ridge makes use; `cross_validate` fills it in by itself.
 
 # %%
-cohort = make_cohort(60, random_state=0)
+cohort = make_cohort(60, atlas="desikan82", random_state=1)
 X, y, people = cohort.to_array(), cohort.y, cohort.groups
 train, test = make_splits(y, people, n_folds=3, random_state=0)[0]
 brief = {"n_epochs": 20, "n_starts": 1, "random_state": 0}
@@ -141,7 +141,7 @@ figure.savefig(figures / "05_scales_at_quarters.png", dpi=110)
 # %%
 fit_model(cohort, "model.safetensors", LSAPClassifier(**brief), overwrite=True)
 stored = load_model("model.safetensors")
-new = make_cohort(6, random_state=9)
+new = make_cohort(6, atlas="desikan82", random_state=9)
 table = predict_people(stored, new)
 print(table.round(2).head(3).to_string(index=False))
 rare = dict(zip(cohort.classes, [0.7, 0.1, 0.1, 0.05, 0.05], strict=True))

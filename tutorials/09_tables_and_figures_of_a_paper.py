@@ -35,7 +35,7 @@ def keep(name, table):
 # ## Demographics
 
 # %%
-cohort = make_cohort(60, random_state=0)
+cohort = make_cohort(40, atlas="desikan82", random_state=0)
 keep("demographics", demographics_table(cohort.table, cohort.classes))
 
 # %% [markdown]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pandas as pd
@@ -58,7 +59,9 @@ from brainlsap.findings import (
 from brainlsap.text import listed
 
 NOT_GIVEN = "not given: every scan is a person"
-COHORT_FORMAT, COHORT_FORMAT_VERSION = "brainlsap cohort", 3
+COHORT_FORMAT, COHORT_FORMAT_VERSION = "brainlsap cohort", 4
+# Connectomes of more bytes stay in the file, and are read when they are used.
+MAPPED_BYTES = 1_000_000_000
 # Two triangles that were averaged or rescaled may differ in float32's last bits.
 _SYMMETRY = 1e-6
 
@@ -136,7 +139,10 @@ class Cohort:
                 number_array.shape,
                 number_array[0] if is_shared else number_array,
             )
-            is_owned = number_array.base is None and not number_array.flags.writeable
+            base = number_array.base
+            is_owned = not number_array.flags.writeable and (
+                base is None or (isinstance(base, np.memmap) and base.mode == "r")
+            )
             if (
                 not is_owned or number_array.dtype != array_dtype
             ):  # others could still write to it
@@ -159,7 +165,7 @@ class Cohort:
         set_attribute(self, "table", plain_table(self.table))
         if faults := _find_faults(self):
             fault_texts = group_findings(faults)
-            raise CohortError("these parts do not make a cohort", fault_texts)
+            raise CohortError("these arguments do not make a cohort", fault_texts)
         scan_table = self.table
         for column_name in KEY_COLUMNS:
             scan_table[column_name] = _as_text(scan_table[column_name])
@@ -465,7 +471,8 @@ class Cohort:
         """Write the cohort to one HDF5 file, whole or not at all.
 
         The file holds the float32 connectomes (one matrix where all scans share it),
-        the features, and the rest as JSON. An existing file is replaced.
+        one after the other with the CRC-32 of each, the features, and the rest as
+        JSON. An existing file is replaced.
         """
         import h5py
 
@@ -493,14 +500,14 @@ class Cohort:
             hdf_file.attrs["format"] = COHORT_FORMAT
             hdf_file.attrs["format_version"] = COHORT_FORMAT_VERSION
             # checksums turn a damaged file into an error instead of other numbers
-            for array_name, array_values in (
-                ("connectomes", W),
-                ("features", self.features),
-            ):
-                chunk_shape = (1, *array_values.shape[1:])
-                hdf_file.create_dataset(
-                    array_name, data=array_values, chunks=chunk_shape, fletcher32=True
-                )
+            hdf_file["connectomes"] = W
+            hdf_file["connectome_checksums"] = [crc32(matrix) for matrix in W]
+            hdf_file.create_dataset(
+                "features",
+                data=self.features,
+                chunks=(1, *self.features.shape[1:]),
+                fletcher32=True,
+            )
             # a dataset, since attributes end at 64 kB
             hdf_file["about"] = json.dumps(metadata)
         return path
@@ -508,6 +515,9 @@ class Cohort:
     @staticmethod
     def load(path: str | Path) -> "Cohort":
         """Read a cohort that :meth:`save` has written.
+
+        Connectomes of more than 1 GB stay in the file: all are checked once, then read
+        when they are used.
 
         Raises
         ------
@@ -530,7 +540,12 @@ class Cohort:
                 raise ValueError(
                     f"format and version are {file_format}, expected {expected_format}"
                 )
-            for item_name in ("connectomes", "features", "about"):
+            for item_name in (
+                "connectomes",
+                "connectome_checksums",
+                "features",
+                "about",
+            ):
                 hdf_item = hdf_file[item_name]  # a header may promise terabytes
                 if (
                     hdf_item.id.get_storage_size()
@@ -538,7 +553,10 @@ class Cohort:
                 ):
                     raise ValueError(f"{item_name} holds less than its header promises")
             metadata = json.loads(hdf_file["about"][()])
-            W, X = hdf_file["connectomes"][()], hdf_file["features"][()]
+            W = _read_connectomes(
+                path, hdf_file["connectomes"], hdf_file["connectome_checksums"][()]
+            )
+            X = hdf_file["features"][()]
             for item_name in ("table", "regions", "truth"):
                 if metadata[item_name] is not None:
                     metadata[item_name] = pd.DataFrame(metadata[item_name])
@@ -556,6 +574,24 @@ class Cohort:
                 shipped_atlas = load_atlas(atlas.name)
                 atlas = shipped_atlas if shipped_atlas.names == atlas.names else atlas
             return Cohort(connectomes=W, features=X, atlas=atlas, **metadata)
+
+
+def _read_connectomes(path: Path, dataset: Any, checksums: np.ndarray) -> np.ndarray:
+    """Return the connectomes of a cohort's file, mapped to it if they are many."""
+    file_offset = dataset.id.get_offset()
+    is_mapped = (
+        dataset.nbytes > MAPPED_BYTES
+        and dataset.dtype == np.float32
+        and file_offset is not None
+    )
+    if is_mapped:
+        W: np.ndarray = np.memmap(path, np.float32, "r", file_offset, dataset.shape)
+    else:
+        W = dataset[()]
+    for scan_index, (matrix, checksum) in enumerate(zip(W, checksums, strict=True)):
+        if crc32(matrix) != checksum:
+            raise ValueError(f"connectome {scan_index + 1} is not as it was written")
+    return W
 
 
 def check_cohort_given(cohort: object) -> None:
@@ -758,8 +794,8 @@ def _check_people(
         ):
             if claimed_id != participant_id and claimed_id in known_people:
                 raise ParameterError(
-                    f"groups= says {participant_id!r} for {scan_id}, an index or ids "
-                    f"say {claimed_id!r}; expected people, named alike."
+                    f"groups= says {participant_id!r} for {scan_id}, but its index or "
+                    f"ids say {claimed_id!r}. Use the same ids of people in both."
                 )
     scan_names = [
         participant_id
@@ -862,8 +898,9 @@ def _by_region(name: str, values: Any, atlas: Atlas) -> Any:
         hasattr(region_entry, "iloc") for region_entry in values
     ):
         raise ParameterError(
-            f"{name} is a list of tables, whose names would be lost. Give pd.DataFrame("
-            "the list) of scans by regions; of several features {name: DataFrame}."
+            f"{name} is a list of tables; their row and column names would be lost. "
+            "Give pd.DataFrame(the list) of scans by regions; of several features "
+            "{name: DataFrame}."
         )
     return values
 
@@ -945,8 +982,9 @@ def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
     ):
         raise ParameterError(
             f"{named_arguments[0]} has the index {listed(entry_texts, 3)}: its rows "
-            "were moved, and arrays beside it have no index. Put it in their order "
-            "(.sort_index()?), then .reset_index(drop=True)."
+            "are in another order than they were, and the other arrays have no index "
+            "to match. Put it in their order, for example by .sort_index(), then "
+            ".reset_index(drop=True)."
         )
     is_one_each = index.is_unique and index.nlevels == 1
     if groups is None and not is_one_each:

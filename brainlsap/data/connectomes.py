@@ -334,8 +334,8 @@ def _add_parts(raw_matrix: RawMatrix, connectome_path: Path) -> RawMatrix:
     mean_word = _MEAN_WORDS.search(connectome_path.name)
     if mean_word:
         raise FileFormatError(
-            f"a region has several rows, and {mean_word[0]} of parts cannot be "
-            "added. Give a matrix of counts of streamlines, or of their weights.",
+            f"a region has several rows, and {mean_word[0]} of parts cannot be summed. "
+            "Give a matrix of counts of streamlines, or of their weights.",
             path=connectome_path,
             kind="parts of means",
         )
@@ -583,7 +583,7 @@ def _symmetrize(
     if symmetrize == "refuse":
         i, j = np.unravel_index(weight_difference.argmax(), weight_difference.shape)
         raise FileFormatError(
-            "weights are not symmetric, nor is a triangle 0. Take their mean, "
+            "weights are not symmetric, and neither triangle is 0. Take their mean, "
             f"(W + W.T) / 2; for files {option_text('symmetrize', 'mean')} or 'max' "
             "does so",
             path=connectome_path,
@@ -615,8 +615,8 @@ def _read_text(connectome_path: Path) -> list[RawMatrix]:
     delimiter = sniff_delimiter(text_lines[0])
     if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", text_lines[-1]):
         raise FileFormatError(
-            "numbers have decimal commas. Write points (and thousands without "
-            "separators).",
+            "numbers have decimal commas. Write decimal points, and no separators of "
+            "thousands.",
             path=connectome_path,
             kind="decimal commas",
         )

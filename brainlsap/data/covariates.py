@@ -356,7 +356,8 @@ def find_faults(
             n_sexes = column_values.groupby(scan_table["participant"]).nunique()
             faults += [
                 Finding(
-                    f"{column_name} differs between visits; write one",
+                    f"{column_name} differs between visits of a person; write the same "
+                    "value for all visits",
                     FAULT,
                     participant=str(participant_id),
                 )

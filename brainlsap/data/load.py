@@ -469,11 +469,11 @@ def _compare_with_files(
     scan_list.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted_people)))
     if people_with_files.isdisjoint(listed_people):
         feature_sources.unmatched = Finding(
-            "nobody in it has files; its ids are such as "
-            f"{people_table.names[0].participant!r}, those of files and folders such "
-            f"as {unlisted_people[0]!r}. Write the ids in {table_name} as files have "
-            "them (Excel drops the zeros of 001 unless the column is text), but visits "
-            "in a column session_id; or rename the files",
+            "nobody in the table has files. Its ids look like "
+            f"{people_table.names[0].participant!r}, those of files and folders like "
+            f"{unlisted_people[0]!r}. Write the ids in {table_name} as files have them "
+            "(Excel drops the zeros of 001 unless the column is text), but visits in a "
+            "column session_id; or rename the files",
             FAULT,
             kind=FOREIGN_IDS,
             path=table_name,

@@ -486,8 +486,9 @@ def check_unit(region_values: np.ndarray, measure: Measure, atlas: Atlas) -> Non
         return
     sign_text = f" and {share_below_0:.0%} of them below 0" if share_below_0 else ""
     raise FileFormatError(
-        f"{measure.name} is not measured in {measure.unit}: expected values above 0 "
-        f"and a median over regions of {lowest_median:g} to {highest_median:g}",
+        f"{measure.name} seems to be in another unit than {measure.unit}: expected "
+        f"values above 0 and a median over regions of {lowest_median:g} to "
+        f"{highest_median:g}",
         got=f"a median of {median_value:.4g}{sign_text}. Convert the values, or give "
         f"them a head and a name of their own (feature='{measure.name}_z').",
     )

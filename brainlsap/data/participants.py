@@ -502,7 +502,7 @@ def _find_label_column(
     ]
     if len(matching_columns) != 1:
         raise CohortError(
-            f"the label {label!r} is no column of {table_name}; found "
+            f"the label {label!r} is not a column of {table_name}; its columns are "
             f"{', '.join(column_names) or 'none besides the id'}. Name the column by "
             f"{option_text('label')}",
             path=folder,

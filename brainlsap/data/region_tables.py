@@ -705,7 +705,7 @@ def _add_sides(
                 row_index for row_pair in row_pairs for row_index in row_pair
             )
             raise FileFormatError(
-                f"{len(row_pairs)} regions, such as {region_names[first_row]!r}, come "
+                f"{len(row_pairs)} regions, such as {region_names[first_row]!r}, stand "
                 "twice, and nothing says which is left and which is right. Write the "
                 "sides into the names (lh_, rh_), or into a column hemisphere (left, "
                 "right).",
@@ -1028,9 +1028,9 @@ def average_frames(
     reference_paths = list(table_path.parent.glob(f"{name_stem}_ref-*_timeseries.tsv"))
     if len(reference_paths) != 1:
         raise ParameterError(
-            f"{table_path} holds activity over time; name the region that is to be 1 "
-            f"by {option_text('reference')}, one of {', '.join(REFERENCES)}, or a "
-            "column."
+            f"{table_path} holds activity over time; name the reference region, whose "
+            f"mean becomes 1, by {option_text('reference')}, one of "
+            f"{', '.join(REFERENCES)}, or a column."
         )
     reference_path = reference_paths[0]
     reference_names, reference_values = _mean_of_frames(
@@ -1132,14 +1132,14 @@ def _reference_mean(
             core_of_row[row_index] = name_core
     if set(core_of_row.values()) != set(accepted_cores):
         raise FileFormatError(
-            f"no region {reference!r} to refer to; known are "
+            f"no reference region {reference!r}; known are "
             f"{', '.join(REFERENCES)} and the regions of the file.",
             path=table_path,
         )
     if len(accepted_cores) > 1 and region_sizes is None:
         raise FileFormatError(
-            f"the {reference} has {len(core_of_row)} parts, which count by "
-            "their volumes, and those are not known. Give another "
+            f"the {reference} has {len(core_of_row)} parts, whose mean is weighted by "
+            "volume, but their volumes are not in the file. Choose another "
             f"{option_text('reference')}.",
             path=table_path,
         )

@@ -308,7 +308,7 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scans: str) -> Cohort
         )
     if not baseline_rows:
         raise CohortError(
-            f"no scan is left by {option_text('scans', 'baseline')}", path=cohort_path
+            f"no scan is left with {option_text('scans', 'baseline')}", path=cohort_path
         )
     n_left_out = len(scan_table) - len(baseline_rows)
     scan_note = f"{n_left_out} scans that are not the baseline left out"
@@ -377,7 +377,7 @@ def _select_labels(
             *map(str, scan_table.columns[len(KEY_COLUMNS) :]),
         ]
         raise CohortError(
-            f"the label {label!r} is no column of its table; found "
+            f"the label {label!r} is not a column of its table; its columns are "
             f"{', '.join(column_heads)}. Name the column by {option_text('label')}",
             path=cohort_path,
         )

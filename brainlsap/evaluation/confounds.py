@@ -124,8 +124,8 @@ class Deconfounder(BaseEstimator):
         if IS_CATEGORICAL.get(acquisition_kind(site_column)) is False:
             raise ParameterError(
                 f"{option_text('harmonize', self.harmonize)} must name groups, for "
-                f"example sites or scanners, but {site_column} is a quantity. Take it "
-                f"out with {option_text('regress_out')}."
+                f"example sites or scanners, but {site_column} is a quantity. Remove "
+                f"its effect with {option_text('regress_out')}."
             )
         for covariate_name in self.preserved_covariates(table):
             _check_values(table, find_covariate_column(table, covariate_name))
@@ -220,9 +220,9 @@ class Deconfounder(BaseEstimator):
         ]
         if missing_names:
             raise ParameterError(
-                f"the model needs {', '.join(missing_names)} of new people, who have "
-                f"{', '.join(covariates) or 'no covariates'}. Add what is missing to "
-                "their table, or to covariates=."
+                f"the model needs {', '.join(missing_names)} of new people; given are "
+                f"{', '.join(covariates) or 'no covariates'}. Add the missing columns "
+                "to their table, or to covariates=."
             )
         for covariate_name, column_coding in learned_design.items():
             covariate_values = table[find_covariate_column(table, covariate_name)]
@@ -374,7 +374,8 @@ def find_covariate_column(table: pd.DataFrame, covariate_name: str) -> str:
     raise ParameterError(
         f"the covariates have {'more than one' if matching_columns else 'no'} column "
         f"{covariate_name!r}; there are {', '.join(covariate_columns) or 'none'}. "
-        "Labels are no covariates; others go to the people's table or covariates."
+        "Labels cannot be covariates. Add other columns to the table of participants, "
+        "or to covariates=."
     )
 
 
@@ -635,8 +636,9 @@ def _check_confound(table: pd.DataFrame, covariate_name: str) -> str:
     are_groups = 1 < len(n_labels) <= table["participant"].nunique() / 2
     if are_groups and table["label"].nunique() > 1 and n_labels.max() == 1:
         raise ParameterError(
-            f"each value of {column_name} goes with one label only and would take out "
-            "what is to be predicted. Drop it; the audit reports what it tells alone."
+            f"each value of {column_name} occurs with one label only, so regressing it "
+            "out would remove what is to be predicted. Leave it out; the audit reports "
+            "how well it predicts the label by itself."
         )
     return column_name
 
@@ -676,8 +678,8 @@ def _check_values(table: pd.DataFrame, column_name: str) -> None:
     if has_too_many_kinds and are_codes:
         raise ParameterError(
             f"the column {column_name} has {n_kinds} groups among {n_people} people, "
-            "so that little but the people themselves would be taken out. Merge small "
-            "groups, or leave it out."
+            "which is too many: regressing it out would remove the differences between "
+            "people. Merge small groups, or leave it out."
         )
     if is_mixed or has_too_many_kinds:
         raise ParameterError(

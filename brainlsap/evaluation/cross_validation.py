@@ -6,8 +6,8 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from functools import cache
 from importlib.metadata import version
@@ -21,13 +21,14 @@ import numpy as np
 import pandas as pd
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from threadpoolctl import threadpool_limits
 
 import brainlsap
-from brainlsap.arrays import pack, to_jsonable
+from brainlsap.arrays import PackedScans, to_jsonable
 from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.data.cohort import Cohort, check_cohort_given
 from brainlsap.evaluation.confounds import Deconfounder, adjust_features
@@ -325,8 +326,8 @@ def split_role(model: Any) -> tuple[Any, str]:
     estimator, model_role = model if isinstance(model, tuple) else (model, "model")
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         raise ParameterError(
-            "model must be a classifier, such as LSAPClassifier(), or classifiers by "
-            f"name, as make_models(['LSAP-C', 'GCN']) has; got {estimator!r}."
+            "model must be a classifier, such as LSAPClassifier(), or a dictionary of "
+            f"classifiers by name, as make_models returns; got {estimator!r}."
         )
     return estimator, model_role
 
@@ -484,17 +485,38 @@ def _cache_paths(
 def _batch_tasks(
     fit_tasks: Mapping[str, tuple[Any, Split]], fit_results: Mapping[str, Any]
 ) -> list[list[str]]:
-    """Return the tasks without a result; nested ridges of a fold are fitted at once."""
+    """Return the tasks without a result, in batches that share a fit.
+
+    Nested ridges of a fold are fitted at once, and so is the ridge that a network
+    starts from. Each further network is a task of its own, for another process.
+    """
     names_of_batch: dict[Any, list[str]] = {}
     for fit_name, (model, split) in fit_tasks.items():
         if fit_name in fit_results:
             continue
-        settings = model.get_params()
+        ridge = _ridge_of(model)
         batch_key = fit_name
-        if "scales" in settings:
-            batch_key = str(settings | {"scales": None})
+        if ridge is not None:
+            batch_key = _ridge_key(ridge)
+        if ridge is not model and (batch_key, id(split)) in names_of_batch:
+            batch_key = fit_name
         names_of_batch.setdefault((batch_key, id(split)), []).append(fit_name)
     return list(names_of_batch.values())
+
+
+def _ridge_of(model: Any) -> Any:
+    """Return a ridge, or the one that a network starts from, or None."""
+    if "scales" in model.get_params():
+        return model
+    return model.make_ridge() if hasattr(model, "make_ridge") else None
+
+
+def _ridge_key(ridge: Any) -> str:
+    """Return what ridges that are fitted at once have in common, as text."""
+    settings = ridge.get_params() | {"scales": None}
+    settings["connectome"] = settings["connectome"] or "own"
+    settings["max_scale"] = float(settings["max_scale"])
+    return str(settings)
 
 
 def _fit_fold(
@@ -502,7 +524,8 @@ def _fit_fold(
 ) -> dict[str, Any]:
     """Learn steps and models from the training scans, predict the test scans.
 
-    Several models are ridges that differ in `scales` only and are fitted together.
+    Several models are ridges that differ in `scales` only, and at most one network
+    that starts from such a ridge; ridges are fitted together.
     Returns the rows of every table by model, as columns that JSON can hold.
     """
     connectomes, features, scan_table, (classes, regions, _) = scans
@@ -513,35 +536,57 @@ def _fit_fold(
         connectomes, (len(scan_table), *connectomes.shape[1:])
     )
     result_of_model: dict[str, Any] = {}
-    warning_recorder = warnings.catch_warnings(record=True)
-    with _WARNINGS_LOCK, warning_recorder as fit_warnings, threadpool_limits(1):
-        warnings.simplefilter("always")
-        fit_start = time.perf_counter()
-        fold_steps = clone(confound_steps)
-        features = features.copy()
-        features[train_rows] = fold_steps.fit_transform(
-            features[train_rows], train_table
-        )
-        features[test_rows] = fold_steps.transform(features[test_rows], test_table)
-        _fit_models(
-            [*models.values()], pack(connectomes, features, train_rows), train_table
-        )
-        X_test = pack(connectomes, features, test_rows)
-        seconds_fit = (time.perf_counter() - fit_start) / len(models)
+    with _WARNINGS_LOCK, threadpool_limits(1):
+        with _recorded_warnings() as step_warnings:
+            steps_start = time.perf_counter()
+            fold_steps = clone(confound_steps)
+            features = features.copy()
+            features[train_rows] = fold_steps.fit_transform(
+                features[train_rows], train_table
+            )
+            features[test_rows] = fold_steps.transform(features[test_rows], test_table)
+            train_scans = PackedScans(connectomes, features, train_rows)
+            test_scans = PackedScans(
+                connectomes, features, test_rows, keeps_terms=len(models) > 1
+            )
+            seconds_steps = (time.perf_counter() - steps_start) / len(models)
+        ridges = {name: _ridge_of(model) for name, model in models.items()}
+        fitted_names: set[str] = set()
+        seconds_ridges = 0.0
+        with _recorded_warnings() as ridge_warnings:
+            ridge_start = time.perf_counter()
+            if len(models) > 1:
+                fitted_names = {n for n in models if ridges[n] is models[n]}
+                # The first gives its parameters to the others: put models first.
+                ordered_names = sorted(models, key=lambda n: n not in fitted_names)
+                shared_ridges = [ridges[n] for n in ordered_names]
+                _fit_models(shared_ridges, train_scans, train_table)
+                seconds_ridges = (time.perf_counter() - ridge_start) / len(models)
         for model_name, model in models.items():
-            predict_start = time.perf_counter()
-            class_predictions = _predict_classes(model, X_test, classes, test_table)
+            with _recorded_warnings() as fit_warnings:
+                fit_start = time.perf_counter()
+                if model_name not in fitted_names:
+                    is_shared = len(models) > 1
+                    ridge = ridges[model_name] if is_shared else None
+                    _fit_models([model], train_scans, train_table, ridge)
+                predict_start = time.perf_counter()
+                seconds_fit = seconds_steps + seconds_ridges + predict_start - fit_start
+                class_predictions = _predict_classes(
+                    model, test_scans, classes, test_table
+                )
+                seconds_predict = time.perf_counter() - predict_start
             inner_model = _inner_model(model)
             fit_report = to_jsonable(getattr(inner_model, "fit_report_", {}))
             warning_texts = {
-                str(fit_warning.message) for fit_warning in fit_warnings or ()
+                str(fit_warning.message)
+                for fit_warning in (*step_warnings, *ridge_warnings, *fit_warnings)
             }
             fit_facts = {
                 "n_train": len(train_table),
                 "n_test": len(test_table),
                 "n_train_people": train_table["participant"].nunique(),
                 "seconds_fit": seconds_fit,
-                "seconds_predict": time.perf_counter() - predict_start,
+                "seconds_predict": seconds_predict,
                 "epochs": float(np.mean(fit_report.get("epochs") or np.nan)),
                 "failed": str(fit_report.get("failed") or ""),
                 "settings": json.dumps(to_jsonable(model.get_params())),
@@ -569,9 +614,23 @@ def _fit_fold(
     return result_of_model
 
 
-def _fit_models(models: Sequence[Any], X: np.ndarray, train: pd.DataFrame) -> None:
-    """Fit one model, or several nested ridges at once, to packed training scans."""
+@contextmanager
+def _recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Record all warnings that are given inside, and show none."""
+    with warnings.catch_warnings(record=True) as recorded_warnings:
+        warnings.simplefilter("always")
+        yield recorded_warnings
+
+
+def _fit_models(
+    models: Sequence[Any], scans: PackedScans, train: pd.DataFrame, ridge: Any = None
+) -> None:
+    """Fit one model, or several nested ridges at once, to packed training scans.
+
+    `ridge` is the fitted one that a network starts from, if there is one.
+    """
     model, *other_models = models
+    X = _pack_for(model, scans)
     y = train["label"].to_numpy(object)
     person_of_scan = train["participant"].to_numpy(object)
     known_metadata = {"groups": person_of_scan, "covariates": train}
@@ -584,7 +643,9 @@ def _fit_models(models: Sequence[Any], X: np.ndarray, train: pd.DataFrame) -> No
     }
     with config_context(enable_metadata_routing=True):  # for searches, pipelines
         try:
-            if other_models:
+            if ridge is not None:
+                model.fit_from_ridge(ridge, X, y, person_of_scan)
+            elif other_models:
                 model.fit_with(other_models, X, y, person_of_scan)
             else:
                 model.fit(X, y, **fit_metadata)
@@ -610,13 +671,21 @@ def _reads_two_dimensions(model: Any) -> bool:
     return not (estimator_tags.no_validation or estimator_tags.input_tags.three_d_array)
 
 
+def _pack_for(model: Any, scans: PackedScans) -> Any:
+    """Return scans for a model: packed in an array, if it is not of this package."""
+    if getattr(model, "reads_packed_scans", isinstance(model, DummyClassifier)):
+        return scans
+    return np.asarray(scans)
+
+
 def _predict_classes(
-    model: Any, X: np.ndarray, classes: tuple[str, ...], covariates: pd.DataFrame
+    model: Any, scans: PackedScans, classes: tuple[str, ...], covariates: pd.DataFrame
 ) -> pd.DataFrame:
     """Return predicted classes, `p_` probability and `d_` decision value of each.
 
     NaN where the model does not give them.
     """
+    X = _pack_for(model, scans)
     class_names = [str(class_name) for class_name in model.classes_]
     inner_model = _inner_model(model)
     output_kind = ""

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.spatial import cKDTree
 from scipy.stats import kruskal, random_table
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
@@ -174,6 +173,10 @@ MAX_RELATIVE_DISTANCE = 0.01
 MIN_DISTANCE_VALUES = 10
 # Distances are taken over at most as many values.
 MAX_DISTANCE_VALUES = 500
+# Principal components by which most pairs of scans are ruled out.
+N_COMPONENTS = 64
+# Scans that are compared with all others at once.
+N_ROWS_AT_ONCE = 256
 # More pairs of similar participants are reported in one line.
 MAX_LISTED_PAIRS = 50
 
@@ -451,11 +454,17 @@ def _scan_values(cohort: Cohort) -> dict[str, np.ndarray]:
 
 def _find_similar_pairs(scan_values: np.ndarray, *, is_connectome: bool) -> np.ndarray:
     """Return pairs (n_pairs, 2) of rows of values that are (nearly) the same."""
-    measured_rows = np.flatnonzero(~np.isnan(scan_values).all(axis=1))
-    n_nonzero = np.count_nonzero(scan_values, axis=0)
+    is_measured = np.zeros(len(scan_values), dtype=bool)
+    n_nonzero = np.zeros(scan_values.shape[1], dtype=np.int64)
+    for rows in _row_blocks(len(scan_values)):
+        is_measured[rows] = ~np.isnan(scan_values[rows]).all(axis=1)
+        n_nonzero += np.count_nonzero(scan_values[rows], axis=0)
+    measured_rows = np.flatnonzero(is_measured)
     # Take the values that most scans have.
     densest_columns = np.argsort(-n_nonzero, kind="stable")[:MAX_DISTANCE_VALUES]
-    z = np.array(scan_values[np.ix_(measured_rows, densest_columns)], dtype=np.float64)
+    z = np.empty((len(measured_rows), len(densest_columns)))
+    for rows in _row_blocks(len(z)):
+        z[rows] = scan_values[np.ix_(measured_rows[rows], densest_columns)]
     if is_connectome:
         z = np.log1p(z)
     z = SimpleImputer(keep_empty_features=True).fit_transform(z)
@@ -468,10 +477,50 @@ def _find_similar_pairs(scan_values: np.ndarray, *, is_connectome: bool) -> np.n
     max_squared_distance = 1e-20
     if n_values >= MIN_DISTANCE_VALUES:
         max_squared_distance = MAX_RELATIVE_DISTANCE * 2 * n_values
-    near_pairs = cKDTree(z).query_pairs(
-        np.sqrt(max_squared_distance), output_type="ndarray"
-    )
-    return measured_rows[np.unique(near_pairs, axis=0)]
+    return measured_rows[find_near_pairs(z, max_squared_distance)]
+
+
+def _row_blocks(n_rows: int) -> Iterator[slice]:
+    """Yield rows that are handled at once."""
+    for start in range(0, n_rows, N_ROWS_AT_ONCE):
+        yield slice(start, min(start + N_ROWS_AT_ONCE, n_rows))
+
+
+def find_near_pairs(z: np.ndarray, max_squared_distance: float) -> np.ndarray:
+    """Return pairs of rows of z (n_rows, n_values) at most this far apart.
+
+    A projection on orthonormal axes lengthens no distance, so that a few principal
+    components rule out nearly all pairs. Only the others are computed from all values.
+
+    Parameters
+    ----------
+    z : float64 array of shape (n_rows, n_values)
+    max_squared_distance : float
+
+    Returns
+    -------
+    int array of shape (n_pairs, 2)
+        The smaller row first, sorted.
+    """
+    _, axes = np.linalg.eigh(z.T @ z)
+    components = (z @ axes[:, -N_COMPONENTS:]).astype(np.float32)
+    squares = (components**2).sum(axis=1)
+    # Products in float32 are wrong by less than this.
+    slack = 1e-5 * (1 + squares.max(initial=0.0))
+    pairs = [np.empty((0, 2), dtype=np.int64)]
+    for rows in _row_blocks(len(z)):
+        later = components[rows.start :]
+        distances = squares[rows, None] + squares[rows.start :]
+        distances -= 2 * (components[rows] @ later.T)
+        first, second = np.nonzero(distances <= max_squared_distance + slack)
+        is_pair = first < second
+        candidates = np.column_stack([first, second])[is_pair] + rows.start
+        for start in range(0, len(candidates), N_ROWS_AT_ONCE):
+            block = candidates[start : start + N_ROWS_AT_ONCE]
+            differences = z[block[:, 0]] - z[block[:, 1]]
+            is_near = (differences**2).sum(axis=1) <= max_squared_distance
+            pairs.append(block[is_near])
+    return np.concatenate(pairs)
 
 
 def _find_label_in_features(cohort: Cohort) -> Iterator[AuditFinding]:
@@ -508,23 +557,40 @@ def class_eta_squared(scan_values: np.ndarray, class_labels: np.ndarray) -> np.n
     Classes of fewer than five scans are left out. A column is 0 where a class has fewer
     than five values, or where nothing varies.
     """
-    class_names = pd.Series(class_labels.astype(str))
-    class_sizes = class_names.groupby(class_names).transform("size")
-    large_class_rows = (class_sizes >= MIN_CLASS_SCANS).to_numpy()
-    n_blocks = scan_values.shape[1] // 1000 + 1
-    block_eta_squared = []
-    for value_block in np.array_split(scan_values[large_class_rows], n_blocks, axis=1):
-        block_table = pd.DataFrame(value_block.astype(float))
-        scans_by_class = block_table.groupby(class_names[large_class_rows].to_numpy())
-        n_values = scans_by_class.count()
-        total_squares = block_table.var(ddof=0) * block_table.count()
-        within_classes = (scans_by_class.var(ddof=0) * n_values).sum()
-        has_enough = (n_values >= MIN_CLASS_SCANS).all()
-        is_varying = has_enough & (total_squares > 1e-20 * (block_table**2).sum())
-        block_eta_squared.append(
-            np.where(is_varying, 1 - within_classes / total_squares, 0)
-        )
-    return np.concatenate(block_eta_squared)
+    _, class_codes, n_scans = np.unique(
+        class_labels.astype(str), return_inverse=True, return_counts=True
+    )
+    large_class_rows = np.flatnonzero(n_scans[class_codes] >= MIN_CLASS_SCANS)
+    large_classes = np.flatnonzero(n_scans >= MIN_CLASS_SCANS)
+    # Sums of each class and column, of deviations from a constant of the column.
+    shape = len(large_classes), scan_values.shape[1]
+    n_values, sums, squares = (np.zeros(shape) for _ in range(3))
+    constants = np.zeros(shape[1])
+    for rows in _row_blocks(len(large_class_rows)):
+        row_index = large_class_rows[rows]
+        values = scan_values[row_index].astype(float)
+        is_in_class = (class_codes[row_index] == large_classes[:, None]).astype(float)
+        is_known = ~np.isnan(values)
+        if not rows.start:
+            n_known = np.maximum(is_known.sum(axis=0), 1)
+            constants = np.where(is_known, values, 0.0).sum(axis=0) / n_known
+        values -= constants
+        if is_known.all():
+            n_values += is_in_class.sum(axis=1, keepdims=True)
+        else:
+            values[~is_known] = 0.0
+            n_values += is_in_class @ is_known
+        sums += is_in_class @ values
+        squares += is_in_class @ values**2
+    n_total, total = n_values.sum(axis=0), sums.sum(axis=0)
+    n_at_least_one = np.maximum(n_total, 1)
+    total_squares = squares.sum(axis=0) - total**2 / n_at_least_one
+    within_classes = (squares - sums**2 / np.maximum(n_values, 1)).sum(axis=0)
+    raw_squares = squares.sum(axis=0) + constants * (2 * total + n_total * constants)
+    has_enough = (n_values >= MIN_CLASS_SCANS).all(axis=0)
+    is_varying = has_enough & (total_squares > 1e-20 * raw_squares)
+    between_share = 1 - within_classes / np.where(is_varying, total_squares, 1.0)
+    return np.where(is_varying, between_share, 0.0)
 
 
 def _find_several_scales(

@@ -260,8 +260,7 @@ def _choose_steps(
     check_evaluation_given(evaluation)
     if evaluation.cohort.data_hash != data_hash(cohort):
         raise ParameterError(
-            "cohort must be the one that the evaluation is of; got other scans or "
-            "labels."
+            "cohort must be the one that was evaluated; got other scans or labels."
         )
     if harmonize or regress_out:
         raise ParameterError(

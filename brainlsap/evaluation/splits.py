@@ -129,11 +129,11 @@ def make_splits(
             for class_name, n_class_people in n_people.items()
         )
         raise SplitError(
-            "two folds, one repeat and two classes are needed at least, and as many "
-            f"people of every class as folds; got {n_folds} folds, {n_repeats} repeats "
-            f"and people by class: {counts_text or 'none'}. Correct labels, ask for "
-            "fewer folds, merge classes (--merge-classes), or name the others by "
-            f"{option_text('classes')}."
+            "at least two folds, one repeat and two classes are needed, and every "
+            f"class needs as many people as there are folds; got {n_folds} folds, "
+            f"{n_repeats} repeats and people by class: {counts_text or 'none'}. "
+            "Correct labels, ask for fewer folds, merge classes (--merge-classes), or "
+            f"name the others by {option_text('classes')}."
         )
     person_codes = visit_counts.index.get_indexer(groups.astype(str))
     splits: list[Split] = []
@@ -208,7 +208,7 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
             )
         index_splits.append((train, test_index))
     if not index_splits:
-        raise SplitError("splits has no fold; make_splits makes them.")
+        raise SplitError("splits is empty; make_splits makes folds.")
     return tuple(index_splits)
 
 
@@ -274,9 +274,9 @@ def leave_one_out_splits(
     fold_names = sorted(group_values.dropna().unique(), key=str)
     if group_values.isna().any() or len(fold_names) < 2:
         raise SplitError(
-            "leaving one site out needs the site of every scan and at least two "
-            f"sites, got {len(fold_names)} and {int(group_values.isna().sum())} scans "
-            "without."
+            "to leave one site out, every scan needs a site and there must be at least "
+            f"two; got {len(fold_names)} and {int(group_values.isna().sum())} scans "
+            "without a site."
         )
     test_rows = [
         fold_test_rows

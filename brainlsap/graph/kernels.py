@@ -89,11 +89,14 @@ def scaled_bessel(z: Tensor, order: int) -> Tensor:
     max_argument = float(z.max()) if z.numel() else 0.0
     # e^-z I_n(z) falls about as exp(-n^2 / 2z): to e^-40 at n = sqrt(80 z)
     start_order = max(order, int(np.sqrt(80.0 * max_argument) + max_argument / 4)) + 16
-    order_ratio, order_ratios = torch.zeros_like(z), []
+    # NumPy's operations on few numbers cost a fraction of those of PyTorch.
+    arguments = z.numpy(force=True)
+    order_ratios = np.empty((len(arguments), start_order))
+    order_ratio = np.zeros_like(arguments)
     for n in range(start_order, 0, -1):
-        order_ratio = z / (2 * n + z * order_ratio)
-        order_ratios.append(order_ratio)
-    relative_values = torch.cumprod(torch.stack(order_ratios[::-1], dim=1), dim=1)
+        order_ratio = arguments / (2 * n + arguments * order_ratio)
+        order_ratios[:, n - 1] = order_ratio
+    relative_values = torch.cumprod(torch.from_numpy(order_ratios).to(z.device), dim=1)
     order_zero = 1.0 / (1.0 + 2.0 * relative_values.sum(dim=1, keepdim=True))
     return torch.cat([order_zero, order_zero * relative_values[:, :order]], dim=1)
 

@@ -10,6 +10,7 @@ from scipy import sparse
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from brainlsap.arrays import SelectedRows
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph.connectomes import Preparation
 
@@ -69,6 +70,22 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     laplacian_diagonal = torch.diagonal(laplacian, dim1=-2, dim2=-1)
     laplacian_diagonal += (node_degrees > 0).to(W.dtype)
     return laplacian + 0.0  # no -0.0 where two regions are not joined
+
+
+def shift_laplacians(W: np.ndarray) -> np.ndarray:
+    """Return L - I of prepared connectomes (n_graphs, n_rois, n_rois).
+
+    They are symmetric, finite and not negative, so that nothing is checked. The
+    spectrum of L - I is in [-1, 1].
+    """
+    node_degrees = W.sum(axis=2)
+    is_isolated = node_degrees == 0
+    inverse_sqrt_degrees = 1 / np.sqrt(np.where(is_isolated, np.inf, node_degrees))
+    shifted_laplacians = W * -inverse_sqrt_degrees[:, :, None]
+    shifted_laplacians *= inverse_sqrt_degrees[:, None, :]
+    # An isolated region keeps its value: its row of L is 0.
+    np.einsum("nii->ni", shifted_laplacians)[...] -= is_isolated
+    return shifted_laplacians
 
 
 def _sparse_laplacian(W: sparse.csr_array) -> Tensor:
@@ -252,7 +269,7 @@ class SpectrumCache:
 
     def blocks(
         self,
-        W: np.ndarray,
+        W: np.ndarray | SelectedRows,
         preparation: Preparation,
         dtype: torch.dtype = torch.float32,
     ) -> Iterator[Spectrum]:

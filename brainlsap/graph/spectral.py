@@ -24,11 +24,78 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
+from brainlsap.arrays import SelectedRows
+from brainlsap.graph.connectomes import Preparation
 from brainlsap.graph.kernels import EXPANSIONS, choose_degree, polynomial_values
-from brainlsap.graph.laplacian import Spectrum
+from brainlsap.graph.laplacian import Spectrum, shift_laplacians
 
 # Smallest error asked of the series of the exact kernel: rounding of float64.
 _EXACT = 1e-13
+
+
+# Connectomes of their own whose polynomials are computed at once: in cache.
+_GRAPHS_AT_ONCE = 8
+# Scans of one shared connectome whose polynomials are computed at once.
+_SCANS_AT_ONCE = 256
+
+
+def iter_polynomials(
+    connectomes: np.ndarray | SelectedRows,
+    signals: np.ndarray,
+    preparation: Preparation,
+    degree: int,
+    *,
+    is_shared: bool,
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield rows of scans and T_n(L - I) x of their signals, of a few scans at a time.
+
+    No graph is decomposed, and no connectome is read twice.
+
+    Parameters
+    ----------
+    connectomes : array of shape (n_scans, n_rois, n_rois)
+    signals : float64 array of shape (n_scans, n_rois, n_columns)
+    preparation : Preparation
+        Learned from the training scans.
+    degree : int
+        Highest n.
+    is_shared : bool
+        Whether all scans have the connectome of the first, or of the preparation.
+
+    Yields
+    ------
+    rows : slice
+    polynomials : array of shape (degree + 1, n_rows, n_rois, n_columns)
+    """
+    n_scans, n_rois, n_columns = signals.shape
+    if is_shared:
+        W = shift_laplacians(preparation.apply(connectomes[:1]))[0]
+    n_at_once = _SCANS_AT_ONCE if is_shared else _GRAPHS_AT_ONCE
+    for start in range(0, n_scans, n_at_once):
+        rows = slice(start, min(start + n_at_once, n_scans))
+        if is_shared:
+            # One matrix product for all scans: their columns side by side.
+            columns = signals[rows].transpose(1, 0, 2).reshape(n_rois, -1)
+            polynomials = _polynomials(W, columns, degree)
+            shape = degree + 1, n_rois, -1, n_columns
+            yield rows, polynomials.reshape(shape).transpose(0, 2, 1, 3)
+        else:
+            A = shift_laplacians(preparation.apply(connectomes[rows]))
+            yield rows, _polynomials(A, signals[rows], degree)
+
+
+def _polynomials(A: np.ndarray, x: np.ndarray, degree: int) -> np.ndarray:
+    """Return T_0(A) x to T_degree(A) x on a first axis."""
+    polynomials = np.empty((degree + 1, *x.shape))
+    polynomials[0] = x
+    if degree:
+        np.matmul(A, x, out=polynomials[1])
+    # T_(n+1) x = 2 A T_n x - T_(n-1) x
+    for n in range(2, degree + 1):
+        np.matmul(A, polynomials[n - 1], out=polynomials[n])
+        polynomials[n] *= 2
+        polynomials[n] -= polynomials[n - 2]
+    return polynomials
 
 
 class ChebyshevSeries:
@@ -206,6 +273,13 @@ class GraphBatch:
             torch.cat(graph_tensors)
             for graph_tensors in zip(*stored_graphs, strict=True)
         )
+
+    @classmethod
+    def of_terms(cls, series: ChebyshevSeries, signal: Tensor) -> "GraphBatch":
+        """Return a batch for networks of one layer, which need terms alone."""
+        batch = cls(series, (), signal[0])
+        batch.signal = signal
+        return batch
 
     def select(self, items: Tensor | slice) -> "GraphBatch":
         """Return the batch of some items; a slice copies nothing."""

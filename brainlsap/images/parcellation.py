@@ -335,8 +335,8 @@ def _name_labels(
         if nameless_labels:
             raise FileFormatError(
                 f"{option_text('labels')} names {len(name_of_label)} labels, but not "
-                f"{listed(nameless_labels, 8)}, which it holds. Add them, or make them "
-                "0.",
+                f"{listed(nameless_labels, 8)}, which it holds. Add their names, or "
+                "set these voxels to 0.",
                 path=image_path,
             )
         used_names = {label: name_of_label[label] for label in used_labels}

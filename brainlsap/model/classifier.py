@@ -93,13 +93,41 @@ class GraphClassifier(PackedClassifier):
             If settings or arrays cannot be used, there is a single class, an ordinal
             head has no order of classes, or every network diverged.
         """
+        leaves_people_out = self.resolve().leaves_people_out()
+        held_out_name = "the early-stopping set" if leaves_people_out else None
+        groups = check_groups(groups, len(X), held_out_name)
+        return self.fit_from_ridge(None, X, y, groups)
+
+    def make_ridge(self) -> LSAPRidgeClassifier | None:
+        """Return the unfitted ridge regression that training starts from, if any."""
+        settings = self.resolve()
+        if settings.start != "ridge":
+            return None
+        return LSAPRidgeClassifier(
+            "auto" if settings.scale_mode == "region" else "one",
+            classes=getattr(self, "classes", None),
+            max_scale=float(settings.max_scale or 0.0),
+            threshold=settings.threshold,
+            weights=settings.weights,
+            connectome=settings.connectome,
+            random_state=self.random_state,
+        )
+
+    def fit_from_ridge(
+        self,
+        ridge: LSAPRidgeClassifier | None,
+        X: np.ndarray,
+        y: np.ndarray,
+        groups: np.ndarray,
+    ) -> "GraphClassifier":
+        """Train the networks from a ridge that was fitted to the same scans.
+
+        It is one of :meth:`make_ridge`; where it is None, it is fitted here.
+        """
         settings = self.resolve()
         check_at_least("n_threads", self.n_threads, 1)
         classes = getattr(self, "classes", None)
         class_codes = self._learn_classes(y, len(X), classes, settings.head)
-        leaves_people_out = settings.leaves_people_out()
-        held_out_name = "the early-stopping set" if leaves_people_out else None
-        groups = check_groups(groups, len(X), held_out_name)
         is_balanced = settings.class_weight == "balanced"
         self._learn_prior(y, self.class_prior, is_balanced=is_balanced)
         connectomes, features = self._learn_inputs(
@@ -110,8 +138,12 @@ class GraphClassifier(PackedClassifier):
             batch = self._make_batch(connectomes, features)
             seed = self.random_state or 0
             self.ridge_ = None
-            if settings.start == "ridge":
-                self.ridge_ = self._fit_ridge(X, y, groups, settings)
+            if ridge is None:
+                ridge = self.make_ridge()
+                if ridge is not None:
+                    ridge.fit(X, y, groups)
+            self.ridge_ = ridge
+            if self.ridge_ is not None:
                 _set_offset(batch, self.ridge_, self.ridge_.left_out_scores_)
             initial_scales = self._initial_scales(settings)
             splits = inner_splits(class_codes, groups, settings, seed)
@@ -147,7 +179,7 @@ class GraphClassifier(PackedClassifier):
             if settings.network == "heat":
                 self._store_scales(averaged_runs, initial_scales)
         for warning_text in self.fit_report_["warnings"]:
-            warnings.warn(warning_text, UserWarning, stacklevel=2)
+            warnings.warn(warning_text, UserWarning, stacklevel=3)
         return self
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
@@ -202,21 +234,6 @@ class GraphClassifier(PackedClassifier):
         prior_of_stages = np.empty(len(self.stages_))
         prior_of_stages[self.stages_.argsort()] = self.learned_prior_
         return ridge.log_odds(scores) + np.log(prior_of_stages)
-
-    def _fit_ridge(
-        self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, settings: Settings
-    ) -> LSAPRidgeClassifier:
-        """Fit the ridge regression that the networks start from: LSAP-R by default."""
-        ridge_model = LSAPRidgeClassifier(
-            "auto" if settings.scale_mode == "region" else "one",
-            classes=getattr(self, "classes", None),
-            max_scale=float(settings.max_scale or 0.0),
-            threshold=settings.threshold,
-            weights=settings.weights,
-            connectome=settings.connectome,
-            random_state=self.random_state,
-        )
-        return ridge_model.fit(X, y, groups)
 
     def _initial_scales(self, settings: Settings) -> np.ndarray:
         """Return the initial scale of every region."""

@@ -22,7 +22,9 @@ import torch
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from brainlsap.graph import EXPANSIONS, Preparation, choose_degree, normalized_laplacian
+from brainlsap.arrays import SelectedRows
+from brainlsap.graph import EXPANSIONS, Preparation, choose_degree
+from brainlsap.graph.spectral import iter_polynomials
 from brainlsap.model.inputs import all_equal
 
 # Prior on log(ridge / n_columns), the noise-to-signal ratio: flat above log 0.3,
@@ -31,8 +33,6 @@ from brainlsap.model.inputs import all_equal
 LOG_NOISE_BOUND = float(np.log(0.3))
 # Largest error of the kernel by its Chebyshev series.
 KERNEL_TOLERANCE = 1e-5
-# Connectomes whose terms are computed at once.
-_BATCH_SIZE = 64
 
 NESTED_MODELS = ("none", "one", "regions")
 """No network, one scale for all regions, a scale for every region."""
@@ -78,7 +78,7 @@ def term_coefficients(
 
 
 def diffusion_terms(
-    connectomes: np.ndarray,
+    connectomes: np.ndarray | SelectedRows,
     signals: np.ndarray,
     preparation: Preparation,
     B: np.ndarray,
@@ -88,17 +88,15 @@ def diffusion_terms(
     Columns are regions times features. No graph is decomposed.
     """
     n_scans, n_rois, n_features = signals.shape
+    degree, n_terms = len(B) - 1, B.shape[1]
     is_shared = preparation.network is not None or all_equal(connectomes)
-    diffused_signals = np.zeros((B.shape[1], n_scans, n_rois, n_features))
-    batch_size = n_scans if is_shared else _BATCH_SIZE
-    for batch_start in range(0, n_scans, batch_size):
-        batch = slice(batch_start, batch_start + batch_size)
-        W = preparation.apply(connectomes[:1] if is_shared else connectomes[batch])
-        shifted_laplacian = normalized_laplacian(W).numpy() - np.eye(n_rois)
-        add_polynomials(
-            diffused_signals[:, batch], shifted_laplacian, signals[batch], B
-        )
-    return diffused_signals.reshape(len(diffused_signals), n_scans, -1)
+    terms = np.empty((n_terms, n_scans, n_rois * n_features))
+    for rows, polynomials in iter_polynomials(
+        connectomes, signals, preparation, degree, is_shared=is_shared
+    ):
+        combinations = B.T @ polynomials.reshape(degree + 1, -1)
+        terms[:, rows] = combinations.reshape(n_terms, -1, n_rois * n_features)
+    return terms
 
 
 def add_polynomials(

@@ -9,8 +9,11 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
+from threadpoolctl import threadpool_limits
 
 from brainlsap.arrays import (
+    PackedScans,
+    SelectedRows,
     as_number_array,
     check_connectomes,
     check_features,
@@ -20,7 +23,7 @@ from brainlsap.arrays import (
 from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import Preparation
-from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
+from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch, iter_polynomials
 from brainlsap.model.network import AT_ONCE, NETWORKS, SPECTRA, DenseGraphs
 from brainlsap.model.settings import Settings
 from brainlsap.text import option_name, option_text
@@ -32,6 +35,8 @@ _MAX_Z_SCORE = 1e6
 class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
     """Base class of classifiers of packed scans."""
 
+    # Cross-validation hands it `PackedScans` in place of the packed array.
+    reads_packed_scans: ClassVar = True
     # With metadata routing, searches, pipelines and scores pass groups to `fit`.
     __metadata_request__fit: ClassVar = {"groups": True}
 
@@ -74,7 +79,12 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         if all_equal(connectomes):
             self.shared_connectome_ = np.array(connectomes[0])
         threshold = preparation.threshold
-        max_weight = np.triu(connectomes, 1).max() if threshold else 0
+        max_weight = 0.0
+        if threshold:
+            max_weight = max(
+                float(np.triu(connectomes[start : start + AT_ONCE], 1).max())
+                for start in range(0, len(connectomes), AT_ONCE)
+            )
         if preparation.connectome == "own" and 0 < max_weight < threshold:
             raise ParameterError(
                 f"{option_name('threshold')} {threshold:g} leaves no connection; the "
@@ -85,7 +95,7 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
 
 
 def check_packed(
-    X: np.ndarray, expected_shape: tuple[int, int] | None = None
+    X: np.ndarray | PackedScans, expected_shape: tuple[int, int] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return connectomes, and features in float64, of packed scans that can be used.
 
@@ -96,6 +106,7 @@ def check_packed(
         As in the fit.
     """
     X = as_number_array(X)
+    is_checked = isinstance(X, PackedScans)
     if X.ndim == 3 and X.dtype.kind != "f":
         X = X.astype(np.float64)
     connectomes, features = unpack(X)
@@ -106,7 +117,8 @@ def check_packed(
             f"X must hold {expected_shape[0]} regions and {expected_shape[1]} "
             f"features, as in fit; got {features.shape[1]} and {features.shape[2]}."
         )
-    check_connectomes(connectomes)
+    if not is_checked:
+        check_connectomes(connectomes)
     features = np.array(features, dtype=np.float64)
     check_features(features)
     return connectomes, features
@@ -149,7 +161,7 @@ def order_labels(
         ):
             raise ParameterError(
                 f"{option_text('head', 'ordinal')} needs the order of the classes, "
-                f"which is not known of {', '.join(map(str, present_classes))}. Give "
+                f"which is not known for {', '.join(map(str, present_classes))}. Give "
                 f"all in order of stage by {option_text('classes')}."
             )
         return present_classes, class_codes
@@ -231,8 +243,10 @@ class InputScaler:
         return np.where(is_measured, (features - scan_means) / scan_ranges, 0.0)
 
 
-def all_equal(connectomes: np.ndarray) -> bool:
+def all_equal(connectomes: np.ndarray | SelectedRows) -> bool:
     """Return whether all connectomes are the same; the first that differs ends it."""
+    if isinstance(connectomes, SelectedRows):
+        return connectomes.are_equal()
     first_connectome = connectomes[0]
     return connectomes.strides[0] == 0 or all(
         np.array_equal(connectome, first_connectome) for connectome in connectomes
@@ -240,14 +254,14 @@ def all_equal(connectomes: np.ndarray) -> bool:
 
 
 def make_batch(
-    connectomes: np.ndarray,
+    connectomes: np.ndarray | SelectedRows,
     inputs: np.ndarray,
     settings: Settings,
     preparation: Preparation,
     device: torch.device,
     dtype: torch.dtype = torch.float32,
 ) -> GraphBatch | DenseGraphs:
-    """Decompose the graphs (or find them in the cache) and precompute layer one.
+    """Precompute layer one, and decompose the graphs where further layers need them.
 
     Parameters
     ----------
@@ -269,6 +283,11 @@ def make_batch(
     if settings.network == "heat":
         kernel = settings.kernel, settings.degree, float(settings.max_scale or 0.0)
         chebyshev_series = ChebyshevSeries(*kernel, dtype, device)
+        if settings.n_layers == 1:
+            signal = _terms_of_signals(
+                connectomes, inputs, preparation, chebyshev_series, is_shared=is_shared
+            )
+            return GraphBatch.of_terms(chebyshev_series, signal.to(device))
         spectrum_blocks = SPECTRA.blocks(unique_connectomes, preparation, dtype)
         return GraphBatch(
             chebyshev_series, spectrum_blocks, X, stores_graphs=settings.n_layers > 1
@@ -290,6 +309,24 @@ def make_batch(
     return DenseGraphs(
         X, tuple(graph_matrix.to(device, dtype) for graph_matrix in graph_matrices)
     )
+
+
+@threadpool_limits.wrap(limits=1)
+def _terms_of_signals(
+    connectomes: np.ndarray | SelectedRows,
+    signals: np.ndarray,
+    preparation: Preparation,
+    series: ChebyshevSeries,
+    *,
+    is_shared: bool,
+) -> torch.Tensor:
+    """Return the terms T_n(L - I) x of signals: all that one layer needs of graphs."""
+    terms = torch.empty(series.order + 1, *signals.shape, dtype=series.dtype)
+    for rows, polynomials in iter_polynomials(
+        connectomes, signals, preparation, series.order, is_shared=is_shared
+    ):
+        terms[:, rows] = torch.from_numpy(polynomials)
+    return terms
 
 
 @contextmanager

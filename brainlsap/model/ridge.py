@@ -11,11 +11,12 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import pandas as pd
+from joblib import hash as joblib_hash
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from brainlsap.arrays import check_groups
+from brainlsap.arrays import PackedScans, check_groups
 from brainlsap.class_prior import TRAINING, ClassPrior
 from brainlsap.exceptions import check_at_least, check_choice
 from brainlsap.graph import Preparation
@@ -229,6 +230,17 @@ class LSAPRidgeClassifier(PackedClassifier):
         B = term_basis(self.max_scale)
         return diffusion_terms(connectomes, scaled_features, self.preparation_, B)
 
+    def _terms_of(self, X: np.ndarray | PackedScans) -> np.ndarray:
+        """Return the terms of packed scans; packed scans of a cohort may keep them."""
+        connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
+        if not (isinstance(X, PackedScans) and X.keeps_terms):
+            return self._terms(connectomes, features)
+        preparation = vars(self.preparation_)
+        terms_key = joblib_hash((vars(self.scaler_), preparation, self.max_scale))
+        if X.terms[0] != terms_key:
+            X.terms = terms_key, self._terms(connectomes, features)
+        return X.terms[1]
+
     @threadpool_limits.wrap(limits=1)
     def decision_scores(self, X: np.ndarray) -> np.ndarray:
         """Return the predicted targets, shape (n_scans, n_targets).
@@ -236,7 +248,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         With ordered classes or two, one column: the expected number of the class.
         """
         check_is_fitted(self, "coefficients_")
-        scan_terms = self._terms(*check_packed(X, (self.n_rois_, self.n_features_)))
+        scan_terms = self._terms_of(X)
         scores = np.tensordot(scan_terms, self.coefficients_, ((0, 2), (0, 1)))
         return scores + self.intercept_
 
@@ -253,7 +265,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         array of shape (n_scans, n_rois, n_targets)
         """
         check_is_fitted(self, "coefficients_")
-        scan_terms = self._terms(*check_packed(X, (self.n_rois_, self.n_features_)))
+        scan_terms = self._terms_of(X)
         by_column = np.einsum("tsc,tck->sck", scan_terms, self.coefficients_)
         shape = len(by_column), self.n_rois_, self.n_features_, by_column.shape[2]
         return by_column.reshape(shape).sum(axis=2)

@@ -196,7 +196,7 @@ def resolve_start(settings: Settings, setting_changes: dict[str, Any]) -> Settin
     if settings.inputs == "constant":
         if setting_changes.get("start") == "ridge":
             raise ParameterError(
-                f"{option_text('start', 'ridge')} shows the network a ridge of the "
+                f"{option_text('start', 'ridge')} gives the network a ridge of the "
                 f"features, which {option_text('inputs', 'constant')} keeps from it. "
                 f"Leave {option_name('start')} out."
             )
@@ -204,7 +204,7 @@ def resolve_start(settings: Settings, setting_changes: dict[str, Any]) -> Settin
     if settings.start == "constant" and settings.initial_scale == EVIDENCE:
         if "initial_scale" in setting_changes and settings.inputs != "constant":
             raise ParameterError(
-                f"{option_text('initial_scale', EVIDENCE)} takes the scales of the "
+                f"{option_text('initial_scale', EVIDENCE)} takes the scales from the "
                 f"ridge, which {option_text('start', 'constant')} goes without. Give "
                 f"{option_name('initial_scale')} a number, or "
                 f"{option_text('start', 'ridge')}."

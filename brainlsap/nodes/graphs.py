@@ -153,8 +153,8 @@ def load_nodes(
     ]
     if graph_counts != NODE_DATASETS[dataset_name]["counts"]:
         raise FileFormatError(
-            f"{dataset_files[0]} is of another {dataset_name}: {graph_counts} nodes, "
-            "edges, classes and features, expected "
+            f"{dataset_files[0]} is another version of {dataset_name}: {graph_counts} "
+            "nodes, edges, classes and features, expected "
             f"{NODE_DATASETS[dataset_name]['counts']}."
         )
     return graph

@@ -723,7 +723,7 @@ def plot_training(
     scale_paths = scales_in_training(evaluation, model)
     if not losses and scale_paths.empty:
         raise ParameterError(
-            f"{model} has neither losses nor scales of a training; name another model."
+            f"{model} has no record of training (losses, scales); name another model."
         )
     loss_axes, scale_axes = panel_axes = own_axes(axes, width, 60, n_panels=2)
     for loss_kind, curve_color in (("training", GREY), ("validation", BLUE)):

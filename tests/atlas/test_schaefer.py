@@ -1,10 +1,13 @@
 """A Schaefer atlas with ENIGMA's connectome, from the command line to surfaces."""
 
 import numpy as np
+import pytest
 
 from brainlsap.cli import main
 from brainlsap.data import load_cohort
 from brainlsap.simulation import make_cohort, write_study_folder
+
+pytestmark = pytest.mark.usefixtures("brief_studies")
 
 SEEDS = ["LH_Limbic_TempPole_1", "RH_Limbic_TempPole_1"]
 

@@ -253,7 +253,7 @@ def test_visits_in_the_names_of_files_are_suggested_and_read(tmp_path, tiny, mat
     np.testing.assert_array_equal(cohort.features[..., 0], values)
     for pattern, told in (
         ("sc/{participant}_*.txt", "3 scans: 2 files could be its connectome; choose"),
-        ("sc/{participant}*.txt", "participants.csv: nobody in it has files"),
+        ("sc/{participant}*.txt", "participants.csv: nobody in the table has files"),
     ):
         faults = check_cohort(tmp_path, **options, pattern=pattern).faults
         assert re.match(told, faults[0])

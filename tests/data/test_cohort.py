@@ -198,8 +198,24 @@ def test_cut_or_damaged_files_never_give_other_numbers(tmp_path):
         path.write_bytes(whole[: int(len(whole) * share)])
         with pytest.raises(FileFormatError, match=r"cut\.h5"):
             Cohort.load(path)
-    place = whole.index(cohort.features[0].tobytes())
-    path.write_bytes(whole[:place] + b"\x01" + whole[place + 1 :])
+    for values in (cohort.features[0], cohort.connectomes[1]):
+        place = whole.index(values.tobytes())
+        path.write_bytes(whole[:place] + b"\x01" + whole[place + 1 :])
+        with raises_kind("unreadable"):
+            Cohort.load(path)
+
+
+def test_many_connectomes_stay_in_their_file(tmp_path, monkeypatch):
+    cohort = Cohort(**draw_parts())
+    path = cohort.save(tmp_path / "cohort.h5")
+    monkeypatch.setattr("brainlsap.data.cohort.MAPPED_BYTES", 0)
+    mapped = Cohort.load(path)
+    assert isinstance(mapped.connectomes.base, np.memmap)
+    assert not mapped.connectomes.flags.writeable
+    np.testing.assert_array_equal(mapped.connectomes, cohort.connectomes)
+    np.testing.assert_array_equal(mapped.to_array(), cohort.to_array())
+    with h5py.File(path, "a") as file:
+        file["connectomes"][2, 0, 1] += 1
     with raises_kind("unreadable"):
         Cohort.load(path)
 
@@ -382,7 +398,9 @@ def test_people_in_another_order_are_refused():
     for more in ({"covariates": ages}, {"groups": people}):
         with pytest.raises(ParameterError, match="have different people for scan 1"):
             Cohort.from_arrays(W, F, y, atlas=names, **more)
-    with pytest.raises(ParameterError, match="index 3, 1, 2 and 3 more: its rows were"):
+    with pytest.raises(
+        ParameterError, match="index 3, 1, 2 and 3 more: its rows are in"
+    ):
         Cohort.from_arrays(W, F, [*y], covariates=ages, atlas=names)
     alike = {"covariates": ages, "groups": pd.Series([*"abcabc"], mixed)}
     both = Cohort.from_arrays(W, F, [*y], atlas=names, **alike)
@@ -402,7 +420,7 @@ def test_people_in_another_order_are_refused():
     people = pd.DataFrame({"participant_id": visits.index, "age": range(6)})
     cohort = Cohort.from_arrays(W, visits, y, atlas=names, covariates=people)
     assert cohort.groups.tolist() == [*"uuvwxy"]
-    told = "says 'v' for scan2, an index or ids say 'u'"
+    told = "says 'v' for scan2, but its index or ids say 'u'"
     with pytest.raises(ParameterError, match=told):
         Cohort.from_arrays(W, F, y, groups=[*"uvvwxy"], atlas=names, covariates=people)
     both = people["participant_id"], people.drop(columns="age")  # other ids, and alike

@@ -646,7 +646,7 @@ def test_values_in_another_unit_are_refused_but_under_a_name_of_their_own(
     moved = {name: value * scale + shift for name, value in values.items()}
     path = region_table(write, moved, f"region\t{feature}")
     with pytest.raises(
-        FileFormatError, match=f"{feature} is not measured in .*; got a"
+        FileFormatError, match=f"{feature} seems to be in another unit than .*; got a"
     ):
         read_feature(path, feature, own_atlas := Atlas.from_names(NAMES))
     path = region_table(write, moved, f"region\t{feature}_z")
@@ -660,5 +660,5 @@ def test_units_of_a_study_are_refused_scan_by_scan(study, tiny):
         table = pd.read_csv(path, sep="\t")
         table["suvr"] *= 8000
         table.to_csv(path, sep="\t", index=False)
-    with refused("3 scans: fdg is not measured in ratios"):
+    with refused("3 scans: fdg seems to be in another unit than ratios"):
         load_cohort(study, tiny, "fdg")

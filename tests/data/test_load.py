@@ -161,7 +161,7 @@ def test_codes_for_what_is_missing_and_a_changing_sex_are_refused(study, tiny):
     replace(study, "participants.tsv", "\tmale", "\tM")
     (study / "sub-01/sub-01_sessions.tsv").write_text(visits)
     _, faults = faults_of(study, tiny)
-    assert "sub-01: sex differs between visits; write one" in faults
+    assert any(fault.startswith("sub-01: sex differs between vis") for fault in faults)
 
 
 def test_a_matrix_with_a_row_more_than_others_is_refused(tmp_path):
@@ -219,7 +219,7 @@ def test_folder_refused(tmp_path, tiny, write):
     with refused(r"no scan is left; participants\.tsv lists none"):
         load_cohort(tmp_path, tiny)
     write("participants.tsv", "participant_id\tdiagnosis\ns1\tCN\n")
-    with refused("label 'dx' is no column of .* found diagnosis. Name the col"):
+    with refused("label 'dx' is not a column of .* its columns are diagnosis"):
         load_cohort(tmp_path, tiny, label="dx")
 
 
@@ -300,8 +300,8 @@ def test_ids_that_no_file_has_are_shown_beside_those_of_files(study, tiny):
     replace(study, "participants.tsv", "sub-0", "P", count=5)
     fault = faults_of(study, tiny)[1][0]
     assert fault.startswith(
-        "participants.tsv: nobody in it has files; its ids are such as 'P1', those of "
-        "files and folders such as '01'. Write the ids in participants.tsv as files"
+        "participants.tsv: nobody in the table has files. Its ids look like 'P1', "
+        "those of files and folders like '01'. Write the ids in participants.tsv as"
     )
 
 

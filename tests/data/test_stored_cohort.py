@@ -67,8 +67,11 @@ def test_a_file_gives_what_the_folder_gives_with_the_same_options(
     ("options", "words"),
     [
         ({"feature": "thickness"}, "holds the features fdg, volume, and not thickness"),
-        ({"label": "stage"}, "the label 'stage' is no column of its table; found diag"),
-        ({"label": "scan"}, "the label 'scan' is no column"),
+        (
+            {"label": "stage"},
+            "the label 'stage' is not a column of its table",
+        ),
+        ({"label": "scan"}, "the label 'scan' is not a column"),
         ({"label": "age"}, "age is continuous"),
         ({"classes": ["CN", "ad"]}, "no scan has the diagnosis 'ad'"),
         ({"classes": ["control", "patient"]}, "no scan has the diagnosis 'control'"),

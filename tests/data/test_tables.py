@@ -563,7 +563,7 @@ def test_a_second_scan_is_not_the_other_side(read, head):
     text = lines_of([[head, "region", "suvr"], *rows], "\t")
     with pytest.raises(FileFormatError, match=f"'{head}' has 2 values, such as '1' an"):
         read(text)
-    with pytest.raises(FileFormatError, match="3 regions, such as 'a', come twice"):
+    with pytest.raises(FileFormatError, match="3 regions, such as 'a', stand twice"):
         read(text.replace("\n2\t", "\n1\t"))  # nor is the first half the left
 
 

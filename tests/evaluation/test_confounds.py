@@ -15,6 +15,8 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.report import score_remarks
 from brainlsap.report.tables import basis_text
 
+pytestmark = pytest.mark.usefixtures("brief_studies")
+
 REFERENCE = Path(__file__).parent / "reference" / "combat.npz"
 LINEAR = make_models("logistic regression")
 
@@ -271,12 +273,12 @@ def lonely(table):
         ({}, {"harmonize": "town"}, "have no column 'town'; there are"),
         ({"site": "one"}, {"harmonize": "site"}, r"of one: \d+ people; ComBat"),
         ({"site": lonely}, {"harmonize": "site"}, r"of island: 1 people, north"),
-        ({}, {"harmonize": "label"}, "no column 'label'.* Labels are no covariates"),
+        ({}, {"harmonize": "label"}, "no column 'label'.* Labels cannot be"),
         ({"site": None}, {"harmonize": "site"}, "scans have no site; give one"),
         (
             {"arm": lambda t: "arm " + t["label"]},
             {"regress_out": ["arm"]},
-            "each value of arm goes with one label only",
+            "each value of arm occurs with one label only",
         ),
         (
             {"age": lambda t: t["participant"] + " years"},

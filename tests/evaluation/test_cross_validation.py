@@ -46,6 +46,8 @@ from brainlsap.evaluation.splits import permute_labels
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
 from brainlsap.workflow import merge_classes
 
+pytestmark = pytest.mark.usefixtures("brief_studies")
+
 LINEAR = make_models("logistic regression")
 
 

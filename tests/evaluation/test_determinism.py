@@ -17,7 +17,7 @@ from brainlsap.simulation import make_cohort
 
 locale.setlocale(locale.LC_ALL, "")  # as an application around the package may do
 cohort = make_cohort(
-    16, atlas="desikan82", feature="fdg", shares={"CN": 0.5, "AD": 0.5})
+    12, atlas="desikan82", feature="fdg", shares={"CN": 0.5, "AD": 0.5})
 site = ["north", "south"] * 100
 cohort = replace(cohort, table=cohort.table.assign(site=site[:cohort.n_scans]))
 # torch is not imported by the processes that are started
@@ -27,7 +27,7 @@ texts = {}
 for names, n_jobs in runs:
     models = make_models(names, n_epochs=3, n_starts=1, start="constant")
     for name in set(names) & {"LSAP-R", "ridge with a scale per region"}:
-        models[name][0].set_params(n_draws=20)
+        models[name][0].set_params(n_draws=6)
     found = cross_validate(
         models, cohort, 2, baselines=False, n_jobs=n_jobs,
         harmonize="site", regress_out=["age"])

@@ -365,3 +365,35 @@ def test_values_in_another_unit_are_a_finding(cohort):
     finding = checks(rescaled).loc["unusual_unit"]
     assert finding["severity"] == "warning"
     assert "fdg may not be measured in ratios" in finding["finding"]
+
+
+@pytest.mark.parametrize("n_values", [3, 90])
+def test_near_pairs_are_those_of_all_distances(monkeypatch, n_values):
+    monkeypatch.setattr(leakage, "N_ROWS_AT_ONCE", 7)
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(30, n_values))
+    z[12] = z[2]
+    z[21:24] = z[5] + 0.02 * rng.normal(size=(3, n_values))
+    limit = 0.02 * n_values
+    distances = ((z[:, None] - z) ** 2).sum(axis=2)
+    expected = np.argwhere(np.triu(distances <= limit, 1))
+    assert len(expected) >= 7
+    np.testing.assert_array_equal(leakage.find_near_pairs(z, limit), expected)
+
+
+def test_eta_squared_in_blocks_is_that_of_class_means(monkeypatch):
+    monkeypatch.setattr(leakage, "N_ROWS_AT_ONCE", 7)
+    rng = np.random.default_rng(0)
+    labels = np.repeat(["a", "b", "few"], [12, 9, 2])
+    values = 1e3 + rng.normal(size=(23, 4)) + 3 * (labels == "b")[:, None]
+    values[3, 0] = np.nan
+    values[:8, 1] = np.nan
+    values[:, 2] = 0.1
+    eta_squared = leakage.class_eta_squared(values, labels)
+    expected = []
+    for column in (0, 3):
+        x = pd.Series(values[:21, column])
+        within = x.groupby(labels[:21]).apply(lambda v: ((v - v.mean()) ** 2).sum())
+        expected.append(1 - within.sum() / ((x - x.mean()) ** 2).sum())
+    np.testing.assert_allclose(eta_squared[[0, 3]], expected, rtol=1e-9)
+    np.testing.assert_array_equal(eta_squared[[1, 2]], 0)

@@ -387,5 +387,5 @@ def test_an_evaluation_gives_steps_and_scales(example_evaluation, small_cohort):
     pd.testing.assert_frame_equal(table[list(expected)], expected)
     with pytest.raises(ParameterError, match="are those of the evaluation"):
         compare_regions(small_cohort, example_evaluation, regress_out="age")
-    with pytest.raises(ParameterError, match="the one that the evaluation is of"):
+    with pytest.raises(ParameterError, match="the one that was evaluated"):
         compare_regions(small_cohort.select(range(40)), example_evaluation)

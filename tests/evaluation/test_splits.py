@@ -97,7 +97,7 @@ def test_every_site_is_left_out_once_without_the_people_who_were_there_too():
     splits = leave_one_out_splits(site, person)
     assert [test.tolist() for _, test in splits] == [[0, 1], [2, 3], [4]]
     assert splits[0][0].tolist() == [3, 4]
-    with pytest.raises(SplitError, match="at least two sites, got 1 and 1 scans"):
+    with pytest.raises(SplitError, match="at least two; got 1 and 1 scans"):
         leave_one_out_splits(["a", None], ["1", "2"])
 
 
@@ -125,7 +125,7 @@ def test_folds_of_a_table_are_those_of_its_scans_in_any_order(tmp_path):
 @pytest.mark.parametrize(
     ("y", "groups", "n_folds", "message"),
     [
-        (["CN", "AD"], ["a", "b"], 1, "two folds, .* are needed .* got 1 folds"),
+        (["CN", "AD"], ["a", "b"], 1, "two folds, .* got 1 folds"),
         (["CN", "CN"], ["a", "b"], 2, "two classes .* people by class: CN 2"),
         (["CN", "AD"], ["a"], 2, r"got shapes \(2,\) and \(1,\)"),
         (["CN", None], ["a", "b"], 2, r"\(2,\), 1 missing"),
@@ -142,7 +142,7 @@ def test_what_cannot_be_divided_is_refused(y, groups, n_folds, message):
     [
         ([([0, 1], [2])], r"fold 1 has 1 people in training and test scans \(a\)"),
         ([([0, 2], [])], "fold 1 has no training or no test scans"),
-        ([], "splits has no fold"),
+        ([], "splits is empty"),
     ],
 )
 def test_given_folds_are_checked(splits, message):

@@ -159,13 +159,19 @@ def test_recurrence_is_right_wherever_it_is_allowed(kernel, dtype):
     expansion = EXPANSIONS[kernel]
     limit = min(find_recurrence_limit(kernel, dtype), 40.0)
     assert limit >= 1
+    degree_values = {
+        degree: polynomial_values(expansion, POINTS.to(dtype), degree)
+        for degree in (100, 1000)
+    }
     for s in (0.0, 1e-6, 0.1, *np.linspace(0.2, 1, 5) * limit):
         degrees = {choose_degree(kernel, s, 1e-3), 100, 1000}
         scale = torch.tensor([s], dtype=torch.float64)
         for degree in degrees:
             bound = error_bound(kernel, s, degree)
             c, slope = expansion.coefficients(scale, degree)
-            values = polynomial_values(expansion, POINTS.to(dtype), degree)
+            values = degree_values.get(degree)
+            if values is None:
+                values = polynomial_values(expansion, POINTS.to(dtype), degree)
             assert torch.isfinite(slope).all()
             error = ((c.to(dtype) @ values)[0] - torch.exp(-s * POINTS)).abs().max()
             assert error <= bound + 2e-4, (s, degree)
@@ -252,7 +258,7 @@ def test_unshifted_chebyshev_recurrence_is_wrong():
 @pytest.mark.parametrize("kernel", PUBLISHED)
 def test_bound_holds_against_fifty_digits(kernel):
     rng = np.random.default_rng(7)
-    for _ in range(150):
+    for _ in range(60):
         s, x = rng.uniform(0, 8), rng.uniform(0, 2)
         degree = int(rng.integers(0, 35))
         bound = error_bound(kernel, s, degree) + 1e-45  # the truth has 50 digits

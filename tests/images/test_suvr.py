@@ -206,7 +206,7 @@ def test_a_shift_of_the_whole_head_is_noticed(shared, tmp_path):
     uptake, affine = simulated_head(labels, coarse)
     pet = save_image(tmp_path / "pet.nii", uptake, affine)
     assert extract(pet, path).shift_mm < 4
-    for shift in ((14, 0, 0), (0, 0, -14), (0, 8, 12)):
+    for shift in ((0, 0, -14), (0, 8, 12)):
         moved = affine.copy()
         moved[:3, 3] += shift
         save_image(pet, uptake, moved)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from brainlsap.arrays import pack
+from brainlsap.arrays import PackedScans, pack
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import exact_heat_kernel, normalized_laplacian
 from brainlsap.model.inputs import InputScaler, check_packed, make_batch, order_labels
@@ -156,3 +156,32 @@ def test_one_connectome_for_all_is_decomposed_once(scans):
         assert len(batch.graphs[0]) == 1
         exact = connectomes.dtype == np.float64
         assert_allclose(batch.diffuse(scale), truth, atol=1e-8 if exact else 1e-5)
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_terms_of_one_layer_are_those_of_a_decomposed_graph(is_shared):
+    rng = np.random.default_rng(0)
+    W = rng.gamma(1.0, size=(1 if is_shared else 11, 6, 6))
+    W = np.triu(W, 1) + np.triu(W, 1).transpose(0, 2, 1)
+    W[0, 2] = W[0, :, 2] = 0  # a region without a link
+    W = np.repeat(W, 11, axis=0) if is_shared else W
+    signals = rng.normal(size=(11, 6, 2))
+    settings = settle(n_layers=1, degree=5)
+    eigenvalues, U = np.linalg.eigh(normalized_laplacian(W).numpy() - np.eye(6))
+    angles = np.arccos(np.clip(eigenvalues, -1, 1))
+    terms = [
+        np.einsum("gij,gj,gkj,gkc->gic", U, np.cos(n * angles), U, signals)
+        for n in range(6)
+    ]
+    assert_allclose(batch_of(W, signals, settings).signal, terms, atol=1e-12)
+
+
+def test_packed_scans_of_a_cohort_are_those_of_an_array(scans):
+    W, features = scans.connectomes.astype(np.float32), scans.X[:, :, 7:]
+    rows = np.array([4, 1, 9])
+    packed_scans = PackedScans(W, features, rows)
+    assert_array_equal(np.asarray(packed_scans), pack(W, features, rows))
+    for got, expected in zip(
+        check_packed(packed_scans), check_packed(pack(W, features, rows)), strict=True
+    ):
+        assert_array_equal(got[:], expected)

@@ -121,7 +121,7 @@ def test_states_are_those_of_a_dense_sampler(by_scans, n_features):
     evidence = make_evidence(23, 5, n_features, by_scans)
     sampler = make_sampler(evidence)
     dense = DenseSampler(sampler, np.random.default_rng(1))
-    for _ in range(3):
+    for _ in range(2):
         sampler.sweep()
         dense.sweep()
         assert sampler.grid_index.tolist() == dense.grid_index.tolist()

@@ -20,6 +20,7 @@ from brainlsap.report import (
     methods,
     methods_text,
     score_remarks,
+    score_table,
     supplement_text,
 )
 from brainlsap.report.methods import (
@@ -30,6 +31,8 @@ from brainlsap.report.methods import (
     connectome_sentences,
 )
 from tests.report.conftest import draw_gain_table
+
+pytestmark = pytest.mark.usefixtures("brief_studies")
 
 DESIGN = ("cv", "n_folds", "n_repeats", "random_state", "people_shared")
 SOURCE = Path(methods.__file__).with_name("supplement.txt.j2").read_text("utf-8")
@@ -66,10 +69,16 @@ def values_of(name, phrase):
 
 
 def text_of(evaluation, **parts):
-    changed = replace(evaluation, **parts)
-    # Reuse the scores: computing them takes longer than everything else.
+    # Reuse scores and ranking: computing them takes longer than everything else.
+    derived = evaluation.__dict__
+    if "_score_table" not in derived:
+        derived["_score_table"] = score_table(evaluation, ["balanced_accuracy", "auc"])
+        derived["_ranking"] = rank_regions(evaluation)
+    changed = replace(evaluation, **{"ranking": derived["_ranking"]} | parts)
     changed.__dict__["_scores"] = evaluation.scores()
-    return "\n".join(supplement_text(changed))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(methods.tables, "score_table", lambda *_: derived["_score_table"])
+        return "\n".join(supplement_text(changed))
 
 
 def with_model(evaluation, **settings):

@@ -154,7 +154,7 @@ def test_training_shows_losses_and_every_regions_scale(evaluation):
     assert left.lines[0].get_xdata().tolist() == [1, 2]  # kept from 0
     left.figure.canvas.draw()
     assert {one % 1 for one in left.get_xticks()} == {0}
-    with pytest.raises(ParameterError, match="majority has neither losses nor scales"):
+    with pytest.raises(ParameterError, match="majority has no record of training"):
         report.plot_training(evaluation, "majority")
     first = replace(evaluation, fits=evaluation.fits[::-1])  # linear SVM
     assert "training" not in report_figures(first, first.cohort.atlas)

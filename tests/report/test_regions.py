@@ -15,6 +15,8 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.report import page, regions
 from tests.report.conftest import assert_heads_match_cells, draw_region_tests
 
+pytestmark = pytest.mark.usefixtures("brief_studies")
+
 ATLAS = load_atlas("desikan82")
 NAMES_ALONE = Atlas.from_names(ATLAS.names)
 PEAK = "Right-Hippocampus"

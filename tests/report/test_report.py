@@ -29,6 +29,8 @@ from brainlsap.report.checklist import ANSWERED, AUTHORS, NOT_APPLICABLE, PARTLY
 from brainlsap.report.page import withholder
 from tests.report.conftest import assert_heads_match_cells, draw_learning_curve
 
+pytestmark = pytest.mark.usefixtures("brief_studies")
+
 QUALITY = pd.DataFrame({"scan": [f"anna{k:03d}_v0" for k in (3, 1, 2)]})
 QUALITY["flags"] = ["same as anna008_v0", "no links", ""]
 NAMES = re.compile(r"anna\d|anna003|berta|clara|2021-03-04", re.IGNORECASE)
