@@ -115,7 +115,12 @@ def _describe_size(evaluation: Evaluation) -> str:
     class_counts = evaluation.cohort.class_counts()
     counts = zip(class_counts["class"], class_counts["participants"], strict=True)
     sizes = ", ".join(f"{name} {n_people}" for name, n_people in counts)
-    return f"{sizes}. {tables.learning_curve_sentence(evaluation)}".strip()
+    return f"Participants by class: {sizes}."
+
+
+def _describe_learning(evaluation: Evaluation) -> str:
+    sentence = tables.learning_curve_sentence(evaluation)
+    return f"{_describe_size(evaluation)} {sentence}".strip()
 
 
 def _describe_design(evaluation: Evaluation) -> str:
@@ -303,7 +308,7 @@ ITEMS = (
         "Sample size",
         BOTH,
         "Why the size was sufficient.",
-        _describe_size,
+        _describe_learning,
         ("tables/learning_curve.tsv", "report.html#people"),
     ),
     Item(

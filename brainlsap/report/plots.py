@@ -243,8 +243,8 @@ def plot_learning_curve(
             label=str(model_name),
         )
     axes.set_xscale("log")
-    ticks = sorted(set(curve["n_train_people"].round().astype(int)))
-    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    ticks = sorted(set(curve["n_train_people"]))
+    axes.set_xticks(ticks, [f"{tick:.0f}" for tick in ticks])
     axes.minorticks_off()
     axes.set_xlabel("training participants of a fold")
     axes.set_ylabel("balanced accuracy")
