@@ -258,7 +258,8 @@ def mark_signs(text: str) -> str:
 
 def _escape_latex(text: str) -> str:
     """Return a text with special characters and minus signs as LaTeX has them."""
-    return mark_signs(text).translate(str.maketrans({**_SPECIAL, **LATEX_SIGNS}))
+    latex_of_sign: dict[str, str | int | None] = {**_SPECIAL, **LATEX_SIGNS}
+    return mark_signs(text).translate(str.maketrans(latex_of_sign))
 
 
 def reported_values(model_fits: pd.DataFrame, report_key: str) -> list[Any]:
