@@ -13,11 +13,13 @@ TORCH_INDEX ?=
 demo: $(READY)
 	$(BIN)/brainlsap demo --out $(DEMO_OUT)
 
+# Bytecode is kept: else each process compiles the package and its tests anew.
 # One thread for each of two processes, and commands that start no processes of their
 # own unless told how many: more than there are cores make everything slow. The order of
 # tests is that of tests/conftest.py.
 test: $(READY)
-	OMP_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1 \
+		$(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
 
 lint: $(READY)
 	$(BIN)/ruff check .

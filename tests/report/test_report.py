@@ -286,9 +286,9 @@ def test_own_regions_are_drawn_where_they_lie(evaluation, tmp_path):
 
 
 def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
-    names = list(load_atlas("destrieux160").names)
+    names = list(load_atlas("desikan82").names)
     evaluation = make_evaluation(
-        models=("LSAP-C",), regions=names, atlas_name="destrieux160"
+        models=("LSAP-C",), regions=names, atlas_name="desikan82"
     )
     ranking = rank_regions(evaluation).assign(
         p_effect=0.5, p_contrast=0.5, n_permutations=99
