@@ -564,7 +564,7 @@ def fit(
     else:
         model = brainlsap.prediction.make_storable_model(name, **model_options)
     cohort = _load_cohort(study, reading_options, study_options)
-    step_names = {"harmonize", "regress_out"}
+    step_names = {"harmonize", "regress_out", "reference_class"}
     step_options = _select(study_options, step_names)
     if scores is not None:
         step_options["scores"] = brainlsap.report.read_results(scores)

@@ -1350,6 +1350,17 @@ OPTIONS: tuple[Option, ...] = (
         group="output",
         commands=("run", "report"),
     ),
+    Option(
+        "reference_class",
+        "--reference-class",
+        TEXT,
+        "learn --harmonize and --regress-out from training people of this class, for "
+        "example CN, and apply them to all (W-scores)",
+        "CLASS",
+        recipient="study",
+        group="evaluation",
+        commands=("run", "fit"),
+    ),
     Option("baselines", "", SWITCH, recipient="study", group="evaluation"),
     Option(
         "title", "", TEXT, recipient="study", changes_results=False, group="evaluation"

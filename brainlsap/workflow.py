@@ -67,6 +67,7 @@ def run_study(
     merged_classes: str | Mapping[str, Sequence[str]] | None = None,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
+    reference_class: str | None = None,
     n_permutations: int = 200,
     preset: str = "default",
     n_jobs: int | None = None,
@@ -119,6 +120,11 @@ def run_study(
         scans are not changed, with a warning.
     regress_out : str or sequence of str
         Columns, for example age and sex, to regress out of the features inside folds.
+    reference_class : str, optional
+        Class, for example the controls, from whose training people alone `harmonize`
+        and `regress_out` are learned (after `merged_classes`). They are applied to all;
+        the regression returns W-scores (:class:`brainlsap.evaluation.Deconfounder`).
+        Regions are tested without it, in a model of class and covariates together.
     n_permutations : int
         Number of exchanges of labels between people, for the p-values of regions; 0
         for no p-values.
@@ -180,7 +186,11 @@ def run_study(
     table1_settings = choose_table1(cohort.table, table1, is_corrected=table1_holm)
     if not isinstance(cv, int) and not hasattr(cv, "split"):
         cv = list(cv)
-    step_options = {"harmonize": harmonize, "regress_out": regress_out}
+    step_options = {
+        "harmonize": harmonize,
+        "regress_out": regress_out,
+        "reference_class": reference_class,
+    }
     study_options = to_jsonable(
         cohort.reading_options.to_jsonable()
         | {"random_state": random_state}
@@ -215,6 +225,7 @@ def run_study(
                 random_state=random_state,
                 harmonize=harmonize,
                 regress_out=regress_out,
+                reference_class=reference_class,
                 n_jobs=n_jobs,
                 verbose=verbose,
                 memory=finished_fits,
@@ -225,7 +236,7 @@ def run_study(
                 n_permutations=n_permutations,
                 random_state=random_state,
             )
-            steps = Deconfounder(harmonize, regress_out)
+            steps = Deconfounder(harmonize, regress_out, reference_class)
             ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
             replicability = replicability_table(
                 cohort, steps, ridge, random_state=random_state
@@ -313,6 +324,7 @@ def _compute_learning_curve(
         random_state=settings["random_state"],
         harmonize=settings["steps"]["harmonize"],
         regress_out=settings["steps"]["regress_out"],
+        reference_class=settings["steps"]["reference_class"],
         n_jobs=n_jobs,
         verbose=verbose,
         memory=memory,

@@ -40,6 +40,7 @@ def learning_curve(
     random_state: int = 0,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
+    reference_class: str | None = None,
     n_draws: int = 1000,
     n_jobs: int | None = None,
     verbose: bool = False,
@@ -66,7 +67,7 @@ def learning_curve(
         Shares of the training people, ascending, the last 1.
     random_state : int
         Seed of the order of people, of models and of the bootstrap.
-    harmonize, regress_out, n_jobs, verbose, memory
+    harmonize, regress_out, reference_class, n_jobs, verbose, memory
         As for :func:`brainlsap.cross_validate`; finished fits are kept in `memory`.
     n_draws : int
         Bootstrap draws.
@@ -94,7 +95,7 @@ def learning_curve(
         raise ParameterError(
             f"shares must ascend from above 0 to 1, for example {SHARES}; got {shares}."
         )
-    steps = Deconfounder(harmonize, regress_out)
+    steps = Deconfounder(harmonize, regress_out, reference_class)
     evaluations: dict[float, Evaluation] = {}
     for share in shares:
         reduced_splits = reduce_training(cohort, splits, share, random_state)
@@ -108,6 +109,7 @@ def learning_curve(
             random_state=random_state,
             harmonize=harmonize,
             regress_out=regress_out,
+            reference_class=reference_class,
             n_jobs=n_jobs,
             verbose=verbose,
             memory=memory,
