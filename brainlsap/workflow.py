@@ -30,13 +30,16 @@ from brainlsap.evaluation import (
 )
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.connectome_worth import MIN_PEOPLE_OF_CLASS
-from brainlsap.evaluation.cross_validation import split_role
+from brainlsap.evaluation.cross_validation import split_cohort, split_role
+from brainlsap.evaluation.learning_curve import learning_curve as compute_learning_curve
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.results import data_hash
+from brainlsap.evaluation.splits import Split
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
 from brainlsap.report import check_results_folder, write_report
+from brainlsap.report.demographics import choose_table1
 from brainlsap.report.report import check_same_study
 from brainlsap.text import option_name, option_text
 
@@ -70,6 +73,9 @@ def run_study(
     n_jobs: int | None = None,
     verbose: bool = True,
     title: str | None = None,
+    learning_curve: bool = False,
+    table1: str | Sequence[str] | None = None,
+    table1_holm: bool = False,
     overwrite: bool = False,
     **settings: Any,
 ) -> Evaluation:
@@ -131,6 +137,14 @@ def run_study(
         Whether to show progress on standard error.
     title : str, optional
         Title of the report.
+    learning_curve : bool
+        Whether to fit the first model and LSAP-R also to 25, 50 and 75% of the training
+        people of each fold, as :func:`brainlsap.evaluation.learning_curve`.
+    table1 : str or sequence of str, optional
+        Columns of the table of participants, as for
+        :func:`brainlsap.report.demographics_table`.
+    table1_holm : bool
+        Whether the table of participants has Holm's p as well.
     overwrite : bool
         Whether to replace a report of other data or settings, too.
     **settings
@@ -169,6 +183,7 @@ def run_study(
         names.add("baselines")
     estimators = {**own_models, **make_models([*names], **model_settings)}
     cv = choose_folds(cohort, cv, leave_out)
+    table1_settings = choose_table1(cohort.table, table1, is_corrected=table1_holm)
     if not isinstance(cv, int) and not hasattr(cv, "split"):
         cv = list(cv)
     step_options = {
@@ -194,6 +209,7 @@ def run_study(
     for name, model in own_models.items():
         params = to_jsonable(split_role(model)[0].get_params())
         study_options |= {f"{name}__{key}": value for key, value in params.items()}
+    study_options["learning_curve"] = learning_curve or None
     if not overwrite:
         settings_of_study = {"study_options": study_options}
         check_same_study(results, settings_of_study, data_hash(cohort))
@@ -240,9 +256,21 @@ def run_study(
                 evaluation = replace(evaluation, ranking=ranking)
             gain_table = _compute_connectome_gain(cohort, steps, ridge, random_state)
             evaluation = replace(evaluation, connectome_gain=gain_table)
+            if learning_curve:
+                curve = _compute_learning_curve(
+                    cohort,
+                    evaluation,
+                    estimators,
+                    split_cohort(cohort, cv, random_state, n_repeats),
+                    n_jobs=n_jobs,
+                    verbose=verbose,
+                    memory=finished_fits,
+                )
+                evaluation = replace(evaluation, learning_curve=curve)
             study_settings = {"study_options": study_options, "leave_out": leave_out}
             evaluation = replace(
-                evaluation, settings=evaluation.settings | study_settings
+                evaluation,
+                settings=evaluation.settings | study_settings | table1_settings,
             )
             write_report(
                 evaluation,
@@ -253,11 +281,15 @@ def run_study(
                 overwrite=overwrite,
             )
         finally:
-            # Remove folders that were made for this run and hold nothing.
-            for folder in (finished_fits, results / "private", results):
-                with suppress(OSError):  # It does not exist, or is not empty.
-                    folder.rmdir()
+            _remove_empty_folders(finished_fits, results / "private", results)
     return evaluation
+
+
+def _remove_empty_folders(*folders: Path) -> None:
+    """Remove folders that were made for a run and hold nothing."""
+    for folder in folders:
+        with suppress(OSError):  # It does not exist, or is not empty.
+            folder.rmdir()
 
 
 def _compute_connectome_gain(
@@ -268,6 +300,35 @@ def _compute_connectome_gain(
     if n_people.min() < MIN_PEOPLE_OF_CLASS:
         return None
     return connectome_gain(cohort, steps, ridge, random_state=random_state).table
+
+
+def _compute_learning_curve(
+    cohort: Cohort,
+    evaluation: Evaluation,
+    estimators: Mapping[str, Any],
+    splits: Sequence[Split],
+    *,
+    n_jobs: int | None,
+    verbose: bool,
+    memory: Path,
+) -> pd.DataFrame:
+    """Return the learning curve of the first model and of LSAP-R."""
+    settings = evaluation.settings
+    names = [evaluation.models[0]]
+    if "LSAP-R" in estimators and "LSAP-R" not in names:
+        names.append("LSAP-R")
+    return compute_learning_curve(
+        cohort,
+        {name: estimators[name] for name in names},
+        splits,
+        random_state=settings["random_state"],
+        harmonize=settings["steps"]["harmonize"],
+        regress_out=settings["steps"]["regress_out"],
+        reference_class=settings["steps"]["reference_class"],
+        n_jobs=n_jobs,
+        verbose=verbose,
+        memory=memory,
+    )
 
 
 def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -> Any:

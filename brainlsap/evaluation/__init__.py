@@ -13,6 +13,7 @@ from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.connectome_worth import ConnectomeGain, connectome_gain
 from brainlsap.evaluation.cross_validation import cross_validate
 from brainlsap.evaluation.leakage import audit
+from brainlsap.evaluation.learning_curve import learning_curve
 from brainlsap.evaluation.models import (
     MODELS,
     make_models,
@@ -67,6 +68,7 @@ __all__ = [
     "fit_scales",
     "fold_scores",
     "join_groups",
+    "learning_curve",
     "leave_one_out_splits",
     "main_scores",
     "make_models",

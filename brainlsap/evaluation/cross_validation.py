@@ -234,6 +234,14 @@ def _make_folds(
     return splits, repr(cv) if hasattr(cv, "split") else "given"
 
 
+def split_cohort(
+    cohort: Cohort, cv: Any, random_state: int, n_repeats: int = 1
+) -> tuple[Split, ...]:
+    """Return the folds of :func:`cross_validate` for these arguments, checked."""
+    splits, _ = _make_folds(cv, cohort, random_state, n_repeats)
+    return check_splits(splits, cohort.groups)
+
+
 def _named_models(
     model: Any, baselines: bool, seed: int, cohort: Cohort
 ) -> dict[str, tuple[Any, str]]:

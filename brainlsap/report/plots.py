@@ -33,6 +33,7 @@ from brainlsap.evaluation.scores import Predictions
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import figures, regions, tables
 from brainlsap.report.figures import COLUMN, LETTER, MIDDLE, PAGE, own_axes, styled
+from brainlsap.text import option_text
 
 # Colours of Okabe and Ito, which readers of any colour vision can distinguish.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8a8a8a"
@@ -199,6 +200,65 @@ def plot_connectome_gain(
         _draw_errorbars(
             axes, x, row_position, lower_bound, upper_bound, color=dot_color
         )
+    return axes
+
+
+@styled()
+def plot_learning_curve(
+    evaluation: Evaluation, *, axes: Axes | None = None, width: float = COLUMN
+) -> Axes:
+    """Draw the balanced accuracy of models by the number of people in training.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With the table of :func:`brainlsap.evaluation.learning_curve`.
+    axes, width
+        As for :func:`plot_scores`.
+
+    Returns
+    -------
+    Axes
+        A dot is the score of all test scans, a bar its 95% interval over people. The
+        axis of people is logarithmic; the dashed line is chance.
+
+    Raises
+    ------
+    ParameterError
+        If the evaluation has no learning curve.
+    """
+    curve = evaluation.learning_curve
+    if curve is None:
+        raise ParameterError(
+            "the evaluation has no learning curve; run the study with "
+            f"{option_text('learning_curve', True)}."
+        )
+    (axes,) = own_axes(axes, width)
+    axes.axhline(1 / len(evaluation.cohort.classes), color=GREY, linestyle="--")
+    line_styles = zip((BLUE, ORANGE), ("o", "s"), ("-", ":"), strict=True)
+    shifts = (0.985, 1.015)  # of dots, so that bars do not cover each other
+    for (model_name, rows), (color, marker, line), shift in zip(
+        curve.groupby("model", sort=False), line_styles, shifts, strict=False
+    ):
+        n_people = rows["n_train_people"] * shift
+        below, above = rows["estimate"] - rows["low"], rows["high"] - rows["estimate"]
+        axes.errorbar(
+            n_people,
+            rows["estimate"],
+            [below, above],
+            color=color,
+            marker=marker,
+            linestyle=line,
+            markersize=4,
+            label=str(model_name),
+        )
+    axes.set_xscale("log")
+    ticks = sorted(set(curve["n_train_people"]))
+    axes.set_xticks(ticks, [f"{tick:.0f}" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("training participants of a fold")
+    axes.set_ylabel("balanced accuracy")
+    axes.legend(loc="best")
     return axes
 
 

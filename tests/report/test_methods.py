@@ -143,6 +143,7 @@ STUDY_OPTIONS = {
     ),
     "n_permutations": (1, "compared with 1 permutation of the labels"),
     "preset": ("paper", "the settings of Sim et al. (2024)"),
+    "learning_curve": (True, "75% of the training participants of each fold"),
 }
 
 
