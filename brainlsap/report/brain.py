@@ -25,23 +25,25 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError, check_choice
-from brainlsap.report import brain_raster as raster
 from brainlsap.report import figures
 from brainlsap.report.brain_layout import (
     KEY_HEIGHT,
     LABEL_HEIGHT,
     MAP_NAME_HEIGHT,
     MIN_VIEW_HEIGHT,
+    NO_REGION,
+    VIEWS,
     Box,
     FigureLayout,
     PlacedBar,
     PlacedView,
+    RegionPicture,
     is_short_label,
     layout_figure,
+    region_picture,
     text_width,
     wrap_text,
 )
-from brainlsap.report.brain_raster import VIEWS, RegionPicture
 from brainlsap.report.figures import LETTER, MM, PAGE, check_width, new_figure, styled
 from brainlsap.report.plots import QUARTERS, label_rows, scales_in_training
 from brainlsap.report.regions import difference_columns, significant_regions
@@ -216,7 +218,7 @@ def plot_regions(
                     atlas, map_table, views
                 )
                 for view_name in _choose_views(views, available_views):
-                    picture_of_view[view_name] = raster.region_picture(atlas, view_name)
+                    picture_of_view[view_name] = region_picture(atlas, view_name)
                 min_view_height = MIN_VIEW_HEIGHT
             else:
                 coverage_note = (
@@ -843,7 +845,7 @@ def _draw_view(
         + axes.transAxes
     )
     drawing_order = [*shape_of_region]
-    if raster.NO_REGION not in shape_of_region:  # markers on a glass brain
+    if NO_REGION not in shape_of_region:  # markers on a glass brain
         glass_name, x_range, y_range = GLASS_VIEWS[view_name]
         glass_lines, edge_colors = _glass_lines(glass_name)
         patch_style: Any = {

@@ -11,8 +11,8 @@ from matplotlib.colors import Colormap, to_hex
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
-from brainlsap.report import brain_raster as raster
 from brainlsap.report.brain import RegionValues, color_scale, region_colors, region_maps
+from brainlsap.report.brain_layout import CAMERAS, VIEWS, region_mesh
 
 _VIEWER_DISTANCE = 1.7  # in sizes of the brain
 _HEMISPHERE_GAP = 4.0  # mm; inflation pushes the hemispheres into each other
@@ -171,7 +171,7 @@ def _region_surfaces(atlas: Atlas) -> list[_RegionSurface]:
     region_surfaces = []
     for is_subcortex in (False, True) if atlas.meshes() else (False,):
         for hemisphere, side_sign in (("L", -1), ("R", 1)):
-            mesh_points, faces, region_of_face = raster.region_mesh(
+            mesh_points, faces, region_of_face = region_mesh(
                 atlas, hemisphere, is_subcortex=is_subcortex
             )
             if not is_subcortex:
@@ -205,7 +205,7 @@ def _region_surfaces(atlas: Atlas) -> list[_RegionSurface]:
 def _view_buttons(region_surfaces: list[_RegionSurface]) -> dict[str, list[Any]]:
     """Return what each view shows, and from where."""
     buttons_by_view = {}
-    for view_name, view_lines in raster.VIEWS.items():
+    for view_name, view_lines in VIEWS.items():
         hemispheres = {
             hemisphere for view_line in view_lines for hemisphere, _ in view_line
         }
@@ -217,7 +217,7 @@ def _view_buttons(region_surfaces: list[_RegionSurface]) -> dict[str, list[Any]]
         ]
         if not any(is_visible):
             continue
-        _, up_direction, towards_viewer = raster.CAMERAS[view_lines[0][0][1]]
+        _, up_direction, towards_viewer = CAMERAS[view_lines[0][0][1]]
         camera_settings = {
             "eye": dict(zip("xyz", _VIEWER_DISTANCE * towards_viewer, strict=True)),
             "up": dict(zip("xyz", up_direction, strict=True)),

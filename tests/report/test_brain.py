@@ -13,7 +13,7 @@ from brainlsap.evaluation import rank_regions
 from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.report import plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain import NO_VALUE, color_scale
-from brainlsap.report.brain_raster import NO_REGION, VIEWS, region_picture
+from brainlsap.report.brain_layout import NO_REGION, VIEWS, region_picture
 from brainlsap.report.tables import shorten_name
 from tests.report.conftest import check_letters
 
