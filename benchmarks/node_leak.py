@@ -25,7 +25,7 @@ from brainlsap.nodes.classifier import (
     label_loss,
     read_node_labels,
 )
-from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
+from brainlsap.nodes.graphs import NodeSettings, resolve_node_settings
 
 STEPS = (100.0, 1000.0)
 TITLE = "Labels of test nodes in the scale update: what they do"

@@ -39,7 +39,7 @@ from brainlsap.nodes import (
     summarize_nodes,
 )
 from brainlsap.nodes.classifier import read_node_labels, train_epoch
-from brainlsap.nodes.settings import NODE_DATASETS, chosen_variant
+from brainlsap.nodes.graphs import NODE_DATASETS, chosen_variant
 from brainlsap.report import table_text
 
 RUNS = RESULTS / "nodes_runs.csv"

@@ -2,6 +2,7 @@
 
 from brainlsap.nodes.classifier import LSAPNodeClassifier, run_nodes, summarize_nodes
 from brainlsap.nodes.graphs import (
+    NODE_MODELS,
     NodeGraph,
     NodeSplit,
     load_nodes,
@@ -10,7 +11,6 @@ from brainlsap.nodes.graphs import (
     read_planetoid,
     split_per_class,
 )
-from brainlsap.nodes.settings import NODE_MODELS
 
 __all__ = [
     "NODE_MODELS",

@@ -31,11 +31,12 @@ from brainlsap.graph import decompose, diffuse_recurrence, normalized_laplacian
 from brainlsap.graph.laplacian import csr_tensor
 from brainlsap.model.network import HeatScale, drop
 from brainlsap.model.training import seeded
-from brainlsap.nodes.graphs import NodeGraph, make_node_split
-from brainlsap.nodes.settings import (
+from brainlsap.nodes.graphs import (
     NODE_MODELS,
+    NodeGraph,
     NodeSettings,
     chosen_variant,
+    make_node_split,
     resolve_node_settings,
 )
 from brainlsap.text import option_name

@@ -14,7 +14,7 @@ from brainlsap.nodes import (
     run_nodes,
     summarize_nodes,
 )
-from brainlsap.nodes.settings import NODE_DATASETS, VARIANTS
+from brainlsap.nodes.graphs import NODE_DATASETS, VARIANTS
 
 KERNELS = {"lsap-c": "chebyshev", "lsap-h": "hermite", "lsap-l": "laguerre"}
 

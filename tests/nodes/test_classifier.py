@@ -9,7 +9,7 @@ from scipy import sparse
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.nodes import LSAPNodeClassifier
-from brainlsap.nodes.settings import NODE_DATASETS
+from brainlsap.nodes.graphs import NODE_DATASETS
 
 N_NODES, N_CLASSES = 60, 3
 TRAIN, VALIDATION, TEST = np.arange(15), np.arange(15, 30), np.arange(30, N_NODES)

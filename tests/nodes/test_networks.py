@@ -20,7 +20,7 @@ from brainlsap.nodes.classifier import (
     NodeNetwork,
     page_rank_graph,
 )
-from brainlsap.nodes.settings import VARIANTS, resolve_node_settings
+from brainlsap.nodes.graphs import VARIANTS, resolve_node_settings
 
 N_NODES = 60
 TRAIN, VALIDATION, TEST = np.arange(18), np.arange(18, 30), np.arange(30, N_NODES)
