@@ -34,7 +34,7 @@ from brainlsap.evaluation import (
     main_scores,
     make_models,
 )
-from brainlsap.evaluation.case_mix import describe_people
+from brainlsap.evaluation.subgroups import describe_people
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.results import data_hash

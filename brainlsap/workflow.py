@@ -18,6 +18,7 @@ from brainlsap.evaluation import (
     Deconfounder,
     Evaluation,
     add_region_tests,
+    choose_subgroups,
     compare_regions,
     connectome_gain,
     cross_validate,
@@ -64,6 +65,7 @@ def run_study(
     merged_classes: str | Mapping[str, Sequence[str]] | None = None,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
+    subgroups: str | Sequence[str] | None = None,
     n_permutations: int = 200,
     preset: str = "default",
     n_jobs: int | None = None,
@@ -113,6 +115,9 @@ def run_study(
         scans are not changed, with a warning.
     regress_out : str or sequence of str
         Columns, for example age and sex, to regress out of the features inside folds.
+    subgroups : str or sequence of str, optional
+        Columns of groups in which the first model is scored, by default sex, age, site
+        and scanner, as of :func:`brainlsap.evaluation.choose_subgroups`.
     n_permutations : int
         Number of exchanges of labels between people, for the p-values of regions; 0
         for no p-values.
@@ -156,6 +161,7 @@ def run_study(
         models = {type(models).__name__: models}
     results = check_results_folder(out)
     cohort = merge_classes(cohort, merged_classes)
+    subgroup_columns = choose_subgroups(cohort.table, subgroups)
     own_models = models if isinstance(models, Mapping) else {}
     model_settings = {"preset": preset, "random_state": random_state, **settings}
     names = ({models} if isinstance(models, str) else {*models}) - {*own_models}
@@ -177,6 +183,7 @@ def run_study(
         "cv": cv if isinstance(cv, int) else hash_of(cv),
         "n_repeats": n_repeats,
         "leave_out": leave_out,
+        "subgroups": list(subgroup_columns),
         "n_permutations": n_permutations,
         "merged_classes": to_jsonable(cohort.provenance.get("merged_classes")),
         "feature": list(cohort.feature_names),
@@ -229,7 +236,11 @@ def run_study(
                 evaluation = replace(evaluation, ranking=ranking)
             gain_table = _compute_connectome_gain(cohort, steps, ridge, random_state)
             evaluation = replace(evaluation, connectome_gain=gain_table)
-            study_settings = {"study_options": study_options, "leave_out": leave_out}
+            study_settings = {
+                "study_options": study_options,
+                "leave_out": leave_out,
+                "subgroups": list(subgroup_columns),
+            }
             evaluation = replace(
                 evaluation, settings=evaluation.settings | study_settings
             )

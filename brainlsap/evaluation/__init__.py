@@ -42,6 +42,11 @@ from brainlsap.evaluation.splits import (
     make_splits,
     read_splits,
 )
+from brainlsap.evaluation.subgroups import (
+    choose_subgroups,
+    subgroup_gaps,
+    subgroup_table,
+)
 
 __all__ = [
     "MODELS",
@@ -55,6 +60,7 @@ __all__ = [
     "audit",
     "bootstrap_scores",
     "chance_p",
+    "choose_subgroups",
     "class_table",
     "common_regions",
     "compare_by_person",
@@ -82,4 +88,6 @@ __all__ = [
     "region_properties",
     "replicability_table",
     "spin_test",
+    "subgroup_gaps",
+    "subgroup_table",
 ]

@@ -85,6 +85,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         page_tables["connectome_gain"] = tables.connectome_gain_table(gain)
     if model_names:
         page_tables["classes"] = tables.class_rate_table(evaluation, model_names[0])
+        page_tables["subgroups"] = tables.subgroup_text(evaluation).map(withhold_names)
     page_tables |= external_tables(evaluation)
     # An external test may lack people of a class that the model knows.
     class_counts = cohort.class_counts()
@@ -171,6 +172,9 @@ def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
         figure_of_name["scores"] = plots.plot_scores(evaluation).figure
     if not evaluation.predictions.empty:
         figure_of_name["classes"] = _plot_class_panels(evaluation)
+        with suppress(ParameterError):  # No group may have a score.
+            figure_of_name["subgroups"] = plots.plot_subgroups(evaluation)
+            figure_of_name["subgroups"] = figure_of_name["subgroups"].figure
     if evaluation.connectome_gain is not None:
         figure_of_name["connectome_gain"] = _plot_gain_panels(
             evaluation.connectome_gain

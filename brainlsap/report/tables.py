@@ -22,8 +22,14 @@ from brainlsap.evaluation.ranking import find_subcortex_substitute
 from brainlsap.evaluation.region_tests import MIN_PEOPLE_SHOWN, standardized_differences
 from brainlsap.evaluation.results import CohortSummary, check_evaluation_given
 from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
+from brainlsap.evaluation.subgroups import (
+    MIN_PEOPLE,
+    TOO_FEW_PEOPLE,
+    subgroup_gaps,
+    subgroup_table,
+)
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
-from brainlsap.text import count, p_text, with_and
+from brainlsap.text import count, listed, p_text, with_and
 
 FEATURES = {
     "thickness": "cortical thickness",
@@ -529,6 +535,46 @@ def connectome_gain_table(gain: ConnectomeGain) -> pd.DataFrame:
         digits=1,
     )
     return texts.replace("n/a", "")
+
+
+def subgroup_text(evaluation: Evaluation) -> pd.DataFrame:
+    """Return the score of the first model in groups of people, with the largest gap.
+
+    Returns
+    -------
+    DataFrame
+        group (the column, and the classes that its scores are over), participants,
+        number of people, balanced accuracy with its 95% interval, of
+        :func:`brainlsap.evaluation.subgroup_table`. The last row of a column is its
+        largest difference, of :func:`brainlsap.evaluation.subgroup_gaps`. Groups of
+        fewer than ten people share a row. Empty without columns of groups.
+    """
+    gaps = subgroup_gaps(evaluation).set_index("column")
+    n_classes = len(evaluation.cohort.classes)
+    rows: list[tuple[str, str, str, str]] = []
+    for column, groups in subgroup_table(evaluation).groupby("column", sort=False):
+        classes = str(groups["classes"].iloc[0])
+        title = str(column)
+        if 0 < len(classes.split(", ")) < n_classes and classes:
+            title += f" (over {classes})"
+        is_small = groups["note"] == TOO_FEW_PEOPLE
+        for row in groups[~is_small].to_dict("records"):
+            score_text = interval_text(row["balanced_accuracy"], row["low"], row["high"])
+            if row["note"]:
+                score_text = f"not scored: {row['note']}"
+            rows.append((title, row["group"], str(row["people"]), score_text))
+        if is_small.any():
+            names = listed(groups.loc[is_small, "group"])
+            # A count of very few people might tell who they are.
+            text = f"not scored: {TOO_FEW_PEOPLE}"
+            rows.append((title, names, f"< {MIN_PEOPLE}", text))
+        if column in gaps.index:
+            gap = gaps.loc[column]
+            name = f"largest difference: {gap['higher']} minus {gap['lower']}"
+            text = interval_text(gap["difference"], gap["low"], gap["high"])
+            rows.append((title, name, "", text))
+    column_titles = ["group", "participants", "number", "balanced accuracy [95%]"]
+    return _mark_limits(pd.DataFrame(rows, columns=column_titles), evaluation)
 
 
 def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
