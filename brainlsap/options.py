@@ -1286,6 +1286,17 @@ OPTIONS: tuple[Option, ...] = (
         commands=("run",),
     ),
     Option(
+        "covariates",
+        "--covariates",
+        NAMES,
+        "say what the brain adds to these covariates, for example age,sex,education "
+        "(default: age and sex, where the table has them)",
+        "NAMES",
+        recipient="study",
+        group="evaluation",
+        commands=("run",),
+    ),
+    Option(
         "subgroups",
         "--subgroups",
         NAMES,

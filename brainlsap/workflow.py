@@ -18,6 +18,7 @@ from brainlsap.evaluation import (
     Deconfounder,
     Evaluation,
     add_region_tests,
+    choose_covariates,
     choose_subgroups,
     compare_regions,
     connectome_gain,
@@ -32,7 +33,11 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.connectome_worth import MIN_PEOPLE_OF_CLASS
 from brainlsap.evaluation.cross_validation import split_role
-from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.evaluation.models import (
+    ADDED_VALUE_MODELS,
+    NESTED_RIDGES,
+    CovariateClassifier,
+)
 from brainlsap.evaluation.results import data_hash
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
@@ -65,6 +70,7 @@ def run_study(
     merged_classes: str | Mapping[str, Sequence[str]] | None = None,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
+    covariates: str | Sequence[str] | None = None,
     subgroups: str | Sequence[str] | None = None,
     n_permutations: int = 200,
     preset: str = "default",
@@ -115,6 +121,10 @@ def run_study(
         scans are not changed, with a warning.
     regress_out : str or sequence of str
         Columns, for example age and sex, to regress out of the features inside folds.
+    covariates : str or sequence of str, optional
+        Columns of which the report says what the brain adds to them: LSAP-R, the
+        covariates, and both run on the same folds. By default age and sex, where the
+        table has them, if baselines are run; none for an empty list.
     subgroups : str or sequence of str, optional
         Columns of groups in which the first model is scored, by default sex, age, site
         and scanner, as of :func:`brainlsap.evaluation.choose_subgroups`.
@@ -164,10 +174,12 @@ def run_study(
     subgroup_columns = choose_subgroups(cohort.table, subgroups)
     own_models = models if isinstance(models, Mapping) else {}
     model_settings = {"preset": preset, "random_state": random_state, **settings}
-    names = ({models} if isinstance(models, str) else {*models}) - {*own_models}
-    if baselines:
-        names.add("baselines")
-    estimators = {**own_models, **make_models([*names], **model_settings)}
+    covariate_names: tuple[str, ...] = ()
+    if baselines or covariates is not None:
+        covariate_names = choose_covariates(cohort.table, covariates)
+    estimators = _make_estimators(
+        models, covariate_names, baselines=baselines, **model_settings
+    )
     cv = choose_folds(cohort, cv, leave_out)
     if not isinstance(cv, int) and not hasattr(cv, "split"):
         cv = list(cv)
@@ -183,6 +195,7 @@ def run_study(
         "cv": cv if isinstance(cv, int) else hash_of(cv),
         "n_repeats": n_repeats,
         "leave_out": leave_out,
+        "covariates": list(covariate_names),
         "subgroups": list(subgroup_columns),
         "n_permutations": n_permutations,
         "merged_classes": to_jsonable(cohort.provenance.get("merged_classes")),
@@ -239,6 +252,7 @@ def run_study(
             study_settings = {
                 "study_options": study_options,
                 "leave_out": leave_out,
+                "covariates": list(covariate_names),
                 "subgroups": list(subgroup_columns),
             }
             evaluation = replace(
@@ -258,6 +272,27 @@ def run_study(
                 with suppress(OSError):  # It does not exist, or is not empty.
                     folder.rmdir()
     return evaluation
+
+
+def _make_estimators(
+    models: str | Sequence[str] | Mapping[str, Any],
+    covariate_names: Sequence[str],
+    *,
+    baselines: bool,
+    **model_settings: Any,
+) -> dict[str, Any]:
+    """Return the models of a study by name: the user's own, named ones, baselines."""
+    own_models = models if isinstance(models, Mapping) else {}
+    names = ({models} if isinstance(models, str) else {*models}) - {*own_models}
+    if baselines:
+        names.add("baselines")
+    if covariate_names:
+        names |= {*ADDED_VALUE_MODELS}
+    named_models = make_models([*names], **model_settings)
+    for estimator, _ in named_models.values():
+        if isinstance(estimator, CovariateClassifier):
+            estimator.set_params(covariate_names=tuple(covariate_names))
+    return {**own_models, **named_models}
 
 
 def _compute_connectome_gain(

@@ -1,6 +1,7 @@
 """Models, folds that never share a person, scores, tests and rankings of regions."""
 
 from brainlsap.evaluation.comparison import (
+    added_value_table,
     bootstrap_scores,
     chance_p,
     class_table,
@@ -15,6 +16,7 @@ from brainlsap.evaluation.cross_validation import cross_validate
 from brainlsap.evaluation.leakage import audit
 from brainlsap.evaluation.models import (
     MODELS,
+    choose_covariates,
     make_models,
     read_features,
     read_global_means,
@@ -56,10 +58,12 @@ __all__ = [
     "Evaluation",
     "Score",
     "add_region_tests",
+    "added_value_table",
     "agreement_table",
     "audit",
     "bootstrap_scores",
     "chance_p",
+    "choose_covariates",
     "choose_subgroups",
     "class_table",
     "common_regions",

@@ -48,7 +48,7 @@ def fit_prediction_sets(
     class_codes = pd.Index(model.stages_).get_indexer(np.asarray(y))
     people = pd.factorize(np.asarray(groups))[0]
     n_classes = len(model.stages_)
-    scores = _rebalance(model.left_out_scores_, class_codes, people)
+    scores = rebalance_scores(model.left_out_scores_, class_codes, people)
     centers: list[float] = []
     quantiles: list[float | None] = []
     n_people: list[int] = []
@@ -76,7 +76,7 @@ def fit_prediction_sets(
     }
 
 
-def _rebalance(
+def rebalance_scores(
     left_out_scores: np.ndarray, class_codes: np.ndarray, people: np.ndarray
 ) -> np.ndarray:
     """Return left-out scores of fits in which all classes weigh alike.

@@ -77,6 +77,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     model_names = list(evaluation.predictions["model"].unique())
     page_tables = {
         "scores": tables.model_score_table(evaluation),
+        "added_value": tables.added_value_text(evaluation),
         "ladder": tables.nested_model_text(evaluation),
         "intervals": tables.interval_table(evaluation),
     }

@@ -17,7 +17,7 @@ from brainlsap.evaluation import ConnectomeGain, Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.leakage import check_title
-from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
 from brainlsap.evaluation.ranking import find_subcortex_substitute
 from brainlsap.evaluation.region_tests import MIN_PEOPLE_SHOWN, standardized_differences
 from brainlsap.evaluation.results import CohortSummary, check_evaluation_given
@@ -385,6 +385,7 @@ MODEL_GROUPS = (
     "models of this study",
     "nested ridge regressions",
     "simple baselines",
+    "with covariates",
     "controls",
 )
 """Groups of models in the order of the table of scores."""
@@ -396,13 +397,64 @@ def group_of_model(model_name: str, role: str) -> str:
         return MODEL_GROUPS[1]
     if role == "model" or model_name == "LSAP-R":
         return MODEL_GROUPS[0]
-    return MODEL_GROUPS[3] if role == "control" else MODEL_GROUPS[2]
+    if model_name in ADDED_VALUE_MODELS:
+        return MODEL_GROUPS[3]
+    return MODEL_GROUPS[4] if role == "control" else MODEL_GROUPS[2]
 
 
 @lru_cache(maxsize=4)  # hashed by identity; the table and the answers use it
 def person_comparisons(evaluation: Evaluation, reference: str) -> pd.DataFrame:
     """Return the comparisons of one model with all others, by person."""
     return comparison.compare_by_person(evaluation, reference, N_SWAPS)
+
+
+@lru_cache(maxsize=4)  # hashed by identity; the table and the answer use it
+def added_value(evaluation: Evaluation) -> pd.DataFrame:
+    """Return the comparisons of covariates and brain together with each alone."""
+    return comparison.added_value_table(evaluation, N_SWAPS)
+
+
+def covariates_text(evaluation: Evaluation) -> str:
+    """Return the covariates beside the brain as text; "" where there are none."""
+    return with_and(evaluation.settings.get("covariates") or [])
+
+
+def added_value_text(evaluation: Evaluation) -> pd.DataFrame:
+    """Return the scores of covariates alone, brain alone and both, and differences.
+
+    Returns
+    -------
+    DataFrame
+        inputs, balanced accuracy of all test scans with its 95% interval, and what both
+        together have more than this model, of
+        :func:`brainlsap.evaluation.added_value_table`. Empty where these models were
+        not run.
+    """
+    comparisons = added_value(evaluation)
+    names = covariates_text(evaluation)
+    if comparisons.empty or not names:
+        return pd.DataFrame()
+    covariates_name, brain_name, both_name = ADDED_VALUE_MODELS
+    title_of_model = {
+        covariates_name: f"{names} alone",
+        brain_name: f"brain alone ({brain_name})",
+        both_name: "both",
+    }
+    rows = []
+    for model_name, title in title_of_model.items():
+        bounds = intervals(evaluation, model_name).loc["balanced_accuracy"]
+        score_text = interval_text(*bounds[["estimate", "low", "high"]])
+        rows.append({"name": model_name, "inputs": title, "score": score_text})
+    column_titles = {
+        "model": "name",
+        "difference": "both minus this [95%]",
+        "p_holm": _holm_title(comparisons),
+    }
+    difference_texts = number_texts(comparisons, column_titles)
+    table = pd.DataFrame(rows).merge(difference_texts, how="left", on="name")
+    table = table.drop(columns="name").fillna("")
+    table = table.rename(columns={"score": "balanced accuracy [95%]"})
+    return _mark_limits(table, evaluation)
 
 
 def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -550,16 +602,17 @@ def subgroup_text(evaluation: Evaluation) -> pd.DataFrame:
         fewer than ten people share a row. Empty without columns of groups.
     """
     gaps = subgroup_gaps(evaluation).set_index("column")
-    n_classes = len(evaluation.cohort.classes)
+    all_classes = ", ".join(evaluation.cohort.classes)
     rows: list[tuple[str, str, str, str]] = []
     for column, groups in subgroup_table(evaluation).groupby("column", sort=False):
         classes = str(groups["classes"].iloc[0])
         title = str(column)
-        if 0 < len(classes.split(", ")) < n_classes and classes:
+        if classes not in ("", all_classes):
             title += f" (over {classes})"
         is_small = groups["note"] == TOO_FEW_PEOPLE
         for row in groups[~is_small].to_dict("records"):
-            score_text = interval_text(row["balanced_accuracy"], row["low"], row["high"])
+            bounds = row["low"], row["high"]
+            score_text = interval_text(row["balanced_accuracy"], *bounds)
             if row["note"]:
                 score_text = f"not scored: {row['note']}"
             rows.append((title, row["group"], str(row["people"]), score_text))

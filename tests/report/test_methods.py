@@ -136,6 +136,8 @@ STUDY_OPTIONS = {
     "merged_classes": ("5-to-2", "impaired: EMCI, LMCI and AD"),
     "harmonize": ("site", "values of site were removed"),
     "regress_out": (["age", "sex"], "effects of age and sex"),
+    "covariates": (["sex"], "What the brain adds to sex was measured"),
+    "subgroups": (["site"], "in groups of participants by site"),
     "n_permutations": (1, "compared with 1 permutation of the labels"),
     "preset": ("paper", "the settings of Sim et al. (2024)"),
 }
