@@ -97,7 +97,7 @@ def test_tables_on_the_page_are_those_of_the_files(written):
     numbers = {"ranking", "class_features", "fold_scores"}  # of all, and not shown
     assert {one.stem for one in tables} == numbers | {
         *("scores", "intervals", "classes", "audit", "demographics", "quality", "fits"),
-        *("scales", "directions", "agreement", "common_regions"),
+        *("scales", "directions", "agreement", "common_regions", "subgroups"),
     }
     for one in tables:
         if one.stem not in numbers:
@@ -126,7 +126,7 @@ def test_tables_for_manuscripts(written, tmp_path):
     files = write_tables(read_results(written), tmp_path / "tables")
     endings = {one.suffix for one in files}
     assert endings == {".tex", ".md"}
-    assert len({one.stem for one in files}) == 11
+    assert len({one.stem for one in files}) == 12
     latex = (tmp_path / "tables" / "scores.tex").read_text("utf-8")
     assert latex.startswith("\\begin{tabular}")
     assert "linear SVM & " in latex
