@@ -487,11 +487,20 @@ def report(
     out: str | None = None,
     title: str | None = None,
     parcellation: str | None = None,
+    table1: list[str] | None = None,
+    table1_holm: bool | None = None,
     overwrite: bool = False,
     **export_folders: str,
 ) -> None:
     """Write a report again, or export its maps, tables or figures."""
     evaluation = brainlsap.report.read_results(Path(results))
+    has_other_table = table1 is not None or table1_holm is not None
+    if has_other_table:
+        table1_settings = brainlsap.report.demographics.choose_table1(
+            evaluation.cohort.table, table1, is_corrected=bool(table1_holm)
+        )
+        settings = evaluation.settings | table1_settings
+        evaluation = replace(evaluation, settings=settings)
     atlas_folder = evaluation.cohort.atlas_folder
     if atlas_folder and not Path(atlas_folder).is_dir():
         print(
@@ -514,7 +523,8 @@ def report(
         for export_note in getattr(exported_paths, "notes", ()):
             print(f"Note: {export_note}")
     is_other_folder = out is not None and out != results
-    if not export_folders or is_other_folder or title is not None:
+    is_rewritten = is_other_folder or title is not None or has_other_table
+    if not export_folders or is_rewritten:
         report_page = brainlsap.write_report(
             evaluation,
             Path(results if out is None else out),
@@ -554,7 +564,7 @@ def fit(
     else:
         model = brainlsap.prediction.make_storable_model(name, **model_options)
     cohort = _load_cohort(study, reading_options, study_options)
-    step_names = {"harmonize", "regress_out"}
+    step_names = {"harmonize", "regress_out", "reference_class"}
     step_options = _select(study_options, step_names)
     if scores is not None:
         step_options["scores"] = brainlsap.report.read_results(scores)

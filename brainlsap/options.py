@@ -1349,6 +1349,49 @@ OPTIONS: tuple[Option, ...] = (
         group="evaluation",
         commands=("run", "fit"),
     ),
+    Option(
+        "learning_curve",
+        "--learning-curve",
+        SWITCH,
+        "also fit the first model and LSAP-R to 25, 50 and 75% of the training "
+        "participants: would more participants help?",
+        recipient="study",
+        group="evaluation",
+        commands=("run",),
+    ),
+    Option(
+        "table1",
+        "--table1",
+        NAMES,
+        "covariates of the table of participants, for example age,sex,education "
+        "(default: those of age, sex and site that the study has)",
+        "NAMES",
+        recipient="study",
+        changes_results=False,
+        group="output",
+        commands=("run", "report"),
+    ),
+    Option(
+        "table1_holm",
+        "--table1-holm",
+        SWITCH,
+        "also correct p-values of the table of participants for their number (Holm)",
+        recipient="study",
+        changes_results=False,
+        group="output",
+        commands=("run", "report"),
+    ),
+    Option(
+        "reference_class",
+        "--reference-class",
+        TEXT,
+        "learn --harmonize and --regress-out from training people of this class, for "
+        "example CN, and apply them to all (W-scores)",
+        "CLASS",
+        recipient="study",
+        group="evaluation",
+        commands=("run", "fit"),
+    ),
     Option("baselines", "", SWITCH, recipient="study", group="evaluation"),
     Option(
         "title", "", TEXT, recipient="study", changes_results=False, group="evaluation"

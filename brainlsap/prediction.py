@@ -103,6 +103,7 @@ def fit_model(
     *,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
+    reference_class: str | None = None,
     scores: Evaluation | None = None,
     overwrite: bool = False,
 ) -> PackedClassifier:
@@ -121,7 +122,7 @@ def fit_model(
         Name of one of :data:`brainlsap.evaluation.MODELS`, for example "LSAP-R", or an
         unfitted LSAPClassifier, LSAPRidgeClassifier or NetworkClassifier; by default
         an LSAPClassifier with default settings.
-    harmonize, regress_out
+    harmonize, regress_out, reference_class
         As in :func:`brainlsap.run_study`. New participants need the same columns. With
         `harmonize` they also need age and sex if the cohort has them, because ComBat
         preserves their effects.
@@ -153,7 +154,7 @@ def fit_model(
         model = make_storable_model(model)
     check_choice("model", type(model).__name__, CLASSIFIERS)
     configure_for_cohort(model, cohort)
-    steps = Deconfounder(harmonize, regress_out)
+    steps = Deconfounder(harmonize, regress_out, reference_class)
     steps.check(cohort.table)
     features = steps.fit_transform(cohort.features, cohort.table)
     model.fit(pack(cohort.connectomes, features), cohort.y, groups=cohort.groups)
@@ -779,7 +780,11 @@ def make_card(
         "n_regions": cohort.n_rois,
         "training": describe_people(cohort),
         "is_simulated": cohort.truth is not None,
-        "steps": {"harmonize": steps.harmonize, "regress_out": [*steps.regress_out]},
+        "steps": {
+            "harmonize": steps.harmonize,
+            "regress_out": [*steps.regress_out],
+            "reference_class": steps.reference_class,
+        },
         "scores": None
         if scores is None
         else _read_scores(scores, model, cohort, steps),
@@ -799,7 +804,7 @@ def _read_scores(
             "the results of `run` on the same study with the same options."
         )
     steps_of_scores = evaluation.settings.get("steps") or {}
-    for option in ("harmonize", "regress_out"):
+    for option in ("harmonize", "regress_out", "reference_class"):
         in_fit = to_jsonable(getattr(steps, option)) or []
         in_scores = steps_of_scores.get(option) or []
         if in_fit != in_scores:
@@ -926,7 +931,12 @@ def _steps_text(steps: Mapping[str, Any]) -> str:
         texts.append(f"ComBat of {steps['harmonize']}")
     if steps["regress_out"]:
         texts.append(f"regression of {with_and(steps['regress_out'])}")
-    return ", then ".join(texts) or "none"
+    steps_text = ", then ".join(texts) or "none"
+    # Files of earlier versions have no reference class.
+    reference_class = steps.get("reference_class")
+    if reference_class is not None:
+        steps_text += f", learned from {reference_class} alone"
+    return steps_text
 
 
 def _score_lines(card: Mapping[str, Any]) -> list[str]:

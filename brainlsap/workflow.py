@@ -32,17 +32,20 @@ from brainlsap.evaluation import (
 )
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.connectome_worth import MIN_PEOPLE_OF_CLASS
-from brainlsap.evaluation.cross_validation import split_role
+from brainlsap.evaluation.cross_validation import split_cohort, split_role
+from brainlsap.evaluation.learning_curve import learning_curve as compute_learning_curve
 from brainlsap.evaluation.models import (
     ADDED_VALUE_MODELS,
     NESTED_RIDGES,
     CovariateClassifier,
 )
 from brainlsap.evaluation.results import data_hash
+from brainlsap.evaluation.splits import Split
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
 from brainlsap.report import check_results_folder, write_report
+from brainlsap.report.demographics import choose_table1
 from brainlsap.report.report import check_same_study
 from brainlsap.text import option_name, option_text
 
@@ -72,11 +75,15 @@ def run_study(
     regress_out: str | Sequence[str] = (),
     covariates: str | Sequence[str] | None = None,
     subgroups: str | Sequence[str] | None = None,
+    reference_class: str | None = None,
     n_permutations: int = 200,
     preset: str = "default",
     n_jobs: int | None = None,
     verbose: bool = True,
     title: str | None = None,
+    learning_curve: bool = False,
+    table1: str | Sequence[str] | None = None,
+    table1_holm: bool = False,
     overwrite: bool = False,
     **settings: Any,
 ) -> Evaluation:
@@ -128,6 +135,11 @@ def run_study(
     subgroups : str or sequence of str, optional
         Columns of groups in which the first model is scored, by default sex, age, site
         and scanner, as of :func:`brainlsap.evaluation.choose_subgroups`.
+    reference_class : str, optional
+        Class, for example the controls, from whose training people alone `harmonize`
+        and `regress_out` are learned (after `merged_classes`). They are applied to all;
+        the regression returns W-scores (:class:`brainlsap.evaluation.Deconfounder`).
+        Regions are tested without it, in a model of class and covariates together.
     n_permutations : int
         Number of exchanges of labels between people, for the p-values of regions; 0
         for no p-values.
@@ -140,6 +152,14 @@ def run_study(
         Whether to show progress on standard error.
     title : str, optional
         Title of the report.
+    learning_curve : bool
+        Whether to fit the first model and LSAP-R also to 25, 50 and 75% of the training
+        people of each fold, as :func:`brainlsap.evaluation.learning_curve`.
+    table1 : str or sequence of str, optional
+        Columns of the table of participants, as for
+        :func:`brainlsap.report.demographics_table`.
+    table1_holm : bool
+        Whether the table of participants has Holm's p as well.
     overwrite : bool
         Whether to replace a report of other data or settings, too.
     **settings
@@ -181,9 +201,14 @@ def run_study(
         models, covariate_names, baselines=baselines, **model_settings
     )
     cv = choose_folds(cohort, cv, leave_out)
+    table1_settings = choose_table1(cohort.table, table1, is_corrected=table1_holm)
     if not isinstance(cv, int) and not hasattr(cv, "split"):
         cv = list(cv)
-    step_options = {"harmonize": harmonize, "regress_out": regress_out}
+    step_options = {
+        "harmonize": harmonize,
+        "regress_out": regress_out,
+        "reference_class": reference_class,
+    }
     study_options = to_jsonable(
         cohort.reading_options.to_jsonable()
         | {"random_state": random_state}
@@ -204,6 +229,7 @@ def run_study(
     for name, model in own_models.items():
         params = to_jsonable(split_role(model)[0].get_params())
         study_options |= {f"{name}__{key}": value for key, value in params.items()}
+    study_options["learning_curve"] = learning_curve or None
     if not overwrite:
         settings_of_study = {"study_options": study_options}
         check_same_study(results, settings_of_study, data_hash(cohort))
@@ -219,6 +245,7 @@ def run_study(
                 random_state=random_state,
                 harmonize=harmonize,
                 regress_out=regress_out,
+                reference_class=reference_class,
                 n_jobs=n_jobs,
                 verbose=verbose,
                 memory=finished_fits,
@@ -229,7 +256,7 @@ def run_study(
                 n_permutations=n_permutations,
                 random_state=random_state,
             )
-            steps = Deconfounder(harmonize, regress_out)
+            steps = Deconfounder(harmonize, regress_out, reference_class)
             ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
             replicability = replicability_table(
                 cohort, steps, ridge, random_state=random_state
@@ -249,6 +276,17 @@ def run_study(
                 evaluation = replace(evaluation, ranking=ranking)
             gain_table = _compute_connectome_gain(cohort, steps, ridge, random_state)
             evaluation = replace(evaluation, connectome_gain=gain_table)
+            if learning_curve:
+                curve = _compute_learning_curve(
+                    cohort,
+                    evaluation,
+                    estimators,
+                    split_cohort(cohort, cv, random_state, n_repeats),
+                    n_jobs=n_jobs,
+                    verbose=verbose,
+                    memory=finished_fits,
+                )
+                evaluation = replace(evaluation, learning_curve=curve)
             study_settings = {
                 "study_options": study_options,
                 "leave_out": leave_out,
@@ -256,7 +294,8 @@ def run_study(
                 "subgroups": list(subgroup_columns),
             }
             evaluation = replace(
-                evaluation, settings=evaluation.settings | study_settings
+                evaluation,
+                settings=evaluation.settings | study_settings | table1_settings,
             )
             write_report(
                 evaluation,
@@ -267,10 +306,7 @@ def run_study(
                 overwrite=overwrite,
             )
         finally:
-            # Remove folders that were made for this run and hold nothing.
-            for folder in (finished_fits, results / "private", results):
-                with suppress(OSError):  # It does not exist, or is not empty.
-                    folder.rmdir()
+            _remove_empty_folders(finished_fits, results / "private", results)
     return evaluation
 
 
@@ -295,6 +331,13 @@ def _make_estimators(
     return {**own_models, **named_models}
 
 
+def _remove_empty_folders(*folders: Path) -> None:
+    """Remove folders that were made for a run and hold nothing."""
+    for folder in folders:
+        with suppress(OSError):  # It does not exist, or is not empty.
+            folder.rmdir()
+
+
 def _compute_connectome_gain(
     cohort: Cohort, steps: Deconfounder, ridge: Any, random_state: int
 ) -> pd.DataFrame | None:
@@ -303,6 +346,35 @@ def _compute_connectome_gain(
     if n_people.min() < MIN_PEOPLE_OF_CLASS:
         return None
     return connectome_gain(cohort, steps, ridge, random_state=random_state).table
+
+
+def _compute_learning_curve(
+    cohort: Cohort,
+    evaluation: Evaluation,
+    estimators: Mapping[str, Any],
+    splits: Sequence[Split],
+    *,
+    n_jobs: int | None,
+    verbose: bool,
+    memory: Path,
+) -> pd.DataFrame:
+    """Return the learning curve of the first model and of LSAP-R."""
+    settings = evaluation.settings
+    names = [evaluation.models[0]]
+    if "LSAP-R" in estimators and "LSAP-R" not in names:
+        names.append("LSAP-R")
+    return compute_learning_curve(
+        cohort,
+        {name: estimators[name] for name in names},
+        splits,
+        random_state=settings["random_state"],
+        harmonize=settings["steps"]["harmonize"],
+        regress_out=settings["steps"]["regress_out"],
+        reference_class=settings["steps"]["reference_class"],
+        n_jobs=n_jobs,
+        verbose=verbose,
+        memory=memory,
+    )
 
 
 def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -> Any:

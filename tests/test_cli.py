@@ -502,7 +502,7 @@ def test_ctrl_c_says_how_to_continue_and_the_run_continues(
     from brainlsap import workflow
 
     out, config = tmp_path / "results", tmp_path / "study.toml"
-    config.write_text("[study]\nbaselines = false\n")
+    config.write_text("n_starts = 1\n[study]\nbaselines = false\n")
     words = ("run", study, *READING, *BRIEF, "--config", config, "--out", out)
     asked = [str(word) for word in words]
 

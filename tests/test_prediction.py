@@ -7,13 +7,16 @@ import pandas as pd
 import pytest
 
 from brainlsap import LSAPClassifier, cross_validate, make_cohort, run_study
+from brainlsap.arrays import pack
 from brainlsap.data import Cohort
 from brainlsap.data.covariates import KEY_COLUMNS
-from brainlsap.evaluation import make_models
+from brainlsap.data.participants import UNLABELLED
+from brainlsap.evaluation import Deconfounder, make_models
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.exceptions import CohortError, ParameterError, RegionNameError
 from brainlsap.model import LSAPRidgeClassifier, load_model
 from brainlsap.prediction import (
+    card_text,
     fit_model,
     make_storable_model,
     predict_people,
@@ -52,6 +55,24 @@ def test_a_stored_model_predicts_what_the_fitted_one_does(cohort, stored):
     assert list(before)[:4] == ["scan", "participant", "session", "predicted"]
     columns = [f"p_{name}" for name in cohort.classes]
     np.testing.assert_allclose(before[columns].sum(axis=1), 1, atol=1e-6)
+
+
+def test_w_scores_of_new_people_need_no_label(tmp_path):
+    shares = {"CN": 1, "AD": 1}
+    people = make_cohort(60, atlas="desikan82", shares=shares, random_state=2)
+    new_people = people.select(range(5))
+    path = tmp_path / "model.safetensors"
+    steps = {"regress_out": "age", "reference_class": "CN"}
+    model = fit_model(people, path, ridge_model(), **steps)
+    deconfounder = Deconfounder(**steps).fit(people.features, people.table)
+    adjusted = deconfounder.transform(new_people.features, new_people.table)
+    table = new_people.table.assign(label=UNLABELLED)
+    unlabelled = replace(new_people, table=table, classes=(UNLABELLED,))
+    predicted = predict_people(load_model(path), unlabelled)
+    expected = model.predict_proba(pack(new_people.connectomes, adjusted))
+    columns = [f"p_{name}" for name in model.classes_]
+    np.testing.assert_allclose(predicted[columns], expected, atol=1e-6)
+    assert "age, learned from CN alone" in card_text(model)
 
 
 def test_regions_and_features_are_matched_by_name(cohort, stored):

@@ -14,6 +14,7 @@ from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.connectome_worth import ConnectomeGain, connectome_gain
 from brainlsap.evaluation.cross_validation import cross_validate
 from brainlsap.evaluation.leakage import audit
+from brainlsap.evaluation.learning_curve import learning_curve
 from brainlsap.evaluation.models import (
     MODELS,
     choose_covariates,
@@ -77,6 +78,7 @@ __all__ = [
     "fit_scales",
     "fold_scores",
     "join_groups",
+    "learning_curve",
     "leave_one_out_splits",
     "main_scores",
     "make_models",

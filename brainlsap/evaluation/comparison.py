@@ -31,13 +31,14 @@ from brainlsap.evaluation.results import Evaluation
 from brainlsap.evaluation.scores import (
     SCORES,
     Predictions,
+    fold_class_aucs,
     fold_scores,
     get_score,
     score_counts,
     weighted_counts,
     weighted_scores,
 )
-from brainlsap.evaluation.splits import permute_labels
+from brainlsap.evaluation.splits import permute_rows, person_blocks
 from brainlsap.exceptions import check_at_least, check_choice
 
 GAINS = {
@@ -581,9 +582,10 @@ def chance_p(
         actual_classes[actual_classes == predicted_classes]
     ].sum()
     rng = np.random.default_rng(random_state)
+    row_blocks = person_blocks(person_codes)
     n_exceeding = 1
     for _ in range(n_permutations):
-        labels = permute_labels(actual_classes, person_codes, rng)
+        labels = actual_classes[permute_rows(row_blocks, rng)]
         permuted_score = class_weight[labels[labels == predicted_classes]].sum()
         n_exceeding += permuted_score >= observed_score - _SAME_SCORE
     return n_exceeding / (n_permutations + 1)
@@ -592,7 +594,7 @@ def chance_p(
 def class_table(
     evaluation: Evaluation, model: str, n_draws: int = 2000, random_state: int = 0
 ) -> pd.DataFrame:
-    """Return sensitivity, specificity and predictive value of every class.
+    """Return sensitivity, specificity, predictive values and AUC of every class.
 
     Parameters
     ----------
@@ -602,7 +604,10 @@ def class_table(
     Returns
     -------
     DataFrame
-        class, people, scans; then each rate with `_low` and `_high` (95%).
+        class, people, scans; then sensitivity, specificity, ppv and npv (positive and
+        negative predictive value) and auc (of the class against the rest, mean over
+        folds; NaN without probabilities or decision values), each with `_low` and
+        `_high` (95%).
     """
     rate_table = evaluation.cohort.class_counts().rename(
         columns={"participants": "people"}
@@ -615,18 +620,25 @@ def class_table(
     n_total = confusion_counts.sum(axis=(1, 2))[:, None]
     n_true, n_predicted = confusion_counts.sum(axis=2), confusion_counts.sum(axis=1)
     n_hits = np.einsum("bii->bi", confusion_counts)
+    n_others = n_total - n_true
+    n_true_negatives = n_others - n_predicted + n_hits
     with np.errstate(invalid="ignore", divide="ignore"):  # NaN where a class is empty
         sensitivities = n_hits / n_true
-        n_others = n_total - n_true
-        specificities = (n_others - n_predicted + n_hits) / n_others
-        predictive_value = n_hits / n_predicted
+        specificities = n_true_negatives / n_others
+        positive_values = n_hits / n_predicted
+        negative_values = n_true_negatives / (n_total - n_predicted)
+    aucs = np.full(sensitivities.shape, np.nan)
+    if predictions.ranking is not None:
+        aucs = fold_class_aucs(predictions, predictions.ranking, row_weights)
+    n_repeats = int(evaluation.settings.get("n_repeats", 1))
     for class_code in range(len(rate_table)):
         is_class = predictions.actual == class_code
         is_predicted = predictions.predicted == class_code
         rate_draws = {
             "sensitivity": (sensitivities, is_class),
             "specificity": (specificities, ~is_class),
-            "predictive_value": (predictive_value, is_predicted),
+            "ppv": (positive_values, is_predicted),
+            "npv": (negative_values, ~is_predicted),
         }
         for rate_name, (drawn_rates, is_counted) in rate_draws.items():
             n_people = len(set(person_codes[is_counted]))
@@ -636,6 +648,14 @@ def class_table(
             rate_table.loc[
                 class_code, [rate_name, f"{rate_name}_low", f"{rate_name}_high"]
             ] = rate_interval
+        auc, low, high = _with_interval(
+            aucs[:, class_code], len(set(person_codes)), "pairs", (0.0, 1.0)
+        )
+        if high - low < _SAME_SCORE:
+            low, high = bound_auc(
+                predictions, person_codes, auc, n_repeats, classes=[class_code]
+            )
+        rate_table.loc[class_code, ["auc", "auc_low", "auc_high"]] = auc, low, high
     return rate_table
 
 
@@ -763,7 +783,11 @@ def bound_count_scores(
 
 
 def bound_auc(
-    predictions: Predictions, person_codes: np.ndarray, estimate: float, n_repeats: int
+    predictions: Predictions,
+    person_codes: np.ndarray,
+    estimate: float,
+    n_repeats: int,
+    classes: Sequence[int] | None = None,
 ) -> tuple[float, float]:
     r"""Return exact bounds of an AUC that is 0 or 1 in every draw.
 
@@ -781,6 +805,8 @@ def bound_auc(
         The AUC that was observed.
     n_repeats : int
         How often each person was tested.
+    classes : sequence of int, optional
+        Codes of the classes that the AUC is the mean of; by default all that occur.
 
     Returns
     -------
@@ -794,7 +820,8 @@ def bound_auc(
     ):
         return estimate, estimate
     class_factors = []
-    for class_code in np.unique(predictions.actual):
+    class_codes = np.unique(predictions.actual) if classes is None else classes
+    for class_code in class_codes:
         n_pairs = 0
         for class_rows in is_in_fold:
             is_class = predictions.actual[class_rows] == class_code

@@ -37,6 +37,9 @@ PRESERVED = ("age", "sex")
 # A site needs two people in training, and a feature two values of a site: one value has
 # no variance.
 MIN_PER_SITE = 2
+# A reference class needs so many people beyond the coefficients of the regression: the
+# standard error of a standard deviation is 1 / sqrt(2 * 10), 22 % of it.
+MIN_REFERENCE_PEOPLE = 10
 # Text with more kinds than this, and a kind for every second person, is not groups.
 MOST_GROUPS = 5
 
@@ -58,6 +61,17 @@ class Deconfounder(BaseEstimator):
     are left out. The regression removes from every feature what covariates explain of
     it linearly.
 
+    With a reference class both steps are learned from the training scans of this class
+    alone and applied to all. A difference between classes that goes along with a
+    covariate then stays in the features, and so does one that goes along with a site.
+    The regression returns W-scores (La Joie et al. 2012, J Neurosci 32:16265),
+
+    .. math:: W = \frac{y - \hat y_{reference}(x)}{s_{reference}}
+
+    with :math:`s` the residual standard deviation of the reference class
+    (:math:`n - p` degrees of freedom). A feature that fewer scans of it have than
+    the regression needs is unchanged.
+
     Parameters
     ----------
     harmonize : str, optional
@@ -67,6 +81,9 @@ class Deconfounder(BaseEstimator):
         Columns: groups or numbers, as `brainlsap.data.covariates.has_groups`
         decides by name and values. A missing value counts as the mean of the training
         scans.
+    reference_class : str, optional
+        Class from whose training scans alone both steps are learned; by default from
+        all training scans.
 
     Attributes
     ----------
@@ -78,6 +95,7 @@ class Deconfounder(BaseEstimator):
 
     harmonize: str | None = None
     regress_out: str | Sequence[str] = ()
+    reference_class: str | None = None
 
     def __post_init__(self) -> None:
         covariate_names = self.regress_out
@@ -109,7 +127,8 @@ class Deconfounder(BaseEstimator):
             Of the cohort.
         splits : sequence of (train, test)
             Folds, by default all scans for training; every site needs two people in
-            each training part that it is in.
+            each training part that it is in. With a reference class these are people of
+            it, and a regression needs ten of them more than it has coefficients.
 
         Raises
         ------
@@ -118,6 +137,8 @@ class Deconfounder(BaseEstimator):
         """
         for covariate_name in self.regress_out:
             check_values(table, _check_confound(table, covariate_name))
+        if self.reference_class is not None:
+            self._check_reference(table, splits)
         if not self.harmonize:
             return
         site_column = _check_confound(table, self.harmonize)
@@ -136,10 +157,77 @@ class Deconfounder(BaseEstimator):
                 "or leave them out."
             )
         for fold, (train_rows, test_rows) in enumerate(splits, start=1):
-            n_people = (
-                table["participant"].iloc[train_rows].groupby(site_names).nunique()
+            train_table = table.iloc[train_rows]
+            learned_table = train_table[self._is_learned_from(train_table)]
+            n_people = learned_table["participant"].groupby(site_names).nunique()
+            # A site without a person of the reference class counts as 0.
+            n_people = n_people.reindex(
+                sorted(site_names.iloc[train_rows].unique()), fill_value=0
             )
             self._check_sites_of_fold(fold, n_people, site_names.iloc[test_rows])
+
+    def _is_learned_from(self, table: pd.DataFrame) -> np.ndarray:
+        """Return which scans the steps are learned from, by their labels."""
+        if self.reference_class is None:
+            return np.ones(len(table), dtype=bool)
+        return (table["label"].astype(str) == str(self.reference_class)).to_numpy()
+
+    def _check_reference(self, table: pd.DataFrame, splits: Sequence[tuple]) -> None:
+        """Raise if the steps cannot be learned from the reference class in a fold."""
+        option = option_text("reference_class", str(self.reference_class))
+        if not (self.harmonize or self.regress_out):
+            raise ParameterError(
+                f"{option} says from whom covariates are learned, and none is taken "
+                f"out. Name covariates by {option_text('regress_out')}, or a site by "
+                f"{option_text('harmonize')}."
+            )
+        if not self._is_learned_from(table).any():
+            raise ParameterError(
+                f"{option} is no class of the cohort; its classes are "
+                f"{', '.join(sorted(map(str, table['label'].unique())))}."
+            )
+        covariate_names = (*self.regress_out, *self.preserved_covariates(table))
+        for fold, (train_rows, _) in enumerate(splits, start=1):
+            train_table = table.iloc[train_rows]
+            learned_table = train_table[self._is_learned_from(train_table)]
+            n_people = learned_table["participant"].nunique()
+            n_required = MIN_PER_SITE
+            if self.regress_out:
+                design_of_fold = learn_design(self.regress_out, train_table)
+                n_required = 1 + _count_columns(design_of_fold) + MIN_REFERENCE_PEOPLE
+            if n_people < n_required:
+                raise ParameterError(
+                    f"{option}: fold {fold} has {n_people} people of this class in "
+                    f"training, and {n_required} are needed for these covariates. Take "
+                    "fewer covariates or more folds, merge classes, or learn from all "
+                    f"people (without {option_text('reference_class')})."
+                )
+            for covariate_name in covariate_names:
+                self._check_groups_of_reference(
+                    fold, covariate_name, train_table, learned_table
+                )
+
+    def _check_groups_of_reference(
+        self,
+        fold: int,
+        covariate_name: str,
+        train_table: pd.DataFrame,
+        learned_table: pd.DataFrame,
+    ) -> None:
+        """Raise if a group of a covariate has nobody of the reference class."""
+        column_name = find_covariate_column(train_table, covariate_name)
+        if not has_groups(column_name, train_table[column_name]):
+            return
+        groups_in_training = {*group_names(train_table[column_name]).dropna()}
+        groups_in_reference = {*group_names(learned_table[column_name]).dropna()}
+        absent_groups = sorted(groups_in_training - groups_in_reference)
+        if absent_groups:
+            raise ParameterError(
+                f"{option_text('reference_class', str(self.reference_class))}: in fold "
+                f"{fold} nobody of this class has {column_name} "
+                f"{listed(absent_groups, 8)}, so its effect cannot be learned. Leave "
+                f"these people or {column_name} out, or learn from all people."
+            )
 
     def _check_sites_of_fold(
         self, fold: int, n_people: pd.Series, test_site: pd.Series
@@ -155,11 +243,15 @@ class Deconfounder(BaseEstimator):
                 f"{site_name}: {n_site_people} people"
                 for site_name, n_site_people in n_people.items()
             )
+            class_text = ""
+            if self.reference_class is not None:
+                class_text = f" of class {self.reference_class}"
             raise ParameterError(
                 f"{option_text('harmonize', self.harmonize)} cannot work in fold "
-                f"{fold}, whose training scans are of {listed(site_texts, 8)}; ComBat "
-                f"needs two sites and {MIN_PER_SITE} people of each, and cannot know a "
-                f"site that is held out: {option_text('leave_out')} goes without "
+                f"{fold}, whose training scans{class_text} are of "
+                f"{listed(site_texts, 8)}; ComBat needs two sites and {MIN_PER_SITE} "
+                f"people of each, and cannot know a site that is held out: "
+                f"{option_text('leave_out')} goes without "
                 f"{option_text('harmonize')}. Else leave people out, merge small "
                 "sites, or take fewer folds by person."
             )
@@ -169,6 +261,12 @@ class Deconfounder(BaseEstimator):
         self.combat_ = self.confounds_ = None
         feature_values = np.asarray(as_number_array(features), dtype=np.float64)
         feature_values = feature_values.reshape(len(features), -1)
+        if self.reference_class is not None:
+            is_learned_from = self._is_learned_from(table)
+            feature_values, table = (
+                feature_values[is_learned_from],
+                table[is_learned_from],
+            )
         if self.harmonize:
             self.combat_ = self._learn_combat(feature_values, table)
             feature_values = self._harmonize(feature_values, table)
@@ -177,13 +275,16 @@ class Deconfounder(BaseEstimator):
             C = np.hstack(
                 [np.ones((len(table), 1)), apply_design(covariate_design, table)]
             )
-            covariate_slopes = least_squares(
-                C, feature_values, min_scans=C.shape[1] + 1
-            )[1:]
+            coefficients = least_squares(C, feature_values, min_scans=C.shape[1] + 1)
             self.confounds_ = {
                 "design": covariate_design,
-                "slope": np.nan_to_num(covariate_slopes),
+                "slope": np.nan_to_num(coefficients[1:]),
             }
+            if self.reference_class is not None:
+                self.confounds_["mean"] = np.nan_to_num(coefficients[0])
+                self.confounds_["deviation"] = _residual_deviations(
+                    C, coefficients, feature_values
+                )
         return self
 
     def transform(self, features: np.ndarray, table: pd.DataFrame) -> np.ndarray:
@@ -196,6 +297,9 @@ class Deconfounder(BaseEstimator):
             feature_values = feature_values - covariate_design @ _step_slopes(
                 self.confounds_, covariate_design, feature_values
             )
+            if "deviation" in self.confounds_:
+                feature_values -= np.array(self.confounds_["mean"])
+                feature_values /= np.array(self.confounds_["deviation"])
         return feature_values.reshape(features.shape)
 
     def fit_transform(self, features: np.ndarray, table: pd.DataFrame) -> np.ndarray:
@@ -335,6 +439,27 @@ def _step_slopes(
     return np.reshape(
         fitted_step["slope"], (covariate_design.shape[1], feature_values.shape[1])
     )
+
+
+def _count_columns(covariate_design: Design) -> int:
+    """Return how many columns covariates have, one for each group but the first."""
+    return sum(
+        1 if isinstance(column_coding, float) else len(column_coding) - 1
+        for column_coding in covariate_design.values()
+    )
+
+
+def _residual_deviations(
+    design_matrix: np.ndarray, coefficients: np.ndarray, feature_values: np.ndarray
+) -> np.ndarray:
+    """Return the residual s.d. of every value; 1 where it is not known, or is 0."""
+    residuals = feature_values - design_matrix @ coefficients
+    n_known = (~np.isnan(residuals)).sum(axis=0)
+    degrees_of_freedom = np.maximum(n_known - design_matrix.shape[1], 1)
+    deviations = np.sqrt(np.nansum(residuals**2, axis=0) / degrees_of_freedom)
+    # The residuals of values that do not vary are rounding errors.
+    is_constant = deviations <= 1e-10 * np.nan_to_num(np.abs(coefficients[0]))
+    return np.where((n_known == 0) | is_constant, 1.0, deviations)
 
 
 def _covariate_columns(table: pd.DataFrame) -> list[str]:

@@ -66,6 +66,7 @@ def cross_validate(
     n_repeats: int = 1,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
+    reference_class: str | None = None,
     people_may_be_shared: bool = False,
     n_jobs: int | None = None,
     verbose: bool = False,
@@ -104,6 +105,9 @@ def cross_validate(
         training scans are not changed.
     regress_out : str or sequence of str
         Columns of which the linear effect is removed.
+    reference_class : str, optional
+        Class from whose training scans alone both are learned, for example the
+        controls; see :class:`Deconfounder`. By default from all training scans.
     people_may_be_shared : bool
         Whether given folds may have one person on both sides; the settings tell it.
     n_jobs : int, optional
@@ -138,13 +142,13 @@ def cross_validate(
     splits = check_splits(splits, person_of_scan)
     n_repeats = count_repeats(splits)
     n_folds = len(splits) // n_repeats
-    confound_steps = Deconfounder(harmonize, regress_out)
+    confound_steps = Deconfounder(harmonize, regress_out, reference_class)
     confound_steps.check(cohort.table, splits)
     removed_columns = [
         *filter(None, [confound_steps.harmonize]),
         *confound_steps.regress_out,
     ]
-    audit_findings = audit(cohort, splits, removed_columns)
+    audit_findings = audit(cohort, splits, removed_columns, reference_class)
     # Sharing people was allowed, or check_splits had raised.
     is_shared = audit_findings["check"] == Check.PERSON_IN_TWO_FOLDS
     is_leak = (audit_findings["severity"] == "error") & ~is_shared
@@ -228,6 +232,14 @@ def _make_folds(
     X = np.zeros((cohort.n_scans, 1))
     splits = tuple(check_cv(cv).split(X, cohort.y, cohort.groups))
     return splits, repr(cv) if hasattr(cv, "split") else "given"
+
+
+def split_cohort(
+    cohort: Cohort, cv: Any, random_state: int, n_repeats: int = 1
+) -> tuple[Split, ...]:
+    """Return the folds of :func:`cross_validate` for these arguments, checked."""
+    splits, _ = _make_folds(cv, cohort, random_state, n_repeats)
+    return check_splits(splits, cohort.groups)
 
 
 def _named_models(

@@ -49,6 +49,7 @@ class Check(StrEnum):
     SEVERAL_SCALES = "several_scales"
     UNUSUAL_UNIT = "unusual_unit"
     COVARIATES_MISSING = "covariates_missing"
+    OUTSIDE_REFERENCE = "outside_reference"
 
 
 class CheckText(NamedTuple):
@@ -125,6 +126,12 @@ CHECKS = {
         "note",
         "Add them to the people's table, or as covariates.",
     ),
+    Check.OUTSIDE_REFERENCE: CheckText(
+        "covariates outside the reference class",
+        "warning",
+        "Their features are adjusted beyond what the reference class shows: match the "
+        "classes, or restrict the range.",
+    ),
 }
 
 # Advice that depends on the finding.
@@ -134,6 +141,10 @@ SMALL_GAIN_ADVICE = (
 REMOVED_ADVICE = (
     "Class differences that go along with it were removed, too: compare with a run "
     "without."
+)
+REFERENCE_ADVICE = (
+    "Class differences that go along with it are kept, as its effect was learned from "
+    "the reference class alone: report this score beside the model's."
 )
 HELD_OUT_ADVICE = (
     "What it predicts alone cannot be used here: its values were held out."
@@ -186,6 +197,8 @@ N_FOLDS = 5
 N_PERMUTATIONS = 9_999
 # Bins of a numeric covariate.
 N_COVARIATE_BINS = 8
+# Largest share of people whose covariate is outside the range of the reference class.
+MAX_OUTSIDE_SHARE = 0.1
 # Smallest gain over chance at which a covariate is a warning.
 MIN_GAIN = 0.05
 # Significance level of a difference between classes.
@@ -213,7 +226,10 @@ class TestedColumn(NamedTuple):
 
 
 def audit(
-    cohort: Cohort, splits: Sequence[Split], taken_out: Sequence[str] = ()
+    cohort: Cohort,
+    splits: Sequence[Split],
+    taken_out: Sequence[str] = (),
+    reference_class: str | None = None,
 ) -> pd.DataFrame:
     r"""Look for everything that lets a model know the label of a test scan.
 
@@ -244,6 +260,8 @@ def audit(
       partial volume, or versions of a pipeline.
     - `unusual_unit`: ratios or sizes that no brain has.
     - `covariates_missing`: the cohort has no age, sex or site to test.
+    - `outside_reference`: more than a tenth of the people have a number that was taken
+      out, such as age, outside the range of the reference class.
 
     Parameters
     ----------
@@ -253,6 +271,8 @@ def audit(
         Folds, as :func:`make_splits` makes them.
     taken_out : sequence of str
         Columns that are regressed out, or harmonised, inside the folds.
+    reference_class : str, optional
+        Class from which alone their effects are learned.
 
     Returns
     -------
@@ -277,8 +297,12 @@ def audit(
             for unit_text in find_odd_units(cohort)
         ),
         *_find_missing_covariates(cohort),
-        *_find_predictive_columns(cohort, removed_columns, splits),
+        *_find_predictive_columns(cohort, removed_columns, splits, reference_class),
     ]
+    if reference_class is not None:
+        audit_findings += _find_outside_reference(
+            cohort, removed_columns, reference_class
+        )
     audit_findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return pd.DataFrame(
         audit_findings, columns=list(AuditFinding._fields), dtype=object
@@ -637,7 +661,10 @@ def _find_missing_covariates(cohort: Cohort) -> Iterator[AuditFinding]:
 
 
 def _find_predictive_columns(
-    cohort: Cohort, removed_columns: set[str], splits: Sequence[Split]
+    cohort: Cohort,
+    removed_columns: set[str],
+    splits: Sequence[Split],
+    reference_class: str | None,
 ) -> Iterator[AuditFinding]:
     """Test covariates, and what was not measured, alone against the label."""
     tested_columns = [
@@ -671,6 +698,7 @@ def _find_predictive_columns(
                 is_different=is_different,
                 is_predictive=is_predictive,
                 is_removed=tested_column.covariate in removed_columns,
+                reference_class=reference_class,
                 splits=splits,
             )
         elif is_predictive:
@@ -709,6 +737,7 @@ def _covariate_finding(
     is_different: bool,
     is_predictive: bool,
     is_removed: bool,
+    reference_class: str | None,
     splits: Sequence[Split],
 ) -> AuditFinding:
     """Return a covariate's finding, with whether it is missing, removed or held out."""
@@ -718,6 +747,8 @@ def _covariate_finding(
         finding_text += f"; {covariate_name} missing in {count(n_unknown, 'person')}"
     if is_removed:
         finding_text += "; taken out of the features inside the folds"
+        if reference_class is not None:
+            finding_text += f", as learned from {reference_class} alone"
     covariate_values = cohort.table[covariate_name]
     is_held_out = has_groups(covariate_name, covariate_values) and not _shared_values(
         covariate_values, splits
@@ -729,6 +760,8 @@ def _covariate_finding(
         advice_text = SMALL_GAIN_ADVICE if is_different else NO_DIFFERENCE_ADVICE
     elif is_held_out:
         advice_text = HELD_OUT_ADVICE
+    elif is_removed and reference_class is not None:
+        advice_text = REFERENCE_ADVICE
     elif is_removed:
         advice_text = REMOVED_ADVICE
     else:
@@ -739,6 +772,26 @@ def _covariate_finding(
         severity=finding_severity,
         advice=advice_text,
     )
+
+
+def _find_outside_reference(
+    cohort: Cohort, removed_columns: set[str], reference_class: str
+) -> Iterator[AuditFinding]:
+    """Report people whose covariates lie outside the range of the reference class."""
+    people_table = cohort.table.drop_duplicates("participant")
+    is_reference = people_table["label"].astype(str) == reference_class
+    for column_name in sorted(removed_columns):
+        if has_groups(column_name, people_table[column_name]):
+            continue
+        numbers = pd.to_numeric(people_table[column_name], errors="coerce")
+        low, high = numbers[is_reference].min(), numbers[is_reference].max()
+        n_outside = int(((numbers < low) | (numbers > high)).sum())
+        if n_outside > MAX_OUTSIDE_SHARE * len(people_table):
+            yield _make_finding(
+                Check.OUTSIDE_REFERENCE,
+                f"{column_name} of {n_outside} of {count(len(people_table), 'person')} "
+                f"is outside the range of {reference_class} ({low:g} to {high:g})",
+            )
 
 
 def column_score(

@@ -31,6 +31,7 @@ from brainlsap.findings import Finding, as_findings
 TABLES = (
     *("predictions", "scales", "fits", "audit"),
     *("ranking", "region_tests", "replicability", "connectome_gain"),
+    "learning_curve",
 )
 """Tables of an evaluation that are saved."""
 
@@ -256,6 +257,8 @@ class Evaluation:
         between halves of the people.
     connectome_gain : DataFrame, optional
         The table of :class:`ConnectomeGain`, of :func:`connectome_gain`.
+    learning_curve : DataFrame, optional
+        Of :func:`learning_curve`: the score by the number of people in training.
 
     Examples
     --------
@@ -280,6 +283,7 @@ class Evaluation:
     region_tests: pd.DataFrame | None = None
     replicability: pd.DataFrame | None = None
     connectome_gain: pd.DataFrame | None = None
+    learning_curve: pd.DataFrame | None = None
 
     @property
     def models(self) -> tuple[str, ...]:

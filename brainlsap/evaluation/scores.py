@@ -43,17 +43,16 @@ def weighted_counts(predictions: Predictions, row_weights: np.ndarray) -> np.nda
     return confusion_counts.reshape(-1, n_classes, n_classes)
 
 
-def macro_auc(
+def class_aucs(
     actual_classes: np.ndarray, ranking_scores: np.ndarray, row_weights: np.ndarray
 ) -> np.ndarray:
-    """Return the mean AUC (n_draws,) of every class against the rest.
+    """Return the AUC (n_draws, n_classes) of every class against the rest.
 
-    Ties count half. The mean is over the classes that a draw holds, and NaN where it
-    holds fewer than two. `row_weights` (n_draws, n_scans) is how often each scan
-    counts.
+    Ties count half. NaN where a draw holds nobody of the class. `row_weights` (n_draws,
+    n_scans) is how often each scan counts.
     """
     scan_weight = np.ascontiguousarray(row_weights.T)
-    class_aucs, is_present = [], []
+    auc_of_class = []
     for class_code in range(ranking_scores.shape[1]):
         is_class = actual_classes == class_code
         class_scores = ranking_scores[:, class_code]
@@ -73,9 +72,20 @@ def macro_auc(
         )
         n_class = class_weight.sum(axis=0)
         n_pairs = n_class * weight_below[-1]
-        class_aucs.append(n_ordered_pairs / np.maximum(n_pairs, SMALLEST_DENOMINATOR))
-        is_present.append(n_class > 0)
-    return mean_over(np.stack(class_aucs, 1), np.stack(is_present, 1), min_values=2)
+        auc = n_ordered_pairs / np.maximum(n_pairs, SMALLEST_DENOMINATOR)
+        auc_of_class.append(np.where(n_class > 0, auc, np.nan))
+    return np.stack(auc_of_class, 1)
+
+
+def macro_auc(
+    actual_classes: np.ndarray, ranking_scores: np.ndarray, row_weights: np.ndarray
+) -> np.ndarray:
+    """Return the mean AUC (n_draws,) of the classes that a draw holds.
+
+    NaN where it holds fewer than two.
+    """
+    aucs = class_aucs(actual_classes, ranking_scores, row_weights)
+    return mean_over(aucs, ~np.isnan(aucs), min_values=2)
 
 
 def mean_over(
@@ -292,6 +302,28 @@ def fold_auc(
         auc_of_folds.append(auc_of_draws)
     fold_aucs = np.transpose(auc_of_folds)
     return mean_over(fold_aucs, ~np.isnan(fold_aucs))
+
+
+def fold_class_aucs(
+    predictions: Predictions, ranking_scores: np.ndarray, row_weights: np.ndarray
+) -> np.ndarray:
+    """Return the AUC (n_draws, n_classes) of every class, averaged over folds.
+
+    Folds of a draw without people of the class, or without others, do not count.
+    """
+    aucs_of_fold = []
+    for fold in np.unique(predictions.fold):
+        is_in_fold = predictions.fold == fold
+        actual_classes = predictions.actual[is_in_fold]
+        fold_weights = row_weights[:, is_in_fold]
+        aucs = class_aucs(actual_classes, ranking_scores[is_in_fold], fold_weights)
+        weight_of_class = fold_weights @ np.eye(predictions.n_classes)[actual_classes]
+        has_others = fold_weights.sum(axis=1, keepdims=True) > weight_of_class
+        aucs_of_fold.append(np.where(has_others, aucs, np.nan))
+    fold_aucs = np.array(aucs_of_fold)  # (n_folds, n_draws, n_classes)
+    n_present = (~np.isnan(fold_aucs)).sum(axis=0)
+    mean_aucs = np.nansum(fold_aucs, axis=0) / np.maximum(n_present, 1)
+    return np.where(n_present > 0, mean_aucs, np.nan)
 
 
 def brier_score(

@@ -6,18 +6,20 @@ from brainlsap import load_lazily
 _NAMES = {
     "brain": "plot_effects plot_regions plot_scales_at_quarters",
     "brain_interactive": "interactive_brain write_interactive",
+    "demographics": "demographics_table",
+    "checklist": "checklist_table",
     "exports": "export_maps",
     "conclusions": "draw_conclusions headline",
     "methods": "methods_text score_remarks supplement_text",
     "plots": "plot_calibration plot_confusion plot_connectome_gain plot_contributions "
-    "plot_directions plot_region_tests plot_roc plot_scales plot_scores "
-    "plot_subgroups plot_training",
+    "plot_directions plot_learning_curve plot_region_tests plot_roc plot_scales "
+    "plot_scores plot_subgroups plot_training",
     "regions": "region_group_table region_tests_table",
     "report": "check_results_folder read_results write_figures write_report "
     "write_tables",
     "tables": "added_value_text audit_table class_differences class_rate_table "
-    "common_region_table comparison_table connectome_gain_table demographics_table "
-    "direction_table fit_table interval_table region_table score_table subgroup_text "
-    "table_text unusual_scans_table",
+    "common_region_table comparison_table connectome_gain_table direction_table "
+    "fit_table interval_table region_table score_table subgroup_text table_text "
+    "unusual_scans_table",
 }
 __all__, __getattr__, __dir__ = load_lazily(__name__, _NAMES)

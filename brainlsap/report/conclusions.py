@@ -26,7 +26,7 @@ from brainlsap.findings import (
     OTHER_CLASSES,
     as_findings,
 )
-from brainlsap.report import tables
+from brainlsap.report import demographics, tables
 from brainlsap.report.external import external_headline, is_external
 from brainlsap.report.methods import phrase_prior, settings_of_model
 from brainlsap.report.regions import name_regions
@@ -588,7 +588,7 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
     unadjusted_names = [
         name
         for name in ("age", "sex", "site")
-        if tables.covariate(evaluation.cohort.table, name) is not None
+        if demographics.covariate(evaluation.cohort.table, name) is not None
         and name not in adjusted_names
     ]
     if unadjusted_names:

@@ -118,9 +118,11 @@ def external_methods(evaluation: Evaluation) -> list[str]:
         steps.append(f"regression of {with_and(card['steps']['regress_out'])}")
     steps_text = "No adjustment of the features was made."
     if steps:
+        reference_class = card["steps"].get("reference_class")
+        of_class = f" of class {reference_class}" if reference_class else ""
         steps_text = (
             f"The features were adjusted by {with_and(steps)} as fitted to the "
-            "training participants."
+            f"training participants{of_class}."
         )
     identity = (
         "Participants of the training were excluded by identifier and by identical "

@@ -17,7 +17,7 @@ from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.connectome_worth import Verdict
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
 from brainlsap.evaluation.models import N_SELECTED, control_phrases
-from brainlsap.report import tables
+from brainlsap.report import demographics, tables
 from brainlsap.report.external import (
     external_methods,
     is_external,
@@ -71,7 +71,9 @@ NULL_PHRASES = {
 # Settings that change no number, or that the templates' own sentences state.
 _DESIGN = "cv n_folds n_repeats random_state people_shared"
 _PLACES_AND_SPEED = "folder subjects_dir derivatives out memory device n_threads n_jobs"
-_PROVENANCE = "version brainlsap versions date verbose title overwrite people"
+_PROVENANCE = (
+    "version brainlsap versions date verbose title overwrite people table1 table1_holm"
+)
 _IN_SENTENCES = (
     "atlas feature label model models baselines steps study_options options class_prior"
 )
@@ -219,8 +221,8 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
 
 def _describe_ages(evaluation: Evaluation) -> tuple[str | None, int]:
     """Return the mean age at the first scan, and in how many people it is missing."""
-    table = tables.sort_by_visit(evaluation.cohort.table)
-    ages = tables.covariate(table.drop_duplicates("participant"), "age")
+    table = demographics.sort_by_visit(evaluation.cohort.table)
+    ages = demographics.covariate(table.drop_duplicates("participant"), "age")
     if ages is None:
         return None, 0
     return spread_text(ages.mean(), ages.std(), 1), int(ages.isna().sum())

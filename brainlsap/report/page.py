@@ -31,11 +31,13 @@ from brainlsap.report.brain import (
     plot_scales_at_quarters,
 )
 from brainlsap.report.brain_interactive import write_interactive
+from brainlsap.report.checklist import checklist_table
 from brainlsap.report.conclusions import (
     draw_conclusions,
     method_text,
     sample_text,
 )
+from brainlsap.report.demographics import demographics_table
 from brainlsap.report.exports import relative_scales
 from brainlsap.report.external import (
     external_headline,
@@ -84,6 +86,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     if evaluation.connectome_gain is not None:
         gain = ConnectomeGain(evaluation.connectome_gain)
         page_tables["connectome_gain"] = tables.connectome_gain_table(gain)
+    page_tables["learning_curve"] = tables.learning_curve_table(evaluation)
     if model_names:
         page_tables["classes"] = tables.class_rate_table(evaluation, model_names[0])
         page_tables["subgroups"] = tables.subgroup_text(evaluation).map(withhold_names)
@@ -91,8 +94,14 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     # An external test may lack people of a class that the model knows.
     class_counts = cohort.class_counts()
     present_classes = class_counts["class"][class_counts["scans"] > 0]
+    table1 = evaluation.settings.get("table1", {})
     page_tables |= {
-        "demographics": tables.demographics_table(cohort.table, list(present_classes)),
+        "demographics": demographics_table(
+            cohort.table,
+            list(present_classes),
+            table1.get("columns"),
+            is_corrected=table1.get("is_corrected", False),
+        ).map(withhold_names),
         "audit": tables.audit_table(evaluation, code_of_scan).map(withhold_names),
         "fits": tables.fit_table(evaluation),
     }
@@ -180,6 +189,8 @@ def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
         figure_of_name["connectome_gain"] = _plot_gain_panels(
             evaluation.connectome_gain
         )
+    if evaluation.learning_curve is not None:
+        figure_of_name["learning_curve"] = plots.plot_learning_curve(evaluation).figure
     if evaluation.region_tests is not None:
         figure_of_name |= _plot_effect_maps(evaluation, atlas)
         figure_of_name["regions"] = _plot_region_panels(evaluation)
@@ -377,6 +388,7 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     )
     (folder / "report.html").write_text(page_html, "utf-8")
     _write_predictions(evaluation, folder / "predictions.tsv", code_of_scan)
+    _write_checklist(evaluation, folder, page_html, withhold_names)
     _write_settings(evaluation, folder, withhold_names)
 
 
@@ -406,6 +418,27 @@ def _write_predictions(
     # Sort by code: the order of the cohort would reveal who is who.
     row_order = np.lexsort((predictions["scan"], predictions["repeat"], model_index))
     write_tsv(predictions.iloc[row_order], table_path)
+
+
+def _write_checklist(
+    evaluation: Evaluation,
+    folder: Path,
+    page_html: str,
+    withhold_names: Callable[[str], str],
+) -> None:
+    """Write the reporting checklist, with the places of this report that answer it."""
+    places = {
+        file_path.relative_to(folder).as_posix()
+        for file_path in folder.rglob("*")
+        if file_path.is_file()
+    }
+    places |= {
+        f"report.html#{section}"
+        for section in ("scores", "regions", "people", "methods")
+        if f'<section id="{section}">' in page_html
+    }
+    checklist = checklist_table(evaluation, {*places, "settings.json"})
+    write_tsv(checklist.map(withhold_names), folder / "checklist.tsv")
 
 
 def _write_settings(

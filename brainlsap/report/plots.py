@@ -35,6 +35,7 @@ from brainlsap.evaluation.subgroups import subgroup_table
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import figures, regions, tables
 from brainlsap.report.figures import COLUMN, LETTER, MIDDLE, PAGE, own_axes, styled
+from brainlsap.text import option_text
 
 # Colours of Okabe and Ito, which readers of any colour vision can distinguish.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8a8a8a"
@@ -112,10 +113,12 @@ def plot_scores(
         If `score_name` is unknown.
     """
     check_choice("score_name", score_name, fold_scores())
-    title = tables.shown_scores(evaluation).get(score_name, SCORES[score_name].title)
+    score_title = tables.shown_scores(evaluation).get(
+        score_name, SCORES[score_name].title
+    )
     scores_of_folds = evaluation.scores()
     score_summary = tables.summary_of(evaluation, score_name)
-    axis_label = f"{title} (small dots: folds; bar: 95% interval)"
+    axis_label = f"{score_title} (small dots: folds; bar: 95% interval)"
     axes = _named_rows(axes, width, list(score_summary.index), axis_label)
     if score_name == "balanced_accuracy":
         _draw_reference(axes, 1 / len(evaluation.cohort.classes), "chance")
@@ -180,17 +183,84 @@ def plot_connectome_gain(
         orange; the dashed line is no gain.
     """
     check_choice("score", score, GAIN_LABELS)
-    table = gain.table
-    names = [tables.CONNECTOMES[name] for name in table["connectome"]]
-    axes = _named_rows(axes, width, names, GAIN_LABELS[score])
+    gain_table = gain.table
+    row_names = [
+        tables.CONNECTOMES[connectome_name]
+        for connectome_name in gain_table["connectome"]
+    ]
+    axes = _named_rows(axes, width, row_names, GAIN_LABELS[score])
     _draw_reference(axes, 0, "no gain")
-    factor = 100 if score == "error_gain" else 1
-    for position, row in enumerate(table.to_dict("records")):
-        color = GREY if row["connectome"] in RANDOM_CONNECTOMES else ORANGE
-        if row["connectome"] == "original":
-            color = BLUE
-        x, low, high = (factor * row[f"{score}{end}"] for end in ("", "_low", "_high"))
-        _draw_errorbars(axes, x, position, low, high, color=color)
+    percent_factor = 100 if score == "error_gain" else 1
+    for row_position, gain_row in enumerate(gain_table.to_dict("records")):
+        dot_color = GREY if gain_row["connectome"] in RANDOM_CONNECTOMES else ORANGE
+        if gain_row["connectome"] == "original":
+            dot_color = BLUE
+        x, lower_bound, upper_bound = (
+            percent_factor * gain_row[f"{score}{bound_suffix}"]
+            for bound_suffix in ("", "_low", "_high")
+        )
+        _draw_errorbars(
+            axes, x, row_position, lower_bound, upper_bound, color=dot_color
+        )
+    return axes
+
+
+@styled()
+def plot_learning_curve(
+    evaluation: Evaluation, *, axes: Axes | None = None, width: float = COLUMN
+) -> Axes:
+    """Draw the balanced accuracy of models by the number of people in training.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With the table of :func:`brainlsap.evaluation.learning_curve`.
+    axes, width
+        As for :func:`plot_scores`.
+
+    Returns
+    -------
+    Axes
+        A dot is the score of all test scans, a bar its 95% interval over people. The
+        axis of people is logarithmic; the dashed line is chance.
+
+    Raises
+    ------
+    ParameterError
+        If the evaluation has no learning curve.
+    """
+    curve = evaluation.learning_curve
+    if curve is None:
+        raise ParameterError(
+            "the evaluation has no learning curve; run the study with "
+            f"{option_text('learning_curve', True)}."
+        )
+    (axes,) = own_axes(axes, width)
+    axes.axhline(1 / len(evaluation.cohort.classes), color=GREY, linestyle="--")
+    line_styles = zip((BLUE, ORANGE), ("o", "s"), ("-", ":"), strict=True)
+    shifts = (0.985, 1.015)  # of dots, so that bars do not cover each other
+    for (model_name, rows), (color, marker, line), shift in zip(
+        curve.groupby("model", sort=False), line_styles, shifts, strict=False
+    ):
+        n_people = rows["n_train_people"] * shift
+        below, above = rows["estimate"] - rows["low"], rows["high"] - rows["estimate"]
+        axes.errorbar(
+            n_people,
+            rows["estimate"],
+            [below, above],
+            color=color,
+            marker=marker,
+            linestyle=line,
+            markersize=4,
+            label=str(model_name),
+        )
+    axes.set_xscale("log")
+    ticks = sorted(set(curve["n_train_people"]))
+    axes.set_xticks(ticks, [f"{tick:.0f}" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("training participants of a fold")
+    axes.set_ylabel("balanced accuracy")
+    axes.legend(loc="best")
     return axes
 
 
@@ -313,11 +383,11 @@ def plot_confusion(
     label_style = rotated_style if max(map(len, classes)) > 7 else {}
     wrapped_names = [textwrap.fill(class_name, 24) for class_name in classes]
     axes.set_xticks(range(len(classes)), wrapped_names, **label_style)
-    labels = [
+    class_labels = [
         f"{class_name}\nn = {n}"
         for class_name, n in zip(wrapped_names, class_totals, strict=True)
     ]
-    axes.set_yticks(range(len(classes)), labels)
+    axes.set_yticks(range(len(classes)), class_labels)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set(xlabel="predicted class", ylabel="true class")
@@ -364,7 +434,8 @@ def plot_roc(
     false_positive_rates = np.linspace(0, 1, 1001)
     color_of_class = class_colors(evaluation)
     fold_rows = [
-        np.flatnonzero(predictions.fold == fold) for fold in np.unique(predictions.fold)
+        np.flatnonzero(predictions.fold == fold_number)
+        for fold_number in np.unique(predictions.fold)
     ]
     for class_code, class_name in enumerate(classes):
         is_class = predictions.actual == class_code
@@ -575,8 +646,8 @@ def plot_directions(
         "feature == @feature"
     )
     first_class, *other_classes = evaluation.cohort.classes
-    title = tables.feature_title(evaluation.cohort, feature)
-    axis_label = f"{title}: difference from {first_class} (s.d., 95%)"
+    feature_text = tables.feature_title(evaluation.cohort, feature)
+    axis_label = f"{feature_text}: difference from {first_class} (s.d., 95%)"
     axes = _named_rows(
         axes, width, tables.region_labels(top_regions, atlas), axis_label
     )
@@ -659,25 +730,25 @@ def plot_region_tests(
         ["contrast", "contrast_low", "contrast_high"]
     ].to_numpy()
     mark_style: Any = {"markersize": 3.5, "capsize": 0}
-    for statistic, bounds, color, marker, offset in (
+    for statistic, interval_bounds, statistic_color, statistic_marker, row_offset in (
         ("effect", effect_bounds, BLUE, "o", -0.15),
         ("contrast", contrast_bounds, ORANGE, "s", 0.15),
     ):
         is_significant = selected_regions[f"p_{statistic}"].to_numpy() < ALPHA
         for is_shown, face_color in (
             (~is_significant, "white"),
-            (is_significant, color),
+            (is_significant, statistic_color),
         ):
             if not is_shown.any():
                 continue
             _draw_errorbars(
                 axes,
-                bounds[is_shown, 0],
-                np.flatnonzero(is_shown) + offset,
-                bounds[is_shown, 1],
-                bounds[is_shown, 2],
-                fmt=marker,
-                color=color,
+                interval_bounds[is_shown, 0],
+                np.flatnonzero(is_shown) + row_offset,
+                interval_bounds[is_shown, 1],
+                interval_bounds[is_shown, 2],
+                fmt=statistic_marker,
+                color=statistic_color,
                 markerfacecolor=face_color,
                 label=statistic,
                 **mark_style,
@@ -789,19 +860,21 @@ def plot_contributions(
     Figure
         A bar per region, and one for the sum of all others.
     """
-    values = contributions.set_index("region")["contribution"]
-    order = values.abs().sort_values(ascending=False, kind="stable").index
-    shown_regions = list(order[:N_CONTRIBUTIONS])
-    other_regions = order[N_CONTRIBUTIONS:]
-    names = tables.region_labels(shown_regions, atlas)
-    lengths = values[shown_regions].tolist()
+    region_contributions = contributions.set_index("region")["contribution"]
+    contribution_order = (
+        region_contributions.abs().sort_values(ascending=False, kind="stable").index
+    )
+    shown_regions = list(contribution_order[:N_CONTRIBUTIONS])
+    other_regions = contribution_order[N_CONTRIBUTIONS:]
+    row_names = tables.region_labels(shown_regions, atlas)
+    bar_lengths = region_contributions[shown_regions].tolist()
     if len(other_regions):
-        names.append(f"{len(other_regions)} other regions")
-        lengths.append(float(values[other_regions].sum()))
-    (axes,) = own_axes(None, COLUMN, 18 + 5 * len(names))
-    axes.barh(np.arange(len(names)), lengths, color="#0b5a8f")
+        row_names.append(f"{len(other_regions)} other regions")
+        bar_lengths.append(float(region_contributions[other_regions].sum()))
+    (axes,) = own_axes(None, COLUMN, 18 + 5 * len(row_names))
+    axes.barh(np.arange(len(row_names)), bar_lengths, color="#0b5a8f")
     axes.axvline(0, color="black", linewidth=0.8)
-    label_rows(axes, [tables.shorten_name(name, 40) for name in names])
+    label_rows(axes, [tables.shorten_name(row_name, 40) for row_name in row_names])
     axes.set_xlabel(textwrap.fill(axis_label, 22))
     return axes.figure
 
@@ -856,11 +929,16 @@ def _draw_errorbars(
         artist.set_clip_on(False)
 
 
-def _draw_reference(axes: Axes, x: float, label: str) -> None:
+def _draw_reference(axes: Axes, x: float, reference_label: str) -> None:
     """Draw a dashed vertical line with its label above the axes."""
     axes.axvline(x, **DASHES)
     axes.text(
-        x, 1.01, label, color=GREY, ha="center", transform=axes.get_xaxis_transform()
+        x,
+        1.01,
+        reference_label,
+        color=GREY,
+        ha="center",
+        transform=axes.get_xaxis_transform(),
     )
 
 

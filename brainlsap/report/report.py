@@ -285,6 +285,9 @@ def write_tables(
 ) -> list[Path]:
     """Write the numbered tables of a report for manuscripts: LaTeX and Markdown.
 
+    LaTeX tables have a caption and notes, and are at most 160 mm wide, the text of A4
+    with margins of 25 mm. They need the packages booktabs and array.
+
     Parameters
     ----------
     evaluation : Evaluation
@@ -305,15 +308,16 @@ def write_tables(
         If a file of that name exists.
     """
     from brainlsap.report.page import report_tables
+    from brainlsap.report.paper_tables import paper_tables
 
-    table_of_name = report_tables(_add_report_facts(evaluation))
-    text_of_path = {
-        Path(folder, f"{table_name}.{file_suffix}"): table_text(
-            report_table, text_style
-        )
-        for table_name, report_table in table_of_name.items()
-        for text_style, file_suffix in (("latex", "tex"), ("markdown", "md"))
-    }
+    evaluation = _add_report_facts(evaluation)
+    table_of_name = report_tables(evaluation)
+    latex_of_name = paper_tables(table_of_name, evaluation)
+    text_of_path: dict[Path, str] = {}
+    for table_name, report_table in table_of_name.items():
+        text_of_path[Path(folder, f"{table_name}.tex")] = latex_of_name[table_name]
+        markdown_text = table_text(report_table, "markdown")
+        text_of_path[Path(folder, f"{table_name}.md")] = markdown_text
     check_outputs(text_of_path, overwrite=overwrite)
     for table_path, text in text_of_path.items():
         with replace_when_whole(table_path) as partial_path:

@@ -1,6 +1,7 @@
 """Every table of a report: a data frame of text, ready for a paper."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -11,15 +12,13 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.atlas import AtlasSource
-from brainlsap.data.find_files import visit_order
 from brainlsap.data.measures import PET_FEATURES
 from brainlsap.evaluation import ConnectomeGain, Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
-from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.leakage import check_title
 from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
 from brainlsap.evaluation.ranking import find_subcortex_substitute
-from brainlsap.evaluation.region_tests import MIN_PEOPLE_SHOWN, standardized_differences
+from brainlsap.evaluation.region_tests import standardized_differences
 from brainlsap.evaluation.results import CohortSummary, check_evaluation_given
 from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
 from brainlsap.evaluation.subgroups import (
@@ -47,15 +46,36 @@ N_DRAWS, N_SWAPS = 1000, 5000
 N_EXCHANGES = 2000
 """Permutations of the labels between participants for the test against chance."""
 
+CHANCE_TITLE = "p (chance)"
+"""Title of the column of p-values against chance."""
+
 CONTRAST_MEANING = (
     "the smaller of the region's effect and of the effect of the region minus the mean "
     "of the regions connected to it, in the same direction"
 )
 """What the contrast of a region is, in the words of page, methods and supplement."""
 
-_LATEX = {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$"}
-_LATEX |= {"\N{EN DASH}": "--", "\N{MINUS SIGN}": "$-$"}
+CLASS_RATE_TITLES = {"ppv": "PPV", "npv": "NPV", "auc": "AUC"}
+"""Titles of rates of classes; other rates are called by their names."""
+
+LATEX_SIGNS = {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$"}
+LATEX_SIGNS |= {
+    "\N{EN DASH}": "--",
+    "\N{MINUS SIGN}": "$-$",
+    "\N{GREATER-THAN OR EQUAL TO}": r"$\geq$",
+    "\N{LESS-THAN OR EQUAL TO}": r"$\leq$",
+    "\N{MULTIPLICATION SIGN}": r"$\times$",
+    "\N{MIDDLE DOT}": r"$\cdot$",
+}
 """Signs that pandas does not translate to LaTeX."""
+
+_SPECIAL = {sign: rf"\{sign}" for sign in "&%$#_{}"}
+_SPECIAL |= {
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\\": r"\textbackslash{}",
+}
+"""Characters with a meaning in LaTeX, and what prints them."""
 
 _SIGN = r"(?<![\w.)\]-])-(?=\.?\d)"
 """A hyphen that is the sign of a number, unlike the hyphens of 1-2 and HRF-2."""
@@ -219,7 +239,7 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
         latex_text = cell_texts.to_latex(
             index=False, escape=True, column_format=column_alignment
         )
-        return latex_text.translate(str.maketrans(_LATEX))
+        return latex_text.translate(str.maketrans(LATEX_SIGNS))
     markdown_alignments = ["---:" if is_number else "---" for is_number in is_numeric]
     escaped_rows = [
         [cell_text.replace("\\", r"\\").replace("|", r"\|") for cell_text in cell_row]
@@ -227,6 +247,25 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     ]
     escaped_rows.insert(1, markdown_alignments)
     return "".join(f"| {' | '.join(cell_row)} |\n" for cell_row in escaped_rows)
+
+
+def latex_cells(frame: pd.DataFrame) -> tuple[list[list[str]], list[str]]:
+    """Return cells, row by row, and titles of a table as escaped LaTeX."""
+    texts = frame.astype(object).where(frame.notna(), "")
+    texts = texts.map(lambda cell_text: " ".join(str(cell_text).split()))
+    rows = [[_escape_latex(cell) for cell in row] for row in texts.to_numpy().tolist()]
+    return rows, [_escape_latex(str(title)) for title in frame]
+
+
+def mark_signs(text: str) -> str:
+    """Return a text with minus signs where hyphens are signs of numbers."""
+    return re.sub(_SIGN, "\N{MINUS SIGN}", text)
+
+
+def _escape_latex(text: str) -> str:
+    """Return a text with special characters and minus signs as LaTeX has them."""
+    latex_of_sign: dict[str, str | int | None] = {**_SPECIAL, **LATEX_SIGNS}
+    return mark_signs(text).translate(str.maketrans(latex_of_sign))
 
 
 def reported_values(model_fits: pd.DataFrame, report_key: str) -> list[Any]:
@@ -274,9 +313,13 @@ def shown_scores(evaluation: Evaluation) -> dict[str, str]:
 
 
 def score_table(
-    evaluation: Evaluation, scores: str | Sequence[str] | None = None
+    evaluation: Evaluation,
+    scores: str | Sequence[str] | None = None,
+    *,
+    intervals: bool = False,
+    tests: bool = False,
 ) -> pd.DataFrame:
-    """Return the scores of every model as "mean ± s.d." over folds.
+    """Return the scores of every model as "mean ± s.d." over folds, or with intervals.
 
     Parameters
     ----------
@@ -285,15 +328,22 @@ def score_table(
     scores : str or sequence of str, optional
         Of :func:`brainlsap.evaluation.fold_scores`, which returns all; by default
         those of :func:`brainlsap.evaluation.main_scores`.
+    intervals : bool
+        Whether scores are those of all test scans together as "estimate [low, high]",
+        with 95% bootstrap intervals over people (quote these), not means over folds.
+    tests : bool
+        Whether to add tests of the balanced accuracy of all test scans: one-sided p
+        against chance (permutation of the labels), and the difference of the first
+        model from each other with its 95% interval and Holm p, over people.
 
     Returns
     -------
     DataFrame
         One row per model, in order: model, then these scores under their written-out
-        name; errors in stages only where the order of the classes is known. "n/a"
-        where a score does not exist, "failed" where a fit did not train. A remark says
-        so where a model predicted the same as another, as LSAP-R does where it chose
-        one ridge in every fold, or one class for everybody.
+        name, and the columns of tests; errors in stages only where the order of the
+        classes is known. "n/a" where a score does not exist, "failed" where a fit did
+        not train. A remark says so where a model predicted the same as another, as
+        LSAP-R does where it chose one ridge in every fold, or one class for everybody.
 
     Raises
     ------
@@ -305,6 +355,14 @@ def score_table(
     for score_name in scores:
         check_choice("scores", score_name, fold_scores())
     title_of_score, score_summary = shown_scores(evaluation), evaluation.summary()
+    shown_names = [score_name for score_name in scores if score_name in title_of_score]
+    if intervals:
+        interval_texts = _interval_texts(evaluation)
+        titles = [title_of_score[score_name] for score_name in shown_names]
+        joined_table = interval_texts[titles].reset_index()
+        if tests:
+            joined_table = _add_tests(joined_table, evaluation)
+        return _mark_limits(joined_table, evaluation)
     score_texts = [
         spread_text(*mean_and_sd)
         for mean_and_sd in score_summary[["mean", "sd"]].to_numpy()
@@ -315,11 +373,42 @@ def score_table(
     score_texts_by_model = score_summary.pivot(
         index="model", columns="score", values="text"
     )
-    shown_names = [score_name for score_name in scores if score_name in title_of_score]
     score_texts_by_model = score_texts_by_model.loc[
         list(evaluation.models), shown_names
     ].rename(columns=title_of_score)
-    return _mark_limits(score_texts_by_model.reset_index(), evaluation)
+    fold_table = score_texts_by_model.reset_index()
+    if tests:
+        fold_table = _add_tests(fold_table, evaluation)
+    return _mark_limits(fold_table, evaluation)
+
+
+def _interval_texts(evaluation: Evaluation) -> pd.DataFrame:
+    """Return every score of all test scans as "estimate [low, high]", by model."""
+    title_of_score = shown_scores(evaluation)
+    score_columns = [
+        number_texts(intervals(evaluation, model), {"estimate": model})
+        for model in evaluation.models
+    ]
+    score_texts = pd.concat(score_columns, axis=1).T[list(title_of_score)]
+    return score_texts.rename(columns=title_of_score).rename_axis("model")
+
+
+def _add_tests(model_table: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
+    """Add p against chance, and the difference of the first model from each other."""
+    main_model = evaluation.models[0]
+    chance_texts = chance_p_values(evaluation).map(p_text)
+    model_table[CHANCE_TITLE] = model_table["model"].map(chance_texts)
+    comparisons = person_comparisons(evaluation, main_model)
+    if len(comparisons):
+        column_titles = {
+            "model": "model",
+            "difference": f"{main_model} minus this [95%]",
+            "p_holm": _holm_title(comparisons),
+        }
+        model_table = model_table.merge(
+            number_texts(comparisons, column_titles), how="left", on="model"
+        )
+    return model_table.astype(object).fillna("")
 
 
 def _mark_limits(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
@@ -361,24 +450,12 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
         One row per model: model, then "estimate [low, high]" for the scores of
         all classes together, and the expected calibration error.
     """
-    title_of_score = {
-        score_name: title
+    titles = [
+        title
         for score_name, title in shown_scores(evaluation).items()
         if SCORES[score_name].is_shown_with_interval
-    }
-    intervals_of_models = {
-        model: intervals(evaluation, model) for model in evaluation.models
-    }
-    score_columns = [
-        number_texts(scores, {"estimate": model})
-        for model, scores in intervals_of_models.items()
     ]
-    interval_texts = (
-        pd.concat(score_columns, axis=1)
-        .T[list(title_of_score)]
-        .rename(columns=title_of_score)
-    )
-    return _mark_limits(interval_texts.rename_axis("model").reset_index(), evaluation)
+    return _mark_limits(_interval_texts(evaluation)[titles].reset_index(), evaluation)
 
 
 MODEL_GROUPS = (
@@ -457,6 +534,17 @@ def added_value_text(evaluation: Evaluation) -> pd.DataFrame:
     return _mark_limits(table, evaluation)
 
 
+@lru_cache(maxsize=4)  # hashed by identity; tables and answers use it
+def chance_p_values(evaluation: Evaluation) -> pd.Series:
+    """Return p of the balanced accuracy of each model against chance, by model."""
+    return pd.Series(
+        {
+            model_name: comparison.chance_p(evaluation, model_name, N_EXCHANGES)
+            for model_name in evaluation.models
+        }
+    )
+
+
 def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return score, interval and difference from the main model, a row per model.
 
@@ -464,12 +552,12 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
     -------
     DataFrame
         group (of :data:`MODEL_GROUPS`) and model; balanced accuracy of all test scans
-        with its 95% bootstrap interval over participants; what the main model has more
+        with its 95% bootstrap interval over participants and one-sided p against
+        chance, of :func:`brainlsap.evaluation.chance_p`; what the main model has more
         than this one, with its 95% interval and (Holm) p, of
         :func:`brainlsap.evaluation.compare_by_person`; the main scores as
         mean ± s.d. over folds. Rows are sorted by group.
     """
-    main_model = evaluation.models[0]
     roles = evaluation.fits.groupby("model")["role"].first()
     score_texts = []
     for model_name in evaluation.models:
@@ -482,16 +570,7 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
             "balanced accuracy [95%]": score_texts,
         }
     )
-    comparisons = person_comparisons(evaluation, main_model)
-    if len(comparisons):
-        column_titles = {
-            "model": "model",
-            "difference": f"{main_model} minus this [95%]",
-            "p_holm": _holm_title(comparisons),
-        }
-        table = table.merge(
-            number_texts(comparisons, column_titles), how="left", on="model"
-        )
+    table = _add_tests(table, evaluation)
     fold_scores_table = score_table(evaluation)
     fold_columns = fold_scores_table.columns.drop(["remark"], errors="ignore")
     fold_scores_table = fold_scores_table[fold_columns].rename(
@@ -543,6 +622,52 @@ def nested_model_text(evaluation: Evaluation) -> pd.DataFrame:
         "adds": "gain",
     }
     return _mark_limits(number_texts(model_steps, column_titles), evaluation)
+
+
+CURVE_ANSWERS = {
+    "yes": "More participants would probably help",
+    "no": "More participants would hardly help",
+    "unclear": "It is unclear whether more participants would help",
+}
+"""Answers to whether more people would help, by the answer of a learning curve."""
+
+
+def learning_curve_table(evaluation: Evaluation) -> pd.DataFrame:
+    """Return the balanced accuracy by the number of training people, as text."""
+    curve = evaluation.learning_curve
+    if curve is None:
+        return pd.DataFrame()
+    curve = curve.assign(
+        share=curve["share"].map("{:.0%}".format),
+        n_train_people=curve["n_train_people"].map("{:.0f}".format),
+    )
+    titles = {
+        "model": "model",
+        "share": "share of training",
+        "n_train_people": "training participants",
+        "estimate": "balanced accuracy [95%]",
+        "slope": "gain by a doubling [95%]",
+        "answer": "would more help?",
+    }
+    texts = number_texts(curve, titles)
+    is_last = ~curve["model"].duplicated(keep="last")
+    slope_titles = [titles["slope"], titles["answer"]]
+    texts[slope_titles] = texts[slope_titles].where(is_last, "")
+    return texts
+
+
+def learning_curve_sentence(evaluation: Evaluation) -> str:
+    """Return whether more people would help the first model, in one sentence."""
+    curve = evaluation.learning_curve
+    if curve is None or curve.empty:
+        return ""
+    row = curve.iloc[0]
+    slope = interval_text(row["slope"], row["slope_low"], row["slope_high"])
+    return (
+        f"{CURVE_ANSWERS[row['answer']]}: from half to all training participants the "
+        f"balanced accuracy of {row['model']} changes by {slope} for a doubling (95% "
+        "interval over participants)."
+    )
 
 
 CONNECTOMES = {
@@ -631,7 +756,7 @@ def subgroup_text(evaluation: Evaluation) -> pd.DataFrame:
 
 
 def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
-    """Return sensitivity, specificity and predictive value of every class.
+    """Return sensitivity, specificity, predictive values and AUC of every class.
 
     Parameters
     ----------
@@ -643,120 +768,19 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
     Returns
     -------
     DataFrame
-        One row per class: class, people, scans and the three rates as
-        "estimate [low, high]", 95% intervals over people.
+        One row per class: class, people, scans; sensitivity, specificity, PPV and NPV
+        (positive and negative predictive value) and AUC (against the rest, mean over
+        folds) as "estimate [low, high]", 95% intervals over people.
     """
     class_rates = comparison.class_table(
         evaluation, model or evaluation.models[0], N_DRAWS
     )
-    rate_names = [
-        rate_name
-        for rate_name in class_rates
-        if not rate_name.endswith(("_low", "_high"))
-    ]
     column_titles = {
-        k: k.replace("_", " ").replace("pred", "positive pred") for k in rate_names
+        name: CLASS_RATE_TITLES.get(name, name)
+        for name in class_rates
+        if not name.endswith(("_low", "_high"))
     }
     return _mark_limits(number_texts(class_rates, column_titles, 2), evaluation)
-
-
-def covariate(cohort_table: pd.DataFrame, covariate_name: str) -> pd.Series | None:
-    """Return the column of age, sex or site, by any usual name of it, or None."""
-    try:
-        column_values = cohort_table[
-            find_covariate_column(cohort_table, covariate_name)
-        ]
-    except ParameterError:
-        return None
-    is_blank = (
-        column_values.astype(str).str.strip().str.lower().isin(["", "n/a", "nan"])
-    )
-    column_values = column_values.mask(is_blank)
-    return (
-        pd.to_numeric(column_values, errors="coerce")
-        if covariate_name == "age"
-        else column_values
-    )
-
-
-def demographics_table(
-    cohort_table: pd.DataFrame, classes: Sequence[str]
-) -> pd.DataFrame:
-    """Return people, scans, age, sex and sites of every class.
-
-    Parameters
-    ----------
-    cohort_table : DataFrame
-        One row per scan: participant, label and, where known, age, sex and site,
-        under any case (`AGE`, `SEX`, `SITE` as in ADNI's tables).
-    classes : sequence of str
-        Order of the rows.
-
-    Returns
-    -------
-    DataFrame
-        One row per class: class, people, scans, age, sex, sites. A person counts once
-        in each class, with the first scan in it. Age is mean ± s.d. over people in
-        years, not shown for fewer than three people; sexes are counts.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"participant": range(8), "label": ["CN", "AD"] * 4})
-    >>> table["SEX"] = ["F", "M", "F", "F", "M", "M", "F", "F"]
-    >>> demographics_table(table, ["CN", "AD"])
-      class  people  scans       sex
-    0    CN       4      4  F 3, M 1
-    1    AD       4      4  F 2, M 2
-    """
-    cohort_table = sort_by_visit(cohort_table)
-    class_labels = cohort_table["label"].astype(str).rename("class")
-    is_first_visit = (
-        ~cohort_table[["participant"]].assign(label=class_labels).duplicated()
-    )
-    class_demographics = pd.DataFrame(
-        {"people": class_labels[is_first_visit].value_counts()}
-    )
-    class_demographics["scans"] = class_labels.value_counts()
-    aggregation_of_title: Any = {
-        "age": _age_text,
-        "sex": _counts_text,
-        "sites": "nunique",
-    }
-    for title, aggregate_values in aggregation_of_title.items():
-        covariate_values = covariate(cohort_table, title.rstrip("s"))
-        if covariate_values is not None:
-            class_demographics[title] = (
-                covariate_values[is_first_visit]
-                .groupby(class_labels[is_first_visit])
-                .agg(aggregate_values)
-            )
-    return class_demographics.loc[list(classes)].reset_index()
-
-
-def sort_by_visit(cohort_table: pd.DataFrame) -> pd.DataFrame:
-    """Return scans in the order of their visits, where these are known."""
-    if "session" not in cohort_table:
-        return cohort_table
-    visit_ranks = [*cohort_table["session"].map(visit_order)]
-    return cohort_table.iloc[
-        sorted(range(len(cohort_table)), key=visit_ranks.__getitem__)
-    ]
-
-
-def _age_text(ages: pd.Series) -> str:
-    is_withheld, n_missing = ages.count() < MIN_PEOPLE_SHOWN, ages.isna().sum()
-    age_text = "n/a" if is_withheld else spread_text(ages.mean(), ages.std(), 1)
-    return (
-        f"{age_text} ({n_missing} missing)"
-        if n_missing and not is_withheld
-        else age_text
-    )
-
-
-def _counts_text(category_values: pd.Series) -> str:
-    category_counts = category_values.value_counts().sort_index().to_dict()
-    category_counts["n/a"] = category_values.isna().sum()
-    return ", ".join(f"{category} {n}" for category, n in category_counts.items() if n)
 
 
 def region_labels(

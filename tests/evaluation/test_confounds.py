@@ -297,3 +297,139 @@ def test_what_cannot_work_is_refused_before_anything_is_fitted(
     changed = replace(sited, table=sited.table.assign(**change))
     with pytest.raises(ParameterError, match=message):
         cross_validate({"it": Unfittable()}, changed, 2, baselines=False, **steps)
+
+
+def combat_by_reference(values, site, age, is_reference):
+    """Johnson et al. 2007 by its formulas, a value at a time; learned from some."""
+    n_scans, n_values = values.shape
+    sites = sorted(set(site))
+    rows = np.flatnonzero(is_reference)
+    rows_of = {name: [i for i in rows if site[i] == name] for name in sites}
+    centred_age = age - age[rows].mean()
+    design = np.array(
+        [[*(s == n for n in sites), a] for s, a in zip(site, centred_age, strict=True)]
+    )
+    alpha, slope, sigma = (np.zeros(n_values) for _ in range(3))
+    for v in range(n_values):
+        normal_matrix = design[rows].T @ design[rows]
+        b = np.linalg.solve(normal_matrix, design[rows].T @ values[rows, v])
+        alpha[v] = sum(len(rows_of[n]) * b[k] for k, n in enumerate(sites)) / len(rows)
+        slope[v] = b[-1]
+        errors = [values[i, v] - design[i] @ b for i in rows]
+        sigma[v] = np.sqrt(sum(error**2 for error in errors) / len(rows))
+    z = (values - alpha - np.outer(centred_age, slope)) / sigma
+    harmonized = np.zeros_like(values)
+    for name in sites:
+        z_site, n = z[rows_of[name]], len(rows_of[name])
+        g_hat = [z_site[:, v].sum() / n for v in range(n_values)]
+        d_hat = [
+            ((z_site[:, v] - g_hat[v]) ** 2).sum() / (n - 1) for v in range(n_values)
+        ]
+        g_bar, tau = np.mean(g_hat), np.var(g_hat, ddof=1)
+        m, s = np.mean(d_hat), np.var(d_hat, ddof=1)
+        shape, rate = (m**2 + 2 * s) / s, (m**3 + m * s) / s
+        for v in range(n_values):
+            gamma, delta = g_hat[v], d_hat[v]
+            for _ in range(500):
+                gamma = (n * tau * g_hat[v] + delta * g_bar) / (n * tau + delta)
+                squares = ((z_site[:, v] - gamma) ** 2).sum()
+                delta = (rate + squares / 2) / (n / 2 + shape - 1)
+            for i in range(n_scans):
+                if site[i] == name:
+                    harmonized[i, v] = (
+                        sigma[v] * (z[i, v] - gamma) / np.sqrt(delta)
+                        + alpha[v]
+                        + slope[v] * centred_age[i]
+                    )
+    return harmonized
+
+
+def aged_people(n_people=120, seed=0):
+    """Return values of 3 regions (atrophy in the first), and people older when ill."""
+    rng = np.random.default_rng(seed)
+    is_ill = np.arange(n_people) % 2 == 1
+    age = rng.normal(70 + 12 * is_ill, 5)
+    values = -0.05 * (age - 70)[:, None] + 0.5 * rng.normal(size=(n_people, 3))
+    values[is_ill, 0] -= 1.0
+    table = pd.DataFrame(
+        {
+            "participant": [f"P{i}" for i in range(n_people)],
+            "label": np.where(is_ill, "AD", "CN"),
+            "age": age,
+            "site": rng.choice(["north", "south", "west"], n_people),
+        }
+    )
+    return values[:, :, None], table, is_ill
+
+
+def test_combat_by_a_reference_class_equals_its_formulas():
+    values, table, is_ill = aged_people()
+    values += 2.0 * (table["site"] == "north").to_numpy()[:, None, None]
+    steps = Deconfounder("site", reference_class="CN")
+    harmonized = steps.fit_transform(values, table)
+    columns = (table[name].to_numpy() for name in ("site", "age"))
+    expected = combat_by_reference(values[:, :, 0], *columns, ~is_ill)
+    np.testing.assert_allclose(harmonized[:, :, 0], expected, atol=1e-10, rtol=0)
+    of_all = Deconfounder("site").fit_transform(values, table)
+    assert np.abs(harmonized - of_all).max() > 0.1
+
+
+def test_a_reference_class_keeps_an_effect_that_plain_regression_removes():
+    values, table, is_ill = aged_people(900)
+    plain = Deconfounder(None, "age").fit_transform(values, table)
+    w_scores = Deconfounder(None, "age", "CN").fit_transform(values, table)
+
+    def differences(features):
+        means = [features[is_ill == k].mean(axis=0)[:, 0] for k in (False, True)]
+        return (means[0] - means[1]) / features[~is_ill].std(axis=0)[:, 0]
+
+    assert differences(plain)[0] < 1  # of 2 s.d. that were planted
+    np.testing.assert_allclose(differences(w_scores), [2, 0, 0], atol=0.5)
+
+
+def test_w_scores_are_residuals_in_standard_deviations_of_the_reference():
+    values, table, is_ill = aged_people()
+    design = np.column_stack([np.ones(len(table)), table["age"]])
+    reference = values[~is_ill][:, :, 0]
+    coefficients = np.linalg.lstsq(design[~is_ill], reference, rcond=None)[0]
+    sd = np.sqrt(((reference - design[~is_ill] @ coefficients) ** 2).sum(axis=0) / 58)
+    expected = (values[:, :, 0] - design @ coefficients) / sd
+    steps = Deconfounder(None, "age", "CN").fit(values, table)
+    # Who is transformed needs no label, also after the steps were stored.
+    loaded = Deconfounder.from_dict(json.loads(json.dumps(steps.to_dict())))
+    for transform in (steps.transform, loaded.transform):
+        w_scores = transform(values, table.drop(columns="label"))
+        np.testing.assert_allclose(w_scores[:, :, 0], expected, rtol=1e-9)
+
+
+def test_values_that_the_reference_lacks_or_that_are_flat_stay():
+    values, table, is_ill = aged_people()
+    values[~is_ill, 1] = np.nan
+    values[:, 2] = 3.3
+    w_scores = Deconfounder(None, "age", "CN").fit_transform(values, table)
+    np.testing.assert_array_equal(w_scores[:, 1], values[:, 1])
+    np.testing.assert_allclose(w_scores[:, 2], 0, atol=1e-12)
+
+
+# Two groups; nobody of the reference class is in the second.
+ILL_ONLY = ["both"] * 20 + ["both", "ill only"] * 50
+
+
+@pytest.mark.parametrize(
+    ("change", "steps", "values_of_message"),
+    [
+        ({}, ("site", ("age",), "control"), ["'control'", "AD, CN"]),
+        ({}, (None, (), "CN"), ["regress_out", "harmonize"]),
+        ({"site": ILL_ONLY}, ("site", (), "CN"), ["ill only: 0 people"]),
+        ({"sex": ILL_ONLY}, (None, ("age", "sex"), "CN"), ["sex", "ill only"]),
+        ({"label": ["CN"] * 11 + ["AD"] * 109}, (None, "age", "CN"), ["11", "12"]),
+    ],
+)
+def test_a_reference_class_that_cannot_teach_the_steps_is_refused(
+    change, steps, values_of_message
+):
+    table = aged_people()[1].assign(**change)
+    with pytest.raises(ParameterError) as refusal:
+        Deconfounder(*steps).check(table)
+    for value in values_of_message:
+        assert value in str(refusal.value)

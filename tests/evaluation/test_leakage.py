@@ -217,6 +217,19 @@ def test_a_covariate_that_tells_the_label_is_found_after_correction(cohort):
     assert held_out["what_to_do"] == leakage.HELD_OUT_ADVICE
 
 
+def test_people_unlike_the_reference_class_are_counted(cohort):
+    is_reference = cohort.y == "CN"
+    splits = make_splits(cohort.y, cohort.groups, 2)
+    age = np.where(is_reference, 70, 90) + np.arange(cohort.n_scans) / 100
+    aged = replace(cohort, table=cohort.table.assign(age=age))
+    table = audit(aged, splits, ["age"], "CN").set_index("check")
+    n_outside = cohort.table["participant"][~is_reference].nunique()
+    assert f"age of {n_outside} of" in table.loc["outside_reference", "finding"]
+    of_age = table["finding"][table["finding"].str.startswith("age alone")]
+    assert "from CN alone" in of_age.item()
+    assert "outside_reference" not in audit(aged, splits, ["age"])["check"].tolist()
+
+
 @pytest.mark.parametrize("column", ["SITEID", "scanner_no", "Batch", "field_strength"])
 def test_numbered_groups_tell_the_label_as_named_ones_do(cohort, column):
     # ten groups of people; odd ones hold AD alone, even ones everybody else

@@ -169,6 +169,18 @@ def draw_gain_table(lead, half_width, is_shared=False):
     return table
 
 
+def draw_learning_curve(models=("LSAP-C",), slope=0.06, half_width=0.1, answer="yes"):
+    """Scores that rise with the number of training people."""
+    table = pd.DataFrame({"share": [0.25, 0.5, 0.75, 1.0]})
+    table["n_train_people"] = 24 * table["share"]
+    table["estimate"] = 0.5 + slope * np.log2(table["share"])
+    table["low"] = table["estimate"] - half_width
+    table["high"] = table["estimate"] + half_width
+    slopes = {"slope": slope, "slope_low": slope - 0.05, "slope_high": slope + 0.05}
+    table = table.assign(**slopes, answer=answer)
+    return pd.concat([table.assign(model=name) for name in models], ignore_index=True)
+
+
 def draw_region_tests(evaluation, effects=None, differing=(), peaks=()):
     """Tests of all regions; those that differ and the peaks have a small p."""
     regions = list(evaluation.cohort.region_names)

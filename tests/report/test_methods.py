@@ -54,6 +54,7 @@ VALUES = {
     "merged_classes": ({"a": ["CN"]}, {"a": ["CN", "AD"]}),
     "preserve": ([], ["age"]),
     "regress_out": ([], ["age"]),
+    "reference_class": (None, "CN"),
     "cv": ("stratified folds of whole people", "given"),
     "people_shared": (False, True),
 }
@@ -138,8 +139,13 @@ STUDY_OPTIONS = {
     "regress_out": (["age", "sex"], "effects of age and sex"),
     "covariates": (["sex"], "What the brain adds to sex was measured"),
     "subgroups": (["site"], "in groups of participants by site"),
+    "reference_class": (
+        "unimpaired",
+        "training participants of class unimpaired alone",
+    ),
     "n_permutations": (1, "compared with 1 permutation of the labels"),
     "preset": ("paper", "the settings of Sim et al. (2024)"),
+    "learning_curve": (True, "75% of the training participants of each fold"),
 }
 
 
@@ -150,7 +156,7 @@ def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, nam
     unlisted = (UNLISTED - set(DESIGN)) | {"cohort", "settings"}
     assert set(signature(run_study).parameters) - unlisted == {*STUDY_OPTIONS}
     monkeypatch.setattr(workflow, "write_report", lambda *_, **__: None)
-    cohort = make_cohort(30, atlas="desikan82", n_sites=2)
+    cohort = make_cohort(60, atlas="desikan82", n_sites=2)
     options = {name: STUDY_OPTIONS[name][0] for name in names}
     options |= {"baselines": False, "n_epochs": 1, "n_starts": 1}
     evaluation = run_study(cohort, tmp_path / "out", **options)
@@ -360,6 +366,7 @@ def test_methods_have_at_most_300_words_and_the_supplement_more(make_evaluation,
         ]
         fits["report"] = "{}"
     steps = {"harmonize": "site", "regress_out": ["age", "sex"]}
+    steps["reference_class"] = "CN"
     complete = replace(
         evaluation,
         fits=fits,

@@ -17,7 +17,12 @@ from brainlsap.evaluation import ConnectomeGain, rank_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import tables
 from brainlsap.report.page import report_figures
-from tests.report.conftest import check_letters, draw_gain_table, draw_region_tests
+from tests.report.conftest import (
+    check_letters,
+    draw_gain_table,
+    draw_learning_curve,
+    draw_region_tests,
+)
 
 FUNCTIONS = [getattr(report, name) for name in report.__all__]
 ON_AXES = [one for one in FUNCTIONS if "axes" in signature(one).parameters]
@@ -56,6 +61,20 @@ def test_gains_are_drawn_with_their_intervals():
     np.testing.assert_array_equal(bars[:2], [[6, 12], [-2, 4]])
     error = report.plot_connectome_gain(ConnectomeGain(table), "error_gain")
     assert error.lines[1].get_xdata()[0] == 900  # in percent
+
+
+def test_a_learning_curve_shows_people_and_intervals(evaluation):
+    curve = draw_learning_curve(["LSAP-C", "LSAP-R"])
+    axes = report.plot_learning_curve(replace(evaluation, learning_curve=curve))
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert names == ["LSAP-C", "LSAP-R"]
+    ticks = [tick.get_text() for tick in axes.get_xticklabels()]
+    assert ticks == ["6", "12", "18", "24"]
+    bars = axes.collections[0].get_segments()
+    rows = curve[curve["model"] == "LSAP-C"]
+    assert np.allclose([bar[:, 1] for bar in bars], rows[["low", "high"]])
+    with pytest.raises(ParameterError, match="learning curve"):
+        report.plot_learning_curve(evaluation)
 
 
 def test_confusion_counts_scans(evaluation):
@@ -201,7 +220,8 @@ def test_letters_have_one_size_and_are_whole(make_evaluation, plot, width):
     models = ("LSAP-C", "logistic regression on all features")
     evaluation = make_evaluation(classes, models, regions=list(atlas.names))
     region_tests = draw_region_tests(evaluation)
-    evaluation = replace(evaluation, region_tests=region_tests)
+    curve = draw_learning_curve(models)
+    evaluation = replace(evaluation, region_tests=region_tests, learning_curve=curve)
     arguments = {
         "evaluation": evaluation,
         "ranking": rank_regions(evaluation),

@@ -25,8 +25,9 @@ from brainlsap.report import (
     write_report,
     write_tables,
 )
+from brainlsap.report.checklist import ANSWERED, AUTHORS, NOT_APPLICABLE, PARTLY
 from brainlsap.report.page import withholder
-from tests.report.conftest import assert_heads_match_cells
+from tests.report.conftest import assert_heads_match_cells, draw_learning_curve
 
 pytestmark = pytest.mark.usefixtures("brief_studies")
 
@@ -53,7 +54,8 @@ def bytes_below(folder):
 def written(make_evaluation, tmp_path_factory):
     """A results folder; only to be read."""
     folder = tmp_path_factory.mktemp("report") / "results"
-    write_report(make_evaluation(), folder, quality=QUALITY)
+    evaluation = replace(make_evaluation(), learning_curve=draw_learning_curve())
+    write_report(evaluation, folder, quality=QUALITY)
     return folder
 
 
@@ -97,7 +99,8 @@ def test_tables_on_the_page_are_those_of_the_files(written):
     numbers = {"ranking", "class_features", "fold_scores"}  # of all, and not shown
     assert {one.stem for one in tables} == numbers | {
         *("scores", "intervals", "classes", "audit", "demographics", "quality", "fits"),
-        *("scales", "directions", "agreement", "common_regions", "subgroups"),
+        *("scales", "directions", "agreement", "common_regions", "learning_curve"),
+        "subgroups",
     }
     for one in tables:
         if one.stem not in numbers:
@@ -122,13 +125,38 @@ def test_captions_are_short_and_their_numbers_have_no_gap(written):
         assert len(sentences) <= 3, caption
 
 
+def test_checklist_names_places_that_exist_and_nobody(written):
+    folder = written / "report"
+    table = pd.read_csv(folder / "checklist.tsv", sep="\t", keep_default_na=False)
+    items, about = table[:-1], table.iloc[-1]
+    assert len(items) == items["item"].nunique() == 52
+    assert items["item"].str.rstrip("abcdefg").nunique() == 27
+    assert "TRIPOD+AI" in about["value"]
+    page_text = (folder / "report.html").read_text("utf-8")
+    states = items.groupby("state").size()
+    assert states[ANSWERED] >= 3
+    assert states[PARTLY] >= 10
+    for item in items[items["state"].isin([ANSWERED, PARTLY])].itertuples():
+        assert item.value, item.item
+        for place in item.where.split("; "):
+            file_name, _, section = place.partition("#")
+            assert (folder / file_name).is_file(), item.item
+            assert not section or f'id="{section}"' in page_text, item.item
+    for_authors = items[items["state"].isin([PARTLY, AUTHORS])]
+    assert (for_authors["the authors write"] != "").all()
+    assert set(items[items["state"] == NOT_APPLICABLE]["item"]) == {
+        *("12f", "12g", "20c", "24"),
+    }
+    assert not NAMES.search((folder / "checklist.tsv").read_text("utf-8"))
+
+
 def test_tables_for_manuscripts(written, tmp_path):
     files = write_tables(read_results(written), tmp_path / "tables")
     endings = {one.suffix for one in files}
     assert endings == {".tex", ".md"}
-    assert len({one.stem for one in files}) == 12
+    assert len({one.stem for one in files}) == 13
     latex = (tmp_path / "tables" / "scores.tex").read_text("utf-8")
-    assert latex.startswith("\\begin{tabular}")
+    assert latex.startswith("\\begin{table}")
     assert "linear SVM & " in latex
     assert not NAMES.search((tmp_path / "tables" / "quality.md").read_text("utf-8"))
     figures = write_figures(read_results(written), tmp_path / "figures")
@@ -259,9 +287,9 @@ def test_own_regions_are_drawn_where_they_lie(evaluation, tmp_path):
 
 
 def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
-    names = list(load_atlas("destrieux160").names)
+    names = list(load_atlas("desikan82").names)
     evaluation = make_evaluation(
-        models=("LSAP-C",), regions=names, atlas_name="destrieux160"
+        models=("LSAP-C",), regions=names, atlas_name="desikan82"
     )
     ranking = rank_regions(evaluation).assign(
         p_effect=0.5, p_contrast=0.5, n_permutations=99

@@ -21,17 +21,9 @@ from brainlsap.report.tables import (
     spread_text,
 )
 from brainlsap.text import p_text
+from tests.report.conftest import draw_learning_curve
 
 P_HEAD = "p (effect)"
-PEOPLE = pd.DataFrame(
-    {
-        "participant": ["a", "a", "b", "c", "d", "e", "f"],
-        "label": ["CN", "CN", "CN", "CN", "AD", "AD", "AD"],
-        "AGE": ["60", "61", "70", "80", "75", "n/a", "85"],
-        "PTGENDER": ["F", "F", "M", "M", "F", "F", ""],
-        "Site": ["x", "x", "y", "x", "y", "y", "y"],
-    }
-)
 
 
 def test_numbers_become_text():
@@ -60,22 +52,6 @@ def test_tables_become_text_in_every_style():
     signed = pd.DataFrame({"1-2": ["-0.085 [-0.266, -.1]"], "x": "HRF-2, 5-to-3 (-1)"})
     signed_row = "$-$0.085 [$-$0.266, $-$.1] & HRF-2, 5-to-3 ($-$1)"
     assert signed_row in report.table_text(signed, "latex")
-
-
-def test_covariates_count_whatever_their_case():
-    table = report.demographics_table(PEOPLE, ["AD", "CN"]).set_index("class")
-    assert table.loc["CN"].tolist() == [3, 4, "70.0 ± 10.0", "F 1, M 2", 2]
-    # the mean age of two people is not shown: it would give them away
-    assert table.loc["AD"].tolist() == [3, 3, "n/a", "F 2, n/a 1", 1]
-    visits = PEOPLE.assign(session="M12")
-    with_baseline = pd.concat([visits, visits.assign(session="bl", AGE=30)])
-    first = report.demographics_table(with_baseline, ["CN"])
-    assert first["age"].tolist() == ["30.0 ± 0.0"]
-    without_covariates = report.demographics_table(
-        PEOPLE[["participant", "label"]], ["CN"]
-    )
-    assert list(without_covariates) == ["class", "people", "scans"]
-    assert len(without_covariates) == 1
 
 
 def test_scores_are_means_over_folds(evaluation):
@@ -147,6 +123,18 @@ def test_the_table_of_scores_has_one_method(make_evaluation, skill):
     assert list(report.comparison_table(two))[2:] == ["p", "better than LSAP-C"]
 
 
+def test_a_learning_curve_says_whether_more_people_would_help(evaluation):
+    curve = draw_learning_curve(["LSAP-C", "LSAP-R"], answer="unclear")
+    evaluation = replace(evaluation, learning_curve=curve)
+    table = tables.learning_curve_table(evaluation)
+    assert table["training participants"].tolist() == ["6", "12", "18", "24"] * 2
+    assert table["gain by a doubling [95%]"].tolist()[3] == "0.060 [0.010, 0.110]"
+    assert table["would more help?"].tolist() == ["", "", "", "unclear"] * 2
+    sentence = tables.learning_curve_sentence(evaluation)
+    assert "unclear" in sentence
+    assert "0.060 [0.010, 0.110]" in sentence
+
+
 def test_models_are_grouped_so_that_none_loses_to_itself(make_evaluation):
     evaluation = make_evaluation()
     names = {"Exact": "LSAP-R", "linear SVM": NESTED_RIDGES[1]}
@@ -193,7 +181,7 @@ def test_unusual_scans_stand_in_the_order_of_their_codes(evaluation):
 def test_what_is_no_evaluation_is_refused():
     for made in ("score_table", "plot_scores", "plot_roc", "plot_training"):
         with pytest.raises(ParameterError, match="be an Evaluation; got DataFrame"):
-            getattr(report, made)(PEOPLE)
+            getattr(report, made)(pd.DataFrame())
 
 
 def test_regions_by_name(make_evaluation):

@@ -1,0 +1,331 @@
+"""Tables of a report as LaTeX for a paper: captions, notes, and a width that fits."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.evaluation import Evaluation
+from brainlsap.report.tables import latex_cells, mark_signs
+from brainlsap.text import count
+
+PAGE_WIDTH = 160.0
+"""Text width of A4 with margins of 25 mm, in mm."""
+
+MAX_ROWS = 48
+"""Most rows of a table on one page; longer ones are continued in another."""
+
+# Widths of letters of Computer Modern at 8 pt (footnotesize of a document of 10 pt), in
+# mm. Those of other usual fonts are smaller.
+_MM_PER_EM = 8.0 * 0.3515 * 1.07
+_NARROW, _WIDE = "fijlrt.,:;|!I()[]'/- ", "mwMW\N{PLUS-MINUS SIGN}<>%@&=+#"
+_NARROW_WIDTH, _COMMON_WIDTH, _CAPITAL_WIDTH, _WIDE_WIDTH = 0.36, 0.52, 0.74, 0.86
+
+_COLUMN_GAP = 2.2  # mm, twice \tabcolsep
+# Longest text (mm) that stays in one line; longer ones are wrapped.
+_MAX_UNBROKEN = 34.0
+
+
+@dataclass(frozen=True)
+class PaperText:
+    """What stands above and below a table of a paper.
+
+    Attributes
+    ----------
+    caption : str
+        Title of the table.
+    note : str
+        Explanation of its numbers, below it; may be empty.
+    """
+
+    caption: str
+    note: str = ""
+
+
+_INTERVALS = (
+    "95% percentile bootstrap intervals over participants, with all their scans."
+)
+_SMALLEST_SCALE = "Scale relative to that of the median region of a fold."
+
+PAPER_TEXTS = {
+    "scores": PaperText(
+        "Scores of all models on the same folds",
+        f"Balanced accuracy of all test scans with {_INTERVALS} p (chance): one-sided, "
+        "permutation of the labels between participants. Differences: 95% t intervals "
+        "over participants (Bonett and Price 2012), not corrected; p: exchange of the "
+        "predictions of two models for a participant. Over folds: mean ± s.d.",
+    ),
+    "ladder": PaperText(
+        "Steps between nested ridge regressions",
+        "Differences in balanced accuracy over all test scans, with 95% t intervals "
+        "over participants (Bonett and Price 2012); p: exchange of the predictions of "
+        "two models for a participant.",
+    ),
+    "intervals": PaperText(
+        "Scores of all test scans together",
+        f"Estimates with {_INTERVALS} AUC: mean over folds.",
+    ),
+    "learning_curve": PaperText(
+        "Balanced accuracy by the number of training participants",
+        "Means over folds of the number of participants; 95% intervals over "
+        "participants. Gain: slope from 50 to 100%.",
+    ),
+    "connectome_gain": PaperText(
+        "What connectomes add to the regions' own values and their mean",
+        "Gain in log evidence and share of the left-out squared error that is removed, "
+        "with 90% intervals over participants.",
+    ),
+    "classes": PaperText(
+        "Rates of every class against the rest",
+        "Estimates with 95% intervals over participants. PPV, NPV: positive and "
+        "negative predictive value at the class shares of this cohort; AUC: mean over "
+        "folds.",
+    ),
+    "case_mix": PaperText("Participants of the training and of this test"),
+    "calibration": PaperText(
+        "Calibration of the probability of every class against the rest",
+        "Intervals use robust standard errors over participants.",
+    ),
+    "coverage": PaperText(
+        "Coverage of prediction sets at 90%", "95% Wilson intervals over participants."
+    ),
+    "demographics": PaperText(
+        "Characteristics of the participants",
+        "Participants, not scans, with their first scan. Missing: participants without "
+        "a value. Quartiles and the Kruskal-Wallis test where the skewness within "
+        "classes exceeds 1; permuted: 5,000 permutations of the labels, where a count "
+        "below 5 is expected.",
+    ),
+    "audit": PaperText("Findings of the leakage audit"),
+    "fits": PaperText("Fits of every model over all folds"),
+    "quality": PaperText("Scans in which something is unusual", "Scans have codes."),
+    "regions": PaperText(
+        "Differences between classes by region",
+        "Regions of smallest p. p-values are corrected for all regions. The regions "
+        "were chosen with the labels of these scans.",
+    ),
+    "region_groups": PaperText("Mean Cohen's d over groups of regions"),
+    "directions": PaperText(
+        "Class means and differences of features by region",
+        "95% intervals over participants, not corrected for their number. Differences "
+        "in pooled standard deviations.",
+    ),
+    "scales": PaperText(
+        "Regions of smallest scale", f"{_SMALLEST_SCALE} Ranges are over folds."
+    ),
+    "agreement": PaperText("Agreement of folds and models on the order of scales"),
+    "confounds": PaperText(
+        "Correlation of relative scales with properties of regions",
+        "Neighbouring regions are similar, so these p-values are too small.",
+    ),
+    "common_regions": PaperText(
+        "Regions among the twenty smallest scales of several models",
+        "Scales: medians over folds. -: not among the twenty smallest. RMSE: "
+        "difference from the first model over all measured regions.",
+    ),
+}
+"""Caption and note of every table of a report, by its name."""
+
+
+def latex_table(
+    frame: pd.DataFrame,
+    caption: str,
+    note: str = "",
+    *,
+    label: str = "",
+    width: float = PAGE_WIDTH,
+) -> str:
+    r"""Return a table as LaTeX that is at most as wide as the text of a page.
+
+    Long cells and heads are wrapped. Columns that do not fit are continued in a further
+    table that repeats the first column, long tables in one that repeats the head.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Its index is not printed. A first column `group` becomes headings of rows.
+    caption, note : str
+        Text above and below the table; special characters are escaped.
+    label : str
+        Name for `\ref`; tables that continue it have none.
+    width : float
+        Largest width in mm.
+
+    Returns
+    -------
+    str
+        Environments `table`; the document needs the packages booktabs and array.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"region": ["G&S_front"], "scale": ["0.5"]})
+    >>> text = latex_table(frame, "Scales", label="tab:scales")
+    >>> r"G\&S\_front & 0.5 \\" in text
+    True
+    """
+    has_groups = frame.columns[0] == "group"
+    groups = frame["group"] if has_groups else None
+    body = frame.drop(columns="group") if has_groups else frame
+    cells, heads = latex_cells(body)
+    widths = _wrapped_widths(body)
+    parts = []
+    for column_block in _split_columns(widths, width):
+        block_body = body.iloc[:, column_block]
+        block_widths = _fit_widths(block_body, widths, column_block, width)
+        for first_row in range(0, max(len(body), 1), MAX_ROWS):
+            rows = slice(first_row, first_row + MAX_ROWS)
+            parts.append(
+                _tabular(
+                    [heads[column] for column in column_block],
+                    [[row[column] for column in column_block] for row in cells[rows]],
+                    block_widths,
+                    None if groups is None else list(groups.iloc[rows]),
+                )
+            )
+    escaped_caption, escaped_note = _escape(caption), _escape(note)
+    texts = []
+    for part_number, tabular in enumerate(parts):
+        continuation = " (continued)" if part_number else ""
+        lines = [
+            r"\begin{table}[htbp]",
+            r"\footnotesize",
+            rf"\setlength{{\tabcolsep}}{{{_COLUMN_GAP / 2:.1f}mm}}",
+        ]
+        if part_number:
+            lines.append(r"\addtocounter{table}{-1}")
+        lines.append(rf"\caption{{{escaped_caption}{continuation}}}")
+        if label and not part_number:
+            lines.append(rf"\label{{{label}}}")
+        lines.append(tabular)
+        if escaped_note and part_number == len(parts) - 1:
+            lines.append(rf"\par\smallskip\parbox{{{width:.0f}mm}}{{{escaped_note}}}")
+        lines.append(r"\end{table}")
+        texts.append("\n".join(lines))
+    return "\n\n".join(texts) + "\n"
+
+
+def paper_tables(
+    table_of_name: Mapping[str, pd.DataFrame], evaluation: Evaluation
+) -> dict[str, str]:
+    """Return every table of a report as LaTeX, by name, with caption and note."""
+    cohort, settings = evaluation.cohort, evaluation.settings
+    n_folds = settings["n_folds"] * settings["n_repeats"]
+    sample = (
+        f"{count(cohort.n_scans, 'scan')} of "
+        f"{count(cohort.n_participants, 'participant')}"
+    )
+    if n_folds > 1:
+        sample += f", {count(n_folds, 'fold')}"
+    if cohort.truth is not None:
+        sample += "; simulated data"
+    latex_of_name = {}
+    for table_name, table in table_of_name.items():
+        paper_text = PAPER_TEXTS.get(table_name, PaperText(table_name))
+        latex_of_name[table_name] = latex_table(
+            table,
+            f"{paper_text.caption} ({sample}).",
+            paper_text.note,
+            label=f"tab:{table_name}",
+        )
+    return latex_of_name
+
+
+def text_width(text: str) -> float:
+    """Return the width of a line of text in a table, in mm (rather too large)."""
+    ems = 0.0
+    for letter in mark_signs(text):
+        if letter in _NARROW:
+            ems += _NARROW_WIDTH
+        elif letter in _WIDE or ord(letter) > 0x250:
+            ems += _WIDE_WIDTH
+        elif letter.isupper():
+            ems += _CAPITAL_WIDTH
+        else:
+            ems += _COMMON_WIDTH
+    return ems * _MM_PER_EM
+
+
+def _widest_word(texts: Sequence[str]) -> float:
+    """Return the width of the widest word of texts, in mm."""
+    words = [word for text in texts for word in re.split(r"[\s]+", text)]
+    return max(map(text_width, words), default=0.0)
+
+
+def _wrapped_widths(body: pd.DataFrame) -> list[float]:
+    """Return the smallest width (mm) of each column: longer texts are wrapped.
+
+    Numbers with their interval stay in one line; heads are wrapped at blanks.
+    """
+    widths = []
+    for title in body:
+        texts = [" ".join(str(cell).split()) for cell in body[title]]
+        cell_width = max(map(text_width, texts), default=0.0)
+        if cell_width > _MAX_UNBROKEN:
+            cell_width = max(_MAX_UNBROKEN * 0.7, _widest_word(texts))
+        widths.append(max(cell_width, _widest_word([str(title)])))
+    return widths
+
+
+def _split_columns(widths: Sequence[float], width: float) -> list[list[int]]:
+    """Return the columns of each part of a table; the first is in all of them."""
+    blocks, block = [], [0]
+    for column in range(1, len(widths)):
+        block_width = sum(widths[i] + _COLUMN_GAP for i in [*block, column])
+        if block_width > width and len(block) > 1:
+            blocks.append(block)
+            block = [0]
+        block.append(column)
+    return [*blocks, block]
+
+
+def _fit_widths(
+    body: pd.DataFrame, widths: Sequence[float], columns: Sequence[int], width: float
+) -> list[float]:
+    """Widen columns of wrapped texts into the space that is left, within the width."""
+    block_widths = np.array([widths[column] for column in columns])
+    natural_widths = []
+    for title in body:
+        texts = [str(title), *(" ".join(str(cell).split()) for cell in body[title])]
+        natural_widths.append(max(map(text_width, texts)))
+    lacking = np.maximum(np.array(natural_widths) - block_widths, 0.0)
+    room = width - block_widths.sum() - _COLUMN_GAP * len(block_widths)
+    if room > 0 and lacking.sum() > 0:
+        block_widths = block_widths + lacking * min(1.0, room / lacking.sum())
+    excess = block_widths.sum() + _COLUMN_GAP * len(block_widths) - width
+    if excess > 0:  # The first column and one more do not fit: wrap the widest.
+        block_widths[block_widths.argmax()] -= excess
+    return [float(column_width) for column_width in block_widths]
+
+
+def _tabular(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    widths: Sequence[float],
+    groups: Sequence[str] | None,
+) -> str:
+    """Return a tabular with columns of these widths (mm) and headings of groups."""
+    columns = "".join(
+        rf">{{\raggedright\arraybackslash}}p{{{column_width:.1f}mm}}"
+        for column_width in widths
+    )
+    lines = [rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}", r"\toprule"]
+    lines += [" & ".join(heads) + r" \\", r"\midrule"]
+    shown_group = None
+    for row_number, row in enumerate(rows):
+        if groups is not None and groups[row_number] != shown_group:
+            if shown_group is not None:
+                lines.append(r"\addlinespace")
+            shown_group = groups[row_number]
+            group_text = rf"\textit{{{_escape(str(shown_group))}}}"
+            heading = rf"\multicolumn{{{len(heads)}}}{{@{{}}l@{{}}}}{{{group_text}}}"
+            lines.append(heading + r" \\")
+        lines.append(" & ".join(row) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def _escape(text: str) -> str:
+    """Return text with the special characters of LaTeX escaped."""
+    cells, _ = latex_cells(pd.DataFrame({"text": [text]}))
+    return cells[0][0]
