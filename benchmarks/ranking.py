@@ -199,6 +199,13 @@ def measure_seed(title: str, seed: int) -> dict[str, float]:
     return row
 
 
+def measure_in_process(title: str, seed: int, keep: str | None) -> dict[str, float]:
+    """Measure one seed in any process: a cached function of a script is not sent."""
+    import ranking
+
+    return Memory(keep, verbose=0).cache(ranking.measure_seed)(title, seed)
+
+
 def describe(values: pd.Series) -> str:
     """Return mean and standard error as text."""
     if values.isna().all():
@@ -226,10 +233,10 @@ def compare_with_prototype(measured: pd.DataFrame, name: str, index: int) -> lis
 def settings(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """Say what both tests name, and how well regions are ordered."""
     test_rows, auc_rows, deviating = [], [], []
-    measure = Memory(options.keep, verbose=0).cache(measure_seed)
     for index, title in enumerate(SETTINGS):
         rows = Parallel(options.jobs)(
-            delayed(measure)(title, seed) for seed in range(options.seeds)
+            delayed(measure_in_process)(title, seed, options.keep)
+            for seed in range(options.seeds)
         )
         measured = pd.DataFrame(rows).astype(float)
         row = [title]

@@ -38,7 +38,7 @@ def fill_masked(values: Any) -> Any:
         object_cells[np.ma.getmaskarray(values)] = None
         return object_cells
     if isinstance(values, list | tuple):
-        return [fill_masked(value) for value in values]
+        return [fill_masked(list_item) for list_item in values]
     return values
 
 
@@ -61,18 +61,20 @@ def as_number_array(values: Any) -> np.ndarray:
     return number_array.astype(float)
 
 
-def plain_column(values: Any) -> pd.Series:
+def plain_column(column_values: Any) -> pd.Series:
     """Return a column of a NumPy type or of text; masked and NA values are missing."""
-    values = fill_masked(values)
-    is_extension_dtype = pd.api.types.is_extension_array_dtype(values)
-    has_dtype = is_extension_dtype or isinstance(values, pd.Series)
-    column = pd.Series(values if has_dtype else list(values)).reset_index(drop=True)
+    column_values = fill_masked(column_values)
+    is_extension_dtype = pd.api.types.is_extension_array_dtype(column_values)
+    has_dtype = is_extension_dtype or isinstance(column_values, pd.Series)
+    column = pd.Series(column_values if has_dtype else list(column_values)).reset_index(
+        drop=True
+    )
     is_missing = column.isna()
     is_nullable = getattr(column.dtype, "na_value", None) is pd.NA
     is_category = isinstance(column.dtype, pd.CategoricalDtype)
     is_object = column.dtype == object
-    has_na = is_object and any(value is pd.NA for value in column[is_missing])
-    if not (is_nullable or is_category or has_na):
+    has_pandas_na = is_object and any(value is pd.NA for value in column[is_missing])
+    if not (is_nullable or is_category or has_pandas_na):
         return column
     object_cells = column.astype(object).where(~is_missing, None)
     if is_missing.any() and object_cells.dropna().map(type).eq(bool).all():
@@ -80,13 +82,15 @@ def plain_column(values: Any) -> pd.Series:
     return pd.Series(object_cells.tolist())
 
 
-def plain_table(table: pd.DataFrame) -> pd.DataFrame:
+def plain_table(data_frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table of plain columns (see `plain_column`) with a default index."""
-    plain_columns = [plain_column(table.iloc[:, i]) for i in range(table.shape[1])]
+    plain_columns = [
+        plain_column(data_frame.iloc[:, i]) for i in range(data_frame.shape[1])
+    ]
     if not plain_columns:
-        return table.reset_index(drop=True)
+        return data_frame.reset_index(drop=True)
     joined_table = pd.concat(plain_columns, axis=1)
-    joined_table.columns = table.columns
+    joined_table.columns = data_frame.columns
     return joined_table
 
 
@@ -278,7 +282,7 @@ def to_jsonable(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray | pd.Series | pd.Index):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): to_jsonable(item) for key, item in value.items()}
+        return {str(item_key): to_jsonable(item) for item_key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [to_jsonable(item) for item in value]
     if isinstance(value, float) and not np.isfinite(value):

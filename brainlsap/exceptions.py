@@ -116,24 +116,30 @@ class CohortError(BrainlsapError):
         )
 
 
-def check_choice(argument_name: str, value: object, choices: Collection[str]) -> None:
+def check_choice(
+    argument_name: str, argument_value: object, choices: Collection[str]
+) -> None:
     """Raise unless `value` is one of `choices`; the message lists them."""
-    if value not in choices:
+    if argument_value not in choices:
         choices_text = ", ".join(
             repr(allowed_value) for allowed_value in sorted(choices)
         )
         raise ParameterError(
             f"{option_name(argument_name)} must be one of {choices_text}; got "
-            f"{value!r}."
+            f"{argument_value!r}."
         )
 
 
-def check_at_least(argument_name: str, value: object, lower_limit: float) -> None:
+def check_at_least(
+    argument_name: str, argument_value: object, lower_limit: float
+) -> None:
     """Raise unless `value` is a finite number and at least `lower_limit`."""
-    if not isinstance(value, Real) or not lower_limit <= float(value) < float("inf"):
+    if not isinstance(argument_value, Real) or not lower_limit <= float(
+        argument_value
+    ) < float("inf"):
         raise ParameterError(
             f"{option_name(argument_name)} must be at least {lower_limit}, got "
-            f"{value!r}."
+            f"{argument_value!r}."
         )
 
 

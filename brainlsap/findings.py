@@ -88,16 +88,16 @@ class Finding:
     max_people: int = 5
 
     @classmethod
-    def from_error(cls, error: BrainlsapError, scan: str = "") -> "Finding":
+    def from_error(cls, reading_error: BrainlsapError, scan: str = "") -> "Finding":
         """Return an error as the fault of a scan, or of the study."""
         return cls(
-            message=_without_full_stop(error.message),
+            message=_without_full_stop(reading_error.message),
             severity=FAULT,
-            kind=error.kind,
+            kind=reading_error.kind,
             scan=scan,
-            path=error.path,
-            got=error.got,
-            values=error.values,
+            path=reading_error.path,
+            got=reading_error.got,
+            values=reading_error.values,
         )
 
     @property
@@ -137,16 +137,16 @@ class Finding:
         return filled_fields
 
     @classmethod
-    def from_jsonable(cls, fields: Mapping[str, Any] | str) -> "Finding":
+    def from_jsonable(cls, stored_fields: Mapping[str, Any] | str) -> "Finding":
         """Return a finding of :meth:`to_jsonable`, or of a bare text."""
-        if isinstance(fields, str):
-            return cls(fields)
+        if isinstance(stored_fields, str):
+            return cls(stored_fields)
         tuple_fields = {
-            field_name: tuple(fields[field_name])
+            field_name: tuple(stored_fields[field_name])
             for field_name in ("regions", "people")
-            if field_name in fields
+            if field_name in stored_fields
         }
-        return cls(**{**fields, **tuple_fields})
+        return cls(**{**stored_fields, **tuple_fields})
 
 
 def as_findings(findings_or_texts: Iterable[Finding | str]) -> tuple[Finding, ...]:
@@ -217,11 +217,11 @@ def _describe_similar(similar_findings: Sequence[Finding], folder: str | Path) -
     )
 
 
-def _plural_noun(findings: Sequence[Finding]) -> str:
+def _plural_noun(similar_findings: Sequence[Finding]) -> str:
     """Return what findings are of: files, scans or people."""
-    if all(finding.path for finding in findings):
+    if all(finding.path for finding in similar_findings):
         return "files"
-    if any(finding.scan for finding in findings):
+    if any(finding.scan for finding in similar_findings):
         return "scans"
     return "people"
 

@@ -296,7 +296,7 @@ def make_cohort(
     connectomes = np.empty((len(scan_table), *base_weights.shape), dtype=np.float32)
     disease_pattern = np.empty((n_people, len(base_weights)))
     disease_depth = np.empty(n_people)
-    for person_number, scans in scan_table.groupby("person").indices.items():
+    for person_number, scan_rows in scan_table.groupby("person").indices.items():
         # Multiply every edge by a log-normal factor of the person.
         edge_noise = symmetric_normal(
             len(base_weights), make_rng("network", person_number)
@@ -310,7 +310,7 @@ def make_cohort(
         disease_depth[person_number] = make_rng("severity", person_number).lognormal(
             log_mean, SEVERITY_SPREAD
         )
-        for visit_number, scan_row in enumerate(scans):
+        for visit_number, scan_row in enumerate(scan_rows):
             rng = make_rng("count", person_number, visit_number)
             connectomes[scan_row] = count_streamlines(network, rng, RESCAN_VARIABILITY)
     disease_pattern = disease_pattern / disease_pattern[:, is_seed].mean()
@@ -352,9 +352,9 @@ def make_cohort(
     )
 
 
-def divide(n_people: int, shares: Sequence[float]) -> np.ndarray:
+def divide(n_people: int, group_shares: Sequence[float]) -> np.ndarray:
     """Divide people by shares: largest remainders, no positive share left empty."""
-    share_array = np.asarray(shares, dtype=float)
+    share_array = np.asarray(group_shares, dtype=float)
     is_positive = share_array > 0
     if (share_array < 0).any() or not 0 < is_positive.sum() <= n_people:
         raise ParameterError(
@@ -471,7 +471,7 @@ def _draw_healthy(
     """
     healthy_feature = HEALTHY_FEATURES[feature_name]
     n_rois = len(atlas)
-    core_names = [split_name(region)[1] for region in atlas.names]
+    core_names = [split_name(region_name)[1] for region_name in atlas.names]
     structure_names, structure_index = np.unique(core_names, return_inverse=True)
     # Clip at two deviations: no cortical region has half or twice the mean thickness.
     mean_draws = np.clip(
@@ -498,7 +498,7 @@ def _draw_healthy(
     )
     fixed_effects = age_effects + SITE_SPREAD * np.array(site_draws)[site_numbers]
     healthy_values = np.empty((len(scan_table), n_rois))
-    for person_number, scans in scan_table.groupby("person").indices.items():
+    for person_number, scan_rows in scan_table.groupby("person").indices.items():
         rng = make_rng(f"person {feature_name}", person_number)
         shared_draw = rng.standard_normal()
         regional_draws = rng.standard_normal(n_rois)
@@ -506,7 +506,7 @@ def _draw_healthy(
             healthy_feature.person_spread * shared_draw
             + healthy_feature.region_spread * regional_draws
         )
-        for visit_number, scan_row in enumerate(scans):
+        for visit_number, scan_row in enumerate(scan_rows):
             scan_noise = make_rng(
                 f"scan {feature_name}", person_number, visit_number
             ).standard_normal(n_rois)
@@ -849,12 +849,12 @@ def aseg_text(atlas: Atlas, scan: str, region_volumes: np.ndarray | None) -> str
         region_volumes = np.array(
             [VOLUME.get(core_name, 1000.0) for core_name in core_names]
         )
-    labels = atlas.regions["freesurfer_id"].to_numpy()
+    label_numbers = atlas.regions["freesurfer_id"].to_numpy()
     region_rows = np.flatnonzero(~atlas.cortex & np.isfinite(region_volumes))
-    region_rows = region_rows[np.argsort(labels[region_rows])]
+    region_rows = region_rows[np.argsort(label_numbers[region_rows])]
     return _ASEG_HEADER.format(scan=scan) + "\n".join(
-        f"{line_number:3d} {labels[region_row]:3d} {region_volumes[region_row]:9.0f} "
-        f"{region_volumes[region_row]:18.9f}  {atlas.names[region_row]:<32s} 70.0000 "
-        "10.0000 20.0000 110.0000 90.0000"
+        f"{line_number:3d} {label_numbers[region_row]:3d} "
+        f"{region_volumes[region_row]:9.0f} {region_volumes[region_row]:18.9f}  "
+        f"{atlas.names[region_row]:<32s} 70.0000 10.0000 20.0000 110.0000 90.0000"
         for line_number, region_row in enumerate(region_rows, start=1)
     )

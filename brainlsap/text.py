@@ -21,8 +21,8 @@ def listed(items: Iterable[object], max_items: int = 20) -> str:
     """
     item_texts = [str(item) for item in items]
     n_omitted = len(item_texts) - max_items
-    ending = f" and {n_omitted} more" if n_omitted > 0 else ""
-    return ", ".join(item_texts[:max_items]) + ending
+    omission_text = f" and {n_omitted} more" if n_omitted > 0 else ""
+    return ", ".join(item_texts[:max_items]) + omission_text
 
 
 def with_and(items: Iterable[object]) -> str:
@@ -67,8 +67,8 @@ def p_phrase(p_value: float) -> str:
     >>> p_phrase(0.0123), p_phrase(0.0004)
     ('p = 0.012', 'p < 0.001')
     """
-    text = p_text(p_value)
-    return f"p {text}" if text.startswith("<") else f"p = {text}"
+    formatted_p = p_text(p_value)
+    return f"p {formatted_p}" if formatted_p.startswith("<") else f"p = {formatted_p}"
 
 
 def option_text(name: str, value: object = None) -> str:

@@ -82,12 +82,12 @@ def modality_of(
     for modality, modality_word in word_of_modality.items():
         if modality_word.lower().replace(" ", "_") in normalized_description:
             return modality
-    if any(word in normalized_description for word in _DIFFUSION_WORDS):
+    if any(known_word in normalized_description for known_word in _DIFFUSION_WORDS):
         return "dwi"
     tracer = find_longest_tracer(normalized_description)
     if tracer is not None:
         return tracer.feature
-    if any(word in normalized_description for word in _ANATOMICAL_WORDS):
+    if any(known_word in normalized_description for known_word in _ANATOMICAL_WORDS):
         return "anat"
     return None
 
@@ -125,7 +125,9 @@ def find_images(
     image_rows = list[tuple[object, ...]]()
     omission_reasons = list[str]()
     for person_folder in _find_people(Path(folder)):
-        for image_folder, image, omission_reason in _find_image_folders(person_folder):
+        for image_folder, image_number, omission_reason in _find_image_folders(
+            person_folder
+        ):
             series_description, acquisition_day = (
                 *image_folder.relative_to(person_folder).parts,
                 "",
@@ -139,7 +141,7 @@ def find_images(
             image_rows.append(
                 (
                     participant_code,
-                    image,
+                    image_number,
                     acquisition_day,
                     modality,
                     series_description,
@@ -151,17 +153,19 @@ def find_images(
     all_images = pd.DataFrame(image_rows, columns=_FOUND_COLUMNS).assign(
         reason=omission_reasons
     )
-    is_strange = all_images["reason"] != ""
-    is_used = all_images["modality"].notna() & ~all_images["is_empty"].astype(bool)
-    images = all_images[is_used & ~is_strange].sort_values("source", ignore_index=True)
+    is_misplaced = all_images["reason"] != ""
+    is_usable = all_images["modality"].notna() & ~all_images["is_empty"].astype(bool)
+    images = all_images[is_usable & ~is_misplaced].sort_values(
+        "source", ignore_index=True
+    )
     if images.empty:
-        strange_rows = all_images.loc[is_strange, ["source", "reason"]].head(3)
+        misplaced_images = all_images.loc[is_misplaced, ["source", "reason"]].head(3)
         raise CohortError(
             f"{folder}: no image found; expected PTID/description/date/I-id, such as "
             "002_S_0295/Axial_DTI/2011-06-02_07_58_30.0/I240811, with files in it",
             [
                 f"{image_folder}: {omission_reason}"
-                for image_folder, omission_reason in strange_rows.to_numpy()
+                for image_folder, omission_reason in misplaced_images.to_numpy()
             ],
         )
     acquisition_dates = parse_days(images["day"])
@@ -174,15 +178,15 @@ def find_images(
             _describe_faults(images[is_faulty]),
         )
     unused_images = pd.concat(
-        [all_images[is_strange], images[is_faulty]], ignore_index=True
+        [all_images[is_misplaced], images[is_faulty]], ignore_index=True
     )
     unused_images["scan_date"] = parse_days(unused_images["day"]).dt.strftime(
         "%Y-%m-%d"
     )
     omission_notes = []
-    lost_descriptions = all_images.loc[~is_used & ~is_strange, "description"]
-    if len(lost_descriptions):
-        description_counts = lost_descriptions.value_counts().sort_index()
+    unused_descriptions = all_images.loc[~is_usable & ~is_misplaced, "description"]
+    if len(unused_descriptions):
+        description_counts = unused_descriptions.value_counts().sort_index()
         counts_text = ", ".join(
             f"{description_name} ({n})"
             for description_name, n in description_counts.items()
@@ -194,16 +198,19 @@ def find_images(
     scanner_of_image = _listed_scanners(listed_images)
     if len(listed_images):
         listed_numbers = listed_images["image data id"].dropna().map(_image_number)
-        n_absent = (~listed_numbers.isin(all_images["image"].map(_image_number))).sum()
-        if n_absent:
+        n_absent_images = (
+            ~listed_numbers.isin(all_images["image"].map(_image_number))
+        ).sum()
+        if n_absent_images:
             omission_notes.append(
-                f"images of LONI's list that are not there: {n_absent}"
+                f"images of LONI's list that are not there: {n_absent_images}"
             )
     images, acquisition_dates = images[~is_faulty], acquisition_dates[~is_faulty]
-    path_and_number = zip(images["source"], images["image"], strict=True)
+    folders_and_numbers = zip(images["source"], images["image"], strict=True)
     image_scanners = [
-        _scanner_of(Path(image_folder)) or scanner_of_image.get(_image_number(image))
-        for image_folder, image in path_and_number
+        _scanner_of(Path(image_folder))
+        or scanner_of_image.get(_image_number(image_number))
+        for image_folder, image_number in folders_and_numbers
     ]
     scan_dates = acquisition_dates.dt.strftime("%Y-%m-%d")
     images = images.assign(
@@ -219,20 +226,22 @@ def _mark_faults(images: pd.DataFrame, acquisition_dates: pd.Series) -> None:
         fault_text = f"{image_row.day!r} is no day such as 2006-04-18_08_20_30.0"
         images.loc[image_row.Index, "reason"] = fault_text
     repeated_images = images[images.duplicated("image", keep=False)]
-    for image, duplicate_rows in repeated_images.groupby("image"):
+    for image_number, duplicate_rows in repeated_images.groupby("image"):
         source_folders = " and in ".join(duplicate_rows["source"])
         images.loc[duplicate_rows.index, "reason"] = (
-            f"{image} stands in {source_folders}"
+            f"{image_number} stands in {source_folders}"
         )
 
 
 def _describe_faults(faulty_images: pd.DataFrame) -> list[str]:
     """Return a line for each reason why images cannot be used."""
     is_duplicate = faulty_images.duplicated("image", keep=False)
-    reasons = faulty_images["reason"]
+    omission_reasons = faulty_images["reason"]
     # The reason of a duplicate names its folders.
-    lines = reasons.where(is_duplicate, faulty_images["source"] + ": " + reasons)
-    return lines[~reasons.duplicated()].tolist()
+    reason_lines = omission_reasons.where(
+        is_duplicate, faulty_images["source"] + ": " + omission_reasons
+    )
+    return reason_lines[~omission_reasons.duplicated()].tolist()
 
 
 def _find_people(folder: Path) -> list[Path]:
@@ -263,7 +272,7 @@ def _find_image_folders(person_folder: Path) -> Iterator[tuple[Path, str, str]]:
         *person_folder.glob("*/*"),
     ):
         if image_folder.is_dir() and any(
-            image_file.is_file() for image_file in image_folder.iterdir()
+            inner_path.is_file() for inner_path in image_folder.iterdir()
         ):
             yield image_folder, "n/a", expected_layout
     for image_folder in sorted(person_folder.glob("*/*/*")):
@@ -306,9 +315,9 @@ def _find_series_images(series_folder: Path) -> Iterator[tuple[Path, str, str]]:
     yield series_folder, image_numbers[0] if image_numbers else series_folder.name, ""
 
 
-def _image_number(image: object) -> str:
+def _image_number(image_id: object) -> str:
     """Return the digits of an image number, which lists write with or without I."""
-    return str(image).strip().upper().removeprefix("I").removesuffix(".0")
+    return str(image_id).strip().upper().removeprefix("I").removesuffix(".0")
 
 
 def _scanner_of(folder: Path) -> str | None:
@@ -339,26 +348,26 @@ def _listed_scanners(listed_images: pd.DataFrame) -> dict[str, str]:
         ("fieldstrength", "magneticfieldstrength"),
     )
     for image_row in listed_images.to_dict("records"):
-        cell_by_head = {
+        cell_by_column = {
             letters_of(str(column_name)): cell_text
             for column_name, cell_text in image_row.items()
         }
-        protocol_entries = str(cell_by_head.get("imagingprotocol") or "").split(";")
+        protocol_entries = str(cell_by_column.get("imagingprotocol") or "").split(";")
         protocol_pairs = (
             protocol_entry.split("=", 1)
             for protocol_entry in protocol_entries
             if "=" in protocol_entry
         )
-        cell_by_head |= {
+        cell_by_column |= {
             letters_of(protocol_key): protocol_value
             for protocol_key, protocol_value in protocol_pairs
         }
         scanner_words = [
             next(
                 (
-                    str(cell_by_head[column_head])
-                    for column_head in column_spellings
-                    if cell_by_head.get(column_head)
+                    str(cell_by_column[column_letters])
+                    for column_letters in column_spellings
+                    if cell_by_column.get(column_letters)
                 ),
                 "",
             )
@@ -393,17 +402,17 @@ def pair_images(
     image_visit_pairs = image_visit_pairs.sort_values(
         ["distance", "month", "day", "image"]
     )
-    used_keys = set[tuple[object, ...]]()
-    is_chosen = list[bool]()
-    for image, *visit_key in image_visit_pairs[
+    paired_keys = set[tuple[object, ...]]()
+    is_nearest = list[bool]()
+    for image_number, *visit_key in image_visit_pairs[
         ["image", "ptid", "month", "modality"]
     ].to_numpy():
-        pair_keys = {(image,), tuple(visit_key)}
-        is_free = not pair_keys & used_keys
-        is_chosen.append(is_free)
-        if is_free:
-            used_keys |= pair_keys
-    nearest_pairs = image_visit_pairs[np.array(is_chosen, dtype=bool)]
+        image_and_visit_keys = {(image_number,), tuple(visit_key)}
+        is_unpaired = not image_and_visit_keys & paired_keys
+        is_nearest.append(is_unpaired)
+        if is_unpaired:
+            paired_keys |= image_and_visit_keys
+    nearest_pairs = image_visit_pairs[np.array(is_nearest, dtype=bool)]
     images_of_faulty_visits = nearest_pairs.loc[
         nearest_pairs["is_faulty"].astype(bool), "image"
     ]
@@ -549,8 +558,8 @@ def import_adni(
                 f"{image_table['ptid'].nunique()} people, {len(visits)} visits, within "
                 f"{window} days; {n_incomplete} visits left out for want of a modality"
             )
-        labels = labels_by_phase(visits)
-        n_without_stage = labels.groupby("phase")["none"].sum()
+        phase_labels = labels_by_phase(visits)
+        n_without_stage = phase_labels.groupby("phase")["none"].sum()
         counts_text = ", ".join(
             f"{n} of {phase_name}" for phase_name, n in n_without_stage.items() if n
         )
@@ -575,7 +584,7 @@ def import_adni(
             _link_files(pair_row, study_folder)
         write_tsv(image_visit_pairs, study_folder / "adni_pairing.tsv")
         write_tsv(unused_images, study_folder / "adni_unused_images.tsv")
-        write_tsv(labels, study_folder / "adni_labels_by_phase.tsv")
+        write_tsv(phase_labels, study_folder / "adni_labels_by_phase.tsv")
         if table_faults:
             write_tsv(skipped_entry_table, study_folder / "adni_skipped.tsv")
         (study_folder / "adni_notes.txt").write_text(
@@ -585,7 +594,7 @@ def import_adni(
         Path(out),
         image_visit_pairs,
         unused_images,
-        labels,
+        phase_labels,
         note_lines,
         skipped_entry_table,
     )
@@ -603,9 +612,9 @@ def labels_by_phase(visits: pd.DataFrame) -> pd.DataFrame:
 
 
 def _write_people(
-    image_visit_pairs: pd.DataFrame, visits: pd.DataFrame, folder: Path
+    image_visit_pairs: pd.DataFrame, visits: pd.DataFrame, study_folder: Path
 ) -> None:
-    describe_dataset(folder, "ADNI", {"Name": "brainlsap import-adni"}, "raw")
+    describe_dataset(study_folder, "ADNI", {"Name": "brainlsap import-adni"}, "raw")
     visit_rows = visits[visits["ptid"].isin(image_visit_pairs["ptid"])]
     visit_rows = visit_rows.assign(
         stage=visit_rows["stage"].where(visit_rows["month"] == 0)
@@ -620,13 +629,14 @@ def _write_people(
     visit_rows["scanner"] = visit_rows["scanner"].fillna(visit_rows["field"])
     first_visits = visit_rows.drop_duplicates("participant_id")
     write_tsv(
-        first_visits[["participant_id", *_PERSON_COLUMNS]], folder / "participants.tsv"
+        first_visits[["participant_id", *_PERSON_COLUMNS]],
+        study_folder / "participants.tsv",
     )
     for participant_name, person_rows in visit_rows.groupby("participant_id"):
-        (folder / str(participant_name)).mkdir()
+        (study_folder / str(participant_name)).mkdir()
         write_tsv(
             person_rows[list(_SESSION_COLUMNS)],
-            folder / str(participant_name) / f"{participant_name}_sessions.tsv",
+            study_folder / str(participant_name) / f"{participant_name}_sessions.tsv",
         )
 
 

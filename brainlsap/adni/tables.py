@@ -153,10 +153,10 @@ def refuse_faults(folder: str | Path, table_faults: Sequence[AdniFault]) -> None
         f"{column_name} says {cell_value!r} {n} times; {_known_words(column_name)}"
         for (column_name, cell_value), n in word_counts.items()
     ]
-    other_faults = [f for f in table_faults if f.kind != "unknown word"]
-    fault_lines += [f"RID {f.rid} {f.message}" for f in other_faults[:20]]
-    if len(other_faults) > 20:
-        fault_lines.append(f"and {len(other_faults) - 20} more visits with such faults")
+    visit_faults = [f for f in table_faults if f.kind != "unknown word"]
+    fault_lines += [f"RID {f.rid} {f.message}" for f in visit_faults[:20]]
+    if len(visit_faults) > 20:
+        fault_lines.append(f"and {len(visit_faults) - 20} more visits with such faults")
     raise CohortError(
         f"{folder}: what the tables say cannot be used. Correct the tables, or leave "
         f"such visits out by {option_text('skip_faulty', True)}",
@@ -199,8 +199,10 @@ def _tables_by_kind(folder: Path) -> tuple[dict[str, pd.DataFrame], list[str]]:
             )
         if table_kind == "IMAGES":
             table = table.rename(columns=_unify_image_heads(table))
-        is_absent = table.apply(pd.to_numeric, errors="coerce").isin(_MISSING_CODES)
-        table_of_kind[table_kind] = table.mask(is_absent).astype(object)
+        is_missing_code = table.apply(pd.to_numeric, errors="coerce").isin(
+            _MISSING_CODES
+        )
+        table_of_kind[table_kind] = table.mask(is_missing_code).astype(object)
     return table_of_kind, unused_files
 
 
@@ -224,17 +226,19 @@ def _unify_image_heads(column_names: Iterable[str]) -> dict[str, str]:
     }
     spellings_by_name = {"image data id": IMAGE_HEADS, "subject": SUBJECT_HEADS}
     renamed_columns = {}
-    for standard_name, column_spellings in spellings_by_name.items():
+    for standard_column, column_spellings in spellings_by_name.items():
         for column_spelling in column_spellings:
             if column_spelling in column_by_letters:
-                renamed_columns[column_by_letters[column_spelling]] = standard_name
+                renamed_columns[column_by_letters[column_spelling]] = standard_column
                 break
     return renamed_columns
 
 
-def _first_known(table: pd.DataFrame, *column_names: str) -> pd.Series:
+def _first_known(adni_table: pd.DataFrame, *column_names: str) -> pd.Series:
     """Return, for each row, the first value that is not missing of some columns."""
-    return table.reindex(columns=column_names).astype(object).bfill(axis=1).iloc[:, 0]
+    return (
+        adni_table.reindex(columns=column_names).astype(object).bfill(axis=1).iloc[:, 0]
+    )
 
 
 def _to_numbers(text_column: pd.Series) -> pd.Series:
@@ -287,26 +291,29 @@ def _find_unknown(
     ]
 
 
-def _find_visit_rows(table: pd.DataFrame) -> pd.Series:
+def _find_visit_rows(visit_table: pd.DataFrame) -> pd.Series:
     """Return which rows are visits: with a RID, and no screening failure."""
-    visit_codes = _first_known(table, "viscode2", "viscode").str.lower()
-    return table["rid"].notna() & (visit_codes != "f")
+    visit_codes = _first_known(visit_table, "viscode2", "viscode").str.lower()
+    return visit_table["rid"].notna() & (visit_codes != "f")
 
 
 def _add_unknown_words(
-    table: pd.DataFrame,
-    lower_name: str,
+    adni_table: pd.DataFrame,
+    column_key: str,
     meaning_of_word: Mapping[str, str],
     table_faults: list[AdniFault],
 ) -> pd.Index:
     """Add a fault for every unknown word in a column; return the rows with one."""
     unknown_cells = _find_unknown(
-        table[lower_name][_find_visit_rows(table)], meaning_of_word
+        adni_table[column_key][_find_visit_rows(adni_table)], meaning_of_word
     )
-    column_name = "DX_bl" if lower_name == "dx_bl" else lower_name.upper()
-    visit_codes = _first_known(table, "viscode2", "viscode")
-    for row, cell_value in unknown_cells.items():
-        roster_id, visit_code = str(table["rid"][row]), str(visit_codes[row] or "")
+    column_name = "DX_bl" if column_key == "dx_bl" else column_key.upper()
+    visit_codes = _first_known(adni_table, "viscode2", "viscode")
+    for row_index, cell_value in unknown_cells.items():
+        roster_id, visit_code = (
+            str(adni_table["rid"][row_index]),
+            str(visit_codes[row_index] or ""),
+        )
         visit_text = visit_code or "a visit"
         message = (
             f"at {visit_text}: {column_name} says {cell_value!r}, which is not known"
@@ -380,10 +387,10 @@ def _read_days(
     date_texts = _first_known(adni_table, column_name)
     exam_dates = parse_days(date_texts)
     is_invalid = date_texts.notna() & exam_dates.isna() & _find_visit_rows(adni_table)
-    for row, cell_text in date_texts[is_invalid].items():
+    for row_index, cell_text in date_texts[is_invalid].items():
         roster_id, visit_code = (
-            str(adni_table["rid"][row]),
-            str(adni_table["viscode"][row]),
+            str(adni_table["rid"][row_index]),
+            str(adni_table["viscode"][row_index]),
         )
         message = (
             f"at {visit_code}: {column_name.upper()} must be a day such as 2006-04-18 "
@@ -415,43 +422,45 @@ def _unify_phases(phase_column: pd.Series) -> pd.Series:
 
 
 def _read_visits(
-    table: pd.DataFrame, table_faults: list[AdniFault], table_notes: list[str]
+    visit_table: pd.DataFrame, table_faults: list[AdniFault], table_notes: list[str]
 ) -> pd.DataFrame:
     """Return the properties of each visit under our names; add faults and notes."""
     visit_columns = {
-        fact_name: _first_known(table, *source_columns)
+        fact_name: _first_known(visit_table, *source_columns)
         for fact_name, source_columns in HEADS_BY_FACT.items()
     }
-    diagnosis_by_head = pd.DataFrame(index=table.index)
-    is_faulty = pd.Series(False, table.index)
+    diagnoses_by_column = pd.DataFrame(index=visit_table.index)
+    is_faulty = pd.Series(False, visit_table.index)
     for diagnosis_column in (
-        diagnosis_column for diagnosis_column in DIAGNOSES if diagnosis_column in table
+        diagnosis_column
+        for diagnosis_column in DIAGNOSES
+        if diagnosis_column in visit_table
     ):
         is_faulty[
             _add_unknown_words(
-                table, diagnosis_column, DIAGNOSES[diagnosis_column], table_faults
+                visit_table, diagnosis_column, DIAGNOSES[diagnosis_column], table_faults
             )
         ] = True
         _note_meanings(
-            table, diagnosis_column, DIAGNOSES[diagnosis_column], table_notes
+            visit_table, diagnosis_column, DIAGNOSES[diagnosis_column], table_notes
         )
-        diagnosis_by_head[diagnosis_column] = _decode_words(
-            table[diagnosis_column], DIAGNOSES[diagnosis_column]
+        diagnoses_by_column[diagnosis_column] = _decode_words(
+            visit_table[diagnosis_column], DIAGNOSES[diagnosis_column]
         )
-    if "dx_bl" in table:
-        _note_meanings(table, "dx_bl", _STAGE_WORDS, table_notes)
-        _add_unknown_words(table, "dx_bl", _STAGE_WORDS, table_faults)
-    has_contradiction = (diagnosis_by_head.nunique(axis=1) > 1) & _find_visit_rows(
-        table
+    if "dx_bl" in visit_table:
+        _note_meanings(visit_table, "dx_bl", _STAGE_WORDS, table_notes)
+        _add_unknown_words(visit_table, "dx_bl", _STAGE_WORDS, table_faults)
+    has_contradiction = (diagnoses_by_column.nunique(axis=1) > 1) & _find_visit_rows(
+        visit_table
     )
-    for row in diagnosis_by_head.index[has_contradiction]:
-        diagnoses = diagnosis_by_head.loc[row].dropna()
+    for row_index in diagnoses_by_column.index[has_contradiction]:
+        diagnoses = diagnoses_by_column.loc[row_index].dropna()
         diagnosis_texts = [
             f"{diagnosis_column.upper()} {diagnosis_text}"
             for diagnosis_column, diagnosis_text in diagnoses.items()
         ]
-        roster_id = str(table["rid"][row])
-        visit_code = str(visit_columns["viscode"][row])
+        roster_id = str(visit_table["rid"][row_index])
+        visit_code = str(visit_columns["viscode"][row_index])
         message = f"has two diagnoses at {visit_code}: {' and '.join(diagnosis_texts)}"
         contradiction_text = ", ".join(diagnosis_texts)
         table_faults.append(
@@ -464,14 +473,14 @@ def _read_visits(
                 message,
             )
         )
-        is_faulty[row] = True
+        is_faulty[row_index] = True
     for fact_name in ("phase", "first_phase"):
         fact_column = visit_columns[fact_name]
         visit_columns[fact_name] = _unify_phases(fact_column)
-        is_known = visit_columns[fact_name].isin(PHASES)
+        is_known_phase = visit_columns[fact_name].isin(PHASES)
         _note_unknown(
             fact_column,
-            is_known,
+            is_known_phase,
             f"phases ({fact_name})",
             table_notes,
             consequence_text="kept as written",
@@ -481,15 +490,15 @@ def _read_visits(
     sexes = _decode_words(visit_columns["sex"], _SEXES)
     _note_unknown(visit_columns["sex"], sexes.notna(), "sexes", table_notes)
     visit_columns |= {
-        "diagnosis": _first_known(diagnosis_by_head, *diagnosis_by_head),
+        "diagnosis": _first_known(diagnoses_by_column, *diagnoses_by_column),
         "is_faulty": is_faulty,
         "stage": _decode_words(visit_columns["stage"], _STAGE_WORDS),
         "sex": sexes,
-        "date": _read_days(table, "examdate", table_faults).fillna(
-            _read_days(table, "userdate", table_faults)
+        "date": _read_days(visit_table, "examdate", table_faults).fillna(
+            _read_days(visit_table, "userdate", table_faults)
         ),
         "age": ages,
-        "born": pd.Series(float("nan"), table.index),
+        "born": pd.Series(float("nan"), visit_table.index),
     }
     return pd.DataFrame(visit_columns)
 
@@ -507,12 +516,12 @@ def _join_tables(
         registry_table = table_of_kind["REGISTRY"]
         visit_keys = [_to_numbers(registry_table["rid"]), registry_table["viscode"]]
         # `last` skips missing dates: a row without one does not hide that of another.
-        days_by_visit = (
+        exam_date_by_visit = (
             _read_days(registry_table, "examdate", table_faults)
             .groupby(visit_keys)
             .last()
         )
-        exam_dates = days_by_visit.reindex(
+        exam_dates = exam_date_by_visit.reindex(
             pd.MultiIndex.from_arrays([roster_ids, diagnosis_table["viscode"]])
         )
         diagnosis_dates = parse_days(_first_known(diagnosis_table, "examdate"))
@@ -547,8 +556,8 @@ def _join_tables(
     # The PTID, from whichever table has it, ends with the RID.
     ptids = pd.concat(
         [
-            _first_known(any_table, "ptid", "subject")
-            for any_table in table_of_kind.values()
+            _first_known(adni_table, "ptid", "subject")
+            for adni_table in table_of_kind.values()
         ]
     )
     ptids = ptids[ptids.str.fullmatch(r"\d{3}_S_\d{4,5}", na=False)]
@@ -563,8 +572,8 @@ def _read_arms(
 ) -> pd.Series:
     """Return the baseline stage by RID, from the phase in which a person enrolled."""
     enrolment_phase = _unify_phases(_first_known(arm_table, "phase", "colprot"))
-    is_used = enrolment_phase.isna() | enrolment_phase.isin(STAGED_PHASES)
-    n_rows_by_phase = enrolment_phase[~is_used].value_counts().sort_index()
+    is_staged_phase = enrolment_phase.isna() | enrolment_phase.isin(STAGED_PHASES)
+    n_rows_by_phase = enrolment_phase[~is_staged_phase].value_counts().sort_index()
     if len(n_rows_by_phase):
         phase_counts = ", ".join(
             f"{phase_name} ({n})" for phase_name, n in n_rows_by_phase.items()
@@ -573,10 +582,10 @@ def _read_arms(
             f"rows of ARM of phases that do not tell SMC, EMCI and LMCI apart, or are "
             f"not known, not used: {phase_counts}"
         )
-    is_used &= _first_known(arm_table, "enrolled") != "0"
-    arm_table = arm_table[is_used]
+    is_staged_phase &= _first_known(arm_table, "enrolled") != "0"
+    arm_table = arm_table[is_staged_phase]
     _add_unknown_words(arm_table, "arm", _ARM_STAGES, table_faults)
-    phase_rank = enrolment_phase[is_used].map(PHASES).fillna(0)
+    phase_rank = enrolment_phase[is_staged_phase].map(PHASES).fillna(0)
     arm_columns = {
         "rid": _to_numbers(arm_table["rid"]),
         "stage": _decode_words(arm_table["arm"], _ARM_STAGES),
@@ -632,9 +641,9 @@ def merge_visits(
         & estimated_month.notna(),
     }
     merging_notes = [
-        f"{is_row.sum()} {note_text}"
-        for note_text, is_row in rows_by_note.items()
-        if any(is_row)
+        f"{is_counted_row.sum()} {note_text}"
+        for note_text, is_counted_row in rows_by_note.items()
+        if any(is_counted_row)
     ]
     return visits, merging_notes
 

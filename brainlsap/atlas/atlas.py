@@ -214,8 +214,8 @@ class Atlas:
     @cached_property
     def name_of_label(self) -> dict[str, str]:
         """Name of the region of every label number, as files write the number."""
-        labels = self.regions["freesurfer_id"].astype(str)
-        return dict(zip(labels, self.names, strict=True))
+        label_numbers = self.regions["freesurfer_id"].astype(str)
+        return dict(zip(label_numbers, self.names, strict=True))
 
     @cached_property
     def full_names(self) -> tuple[str, ...]:
@@ -429,10 +429,10 @@ class Atlas:
         return np.array([*spellings_of_row], dtype=int)
 
     def _unknown_names_error(
-        self, unknown_names: list[str], names: list[str], hemisphere: str | None
+        self, unknown_names: list[str], all_names: list[str], hemisphere: str | None
     ) -> RegionNameError:
         """Return an error on unknown names, with the nearest, or another atlas."""
-        atlas_name = self.other_atlas(names)
+        atlas_name = self.other_atlas(all_names)
         if atlas_name:
             return RegionNameError(
                 f"The names are those of {atlas_name}, not of {self.name}.",
@@ -450,10 +450,10 @@ class Atlas:
             f"{option_text('atlas')}."
         )
         return RegionNameError(
-            f"{len(unknown_names)} of {len(names)} names {description}",
+            f"{len(unknown_names)} of {len(all_names)} names {description}",
             values={
                 "n_unknown": len(unknown_names),
-                "n_names": len(names),
+                "n_names": len(all_names),
                 "description": description,
             },
         )
@@ -477,7 +477,9 @@ class Atlas:
         """
         region_rows = self.match(names)
         missing_regions = [
-            name for row, name in enumerate(self.names) if row not in region_rows
+            region_name
+            for region_index, region_name in enumerate(self.names)
+            if region_index not in region_rows
         ]
         if missing_regions:
             raise RegionNameError(
@@ -621,10 +623,10 @@ def _coordinates_by_name(atlas: Atlas, coordinate_table: pd.DataFrame) -> pd.Dat
 
 @lru_cache(maxsize=128)  # the files of a cohort repeat one list of names
 def _find_rows(
-    atlas: Atlas, names: tuple[str | bytes, ...], hemisphere: str | None
+    atlas: Atlas, wanted_names: tuple[str | bytes, ...], hemisphere: str | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return what :meth:`Atlas.rows` does."""
-    file_names = [as_text(name) for name in names]
+    file_names = [as_text(region_name) for region_name in wanted_names]
     region_names = file_names
     if file_names and all(map(str.isdecimal, file_names)):
         region_names = [
@@ -632,8 +634,9 @@ def _find_rows(
         ]
     file_rows = [
         file_row
-        for file_row, name in enumerate(region_names)
-        if not is_outside(name) or atlas.find(name, hemisphere) is not None
+        for file_row, region_name in enumerate(region_names)
+        if not is_outside(region_name)
+        or atlas.find(region_name, hemisphere) is not None
     ]
     row_of_region = np.full(len(atlas.names), -1)
     row_of_region[atlas.match([region_names[i] for i in file_rows], hemisphere)] = (
@@ -739,9 +742,9 @@ _read_bundled_atlas = lru_cache(maxsize=32)(_read_atlas)
 def find_sides(region_table: pd.DataFrame) -> list[str]:
     """Return the sides of regions from their names, or else from their coordinates."""
     x = pd.to_numeric(region_table.reindex(columns=["x"])["x"], errors="coerce")
-    is_left = x < -_MIDLINE_WIDTH
-    is_right = x > _MIDLINE_WIDTH
-    sides_by_x = np.select([is_left, is_right], ["L", "R"], "M").tolist()
+    is_on_left = x < -_MIDLINE_WIDTH
+    is_on_right = x > _MIDLINE_WIDTH
+    sides_by_x = np.select([is_on_left, is_on_right], ["L", "R"], "M").tolist()
     return [
         split_name(region_name)[0] or side_by_x
         for region_name, side_by_x in zip(region_table["name"], sides_by_x, strict=True)
@@ -869,12 +872,12 @@ def _find_wrong_cells(
             parsed_numbers[column_name].isna() & numeric_cells[column_name].notna()
         )
         yield column_name, "a number or n/a", is_text
-    labels = parsed_numbers["freesurfer_id"].fillna(-1)
-    is_repeated_label = (labels > 0) & labels.duplicated()
+    label_numbers = parsed_numbers["freesurfer_id"].fillna(-1)
+    is_repeated_label = (label_numbers > 0) & label_numbers.duplicated()
     yield (
         "freesurfer_id",
         "a whole number that no other region has, or n/a",
-        (labels != labels.round()) | is_repeated_label,
+        (label_numbers != label_numbers.round()) | is_repeated_label,
     )
     for axis_name, (lower_bound, upper_bound) in _BRAIN_BOUNDS.items():
         yield (
@@ -882,7 +885,11 @@ def _find_wrong_cells(
             "inside of the brain in MNI152, in mm (is the affine of the image right?)",
             ~parsed_numbers[axis_name].fillna(0).between(lower_bound, upper_bound),
         )
-    is_crossed = (
+    is_on_other_side = (
         parsed_numbers["x"] * hemispheres.map({"L": 1, "R": -1}) > _MIDLINE_WIDTH
     )
-    yield "x", "on the side of its name (image flipped, names exchanged?)", is_crossed
+    yield (
+        "x",
+        "on the side of its name (image flipped, names exchanged?)",
+        is_on_other_side,
+    )

@@ -29,50 +29,66 @@ class _ValueCheck(NamedTuple):
     is_valid: Callable[[object], bool]
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
+def _is_text(setting_value: object) -> bool:
+    return isinstance(setting_value, str) and bool(setting_value.strip())
 
 
-def _is_index(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _are_texts(value: object) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
-
-
-def _are_words(value: object) -> bool:
-    return _are_texts(value) and value != [] and str(value) == str(value).lower()
-
-
-def _is_text_by_text(value: object) -> bool:
-    return isinstance(value, dict) and all(map(_is_text, (*value, *value.values())))
-
-
-def _is_text_by_size(value: object) -> bool:
+def _is_index(setting_value: object) -> bool:
     return (
-        isinstance(value, dict)
-        and _is_text_by_text(value)
-        and all(key.isascii() and key.isdecimal() for key in value)
+        isinstance(setting_value, int)
+        and not isinstance(setting_value, bool)
+        and setting_value >= 0
     )
 
 
-def _is_order(value: object) -> bool:
+def _are_texts(setting_value: object) -> bool:
+    return isinstance(setting_value, list) and all(map(_is_text, setting_value))
+
+
+def _are_words(setting_value: object) -> bool:
     return (
-        isinstance(value, list)
-        and all(map(_is_index, value))
-        and sorted(value) == list(range(1, len(value) + 1))
+        _are_texts(setting_value)
+        and setting_value != []
+        and str(setting_value) == str(setting_value).lower()
     )
 
 
-def _is_pair_of_rows(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(_is_index, value))
+def _is_text_by_text(setting_value: object) -> bool:
+    return isinstance(setting_value, dict) and all(
+        map(_is_text, (*setting_value, *setting_value.values()))
+    )
 
 
-def _are_walls(value: object) -> bool:
-    if not isinstance(value, dict) or value.keys() != {"size", "rows"}:
+def _is_text_by_size(setting_value: object) -> bool:
+    return (
+        isinstance(setting_value, dict)
+        and _is_text_by_text(setting_value)
+        and all(
+            size_text.isascii() and size_text.isdecimal() for size_text in setting_value
+        )
+    )
+
+
+def _is_order(setting_value: object) -> bool:
+    return (
+        isinstance(setting_value, list)
+        and all(map(_is_index, setting_value))
+        and sorted(setting_value) == list(range(1, len(setting_value) + 1))
+    )
+
+
+def _is_pair_of_rows(setting_value: object) -> bool:
+    return (
+        isinstance(setting_value, list)
+        and len(setting_value) == 2
+        and all(map(_is_index, setting_value))
+    )
+
+
+def _are_walls(setting_value: object) -> bool:
+    if not isinstance(setting_value, dict) or setting_value.keys() != {"size", "rows"}:
         return False
-    n_file_rows, row_pairs = value["size"], value["rows"]
+    n_file_rows, row_pairs = setting_value["size"], setting_value["rows"]
     if not _is_index(n_file_rows) or not isinstance(row_pairs, list):
         return False
     return all(
@@ -247,8 +263,8 @@ def read_mesh(mesh_path: str | Path) -> tuple[np.ndarray, np.ndarray]:
     from nibabel.gifti import GiftiImage
 
     with reading(mesh_path, "a GIFTI surface"):
-        image = GiftiImage.from_filename(mesh_path)
-        vertices, faces = image.agg_data(("pointset", "triangle"))
+        gifti_image = GiftiImage.from_filename(mesh_path)
+        vertices, faces = gifti_image.agg_data(("pointset", "triangle"))
         return vertices.astype(float).reshape(-1, 3), faces.astype(int).reshape(-1, 3)
 
 

@@ -87,18 +87,20 @@ _OUTSIDE = re.compile(
 )
 
 
-def as_text(name: str | bytes) -> str:
+def as_text(raw_name: str | bytes) -> str:
     """Return a name as text without spaces around it; readers may return bytes."""
     decoded_name = (
-        name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+        raw_name.decode("utf-8", "replace")
+        if isinstance(raw_name, bytes)
+        else str(raw_name)
     )
     return decoded_name.strip()
 
 
-def are_counts(names: Sequence[str]) -> bool:
+def are_counts(row_names: Sequence[str]) -> bool:
     """Return whether names are row numbers from 0 or 1, as in a default index."""
-    row_numbers = [str(i) for i in range(len(names) + 1)]
-    return list(names) in (row_numbers[:-1], row_numbers[1:])
+    row_numbers = [str(i) for i in range(len(row_names) + 1)]
+    return list(row_names) in (row_numbers[:-1], row_numbers[1:])
 
 
 @lru_cache(maxsize=8192)  # every scan of a cohort repeats the same names
@@ -123,7 +125,7 @@ def split_name(name: str | bytes) -> tuple[str | None, str]:
     return hemisphere, _CORE_ALIASES.get(core_name, core_name)
 
 
-def split_words(text: str) -> list[str]:
+def split_words(cell_text: str) -> list[str]:
     """Return runs of letters and digits in lower case, of any script.
 
     Apostrophes join letters; a combining mark belongs to the letter before it.
@@ -131,13 +133,13 @@ def split_words(text: str) -> list[str]:
     >>> split_words("Lóbulo_paracentral-L"), split_words("L'insula")
     (['lóbulo', 'paracentral', 'l'], ['linsula'])
     """
-    text = normalize("NFKC", text).lower().translate(_APOSTROPHES)
-    text = _SIDE_WITHOUT_GAP.sub(r" \1\2 ", text)
-    if text.isascii():
-        return re.findall("[a-z0-9]+", text)
+    cell_text = normalize("NFKC", cell_text).lower().translate(_APOSTROPHES)
+    cell_text = _SIDE_WITHOUT_GAP.sub(r" \1\2 ", cell_text)
+    if cell_text.isascii():
+        return re.findall("[a-z0-9]+", cell_text)
     kept_characters = [
         character if character.isalnum() or category(character)[0] == "M" else " "
-        for character in text
+        for character in cell_text
     ]
     return "".join(kept_characters).split()
 
@@ -148,7 +150,9 @@ def _find_side_word(name_words: Sequence[str]) -> int | None:
     It is the first word, else the last, else the only such word in between. None if
     there is no such word, several in between, or no other word.
     """
-    side_indices = [i for i, word in enumerate(name_words) if word in HEMISPHERE_WORDS]
+    side_indices = [
+        i for i, name_word in enumerate(name_words) if name_word in HEMISPHERE_WORDS
+    ]
     if len(name_words) < 2 or not side_indices:
         return None
     if side_indices[0] == 0:
@@ -164,9 +168,9 @@ def find_side(cell_text: str) -> str | None:
     >>> find_side("right hemisphere"), find_side("ctx-lh"), find_side("1")
     ('R', 'L', None)
     """
-    hemispheres = {HEMISPHERE_WORDS.get(word) for word in split_words(cell_text)} - {
-        None
-    }
+    hemispheres = {
+        HEMISPHERE_WORDS.get(cell_word) for cell_word in split_words(cell_text)
+    } - {None}
     return hemispheres.pop() if len(hemispheres) == 1 else None
 
 
@@ -244,9 +248,9 @@ def find_structure(name: str) -> str:
     """
     hemisphere, core_name = split_name(name)
     original_words = [
-        word
-        for word in re.findall(r"[^\W_]+", as_text(name))
-        if word.lower() not in HEMISPHERE_WORDS
+        name_part
+        for name_part in re.findall(r"[^\W_]+", as_text(name))
+        if name_part.lower() not in HEMISPHERE_WORDS
     ]
     decomposed_text = normalize("NFKD", " ".join(original_words).lower())
     name_text = "".join(
@@ -275,13 +279,13 @@ def find_structure(name: str) -> str:
 
 
 @lru_cache(maxsize=8192)
-def is_outside(name: str | bytes) -> bool:
+def is_outside(region_name: str | bytes) -> bool:
     """Return whether a name is not a region on purpose, so that readers may drop it.
 
     Such names are label 0, the medial wall, cerebellum, ventricles, white matter, and
     the totals in FreeSurfer's tables. Any other unknown name may be a misspelt region.
     """
-    name_text = as_text(name)
+    name_text = as_text(region_name)
     if re.match(r"wm[-_.]", name_text, flags=re.IGNORECASE) or set(name_text) == {"?"}:
         return True
     return _OUTSIDE.fullmatch(split_name(name_text)[1]) is not None

@@ -101,7 +101,7 @@ class CohortCheck:
     def text(self) -> str:
         """Return everything as lines of text."""
         text_lines = [str(self.folder)]
-        for title, entry_texts in (
+        for section_title, entry_texts in (
             ("Found", self.found),
             ("Mapped", self._select(NOTE)),
             ("Dropped", self._select(LEFT_OUT)),
@@ -109,7 +109,7 @@ class CohortCheck:
         ):
             if entry_texts:
                 text_lines += [
-                    f"{title}:",
+                    f"{section_title}:",
                     *(f"  {entry_text}" for entry_text in entry_texts),
                 ]
         if self.is_sound:
@@ -223,9 +223,9 @@ class _OptionSearch:
     folder: Path
     options: Options
     """What the user asked for."""
-    change: Options = field(default_factory=dict)
+    adopted_options: Options = field(default_factory=dict)
     """What the search has adopted so far."""
-    opened: dict[str, tuple[ScanList, FeatureSources] | None] = field(
+    opened_studies: dict[str, tuple[ScanList, FeatureSources] | None] = field(
         default_factory=dict
     )
     """Studies by the options they were opened with; None where that failed."""
@@ -272,14 +272,18 @@ class _OptionSearch:
         best_score = 0.0
         best_changes = list[Options]()
         for candidate_change in candidate_changes:
-            opening_options = self._opening_options(self.change, candidate_change)
+            opening_options = self._opening_options(
+                self.adopted_options, candidate_change
+            )
             options_key = repr(opening_options)
-            if options_key not in self.opened:
+            if options_key not in self.opened_studies:
                 self.progress.update()
-                self.opened[options_key] = None
+                self.opened_studies[options_key] = None
                 with suppress(BrainlsapError):
-                    self.opened[options_key] = open_study(self.folder, opening_options)
-            opened_study = self.opened[options_key]
+                    self.opened_studies[options_key] = open_study(
+                        self.folder, opening_options
+                    )
+            opened_study = self.opened_studies[options_key]
             n_found = score_options(*opened_study) if opened_study else 0.0
             if n_found > best_score:
                 best_score = n_found
@@ -287,7 +291,7 @@ class _OptionSearch:
             if n_found and n_found == best_score >= min_score:
                 best_changes.append(candidate_change)
         if best_changes:
-            self.change.update(best_changes[0])
+            self.adopted_options.update(best_changes[0])
         return best_changes
 
     def find_more_features(self) -> list[Options]:
@@ -297,23 +301,23 @@ class _OptionSearch:
         new_features = list[str]()
         for feature_name in _FEATURES:
             # Volumes may stand below the cortex already.
-            is_known = (
+            is_known_feature = (
                 feature_name in self.features or feature_name == subcortex_measure
             )
-            if not is_known and self.adopt(
+            if not is_known_feature and self.adopt(
                 folder_options, _share_located([feature_name]), min_score=1
             ):
                 new_features.append(feature_name)
         if not new_features:
             return []
-        self.change["feature"] = [*self.features, *new_features]
+        self.adopted_options["feature"] = [*self.features, *new_features]
         # The connectomes are known to be sound.
         connectome_option = (
             {} if STRENGTH in self.features else {"connectome": NO_CONNECTOME}
         )
-        changed_options = self.options | self.change | connectome_option
+        changed_options = self.options | self.adopted_options | connectome_option
         is_sound = check_cohort(self.folder, **changed_options).is_sound
-        return [self.change] if is_sound else []
+        return [self.adopted_options] if is_sound else []
 
     def find_way_to_read(self) -> list[Options]:
         """Return changes by which a study with faults can be read."""
@@ -323,10 +327,10 @@ class _OptionSearch:
         if connectome_patterns:
             # Only the user can say which of several sets of matrices is meant.
             return [
-                self.change | {"pattern": connectome_pattern}
+                self.adopted_options | {"pattern": connectome_pattern}
                 for connectome_pattern in connectome_patterns
             ]
-        return [self.change] if self.change else []
+        return [self.adopted_options] if self.adopted_options else []
 
     def _find_features(self) -> None:
         """Adopt folders or tables that hold the features, or another feature."""
@@ -345,7 +349,7 @@ class _OptionSearch:
             return
         for feature_name in (*_FEATURES, "suvr"):  # of a tracer that is not said
             if self.adopt(folder_options, _share_located([feature_name])):
-                self.change["feature"] = [feature_name]
+                self.adopted_options["feature"] = [feature_name]
                 return
 
     def _find_connectomes(self) -> list[str]:
@@ -364,7 +368,7 @@ class _OptionSearch:
                 for inner_path in self._list_inside()
                 if is_matrix(inner_path)
             )
-            self.change["connectome"] = next(file_names, NO_CONNECTOME)
+            self.adopted_options["connectome"] = next(file_names, NO_CONNECTOME)
             return []
         if not best_changes[0]:  # as many are found without a pattern
             return []
@@ -372,28 +376,28 @@ class _OptionSearch:
 
     def _find_atlas_or_baseline(self) -> None:
         """Adopt the atlas that faults name, or the scans at baseline."""
-        changed_check = check_cohort(self.folder, **self.options | self.change)
+        changed_check = check_cohort(self.folder, **self.options | self.adopted_options)
         for finding in changed_check.findings:
             if "atlas" in finding.values:
-                self.change["atlas"] = finding.values["atlas"]
+                self.adopted_options["atlas"] = finding.values["atlas"]
                 return
         if changed_check.is_sound or self.options.get("scans", "all") != "all":
             return
-        features = self.change.get("feature") or self.features
-        reads_connectomes = "connectome" not in self.options | self.change
+        features = self.adopted_options.get("feature") or self.features
+        reads_connectomes = "connectome" not in self.options | self.adopted_options
         with suppress(BrainlsapError):
-            labelled_scans = {*self.open(self.change).table["scan"]}
+            labelled_scans = {*self.open(self.adopted_options).table["scan"]}
             # Also those without a label, but not those of other classes.
-            opening_options = self._opening_options(self.change)
+            opening_options = self._opening_options(self.adopted_options)
             if opening_options.classes is None:
                 opening_options = opening_options.change(label=None)
             scan_list, feature_sources = open_study(self.folder, opening_options)
             if _lack_at_later_visits(
                 scan_list, feature_sources, labelled_scans, features, reads_connectomes
             ):
-                baseline_change = self.change | {"scans": "baseline"}
+                baseline_change = self.adopted_options | {"scans": "baseline"}
                 if check_cohort(self.folder, **self.options | baseline_change).is_sound:
-                    self.change = baseline_change
+                    self.adopted_options = baseline_change
 
     def _list_inside(self) -> list[Path]:
         """Return the files and folders in the study's folder."""

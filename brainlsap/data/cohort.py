@@ -861,8 +861,8 @@ def _person_column(
         for column_name in column_by_name
     }
     id_choice = choose_person_column(cells_by_column)
-    if id_choice.head is not None:
-        return column_by_name[id_choice.head]
+    if id_choice.column_name is not None:
+        return column_by_name[id_choice.column_name]
     message = id_choice.problem
     for column_name in find_person_columns(cells_by_column):
         # without a choice these are groups, of which yes and no, and labels, are clear

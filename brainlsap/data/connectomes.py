@@ -269,7 +269,11 @@ def _take_array(source: np.ndarray | pd.DataFrame) -> RawMatrix:
     axis_names = [
         tuple(map(str, axis_labels)) for axis_labels in pd.DataFrame(source).axes
     ]
-    name_axes = [labels for labels in axis_names if not are_counts(labels)]
+    name_axes = [
+        axis_names_read
+        for axis_names_read in axis_names
+        if not are_counts(axis_names_read)
+    ]
     try:
         number_array = as_number_array(source)
     except (TypeError, ValueError):  # refused by shape and type
@@ -646,7 +650,11 @@ def _read_text(connectome_path: Path) -> list[RawMatrix]:
         tuple(axis_names) for axis_names in (row_names, column_names) if axis_names
     ]
     # of counts and names, only the names say which regions the rows are
-    name_axes = [labels for labels in name_axes if not are_counts(labels)] or name_axes
+    name_axes = [
+        axis_names_read
+        for axis_names_read in name_axes
+        if not are_counts(axis_names_read)
+    ] or name_axes
     if not name_axes:
         return [RawMatrix(weight_matrix, header=header)]
     return [RawMatrix(weight_matrix, name_axes[0], name_axes[-1], header=header)]
@@ -699,10 +707,10 @@ def _describe_unreadable(
     return "its cells are no numbers"
 
 
-def _is_number(cell: str) -> bool:
+def _is_number(cell_text: str) -> bool:
     """Return whether Python reads a cell as a number."""
     try:
-        float(cell)
+        float(cell_text)
     except ValueError:
         return False
     return True
@@ -1053,20 +1061,20 @@ def _is_stack(array_value: np.ndarray) -> bool:
 
 
 def _split_stack(
-    stack: np.ndarray, array_by_key: dict[str, np.ndarray]
+    stacked_matrices: np.ndarray, array_by_key: dict[str, np.ndarray]
 ) -> list[RawMatrix]:
     """Return the matrices of an array of three axes, with all lists beside it."""
-    n_first, n_rows, n_last = stack.shape
+    n_first, n_rows, n_last = stacked_matrices.shape
     is_scan_last = n_rows != n_last  # as of MATLAB
     if n_first == n_rows == n_last:  # as many scans as regions
-        is_scan_last = _are_connectomes(np.moveaxis(stack, 2, 0))
-        if is_scan_last == _are_connectomes(stack):
+        is_scan_last = _are_connectomes(np.moveaxis(stacked_matrices, 2, 0))
+        if is_scan_last == _are_connectomes(stacked_matrices):
             raise FileFormatError(
                 f"an array of {n_first} x {n_rows} x {n_last} does not say which axis "
                 "is that of scans. Write one file for each scan."
             )
     if is_scan_last:
-        stack = np.moveaxis(stack, 2, 0)
+        stacked_matrices = np.moveaxis(stacked_matrices, 2, 0)
     name_lists = dict[str, NameList]()
     for array_key, array_value in array_by_key.items():
         list_names = _names_in(array_value, numbers_count=True)
@@ -1074,14 +1082,19 @@ def _split_stack(
             name_lists[array_key] = NameList(
                 list_names, are_texts=array_value.dtype.kind in "USO"
             )
-    return [RawMatrix(matrix_values, lists=name_lists) for matrix_values in stack]
+    return [
+        RawMatrix(matrix_values, lists=name_lists) for matrix_values in stacked_matrices
+    ]
 
 
-def _are_connectomes(stack: np.ndarray) -> bool:
+def _are_connectomes(stacked_matrices: np.ndarray) -> bool:
     """Return whether all matrices are symmetric, or have one triangle only."""
-    if np.array_equal(stack, stack.swapaxes(1, 2)):
+    if np.array_equal(stacked_matrices, stacked_matrices.swapaxes(1, 2)):
         return True
-    return not np.triu(stack, 1).any() or not np.tril(stack, -1).any()
+    return (
+        not np.triu(stacked_matrices, 1).any()
+        or not np.tril(stacked_matrices, -1).any()
+    )
 
 
 def _names_in(array_value: np.ndarray, numbers_count: bool) -> tuple[str, ...]:

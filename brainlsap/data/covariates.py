@@ -204,14 +204,16 @@ def _are_codes(numbers: np.ndarray) -> bool:
     if n_codes <= 2:
         return False
     if not np.array_equal(unique_codes, np.round(unique_codes)):
-        is_few = n_codes <= _MAX_FRACTIONAL_CODES
-        return is_few and n_scans >= _SCANS_PER_CODE * n_codes
+        has_few_codes = n_codes <= _MAX_FRACTIONAL_CODES
+        return has_few_codes and n_scans >= _SCANS_PER_CODE * n_codes
     if n_codes <= _MAX_CODES:
         return n_scans >= _SCANS_PER_CODE_IF_FEW * n_codes
     n_possible = unique_codes[-1] - unique_codes[0] + 1
-    counts_from_1 = unique_codes[0] == 1 and n_possible <= 1.25 * n_codes
-    is_sparse = n_possible >= 5 * n_codes
-    return n_scans >= _SCANS_PER_CODE * n_codes and bool(counts_from_1 or is_sparse)
+    are_counted_from_1 = unique_codes[0] == 1 and n_possible <= 1.25 * n_codes
+    are_sparse_codes = n_possible >= 5 * n_codes
+    return n_scans >= _SCANS_PER_CODE * n_codes and bool(
+        are_counted_from_1 or are_sparse_codes
+    )
 
 
 def group_names(covariate_values: pd.Series) -> pd.Series:

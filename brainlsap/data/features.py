@@ -103,7 +103,7 @@ class _Column(NamedTuple):
 
     table: ScanTable
     measure: str
-    """The measure in its head, "" if it names none."""
+    """The measure in its name, "" if it names none."""
 
 
 class FeatureFile(NamedTuple):
@@ -441,12 +441,14 @@ class FeatureSources:
             scan_table for scan_table in candidate_tables if scan_table.is_exact
         ] or candidate_tables
         candidate_tables = [
-            scan_table for scan_table in candidate_tables if not scan_table.values
+            scan_table
+            for scan_table in candidate_tables
+            if not scan_table.region_columns
         ] or candidate_tables
         table_files = {scan_table.path for scan_table in candidate_tables}
         # Of the sheets of one workbook, choose that with most of age, sex ...
         n_covariates = [
-            len({*map(kind_of, scan_table.facts)} & {*COVARIATES})
+            len({*map(kind_of, scan_table.text_columns)} & {*COVARIATES})
             for scan_table in candidate_tables
         ]
         if len(table_files) == 1 and n_covariates.count(max(n_covariates)) == 1:
@@ -467,9 +469,9 @@ class FeatureSources:
             )
         rejection_reasons = [
             f"{scan_table.path_and_sheet}: has no column {label!r}; found "
-            f"{listed(scan_table.facts, 5)}"
+            f"{listed(scan_table.text_columns, 5)}"
             for scan_table in self.tables
-            if not (scan_table.facts.empty or is_matrix(scan_table.path))
+            if not (scan_table.text_columns.empty or is_matrix(scan_table.path))
         ]
         rejection_reasons = [*dict.fromkeys((*rejection_reasons, *self.skip_reasons))][
             :5
@@ -507,12 +509,12 @@ class FeatureSources:
         ]
         if not scan_names or self.table_paths is not None:
             region_tables = [
-                scan_table for scan_table in self.tables if scan_table.values
+                scan_table for scan_table in self.tables if scan_table.region_columns
             ]
             scan_names = [
                 scan_name
                 for scan_table in region_tables
-                for scan_name in scan_table.names
+                for scan_name in scan_table.scan_names
             ]
         sessions_by_person: dict[str, dict[str, str]] = {}
         for scan_name in scan_names:
@@ -624,7 +626,7 @@ class FeatureSources:
         table_names += [
             scan_table.path.stem.lower()
             for scan_table in self.tables
-            if scan_table.values
+            if scan_table.region_columns
         ]
         table_names = sorted({*table_names})
         known_features = {*table_names, *KNOWN_MEASURES} - {feature_name}
@@ -761,14 +763,14 @@ class FeatureSources:
         """Raise if rows of a table are of another tracer than a feature's.
 
         If no column of regions names its tracer (`is_unnamed`), neither the table's
-        name nor heads of its other columns may name another.
+        name nor the names of its other columns may name another.
         """
         feature_name = measure.name
         if feature_name not in (*PET_FEATURES, "suvr"):
             return
-        for tracer_column in find_tracer_columns(scan_table.facts):
+        for tracer_column in find_tracer_columns(scan_table.text_columns):
             cell_counts = Counter(
-                scan_table.facts[tracer_column].iloc[list(row_index)].dropna()
+                scan_table.text_columns[tracer_column].iloc[list(row_index)].dropna()
             )
             features_of_cell = {
                 cell_text: {tracer.feature for tracer in find_tracers(cell_text)}
@@ -791,7 +793,7 @@ class FeatureSources:
                 )
         pet_heads = [
             tracer_column
-            for tracer_column in scan_table.facts
+            for tracer_column in scan_table.text_columns
             if _PET_HEAD.search(tracer_column)
         ]
         named_features = {
@@ -823,12 +825,12 @@ class FeatureSources:
         columns_by_region: dict[int, list[tuple[tuple[int, bool, bool], _Column]]] = {}
         for scan_table in self.tables:
             is_named_file = measure.name.lower() in scan_table.name_and_sheet.lower()
-            for head_measure, region in scan_table.values:
+            for head_measure, region in scan_table.region_columns:
                 is_cortex = self.atlas.cortex[region]
                 accepted_measures = cortex_measures if is_cortex else subcortex_measures
                 if head_measure not in accepted_measures:
                     continue
-                # If heads name no measure, a file's name that does so counts.
+                # If no column name has a measure, that of a file's name counts.
                 is_unnamed = not (head_measure or is_named_file)
                 column_rank = (
                     accepted_measures.index(head_measure),
@@ -874,16 +876,22 @@ class FeatureSources:
         if self.people is None or self.chosen_columns.id:
             return
         people_keys = [
-            self.files.key_of(scan_name)[0] for scan_name in self.people.names
+            self.files.key_of(scan_name)[0] for scan_name in self.people.scan_names
         ]
         table_people = [
-            self.files.key_of(scan_name)[0] for scan_name in scan_table.names
+            self.files.key_of(scan_name)[0] for scan_name in scan_table.scan_names
         ]
         message = find_exchanged_ids(
             people_keys,
-            {**self.people.facts.to_dict("list"), self.people.id_column: people_keys},
+            {
+                **self.people.text_columns.to_dict("list"),
+                self.people.id_column: people_keys,
+            },
             table_people,
-            {**scan_table.facts.to_dict("list"), scan_table.id_column: table_people},
+            {
+                **scan_table.text_columns.to_dict("list"),
+                scan_table.id_column: table_people,
+            },
             (self.people.id_column, scan_table.id_column),
         )
         if message:
@@ -934,7 +942,7 @@ class FeatureSources:
             row_index = [row or 0 for row in first_row_indices]
             for region, region_column in column_of_region.items():
                 if region_column.table is used_table:
-                    feature_values[:, region] = used_table.values[
+                    feature_values[:, region] = used_table.region_columns[
                         region_column.measure, region
                     ][row_index]
             reading_notes += [
@@ -974,7 +982,7 @@ class FeatureSources:
         A fault is no row, or more than one.
         """
         rows_by_person: dict[str, dict[str, list[int]]] = {}
-        for row_index, scan_name in enumerate(scan_table.names):
+        for row_index, scan_name in enumerate(scan_table.scan_names):
             participant_id, session_id = self.files.key_of(scan_name)
             rows_by_person.setdefault(participant_id, {}).setdefault(
                 session_id, []
@@ -1004,14 +1012,14 @@ class FeatureSources:
         """Keep the columns of a table that tell on which scale its values are."""
         table_scale_columns = [
             scale_column
-            for scale_column in scan_table.facts
+            for scale_column in scan_table.text_columns
             if kind_of(scale_column) in SCALE_KINDS
         ]
         column_notes = list[Finding]()
         for scale_column in dict.fromkeys(
-            [*table_scale_columns, *find_tracer_columns(scan_table.facts)]
+            [*table_scale_columns, *find_tracer_columns(scan_table.text_columns)]
         ):
-            column_cells = scan_table.facts[scale_column].to_numpy()
+            column_cells = scan_table.text_columns[scale_column].to_numpy()
             scale_values = [
                 None if row_index is None else column_cells[row_index]
                 for row_index in row_indices
@@ -1030,7 +1038,7 @@ class FeatureSources:
         known_heads = {*self.people_heads, *self.scale_columns}
         unused_heads = [
             column_name
-            for column_name in (*scan_table.facts, *scan_table.excluded_heads)
+            for column_name in (*scan_table.text_columns, *scan_table.excluded_columns)
             if column_name not in known_heads
         ]
         if unused_heads:
@@ -1043,7 +1051,7 @@ class FeatureSources:
         used_rows = {
             row_index for row_indices in rows_by_scan for row_index in row_indices
         }
-        n_unused = len(scan_table.names) - len(used_rows)
+        n_unused = len(scan_table.scan_names) - len(used_rows)
         if n_unused:
             omission_note = f"{n_unused} rows of scans that are not in the cohort"
             omission_notes.append(
@@ -1135,7 +1143,7 @@ class FeatureSources:
         unused_columns = {
             (head_measure, region)
             for scan_table in scan_tables
-            for head_measure, region in scan_table.values
+            for head_measure, region in scan_table.region_columns
             if head_measure != "other"
             and not self.atlas.cortex[region]
             and region not in column_of_region
@@ -1160,7 +1168,7 @@ class FeatureSources:
 
 
 def _unnamed_measures(measure: Measure) -> set[str]:
-    """Return what heads say that do not name a measure: nothing, or only a ratio."""
+    """Return what column names without a measure say: nothing, or only a ratio."""
     return {"", "suvr"} - {measure.name}
 
 
@@ -1172,7 +1180,9 @@ def _explain_missing_row(
     if rows_by_visit:
         visit_names = listed((session_id or "none" for session_id in rows_by_visit), 3)
         return f"of visit {visit_names}; say visits alike, in session_id"
-    people_text = listed((scan_name.participant for scan_name in scan_table.names), 3)
+    people_text = listed(
+        (scan_name.participant for scan_name in scan_table.scan_names), 3
+    )
     return f"named {people_text}; write ids alike (case and zeros count)"
 
 
@@ -1181,7 +1191,7 @@ def _check_one_kind_of_run(scan_tables: Sequence[ScanTable], table_names: str) -
     is_longitudinal = {
         bool(scan_name.base)
         for scan_table in scan_tables
-        for scan_name in scan_table.names
+        for scan_name in scan_table.scan_names
     }
     if len(is_longitudinal) > 1:
         raise CohortError(

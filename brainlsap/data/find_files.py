@@ -188,8 +188,8 @@ def read_rows(
 def _choose_id_column(table_path: str | Path, table_columns: TableColumns) -> str:
     """Return the column of ids; raise where none is, or several could be."""
     id_choice = choose_id_column(table_columns)
-    if id_choice.head is not None:
-        return id_choice.head
+    if id_choice.column_name is not None:
+        return id_choice.column_name
     candidates_text = listed(map(repr, id_choice.candidates), 5)
     if not candidates_text:
         candidates_text = f"none; the columns are {listed(map(repr, table_columns), 8)}"

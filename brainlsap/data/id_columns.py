@@ -1,8 +1,8 @@
 """Choose the columns of a table that name people and visits.
 
-Heads alone do not decide: a column that only counts rows names nobody, and a column of
-yes and no is a group, whatever its head. If two columns could name people, none is
-chosen.
+Column names alone do not decide: a column that only counts rows names nobody, and a
+column of yes and no is a group, whatever its name. If two columns could name people,
+none is chosen.
 """
 
 import re
@@ -23,9 +23,9 @@ from brainlsap.text import listed, option_text
 
 Cells = Sequence[str | None]
 
-# Heads of columns that name scans, best first; `id` may name people or scans.
+# Names of columns of scans, best first; `id` may name people or scans.
 _SCAN_HEADS = ("scan", "scan_id", "image_id", "id")
-# pandas, R and spreadsheets give such heads to a saved row index.
+# pandas, R and spreadsheets give such column names to a saved row index.
 _INDEX_HEAD = re.compile(
     r"(|#|unnamed[:._ ]*\d+.*|x(\.\d+)?|v1|\.\.\.\d+|(level|index)([_ ]?\d+)?|n|obs|"
     r"rows?|row[_. ]?(names?|id|nr|no|num|number|index)|nr|no|num|number|lfd\W*nr|"
@@ -33,7 +33,7 @@ _INDEX_HEAD = re.compile(
     re.IGNORECASE,
 )
 _NO_HEAD = re.compile(r"|unnamed[:._ ]*\d+.*|\.\.\.\d+", re.IGNORECASE)
-# Words of heads such as "Subject Number", "src_subject_id", "PatientCode".
+# Words of column names such as "Subject Number", "src_subject_id", "PatientCode".
 _PERSON_WORDS = (
     *("participant", "subject", "subj", "sub", "patient", "pat", "person", "proband"),
     *("probanden", "patienten", "individual", "volunteer", "sujet", "pt"),
@@ -45,7 +45,7 @@ _ID_WORDS = (
     *("id", "ids", "nr", "no", "num", "number", "code", "key", "name", "label", "guid"),
     *("identifier", "src", "study", "mr", "redcap", "anon", "anonymized"),
 )
-# Words in heads of columns whose values repeat, but do not name people.
+# Words in column names whose values repeat, but do not name people.
 _OTHER_WORDS = (
     *("site", "center", "centre", "hospital", "scanner", "device", "station", "serial"),
     *("manufacturer", "model", "protocol", "sequence", "version", "software", "batch"),
@@ -71,17 +71,17 @@ _MIN_SCANS_PER_GROUP = 4
 class IdChoice(NamedTuple):
     """The column that names people or scans, or why none was chosen.
 
-    head : None if none was chosen; problem : then a sentence; candidates : heads of
-    columns that may be meant.
+    column_name : None if none was chosen; problem : then a sentence; candidates : names
+    of columns that may be meant.
     """
 
-    head: str | None
+    column_name: str | None
     problem: str = ""
     candidates: tuple[str, ...] = ()
 
 
 class ChosenColumns(NamedTuple):
-    """Heads of the columns of ids and of visits that the user chose, best first."""
+    """Names of the columns of ids and of visits that the user chose, best first."""
 
     id: tuple[str, ...] = ()
     session: tuple[str, ...] = ()
@@ -92,14 +92,14 @@ class ChosenColumns(NamedTuple):
         id_column: str | Sequence[str] | None = None,
         session_column: str | Sequence[str] | None = None,
     ) -> "ChosenColumns":
-        """Return the choice of one head, several or none for ids and visits."""
+        """Return the choice of one column name, several or none for ids and visits."""
         return cls(
             id=_to_column_names(id_column), session=_to_column_names(session_column)
         )
 
 
 def _to_column_names(column_option: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return an option of one head, several or none as a tuple."""
+    """Return an option of one column name, several or none as a tuple."""
     return (
         (column_option,)
         if isinstance(column_option, str)
@@ -111,7 +111,7 @@ NO_CHOICE = ChosenColumns()
 
 
 def find_chosen(column_names: Iterable[str], chosen_names: Sequence[str]) -> str | None:
-    """Return the head of the first chosen column: as written, else by its letters."""
+    """Return the name of the first chosen column: as written, else by its letters."""
     column_names = list(column_names)
     for chosen_name in chosen_names:
         if chosen_name in column_names:
@@ -120,7 +120,7 @@ def find_chosen(column_names: Iterable[str], chosen_names: Sequence[str]) -> str
 
 
 def find_session_column(column_names: Iterable[str]) -> str | None:
-    """Return the head of the column of visits, None if there is none."""
+    """Return the name of the column of visits, None if there is none."""
     column_names = list(column_names)
     known_head = find_column_name(column_names, SESSION_COLUMNS)
     if known_head:
@@ -136,7 +136,7 @@ def find_session_column(column_names: Iterable[str]) -> str | None:
 
 
 def find_person_columns(column_names: Iterable[str]) -> list[str]:
-    """Return all heads of columns that, by their heads, name people, best first."""
+    """Return the columns whose names are of people, best first."""
     column_names = list(column_names)
     name_of_letters = {
         letters_of(column_name): column_name for column_name in reversed(column_names)
@@ -163,7 +163,7 @@ def choose_id_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     Parameters
     ----------
     cells_by_column : mapping of str to sequence of str or None
-        The cells of a table by the heads of columns.
+        The cells of a table by column name.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def choose_id_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
 
     Examples
     --------
-    >>> choose_id_column({"": ["0", "1"], "eid": ["1000017", "1000005"]}).head
+    >>> choose_id_column({"": ["0", "1"], "eid": ["1000017", "1000005"]}).column_name
     'eid'
     >>> choose_id_column({"": ["0", "1"], "age": ["70", "71"]}).problem
     'the first column has no head and only counts rows'
@@ -180,7 +180,7 @@ def choose_id_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     if FREESURFER_HEAD.fullmatch(first_column):
         return IdChoice(first_column)
     person_choice = choose_person_column(cells_by_column)
-    if person_choice.head is not None or person_choice.problem:
+    if person_choice.column_name is not None or person_choice.problem:
         return person_choice
     name_of_letters = {
         letters_of(column_name): column_name for column_name in cells_by_column
@@ -195,7 +195,7 @@ def choose_id_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
 def _choose_scan_column(
     cells_by_column: Mapping[str, Cells], scan_columns: Sequence[str]
 ) -> IdChoice:
-    """Choose among the columns that, by their heads, name scans."""
+    """Choose among the columns whose names are of scans."""
     possible_ids = _find_possible_ids(cells_by_column)
     repeated_names = [
         column_name
@@ -217,7 +217,7 @@ def _choose_scan_column(
 
 
 def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
-    """Choose a saved row index as the ids if no head names people or scans.
+    """Choose a saved row index as the ids if no column name names people or scans.
 
     Its cells must be text, or numbers as ids are; a column that counts rows names
     nobody.
@@ -259,7 +259,7 @@ def _refuse_rivals(column_name: str, rival_names: Sequence[str]) -> IdChoice:
 
 
 def _find_possible_ids(cells_by_column: Mapping[str, Cells]) -> list[str]:
-    """Return the heads, none of them known, of columns that could hold ids."""
+    """Return the columns of unknown names that could hold ids."""
     return [
         column_name
         for column_name in cells_by_column
@@ -268,7 +268,7 @@ def _find_possible_ids(cells_by_column: Mapping[str, Cells]) -> list[str]:
 
 
 def _find_group_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
-    """Return the heads of people, unless their cells are yes or no."""
+    """Return the column names of people, unless their cells are yes or no."""
     column_names = find_person_columns(cells_by_column)
     return [
         column_name
@@ -278,9 +278,9 @@ def _find_group_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
 
 
 def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
-    """Choose the column that names people, by its head and its cells.
+    """Choose the column that names people, by its name and its cells.
 
-    Neither a head nor a problem is returned if no head says that its column names
+    Neither a name nor a problem is returned if no column name says that its cells name
     people.
     """
     column_names = find_person_columns(cells_by_column)
@@ -335,14 +335,14 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
 
 
 def is_index_head(column_name: str) -> bool:
-    """Return whether a head is one that programs give to a saved row index."""
+    """Return whether programs give this column name to a saved row index."""
     return _INDEX_HEAD.fullmatch(column_name.strip()) is not None
 
 
 def _find_index_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
-    """Return the heads of columns that may be a saved row index.
+    """Return the columns that may be a saved row index.
 
-    They have a head that only programs write; or the first column has one of an index.
+    Only programs write such a name; or the first column has the name of an index.
     """
     first_column = next(iter(cells_by_column), "")
     column_names = [
@@ -356,7 +356,7 @@ def _find_index_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
 
 
 def find_saved_index(cells_by_column: Mapping[str, Cells]) -> list[str]:
-    """Return the heads of columns that are a saved row index: they only count rows."""
+    """Return the columns that are a saved row index: they only count rows."""
     column_names = _find_index_columns(cells_by_column)
     return [
         column_name
@@ -394,7 +394,7 @@ def are_counted(cells: Cells) -> bool:
 def is_group(column_name: str, cells: Cells, visit_cells: Cells | None = None) -> bool:
     """Return whether a column names groups of scans and not people.
 
-    It does if all cells are yes or no. It also does if its head is a noun alone
+    It does if all cells are yes or no. It also does if its name is a noun alone
     (`subject`) and it has a few values that come many times, unless visits tell these
     apart.
     """
@@ -408,11 +408,13 @@ def is_group(column_name: str, cells: Cells, visit_cells: Cells | None = None) -
         scan_keys = [*zip(cells, visit_cells, strict=True)]
         if len({*scan_keys}) == len(scan_keys):
             return False
-    are_few = n_values <= _MAX_GROUPS
-    are_few = are_few and len(known_cells) >= _MIN_SCANS_PER_GROUP * n_values
+    has_few_values = n_values <= _MAX_GROUPS
+    has_few_values = (
+        has_few_values and len(known_cells) >= _MIN_SCANS_PER_GROUP * n_values
+    )
     name_words = _split_name_words(column_name)
-    is_noun = len(name_words) == 1 and name_words[0] in _PERSON_WORDS
-    return (are_few and is_noun) or are_yes_no(cells)
+    is_group_noun = len(name_words) == 1 and name_words[0] in _PERSON_WORDS
+    return (has_few_values and is_group_noun) or are_yes_no(cells)
 
 
 def repeats_as_ids(cells: Cells) -> bool:
@@ -420,7 +422,7 @@ def repeats_as_ids(cells: Cells) -> bool:
 
     They are text with digits; or whole numbers that are long or repeat regularly.
     """
-    known_cells = [cell for cell in cells if cell]
+    known_cells = [known_cell for known_cell in cells if known_cell]
     cell_counts = Counter(known_cells)
     n_values = len(cell_counts)
     n_rows = len(cells)
@@ -485,7 +487,7 @@ def find_exchanged_ids(
     cells_by_column, other_columns : mapping of str to sequence of str or None
         The cells of each table, with those of its column of ids.
     id_columns : (str, str)
-        The heads of the columns of ids.
+        The names of the columns of ids.
 
     Returns
     -------
@@ -495,20 +497,22 @@ def find_exchanged_ids(
     name_of_letters = {
         letters_of(column_name): column_name for column_name in other_columns
     }
-    for column_name, cells in cells_by_column.items():
+    for column_name, column_cells in cells_by_column.items():
         other_head = name_of_letters.get(letters_of(column_name))
         n_id_columns = id_letters.count(letters_of(column_name))
         if other_head is None or n_id_columns == 2:
             continue
         is_person_head = bool(find_person_columns([column_name]))
-        if n_id_columns == 0 and are_counted(cells):
+        if n_id_columns == 0 and are_counted(column_cells):
             # If the ids only count rows, too, neither column is known to be right.
             if not (is_person_head and are_counted(cells_by_column[id_columns[0]])):
                 continue
-        elif n_id_columns == 0 and not look_like_ids(cells):
+        elif n_id_columns == 0 and not look_like_ids(column_cells):
             continue
         people_of_cell: dict[str, set[str]] = {}
-        for participant_id, cell_text in zip(participant_ids, cells, strict=True):
+        for participant_id, cell_text in zip(
+            participant_ids, column_cells, strict=True
+        ):
             people_of_cell.setdefault(cell_text or "", set()).add(participant_id)
         other_cells = other_columns[other_head]
         cell_person_pairs = zip(other_people, other_cells, strict=True)
@@ -523,11 +527,11 @@ def find_exchanged_ids(
             if cell_person_pair[1] not in people_of_cell[cell_person_pair[0]]
         ]
         n_cells = sum(cell_text is not None for cell_text in other_cells)
-        names_people = n_id_columns > 0 or is_person_head
+        is_id_column = n_id_columns > 0 or is_person_head
         # Columns of a measure may have a few values in common.
         is_shared = 5 * len(shared_pairs) >= 4 * n_cells
         is_shared = is_shared and 5 * len(conflicting_pairs) >= len(shared_pairs)
-        if conflicting_pairs and (names_people or is_shared):
+        if conflicting_pairs and (is_id_column or is_shared):
             cell_text, participant_id = conflicting_pairs[0]
             owner_id = min(people_of_cell[cell_text])
             return (
@@ -539,9 +543,9 @@ def find_exchanged_ids(
     return ""
 
 
-def to_cells(values: Iterable[object]) -> list[str | None]:
+def to_cells(cell_values: Iterable[object]) -> list[str | None]:
     """Return values of any kind as the cells of a table, None where missing."""
-    value_texts = [str(value).strip() for value in values]
+    value_texts = [str(cell_value).strip() for cell_value in cell_values]
     missing_cells = MISSING_CELLS | {"<na>"}
     return [
         None if value_text.lower() in missing_cells else value_text
@@ -550,13 +554,13 @@ def to_cells(values: Iterable[object]) -> list[str | None]:
 
 
 def _split_name_words(column_name: str) -> list[str]:
-    """Return the words of a head in lower case: `src_subject_id`, `PatientCode`."""
+    """Return the words of a column name (`src_subject_id`) in lower case."""
     name_words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", column_name)
     return [name_word.lower() for name_word in name_words]
 
 
 def _names_noun(column_name: str, nouns: Sequence[str]) -> bool:
-    """Return whether a head is a noun, alone or with words such as id and number."""
+    """Return whether a column name is a noun, alone or with words such as id."""
     name_words = _split_name_words(column_name)
     if {*nouns} & {*name_words}:
         return {*name_words} <= {*nouns, *_ID_WORDS}
@@ -572,8 +576,8 @@ def _names_noun(column_name: str, nouns: Sequence[str]) -> bool:
 
 
 def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> bool:
-    """Return whether a column could hold ids, though its head is not known."""
-    is_known = (
+    """Return whether a column of unknown name could hold ids."""
+    is_known_kind = (
         not {*_split_name_words(column_name)}.isdisjoint(_OTHER_WORDS)
         or kind_of(column_name) in COVARIATES
         or is_index_head(column_name)
@@ -581,7 +585,7 @@ def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> boo
         or find_column_name([column_name], (*PEOPLE_COLUMNS, *_SCAN_HEADS)) is not None
         or find_column_name([column_name], SESSION_COLUMNS) is not None
     )
-    if is_known or not look_like_ids(cells_by_column[column_name]):
+    if is_known_kind or not look_like_ids(cells_by_column[column_name]):
         return False
     # A person has one sex.
     sex_columns = [
@@ -612,13 +616,13 @@ def _find_coarser(
     candidate_names: Iterable[str],
 ) -> list[str]:
     """Return the candidates that repeat as ids and group the values of a column."""
-    cells = cells_by_column[column_name]
+    column_cells = cells_by_column[column_name]
     return [
         candidate_name
         for candidate_name in candidate_names
         if repeats_as_ids(cells_by_column[candidate_name])
-        and _nests(cells_by_column[candidate_name], cells)
-        and not _nests(cells, cells_by_column[candidate_name])
+        and _nests(cells_by_column[candidate_name], column_cells)
+        and not _nests(column_cells, cells_by_column[candidate_name])
     ]
 
 

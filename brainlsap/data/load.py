@@ -372,7 +372,7 @@ def open_study(
     people_names = [
         scan_name
         for people_table_candidate in people_tables
-        for scan_name in people_table_candidate.names
+        for scan_name in people_table_candidate.scan_names
     ]
     find_files = partial(
         StudyFiles,
@@ -402,11 +402,11 @@ def open_study(
         )
         sheet_tables = all_sources.tables
         people_tables = [all_sources.people_table(label_name)]
-        people_names = people_tables[0].names
+        people_names = people_tables[0].scan_names
         feature_sources.files = find_files(people=people_names)
     people_table = people_tables[0]
     feature_sources.people = people_table
-    feature_sources.people_heads = {*people_table.facts}
+    feature_sources.people_heads = {*people_table.text_columns}
     _check_chosen(feature_sources)
     people, people_faults = list_people(people_table)
     scan_list = list_scans(
@@ -427,7 +427,9 @@ def open_study(
         for sheet_table in sheet_tables
         if sheet_table is not people_table
         and not (
-            sheet_table.values or sheet_table.facts.empty or sheet_table.has(label_name)
+            sheet_table.region_columns
+            or sheet_table.text_columns.empty
+            or sheet_table.has(label_name)
         )
     ]
     if feature_sources.files.subject_aliases:
@@ -446,9 +448,8 @@ def open_study(
 
 def _describe_unused(sheet_table: ScanTable, label_name: str | None) -> Finding:
     """Return the note that a sheet is left out, since it has no labels."""
-    message = (
-        f"left out, no column {label_name!r} in {', '.join([*sheet_table.facts][:5])}"
-    )
+    column_names_text = ", ".join([*sheet_table.text_columns][:5])
+    message = f"left out, no column {label_name!r} in {column_names_text}"
     return Finding(message, LEFT_OUT, path=sheet_table.name_and_sheet)
 
 
@@ -470,10 +471,10 @@ def _compare_with_files(
     if people_with_files.isdisjoint(listed_people):
         feature_sources.unmatched = Finding(
             "nobody in the table has files. Its ids look like "
-            f"{people_table.names[0].participant!r}, those of files and folders like "
-            f"{unlisted_people[0]!r}. Write the ids in {table_name} as files have them "
-            "(Excel drops the zeros of 001 unless the column is text), but visits in a "
-            "column session_id; or rename the files",
+            f"{people_table.scan_names[0].participant!r}, those of files and folders "
+            f"like {unlisted_people[0]!r}. Write the ids in {table_name} as files have "
+            "them (Excel drops the zeros of 001 unless the column is text), but visits "
+            "in a column session_id; or rename the files",
             FAULT,
             kind=FOREIGN_IDS,
             path=table_name,
@@ -488,7 +489,7 @@ def _check_chosen(feature_sources: FeatureSources) -> None:
     )
     if people_table is None:
         return
-    column_heads = [people_table.id_column, *people_table.facts]
+    column_heads = [people_table.id_column, *people_table.text_columns]
     if people_table.session_column:
         column_heads.insert(1, people_table.session_column)
     if (

@@ -251,7 +251,7 @@ def find_longest_tracer(mentioned_text: str, feature_name: str = "") -> Tracer |
     return max(lengths_and_tracers)[-1] if lengths_and_tracers else None
 
 
-# Last word of a column's head -> measure; "other" is never read.
+# Last word of a column's name -> measure; "other" is never read.
 MEASURE_OF_WORD = {
     **dict.fromkeys(("thickness", "thickavg"), "thickness"),
     **dict.fromkeys(("area", "surfarea"), "area"),
@@ -278,7 +278,7 @@ class Measure(NamedTuple):
     """Medians outside this range are reported."""
     unit: str = ""
     head_measures: tuple[str, ...] = ()
-    """Measures that heads of wide tables may name for this one, best first."""
+    """Measures that column names of wide tables may name for this one, best first."""
     files: tuple[str | tuple[str, ...], ...] = ()
     """Patterns, or groups of patterns, of names of files with one scan's regions.
 
@@ -448,13 +448,14 @@ def _check_region_values(
         )
     is_invalid = np.isinf(region_values) | ((region_values < 0) & measure.in_stats)
     if is_invalid.any():
-        region = int(np.flatnonzero(is_invalid)[0])
+        region_index = int(np.flatnonzero(is_invalid)[0])
         expected_text = (
             "a size of at least 0" if measure.in_stats else "a finite number"
         )
         raise FileFormatError(
-            f"{measure.name} of {atlas.names[region]} is {region_values[region]:g}; "
-            f"expected {expected_text}. Write n/a where it was not measured."
+            f"{measure.name} of {atlas.names[region_index]} is "
+            f"{region_values[region_index]:g}; expected {expected_text}. Write n/a "
+            "where it was not measured."
         )
 
 
@@ -501,8 +502,8 @@ def check_structures(region_index: np.ndarray, atlas: Atlas, source_name: str) -
     some of its regions has lost the others.
     """
     is_present = np.isin(np.arange(len(atlas)), region_index)
-    names_and_masks = (("cortex", atlas.cortex), ("subcortex", ~atlas.cortex))
-    for structure_name, is_inside in names_and_masks:
+    structure_masks = (("cortex", atlas.cortex), ("subcortex", ~atlas.cortex))
+    for structure_name, is_inside in structure_masks:
         missing_regions = [
             atlas.names[i] for i in np.flatnonzero(is_inside & ~is_present)
         ]

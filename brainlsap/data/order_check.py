@@ -70,10 +70,10 @@ class OrderFit(NamedTuple):
     homotopic: float
 
     def __str__(self) -> str:
-        names_and_values = zip(self._fields, self, strict=True)
+        figure_pairs = zip(self._fields, self, strict=True)
         return ", ".join(
             f"{figure_name} {figure_value:.2f}"
-            for figure_name, figure_value in names_and_values
+            for figure_name, figure_value in figure_pairs
             if np.isfinite(figure_value)
         )
 
@@ -135,13 +135,15 @@ class OrderCheck:
         for matrix_group in self.groups.values():
             if not matrix_group.rows.names:
                 message = _unknown_order_message(matrix_group, self.atlas)
-                values = find_atlas_of_size(len(matrix_group.weight_sum), self.atlas)
+                atlas_of_size = find_atlas_of_size(
+                    len(matrix_group.weight_sum), self.atlas
+                )
                 order_errors.append(
                     UnknownOrderError(
                         message,
                         path=str(matrix_group),
                         kind=UNKNOWN_ORDER,
-                        values=values,
+                        values=atlas_of_size,
                     )
                 )
                 continue
@@ -300,13 +302,13 @@ def _correlate_hemispheres(
     """
     within_left = W[np.ix_(left_regions, left_regions)]
     within_right = W[np.ix_(right_regions, right_regions)]
-    pairs = (
+    compared_pairs = (
         pair_counts[np.ix_(left_regions, left_regions)]
         | pair_counts[np.ix_(right_regions, right_regions)]
     )
-    pairs &= np.triu(np.ones(pairs.shape, dtype=bool), 1)
-    pairs &= np.isfinite(within_left) & np.isfinite(within_right)
-    return _rank_correlation(within_left[pairs], within_right[pairs])
+    compared_pairs &= np.triu(np.ones(compared_pairs.shape, dtype=bool), 1)
+    compared_pairs &= np.isfinite(within_left) & np.isfinite(within_right)
+    return _rank_correlation(within_left[compared_pairs], within_right[compared_pairs])
 
 
 def _rank_homotopic(weights_across: np.ndarray) -> float:
@@ -354,8 +356,14 @@ def _is_clearly_higher(correlation: float, other_correlation: float) -> bool:
 
 def _complete_matrix(weight_matrix: np.ndarray) -> np.ndarray:
     """Return finite weights with both triangles, without the diagonal."""
-    weights = np.nan_to_num(np.array(weight_matrix, dtype=float), posinf=0, neginf=0)
-    larger_weights = np.where(np.abs(weights) >= np.abs(weights.T), weights, weights.T)
+    finite_weights = np.nan_to_num(
+        np.array(weight_matrix, dtype=float), posinf=0, neginf=0
+    )
+    larger_weights = np.where(
+        np.abs(finite_weights) >= np.abs(finite_weights.T),
+        finite_weights,
+        finite_weights.T,
+    )
     np.fill_diagonal(larger_weights, 0)
     return larger_weights
 
@@ -427,30 +435,39 @@ def _find_better_orders(matrix_group: _MatrixGroup, atlas: Atlas) -> list[RowOrd
     return better_orders[::-1]
 
 
-def _shift_names(rows: RowNames) -> Iterator[RowOrder]:
+def _shift_names(row_names: RowNames) -> Iterator[RowOrder]:
     """Yield the orders in which names are one row too early or too late.
 
     They are of no tool, and cannot be chosen by `row_order=`.
     """
-    one_down = ("Unknown", *rows.names[:-1])
-    one_up = (*rows.names[1:], "Unknown")
-    yield RowOrder("", one_down, "these names, each one row further down")
-    yield RowOrder("", one_up, "these names, each one row further up")
+    names_down = ("Unknown", *row_names.names[:-1])
+    names_up = (*row_names.names[1:], "Unknown")
+    yield RowOrder("", names_down, "these names, each one row further down")
+    yield RowOrder("", names_up, "these names, each one row further up")
 
 
-def _sort_key(fit: OrderFit) -> tuple[float, ...]:
+def _sort_key(order_fit: OrderFit) -> tuple[float, ...]:
     """Return what orders are sorted by: the template first."""
-    return tuple(np.nan_to_num(fit, nan=-1).tolist())
+    return tuple(np.nan_to_num(order_fit, nan=-1).tolist())
 
 
-def _unknown_order_message(group: _MatrixGroup, atlas: Atlas) -> str:
+def _unknown_order_message(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
     """Return the message for matrices whose rows nothing names."""
-    weights = group.weight_sum
-    orders = fitting_orders(atlas, len(weights))
-    fits = {order: measure_fit(weights, order, atlas) for order in orders}
-    best_first = sorted(orders, key=lambda order: _sort_key(fits[order]), reverse=True)
-    figures = {order: str(fits[order]) for order in best_first}
-    return unknown_order_message(weights, atlas, figures_of_order=figures)
+    weight_sum = matrix_group.weight_sum
+    possible_orders = fitting_orders(atlas, len(weight_sum))
+    fit_of_order = {
+        row_order: measure_fit(weight_sum, row_order, atlas)
+        for row_order in possible_orders
+    }
+    best_orders = sorted(
+        possible_orders,
+        key=lambda row_order: _sort_key(fit_of_order[row_order]),
+        reverse=True,
+    )
+    figures_of_order = {
+        row_order: str(fit_of_order[row_order]) for row_order in best_orders
+    }
+    return unknown_order_message(weight_sum, atlas, figures_of_order=figures_of_order)
 
 
 def _other_order_message(
@@ -563,8 +580,8 @@ def _share_parcels(template_atlas: Atlas, atlas: Atlas) -> np.ndarray | None:
         vertices = region_of_vertex[is_labelled], parcel_of_vertex[is_labelled]
         np.add.at(parcel_shares, vertices, 1)
     parcel_shares /= np.maximum(parcel_shares.sum(axis=0), 1)
-    for region in np.flatnonzero(~atlas.cortex):
-        subcortical_row = template_atlas.find(atlas.names[region])
+    for region_index in np.flatnonzero(~atlas.cortex):
+        subcortical_row = template_atlas.find(atlas.names[region_index])
         if subcortical_row is not None and not template_atlas.cortex[subcortical_row]:
-            parcel_shares[region, subcortical_row] = 1
+            parcel_shares[region_index, subcortical_row] = 1
     return parcel_shares

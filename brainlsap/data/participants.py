@@ -183,18 +183,18 @@ def _find_tables(
     scan_table: ScanTable,
 ) -> tuple[list[_PeopleTable], list[Finding]]:
     """Return the table of people and every sessions file beside it, and faults."""
-    columns_of_table = scan_table.facts.to_dict("list")
+    columns_of_table = scan_table.text_columns.to_dict("list")
     people_tables = [
         _PeopleTable(
             scan_table.path_and_sheet,
-            scan_table.names,
+            scan_table.scan_names,
             columns_of_table,
             scan_table.missing_words,
         )
     ]
     table_faults = list[Finding]()
     participant_of_key = {
-        scan_name.key[0]: scan_name.participant for scan_name in scan_table.names
+        scan_name.key[0]: scan_name.participant for scan_name in scan_table.scan_names
     }
     for participant in participant_of_key.values():
         for folder in {participant, f"sub-{participant}"}:

@@ -75,8 +75,8 @@ class RegionList(NamedTuple):
     ----------
     table : DataFrame
         A row for each region, with columns `index` ("" where there is none) and
-        `name`. A table with a header keeps its other columns, heads in lower case. A
-        list keeps coordinates as `x`, `y`, `z`.
+        `name`. A table with a header keeps its other columns, their names in lower
+        case. A list keeps coordinates as `x`, `y`, `z`.
     has_header : bool
         Whether a header says what the columns are.
     """
@@ -229,7 +229,7 @@ def _choose_number_column(
         if label_texts.issubset(list_table[number_column])
     ]
     candidate_columns = candidate_columns or number_columns
-    # without a header, or among columns with these labels, any head will do
+    # without a header, or among columns with these labels, any column name will do
     accepted_heads = [*INDEX_COLUMNS, *NAME_COLUMNS]
     if label_texts or not has_header:
         accepted_heads += candidate_columns
@@ -250,10 +250,10 @@ def _in_counted_order(
     sorted_numbers = sorted(
         list_table["index"], key=lambda label_number: (len(label_number), label_number)
     )
-    labels = pd.to_numeric(list_table["index"], errors="coerce").dropna()
+    label_numbers = pd.to_numeric(list_table["index"], errors="coerce").dropna()
     if are_counts(sorted_numbers):
         list_table = list_table.set_index("index").loc[sorted_numbers]
-    elif labels.is_unique and not labels.is_monotonic_increasing:
+    elif label_numbers.is_unique and not label_numbers.is_monotonic_increasing:
         raise FileFormatError(
             "its numbers do not rise from line to line, so the order of the "
             "rows is unknown. Sort the lines in the order of the rows, or leave the "
@@ -344,7 +344,7 @@ def _read_list_rows(
 
 
 def _has_unknown_header(cell_rows: list[list[str]], has_delimiter: bool) -> bool:
-    """Return whether the first line is a header, with none of the known heads."""
+    """Return whether the first line is a header, with no known column name."""
     first_row, *other_rows = cell_rows
     is_table = has_delimiter or any(
         map(_are_any_numbers, zip(*other_rows, strict=False))

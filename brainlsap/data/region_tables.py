@@ -4,7 +4,7 @@ Tables of many scans have one row per scan: FreeSurfer's `aparcstats2table` and
 `asegstats2table`, ADNI's tables, and any other whose columns are named by regions.
 Tables of one scan have one row or one column per region, both hemispheres in one file
 or in two, or PET over time. Columns may name their measure (`lh_cuneus_thickness`), the
-first head (`lh.aparc.a2009s.thickness`, `Measure:volume`) or the file's name
+first column name (`lh.aparc.a2009s.thickness`, `Measure:volume`) or the file's name
 (`thickness.csv`) may name it for all columns, or nothing does.
 
 PETSurfer's `mri_gtmpvc` writes `gtm.stats.dat` without a header: index, number, name
@@ -76,7 +76,7 @@ _HEAD_SIZES = (
     *("estimatedtotalintracranialvol", "intracranialvol"),
 )
 _SCAN_COLUMNS = (*PEOPLE_COLUMNS, "scan_id", *SESSION_COLUMNS)
-# Word in a file's name or a head -> measure; entities of tracers count, too.
+# Word in a file's name or a column name -> measure; entities of tracers count, too.
 _MEASURE_OF_TERM = {
     **{
         entity: tracer.feature for tracer in TRACERS for entity in tracer.lower_entities
@@ -89,8 +89,8 @@ _ANY_TERM = (
 )
 _HEAD_WITH_TERM = re.compile(f"(.+?)[-_. ]{_ANY_TERM}", re.IGNORECASE)
 _TERM_IN_FILE_NAME = re.compile(f"(?<![a-z0-9]){_ANY_TERM}(?![a-z0-9])")
-# Accept a word that is no known measure (or numbers as heads) if it occurs with more
-# than this fraction of the regions.
+# Accept a word that is no known measure (or a number as column name) if it occurs with
+# more than this fraction of the regions.
 _MIN_SHARE_OF_REGIONS = 1 / 4
 # Words around a region's name that do not change the measure.
 _STATISTIC_WORDS = {"mean", "avg", "average", "value", "values"}
@@ -116,20 +116,21 @@ _Cells = Sequence[str | None]
 class ScanTable(NamedTuple):
     """A table of many scans, a row each.
 
-    path : the file; sheet : of a workbook with several; names : person and visit of
-    every row; facts : labels and covariates as text; values : columns by measure (""
-    if it is not named) and region (position in the atlas); unmatched_names : names in
-    heads with a side that are no region of the atlas; excluded_heads : columns that
-    atlases leave out on purpose; id_column, session_column : heads of the columns that
-    names are of; missing_words : those of its cells.
+    path : the file; sheet : of a workbook with several; scan_names : person and visit
+    of every row; text_columns : labels and covariates as text; region_columns : columns
+    by measure ("" if it is not named) and region (position in the atlas);
+    unmatched_names : names with a side, in column names, that are no region of the
+    atlas; excluded_columns : columns that atlases leave out on purpose; id_column,
+    session_column : the columns that scan names are of; missing_words : those of its
+    cells.
     """
 
     path: Path
-    names: list[ScanName]
-    facts: pd.DataFrame
-    values: Mapping[tuple[str, int], np.ndarray] = MappingProxyType({})
+    scan_names: list[ScanName]
+    text_columns: pd.DataFrame
+    region_columns: Mapping[tuple[str, int], np.ndarray] = MappingProxyType({})
     unmatched_names: tuple[str, ...] = ()
-    excluded_heads: tuple[str, ...] = ()
+    excluded_columns: tuple[str, ...] = ()
     notes: tuple[Finding, ...] = ()
     id_column: str = ""
     session_column: str | None = None
@@ -149,29 +150,31 @@ class ScanTable(NamedTuple):
     @property
     def is_exact(self) -> bool:
         """Whether it names no region that the atlas lacks."""
-        return not self.excluded_heads + self.unmatched_names
+        return not self.excluded_columns + self.unmatched_names
 
     @property
     def measures(self) -> list[str]:
-        """The measures that its heads or its name give."""
-        return sorted({measure for measure, _ in self.values} - {"", "other"})
+        """The measures that the names of its columns or of the file give."""
+        return sorted({measure for measure, _ in self.region_columns} - {"", "other"})
 
     def describe_mismatch(self, atlas: Atlas) -> str:
         """Return what the table holds instead of a feature, empty if nothing."""
         table_name = self.name_and_sheet
         if self.measures and not self.unmatched_names:
             return f"{table_name} is of {', '.join(self.measures)}"
-        if not self.values and (
-            column_name := find_region_column(self.facts, NAME_COLUMNS)
+        if not self.region_columns and (
+            column_name := find_region_column(self.text_columns, NAME_COLUMNS)
         ):
             return (
                 f"{table_name} has regions in its column {column_name!r}, expected a "
                 "row for every scan, a column for every region; pivot it"
             )
-        has_few_columns = self.facts.shape[1] < _MIN_SHARE_OF_REGIONS * len(atlas)
-        if self.values or self.unmatched_names or has_few_columns:
+        has_few_columns = self.text_columns.shape[1] < _MIN_SHARE_OF_REGIONS * len(
+            atlas
+        )
+        if self.region_columns or self.unmatched_names or has_few_columns:
             return unknown_names(self.unmatched_names, atlas)
-        column_names_text = listed(self.facts, 5)
+        column_names_text = listed(self.text_columns, 5)
         return (
             f"{table_name}: no column is a region of {atlas.name}; found "
             f"{column_names_text}"
@@ -181,12 +184,12 @@ class ScanTable(NamedTuple):
         """Return whether a column of facts is a label, in any case."""
         return (
             label_name is None
-            or find_column_name(self.facts, [label_name.lower()]) is not None
+            or find_column_name(self.text_columns, [label_name.lower()]) is not None
         )
 
 
 class _SortedHeads(NamedTuple):
-    """The heads of a table by what their columns hold."""
+    """The column names of a table by what the columns hold."""
 
     by_region: dict[tuple[str, int], list[str]]
     """Heads by measure and region (position in the atlas)."""
@@ -299,9 +302,9 @@ def _measure_of_file_name(file_name: str) -> str:
 
 
 def find_tracer_columns(cells_by_column: Mapping[str, _Cells]) -> list[str]:
-    """Return the columns whose cells name tracers, or whose head announces them.
+    """Return the columns whose cells name tracers, or whose name announces them.
 
-    A head that names a tracer itself (`amyloid_tracer`) is about other values.
+    A column name that names a tracer itself (`amyloid_tracer`) is about other values.
     """
     tracer_columns = list[str]()
     for column_name in cells_by_column:
@@ -367,7 +370,7 @@ def _sort_columns(
 ) -> ScanTable:
     """Sort the columns of a table by what they hold.
 
-    `side_letter` and `default_measure` are of heads that name neither.
+    `side_letter` and `default_measure` are of column names that name neither.
     """
     path_and_sheet = _name_sheet(table_path, sheet_name)
     original_heads = _drop_copy_numbers(cell_table)
@@ -387,7 +390,7 @@ def _sort_columns(
         measure_name,
         region_index,
     ), region_columns_of_key in sorted_heads.by_region.items():
-        region = atlas.names[region_index]
+        region_name = atlas.names[region_index]
         # Numbered copies that are 0 everywhere do not count.
         used_heads = [
             region_column
@@ -409,10 +412,10 @@ def _sort_columns(
             for region_column in used_heads
         ):
             conflict_texts.append(
-                f"{' and '.join(map(repr, region_columns_of_key))} ({region})"
+                f"{' and '.join(map(repr, region_columns_of_key))} ({region_name})"
             )
         if {*column_numbers[~np.isnan(column_numbers)]} == {0}:
-            zero_regions.append(region)
+            zero_regions.append(region_name)
     if conflict_texts:
         raise FileFormatError(
             f"{len(conflict_texts)} regions stand in more than one column: "
@@ -441,14 +444,14 @@ def _sort_columns(
         cell_table[fact_heads],
         values_by_key,
         unmatched_names=tuple(sorted_heads.unmatched_names),
-        excluded_heads=tuple(sorted_heads.excluded),
+        excluded_columns=tuple(sorted_heads.excluded),
         notes=tuple(table_notes),
         sheet=sheet_name,
     )
 
 
 def _drop_copy_numbers(column_names: Iterable[str]) -> dict[str, str]:
-    """Return every head as it was before pandas counted columns of one name (`x.1`)."""
+    """Return every column name without pandas' number of a repeated name (`x.1`)."""
     column_names = list(column_names)
     stem_of_name = {
         column_name: _COPY_NUMBER.sub("", column_name) for column_name in column_names
@@ -465,7 +468,7 @@ def _sort_heads(
     side_letter: str | None,
     default_measure: str,
 ) -> _SortedHeads:
-    """Sort heads by what they name: a region, something left out, or a fact."""
+    """Sort column names by what they name: a region, something left out, or a fact."""
     sorted_heads = _SortedHeads({}, [], [], [])
     custom_heads = _find_custom_heads([*original_heads.values()], atlas, side_letter)
     # A ratio is of the tracer that the file's name gives.
@@ -511,9 +514,9 @@ def read_region_values(
     table_path = Path(table_path)
     frame_notes = tuple[str, ...]()
     scaling_note = f"PET: divided by the mean of {reference or '_ref- file'}"
-    cells: Sequence[str | float | None] | np.ndarray
+    value_cells: Sequence[str | float | None] | np.ndarray
     if table_path.name.endswith("gtm.stats.dat"):
-        region_names, cells = read_gtm_stats(table_path, reference)
+        region_names, value_cells = read_gtm_stats(table_path, reference)
         frame_notes = ("PET: values as mri_gtmpvc scaled them",)
         if reference:
             frame_notes = (scaling_note,)
@@ -522,7 +525,7 @@ def read_region_values(
         if find_column_name(cells_by_column, _FRAME_STARTS) and find_column_name(
             cells_by_column, _FRAME_ENDS
         ):
-            frame_names, cells = average_frames(
+            frame_names, value_cells = average_frames(
                 table_path, pd.DataFrame(cells_by_column), frames, reference
             )
             region_names = [
@@ -530,7 +533,7 @@ def read_region_values(
             ]
             frame_notes = (scaling_note,)
         else:
-            region_names, cells = _read_hemisphere_tables(
+            region_names, value_cells = _read_hemisphere_tables(
                 table_path, cells_by_column, measure, atlas
             )
     if message := unknown_names(region_names, atlas):
@@ -539,7 +542,7 @@ def read_region_values(
         )
     row_indices, _ = atlas.rows(region_names)
     region_index = np.flatnonzero(row_indices >= 0)
-    region_cells = np.array(cells, dtype=object)[row_indices[region_index]]
+    region_cells = np.array(value_cells, dtype=object)[row_indices[region_index]]
     # Messages about wrong numbers name the region.
     frame_names = [f"{measure.name} of {atlas.names[i]}" for i in region_index]
     region_values = np.full(len(atlas), np.nan)
@@ -625,7 +628,10 @@ def _read_single_row(
     )
     # Columns that name the measure come last, because they replace the others.
     for accepted_measure in ("", *map(str.lower, reversed(measure.head_measures))):
-        for (column_measure, region_index), column_values in scan_table.values.items():
+        for (
+            column_measure,
+            region_index,
+        ), column_values in scan_table.region_columns.items():
             if column_measure == accepted_measure:
                 value_of_name[atlas.names[region_index]] = column_values[0]
     return list(value_of_name), list(value_of_name.values())
@@ -666,7 +672,7 @@ def _add_sides(
     without one only Clinica's order is known. A name that says another side than its
     column becomes unknown.
     """
-    is_bare = [
+    lacks_side = [
         not split_name(region_name)[0] and atlas.find(region_name, "L") is not None
         for region_name in region_names
     ]
@@ -685,9 +691,9 @@ def _add_sides(
             column_name,
             cells_by_column[column_name],
             sides_by_column[column_name],
-            is_bare,
+            lacks_side,
         )
-    row_pairs = _find_row_pairs(region_names, is_bare)
+    row_pairs = _find_row_pairs(region_names, lacks_side)
     if row_pairs:
         distinguishing_heads = [
             column_name
@@ -700,7 +706,7 @@ def _add_sides(
         if not distinguishing_heads:
             _refuse_halves(table_path, cells_by_column, row_pairs)
             if file_side is None and _is_clinica(table_path, cells_by_column):
-                return _add_sides_of_clinica(region_names, is_bare)
+                return _add_sides_of_clinica(region_names, lacks_side)
             first_row = min(
                 row_index for row_pair in row_pairs for row_index in row_pair
             )
@@ -843,7 +849,7 @@ def _add_sides_of_clinica(
 def _split_head(
     column_name: str, atlas: Atlas, side_letter: str | None = None
 ) -> tuple[str, str]:
-    """Return the measure that a column's head names, and the name of its region."""
+    """Return the measure and the region in a column name."""
     if atlas.find(column_name, side_letter) is not None:
         return "", column_name
     ucsf_structures = atlas.settings.get("ucsf_structures", {})
@@ -860,7 +866,7 @@ def _split_head(
 def _find_custom_heads(
     column_names: Sequence[str], atlas: Atlas, side_letter: str | None
 ) -> dict[str, tuple[str, str]]:
-    """Return measure and region of heads that no known word explains.
+    """Return measure and region of column names that no known word explains.
 
     They are the labels of the atlas, unless they only count; or have a custom word
     before or behind the names of enough regions (`HIP_L_gmv`).
@@ -879,11 +885,11 @@ def _find_custom_heads(
         }
     measure_and_region = dict[str, tuple[str, str]]()
     for column_name in column_names:
-        is_known = (
+        is_known_region = (
             atlas.find(_split_head(column_name, atlas, side_letter)[1], side_letter)
             is not None
         )
-        if is_known or is_outside(column_name):
+        if is_known_region or is_outside(column_name):
             continue
         region_match = _find_region(column_name, atlas, side_letter)
         if region_match is not None:
@@ -892,8 +898,8 @@ def _find_custom_heads(
         measure_name for measure_name, _ in measure_and_region.values()
     )
     return {
-        column_name: (measure_name, region)
-        for column_name, (measure_name, region) in measure_and_region.items()
+        column_name: (measure_name, region_name)
+        for column_name, (measure_name, region_name) in measure_and_region.items()
         if count_of_measure[measure_name] > min_count
     }
 
@@ -901,7 +907,7 @@ def _find_custom_heads(
 def _find_region(
     column_name: str, atlas: Atlas, side_letter: str | None
 ) -> tuple[str, str] | None:
-    """Return the measure and the longest name of a region in a head, None if none.
+    """Return measure and longest region name in a column name, None if there is none.
 
     Other words may come before and behind the name (`FDG_ctx-lh-insula_SUVR`); none of
     them may name a side.
@@ -947,8 +953,10 @@ def _name_measure(name_prefix: str, name_suffix: str) -> str:
         for measure_term in measure_terms
     }
     measure_names = measure_names - {"suvr"} or measure_names
-    is_known = len(measure_names) == 1 and measure_names <= {*_MEASURE_OF_TERM.values()}
-    return measure_names.pop() if is_known else measure_text
+    is_known_measure = len(measure_names) == 1 and measure_names <= {
+        *_MEASURE_OF_TERM.values()
+    }
+    return measure_names.pop() if is_known_measure else measure_text
 
 
 def unknown_names(region_names: Sequence[str], atlas: Atlas) -> str:
@@ -1059,7 +1067,7 @@ def _mean_of_frames(
         raise FileFormatError(
             "no columns of starts and ends of frames.", path=table_path
         )
-    # A column without a head counts the rows.
+    # A column without a name counts the rows.
     region_names = [
         column_name
         for column_name in frame_table
@@ -1067,10 +1075,10 @@ def _mean_of_frames(
     ]
     frame_starts, frame_ends = parse_numbers(table_path, frame_table[edge_columns]).T
     weight_of_frame = frame_weights(table_path, frame_starts, frame_ends, frames)
-    is_used = weight_of_frame > 0
-    return region_names, weight_of_frame[is_used] @ parse_numbers(
+    has_weight = weight_of_frame > 0
+    return region_names, weight_of_frame[has_weight] @ parse_numbers(
         table_path, frame_table[region_names]
-    )[is_used]
+    )[has_weight]
 
 
 def frame_weights(

@@ -170,8 +170,8 @@ def fitting_orders(atlas: Atlas, n_rows: int) -> list[RowOrder]:
     distinct_orders = dict[tuple[int | None, ...], RowOrder]()
     for row_order in row_orders(atlas):
         if len(row_order.names) == n_rows:
-            regions = regions_of_rows(atlas, row_order.names)
-            distinct_orders.setdefault(regions, row_order)
+            row_regions = regions_of_rows(atlas, row_order.names)
+            distinct_orders.setdefault(row_regions, row_order)
     return list(distinct_orders.values())
 
 
@@ -195,29 +195,31 @@ def _label_orders(atlas: Atlas) -> list[RowOrder]:
     if len(numbered_regions) != len(atlas):
         return []
     description = f"in the order of the label numbers of {atlas.name}"
-    orders = [RowOrder("labels", tuple(numbered_regions["name"]), description)]
+    label_orders = [RowOrder("labels", tuple(numbered_regions["name"]), description)]
     # without MRtrix's labelconvert there is a row for every number
-    numbers = tuple(map(str, range(numbered_regions["freesurfer_id"].max() + 1)))
+    label_numbers = tuple(map(str, range(numbered_regions["freesurfer_id"].max() + 1)))
     is_own_atlas = not atlas.settings.get("annotation")
-    if is_own_atlas and len(numbers) > len(atlas) + 1:
-        for first in (1, 0):
-            description = f"as label numbers of {atlas.name}, from {first}"
-            orders.append(RowOrder("labels", numbers[first:], description))
-    return orders
+    if is_own_atlas and len(label_numbers) > len(atlas) + 1:
+        for first_number in (1, 0):
+            description = f"as label numbers of {atlas.name}, from {first_number}"
+            label_orders.append(
+                RowOrder("labels", label_numbers[first_number:], description)
+            )
+    return label_orders
 
 
 def _mirrored_orders(atlas: Atlas) -> list[RowOrder]:
     """Return orders of the atlas' own regions that arrange the sides otherwise."""
-    sides = atlas.regions["hemisphere"].to_numpy()
-    left_regions = np.flatnonzero(sides == "L")
-    right_regions = np.flatnonzero(sides == "R")
-    midline_regions = np.flatnonzero(sides == "M")
+    hemispheres = atlas.regions["hemisphere"].to_numpy()
+    left_regions = np.flatnonzero(hemispheres == "L")
+    right_regions = np.flatnonzero(hemispheres == "R")
+    midline_regions = np.flatnonzero(hemispheres == "M")
     if not len(left_regions) or len(left_regions) != len(right_regions):
         return []
     exchanged_regions = np.arange(len(atlas))
     exchanged_regions[left_regions] = right_regions
     exchanged_regions[right_regions] = left_regions
-    by_turns = np.column_stack([left_regions, right_regions]).ravel()
+    interleaved_regions = np.column_stack([left_regions, right_regions]).ravel()
     arrangements: dict[str, tuple[Sequence[int], str]] = {
         "right-first": (exchanged_regions.tolist(), "right and left exchanged"),
         "hemispheres": (
@@ -228,15 +230,21 @@ def _mirrored_orders(atlas: Atlas) -> list[RowOrder]:
             [*right_regions, *left_regions, *midline_regions],
             "all of the right, then of the left",
         ),
-        "interleaved": ([*by_turns, *midline_regions], "left and right by turns"),
+        "interleaved": (
+            [*interleaved_regions, *midline_regions],
+            "left and right by turns",
+        ),
     }
     return [
         RowOrder(
-            tool,
-            tuple(atlas.names[region] for region in regions),
-            f"as {atlas.name}, {arrangement}",
+            arrangement_name,
+            tuple(atlas.names[region_index] for region_index in arranged_regions),
+            f"as {atlas.name}, {arrangement_text}",
         )
-        for tool, (regions, arrangement) in arrangements.items()
+        for arrangement_name, (
+            arranged_regions,
+            arrangement_text,
+        ) in arrangements.items()
     ]
 
 
@@ -244,9 +252,13 @@ def _freesurfer_orders(atlas: Atlas) -> list[RowOrder]:
     """Return orders of a cortex of FreeSurfer with deep structures of `aseg`."""
     if "annotation" not in atlas.settings:
         return []
-    cortex = atlas.regions[atlas.cortex].sort_values("freesurfer_id")
-    left_names = cortex["name"][cortex["hemisphere"] == "L"].tolist()
-    right_names = cortex["name"][cortex["hemisphere"] == "R"].tolist()
+    cortical_regions = atlas.regions[atlas.cortex].sort_values("freesurfer_id")
+    left_names = cortical_regions["name"][
+        cortical_regions["hemisphere"] == "L"
+    ].tolist()
+    right_names = cortical_regions["name"][
+        cortical_regions["hemisphere"] == "R"
+    ].tolist()
     return [
         *_structure_orders(atlas, left_names, right_names),
         *_schaefer_17_orders(atlas, left_names, right_names),
@@ -255,85 +267,115 @@ def _freesurfer_orders(atlas: Atlas) -> list[RowOrder]:
 
 
 def _on_both_sides(
-    structures: Iterable[str], sides: Sequence[str] = ("Left", "Right")
+    structure_names: Iterable[str], side_words: Sequence[str] = ("Left", "Right")
 ) -> list[str]:
     """Return the names of structures on the first side, then on the second."""
-    structures = [*structures]
-    return [f"{side}-{structure}" for side in sides for structure in structures]
+    structure_names = [*structure_names]
+    return [
+        f"{side_word}-{structure_name}"
+        for side_word in side_words
+        for structure_name in structure_names
+    ]
 
 
 def _structure_orders(
     atlas: Atlas, left_names: Sequence[str], right_names: Sequence[str]
 ) -> list[RowOrder]:
     """Return orders of a left and a right cortex with structures of `aseg`."""
-    deep = _on_both_sides(_STRUCTURES)
-    alphabetic = _on_both_sides(sorted(_STRUCTURES))
-    cerebella = _on_both_sides(["Cerebellum-Cortex"])
-    with_ventral_dc = _on_both_sides([*_STRUCTURES, "VentralDC"])
-    tian = _on_both_sides(_TIAN_S1, ("Right", "Left"))
-    n_half = len(_STRUCTURES)
-    by_number = [cerebella[0], *deep[:n_half], cerebella[1], *deep[n_half:]]
+    deep_names = _on_both_sides(_STRUCTURES)
+    alphabetic_names = _on_both_sides(sorted(_STRUCTURES))
+    cerebellum_names = _on_both_sides(["Cerebellum-Cortex"])
+    ventral_dc_names = _on_both_sides([*_STRUCTURES, "VentralDC"])
+    tian_names = _on_both_sides(_TIAN_S1, ("Right", "Left"))
+    n_structures = len(_STRUCTURES)
+    numbered_names = [
+        cerebellum_names[0],
+        *deep_names[:n_structures],
+        cerebellum_names[1],
+        *deep_names[n_structures:],
+    ]
     # FreeSurfer counts the brain stem (16) between pallidum (13) and hippocampus (17)
-    with_brain_stem = [*with_ventral_dc[:4], _BRAIN_STEM, *with_ventral_dc[4:]]
-    nodes = [*left_names, cerebella[0], *deep, *right_names, cerebella[1]]
+    brain_stem_names = [*ventral_dc_names[:4], _BRAIN_STEM, *ventral_dc_names[4:]]
+    node_names = [
+        *left_names,
+        cerebellum_names[0],
+        *deep_names,
+        *right_names,
+        cerebellum_names[1],
+    ]
     node_table = atlas.settings.get("mrtrix", "labelconvert table of this parcellation")
-    mrtrix = f"in the order of MRtrix's {node_table} ({len(nodes)} nodes)"
-    by_label = "in the order of FreeSurfer's numbers, with"
+    mrtrix_description = (
+        f"in the order of MRtrix's {node_table} ({len(node_names)} nodes)"
+    )
+    numbers_description = "in the order of FreeSurfer's numbers, with"
     rows_by_order: list[tuple[str, list[str], str]] = [
-        ("mrtrix", nodes, mrtrix),
+        ("mrtrix", node_names, mrtrix_description),
         # as of tck2connectome -keep_unassigned
-        ("mrtrix", ["Unknown", *nodes], f"{mrtrix} after a first row for label 0"),
+        (
+            "mrtrix",
+            ["Unknown", *node_names],
+            f"{mrtrix_description} after a first row for label 0",
+        ),
         (
             "ukbiobank",
-            [*left_names, *right_names, *tian],
+            [*left_names, *right_names, *tian_names],
             "as UK Biobank's: the cortex, then Tian S1",
         ),
-        ("aseg", [*left_names, *right_names, *deep], f"as {_ASEG_ORDER}"),
+        ("aseg", [*left_names, *right_names, *deep_names], f"as {_ASEG_ORDER}"),
         (
             "enigma",
-            [*left_names, *right_names, *alphabetic],
+            [*left_names, *right_names, *alphabetic_names],
             "as ENIGMA's: accumbens, amygdala ...",
         ),
         (
             "aseg-cerebellum",
-            [*left_names, *right_names, *deep, *cerebella],
+            [*left_names, *right_names, *deep_names, *cerebellum_names],
             f"as {_ASEG_ORDER}, cerebellum",
         ),
         (
             "aseg-ventraldc",
-            [*left_names, *right_names, *with_ventral_dc],
+            [*left_names, *right_names, *ventral_dc_names],
             f"as {_ASEG_ORDER}, VentralDC",
         ),
         (
             "aseg-ventraldc",
-            [*left_names, *right_names, *with_ventral_dc, _BRAIN_STEM],
+            [*left_names, *right_names, *ventral_dc_names, _BRAIN_STEM],
             f"as {_ASEG_ORDER}, VentralDC, brain stem",
         ),
         (
             "labels-cerebellum",
-            [*by_number, *left_names, *right_names],
-            f"{by_label} cerebellum",
+            [*numbered_names, *left_names, *right_names],
+            f"{numbers_description} cerebellum",
         ),
         (
             "labels-ventraldc",
-            [*with_ventral_dc, *left_names, *right_names],
-            f"{by_label} VentralDC",
+            [*ventral_dc_names, *left_names, *right_names],
+            f"{numbers_description} VentralDC",
         ),
         (
             "labels-ventraldc",
-            [*with_brain_stem, *left_names, *right_names],
-            f"{by_label} VentralDC and brain stem",
+            [*brain_stem_names, *left_names, *right_names],
+            f"{numbers_description} VentralDC and brain stem",
         ),
     ]
-    in_atlas = [name for name in alphabetic if atlas.find(name) is not None]
-    if len(in_atlas) < len(alphabetic):
+    atlas_names = [
+        structure_name
+        for structure_name in alphabetic_names
+        if atlas.find(structure_name) is not None
+    ]
+    if len(atlas_names) < len(alphabetic_names):
         description = "as ENIGMA's: the cortex, then amygdala, caudate ..."
         rows_by_order.append(
-            ("enigma", [*left_names, *right_names, *in_atlas], description)
+            ("enigma", [*left_names, *right_names, *atlas_names], description)
         )
     return [
-        RowOrder(tool, tuple(names), description, adds_parts=tool == "ukbiobank")
-        for tool, names, description in rows_by_order
+        RowOrder(
+            tool_name,
+            tuple(row_names),
+            description,
+            adds_parts=tool_name == "ukbiobank",
+        )
+        for tool_name, row_names, description in rows_by_order
     ]
 
 
@@ -343,19 +385,21 @@ def _schaefer_17_orders(
     """Return orders of Schaefer's parcels as 17 networks number them."""
     if "order_17networks" not in atlas.settings:
         return []
-    positions = np.argsort(atlas.settings["order_17networks"])
-    parcels = np.array([*left_names, *right_names])[positions].tolist()
-    deep = _on_both_sides(_STRUCTURES)
-    alphabetic = _on_both_sides(sorted(_STRUCTURES))
-    networks = "in the order of Schaefer's 17 networks"
+    parcel_order = np.argsort(atlas.settings["order_17networks"])
+    parcel_names = np.array([*left_names, *right_names])[parcel_order].tolist()
+    deep_names = _on_both_sides(_STRUCTURES)
+    alphabetic_names = _on_both_sides(sorted(_STRUCTURES))
+    order_description = "in the order of Schaefer's 17 networks"
     return [
         RowOrder(
             "17networks",
-            (*parcels, *deep),
-            f"{networks}, then FreeSurfer's structures",
+            (*parcel_names, *deep_names),
+            f"{order_description}, then FreeSurfer's structures",
         ),
         RowOrder(
-            "17networks-enigma", (*parcels, *alphabetic), f"{networks}, then ENIGMA's"
+            "17networks-enigma",
+            (*parcel_names, *alphabetic_names),
+            f"{order_description}, then ENIGMA's",
         ),
     ]
 
@@ -366,21 +410,25 @@ def _wall_orders(
     """Return orders with a row for the medial wall of each side."""
     if "wall" not in atlas.settings:
         return []
-    wall = atlas.settings["wall"]
-    cortex = list[str]()
-    for parcels in (left_names, right_names):
-        cortex += [*parcels[:wall], "Medial_wall", *parcels[wall:]]
-    deep = _on_both_sides(_STRUCTURES)
+    wall_position = atlas.settings["wall"]
+    cortical_rows = list[str]()
+    for parcel_names in (left_names, right_names):
+        cortical_rows += [
+            *parcel_names[:wall_position],
+            "Medial_wall",
+            *parcel_names[wall_position:],
+        ]
+    deep_names = _on_both_sides(_STRUCTURES)
     description = f"as {_ASEG_ORDER}, with a wall on each side"
-    orders = [RowOrder("walls", (*cortex, *deep), description)]
+    wall_orders = [RowOrder("walls", (*cortical_rows, *deep_names), description)]
     for n_cerebellar in _N_CEREBELLAR_ROWS:
-        kind = "subcortical matrix"
+        matrix_kind = "subcortical matrix"
         if n_cerebellar:
-            kind = f"full matrix ({n_cerebellar} cerebellar rows)"
-        names = (*deep, *["Cerebellum"] * n_cerebellar, *cortex)
-        description = f"in the order of micapipe's {kind}"
-        orders.append(RowOrder("micapipe", names, description))
-    return orders
+            matrix_kind = f"full matrix ({n_cerebellar} cerebellar rows)"
+        row_names = (*deep_names, *["Cerebellum"] * n_cerebellar, *cortical_rows)
+        description = f"in the order of micapipe's {matrix_kind}"
+        wall_orders.append(RowOrder("micapipe", row_names, description))
+    return wall_orders
 
 
 # ---- the rows of one matrix ---------------------------------------------------------
@@ -461,13 +509,13 @@ def unknown_order_message(
         figures_of_order = dict.fromkeys(fitting_orders(atlas, n_rows), "")
     candidate_lines = list[str]()
     telling_row = _most_telling_row([*figures_of_order])
-    for order, figure_text in figures_of_order.items():
+    for candidate_order, figure_text in figures_of_order.items():
         rows_text = (
-            f"row {telling_row + 1} is {order.names[telling_row]}, row {n_rows} "
-            f"{order.names[-1]}"
+            f"row {telling_row + 1} is {candidate_order.names[telling_row]}, row "
+            f"{n_rows} {candidate_order.names[-1]}"
         )
         facts_text = f"{rows_text}; {figure_text}" if figure_text else rows_text
-        candidate_lines.append(format_candidate(order, facts_text))
+        candidate_lines.append(format_candidate(candidate_order, facts_text))
     candidate_lines += filter(None, [atlas.settings.get("sizes", {}).get(str(n_rows))])
     if n_rows == len(atlas) + 1:
         candidate_lines.append(
@@ -509,7 +557,7 @@ def _follow_list(
     matrix_path: Path,
     names_of_list: Mapping[str, tuple[str, ...]],
     atlas: Atlas,
-    order: RowOrder | None,
+    expected_order: RowOrder | None,
 ) -> RowNames:
     """Return the names in the lists of a folder.
 
@@ -527,9 +575,11 @@ def _follow_list(
             path=matrix_path,
         )
     list_name, row_names = next(iter(names_of_list.items()))
-    if order and regions_by_list[list_name] != regions_of_rows(atlas, order.names):
+    if expected_order and regions_by_list[list_name] != regions_of_rows(
+        atlas, expected_order.names
+    ):
         raise FileFormatError(
-            f"{list_name} and row_order={order.tool!r} name the rows "
+            f"{list_name} and row_order={expected_order.tool!r} name the rows "
             f"differently. Leave {option_text('row_order')} out to follow the list, or "
             f"give the names by {option_text('labels')}.",
             path=matrix_path,
@@ -538,38 +588,44 @@ def _follow_list(
 
 
 def _name_rows_by_other_evidence(
-    path: Path, values: np.ndarray, atlas: Atlas, header: str
+    matrix_path: Path, weight_matrix: np.ndarray, atlas: Atlas, header: str
 ) -> RowNames:
     """Return the names of rows that neither a list nor the user names, if any."""
-    n_rows = len(values)
-    tool = _find_tool(path, header, atlas)
+    n_rows = len(weight_matrix)
+    tool_name = _find_tool(matrix_path, header, atlas)
     # of all orders, since one of another tool may put the same regions into these rows
-    for order in row_orders(atlas):
-        if order.tool == tool and len(order.names) == n_rows:
-            note = f"{order.note}, by words of its path or first line"
-            return RowNames(order.names, note, "words", order.adds_parts, order.tool)
-    if _are_label_numbers(values, atlas):
-        order = _label_number_order(n_rows)
-        return RowNames(order.names, order.note, "numbers")
+    for known_order in row_orders(atlas):
+        if known_order.tool == tool_name and len(known_order.names) == n_rows:
+            order_note = f"{known_order.note}, by words of its path or first line"
+            return RowNames(
+                known_order.names,
+                order_note,
+                "words",
+                known_order.adds_parts,
+                known_order.tool,
+            )
+    if _are_label_numbers(weight_matrix, atlas):
+        known_order = _label_number_order(n_rows)
+        return RowNames(known_order.names, known_order.note, "numbers")
     if atlas.settings.get("unnamed_rows") and n_rows == len(atlas):
-        note = f"read in the order of {atlas.name}"
-        return RowNames(atlas.names, note, "settings", tool="atlas")
+        order_note = f"read in the order of {atlas.name}"
+        return RowNames(atlas.names, order_note, "settings", tool="atlas")
     return RowNames((), "", "")
 
 
 def _find_order(
-    path: Path, values: np.ndarray, atlas: Atlas, row_order: str
+    matrix_path: Path, weight_matrix: np.ndarray, atlas: Atlas, row_order: str
 ) -> RowOrder:
     """Return the order that `row_order` names for so many rows, or raise."""
-    n_rows = len(values)
-    for order in row_orders(atlas):
-        if order.tool == row_order and len(order.names) == n_rows:
-            return order
+    n_rows = len(weight_matrix)
+    for known_order in row_orders(atlas):
+        if known_order.tool == row_order and len(known_order.names) == n_rows:
+            return known_order
     if row_order == "freesurfer" and n_rows >= _MIN_LABEL_NUMBER:
         return _label_number_order(n_rows)
     raise FileFormatError(
-        unknown_order_message(values, atlas, row_order),
-        path=path,
+        unknown_order_message(weight_matrix, atlas, row_order),
+        path=matrix_path,
         kind=UNKNOWN_ORDER,
         values=find_atlas_of_size(n_rows, atlas),
     )
@@ -583,21 +639,32 @@ def find_atlas_of_size(n_rows: int, atlas: Atlas) -> dict[str, str]:
 
 def _label_number_order(n_rows: int) -> RowOrder:
     """Return the order of matrices with a row for every label number of FreeSurfer."""
-    numbers = tuple(map(str, range(n_rows)))
-    return RowOrder("freesurfer", numbers, "as FreeSurfer's label numbers, from 0")
+    label_numbers = tuple(map(str, range(n_rows)))
+    return RowOrder(
+        "freesurfer", label_numbers, "as FreeSurfer's label numbers, from 0"
+    )
 
 
-def _are_label_numbers(values: np.ndarray, atlas: Atlas) -> bool:
+def _are_label_numbers(weight_matrix: np.ndarray, atlas: Atlas) -> bool:
     """Return whether rows with weights are at the numbers of regions, from 0."""
-    numbers = atlas.regions["freesurfer_id"].to_numpy()
-    n_rows = len(values)
-    if n_rows < _MIN_LABEL_NUMBER or numbers.min() < 0 or numbers.max() >= n_rows:
+    label_numbers = atlas.regions["freesurfer_id"].to_numpy()
+    n_rows = len(weight_matrix)
+    if (
+        n_rows < _MIN_LABEL_NUMBER
+        or label_numbers.min() < 0
+        or label_numbers.max() >= n_rows
+    ):
         return False
-    weights = values[1:, 1:]  # every row may have links to label 0
-    has_weights = np.any(weights, axis=1) | np.any(weights, axis=0)
-    rows = 1 + np.flatnonzero(has_weights)
-    rows = rows[rows >= _MIN_LABEL_NUMBER]  # smaller ones may be of no region
-    return len(rows) > 0 and np.isin(rows, numbers).mean() >= _MIN_LABEL_SHARE
+    region_weights = weight_matrix[1:, 1:]  # every row may have links to label 0
+    is_linked_row = np.any(region_weights, axis=1) | np.any(region_weights, axis=0)
+    linked_rows = 1 + np.flatnonzero(is_linked_row)
+    linked_rows = linked_rows[
+        linked_rows >= _MIN_LABEL_NUMBER
+    ]  # smaller ones may be of no region
+    return (
+        len(linked_rows) > 0
+        and np.isin(linked_rows, label_numbers).mean() >= _MIN_LABEL_SHARE
+    )
 
 
 def _find_tool(matrix_path: Path, header: str, atlas: Atlas) -> str | None:
@@ -633,12 +700,17 @@ def _describe_empty_walls(weight_matrix: np.ndarray, atlas: Atlas) -> str:
     The cortex with a wall on each side and 14 structures has as many rows as MRtrix's
     nodes, which have cortex in these rows.
     """
-    walls = atlas.settings.get("walls")
-    if walls is None or walls["size"] != len(weight_matrix) or not weight_matrix.any():
+    wall_settings = atlas.settings.get("walls")
+    if (
+        wall_settings is None
+        or wall_settings["size"] != len(weight_matrix)
+        or not weight_matrix.any()
+    ):
         return ""
     wall_texts = [
-        f"Rows {rows[0] + 1} and {rows[1] + 1} are empty, as medial walls are. "
-        for rows in walls["rows"]
-        if not (weight_matrix[rows].any() or weight_matrix[:, rows].any())
+        f"Rows {wall_rows[0] + 1} and {wall_rows[1] + 1} are empty, as medial walls "
+        "are. "
+        for wall_rows in wall_settings["rows"]
+        if not (weight_matrix[wall_rows].any() or weight_matrix[:, wall_rows].any())
     ]
     return "".join(wall_texts)

@@ -116,7 +116,7 @@ def label_column(cohort: Cohort, column_name: str) -> pd.Series | None:
 
 
 def _find_covariate(cohort: Cohort, column_name: str) -> str | None:
-    """Return the head of a covariate in the spelling of the table."""
+    """Return the column name of a covariate in the spelling of the table."""
     head_by_text = {
         str(covariate_name): covariate_name
         for covariate_name in cohort.table.columns[len(KEY_COLUMNS) :]

@@ -43,7 +43,7 @@ HeaderScore = Callable[[Sequence[str]], int]
 class TableRow(NamedTuple):
     """The cells of a row, and its line (from 1, as in editors)."""
 
-    line: int
+    line_number: int
     cells: list[str]
 
 
@@ -107,7 +107,7 @@ def split_cells(text_line: str, delimiter: str | None) -> list[str]:
 def read_table_text(table_path: str | Path, score_header: HeaderScore) -> TableText:
     """Cut a text file into a header and rows of as many cells.
 
-    `score_header` says how much the cells of a line look like heads of columns; it
+    `score_header` says how much the cells of a line look like column names; it
     decides whether a line that begins with `#` is the header.
     """
     text_lines = read_text(table_path).split("\n")
@@ -146,7 +146,7 @@ def read_table_text(table_path: str | Path, score_header: HeaderScore) -> TableT
         table_rows = _cut_lines(text_lines, line_indices, delimiter, n_cells)
     else:
         delimiter_pattern = re.escape(delimiter)
-        if f"{delimiter} " not in text_lines[header.line - 1]:
+        if f"{delimiter} " not in text_lines[header.line_number - 1]:
             # A comma with a blank after it belongs to a sentence.
             delimiter_pattern += "(?! )"
         table_rows = _cut_quoted_lines(
@@ -159,7 +159,9 @@ def read_table_text(table_path: str | Path, score_header: HeaderScore) -> TableT
         table_path, header, table_rows, text_lines, delimiter, score_header
     )
     comment_lines = [
-        line_number for line_number in comment_lines if line_number != header.line
+        line_number
+        for line_number in comment_lines
+        if line_number != header.line_number
     ]
     return TableText(header, table_rows, comment_lines)
 
@@ -213,7 +215,7 @@ def read_sheet_rows(table_path: str | Path, sheet_name: str = "") -> list[TableR
 def drop_titles(
     table_rows: list[TableRow], score_header: HeaderScore
 ) -> list[TableRow]:
-    """Return rows without titles: rows of one filled cell above the heads."""
+    """Return rows without titles: rows of one filled cell above the column names."""
     n_titles = 0
     while (
         n_titles + 1 < len(table_rows)
@@ -235,7 +237,7 @@ def read_sheet_text(
         takewhile(lambda table_row: table_row.cells[0][:1] == "#", table_rows)
     )
     table_rows = table_rows[len(comment_rows) :]
-    comment_lines = [table_row.line for table_row in comment_rows]
+    comment_lines = [table_row.line_number for table_row in comment_rows]
     if not table_rows:
         raise _empty_table(table_path, comment_lines)
     header_candidates = []
@@ -244,7 +246,7 @@ def read_sheet_text(
         if _count_filled(table_row) > 1:
             first_cell = table_row.cells[0].removeprefix("#").lstrip()
             header_candidates.append(
-                TableRow(table_row.line, [first_cell, *table_row.cells[1:]])
+                TableRow(table_row.line_number, [first_cell, *table_row.cells[1:]])
             )
     header = choose_header(
         table_path, header_candidates, table_rows[0], score_header, True
@@ -252,7 +254,9 @@ def read_sheet_text(
     if header is table_rows[0]:
         table_rows = table_rows[1:]
     comment_lines = [
-        line_number for line_number in comment_lines if line_number != header.line
+        line_number
+        for line_number in comment_lines
+        if line_number != header.line_number
     ]
     return TableText(header, table_rows, comment_lines)
 
@@ -283,13 +287,13 @@ def choose_header(
             and table_row.cells != first_row.cells
         ):
             raise FileFormatError(
-                f"line {table_row.line} begins with # and has as many cells as line "
-                f"{first_row.line}, so either could be the header. Take the # away if "
-                f"line {table_row.line} is the header; delete the line if it is a "
-                "comment.",
+                f"line {table_row.line_number} begins with # and has as many cells as "
+                f"line {first_row.line_number}, so either could be the header. Take "
+                f"the # away if line {table_row.line_number} is the header; delete the "
+                "line if it is a comment.",
                 path=table_path,
                 kind="two headers",
-                values={"line": first_row.line},
+                values={"line": first_row.line_number},
             )
     return first_row
 
@@ -311,7 +315,7 @@ def _empty_table(
 
 
 def _split_header(header_line: str, delimiter: str | None) -> list[str]:
-    """Return the heads of a line; quotation marks that do not fit are text."""
+    """Return the column names of a line; quotation marks that do not fit are text."""
     try:
         cell_texts = _parse_quoted(header_line, delimiter)
     except csv.Error:
@@ -368,7 +372,7 @@ def _cut_lines(
 
 
 def _cut_line_with_quotes(
-    line: str, plain_cells: list[str], delimiter: str | None, n_cells: int
+    text_line: str, plain_cells: list[str], delimiter: str | None, n_cells: int
 ) -> list[str]:
     """Choose the reading of a line that has as many cells as the header.
 
@@ -376,14 +380,14 @@ def _cut_line_with_quotes(
     with blanks, as R writes them.
     """
     try:
-        quoted_cells = _parse_quoted(line, delimiter)
+        quoted_cells = _parse_quoted(text_line, delimiter)
     except csv.Error:
         quoted_cells = plain_cells
     unquoted_cells = [_unquote(cell_text) for cell_text in plain_cells]
     possible_readings = [unquoted_cells, quoted_cells]
     if not delimiter:
         possible_readings.reverse()
-    # R writes names of rows without a head.
+    # R writes names of rows without a name of their column.
     for n_expected_cells in (n_cells, n_cells + 1):
         for row_cells in possible_readings:
             if len(row_cells) == n_expected_cells:
@@ -489,7 +493,7 @@ def _match_widths(
     delimiter: str | None,
     score_header: HeaderScore,
 ) -> TableRow:
-    """Return the header, with an unnamed first column if R left its head out.
+    """Return the header, with an unnamed first column if R left its name out.
 
     Raises FileFormatError if rows have another number of cells than the header.
     """
@@ -503,42 +507,46 @@ def _match_widths(
     row_widths = {len(table_row.cells) for table_row in table_rows}
     if row_widths == {n_cells + 1} and n_cells > 1:
         if _are_row_names(header, table_rows, delimiter, score_header):
-            return TableRow(header.line, ["", *header.cells])
+            return TableRow(header.line_number, ["", *header.cells])
         raise FileFormatError(
-            f"every line below the header (line {header.line}) has "
+            f"every line below the header (line {header.line_number}) has "
             f"{n_cells + 1} cells, expected {n_cells}. Delete a title above the "
             "header, and delimiters at the ends of lines; write decimals with a point; "
             "name the first column where R wrote names of rows without a head.",
             path=table_path,
             kind="cells beyond the header",
-            values={"line": header.line},
+            values={"line": header.line_number},
         )
     table_row = wrong_rows[0]
     earlier_line_numbers = [
-        earlier_row.line
+        earlier_row.line_number
         for earlier_row in table_rows
-        if earlier_row.line < table_row.line
+        if earlier_row.line_number < table_row.line_number
     ]
     previous_line = (
         text_lines[earlier_line_numbers[-1] - 1] if earlier_line_numbers else ""
     )
     is_quote_open = previous_line.count('"') % 2 == 1
     advice = _explain_width(
-        table_row, text_lines[table_row.line - 1], delimiter, n_cells, is_quote_open
+        table_row,
+        text_lines[table_row.line_number - 1],
+        delimiter,
+        n_cells,
+        is_quote_open,
     )
     if len(row_widths) == 1 and len(table_rows) > 1:
         advice = (
-            f"Line {header.line} is taken for the header: delete a title above it. "
-            f"{advice}"
+            f"Line {header.line_number} is taken for the header: delete a title above "
+            f"it. {advice}"
         )
     n_wrong = len(wrong_rows)
     count_text = f" ({n_wrong} lines have another number)" if n_wrong > 1 else ""
     raise FileFormatError(
-        f"line {table_row.line} has {_count_cells(table_row.cells)}, expected "
-        f"{n_cells} as in the header (line {header.line}){count_text}. {advice}",
+        f"line {table_row.line_number} has {_count_cells(table_row.cells)}, expected "
+        f"{n_cells} as in the header (line {header.line_number}){count_text}. {advice}",
         path=table_path,
         kind="number of cells",
-        values={"line": table_row.line},
+        values={"line": table_row.line_number},
     )
 
 
@@ -548,7 +556,7 @@ def _are_row_names(
     delimiter: str | None,
     score_header: HeaderScore,
 ) -> bool:
-    """Return whether the first cells are R's names of rows, which have no head.
+    """Return whether the first cells are R's names of rows, whose column has no name.
 
     A table that names its ids is only shifted if the first cells count the rows. A
     column of nothing at the end, or decimal commas, would have as many cells.
@@ -601,7 +609,7 @@ def _explain_width(
     for row_delimiter in other_delimiters if len(table_row.cells) == 1 else ():
         if len(text_line.split(row_delimiter)) == n_cells > 1:
             return (
-                f"The cells of line {table_row.line} are separated by "
+                f"The cells of line {table_row.line_number} are separated by "
                 f"{_DELIMITER_NAMES[row_delimiter]}, those of the header by "
                 f"{_DELIMITER_NAMES.get(delimiter, repr(delimiter))}; write one of "
                 "them."
@@ -639,13 +647,13 @@ def _refuse_undivided(
         )
         if len(delimiter_counts) == 1 and delimiter_counts != {0} and not is_prose:
             raise FileFormatError(
-                f"the header (line {header.line}) is one cell, "
+                f"the header (line {header.line_number}) is one cell, "
                 f"{header.cells[0]!r}, but every line below has "
                 f"{delimiter_counts.pop() + 1} cells separated by "
                 f"{_DELIMITER_NAMES[delimiter]}. Name every column.",
                 path=table_path,
                 kind="undivided header",
-                values={"line": header.line},
+                values={"line": header.line_number},
             )
 
 

@@ -49,7 +49,7 @@ PEOPLE_COLUMNS = (
     *("ccid", "projid", "bblid", "candid", "pscid", "loni_subject", "guid", "iid"),
 )
 ID_COLUMNS = (*PEOPLE_COLUMNS, "scan", "scan_id", "image_id", "id", "")
-# First head of FreeSurfer's tables: side and measure instead of a word for ids.
+# First column of FreeSurfer's tables: side and measure instead of a word for ids.
 FREESURFER_HEAD = re.compile(r"(?:([lr])h\..+\.|measure:)(\w+)", re.IGNORECASE)
 SESSION_COLUMNS = (
     *("session_id", "session", "ses", "visit", "visit_id", "viscode2", "viscode"),
@@ -64,7 +64,7 @@ NAME_COLUMNS = (
     *("abbreviation", "abbrev", "abbr", "acronym"),
 )
 INDEX_COLUMNS = ("index", "freesurfer_id", "id", "no", "nr", "number", "value", "")
-# Such heads may begin with a word for region: `roi_name`, `label_id`, `StructName`.
+# Such names may begin with a word for region: `roi_name`, `label_id`, `StructName`.
 _REGION_PREFIX = re.compile(
     r"^(region|roi|label|structure|struct|parcel|node)[-_. ]*(?=[a-z])", re.IGNORECASE
 )
@@ -113,7 +113,7 @@ def read_table(table_path: str | Path, sheet_name: str = "") -> pd.DataFrame:
     table_path : str or Path
         Separated by tabs, commas, semicolons or white space, whatever its suffix
         says: tools write commas into `.tsv`. Lines above the header that start with
-        `#` are comments. Empty rows, and empty columns without a head, are skipped.
+        `#` are comments. Empty rows, and empty columns without a name, are skipped.
     sheet_name : str
         Of a workbook (`.xlsx`); by default its first.
 
@@ -147,7 +147,7 @@ MissingWords = Mapping[str, Mapping[int, str]]
 
 
 class TableColumns(dict[str, list[str | None]]):
-    """The cells of a table by the heads of columns, None where missing.
+    """The cells of a table by column name, None where missing.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class TableColumns(dict[str, list[str | None]]):
 
 
 def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
-    """Return the cells of a table by the heads of columns, as `read_table` does."""
+    """Return the cells of a table by column name, as `read_table` does."""
     if Path(table_path).suffix.lower() == ".xlsx":
         table_text = read_sheet_text(table_path, sheet_name, _score_header)
     else:
@@ -189,7 +189,7 @@ def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
             values={"heads": tuple(repeated_names)},
         )
     table_columns = TableColumns()
-    table_columns.lines = [table_row.line for table_row in table_text.rows]
+    table_columns.lines = [table_row.line_number for table_row in table_text.rows]
     table_columns.comment_lines = table_text.comment_lines
     words_of_column: dict[str, dict[int, str]] = {}
     for column_name, column_cells in zip(column_names, cell_columns, strict=True):
@@ -240,18 +240,18 @@ def is_ditto_mark(cell_text: object) -> bool:
 
 
 def _score_header(cells: Sequence[str]) -> int:
-    """Return 2 if the first cell is a known head, 1 if another is, else 0."""
+    """Return 2 if the first cell is a known column name, 1 if another is, else 0."""
     known_letters = [
         letters_of(column_name)
         for column_name in (*ID_COLUMNS, *NAME_COLUMNS)
         if column_name
     ]
-    is_known = [
+    is_known_column = [
         letters_of(cell_text) in known_letters
         or FREESURFER_HEAD.fullmatch(cell_text) is not None
         for cell_text in cells
     ]
-    return 2 if is_known[0] else int(any(is_known))
+    return 2 if is_known_column[0] else int(any(is_known_column))
 
 
 def _check_marked_rows(table_path: str | Path, table_text: TableText) -> None:
@@ -273,29 +273,29 @@ def _check_marked_rows(table_path: str | Path, table_text: TableText) -> None:
             == table_text.header.cells
         ):
             raise FileFormatError(
-                f"line {table_row.line} repeats the header (line "
-                f"{table_text.header.line}). Delete the line.",
+                f"line {table_row.line_number} repeats the header (line "
+                f"{table_text.header.line_number}). Delete the line.",
                 path=table_path,
                 kind="repeated header",
-                values={"line": table_row.line},
+                values={"line": table_row.line_number},
             )
     if 0 < len(marked_rows) < len(table_text.rows):
         table_row = marked_rows[0]
         n_further = len(marked_rows) - 1
         count_text = f" (and {n_further} more)" if n_further else ""
         raise FileFormatError(
-            f"line {table_row.line}{count_text} begins with # "
+            f"line {table_row.line_number}{count_text} begins with # "
             f"({table_row.cells[0].strip()!r}) below the header, where no comments "
             "are. Delete the line to leave the row out, or write its first cell "
             "without #.",
             path=table_path,
             kind="comment among rows",
-            values={"line": table_row.line},
+            values={"line": table_row.line_number},
         )
 
 
 def _drop_empty_columns(table_text: TableText) -> tuple[list[str], list[Sequence[str]]]:
-    """Return heads and columns, without columns that have no head and no cell.
+    """Return names and cells of columns, without those of no name and no cell.
 
     Spreadsheets leave such columns. A table of nothing else keeps them.
     """
@@ -383,10 +383,10 @@ def parse_numbers(
     try:
         return cell_array.astype(float)  # None becomes NaN
     except ValueError:
-        numbers = pd.to_numeric(cell_array.ravel(), errors="coerce").reshape(
+        parsed_numbers = pd.to_numeric(cell_array.ravel(), errors="coerce").reshape(
             cell_array.shape
         )
-    is_wrong = pd.isna(numbers) & ~pd.isna(cell_array)
+    is_wrong = pd.isna(parsed_numbers) & ~pd.isna(cell_array)
     wrong_cells = [
         f"{cell_array[row_index, column_index]!r} in row {row_index + 1}, column "
         f"{column_names[column_index]!r}"
@@ -437,14 +437,14 @@ def _explain_numbers(cells: Iterable[str]) -> str:
 
 
 def letters_of(column_name: str) -> str:
-    """Return the letters and digits of a head in lower case, without accents."""
+    """Return the letters and digits of a column name in lower case, without accents."""
     return "".join(filter(str.isalnum, normalize("NFKD", column_name.lower())))
 
 
 def find_column_name(
     column_names: Iterable[str], candidate_names: Sequence[str]
 ) -> str | None:
-    """Return the head that equals the first possible candidate, None if none does.
+    """Return the column name equal to the first possible candidate, None if none is.
 
     Only letters and digits count, in any case.
     """
@@ -461,12 +461,12 @@ def find_column_name(
 def find_region_column(
     column_names: Iterable[str], candidate_names: Sequence[str]
 ) -> str | None:
-    """Return the head that equals a candidate, if need be without `roi_` before it."""
+    """Return the column name equal to a candidate, if need be without its `roi_`."""
     column_names = list(column_names)
     column_name = find_column_name(column_names, candidate_names)
     if column_name:
         return column_name
-    # Of heads that differ only by the prefix, the first counts.
+    # Of column names that differ only by the prefix, the first counts.
     name_of_stem = {
         _REGION_PREFIX.sub("", column_name): column_name
         for column_name in reversed(column_names)

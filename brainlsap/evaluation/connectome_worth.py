@@ -139,21 +139,27 @@ class ConnectomeGain:
 
     def _judge(self, null_connectomes: Sequence[str]) -> Verdict:
         """Compare the original with some null connectomes, as :class:`Verdict` says."""
-        rows = self.table.set_index("connectome")
-        nulls = rows.loc[[*null_connectomes]]
-        smallest = nulls.loc[nulls["evidence_lead"].idxmin()]
-        gains = [rows.loc["original", "evidence_gain"], *nulls["evidence_lead"]]
-        answer = "unclear"
-        if min(gains) >= MIN_LOG_CREDIT and nulls["evidence_lead_low"].min() > 0:
-            answer = "yes"
-        elif nulls["evidence_lead_high"].min() < MIN_LOG_CREDIT:
-            answer = "no"
+        connectome_rows = self.table.set_index("connectome")
+        null_rows = connectome_rows.loc[[*null_connectomes]]
+        strongest_null = null_rows.loc[null_rows["evidence_lead"].idxmin()]
+        compared_gains = [
+            connectome_rows.loc["original", "evidence_gain"],
+            *null_rows["evidence_lead"],
+        ]
+        answer_text = "unclear"
+        if (
+            min(compared_gains) >= MIN_LOG_CREDIT
+            and null_rows["evidence_lead_low"].min() > 0
+        ):
+            answer_text = "yes"
+        elif null_rows["evidence_lead_high"].min() < MIN_LOG_CREDIT:
+            answer_text = "no"
         return Verdict(
-            answer,
-            compared_with=str(smallest.name),
-            lead=float(smallest["evidence_lead"]),
-            low=float(smallest["evidence_lead_low"]),
-            high=float(smallest["evidence_lead_high"]),
+            answer_text,
+            compared_with=str(strongest_null.name),
+            lead=float(strongest_null["evidence_lead"]),
+            low=float(strongest_null["evidence_lead_low"]),
+            high=float(strongest_null["evidence_lead_high"]),
         )
 
 
@@ -173,9 +179,9 @@ class _Rows(NamedTuple):
     shares: np.ndarray
     """Part of the person's scans in each row (n_rows,)."""
 
-    def select(self, index: np.ndarray) -> "_Rows":
+    def select(self, row_indices: np.ndarray) -> "_Rows":
         """Return some of the rows."""
-        return _Rows(*(values[index] for values in self))
+        return _Rows(*(row_values[row_indices] for row_values in self))
 
     def unpenalized_columns(self) -> np.ndarray:
         """Return intercept and means, (n_rows, 1 + n_features)."""
@@ -183,8 +189,8 @@ class _Rows(NamedTuple):
 
     def weights(self) -> np.ndarray:
         """Return weights in which every class counts the same; people are their sum."""
-        weights = self.shares / np.bincount(self.codes, self.shares)[self.codes]
-        return weights * (self.shares.sum() / weights.sum())
+        row_weights = self.shares / np.bincount(self.codes, self.shares)[self.codes]
+        return row_weights * (self.shares.sum() / row_weights.sum())
 
 
 @threadpool_limits.wrap(limits=1)
@@ -252,18 +258,19 @@ def connectome_gain(
     features = steps.fit_transform(cohort.features, cohort.table)
     signals = InputScaler.learn(features).apply(features)
     is_measured = ~np.isnan(features).all(axis=(0, 2))
-    rows, averaging = _make_rows(cohort, signals, is_measured)
-    n_fewest = np.bincount(rows.codes).min()
-    if n_fewest < MIN_PEOPLE_OF_CLASS:
+    person_rows, averaging_matrix = _make_rows(cohort, signals, is_measured)
+    n_rarest_class = np.bincount(person_rows.codes).min()
+    if n_rarest_class < MIN_PEOPLE_OF_CLASS:
         raise ParameterError(
             f"connectome_gain needs {MIN_PEOPLE_OF_CLASS} people in every class; the "
-            f"smallest class has {n_fewest}. Merge classes, or leave that one out."
+            f"smallest class has {n_rarest_class}. Merge classes, or leave that one "
+            "out."
         )
-    n_folds = min(_N_FOLDS, int(n_fewest))
-    splits = make_splits(rows.codes, rows.person, n_folds, random_state)
-    computation = _GainComputation(rows, splits)
-    gains: dict[str, list[_Gain]] = {}
-    for name, diffused in _diffuse_all(
+    n_folds = min(_N_FOLDS, int(n_rarest_class))
+    splits = make_splits(person_rows.codes, person_rows.person, n_folds, random_state)
+    gain_computation = _GainComputation(person_rows, splits)
+    gains_of_connectome: dict[str, list[_Gain]] = {}
+    for connectome_name, diffused_signals in _diffuse_all(
         cohort,
         signals,
         is_measured,
@@ -271,9 +278,14 @@ def connectome_gain(
         n_draws,
         np.random.default_rng(random_state),
     ):
-        columns = [averaging @ values.reshape(len(values), -1) for values in diffused]
-        gains.setdefault(name, []).append(computation.compute(columns))
-    return ConnectomeGain(_gain_table(gains, computation))
+        diffused_columns = [
+            averaging_matrix @ scale_signals.reshape(len(scale_signals), -1)
+            for scale_signals in diffused_signals
+        ]
+        gains_of_connectome.setdefault(connectome_name, []).append(
+            gain_computation.compute(diffused_columns)
+        )
+    return ConnectomeGain(_gain_table(gains_of_connectome, gain_computation))
 
 
 def _learn_preparation(
@@ -283,8 +295,8 @@ def _learn_preparation(
     from brainlsap import graph
 
     model = make_region_ridge(cohort, model)
-    kind = model.connectome or "own"
-    preparation = graph.Preparation(model.threshold, model.weights, kind)
+    connectome_kind = model.connectome or "own"
+    preparation = graph.Preparation(model.threshold, model.weights, connectome_kind)
     return preparation.learn(features, cohort.groups)
 
 
@@ -294,32 +306,32 @@ def _make_rows(
     """Return the rows, and the matrix (n_rows, n_scans) that averages scans to rows."""
     from brainlsap.model.evidence import class_targets
 
-    _, person, n_visits = np.unique(
+    _, person_codes, n_visits = np.unique(
         cohort.groups, return_inverse=True, return_counts=True
     )
-    _, codes = np.unique(
+    _, class_codes = np.unique(
         pd.Index(cohort.classes).get_indexer(cohort.y), return_inverse=True
     )
-    keys, row_of_scan, n_scans = np.unique(
-        np.column_stack([person, codes]),
+    row_keys, row_of_scan, n_scans = np.unique(
+        np.column_stack([person_codes, class_codes]),
         axis=0,
         return_inverse=True,
         return_counts=True,
     )
     row_of_scan = row_of_scan.ravel()
-    averaging = sparse.csr_array(
-        (1 / n_scans[row_of_scan], (row_of_scan, np.arange(len(person))))
+    averaging_matrix = sparse.csr_array(
+        (1 / n_scans[row_of_scan], (row_of_scan, np.arange(len(person_codes))))
     )
-    row_person, row_codes = keys.T
-    rows = _Rows(
-        region_values=averaging @ signals.reshape(len(signals), -1),
-        means=averaging @ signals[:, is_measured].mean(axis=1),
+    row_person, row_codes = row_keys.T
+    person_rows = _Rows(
+        region_values=averaging_matrix @ signals.reshape(len(signals), -1),
+        means=averaging_matrix @ signals[:, is_measured].mean(axis=1),
         targets=class_targets(row_codes, bool(cohort.classes_ordered)),
         codes=row_codes,
         person=row_person,
         shares=n_scans / n_visits[row_person],
     )
-    return rows, averaging
+    return person_rows, averaging_matrix
 
 
 def _diffuse_all(
@@ -342,33 +354,48 @@ def _diffuse_all(
     # To relabel the regions of a connectome is to permute the signals, diffuse, and
     # permute back: one pass over the connectomes serves all draws. Regions without
     # values keep their place.
-    orders = [np.arange(n_rois)]
+    region_orders = [np.arange(n_rois)]
     for _ in range(n_draws):
-        order = np.arange(n_rois)
-        order[is_measured] = rng.permutation(order[is_measured])
-        orders.append(order)
-    permuted = np.concatenate([signals[:, order] for order in orders], axis=2)
-    diffused = _diffuse(connectomes, permuted, preparation)
-    for draw, order in enumerate(orders):
-        block = diffused[..., draw * n_features : (draw + 1) * n_features]
-        yield ("relabelled" if draw else "original"), block[:, :, order.argsort()]
+        region_order = np.arange(n_rois)
+        region_order[is_measured] = rng.permutation(region_order[is_measured])
+        region_orders.append(region_order)
+    permuted_signals = np.concatenate(
+        [signals[:, region_order] for region_order in region_orders], axis=2
+    )
+    diffused_signals = _diffuse(connectomes, permuted_signals, preparation)
+    for draw_number, region_order in enumerate(region_orders):
+        draw_signals = diffused_signals[
+            ..., draw_number * n_features : (draw_number + 1) * n_features
+        ]
+        yield (
+            ("relabelled" if draw_number else "original"),
+            draw_signals[:, :, region_order.argsort()],
+        )
     n_pairs = n_rois * (n_rois - 1) // 2
     for _ in range(n_draws):
-        order = rng.permutation(n_pairs)
-        yield "rewired", _diffuse(connectomes, signals, preparation, pair_order=order)
+        region_order = rng.permutation(n_pairs)
+        yield (
+            "rewired",
+            _diffuse(connectomes, signals, preparation, pair_order=region_order),
+        )
     if is_shared:
         return
     for _ in range(n_draws):
-        donor = exchange_scans(cohort.groups, rng)
-        yield "exchanged", _diffuse(connectomes, signals, preparation, donor=donor)
-    _, person, n_visits = np.unique(
+        donor_scans = exchange_scans(cohort.groups, rng)
+        yield (
+            "exchanged",
+            _diffuse(connectomes, signals, preparation, donor_scans=donor_scans),
+        )
+    _, person_codes, n_visits = np.unique(
         cohort.groups, return_inverse=True, return_counts=True
     )
-    mean = np.zeros((1, n_rois, n_rois))
-    for batch in _batches(n_scans):
-        edges = preparation.apply(connectomes[batch])
-        mean[0] += np.tensordot(1 / n_visits[person[batch]], edges, 1)
-    yield "group mean", _diffuse(mean, signals, graph.Preparation())
+    mean_connectome = np.zeros((1, n_rois, n_rois))
+    for batch_rows in _batches(n_scans):
+        edge_weights = preparation.apply(connectomes[batch_rows])
+        mean_connectome[0] += np.tensordot(
+            1 / n_visits[person_codes[batch_rows]], edge_weights, 1
+        )
+    yield "group mean", _diffuse(mean_connectome, signals, graph.Preparation())
 
 
 def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -377,18 +404,22 @@ def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     All scans of a person are given scans of the same other person.
     """
     scans_of_person = list(pd.Series(groups).groupby(groups).indices.values())
-    circle = rng.permutation(len(scans_of_person))
-    donor = np.empty(len(groups), dtype=np.intp)
-    for person, donor_person in zip(circle, np.roll(circle, 1), strict=True):
-        scans = scans_of_person[person]
-        donor[scans] = np.resize(scans_of_person[donor_person], len(scans))
-    return donor
+    person_circle = rng.permutation(len(scans_of_person))
+    donor_scans = np.empty(len(groups), dtype=np.intp)
+    for receiving_person, donor_person in zip(
+        person_circle, np.roll(person_circle, 1), strict=True
+    ):
+        receiving_scans = scans_of_person[receiving_person]
+        donor_scans[receiving_scans] = np.resize(
+            scans_of_person[donor_person], len(receiving_scans)
+        )
+    return donor_scans
 
 
 def _batches(n_scans: int) -> Iterator[slice]:
     """Yield the rows of each batch of scans."""
-    for start in range(0, n_scans, _SCANS_AT_ONCE):
-        yield slice(start, min(start + _SCANS_AT_ONCE, n_scans))
+    for first_scan in range(0, n_scans, _SCANS_AT_ONCE):
+        yield slice(first_scan, min(first_scan + _SCANS_AT_ONCE, n_scans))
 
 
 def _diffuse(
@@ -396,33 +427,37 @@ def _diffuse(
     signals: np.ndarray,
     preparation: "Preparation",
     *,
-    donor: np.ndarray | None = None,
+    donor_scans: np.ndarray | None = None,
     pair_order: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return exp(-s L) x of signals (n_scans, n_rois, n_columns) for every scale.
 
-    A single connectome serves all scans. `donor` is the scan of the connectome of each
-    scan, `pair_order` that of :func:`rewire_connectomes`. Shape (n_scales, n_scans,
-    n_rois, n_columns), float32: residual columns need no more digits.
+    A single connectome serves all scans. `donor_scans` is the scan of the connectome of
+    each scan, `pair_order` that of :func:`rewire_connectomes`. Shape (n_scales,
+    n_scans, n_rois, n_columns), float32: residual columns need no more digits.
     """
     n_scans, n_rois, n_columns = signals.shape
     signals = signals.astype(np.float32)
     is_shared = len(connectomes) == 1
-    diffused = np.empty((len(_SCALES), *signals.shape), dtype=np.float32)
-    for batch in [slice(None)] if is_shared else _batches(n_scans):
-        W = connectomes[batch if donor is None else donor[batch]]
-        edges = preparation.apply(W).astype(np.float32)
+    diffused_signals = np.empty((len(_SCALES), *signals.shape), dtype=np.float32)
+    for batch_rows in [slice(None)] if is_shared else _batches(n_scans):
+        W = connectomes[batch_rows if donor_scans is None else donor_scans[batch_rows]]
+        edge_weights = preparation.apply(W).astype(np.float32)
         if pair_order is not None:
-            edges = rewire_connectomes(edges, pair_order)
+            edge_weights = rewire_connectomes(edge_weights, pair_order)
         if is_shared:
             # One matrix product for all scans: their columns side by side.
-            columns = signals.transpose(1, 0, 2).reshape(1, n_rois, -1)
-            blocks = _apply_heat_kernel(edges, columns)
-            blocks = blocks.reshape(len(_SCALES), n_rois, n_scans, n_columns)
-            diffused[:] = blocks.transpose(0, 2, 1, 3)
+            signal_columns = signals.transpose(1, 0, 2).reshape(1, n_rois, -1)
+            scale_signals = _apply_heat_kernel(edge_weights, signal_columns)
+            scale_signals = scale_signals.reshape(
+                len(_SCALES), n_rois, n_scans, n_columns
+            )
+            diffused_signals[:] = scale_signals.transpose(0, 2, 1, 3)
         else:
-            diffused[:, batch] = _apply_heat_kernel(edges, signals[batch])
-    return diffused
+            diffused_signals[:, batch_rows] = _apply_heat_kernel(
+                edge_weights, signals[batch_rows]
+            )
+    return diffused_signals
 
 
 @cache
@@ -434,12 +469,12 @@ def _heat_coefficients() -> np.ndarray:
     from brainlsap.model.evidence import KERNEL_TOLERANCE
 
     degree = choose_degree("chebyshev", max(_SCALES), KERNEL_TOLERANCE)
-    scales = torch.tensor(_SCALES, dtype=torch.float64)
-    coefficients, _ = EXPANSIONS["chebyshev"].coefficients(scales, degree)
+    scale_grid = torch.tensor(_SCALES, dtype=torch.float64)
+    coefficients, _ = EXPANSIONS["chebyshev"].coefficients(scale_grid, degree)
     return coefficients.numpy().astype(np.float32).T
 
 
-def _apply_heat_kernel(edges: np.ndarray, signals: np.ndarray) -> np.ndarray:
+def _apply_heat_kernel(edge_weights: np.ndarray, signals: np.ndarray) -> np.ndarray:
     """Return exp(-s L) x for every scale, by Chebyshev polynomials of L - I.
 
     The spectrum of L - I = -D^-1/2 W D^-1/2 is in [-1, 1]. All is in float32, unlike in
@@ -447,13 +482,15 @@ def _apply_heat_kernel(edges: np.ndarray, signals: np.ndarray) -> np.ndarray:
     """
     from brainlsap.model.evidence import add_polynomials
 
-    strength = edges.sum(axis=2)
-    is_linked = strength > 0
-    root = np.sqrt(np.where(is_linked, strength, np.inf))
-    shifted_laplacian = -edges / root[:, :, None] / root[:, None, :]
+    node_strengths = edge_weights.sum(axis=2)
+    is_linked = node_strengths > 0
+    root_strengths = np.sqrt(np.where(is_linked, node_strengths, np.inf))
+    shifted_laplacian = (
+        -edge_weights / root_strengths[:, :, None] / root_strengths[:, None, :]
+    )
     # A region without a link keeps its value.
-    diagonal = np.arange(edges.shape[1])
-    shifted_laplacian[:, diagonal, diagonal] -= ~is_linked
+    diagonal_index = np.arange(edge_weights.shape[1])
+    shifted_laplacian[:, diagonal_index, diagonal_index] -= ~is_linked
     diffused_signals = np.zeros((len(_SCALES), *signals.shape), dtype=np.float32)
     add_polynomials(diffused_signals, shifted_laplacian, signals, _heat_coefficients())
     return diffused_signals
@@ -468,16 +505,20 @@ def rewire_connectomes(edges: np.ndarray, pair_order: np.ndarray) -> np.ndarray:
     (sum of weights) that it had, which is the degree of a weighted graph. Swaps of
     single edges would not change dense connectomes.
     """
-    row, column = np.triu_indices(edges.shape[1], 1)
+    row_indices, column_indices = np.triu_indices(edges.shape[1], 1)
     rewired_edges = np.zeros_like(edges)
-    rewired_edges[:, row, column] = edges[:, row, column][:, pair_order]
+    rewired_edges[:, row_indices, column_indices] = edges[
+        :, row_indices, column_indices
+    ][:, pair_order]
     rewired_edges += rewired_edges.swapaxes(1, 2)
-    strength = edges.sum(axis=2)
-    d = np.ones_like(strength)
+    node_strengths = edges.sum(axis=2)
+    d = np.ones_like(node_strengths)
     for _ in range(_N_SCALINGS):
-        sums = (rewired_edges @ d[:, :, None])[:, :, 0]
-        ratio = np.divide(strength, sums, out=np.zeros_like(d), where=sums > 0)
-        d = np.sqrt(d * ratio)
+        weight_sums = (rewired_edges @ d[:, :, None])[:, :, 0]
+        strength_ratio = np.divide(
+            node_strengths, weight_sums, out=np.zeros_like(d), where=weight_sums > 0
+        )
+        d = np.sqrt(d * strength_ratio)
     return rewired_edges * (d[:, :, None] * d[:, None, :])
 
 
@@ -499,42 +540,64 @@ class _GainComputation:
         self.rows, self.splits = rows, splits
         self.weights = rows.weights()
         self.full_model = _OwnValueModel(rows)
-        self.fold_models = [_OwnValueModel(rows.select(train)) for train, _ in splits]
+        self.fold_models = [
+            _OwnValueModel(rows.select(train_rows)) for train_rows, _ in splits
+        ]
         self.own_error = np.empty(len(rows.codes))
-        for fold, (_, test) in zip(self.fold_models, splits, strict=True):
-            predicted = fold.predict(rows.select(test))
-            self.own_error[test] = self._squared_error(predicted, test)
+        for fold_model, (_, test_rows) in zip(self.fold_models, splits, strict=True):
+            predicted_targets = fold_model.predict(rows.select(test_rows))
+            self.own_error[test_rows] = self._squared_error(
+                predicted_targets, test_rows
+            )
 
-    def _squared_error(self, predicted: np.ndarray, test: np.ndarray) -> np.ndarray:
+    def _squared_error(
+        self, predicted_targets: np.ndarray, test_rows: np.ndarray
+    ) -> np.ndarray:
         """Return the weighted squared error of each row of the test rows."""
-        return self.weights[test] * ((self.rows.targets[test] - predicted) ** 2).sum(1)
+        return self.weights[test_rows] * (
+            (self.rows.targets[test_rows] - predicted_targets) ** 2
+        ).sum(1)
 
     def error_share(self, error_fall: np.ndarray) -> tuple[float, float, float]:
         """Return the part of the own-value model's error that falls.
 
         Its 90 % interval is that of a ratio of means over people.
         """
-        fall = np.bincount(self.rows.person, error_fall)
-        total = np.bincount(self.rows.person, self.own_error)
-        share = fall.sum() / total.sum()
-        deviation = fall - share * total
-        half_width = 1.645 * np.sqrt((deviation**2).sum()) / total.sum()
-        return float(share), float(share - half_width), float(share + half_width)
+        person_falls = np.bincount(self.rows.person, error_fall)
+        person_errors = np.bincount(self.rows.person, self.own_error)
+        error_fall_share = person_falls.sum() / person_errors.sum()
+        fall_deviations = person_falls - error_fall_share * person_errors
+        half_width = 1.645 * np.sqrt((fall_deviations**2).sum()) / person_errors.sum()
+        return (
+            float(error_fall_share),
+            float(error_fall_share - half_width),
+            float(error_fall_share + half_width),
+        )
 
-    def compute(self, columns: Sequence[np.ndarray]) -> _Gain:
+    def compute(self, columns_of_scale: Sequence[np.ndarray]) -> _Gain:
         """Return the gain by diffused columns (n_rows, n_columns) of each scale."""
-        rows = self.rows
-        fit = self.full_model.fit_network(columns)
-        evidence = [fit.log_evidence]
-        error = np.empty_like(self.own_error)
-        for model, (train, test) in zip(self.fold_models, self.splits, strict=True):
-            fold_fit = model.fit_network([values[train] for values in columns])
-            evidence.append(fold_fit.log_evidence)
-            test_columns = [values[test] for values in columns]
-            predicted = model.predict(rows.select(test), fold_fit, test_columns)
-            error[test] = self.own_error[test] - self._squared_error(predicted, test)
-        log_scale = fit.scale_probability @ np.log(_SCALES)
-        return _Gain(np.array(evidence), error, float(np.exp(log_scale)))
+        person_rows = self.rows
+        network_fit = self.full_model.fit_network(columns_of_scale)
+        log_evidences = [network_fit.log_evidence]
+        error_falls = np.empty_like(self.own_error)
+        for fold_model, (train_rows, test_rows) in zip(
+            self.fold_models, self.splits, strict=True
+        ):
+            fold_fit = fold_model.fit_network(
+                [scale_columns[train_rows] for scale_columns in columns_of_scale]
+            )
+            log_evidences.append(fold_fit.log_evidence)
+            test_columns = [
+                scale_columns[test_rows] for scale_columns in columns_of_scale
+            ]
+            predicted_targets = fold_model.predict(
+                person_rows.select(test_rows), fold_fit, test_columns
+            )
+            error_falls[test_rows] = self.own_error[test_rows] - self._squared_error(
+                predicted_targets, test_rows
+            )
+        log_scale = network_fit.scale_probability @ np.log(_SCALES)
+        return _Gain(np.array(log_evidences), error_falls, float(np.exp(log_scale)))
 
 
 class _NetworkFit(NamedTuple):
@@ -586,17 +649,19 @@ class _OwnValueModel:
             invert_sd,
         )
 
-        weights = rows.weights()
-        self.root_weights = np.sqrt(weights)[:, None]
-        n_people = float(weights.sum())
+        row_weights = rows.weights()
+        self.root_weights = np.sqrt(row_weights)[:, None]
+        n_people = float(row_weights.sum())
         self.n_people = n_people
         self.F = rows.unpenalized_columns()
         # Coefficients of weighted least squares on F are F_inverse @ values.
         self.F_inverse = np.linalg.pinv(self.root_weights * self.F)
         self.F_inverse = self.F_inverse * self.root_weights.T
-        centre = weights @ rows.region_values / n_people
-        variance = weights @ (rows.region_values - centre) ** 2 / n_people
-        self.inverse_sd = invert_sd(variance)
+        weighted_means = row_weights @ rows.region_values / n_people
+        weighted_variances = (
+            row_weights @ (rows.region_values - weighted_means) ** 2 / n_people
+        )
+        self.inverse_sd = invert_sd(weighted_variances)
         self.own_on_F = self.F_inverse @ (rows.region_values * self.inverse_sd)
         self.X = self._project(rows.region_values * self.inverse_sd)
         self.target_on_F = self.F_inverse @ rows.targets
@@ -604,8 +669,8 @@ class _OwnValueModel:
         self.n_contrasts = count_contrasts(self.t)
         self.dof = n_people - np.linalg.matrix_rank(self.F)
         P, S, Qt = np.linalg.svd(self.X, full_matrices=False)
-        smallest = 1e-6 * S.max(initial=1e-300)
-        is_nonzero = smallest < S
+        min_singular_value = 1e-6 * S.max(initial=1e-300)
+        is_nonzero = min_singular_value < S
         self.P, self.S, self.Q = P[:, is_nonzero], S[is_nonzero], Qt[is_nonzero].T
         self.Pt = self.P.T @ self.t
         self.log_ridge_bound = LOG_NOISE_BOUND + np.log(self.X.shape[1])
@@ -613,12 +678,14 @@ class _OwnValueModel:
             self._log_evidence(ridge) for ridge in n_people * np.exp(_LOG_RIDGES)
         ]
         self.log_evidence = max(log_evidences)
-        best = int(np.argmax(log_evidences))
-        self.ridge = float(n_people * np.exp(_LOG_RIDGES[best]))
+        best_index = int(np.argmax(log_evidences))
+        self.ridge = float(n_people * np.exp(_LOG_RIDGES[best_index]))
 
-    def _project(self, values: np.ndarray) -> np.ndarray:
+    def _project(self, row_columns: np.ndarray) -> np.ndarray:
         """Return what intercept and means do not explain, times root weights."""
-        return self.root_weights * (values - self.F @ (self.F_inverse @ values))
+        return self.root_weights * (
+            row_columns - self.F @ (self.F_inverse @ row_columns)
+        )
 
     def _log_evidence(
         self, ridge: float, rss_fall: Any = 0.0, log_det: Any = 0.0
@@ -630,17 +697,17 @@ class _OwnValueModel:
         shrinkage = self.S**2 / (self.S**2 + ridge)
         rss = (self.t**2).sum() - shrinkage @ (self.Pt**2).sum(axis=1) - rss_fall
         log_det = log_det + np.log1p(self.S**2 / ridge).sum()
-        excess = max(self.log_ridge_bound - np.log(ridge), 0.0)
-        value = -self.n_contrasts / 2 * (self.dof * np.log(rss) + log_det)
-        return value - excess**2 / 2
+        noise_excess = max(self.log_ridge_bound - np.log(ridge), 0.0)
+        log_likelihood = -self.n_contrasts / 2 * (self.dof * np.log(rss) + log_det)
+        return log_likelihood - noise_excess**2 / 2
 
     def residual_columns(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return residual columns of diffused columns, and their slopes in X."""
         from brainlsap.model.evidence import invert_sd
 
         H = self._project(columns)
-        squares = (self.X**2).sum(axis=0)
-        slopes = (self.X * H).sum(axis=0) * invert_sd(squares) ** 2
+        squared_norms = (self.X**2).sum(axis=0)
+        slopes = (self.X * H).sum(axis=0) * invert_sd(squared_norms) ** 2
         R = H - self.X * slopes
         is_explained = (R**2).sum(axis=0) <= _MIN_RESIDUAL**2 * (H**2).sum(axis=0)
         R[:, is_explained] = 0.0
@@ -655,51 +722,55 @@ class _OwnValueModel:
         c = _SIGNAL_RATIOS[:, None]
         log_evidence = np.empty((len(columns), len(_RIDGE_FACTORS), len(c)))
         all_slopes: list[np.ndarray] = []
-        solutions: list[_GridSolution] = []
-        for i, values in enumerate(columns):
-            R, slopes = self.residual_columns(values.astype(float))
+        grid_solutions: list[_GridSolution] = []
+        for i, scale_columns in enumerate(columns):
+            R, slopes = self.residual_columns(scale_columns.astype(float))
             all_slopes.append(slopes)
             root_mean_square = np.sqrt((R**2).sum() / self.n_people)
-            unit = 1 / root_mean_square if root_mean_square > 0 else 1.0
-            R *= unit
+            unit_factor = 1 / root_mean_square if root_mean_square > 0 else 1.0
+            R *= unit_factor
             basis = np.eye(R.shape[1])
             if R.shape[1] > len(R):
                 # As many columns as rows have the same RR'.
                 left_vectors, s, basis = np.linalg.svd(R, full_matrices=False)
                 R = left_vectors * s
             RtR, Rtt, PtR = R.T @ R, R.T @ self.t, self.P.T @ R
-            for j, factor in enumerate(_RIDGE_FACTORS):
-                ridge = factor * self.ridge
-                shrunk = (PtR.T * (self.S**2 / (self.S**2 + ridge))).T
-                e, U = np.linalg.eigh(RtR - PtR.T @ shrunk)
+            for j, ridge_factor in enumerate(_RIDGE_FACTORS):
+                ridge = ridge_factor * self.ridge
+                shrunken_PtR = (PtR.T * (self.S**2 / (self.S**2 + ridge))).T
+                e, U = np.linalg.eigh(RtR - PtR.T @ shrunken_PtR)
                 e = np.maximum(e, 0.0)
-                projected = U.T @ (Rtt - shrunk.T @ self.Pt)
+                projected = U.T @ (Rtt - shrunken_PtR.T @ self.Pt)
                 shares = c / (1 + c * e)
                 log_evidence[i, j] = self._log_evidence(
                     ridge,
                     rss_fall=shares @ (projected**2).sum(axis=1),
                     log_det=np.log1p(c * e).sum(axis=1),
                 )
-                solution = _GridSolution(
-                    i, j, ridge, shares, U, projected, PtR, unit * basis
+                grid_solution = _GridSolution(
+                    i, j, ridge, shares, U, projected, PtR, unit_factor * basis
                 )
-                solutions.append(solution)
-        total = logsumexp(log_evidence)
-        probability = np.exp(log_evidence - total)
+                grid_solutions.append(grid_solution)
+        log_total = logsumexp(log_evidence)
+        grid_probability = np.exp(log_evidence - log_total)
         # Posterior means of the weights, which are linear in the shares.
         own_weights = np.zeros((len(self.Q), self.t.shape[1]))
         residual_weights = np.zeros((len(columns), *own_weights.shape))
-        for i, j, ridge, shares, U, projected, PtR, basis in solutions:
-            share = probability[i, j] @ shares
-            weights = U @ (share[:, None] * projected)
-            residual_weights[i] += basis.T @ weights
-            own_share = self.S / (self.S**2 + ridge)
-            fitted = probability[i, j].sum() * self.Pt - PtR @ weights
-            own_weights += self.Q @ (own_share[:, None] * fitted)
+        for i, j, ridge, shares, U, projected, PtR, basis in grid_solutions:
+            mean_shares = grid_probability[i, j] @ shares
+            component_weights = U @ (mean_shares[:, None] * projected)
+            residual_weights[i] += basis.T @ component_weights
+            own_shrinkage = self.S / (self.S**2 + ridge)
+            own_components = (
+                grid_probability[i, j].sum() * self.Pt - PtR @ component_weights
+            )
+            own_weights += self.Q @ (own_shrinkage[:, None] * own_components)
         return _NetworkFit(
-            log_evidence=float(total - np.log(probability.size) - self.log_evidence),
-            scale_probability=probability.sum(axis=(1, 2)),
-            columns_on_F=[self.F_inverse @ values for values in columns],
+            log_evidence=float(
+                log_total - np.log(grid_probability.size) - self.log_evidence
+            ),
+            scale_probability=grid_probability.sum(axis=(1, 2)),
+            columns_on_F=[self.F_inverse @ scale_columns for scale_columns in columns],
             slopes=all_slopes,
             residual_weights=residual_weights,
             own_weights=own_weights,
@@ -721,51 +792,67 @@ class _OwnValueModel:
         if fit is None:
             component_weights = (self.S / (self.S**2 + self.ridge))[:, None] * self.Pt
             return F @ self.target_on_F + X @ (self.Q @ component_weights)
-        predicted = F @ self.target_on_F + X @ fit.own_weights
-        for scale_columns, slopes, weights, on_F in zip(
+        predicted_targets = F @ self.target_on_F + X @ fit.own_weights
+        for scale_columns, slopes, column_weights, coefficients_on_F in zip(
             columns, fit.slopes, fit.residual_weights, fit.columns_on_F, strict=True
         ):
-            predicted += (scale_columns - F @ on_F - X * slopes) @ weights
-        return predicted
+            predicted_targets += (
+                scale_columns - F @ coefficients_on_F - X * slopes
+            ) @ column_weights
+        return predicted_targets
 
 
 def _gain_table(
     gains: dict[str, list[_Gain]], computation: _GainComputation
 ) -> pd.DataFrame:
     """Return the table of :class:`ConnectomeGain`."""
-    (original,) = gains["original"]
+    (original_gain,) = gains["original"]
     table_rows = []
-    for name, draws in gains.items():
-        log_scale = np.mean([np.log(gain.scale) for gain in draws])
-        row = {"connectome": name, "n_draws": len(draws), "scale": np.exp(log_scale)}
-        evidence = np.array([gain.evidence for gain in draws])
-        error = np.mean([gain.error for gain in draws], axis=0)
-        row |= _named("evidence_gain", _jackknife(evidence))
-        row |= _named("error_gain", computation.error_share(error))
-        is_null = name != "original"
-        lead = _jackknife(original.evidence - evidence) if is_null else [np.nan] * 3
-        row |= _named("evidence_lead", lead)
-        lead = computation.error_share(original.error - error)
-        row |= _named("error_lead", lead if is_null else [np.nan] * 3)
-        table_rows.append(row)
+    for connectome_name, draw_gains in gains.items():
+        log_scale = np.mean([np.log(draw_gain.scale) for draw_gain in draw_gains])
+        table_row = {
+            "connectome": connectome_name,
+            "n_draws": len(draw_gains),
+            "scale": np.exp(log_scale),
+        }
+        evidence_gains = np.array([draw_gain.evidence for draw_gain in draw_gains])
+        error_gains = np.mean([draw_gain.error for draw_gain in draw_gains], axis=0)
+        table_row |= _named("evidence_gain", _jackknife(evidence_gains))
+        table_row |= _named("error_gain", computation.error_share(error_gains))
+        is_null = connectome_name != "original"
+        lead_interval = (
+            _jackknife(original_gain.evidence - evidence_gains)
+            if is_null
+            else [np.nan] * 3
+        )
+        table_row |= _named("evidence_lead", lead_interval)
+        lead_interval = computation.error_share(original_gain.error - error_gains)
+        table_row |= _named("error_lead", lead_interval if is_null else [np.nan] * 3)
+        table_rows.append(table_row)
     return pd.DataFrame(table_rows)
 
 
-def _named(name: str, interval: Sequence[float]) -> dict[str, float]:
+def _named(column_name: str, estimate_and_bounds: Sequence[float]) -> dict[str, float]:
     """Return estimate, low and high by the names of their columns."""
-    return dict(zip((name, f"{name}_low", f"{name}_high"), interval, strict=True))
+    return dict(
+        zip(
+            (column_name, f"{column_name}_low", f"{column_name}_high"),
+            estimate_and_bounds,
+            strict=True,
+        )
+    )
 
 
-def _jackknife(gains: np.ndarray) -> tuple[float, float, float]:
+def _jackknife(evidence_gains: np.ndarray) -> tuple[float, float, float]:
     """Return the mean gain over draws with its 90 % interval.
 
-    `gains` (n_draws, 1 + n_groups) are of all people, then without each group.
+    `evidence_gains` (n_draws, 1 + n_groups) are of all people, then without each group.
     """
-    n_draws, n_groups = len(gains), gains.shape[1] - 1
-    estimate = float(gains[:, 0].mean())
-    without_group = gains[:, 1:].mean(axis=0)
-    variance = (n_groups - 1) * without_group.var()
+    n_draws, n_groups = len(evidence_gains), evidence_gains.shape[1] - 1
+    estimate = float(evidence_gains[:, 0].mean())
+    left_out_gains = evidence_gains[:, 1:].mean(axis=0)
+    variance = (n_groups - 1) * left_out_gains.var()
     if n_draws > 1:
-        variance += gains[:, 0].var(ddof=1) / n_draws
+        variance += evidence_gains[:, 0].var(ddof=1) / n_draws
     half_width = student.ppf(0.95, n_groups - 1) * np.sqrt(variance)
     return estimate, estimate - half_width, estimate + half_width

@@ -163,19 +163,19 @@ def _mean_recall(test_codes: np.ndarray, predicted_codes: np.ndarray) -> float:
 def learn_covariates(covariates: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
     """Learn to code every column but keys, renamed labels and free text."""
     covariate_names = []
-    for name, covariate_values in covariates.items():
+    for covariate_name, covariate_values in covariates.items():
         is_label = _is_label(covariate_values, y)
         observed_values = covariate_values.dropna()
         # Text of many kinds is names or dates, but sites may be many.
-        is_site_like = IS_CATEGORICAL.get(acquisition_kind(name), False)
+        is_site_like = IS_CATEGORICAL.get(acquisition_kind(covariate_name), False)
         n_kinds = observed_values.nunique()
         max_kinds = max(MOST_GROUPS, len(observed_values) / (2 if is_site_like else 4))
-        if has_groups(str(name), observed_values):
+        if has_groups(str(covariate_name), observed_values):
             is_usable = 1 < n_kinds <= max_kinds
         else:
             is_usable = len(observed_values) > 0
-        if is_usable and not is_label and name not in KEY_COLUMNS:
-            covariate_names.append(str(name))
+        if is_usable and not is_label and covariate_name not in KEY_COLUMNS:
+            covariate_names.append(str(covariate_name))
     return learn_design(covariate_names, covariates)
 
 
@@ -186,8 +186,8 @@ def standardizer(reads: str = "features") -> Pipeline:
     scans, and a linear model with a squared penalty never leaves that span.
     """
     if reads == "edges":
-        rotation = KernelPCA(eigen_solver="dense", remove_zero_eig=True)
-        return make_pipeline(StandardScaler(), rotation)
+        kernel_pca = KernelPCA(eigen_solver="dense", remove_zero_eig=True)
+        return make_pipeline(StandardScaler(), kernel_pca)
     return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
 
 
@@ -360,39 +360,44 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
 
     def _tune(
         self,
-        linear: BaseEstimator,
-        values: np.ndarray,
+        linear_model: BaseEstimator,
+        input_values: np.ndarray,
         y: np.ndarray,
         splits: Sequence[Split],
         reads: str,
     ) -> _Choice:
         """Return the settings of the best inner balanced accuracy."""
-        counts: list[int | None] = [None]
+        input_counts: list[int | None] = [None]
         if self.n_selected:
-            counts = [*sorted({min(k, values.shape[1]) for k in self.n_selected})]
+            input_counts = [
+                *sorted({min(k, input_values.shape[1]) for k in self.n_selected})
+            ]
         # Numbers sort as the names of the classes do, and are checked faster.
         class_codes = np.unique(y, return_inverse=True)[1]
         fold_scores: dict[tuple[float, str | None, int | None], list[float]] = {}
-        for train, test in splits:
-            train_codes, test_codes = class_codes[train], class_codes[test]
-            inputs = standardizer(reads).fit(values[train])
-            X_train = inputs.transform(values[train])
-            X_test = inputs.transform(values[test])
-            order = np.argsort(-score_inputs(X_train, train_codes), kind="stable")
-            for count, class_weight in product(counts, (None, "balanced")):
-                columns = order[:count] if count else slice(None)
-                model = clone(linear).set_params(class_weight=class_weight)
+        for train_rows, test_rows in splits:
+            train_codes, test_codes = class_codes[train_rows], class_codes[test_rows]
+            input_scaler = standardizer(reads).fit(input_values[train_rows])
+            X_train = input_scaler.transform(input_values[train_rows])
+            X_test = input_scaler.transform(input_values[test_rows])
+            input_order = np.argsort(-score_inputs(X_train, train_codes), kind="stable")
+            for n_inputs, class_weight in product(input_counts, (None, "balanced")):
+                input_columns = input_order[:n_inputs] if n_inputs else slice(None)
+                model = clone(linear_model).set_params(class_weight=class_weight)
                 for C in [10.0**power for power in POWERS[self.kind]]:
-                    model.set_params(C=C).fit(X_train[:, columns], train_codes)
-                    predicted_codes = model.predict(X_test[:, columns])
-                    score = _mean_recall(test_codes, predicted_codes)
-                    fold_scores.setdefault((C, class_weight, count), []).append(score)
+                    model.set_params(C=C).fit(X_train[:, input_columns], train_codes)
+                    predicted_codes = model.predict(X_test[:, input_columns])
+                    test_score = _mean_recall(test_codes, predicted_codes)
+                    fold_scores.setdefault((C, class_weight, n_inputs), []).append(
+                        test_score
+                    )
         if not fold_scores:
-            return _Choice(float("nan"), 0.01, "balanced", counts[0])
-        choices = [
-            _Choice(float(np.mean(scores)), *key) for key, scores in fold_scores.items()
+            return _Choice(float("nan"), 0.01, "balanced", input_counts[0])
+        tuning_choices = [
+            _Choice(float(np.mean(choice_scores)), *choice_key)
+            for choice_key, choice_scores in fold_scores.items()
         ]
-        return max(choices, key=lambda choice: choice.preference)
+        return max(tuning_choices, key=lambda tuning_choice: tuning_choice.preference)
 
     @available_if(lambda self: self.kind == "logistic")
     def predict_proba(
@@ -419,11 +424,14 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         """Return what the model reads of packed scans, (n_scans, n_inputs)."""
         if self.reads != "covariates":
             return read_edges(X) if self.reads == "edges" else read_features(X)
-        W, _, row, column = _read_networks(X)
-        edges = W[:, row, column].astype(float)
-        total_weight, density = edges.sum(axis=1), (edges > 0).mean(axis=1)
-        design = apply_design(self.design_, covariates)
-        return np.column_stack([total_weight, density, design])
+        W, _, row_indices, column_indices = _read_networks(X)
+        edge_weights = W[:, row_indices, column_indices].astype(float)
+        total_weight, density = (
+            edge_weights.sum(axis=1),
+            (edge_weights > 0).mean(axis=1),
+        )
+        covariate_design = apply_design(self.design_, covariates)
+        return np.column_stack([total_weight, density, covariate_design])
 
 
 @dataclass(eq=False, repr=False)
@@ -581,11 +589,13 @@ def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
 
     Every network keeps its weights.
     """
-    W, features, row, column = _read_networks(np.array(X))
-    order = np.random.default_rng(random_state).permutation(len(row))
-    edges = ((W + W.transpose(0, 2, 1)) / 2)[:, row, column][:, order]
+    W, features, row_indices, column_indices = _read_networks(np.array(X))
+    edge_order = np.random.default_rng(random_state).permutation(len(row_indices))
+    edge_weights = ((W + W.transpose(0, 2, 1)) / 2)[:, row_indices, column_indices][
+        :, edge_order
+    ]
     W[:] = 0
-    W[:, row, column] = W[:, column, row] = edges
+    W[:, row_indices, column_indices] = W[:, column_indices, row_indices] = edge_weights
     return pack(W, features)
 
 
@@ -660,9 +670,9 @@ def _factory(
         if setting_names is not None:
             all_settings = settings | (settings.get("options") or {})
             settings = {
-                name: all_settings[name]
-                for name in setting_names
-                if all_settings.get(name) is not None
+                setting_name: all_settings[setting_name]
+                for setting_name in setting_names
+                if all_settings.get(setting_name) is not None
             }
         classifier = getattr(brainlsap.model, class_name)
         model = classifier(first_argument, random_state=seed)
@@ -684,8 +694,8 @@ def _ridge(scales: str) -> Factory:
     return _factory("LSAPRidgeClassifier", scales, _RIDGE_SETTINGS)
 
 
-def _network(name: str) -> Factory:
-    make_network = _factory("NetworkClassifier", name, _NETWORK_SETTINGS)
+def _network(network_name: str) -> Factory:
+    make_network = _factory("NetworkClassifier", network_name, _NETWORK_SETTINGS)
     return lambda seed, settings: make_network(seed, {"n_starts": 4} | settings)
 
 
@@ -704,13 +714,13 @@ def _forest(seed: int, _: ModelSettings) -> Pipeline:
     return make_pipeline(FunctionTransformer(read_features), standardizer(), forest)
 
 
-def _lsap_on_edited_edges(edit: Callable[..., np.ndarray]) -> Factory:
+def _lsap_on_edited_edges(edit_edges: Callable[..., np.ndarray]) -> Factory:
     """Return what makes LSAP-C of connectomes that a function edits."""
 
     def make_model(seed: int, settings: ModelSettings) -> Pipeline:
-        step = FunctionTransformer(edit, kw_args={"random_state": seed})
+        editing_step = FunctionTransformer(edit_edges, kw_args={"random_state": seed})
         # "own": without connectomes, none may be made of the features.
-        return make_pipeline(step, _lsap(connectome="own")(seed, settings))
+        return make_pipeline(editing_step, _lsap(connectome="own")(seed, settings))
 
     return make_model
 
@@ -743,19 +753,29 @@ class ModelTable(MutableMapping[str, ModelEntry]):
     def _list_entries(self) -> dict[str, ModelEntry]:
         from brainlsap.model import NETWORKS
 
-        networks = {
-            kind.title: ModelEntry(_network(name), "baseline")
-            for name, kind in NETWORKS.items()
+        network_entries = {
+            network_kind.title: ModelEntry(_network(model_name), "baseline")
+            for model_name, network_kind in NETWORKS.items()
         }
-        names = [*self._entries, *(kind.title for kind in NETWORKS.values())]
-        n_uses = Counter(_key(name) for name in names)
-        if repeated_names := [name for name in names if n_uses[_key(name)] > 1]:
+        model_names = [
+            *self._entries,
+            *(network_kind.title for network_kind in NETWORKS.values()),
+        ]
+        n_uses = Counter(_key(model_name) for model_name in model_names)
+        if repeated_names := [
+            model_name for model_name in model_names if n_uses[_key(model_name)] > 1
+        ]:
             raise ParameterError(
                 f"models must have different names; got {' and '.join(repeated_names)}."
                 " Rename an entry of MODELS or a title in NETWORKS."
             )
-        entries = self._entries | networks
-        return dict(sorted(entries.items(), key=lambda item: ROLES.index(item[1].role)))
+        model_entries = self._entries | network_entries
+        return dict(
+            sorted(
+                model_entries.items(),
+                key=lambda name_and_entry: ROLES.index(name_and_entry[1].role),
+            )
+        )
 
     def __getitem__(self, name: str) -> ModelEntry:
         """Return an entry."""
@@ -867,9 +887,10 @@ ADDED_VALUE_MODELS = ("covariates", "LSAP-R", "LSAP-R with covariates")
 def control_phrases(*, is_variant: bool | None = None) -> dict[str, str]:
     """Return phrases of controls by name: all, variants of LSAP-C, or the others."""
     return {
-        name: entry.phrase
-        for name, entry in MODELS.items()
-        if entry.role == "control" and is_variant in (None, entry.is_variant)
+        model_name: model_entry.phrase
+        for model_name, model_entry in MODELS.items()
+        if model_entry.role == "control"
+        and is_variant in (None, model_entry.is_variant)
     }
 
 
@@ -894,11 +915,17 @@ def list_group(group: str) -> tuple[str, ...]:
         return BASELINES
     if group == "default":
         return "LSAP-C", *BASELINES
-    controls = tuple(name for name, entry in MODELS.items() if entry.role == "control")
+    control_names = tuple(
+        model_name
+        for model_name, model_entry in MODELS.items()
+        if model_entry.role == "control"
+    )
     if group == "controls":
-        return "LSAP-C", *controls
+        return "LSAP-C", *control_names
     if group == "models":
-        return tuple(name for name in MODELS if name not in controls)
+        return tuple(
+            model_name for model_name in MODELS if model_name not in control_names
+        )
     return tuple(MODELS)
 
 
@@ -947,11 +974,13 @@ def make_models(
     {'LSAP-C': 'model', 'linear SVM': 'baseline'}
     """
     members_of_key: dict[str, tuple[str, ...]] = {
-        _key(name): (name,) for name in MODELS
+        _key(model_name): (model_name,) for model_name in MODELS
     }
     members_of_key |= {_key(group): list_group(group) for group in GROUPS}
     names = [names] if isinstance(names, str) else list(names)
-    if unknown_names := [name for name in names if _key(name) not in members_of_key]:
+    if unknown_names := [
+        model_name for model_name in names if _key(model_name) not in members_of_key
+    ]:
         raise ParameterError(
             f"models must be {', '.join(GROUPS)}, or some of {', '.join(MODELS)}; "
             f"got {unknown_names[0]!r}. Classifiers of your own are a dict by name."
@@ -961,12 +990,16 @@ def make_models(
             f"the kernel is chosen by {option_text('models')}, for example LSAP-L; got "
             f"{option_text('kernel', settings['kernel'])}."
         )
-    chosen_names = {member for name in names for member in members_of_key[_key(name)]}
+    chosen_names = {
+        member_name
+        for model_name in names
+        for member_name in members_of_key[_key(model_name)]
+    }
     settings = {"preset": preset, **settings}
     models = {
-        name: (entry.make(random_state, settings), entry.role)
-        for name, entry in MODELS.items()
-        if name in chosen_names
+        model_name: (model_entry.make(random_state, settings), model_entry.role)
+        for model_name, model_entry in MODELS.items()
+        if model_name in chosen_names
     }
     _share_largest_scale([model for model, _ in models.values()])
     return models
@@ -981,10 +1014,10 @@ def _share_largest_scale(models: Sequence[BaseEstimator]) -> None:
     classifiers = [
         model[-1] if isinstance(model, Pipeline) else model for model in models
     ]
-    networks = [model for model in classifiers if hasattr(model, "scale_mode")]
-    if len({model.kernel for model in networks}) < 2:
+    network_models = [model for model in classifiers if hasattr(model, "scale_mode")]
+    if len({model.kernel for model in network_models}) < 2:
         return
-    settings_of_networks = [model.resolve() for model in networks]
+    settings_of_networks = [model.resolve() for model in network_models]
     if any(
         settings.start != "ridge" and settings.inputs != "constant"
         for settings in settings_of_networks
@@ -992,9 +1025,9 @@ def _share_largest_scale(models: Sequence[BaseEstimator]) -> None:
         return
     max_scales = [float(settings.max_scale) for settings in settings_of_networks]
     if len(set(max_scales)) > 1:
-        for model in networks:
+        for model in network_models:
             model.set_params(max_scale=min(max_scales))
 
 
-def _key(name: object) -> str:
-    return str(name).lower().replace(" ", "").replace("-", "").replace("_", "")
+def _key(model_name: object) -> str:
+    return str(model_name).lower().replace(" ", "").replace("-", "").replace("_", "")

@@ -129,66 +129,83 @@ def rank_regions(
         return _rank_by_statistic(evaluation, by)
     model = _choose_model_with_scales(evaluation, model)
     is_measured = np.asarray(evaluation.cohort.measured, dtype=bool)
-    scales = _select_scales(evaluation, model)
-    relative = _relative_scales(scales.final, is_measured)
-    fits = relative
-    if len(scales.final_of_starts):
-        fits = _relative_scales(scales.final_of_starts, is_measured)
-    bounds = (2.5, 97.5) if len(fits) >= FEWEST_FITS else (0, 100)
-    mean_relative = relative.mean(axis=0)
-    table = pd.DataFrame({"region": list(evaluation.cohort.region_names)})
-    table.insert(0, "model", model)
-    table["rank"] = _rank_within_fits(mean_relative[None], is_measured)[0]
-    table["relative_scale"] = mean_relative
-    table["scale"] = np.median(scales.final, axis=0)
-    ranks = _rank_within_fits(fits, is_measured)
-    for name, values in (("relative", fits), ("rank", ranks)):
-        low, high = np.percentile(values, bounds, axis=0)
-        table[f"{name}_low"] = low
-        table[f"{name}_high"] = high
-    table["moved"] = np.nan
-    if len(scales.initial):
-        change = np.abs(scales.final - scales.initial)
-        has_moved = change > MIN_RELATIVE_CHANGE * scales.initial
-        table["moved"] = has_moved.mean(axis=0)
-    table.loc[~is_measured, table.columns[2:]] = np.nan
-    table["measured"] = is_measured
-    add_planted_regions(table, evaluation.cohort)
-    return table
+    model_scales = _select_scales(evaluation, model)
+    relative_scales = _relative_scales(model_scales.final, is_measured)
+    fit_relative_scales = relative_scales
+    if len(model_scales.final_of_starts):
+        fit_relative_scales = _relative_scales(
+            model_scales.final_of_starts, is_measured
+        )
+    percentile_bounds = (
+        (2.5, 97.5) if len(fit_relative_scales) >= FEWEST_FITS else (0, 100)
+    )
+    mean_relative_scales = relative_scales.mean(axis=0)
+    region_ranking = pd.DataFrame({"region": list(evaluation.cohort.region_names)})
+    region_ranking.insert(0, "model", model)
+    region_ranking["rank"] = _rank_within_fits(mean_relative_scales[None], is_measured)[
+        0
+    ]
+    region_ranking["relative_scale"] = mean_relative_scales
+    region_ranking["scale"] = np.median(model_scales.final, axis=0)
+    fit_ranks = _rank_within_fits(fit_relative_scales, is_measured)
+    for statistic_name, fit_values in (
+        ("relative", fit_relative_scales),
+        ("rank", fit_ranks),
+    ):
+        lower_bounds, upper_bounds = np.percentile(
+            fit_values, percentile_bounds, axis=0
+        )
+        region_ranking[f"{statistic_name}_low"] = lower_bounds
+        region_ranking[f"{statistic_name}_high"] = upper_bounds
+    region_ranking["moved"] = np.nan
+    if len(model_scales.initial):
+        scale_changes = np.abs(model_scales.final - model_scales.initial)
+        has_moved = scale_changes > MIN_RELATIVE_CHANGE * model_scales.initial
+        region_ranking["moved"] = has_moved.mean(axis=0)
+    region_ranking.loc[~is_measured, region_ranking.columns[2:]] = np.nan
+    region_ranking["measured"] = is_measured
+    add_planted_regions(region_ranking, evaluation.cohort)
+    return region_ranking
 
 
 def _rank_by_statistic(evaluation: Evaluation, by: str) -> pd.DataFrame:
     """Rank regions by effect or contrast, one row a region in the atlas' order."""
-    table = evaluation.region_tests
-    if table is None:
+    region_table = evaluation.region_tests
+    if region_table is None:
         raise ParameterError(
             f"by={by!r} needs the table of compare_regions, which the evaluation does "
             "not have. Set it: dataclasses.replace(evaluation, "
             "region_tests=compare_regions(cohort, evaluation))."
         )
-    size = table["effect"].abs() if by == "effect" else table["contrast_z"]
-    size = size.fillna(-np.inf)
-    order = size.sort_values(ascending=False, kind="stable").index
-    table = table.loc[order].drop_duplicates("region")
-    table = table.drop(columns="rank", errors="ignore")  # That is of a scale.
-    rank = size[table.index].rank(method="min", ascending=False)
-    table.insert(1, "rank", rank.where(table["measured"]))
+    statistic_sizes = (
+        region_table["effect"].abs() if by == "effect" else region_table["contrast_z"]
+    )
+    statistic_sizes = statistic_sizes.fillna(-np.inf)
+    row_order = statistic_sizes.sort_values(ascending=False, kind="stable").index
+    region_table = region_table.loc[row_order].drop_duplicates("region")
+    region_table = region_table.drop(
+        columns="rank", errors="ignore"
+    )  # That is of a scale.
+    region_ranks = statistic_sizes[region_table.index].rank(
+        method="min", ascending=False
+    )
+    region_table.insert(1, "rank", region_ranks.where(region_table["measured"]))
     atlas_order = list(evaluation.cohort.region_names)
-    return table.set_index("region").loc[atlas_order].reset_index()
+    return region_table.set_index("region").loc[atlas_order].reset_index()
 
 
 def _choose_model_with_scales(evaluation: Evaluation, model: str | None) -> str:
     """Return the model whose scales are ranked; raise if it has none."""
-    names = list(evaluation.scales["model"].unique())
-    if model is None and NESTED_RIDGES[-1] in names:
+    model_names = list(evaluation.scales["model"].unique())
+    if model is None and NESTED_RIDGES[-1] in model_names:
         model = NESTED_RIDGES[-1]
     elif model is None:
-        model = next(iter(names), evaluation.models[0])
-    if model not in names:
+        model = next(iter(model_names), evaluation.models[0])
+    if model not in model_names:
         raise ParameterError(
             f"model {model!r} has no scales to rank regions by; those that have: "
-            f"{', '.join(names) or 'none'}. (A ridge has none if the data favour no "
-            "connectome or one scale; LSAPRidgeClassifier('regions') always has.)"
+            f"{', '.join(model_names) or 'none'}. (A ridge has none if the data favour "
+            "no connectome or one scale; LSAPRidgeClassifier('regions') always has.)"
         )
     return model
 
@@ -235,13 +252,13 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
             f"Too few permutations ({n_permutations}): the smallest possible p-value "
             f"is {smallest_possible_p:.2g}. At least {FEWEST_PERMUTATIONS} are needed."
         )
-    level = f"family-wise p < {ALPHA}, {n_permutations} permutations"
+    level_text = f"family-wise p < {ALPHA}, {n_permutations} permutations"
     n_effects = int((ranking["p_effect"] < ALPHA).sum())
     n_contrasts = int((ranking["p_contrast"] < ALPHA).sum())
     if n_effects:
         n_measured = ranking["measured"].sum()
         effect_text = (
-            f"Classes differ in {n_effects} of {n_measured} regions ({level})."
+            f"Classes differ in {n_effects} of {n_measured} regions ({level_text})."
         )
     else:
         effect_text = (
@@ -252,7 +269,7 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
         regions_text = "1 region" if n_contrasts == 1 else f"{n_contrasts} regions"
         contrast_text = (
             f"In {regions_text}, the difference stands out from that of the connected "
-            f"regions ({level}). This does not prove an origin."
+            f"regions ({level_text}). This does not prove an origin."
         )
     else:
         contrast_text = (
@@ -279,8 +296,10 @@ def add_region_tests(ranking: pd.DataFrame, region_tests: pd.DataFrame) -> pd.Da
         With p_effect, p_contrast (the smallest over features; they are family-wise over
         regions and features) and n_permutations.
     """
-    smallest = region_tests.groupby("region", sort=False)[["p_effect", "p_contrast"]]
-    p_values = smallest.min().assign(
+    tests_by_region = region_tests.groupby("region", sort=False)[
+        ["p_effect", "p_contrast"]
+    ]
+    p_values = tests_by_region.min().assign(
         n_permutations=region_tests["n_permutations"].iloc[0]
     )
     return ranking.merge(p_values.reset_index(), "left", "region")
@@ -309,12 +328,16 @@ def fit_scales(cohort: Cohort, steps: Deconfounder, model: Any = None) -> pd.Dat
     features = clone(steps).fit_transform(cohort.features, cohort.table)
     is_selected = np.ones(cohort.n_scans, dtype=bool)
     _fit_ridge_to_scans(model, cohort, features, is_selected)
-    scales = np.column_stack([model.scales_, model.scales_interval_])
-    scales = scales.clip(max=model.max_scale)  # rounding may exceed it
-    scales[~cohort.measured.any(axis=(0, 2))] = np.nan
-    table = pd.DataFrame(scales, columns=["fit_scale", "fit_low", "fit_high"])
-    table.insert(0, "region", list(cohort.region_names))
-    return table
+    scales_and_bounds = np.column_stack([model.scales_, model.scales_interval_])
+    scales_and_bounds = scales_and_bounds.clip(
+        max=model.max_scale
+    )  # rounding may exceed it
+    scales_and_bounds[~cohort.measured.any(axis=(0, 2))] = np.nan
+    scale_table = pd.DataFrame(
+        scales_and_bounds, columns=["fit_scale", "fit_low", "fit_high"]
+    )
+    scale_table.insert(0, "region", list(cohort.region_names))
+    return scale_table
 
 
 def _fit_ridge_to_scans(
@@ -376,26 +399,28 @@ def replicability_table(
     is_measured = cohort.measured.any(axis=(0, 2))
     rng = np.random.default_rng(random_state)
     correlations: dict[str, list[float]] = {"effect": [], "contrast": [], "scale": []}
-    for division in range(max(n_halves, n_scale_halves)):
-        is_in_first = _draw_half(cohort, rng)
-        if division < n_halves:
-            maps = [
+    for division_number in range(max(n_halves, n_scale_halves)):
+        is_in_first_half = _draw_half(cohort, rng)
+        if division_number < n_halves:
+            half_maps = [
                 _compute_statistics(
                     region_values.select(is_half[region_values.persons]), rng
                 )
-                for is_half in (is_in_first, ~is_in_first)
+                for is_half in (is_in_first_half, ~is_in_first_half)
             ]
-            for statistic_name, first, second in zip(
-                ("effect", "contrast"), *maps, strict=True
+            for statistic_name, first_map, second_map in zip(
+                ("effect", "contrast"), *half_maps, strict=True
             ):
-                correlations[statistic_name].append(_correlate_maps(first, second))
-        if division < n_scale_halves:
-            scales = []
-            for is_half in (is_in_first, ~is_in_first):
+                correlations[statistic_name].append(
+                    _correlate_maps(first_map, second_map)
+                )
+        if division_number < n_scale_halves:
+            half_scales = []
+            for is_half in (is_in_first_half, ~is_in_first_half):
                 _fit_ridge_to_scans(ridge, cohort, features, is_half[person_index])
-                scales.append(np.where(is_measured, ridge.scales_, np.nan))
-            correlations["scale"].append(_correlate_maps(*scales))
-    rows = [
+                half_scales.append(np.where(is_measured, ridge.scales_, np.nan))
+            correlations["scale"].append(_correlate_maps(*half_scales))
+    table_rows = [
         (
             statistic_name,
             len(half_correlations),
@@ -406,16 +431,22 @@ def replicability_table(
         for statistic_name, half_correlations in correlations.items()
         if half_correlations
     ]
-    columns = ["statistic", "n_halves", "spearman", "spearman_low", "spearman_high"]
-    return pd.DataFrame(rows, columns=columns)
+    column_names = [
+        "statistic",
+        "n_halves",
+        "spearman",
+        "spearman_low",
+        "spearman_high",
+    ]
+    return pd.DataFrame(table_rows, columns=column_names)
 
 
 def _draw_half(cohort: Cohort, rng: np.random.Generator) -> np.ndarray:
     """Return which people are in the first half; each class is divided evenly."""
     label_of_person = cohort.table.groupby("participant", sort=False)["label"].first()
     shuffled_labels = label_of_person.iloc[rng.permutation(len(label_of_person))]
-    is_even = shuffled_labels.groupby(shuffled_labels).cumcount() % 2 == 0
-    return is_even.loc[label_of_person.index].to_numpy()
+    is_in_first_half = shuffled_labels.groupby(shuffled_labels).cumcount() % 2 == 0
+    return is_in_first_half.loc[label_of_person.index].to_numpy()
 
 
 def _compute_statistics(
@@ -426,20 +457,20 @@ def _compute_statistics(
     return effects[0], standardize_statistics(contrasts)[0]
 
 
-def _correlate_maps(first: np.ndarray, second: np.ndarray) -> float:
+def _correlate_maps(first_map: np.ndarray, second_map: np.ndarray) -> float:
     """Return Spearman's correlation where both are known; 0 if one is constant."""
-    pair = _select_known(first, second)
-    if pair.shape[1] < 3:
+    known_values = _select_known(first_map, second_map)
+    if known_values.shape[1] < 3:
         return np.nan
-    if (np.ptp(pair, axis=1) == 0).any():
+    if (np.ptp(known_values, axis=1) == 0).any():
         return 0.0
-    return float(spearmanr(*pair).statistic)
+    return float(spearmanr(*known_values).statistic)
 
 
-def _select_known(first: ArrayLike, second: ArrayLike) -> np.ndarray:
+def _select_known(first_map: ArrayLike, second_map: ArrayLike) -> np.ndarray:
     """Return two maps (2, n_known) where both are known."""
-    pair = np.stack([first, second]).astype(float)
-    return pair[:, np.isfinite(pair).all(axis=0)]
+    stacked_maps = np.stack([first_map, second_map]).astype(float)
+    return stacked_maps[:, np.isfinite(stacked_maps).all(axis=0)]
 
 
 def region_importance(
@@ -477,25 +508,27 @@ def region_importance(
     check_at_least("n_repeats", n_repeats, 1)
     rng = np.random.default_rng(random_state)
     labels = np.asarray(y).astype(str)
-    rows = np.arange(len(X))
-    groups = rows if groups is None else groups
+    scan_rows = np.arange(len(X))
+    groups = scan_rows if groups is None else groups
     _, features = unpack(X)
     permuted_X = np.array(X)
     _, permuted_features = unpack(permuted_X)  # a view
 
-    def score() -> float:
-        predicted = model.predict(permuted_X).astype(str)
-        return balanced_accuracy_score(labels, predicted)
+    def compute_accuracy() -> float:
+        predicted_classes = model.predict(permuted_X).astype(str)
+        return balanced_accuracy_score(labels, predicted_classes)
 
-    full_score = score()
-    losses = np.empty((features.shape[1], n_repeats))
-    for region, repeat in np.ndindex(*losses.shape):
-        order = permute_labels(rows, groups, rng)
-        permuted_features[:, region] = features[order, region]
-        losses[region, repeat] = full_score - score()
+    full_accuracy = compute_accuracy()
+    accuracy_losses = np.empty((features.shape[1], n_repeats))
+    for region, repeat_number in np.ndindex(*accuracy_losses.shape):
+        permuted_rows = permute_labels(scan_rows, groups, rng)
+        permuted_features[:, region] = features[permuted_rows, region]
+        accuracy_losses[region, repeat_number] = full_accuracy - compute_accuracy()
         permuted_features[:, region] = features[:, region]
-    table = pd.DataFrame(losses)
-    return pd.DataFrame({"importance": table.mean(axis=1), "sd": table.std(axis=1)})
+    loss_table = pd.DataFrame(accuracy_losses)
+    return pd.DataFrame(
+        {"importance": loss_table.mean(axis=1), "sd": loss_table.std(axis=1)}
+    )
 
 
 def region_properties(cohort: Cohort) -> pd.DataFrame:
@@ -516,21 +549,25 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
     W = cohort.connectomes[:1] if cohort.shares_connectome else cohort.connectomes
     self_weights = np.einsum("nii->ni", W)
     n_edges = (W > 0).sum(axis=2) - (self_weights > 0)
-    strength = W.sum(axis=2, dtype=float) - self_weights
-    table = pd.DataFrame(
+    node_strengths = W.sum(axis=2, dtype=float) - self_weights
+    property_table = pd.DataFrame(
         {
             "region": list(cohort.region_names),
             "degree": n_edges.mean(axis=0),
-            "strength": strength.mean(axis=0),
+            "strength": node_strengths.mean(axis=0),
         }
     )
-    for feature_index, name in enumerate(cohort.feature_names):
-        values = pd.DataFrame(cohort.features[..., feature_index])
-        deviations = values - values.groupby(cohort.y).transform("mean")
-        table[f"variance_{name}"] = deviations.var(ddof=0)
-        if find_subcortex_substitute(cohort, name):  # in another unit
-            table.loc[~cohort.atlas.cortex, f"variance_{name}"] = np.nan
-    return table
+    for feature_index, feature_name in enumerate(cohort.feature_names):
+        feature_values = pd.DataFrame(cohort.features[..., feature_index])
+        class_deviations = feature_values - feature_values.groupby(cohort.y).transform(
+            "mean"
+        )
+        property_table[f"variance_{feature_name}"] = class_deviations.var(ddof=0)
+        if find_subcortex_substitute(cohort, feature_name):  # in another unit
+            property_table.loc[~cohort.atlas.cortex, f"variance_{feature_name}"] = (
+                np.nan
+            )
+    return property_table
 
 
 def find_subcortex_substitute(cohort: Any, feature: str) -> str:
@@ -558,19 +595,19 @@ def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFr
     """
     properties = properties.set_index("region").loc[list(ranking["region"])]
     correlations = []
-    for name, values in properties.items():
-        pair = _select_known(ranking["relative_scale"], values)
-        n_regions = pair.shape[1]
-        rho = p = np.nan
-        if n_regions > 3 and (np.ptp(pair, axis=1) > 0).all():
-            rho, p = spearmanr(*pair)
-        correlations.append((name, n_regions, float(rho), float(p)))
-    columns = ["property", "n_regions", "spearman", "p_holm"]
-    table = pd.DataFrame(correlations, columns=columns)
-    table["p_holm"] = adjust_p_values(table["p_holm"])
-    is_strong = table["spearman"].abs() >= STRONG_CORRELATION
-    table["flagged"] = is_strong & (table["p_holm"] < ALPHA)
-    return table
+    for property_name, property_values in properties.items():
+        known_values = _select_known(ranking["relative_scale"], property_values)
+        n_regions = known_values.shape[1]
+        spearman_rho = p = np.nan
+        if n_regions > 3 and (np.ptp(known_values, axis=1) > 0).all():
+            spearman_rho, p = spearmanr(*known_values)
+        correlations.append((property_name, n_regions, float(spearman_rho), float(p)))
+    column_names = ["property", "n_regions", "spearman", "p_holm"]
+    correlation_table = pd.DataFrame(correlations, columns=column_names)
+    correlation_table["p_holm"] = adjust_p_values(correlation_table["p_holm"])
+    is_strong = correlation_table["spearman"].abs() >= STRONG_CORRELATION
+    correlation_table["flagged"] = is_strong & (correlation_table["p_holm"] < ALPHA)
+    return correlation_table
 
 
 def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFrame:
@@ -592,23 +629,35 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
     """
     is_measured = np.asarray(evaluation.cohort.measured, dtype=bool)
     fits_of_model = {}
-    for name in models_with_scales(evaluation):
-        scales = _select_scales(evaluation, name).final
-        fits_of_model[name] = _relative_scales(scales, is_measured)[:, is_measured]
-    rows = [
-        (name, name, *_agreement_of_maps(maps, n_smallest), np.nan)
-        for name, maps in fits_of_model.items()
+    for model_name in models_with_scales(evaluation):
+        final_scales = _select_scales(evaluation, model_name).final
+        fits_of_model[model_name] = _relative_scales(final_scales, is_measured)[
+            :, is_measured
+        ]
+    table_rows = [
+        (model_name, model_name, *_agreement_of_maps(scale_maps, n_smallest), np.nan)
+        for model_name, scale_maps in fits_of_model.items()
     ]
-    mean_of_model = {name: maps.mean(axis=0) for name, maps in fits_of_model.items()}
-    for first, second in combinations(mean_of_model, 2):
-        maps = np.stack([mean_of_model[first], mean_of_model[second]])
+    mean_of_model = {
+        model_name: scale_maps.mean(axis=0)
+        for model_name, scale_maps in fits_of_model.items()
+    }
+    for first_model, second_model in combinations(mean_of_model, 2):
+        scale_maps = np.stack([mean_of_model[first_model], mean_of_model[second_model]])
         # Of two maps the mean correlation is the one between them.
-        rows.append(
-            (first, second, *_agreement_of_maps(maps, n_smallest), _mean_spearman(maps))
+        table_rows.append(
+            (
+                first_model,
+                second_model,
+                *_agreement_of_maps(scale_maps, n_smallest),
+                _mean_spearman(scale_maps),
+            )
         )
-    columns = ["first", "second", "kendall_w", "chance_w", "jaccard", "spearman"]
-    table = pd.DataFrame(rows, columns=columns)
-    return table[["first", "second", "kendall_w", "chance_w", "spearman", "jaccard"]]
+    column_names = ["first", "second", "kendall_w", "chance_w", "jaccard", "spearman"]
+    model_agreement = pd.DataFrame(table_rows, columns=column_names)
+    return model_agreement[
+        ["first", "second", "kendall_w", "chance_w", "spearman", "jaccard"]
+    ]
 
 
 def _agreement_of_maps(maps: np.ndarray, n_smallest: int) -> tuple[float, float, float]:
@@ -620,18 +669,18 @@ def _agreement_of_maps(maps: np.ndarray, n_smallest: int) -> tuple[float, float,
     if n_maps < 2:
         return np.nan, np.nan, np.nan
     kendall_w = (1 + (n_maps - 1) * _mean_spearman(maps)) / n_maps
-    is_smallest = rankdata(maps, "min", axis=1) <= n_smallest
-    jaccard = [
-        (first & second).sum() / (first | second).sum()
-        for first, second in combinations(is_smallest, 2)
+    is_among_smallest = rankdata(maps, "min", axis=1) <= n_smallest
+    jaccard_indices = [
+        (first_set & second_set).sum() / (first_set | second_set).sum()
+        for first_set, second_set in combinations(is_among_smallest, 2)
     ]
-    return kendall_w, 1 / n_maps, float(np.mean(jaccard))
+    return kendall_w, 1 / n_maps, float(np.mean(jaccard_indices))
 
 
 def _mean_spearman(maps: np.ndarray) -> float:
     """Return the mean Spearman correlation over all pairs of maps."""
-    upper = np.triu_indices(len(maps), 1)
-    return float(np.corrcoef(rankdata(maps, axis=1))[upper].mean())
+    upper_triangle = np.triu_indices(len(maps), 1)
+    return float(np.corrcoef(rankdata(maps, axis=1))[upper_triangle].mean())
 
 
 def common_regions(
@@ -665,61 +714,67 @@ def common_regions(
     ParameterError
         If fewer than two models have scales.
     """
-    names = models_with_scales(evaluation)
+    model_names = models_with_scales(evaluation)
     check_at_least("n_smallest", n_smallest, 1)
-    if len(names) < 2:
+    if len(model_names) < 2:
         raise ParameterError(
             "regions in common need two models with scales, got "
-            f"{', '.join(names) or 'none'}."
+            f"{', '.join(model_names) or 'none'}."
         )
-    reference = "Exact" if "Exact" in names else names[0]
-    scales = pd.DataFrame()
-    is_smallest = pd.DataFrame()
-    for name in names:
-        ranking = rank_regions(evaluation, name)
-        scales[name] = ranking["scale"]
-        is_smallest[name] = ranking["rank"] <= n_smallest
-    table = scales.where(is_smallest)
-    table.insert(0, "region", list(evaluation.cohort.region_names))
-    table.insert(1, "n_models", is_smallest.sum(axis=1))
-    table = table[is_smallest[reference] & (table["n_models"] > 1)]
-    table = table.sort_values(["n_models", reference], ascending=[False, True])
-    rmse = np.sqrt(scales.sub(scales[reference], axis=0).pow(2).mean())
-    return table.reset_index(drop=True), rmse
+    reference_model = "Exact" if "Exact" in model_names else model_names[0]
+    scales_by_model = pd.DataFrame()
+    is_among_smallest = pd.DataFrame()
+    for model_name in model_names:
+        ranking = rank_regions(evaluation, model_name)
+        scales_by_model[model_name] = ranking["scale"]
+        is_among_smallest[model_name] = ranking["rank"] <= n_smallest
+    shared_regions = scales_by_model.where(is_among_smallest)
+    shared_regions.insert(0, "region", list(evaluation.cohort.region_names))
+    shared_regions.insert(1, "n_models", is_among_smallest.sum(axis=1))
+    shared_regions = shared_regions[
+        is_among_smallest[reference_model] & (shared_regions["n_models"] > 1)
+    ]
+    shared_regions = shared_regions.sort_values(
+        ["n_models", reference_model], ascending=[False, True]
+    )
+    rmse_by_model = np.sqrt(
+        scales_by_model.sub(scales_by_model[reference_model], axis=0).pow(2).mean()
+    )
+    return shared_regions.reset_index(drop=True), rmse_by_model
 
 
 def models_with_scales(evaluation: Evaluation) -> list[str]:
     """Return the models that have scales, without LSAP-R if it repeats another one."""
-    names = list(evaluation.scales["model"].unique())
+    model_names = list(evaluation.scales["model"].unique())
     # Models that differ in their kernel only are all shown, even if they agree.
-    if evaluation.twin_of_model.get("LSAP-R") in names:
-        names.remove("LSAP-R")
-    return names
+    if evaluation.twin_of_model.get("LSAP-R") in model_names:
+        model_names.remove("LSAP-R")
+    return model_names
 
 
 def _select_scales(evaluation: Evaluation, model: str) -> ModelScales:
     """Return the scales of one model from the table of all."""
-    table = evaluation.scales[evaluation.scales["model"] == model]
-    is_mean = table["start"] == "mean"
-    is_start = table["start"].str.isdigit()
-    is_final = table["share"] == 1
-    is_initial = table["share"] == 0
+    scale_rows = evaluation.scales[evaluation.scales["model"] == model]
+    is_mean = scale_rows["start"] == "mean"
+    is_start = scale_rows["start"].str.isdigit()
+    is_final = scale_rows["share"] == 1
+    is_initial = scale_rows["share"] == 0
     n_rois = len(evaluation.cohort.region_names)
 
-    def stack(is_selected: pd.Series) -> np.ndarray:
-        return table.loc[is_selected, "scale"].to_numpy(float).reshape(-1, n_rois)
+    def stack_scales(is_selected: pd.Series) -> np.ndarray:
+        return scale_rows.loc[is_selected, "scale"].to_numpy(float).reshape(-1, n_rois)
 
     return ModelScales(
-        final=stack(is_mean & is_final),
-        final_of_starts=stack(is_start & is_final),
-        initial=stack(is_mean & is_initial),
+        final=stack_scales(is_mean & is_final),
+        final_of_starts=stack_scales(is_start & is_final),
+        initial=stack_scales(is_mean & is_initial),
     )
 
 
 def _relative_scales(scales: np.ndarray, is_measured: np.ndarray) -> np.ndarray:
     """Divide scales (n_fits, n_rois) by the median of their fit."""
-    median = np.median(scales[:, is_measured], axis=1, keepdims=True)
-    return scales / np.maximum(median, MIN_MEDIAN_SCALE)
+    fit_medians = np.median(scales[:, is_measured], axis=1, keepdims=True)
+    return scales / np.maximum(fit_medians, MIN_MEDIAN_SCALE)
 
 
 def _rank_within_fits(values: np.ndarray, is_measured: np.ndarray) -> np.ndarray:
@@ -909,7 +964,7 @@ def _correlate_rotated_maps(
     return spun_correlations
 
 
-def _rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+def _rank_correlation(first_map: np.ndarray, second_map: np.ndarray) -> float:
     """Return Spearman's correlation; NaN if a map is constant or too short."""
-    value_pairs = pd.DataFrame({"first": first, "second": second})
+    value_pairs = pd.DataFrame({"first": first_map, "second": second_map})
     return float(value_pairs.corr("spearman", min_periods=3).iloc[0, 1])

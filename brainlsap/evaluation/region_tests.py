@@ -306,10 +306,10 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestV
         (class_codes == class_codes[first_scan][person_codes]).all()
     )
 
-    def to_rows(scans: np.ndarray) -> np.ndarray:
+    def to_rows(scan_values: np.ndarray) -> np.ndarray:
         if not has_constant_labels:
-            return scans
-        return pd.DataFrame(scans).groupby(person_codes).mean().to_numpy()
+            return scan_values
+        return pd.DataFrame(scan_values).groupby(person_codes).mean().to_numpy()
 
     n_scans = cohort.n_scans
     covariate_values = to_rows(code_covariates(cohort, confound_steps))
@@ -677,9 +677,9 @@ def _eta_interval(
     seen is the 97.5% and the 2.5% point, as eta. Found by bisection.
     """
     n_people = n_contrasts + error_dof + 1
-    is_known = np.isfinite(eta) & (error_dof > 0) & (eta < 1)
-    eta_squared = np.where(is_known, eta, 0.5) ** 2
-    degrees_of_freedom = np.where(is_known, error_dof, 1)
+    has_interval = np.isfinite(eta) & (error_dof > 0) & (eta < 1)
+    eta_squared = np.where(has_interval, eta, 0.5) ** 2
+    degrees_of_freedom = np.where(has_interval, error_dof, 1)
     F = eta_squared / n_contrasts / ((1 - eta_squared) / degrees_of_freedom)
     eta_bounds = []
     for probability in (0.975, 0.025):
@@ -693,7 +693,9 @@ def _eta_interval(
             lower_bound = np.where(is_above, middle_value, lower_bound)
             upper_bound = np.where(is_above, upper_bound, middle_value)
         eta_bounds.append(
-            np.where(is_known, np.sqrt(lower_bound / (lower_bound + n_people)), np.nan)
+            np.where(
+                has_interval, np.sqrt(lower_bound / (lower_bound + n_people)), np.nan
+            )
         )
     return eta_bounds[0], eta_bounds[1]
 

@@ -176,8 +176,8 @@ class CohortSummary:
 
     def class_counts(self) -> pd.DataFrame:
         """Return class, participants and scans, one row per class."""
-        by_label = self.table.groupby("label")["participant"]
-        count_table = by_label.agg(participants="nunique", scans="size")
+        people_by_label = self.table.groupby("label")["participant"]
+        count_table = people_by_label.agg(participants="nunique", scans="size")
         count_table = count_table.reindex(list(self.classes), fill_value=0)
         return count_table.rename_axis("class").reset_index()
 
@@ -350,23 +350,23 @@ class Evaluation:
         scores = scores.astype(dict.fromkeys(score_names, float))
         return self.fits[[*key_columns, "n_test"]].merge(scores, "left", key_columns)
 
-    def as_predictions(self, rows: pd.DataFrame) -> Predictions:
+    def as_predictions(self, prediction_rows: pd.DataFrame) -> Predictions:
         """Return rows of the table of predictions as arrays, classes as codes."""
         classes = pd.Index(self.cohort.classes)
         class_probabilities = _columns_or_none(
-            rows, [f"p_{class_name}" for class_name in classes]
+            prediction_rows, [f"p_{class_name}" for class_name in classes]
         )
         decision_values = _columns_or_none(
-            rows, [f"d_{class_name}" for class_name in classes]
+            prediction_rows, [f"d_{class_name}" for class_name in classes]
         )
         return Predictions(
-            actual=classes.get_indexer(rows["truth"]),
-            predicted=classes.get_indexer(rows["predicted"]),
+            actual=classes.get_indexer(prediction_rows["truth"]),
+            predicted=classes.get_indexer(prediction_rows["predicted"]),
             probability=class_probabilities,
             ranking=decision_values
             if class_probabilities is None
             else class_probabilities,
-            fold=rows.groupby(["repeat", "fold"]).ngroup().to_numpy(),
+            fold=prediction_rows.groupby(["repeat", "fold"]).ngroup().to_numpy(),
             n_classes=len(classes),
             ordered=self.cohort.classes_ordered,
         )
@@ -379,14 +379,15 @@ class Evaluation:
         calibration) are computed with it.
         """
         probability_columns = [f"p_{class_name}" for class_name in self.cohort.classes]
-        is_known = self.predictions[probability_columns].notna().all(axis=1)
-        has_probability = is_known.groupby(self.predictions["model"]).any()
+        has_probabilities = self.predictions[probability_columns].notna().all(axis=1)
+        has_probability = has_probabilities.groupby(self.predictions["model"]).any()
         prior_of_model: dict[str, Any] = {}
-        for model, fits in self.fits.groupby("model", sort=False):
-            settings = json.loads(fits["settings"].iloc[0])
-            for key, class_prior in settings.items():
+        for model, model_fits in self.fits.groupby("model", sort=False):
+            settings = json.loads(model_fits["settings"].iloc[0])
+            for setting_name, class_prior in settings.items():
                 is_prior = (
-                    key.rsplit("__")[-1] == "class_prior" and class_prior is not None
+                    setting_name.rsplit("__")[-1] == "class_prior"
+                    and class_prior is not None
                 )
                 if is_prior and has_probability.get(model, False):
                     prior_of_model[str(model)] = class_prior
@@ -464,7 +465,8 @@ class Evaluation:
         table_of_name["cohort"] = self.cohort.table
         column_types = {
             table_name: {
-                str(key): str(column_type) for key, column_type in table.dtypes.items()
+                str(column_name): str(column_type)
+                for column_name, column_type in table.dtypes.items()
             }
             for table_name, table in table_of_name.items()
             if table is not None
@@ -519,22 +521,26 @@ class Evaluation:
                 table_name: pd.read_csv(
                     folder / f"{table_name}.tsv",
                     dtype={
-                        column: column_type if column_type == "bool" else "object"
-                        for column, column_type in kinds.items()
+                        column_name: column_type if column_type == "bool" else "object"
+                        for column_name, column_type in type_of_column.items()
                     },
                     keep_default_na=False,
                     na_values=[MISSING],
                     **TSV,
-                ).astype(kinds)  # numbers from text keep their last bit
-                for table_name, kinds in content["columns"].items()
+                ).astype(type_of_column)  # numbers from text keep their last bit
+                for table_name, type_of_column in content["columns"].items()
             }
             cohort = content["cohort"] | {"table": table_of_name.pop("cohort")}
             cohort |= {
                 table_name: table_of_name.pop(table_name, None)
                 for table_name in COHORT_TABLES
             }
-            for table_name, value in cohort.items():
-                cohort[table_name] = tuple(value) if isinstance(value, list) else value
+            for table_name, stored_value in cohort.items():
+                cohort[table_name] = (
+                    tuple(stored_value)
+                    if isinstance(stored_value, list)
+                    else stored_value
+                )
             # Evaluations of earlier versions have texts.
             jsonable_findings = cohort.pop("findings", None) or cohort.pop("notes", ())
             cohort["findings"] = [
@@ -545,8 +551,10 @@ class Evaluation:
                 cohort.pop("reading_options", None)
             )
             cohort["measured"] = np.array(cohort["measured"], dtype=bool)
-            summary = CohortSummary(**cohort)
-            return cls(cohort=summary, settings=content["settings"], **table_of_name)
+            cohort_summary = CohortSummary(**cohort)
+            return cls(
+                cohort=cohort_summary, settings=content["settings"], **table_of_name
+            )
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise FileFormatError(
                 f"no evaluation can be read there ({error}). Name the folder "

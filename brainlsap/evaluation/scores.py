@@ -89,11 +89,11 @@ def macro_auc(
 
 
 def mean_over(
-    values: np.ndarray, is_present: np.ndarray, min_values: int = 1
+    class_values: np.ndarray, is_present: np.ndarray, min_values: int = 1
 ) -> np.ndarray:
     """Return the mean of what is present in each row, NaN of too few values."""
     n_present = is_present.sum(axis=1)
-    value_sums = np.where(is_present, values, 0).sum(axis=1)
+    value_sums = np.where(is_present, class_values, 0).sum(axis=1)
     return np.where(
         n_present >= min_values, value_sums / np.maximum(n_present, 1), np.nan
     )
@@ -265,9 +265,9 @@ def weighted_kappa(confusion_counts: np.ndarray) -> np.ndarray:
     expected_counts = (
         n_true[:, :, None] * n_predicted[:, None, :] / n_predictions[:, None, None]
     )
-    squared_steps = _stage_distances(confusion_counts.shape[1]) ** 2
-    observed_error = (confusion_counts * squared_steps).sum(axis=(1, 2))
-    chance_error = (expected_counts * squared_steps).sum(axis=(1, 2))
+    squared_distances = _stage_distances(confusion_counts.shape[1]) ** 2
+    observed_error = (confusion_counts * squared_distances).sum(axis=(1, 2))
+    chance_error = (expected_counts * squared_distances).sum(axis=(1, 2))
     return np.where(chance_error > 0, 1 - observed_error / chance_error, np.nan)
 
 
@@ -436,7 +436,11 @@ def fold_scores() -> list[str]:
     >>> "auc" in fold_scores(), "ece" in fold_scores()
     (True, False)
     """
-    return [score_name for score_name, score in SCORES.items() if score.is_by_fold]
+    return [
+        score_name
+        for score_name, score_entry in SCORES.items()
+        if score_entry.is_by_fold
+    ]
 
 
 def main_scores() -> list[str]:
@@ -452,15 +456,18 @@ def main_scores() -> list[str]:
     >>> "auc" in main_scores(), "ece" in main_scores()
     (True, False)
     """
-    return [score_name for score_name, score in SCORES.items() if score.is_main]
+    return [
+        score_name for score_name, score_entry in SCORES.items() if score_entry.is_main
+    ]
 
 
 def score_titles(n_classes: int, *, is_ordered: bool) -> dict[str, str]:
     """Return the titles of the scores that are shown for such classes."""
     return {
-        score_name: score.title_for(n_classes)
-        for score_name, score in SCORES.items()
-        if n_classes >= score.min_classes and (is_ordered or not score.needs_order)
+        score_name: score_entry.title_for(n_classes)
+        for score_name, score_entry in SCORES.items()
+        if n_classes >= score_entry.min_classes
+        and (is_ordered or not score_entry.needs_order)
     }
 
 
@@ -479,11 +486,14 @@ def weighted_scores(
     values_of_score = {
         score_name: np.full(len(row_weights), np.nan) for score_name in SCORES
     } | count_values
-    for score_name, score in SCORES.items():
-        score_formula, model_outputs = score.of_probability, predictions.probability
-        if score.of_ranking is not None:
-            score_formula, model_outputs = score.of_ranking, predictions.ranking
-        is_defined = predictions.ordered or not score.needs_order
+    for score_name, score_entry in SCORES.items():
+        score_formula, model_outputs = (
+            score_entry.of_probability,
+            predictions.probability,
+        )
+        if score_entry.of_ranking is not None:
+            score_formula, model_outputs = score_entry.of_ranking, predictions.ranking
+        is_defined = predictions.ordered or not score_entry.needs_order
         if score_formula is not None and model_outputs is not None and is_defined:
             values_of_score[score_name] = score_formula(
                 predictions, model_outputs, row_weights
@@ -503,13 +513,13 @@ def score_counts(
     are 0 or 1 (`is_certain`), counts determine scores of probabilities as well.
     """
     values_of_score = {}
-    for score_name, score in SCORES.items():
-        score_formula = score.of_counts or (
-            score.of_certain_counts if is_certain else None
+    for score_name, score_entry in SCORES.items():
+        score_formula = score_entry.of_counts or (
+            score_entry.of_certain_counts if is_certain else None
         )
         if score_formula is None:
             continue
-        if score.needs_order and not ordered:
+        if score_entry.needs_order and not ordered:
             values_of_score[score_name] = np.full(len(confusion_counts), np.nan)
             continue
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -139,14 +139,19 @@ def make_splits(
     splits: list[Split] = []
     for repeat_number in range(n_repeats):
         rng = np.random.default_rng([random_state, repeat_number])
-        fold = _assign_folds(visit_counts.to_numpy(), n_folds, rng)[person_codes]
-        splits += _splits_of_folds(fold, range(n_folds))
+        fold_of_scan = _assign_folds(visit_counts.to_numpy(), n_folds, rng)[
+            person_codes
+        ]
+        splits += _splits_of_folds(fold_of_scan, range(n_folds))
     return tuple(splits)
 
 
-def _splits_of_folds(fold: np.ndarray, fold_names: Iterable) -> list[Split]:
+def _splits_of_folds(fold_of_scan: np.ndarray, fold_names: Iterable) -> list[Split]:
     """Return the rows outside and inside each fold."""
-    return [(np.flatnonzero(fold != n), np.flatnonzero(fold == n)) for n in fold_names]
+    return [
+        (np.flatnonzero(fold_of_scan != n), np.flatnonzero(fold_of_scan == n))
+        for n in fold_names
+    ]
 
 
 def _assign_folds(
@@ -181,13 +186,17 @@ def _assign_folds(
         fold_load[np.arange(n_draws), fold_of_person[:, person_code]] += class_shares[
             person_code
         ]
-    scans = fold_load[..., :-1] * class_totals
-    fold_class_shares = scans / np.maximum(scans.sum(axis=2, keepdims=True), 1)
+    fold_class_counts = fold_load[..., :-1] * class_totals
+    fold_class_shares = fold_class_counts / np.maximum(
+        fold_class_counts.sum(axis=2, keepdims=True), 1
+    )
     largest_deviations = np.abs(
         fold_class_shares - class_totals / class_totals.sum()
     ).max(axis=(1, 2))
     return fold_of_person[
-        (largest_deviations + ABSENCE * (scans == 0).sum(axis=(1, 2))).argmin()
+        (
+            largest_deviations + ABSENCE * (fold_class_counts == 0).sum(axis=(1, 2))
+        ).argmin()
     ]
 
 
@@ -196,17 +205,17 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
     groups = np.asarray(groups, dtype=object).astype(str)
     index_splits = []
     for fold_number, (train_rows, test_rows) in enumerate(splits, start=1):
-        train = np.asarray(train_rows, dtype=np.int64)
+        train_index = np.asarray(train_rows, dtype=np.int64)
         test_index = np.asarray(test_rows, dtype=np.int64)
-        if not (len(train) and len(test_index)):
+        if not (len(train_index) and len(test_index)):
             raise SplitError(f"fold {fold_number} has no training or no test scans.")
-        if shared_people := sorted(set(groups[train]) & set(groups[test_index])):
+        if shared_people := sorted(set(groups[train_index]) & set(groups[test_index])):
             raise SplitError(
                 f"fold {fold_number} has {len(shared_people)} people in training and "
                 f"test scans ({', '.join(shared_people[:3])}); all visits of a person "
                 "must be on one side. make_splits does that."
             )
-        index_splits.append((train, test_index))
+        index_splits.append((train_index, test_index))
     if not index_splits:
         raise SplitError("splits is empty; make_splits makes folds.")
     return tuple(index_splits)
@@ -237,14 +246,17 @@ def join_groups(*groupings: ArrayLike) -> np.ndarray:
     group_columns = [
         pd.Series(np.asarray(group_column, dtype=object)) for group_column in groupings
     ]
-    labels, previous_labels = pd.Series(range(len(group_columns[0]))), None
-    while not labels.equals(previous_labels):
-        previous_labels = labels
+    joined_labels, previous_labels = pd.Series(range(len(group_columns[0]))), None
+    while not joined_labels.equals(previous_labels):
+        previous_labels = joined_labels
         for group_values in group_columns:
-            labels = (
-                labels.groupby(group_values).transform("min").fillna(labels).astype(int)
+            joined_labels = (
+                joined_labels.groupby(group_values)
+                .transform("min")
+                .fillna(joined_labels)
+                .astype(int)
             )
-    return pd.factorize(labels)[0].astype(str).astype(object)
+    return pd.factorize(joined_labels)[0].astype(str).astype(object)
 
 
 def leave_one_out_splits(
@@ -331,8 +343,8 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
                 f"({', '.join(unmatched_scans[:3])}), "
                 f"{fold_of.index.duplicated().sum()} in two folds."
             )
-        fold = fold_of.loc[list(scans)].to_numpy()
-        splits += _splits_of_folds(fold, repeat_rows["fold"].unique())
+        fold_of_scan = fold_of.loc[list(scans)].to_numpy()
+        splits += _splits_of_folds(fold_of_scan, repeat_rows["fold"].unique())
     return tuple(splits)
 
 
@@ -559,12 +571,12 @@ def _has_mixed_sexes(split: _IdSplit, sexes: Sequence[object]) -> bool:
     group_sex_pairs = set()
     for id_row, group_index in zip(split.rows, split.groups, strict=True):
         sex = sexes[id_row]
-        is_known = sex == sex and bool(sex)  # NaN differs from itself
-        if is_known:
+        is_known_sex = sex == sex and bool(sex)  # NaN differs from itself
+        if is_known_sex:
             group_sex_pairs.add((group_index, sex))
     n_known_groups = len({group_index for group_index, _ in group_sex_pairs})
-    n_mixed = len(group_sex_pairs) - n_known_groups
-    return n_mixed > _MAX_SHARE_OF_MIXED_SEX * split.n_groups
+    n_mixed_groups = len(group_sex_pairs) - n_known_groups
+    return n_mixed_groups > _MAX_SHARE_OF_MIXED_SEX * split.n_groups
 
 
 def _is_visit(id_part: str) -> bool:

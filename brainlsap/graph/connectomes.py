@@ -308,8 +308,8 @@ def find_unlike(
 def _strength_ranks(W: np.ndarray) -> np.ndarray:
     """Return the rank of every region by its strength, (n_scans, n_rois)."""
     diagonal = W.diagonal(axis1=1, axis2=2)
-    strengths = W.sum(axis=2, dtype=np.float64) - diagonal
-    return rankdata(strengths, axis=1)
+    node_strengths = W.sum(axis=2, dtype=np.float64) - diagonal
+    return rankdata(node_strengths, axis=1)
 
 
 def _correlate_ranks(strength_ranks: np.ndarray, mean_ranks: np.ndarray) -> np.ndarray:

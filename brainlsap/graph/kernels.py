@@ -116,13 +116,17 @@ def _chebyshev_coefficients(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]
     above b the polynomials would grow without bound.)
     """
     bessel_values = scaled_bessel(scale.double(), degree + 1)
-    lower_order = torch.cat([bessel_values[:, 1:2], bessel_values[:, :degree]], dim=1)
+    previous_order_values = torch.cat(
+        [bessel_values[:, 1:2], bessel_values[:, :degree]], dim=1
+    )
     alternating_signs = torch.ones(
         degree + 1, dtype=torch.float64, device=bessel_values.device
     )
     alternating_signs[1::2] = -1.0
     alternating_signs[1:] *= 2.0
-    scale_slopes = (lower_order + bessel_values[:, 1:]) / 2 - bessel_values[:, :-1]
+    scale_slopes = (previous_order_values + bessel_values[:, 1:]) / 2 - bessel_values[
+        :, :-1
+    ]
     return alternating_signs * bessel_values[
         :, :-1
     ] + 0.0, alternating_signs * scale_slopes + 0.0  # no -0.0
@@ -252,9 +256,9 @@ def kernel_title(kernel: str) -> str:
         return "the exact heat kernel, from eigenvectors"
     if kernel not in EXPANSIONS:
         return f"the heat kernel {kernel}"
-    title = EXPANSIONS[kernel].title
-    article = "an" if title[0] in "AEIOU" else "a"
-    return f"{article} {title} expansion of the heat kernel"
+    polynomial_title = EXPANSIONS[kernel].title
+    indefinite_article = "an" if polynomial_title[0] in "AEIOU" else "a"
+    return f"{indefinite_article} {polynomial_title} expansion of the heat kernel"
 
 
 def polynomial_values(expansion: Expansion, eigenvalues: Tensor, degree: int) -> Tensor:

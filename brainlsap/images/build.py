@@ -356,26 +356,28 @@ def _list_scan_images(
     """
     segmentations_of_visit = _find_segmentations(study_files, atlas)
     visits_of_person: dict[str, set[str]] = {}
-    for person, visit_name in (*study_files.files, *segmentations_of_visit):
-        visits_of_person.setdefault(person, set()).add(visit_name)
-    for person in sorted({person for person, _ in study_files.files}):
-        visit_names = visits_of_person[person] - {""}
+    for participant_key, visit_name in (*study_files.files, *segmentations_of_visit):
+        visits_of_person.setdefault(participant_key, set()).add(visit_name)
+    for participant_key in sorted(
+        {participant_key for participant_key, _ in study_files.files}
+    ):
+        visit_names = visits_of_person[participant_key] - {""}
         for visit_name in sorted(visit_names, key=visit_order) or [""]:
-            visit_keys = ((person, visit_name), (person, ""))
+            visit_keys = ((participant_key, visit_name), (participant_key, ""))
             image_paths = {
                 image_path
                 for visit_key in visit_keys
                 for image_path in study_files.files.get(visit_key, [])
             }
-            images = sorted(
+            scan_image_paths = sorted(
                 image_path
                 for image_path in image_paths
                 if output_folder not in image_path.parents
             )
             yield ScanImages(
-                participant=_participant_name(person, images),
+                participant=_participant_name(participant_key, scan_image_paths),
                 session=f"ses-{visit_name}" if visit_name else "",
-                images=images,
+                images=scan_image_paths,
                 segmentations=[
                     segmentations_of_visit[visit_key]
                     for visit_key in visit_keys
@@ -384,13 +386,13 @@ def _list_scan_images(
             )
 
 
-def _participant_name(person: str, image_paths: Sequence[Path]) -> str:
+def _participant_name(participant_key: str, image_paths: Sequence[Path]) -> str:
     """Return the name of a participant's folder, for example "sub-01" for "01"."""
     for image_path in image_paths:
         for folder_name in image_path.parts:
-            if ScanName(folder_name).key[0] == person:
+            if ScanName(folder_name).key[0] == participant_key:
                 return folder_name
-    return person
+    return participant_key
 
 
 def _find_segmentations(
@@ -399,13 +401,13 @@ def _find_segmentations(
     """Return FreeSurfer's segmentations for the atlas, by person and visit."""
     file_name = atlas.settings.get("segmentation", "none")
     segmentations_of_visit = {}
-    for person, subjects_of_visit in study_files.subjects.items():
+    for participant_key, subjects_of_visit in study_files.subjects.items():
         for visit, subject_folders in subjects_of_visit.items():
             for subject_name, folder in subject_folders:
                 segmentation_path = folder / "mri" / file_name
                 # Images of the longitudinal stream are in a space of their own.
                 if not subject_name.base and segmentation_path.is_file():
-                    segmentations_of_visit[person, visit] = segmentation_path
+                    segmentations_of_visit[participant_key, visit] = segmentation_path
     return segmentations_of_visit
 
 
@@ -471,16 +473,16 @@ def _choose_images(
             )
         return {}, True
     if has_common_labels:
-        labels = {"parcellation": common_labels}
+        parcellation_inputs = {"parcellation": common_labels}
     else:
-        labels = _choose_parcellation(scan_images.images, atlas, patterns)
-    if has_segmentation and not labels:
-        labels = {"parcellation": scan_images.segmentations[0]}
+        parcellation_inputs = _choose_parcellation(scan_images.images, atlas, patterns)
+    if has_segmentation and not parcellation_inputs:
+        parcellation_inputs = {"parcellation": scan_images.segmentations[0]}
     inputs_by_output = {
-        output_kind: input_files | labels
+        output_kind: input_files | parcellation_inputs
         for output_kind, input_files in inputs_of_kind.items()
     }
-    return inputs_by_output, bool(labels)
+    return inputs_by_output, bool(parcellation_inputs)
 
 
 def _choose_parcellation(

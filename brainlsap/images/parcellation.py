@@ -166,8 +166,8 @@ def _read_labels_of_voxels(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
         label_values = voxels.astype(np.int32)
     min_label = voxels.min()
     max_label = voxels.max()
-    is_whole = min_label >= 0 and np.array_equal(label_values, voxels)
-    if not (is_whole and 0 < max_label <= MAX_LABEL):
+    are_whole_numbers = min_label >= 0 and np.array_equal(label_values, voxels)
+    if not (are_whole_numbers and 0 < max_label <= MAX_LABEL):
         raise FileFormatError(
             f"expected labels from 0 to {MAX_LABEL}, 0 for none, found "
             f"{min_label:g} to {max_label:g}. Whole numbers became fractions? Resample "
@@ -298,12 +298,12 @@ def _explained_share(
         ]
     )
     atlas_centroids = atlas.coordinates[atlas_rows]
-    is_used = is_region & np.isfinite(atlas_centroids).all(axis=1)
-    is_used &= np.isfinite(label_centroids).all(axis=1)
-    if is_used.sum() < _MIN_CENTRES:
+    is_compared = is_region & np.isfinite(atlas_centroids).all(axis=1)
+    is_compared &= np.isfinite(label_centroids).all(axis=1)
+    if is_compared.sum() < _MIN_CENTRES:
         return 0.0
-    X = np.column_stack([atlas_centroids[is_used], np.ones(is_used.sum())])
-    y = label_centroids[is_used]
+    X = np.column_stack([atlas_centroids[is_compared], np.ones(is_compared.sum())])
+    y = label_centroids[is_compared]
     fit_residuals = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
     total_variance = np.square(y - y.mean(axis=0)).sum()
     if total_variance == 0:
@@ -502,14 +502,14 @@ def make_atlas(
     region_table = _distinguish_sides(region_table)
     names_source = f"{labels or annot}"
     coordinate_source = names_source if image is None else f"{names_source} of {image}"
-    regions = complete_regions(region_table, coordinate_source)
+    complete_table = complete_regions(region_table, coordinate_source)
 
     with fill_folder(folder) as partial_folder:
         if label_volume is not None:
             nibabel.save(label_volume, partial_folder / "parcellation.nii.gz")
         _write_annotations(annotations, partial_folder)
         if annot is not None:
-            atlas = Atlas(Path(folder).name, regions)
+            atlas = Atlas(Path(folder).name, complete_table)
             surface_centroids = _find_surface_centres(atlas, Path(annot), names_source)
             _add_surface_facts(region_table, settings, atlas, surface_centroids)
         write_tsv(region_table, partial_folder / "regions.tsv")
@@ -638,7 +638,7 @@ def _distinguish_sides(region_table: pd.DataFrame) -> pd.DataFrame:
 def _locate_label_regions(
     region_table: pd.DataFrame,
     label_volume: nibabel.Nifti1Image,
-    image: str,
+    image_name: str,
     labels: str,
 ) -> pd.DataFrame:
     """Return the regions that have voxels in an image, with their centres of mass."""
@@ -647,7 +647,7 @@ def _locate_label_regions(
         raise FileFormatError(
             "labels must be whole numbers; it was interpolated. Resample "
             "the parcellation by nearest neighbour.",
-            path=image,
+            path=image_name,
         )
     if not any(region_table.get("freesurfer_id", ())):
         region_table["freesurfer_id"] = range(1, len(region_table) + 1)
@@ -672,24 +672,29 @@ def _locate_label_regions(
             f"{label_numbers.min():g} to {label_numbers.max():g} (a list without "
             f"numbers counts from 1){unused_note}. Add a line for each, or set them to "
             "0.",
-            path=image,
+            path=image_name,
         )
     region_table = region_table[is_in_image].reset_index(drop=True)
     voxel_centroids = center_of_mass(
         np.ones(voxels.shape), voxels, label_numbers[is_in_image].to_numpy()
     )
     centroids_mm = apply_affine(label_volume.affine, voxel_centroids).round(1)
-    _compare_coordinates(region_table, centroids_mm, image, labels)
+    _compare_coordinates(region_table, centroids_mm, image_name, labels)
     region_table[["x", "y", "z"]] = centroids_mm
     return region_table
 
 
 def _compare_coordinates(
-    region_table: pd.DataFrame, image_centroids: np.ndarray, image: str, labels: str
+    region_table: pd.DataFrame,
+    image_centroids: np.ndarray,
+    image_name: str,
+    labels_name: str,
 ) -> None:
     """Raise if x, y, z of a table are far from the centres (n, 3) in the image."""
-    axes = region_table.reindex(columns=[*"xyz"]).apply(pd.to_numeric, errors="coerce")
-    table_centroids = axes.to_numpy(float)
+    axis_names = region_table.reindex(columns=[*"xyz"]).apply(
+        pd.to_numeric, errors="coerce"
+    )
+    table_centroids = axis_names.to_numpy(float)
     centroid_distances = np.linalg.norm(table_centroids - image_centroids, axis=1)
     distant_regions = [
         f"{region_table['name'][i]} at {(*map(round, table_centroids[i]),)}, "
@@ -699,11 +704,11 @@ def _compare_coordinates(
     if distant_regions:
         raise FileFormatError(
             f"x, y, z of {len(distant_regions)} of {len(region_table)} regions are "
-            f"more than {_MAX_DISTANCE} mm from their centres in {image}: "
+            f"more than {_MAX_DISTANCE} mm from their centres in {image_name}: "
             f"{listed(distant_regions, 3)}. Names or numbers are exchanged, or the "
             "table is of another image; correct it, or leave x, y and z out, as the "
             "image's count.",
-            path=labels,
+            path=labels_name,
         )
 
 

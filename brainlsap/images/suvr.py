@@ -252,7 +252,7 @@ def _average_regions(
     The coverage is the share of a region's voxels that the scan covers.
     """
     label_voxels = np.nonzero(label_image.values)
-    regions = label_image.values[label_voxels]
+    label_regions = label_image.values[label_voxels]
     label_to_scan = np.linalg.inv(uptake_image.affine) @ label_image.affine
     scan_coordinates = volumes.transform_points(label_to_scan, label_voxels)
     is_covered = volumes.sample_nearest(
@@ -261,13 +261,13 @@ def _average_regions(
     region_codes = volumes.resample_nearest(
         *label_image, uptake_image.values.shape, uptake_image.affine
     )
-    is_used = (region_codes > 0) & ~np.isnan(uptake_image.values)
+    is_counted = (region_codes > 0) & ~np.isnan(uptake_image.values)
     region_sums = {
-        "n_labelled": np.bincount(regions, minlength=n_regions + 1),
-        "n_covered": np.bincount(regions[is_covered], minlength=n_regions + 1),
-        "n_voxels": np.bincount(region_codes[is_used], minlength=n_regions + 1),
+        "n_labelled": np.bincount(label_regions, minlength=n_regions + 1),
+        "n_covered": np.bincount(label_regions[is_covered], minlength=n_regions + 1),
+        "n_voxels": np.bincount(region_codes[is_counted], minlength=n_regions + 1),
         "sum": np.bincount(
-            region_codes[is_used], uptake_image.values[is_used], n_regions + 1
+            region_codes[is_counted], uptake_image.values[is_counted], n_regions + 1
         ),
     }
     region_table = pd.DataFrame(region_sums).iloc[1:]
@@ -296,7 +296,7 @@ def measure_shift(
     tissue_of_label |= dict.fromkeys(cerebellar_labels, 4)
     voxel_strides = np.maximum(np.rint(_GRID_SPACING / voxel_sizes_mm), 1).astype(int)
     tissue_codes = label_image.recode(tissue_of_label)[
-        tuple(slice(None, None, stride) for stride in voxel_strides)
+        tuple(slice(None, None, voxel_stride) for voxel_stride in voxel_strides)
     ]
     tissue_codes = np.pad(tissue_codes, _GRID_MARGIN)
     # White matter and fluid may have no label; inside the brain they are one class.
@@ -308,8 +308,8 @@ def measure_shift(
     sample_points = apply_affine(
         label_image.affine @ grid_to_image, np.argwhere(is_near)
     )
-    classes = tissue_codes[is_near]
-    n_points = np.maximum(np.bincount(classes), 1)
+    tissue_classes = tissue_codes[is_near]
+    n_points = np.maximum(np.bincount(tissue_classes), 1)
     uptake_values = np.nan_to_num(uptake_image.values)
     mm_to_voxel = np.linalg.inv(uptake_image.affine)
 
@@ -318,8 +318,8 @@ def measure_shift(
             mm_to_voxel, (sample_points + candidate_shift).T
         )
         voxel_values = volumes.sample_nearest(uptake_values, voxel_coordinates)
-        tissue_means = np.bincount(classes, voxel_values) / n_points
-        residual_variance = ((voxel_values - tissue_means[classes]) ** 2).sum()
+        tissue_means = np.bincount(tissue_classes, voxel_values) / n_points
+        residual_variance = ((voxel_values - tissue_means[tissue_classes]) ** 2).sum()
         total_variance = ((voxel_values - voxel_values.mean()) ** 2).sum()
         return (
             1.0 - float(residual_variance / total_variance)

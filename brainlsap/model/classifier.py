@@ -157,7 +157,7 @@ class GraphClassifier(PackedClassifier):
                 seed,
             )
             averaged_runs = usable_runs(training_runs)
-            share = None
+            network_share = None
             self.network_weight_ = 1.0
             if (
                 settings.network_weight == BY_LEFT_OUT_PEOPLE
@@ -166,16 +166,16 @@ class GraphClassifier(PackedClassifier):
                 ridge_logits = self._ridge_logits(
                     self.ridge_, self.ridge_.left_out_scores_
                 )
-                share = choose_network_share(
+                network_share = choose_network_share(
                     averaged_runs, class_codes, groups, ridge_logits, settings
                 )
-                restore_snapshots(averaged_runs, share.step, batch)
-                self.network_weight_ = share.weight
+                restore_snapshots(averaged_runs, network_share.step, batch)
+                self.network_weight_ = network_share.weight
             elif self.ridge_ is not None:
                 self.network_weight_ = float(settings.network_weight)
             self.networks_ = [training_run.network for training_run in averaged_runs]
             self.history_ = [training_run.history for training_run in training_runs]
-            self.fit_report_ = self._make_report(training_runs, share)
+            self.fit_report_ = self._make_report(training_runs, network_share)
             if settings.network == "heat":
                 self._store_scales(averaged_runs, initial_scales)
         for warning_text in self.fit_report_["warnings"]:
@@ -208,9 +208,9 @@ class GraphClassifier(PackedClassifier):
             batch = self._make_batch(connectomes, features)
             ridge_logits = np.zeros((len(X), len(self.stages_)))
             if self.ridge_ is not None:
-                scores = self.ridge_.decision_scores(X)
-                _set_offset(batch, self.ridge_, scores)
-                ridge_logits = self._ridge_logits(self.ridge_, scores)
+                ridge_scores = self.ridge_.decision_scores(X)
+                _set_offset(batch, self.ridge_, ridge_scores)
+                ridge_logits = self._ridge_logits(self.ridge_, ridge_scores)
             logits = np.stack(
                 [network(batch).double().cpu().numpy() for network in self.networks_]
             )
@@ -228,12 +228,12 @@ class GraphClassifier(PackedClassifier):
         )
 
     def _ridge_logits(
-        self, ridge: LSAPRidgeClassifier, scores: np.ndarray
+        self, ridge: LSAPRidgeClassifier, ridge_scores: np.ndarray
     ) -> np.ndarray:
         """Return the logits of the ridge for the class weights of the networks."""
         prior_of_stages = np.empty(len(self.stages_))
         prior_of_stages[self.stages_.argsort()] = self.learned_prior_
-        return ridge.log_odds(scores) + np.log(prior_of_stages)
+        return ridge.log_odds(ridge_scores) + np.log(prior_of_stages)
 
     def _initial_scales(self, settings: Settings) -> np.ndarray:
         """Return the initial scale of every region."""
@@ -249,7 +249,7 @@ class GraphClassifier(PackedClassifier):
         return np.full(self.n_rois_, initial_scales, dtype=np.float64)
 
     def _make_report(
-        self, training_runs: list[Run], share: NetworkShare | None
+        self, training_runs: list[Run], network_share: NetworkShare | None
     ) -> dict[str, Any]:
         """Return a summary of the fit that can be written as JSON."""
         best_history = min(
@@ -266,8 +266,8 @@ class GraphClassifier(PackedClassifier):
                 "validation": np.round(best_history.validation_loss, 5).tolist(),
             },
             "network_weight": self.network_weight_,
-            "network_gain": share.gain if share else None,
-            "network_gain_se": share.standard_error if share else None,
+            "network_gain": network_share.gain if network_share else None,
+            "network_gain_se": network_share.standard_error if network_share else None,
             "n_restarts": sum(
                 training_run.n_restarts for training_run in training_runs
             ),
@@ -327,9 +327,11 @@ class GraphClassifier(PackedClassifier):
             )
 
 
-def _set_offset(batch: Any, ridge: LSAPRidgeClassifier, scores: np.ndarray) -> None:
+def _set_offset(
+    batch: Any, ridge: LSAPRidgeClassifier, ridge_scores: np.ndarray
+) -> None:
     """Add the weighted log-odds of the ridge to the logits of the networks."""
-    logits = _RIDGE_WEIGHT * ridge.log_odds(scores)
+    logits = _RIDGE_WEIGHT * ridge.log_odds(ridge_scores)
     batch.offset = torch.from_numpy(logits).to(batch.signal)
 
 

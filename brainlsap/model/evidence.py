@@ -69,10 +69,10 @@ def term_basis(max_scale: float) -> np.ndarray:
 
 
 def term_coefficients(
-    scales: np.ndarray, B: np.ndarray
+    region_scales: np.ndarray, B: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the coefficients of the terms and their derivatives, each (n, n_terms)."""
-    s = torch.from_numpy(np.asarray(scales, dtype=np.float64))
+    s = torch.from_numpy(np.asarray(region_scales, dtype=np.float64))
     c, dc = EXPANSIONS["chebyshev"].coefficients(s, len(B) - 1)
     return c.numpy() @ B, dc.numpy() @ B
 
@@ -100,9 +100,9 @@ def diffusion_terms(
 
 
 def add_polynomials(
-    sums: np.ndarray, A: np.ndarray, signals: np.ndarray, coefficients: np.ndarray
+    term_sums: np.ndarray, A: np.ndarray, signals: np.ndarray, coefficients: np.ndarray
 ) -> None:
-    """Add combinations of T_n(A) x to `sums`, (n_combinations, n_scans, ...), in place.
+    """Add combinations of T_n(A) x to `term_sums` (n_combinations, n_scans, ...).
 
     `A` (n_scans or 1, n_rois, n_rois) has its spectrum in [-1, 1], `signals` are
     (n_scans, n_rois, n_columns) and `coefficients` (degree + 1, n_combinations).
@@ -115,7 +115,7 @@ def add_polynomials(
             next_polynomial = 2 * np.matmul(A, current_polynomial) - previous_polynomial
             previous_polynomial = current_polynomial
             current_polynomial = next_polynomial
-        sums += np.multiply.outer(
+        term_sums += np.multiply.outer(
             degree_coefficients, current_polynomial if n else previous_polynomial
         )
 

@@ -46,23 +46,25 @@ def fit_prediction_sets(
         each `centers`, `quantiles` (None where it has too few people) and `n_people`.
     """
     class_codes = pd.Index(model.stages_).get_indexer(np.asarray(y))
-    people = pd.factorize(np.asarray(groups))[0]
+    person_codes = pd.factorize(np.asarray(groups))[0]
     n_classes = len(model.stages_)
-    scores = rebalance_scores(model.left_out_scores_, class_codes, people)
+    rebalanced_scores = rebalance_scores(
+        model.left_out_scores_, class_codes, person_codes
+    )
     centers: list[float] = []
     quantiles: list[float | None] = []
     n_people: list[int] = []
-    for code in range(n_classes):
-        is_class = class_codes == code
-        persons_of_class = people[is_class]
+    for class_code in range(n_classes):
+        is_class = class_codes == class_code
+        persons_of_class = person_codes[is_class]
         n_visits = np.bincount(persons_of_class)[persons_of_class]
         # Every person counts once.
         person_weights = 1 / n_visits
         n_persons = len(np.unique(persons_of_class))
-        class_scores = scores[is_class]
+        class_scores = rebalanced_scores[is_class]
         center = float(np.average(class_scores[:, 0], weights=person_weights))
-        nonconformity = _nonconformity(model, class_scores, code, center)
-        if _is_between(model, code) and n_persons > 1:
+        nonconformity = _nonconformity(model, class_scores, class_code, center)
+        if _is_between(model, class_code) and n_persons > 1:
             # Leave each person out of the center: a new person is not in it either.
             nonconformity = nonconformity * n_persons / (n_persons - 1)
         centers.append(center)
@@ -77,7 +79,7 @@ def fit_prediction_sets(
 
 
 def rebalance_scores(
-    left_out_scores: np.ndarray, class_codes: np.ndarray, people: np.ndarray
+    left_out_scores: np.ndarray, class_codes: np.ndarray, person_codes: np.ndarray
 ) -> np.ndarray:
     """Return left-out scores of fits in which all classes weigh alike.
 
@@ -85,24 +87,26 @@ def rebalance_scores(
     target of the others, and with it the score, moves away from this class. A fit to
     the others weighs all classes alike again; undo the shift.
     """
-    n_people = people.max() + 1
-    n_visits = np.bincount(people)
-    weights = 1 / n_visits[people]
-    weights /= np.bincount(class_codes, weights)[class_codes]
-    weights *= n_people / weights.sum()
+    n_people = person_codes.max() + 1
+    n_visits = np.bincount(person_codes)
+    scan_weights = 1 / n_visits[person_codes]
+    scan_weights /= np.bincount(class_codes, scan_weights)[class_codes]
+    scan_weights *= n_people / scan_weights.sum()
     n_classes = class_codes.max() + 1
-    targets = np.eye(n_classes)[class_codes]
+    class_targets = np.eye(n_classes)[class_codes]
     if left_out_scores.shape[1] == 1:
-        targets = class_codes[:, None].astype(float)
-    deviations = weights[:, None] * (targets - np.average(targets, 0, weights))
-    sums = np.zeros((n_people, targets.shape[1]))
-    np.add.at(sums, people, deviations)
-    person_weights = np.bincount(people, weights)[:, None]
-    return left_out_scores + (sums / (n_people - person_weights))[people]
+        class_targets = class_codes[:, None].astype(float)
+    deviations = scan_weights[:, None] * (
+        class_targets - np.average(class_targets, 0, scan_weights)
+    )
+    target_sums = np.zeros((n_people, class_targets.shape[1]))
+    np.add.at(target_sums, person_codes, deviations)
+    person_weights = np.bincount(person_codes, scan_weights)[:, None]
+    return left_out_scores + (target_sums / (n_people - person_weights))[person_codes]
 
 
 def predict_sets(
-    model: LSAPRidgeClassifier, sets: Mapping[str, Any], scores: np.ndarray
+    model: LSAPRidgeClassifier, fitted_sets: Mapping[str, Any], scores: np.ndarray
 ) -> np.ndarray:
     """Return which classes are in the set of every scan.
 
@@ -126,17 +130,17 @@ def predict_sets(
     ParameterError
         If a class has too few people.
     """
-    if None in sets["quantiles"]:
+    if None in fitted_sets["quantiles"]:
         raise ParameterError(
             f"a class has fewer than {MIN_PEOPLE} people: no set at this level."
         )
-    columns = [
-        _nonconformity(model, scores, code, center) <= quantile
-        for code, (center, quantile) in enumerate(
-            zip(sets["centers"], sets["quantiles"], strict=True)
+    set_columns = [
+        _nonconformity(model, scores, class_code, center) <= quantile
+        for class_code, (center, quantile) in enumerate(
+            zip(fitted_sets["centers"], fitted_sets["quantiles"], strict=True)
         )
     ]
-    is_in_set = np.column_stack(columns)
+    is_in_set = np.column_stack(set_columns)
     if scores.shape[1] == 1:
         has_earlier = np.maximum.accumulate(is_in_set, axis=1)
         has_later = np.maximum.accumulate(is_in_set[:, ::-1], axis=1)[:, ::-1]
@@ -144,13 +148,13 @@ def predict_sets(
     return is_in_set
 
 
-def _is_between(model: LSAPRidgeClassifier, code: int) -> bool:
+def _is_between(model: LSAPRidgeClassifier, class_code: int) -> bool:
     """Return whether a class is an ordered stage with stages on both sides."""
-    return model.means_.shape[1] == 1 and 0 < code < len(model.stages_) - 1
+    return model.means_.shape[1] == 1 and 0 < class_code < len(model.stages_) - 1
 
 
 def _nonconformity(
-    model: LSAPRidgeClassifier, scores: np.ndarray, code: int, center: float
+    model: LSAPRidgeClassifier, scores: np.ndarray, class_code: int, class_center: float
 ) -> np.ndarray:
     """Return how unlike the people of a class scans are.
 
@@ -161,19 +165,19 @@ def _nonconformity(
     """
     if model.means_.shape[1] > 1:
         log_odds = model.log_odds(scores)
-        return logsumexp(log_odds, axis=1) - log_odds[:, code]
-    if _is_between(model, code):
-        return np.abs(scores[:, 0] - center)
-    return scores[:, 0] if code == 0 else -scores[:, 0]
+        return logsumexp(log_odds, axis=1) - log_odds[:, class_code]
+    if _is_between(model, class_code):
+        return np.abs(scores[:, 0] - class_center)
+    return scores[:, 0] if class_code == 0 else -scores[:, 0]
 
 
 def _find_quantile(
     nonconformity: np.ndarray, person_weights: np.ndarray, n_persons: int
 ) -> float | None:
     """Return the smallest value with `LEVEL * (n + 1)` people up to it, or None."""
-    order = np.argsort(nonconformity)
-    n_below = np.cumsum(person_weights[order])
+    score_order = np.argsort(nonconformity)
+    n_below = np.cumsum(person_weights[score_order])
     is_enough = n_below >= float(LEVEL * (n_persons + 1)) - 1e-9
     if not is_enough.any():
         return None
-    return float(nonconformity[order][is_enough.argmax()])
+    return float(nonconformity[score_order][is_enough.argmax()])

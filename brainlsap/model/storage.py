@@ -244,16 +244,18 @@ def load_model(path: str | Path) -> Any:
 def _restore_model(record_text: str, stored_arrays: dict[str, np.ndarray]) -> Any:
     """Return the model that `save_model` wrote as JSON text and arrays."""
 
-    def decode(value: dict[str, Any]) -> Any:
-        if "__array__" in value:
-            return stored_arrays[value["__array__"]]
-        if "__texts__" in value:
-            return np.array(value["__texts__"], dtype=np.dtype(value["dtype"]))
-        if "__record__" not in value:
-            return value
-        record = object.__new__(_RECORDS[value.pop("__record__")])
-        record.__dict__.update(value)
-        return record
+    def decode(stored_value: dict[str, Any]) -> Any:
+        if "__array__" in stored_value:
+            return stored_arrays[stored_value["__array__"]]
+        if "__texts__" in stored_value:
+            return np.array(
+                stored_value["__texts__"], dtype=np.dtype(stored_value["dtype"])
+            )
+        if "__record__" not in stored_value:
+            return stored_value
+        restored_record = object.__new__(_RECORDS[stored_value.pop("__record__")])
+        restored_record.__dict__.update(stored_value)
+        return restored_record
 
     model_record = json.loads(record_text, object_hook=decode)
     model = model_record["model"]

@@ -78,17 +78,19 @@ class ConstantMatrix(nn.Module):
         """Return the matrix times `H`; a share of its entries is dropped."""
         if self.is_dense:
             return drop(self.X, dropout, is_training=True) @ H
-        entries = drop(self.X.values(), dropout, is_training=True)
-        return _SparseProduct.apply(entries, H, self)  # type: ignore[no-any-return]
+        kept_values = drop(self.X.values(), dropout, is_training=True)
+        return _SparseProduct.apply(kept_values, H, self)  # type: ignore[no-any-return]
 
 
 class _SparseProduct(torch.autograd.Function):
     """X H for constant sparse X; torch would transpose X again in every epoch."""
 
     @staticmethod
-    def forward(ctx: Any, entries: Tensor, H: Tensor, matrix: ConstantMatrix) -> Tensor:
-        ctx.values, ctx.transpose = entries, matrix.transpose
-        return csr_tensor(matrix.X, entries) @ H
+    def forward(
+        ctx: Any, matrix_values: Tensor, H: Tensor, csr_matrix: ConstantMatrix
+    ) -> Tensor:
+        ctx.values, ctx.transpose = matrix_values, csr_matrix.transpose
+        return csr_tensor(csr_matrix.X, matrix_values) @ H
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
@@ -228,9 +230,9 @@ class NodeNetwork(nn.Module):
         return drop(H, self.settings.dropout, self.training)
 
 
-def draw_weights(n_in: int, n_out: int) -> nn.Parameter:
+def draw_weights(n_inputs: int, n_outputs: int) -> nn.Parameter:
     """Draw a matrix of weights."""
-    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_in, n_out)))
+    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_inputs, n_outputs)))
 
 
 def convolution_layers(network: NodeNetwork, H: Tensor) -> Tensor:
@@ -240,12 +242,14 @@ def convolution_layers(network: NodeNetwork, H: Tensor) -> Tensor:
     along the edges for GCN, GDC (of another graph) and SGC (two steps); and the mean
     of several for GRAND.
     """
-    scale = network.heat()
-    for layer, layer_bias in enumerate(network.biases):
-        if layer > 0:
-            H = network.drop(torch.relu(H)) @ network.weights[layer]
+    layer_scale = network.heat()
+    for layer_index, layer_bias in enumerate(network.biases):
+        if layer_index > 0:
+            H = network.drop(torch.relu(H)) @ network.weights[layer_index]
         H = (
-            network.propagate(H, scale) if layer < network.settings.n_layers else H
+            network.propagate(H, layer_scale)
+            if layer_index < network.settings.n_layers
+            else H
         ) + layer_bias
     return H
 
@@ -272,17 +276,19 @@ def appnp(network: Any, H: Tensor) -> Tensor:
 
 def dagnn(network: Any, H: Tensor) -> Tensor:
     """Apply DAGNN: a sum over steps, weighted at every node by a gate."""
-    all_steps = torch.stack(network.walk(mlp(network, H), 10), dim=2)
-    return (torch.sigmoid(network.gate(all_steps)) * all_steps).sum(2)
+    step_channels = torch.stack(network.walk(mlp(network, H), 10), dim=2)
+    return (torch.sigmoid(network.gate(step_channels)) * step_channels).sum(2)
 
 
 def gcnii(network: Any, H: Tensor) -> Tensor:
     """Apply GCNII: every layer mixes in the first channels."""
     H = initial_channels = torch.relu(H)
     for k, layer_weights in enumerate(network.deep, start=1):
-        beta = float(np.log(0.5 / k + 1))
+        mapping_strength = float(np.log(0.5 / k + 1))
         H = 0.9 * network.propagate(network.drop(H)) + 0.1 * initial_channels
-        H = torch.relu((1 - beta) * H + beta * (H @ layer_weights))
+        H = torch.relu(
+            (1 - mapping_strength) * H + mapping_strength * (H @ layer_weights)
+        )
     return mlp(network, H)
 
 
@@ -340,12 +346,14 @@ class Attention(nn.Module):
         return head_outputs.flatten(2) + self.bias
 
 
-def cached(compute: Callable[[sparse.csr_array], Any], W: sparse.csr_array) -> Any:
+def cached(
+    compute_result: Callable[[sparse.csr_array], Any], W: sparse.csr_array
+) -> Any:
     """Return `compute(W)`; the last result is cached."""
-    result_key = hash_of((compute.__name__, W.indptr, W.indices, W.data))
+    result_key = hash_of((compute_result.__name__, W.indptr, W.indices, W.data))
     if result_key not in _last_result:
         _last_result.clear()
-        _last_result[result_key] = compute(W)
+        _last_result[result_key] = compute_result(W)
     return _last_result[result_key]
 
 
@@ -368,10 +376,10 @@ def normalized_adjacency(adjacency: sparse.csr_array) -> sparse.csr_array:
 
 
 def _normalize_by_degrees(W: sparse.csr_array) -> sparse.csr_array:
-    row_scaling, column_scaling = (
+    row_factors, column_factors = (
         sparse.diags_array(W.sum(axis=degree_axis) ** -0.5) for degree_axis in (1, 0)
     )
-    return sparse.csr_array(row_scaling @ W @ column_scaling, dtype=np.float32)
+    return sparse.csr_array(row_factors @ W @ column_factors, dtype=np.float32)
 
 
 def page_rank_graph(
@@ -384,15 +392,17 @@ def page_rank_graph(
     """
     n_nodes, block_size, remaining_rank = adjacency.shape[0], 512, 1e-3
     A = normalized_adjacency(adjacency)
-    n_kept, rank_blocks = min(n_neighbours, n_nodes), []
-    for block_start in range(0, n_nodes, block_size):
+    n_kept_entries, rank_blocks = min(n_neighbours, n_nodes), []
+    for first_node in range(0, n_nodes, block_size):
         teleport_vectors = np.eye(
-            n_nodes, min(block_size, n_nodes - block_start), -block_start, np.float32
+            n_nodes, min(block_size, n_nodes - first_node), -first_node, np.float32
         )
         page_ranks = teleport_vectors.copy()
         for _ in range(int(np.ceil(np.log(remaining_rank) / np.log(1 - teleport)))):
             page_ranks = (1 - teleport) * (A @ page_ranks) + teleport * teleport_vectors
-        smallest_rows = np.argpartition(-page_ranks, n_kept - 1, axis=0)[n_kept:]
+        smallest_rows = np.argpartition(-page_ranks, n_kept_entries - 1, axis=0)[
+            n_kept_entries:
+        ]
         np.put_along_axis(page_ranks, smallest_rows, 0, axis=0)
         rank_blocks.append(sparse.csr_array(page_ranks))
     return _normalize_by_degrees(sparse.csr_array(sparse.hstack(rank_blocks)))
@@ -560,43 +570,47 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
 
 def read_node_labels(
     graph: NodeGraph,
-    train: np.ndarray,
-    validation: np.ndarray | None = None,
+    train_indices: np.ndarray,
+    validation_indices: np.ndarray | None = None,
     device: str | torch.device = "cpu",
 ) -> tuple[np.ndarray, LabelledNodes, LabelledNodes | None]:
     """Read the labels of training and validation nodes, and no others."""
-    labels = np.asarray(graph.labels)
-    node_sets = [nodes for nodes in (train, validation) if nodes is not None]
-    index_sets = [np.arange(len(labels))[nodes] for nodes in node_sets]
+    node_labels = np.asarray(graph.labels)
+    node_sets = [
+        set_nodes
+        for set_nodes in (train_indices, validation_indices)
+        if set_nodes is not None
+    ]
+    index_sets = [np.arange(len(node_labels))[set_nodes] for set_nodes in node_sets]
     shared_nodes = np.intersect1d(*index_sets) if len(index_sets) > 1 else []
     if len(shared_nodes):
         raise ParameterError(
             f"{len(shared_nodes)} node(s) stand in both train and validation: "
             f"{shared_nodes[:5]}."
         )
-    classes = np.unique(labels[index_sets[0]])
-    if classes.dtype.kind in "if":  # negative or NaN stands for no label
-        classes = classes[classes >= 0]
-    is_unknown = ~np.isin(labels[np.concatenate(index_sets)], classes)
-    if is_unknown.any() or len(classes) < 2:
+    class_names = np.unique(node_labels[index_sets[0]])
+    if class_names.dtype.kind in "if":  # negative or NaN stands for no label
+        class_names = class_names[class_names >= 0]
+    is_unknown_label = ~np.isin(node_labels[np.concatenate(index_sets)], class_names)
+    if is_unknown_label.any() or len(class_names) < 2:
         raise ParameterError(
             "train must hold two classes, and validation no others: "
-            f"{is_unknown.sum()} node(s) have no label, or one that no training node "
-            f"has; train has the classes {classes.tolist()}."
+            f"{is_unknown_label.sum()} node(s) have no label, or one that no training "
+            f"node has; train has the classes {class_names.tolist()}."
         )
     labelled_sets = []
-    for nodes in index_sets:
-        class_codes = np.searchsorted(classes, labels[nodes])
+    for set_nodes in index_sets:
+        class_codes = np.searchsorted(class_names, node_labels[set_nodes])
         labelled_sets.append(
             (
-                torch.from_numpy(nodes).to(device),
+                torch.from_numpy(set_nodes).to(device),
                 torch.from_numpy(class_codes).to(device),
             )
         )
     return (
-        classes,
+        class_names,
         labelled_sets[0],
-        labelled_sets[1] if validation is not None else None,
+        labelled_sets[1] if validation_indices is not None else None,
     )
 
 
@@ -654,9 +668,9 @@ def evaluate_nodes(
 ) -> tuple[Tensor, Tensor]:
     """Return accuracy and cross-entropy of labelled nodes, without dropout."""
     network.eval()
-    logits, (node_index, class_codes) = network(1), labelled_nodes
-    node_accuracy = (logits[node_index, 0].argmax(1) == class_codes).float().mean()
-    return node_accuracy, label_loss(logits, labelled_nodes)
+    node_logits, (node_index, class_codes) = network(1), labelled_nodes
+    node_accuracy = (node_logits[node_index, 0].argmax(1) == class_codes).float().mean()
+    return node_accuracy, label_loss(node_logits, labelled_nodes)
 
 
 def train_epoch(
@@ -689,21 +703,23 @@ def train_epoch(
     return loss.detach()
 
 
-def label_loss(logits: Tensor, labelled_nodes: LabelledNodes) -> Tensor:
+def label_loss(node_logits: Tensor, labelled_nodes: LabelledNodes) -> Tensor:
     """Return the mean cross-entropy of the labelled nodes over all views."""
     node_index, class_codes = labelled_nodes
-    class_codes = class_codes[:, None].expand(-1, logits.shape[1]).flatten()
-    return nn.functional.cross_entropy(logits[node_index].flatten(0, 1), class_codes)
+    class_codes = class_codes[:, None].expand(-1, node_logits.shape[1]).flatten()
+    return nn.functional.cross_entropy(
+        node_logits[node_index].flatten(0, 1), class_codes
+    )
 
 
-def inconsistency(logits: Tensor, temperature: float) -> Tensor:
+def inconsistency(view_logits: Tensor, temperature: float) -> Tensor:
     """Return how far views differ from their own sharpened mean, over all nodes."""
-    probabilities = logits.softmax(-1)
-    sharpened_mean = probabilities.mean(1).pow(1 / temperature)
+    view_probabilities = view_logits.softmax(-1)
+    sharpened_mean = view_probabilities.mean(1).pow(1 / temperature)
     target_probabilities = (
         sharpened_mean / sharpened_mean.sum(1, keepdim=True)
     ).detach()
-    return (probabilities - target_probabilities[:, None]).square().sum(-1).mean()
+    return (view_probabilities - target_probabilities[:, None]).square().sum(-1).mean()
 
 
 def run_nodes(
@@ -766,7 +782,7 @@ def run_nodes(
     options_text = " ".join(
         f"{k}={v}" for k, v in (classifier_options.get("options") or {}).items()
     )
-    row_of_run = {}
+    row_of_run_key = {}
     run_keys = []
     column_separator = "\t" if str(out).endswith(".tsv") else ","
     if out is not None and Path(out).is_file():
@@ -777,29 +793,34 @@ def run_nodes(
                 f"{out} is there already, and is no table that run_nodes wrote. Name "
                 "another file by out=."
             )
-        row_of_run = {
+        row_of_run_key = {
             tuple(run_row[k] for k in _ABOUT): run_row
             for run_row in score_table.to_dict("records")
         }
-    matrices = [graph.adjacency, graph.features]
+    data_matrices = [graph.adjacency, graph.features]
     hashed_data = [
         graph.labels,
-        *([matrix.data, matrix.indices, matrix.indptr] for matrix in matrices),
+        *(
+            [data_matrix.data, data_matrix.indices, data_matrix.indptr]
+            for data_matrix in data_matrices
+        ),
     ]
     for model, node_settings in zip(classifiers, settings, strict=True):
-        seed, title = model.random_state, NODE_MODELS[model.model]
+        seed, model_title = model.random_state, NODE_MODELS[model.model]
         node_split = make_node_split(graph, split, seed)
         used_variant = chosen_variant(model.model, variant, graph.name)
-        run_keys.append((graph.name, split, title, used_variant, options_text, seed))
+        run_keys.append(
+            (graph.name, split, model_title, used_variant, options_text, seed)
+        )
         fit_hash = hash_of((hashed_data, vars(node_split), vars(node_settings), seed))[
             :12
         ]
-        if row_of_run.get(run_keys[-1], {}).get("hash") == fit_hash:
+        if row_of_run_key.get(run_keys[-1], {}).get("hash") == fit_hash:
             continue
         start_time = time.perf_counter()
         model.fit(graph, node_split.train, node_split.validation)
         training_losses, validation_accuracies = model.history_.values()
-        run_row = row_of_run[run_keys[-1]] = {
+        run_row = row_of_run_key[run_keys[-1]] = {
             **dict(zip(_ABOUT, run_keys[-1], strict=True)),
             "validation": 100 * max(validation_accuracies),
             "test": 100 * model.score(graph, node_split.test),
@@ -810,7 +831,7 @@ def run_nodes(
         }
         if out is not None:
             with replace_when_whole(out) as partial_path:
-                score_table = pd.DataFrame(row_of_run.values())
+                score_table = pd.DataFrame(row_of_run_key.values())
                 score_table.to_csv(
                     partial_path, sep=column_separator, index=False, float_format="%.7g"
                 )
@@ -818,8 +839,8 @@ def run_nodes(
             scores = "validation {validation:.1f} %, test {test:.1f} %".format(
                 **run_row
             )
-            print(f"{title} seed {seed}: {scores}", flush=True)  # noqa: T201
-    return pd.DataFrame([row_of_run[run_key] for run_key in run_keys])
+            print(f"{model_title} seed {seed}: {scores}", flush=True)  # noqa: T201
+    return pd.DataFrame([row_of_run_key[run_key] for run_key in run_keys])
 
 
 def summarize_nodes(runs: pd.DataFrame) -> pd.DataFrame:

@@ -160,11 +160,13 @@ def load_nodes(
     return graph
 
 
-def _download_planetoid(dataset_name: str, folder: Path) -> Path:
+def _download_planetoid(dataset_name: str, data_folder: Path) -> Path:
     try:
         import pooch
 
-        downloader = pooch.create(path=folder, base_url=_PLANETOID, retry_if_failed=1)
+        downloader = pooch.create(
+            path=data_folder, base_url=_PLANETOID, retry_if_failed=1
+        )
         downloader.load_registry(Path(__file__).with_name("planetoid_sha256.txt"))
         for file_name in downloader.registry:
             if f"ind.{dataset_name}." in file_name:
@@ -175,7 +177,7 @@ def _download_planetoid(dataset_name: str, folder: Path) -> Path:
             "install pooch if that is missing, or give a folder of the files as "
             f"{option_text('data')}."
         ) from None
-    return folder
+    return data_folder
 
 
 class _PickledMatrix:
@@ -225,9 +227,11 @@ def _unpickle_arrays(pickle_path: Path) -> Any:
         return unpickled_object
 
 
-def _build_csr_matrix(*csr_arrays: np.ndarray) -> sparse.csr_array:
+def _build_csr_matrix(*arrays_by_name: np.ndarray) -> sparse.csr_array:
     """Make a matrix of the arrays that `_CSR` lists, and check it whole."""
-    csr_matrix = sparse.csr_array(csr_arrays[:3], shape=tuple(map(int, csr_arrays[3])))
+    csr_matrix = sparse.csr_array(
+        arrays_by_name[:3], shape=tuple(map(int, arrays_by_name[3]))
+    )
     csr_matrix.check_format(full_check=True)
     # SciPy's check passes pointers that fall back to 0 at the end
     if (np.diff(csr_matrix.indptr) < 0).any() or not np.isfinite(csr_matrix.data).all():
@@ -286,13 +290,18 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
         node_columns = (node_of_row[X.row], X.col)
         features_shape = (n_nodes, X.shape[1])
         features = sparse.csr_array((X.data, node_columns), shape=features_shape)
-        one_hot, labels = np.vstack([all_labels, test_labels]), np.full(n_nodes, -1)
-        labels[node_of_row] = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
+        one_hot, node_labels = (
+            np.vstack([all_labels, test_labels]),
+            np.full(n_nodes, -1),
+        )
+        node_labels[node_of_row] = np.where(
+            one_hot.any(axis=1), one_hot.argmax(axis=1), -1
+        )
         edge_pairs = np.array(
             [
-                (node, neighbour)
-                for node in neighbours_of_node
-                for neighbour in neighbours_of_node[node]
+                (node_number, neighbour_number)
+                for node_number in neighbours_of_node
+                for neighbour_number in neighbours_of_node[node_number]
             ]
         ).T
         edge_counts = np.ones(edge_pairs.shape[1])
@@ -304,14 +313,14 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
         np.r_[n_train : min(n_train + 500, n_known)],
         test_nodes,
     )
-    split_masks = _split_masks(n_nodes, *split_nodes) & (labels >= 0)
+    split_masks = _split_masks(n_nodes, *split_nodes) & (node_labels >= 0)
     split = NodeSplit(*split_masks) if split_masks.any(axis=1).all() else None
-    return NodeGraph(name, _simple_graph(listed_edges), features, labels, split)
+    return NodeGraph(name, _simple_graph(listed_edges), features, node_labels, split)
 
 
 def _split_masks(n_nodes: int, *split_nodes: np.ndarray) -> np.ndarray:
     return np.array(
-        [np.isin(np.arange(n_nodes), node_index) for node_index in split_nodes]
+        [np.isin(np.arange(n_nodes), mask_nodes) for mask_nodes in split_nodes]
     )
 
 
@@ -347,19 +356,21 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
             Path(path).open("rb") as npz_file,
             np.load(npz_file, allow_pickle=False) as npz_archive,
         ):
-            *csr_arrays, labels = (
+            *csr_arrays, node_labels = (
                 npz_archive[array_name] for array_name in (*array_keys, "labels")
             )
         listed_edges = _build_csr_matrix(*csr_arrays[:4])
         features = _build_csr_matrix(*csr_arrays[4:])
-        node_counts = {*listed_edges.shape, features.shape[0], labels.size}
-        is_whole = labels.dtype.kind in "iu" and labels.max() < max(labels.size, 2)
-        if len(node_counts) > 1 or not is_whole:
+        node_counts = {*listed_edges.shape, features.shape[0], node_labels.size}
+        are_whole_numbers = node_labels.dtype.kind in "iu" and node_labels.max() < max(
+            node_labels.size, 2
+        )
+        if len(node_counts) > 1 or not are_whole_numbers:
             raise ValueError("labels must be a whole number from 0 for every node")
     graph_parts = (
         _simple_graph(listed_edges),
         features.astype(np.float32),
-        labels.astype(np.int64),
+        node_labels.astype(np.int64),
     )
     return NodeGraph(name or Path(path).stem, *graph_parts)
 
@@ -438,26 +449,38 @@ def split_per_class(
         Where a class has fewer nodes than asked for, or no node is left for a set.
     """
     rng, class_nodes = np.random.default_rng(random_state), _nodes_by_class(labels)
-    n_nodes = {int(labels[nodes[0]]): len(nodes) for nodes in class_nodes}
-    too_small = [
+    n_nodes = {
+        int(labels[shuffled_nodes[0]]): len(shuffled_nodes)
+        for shuffled_nodes in class_nodes
+    }
+    small_classes = [
         f"{class_code}: {n}" for class_code, n in n_nodes.items() if n < n_per_class
     ]
-    if too_small:
+    if small_classes:
         raise SplitError(
             f"{n_per_class} training nodes of every class were asked for, but classes "
-            f"have fewer nodes (class: nodes): {', '.join(too_small)}. Take at most "
-            f"n_per_class={min(n_nodes.values())}, or give nodes of small classes the "
-            "label -1."
+            f"have fewer nodes (class: nodes): {', '.join(small_classes)}. Take at "
+            f"most n_per_class={min(n_nodes.values())}, or give nodes of small classes "
+            "the label -1."
         )
-    train = np.concatenate(
-        [rng.choice(nodes, n_per_class, replace=False) for nodes in class_nodes]
+    train_nodes = np.concatenate(
+        [
+            rng.choice(shuffled_nodes, n_per_class, replace=False)
+            for shuffled_nodes in class_nodes
+        ]
     )
-    other_nodes = rng.permutation(np.setdiff1d(np.concatenate(class_nodes), train))
-    split_nodes = train, other_nodes[:n_validation], other_nodes[n_validation:][:n_test]
+    other_nodes = rng.permutation(
+        np.setdiff1d(np.concatenate(class_nodes), train_nodes)
+    )
+    split_nodes = (
+        train_nodes,
+        other_nodes[:n_validation],
+        other_nodes[n_validation:][:n_test],
+    )
     return NodeSplit(*_split_masks(len(labels), *split_nodes))
 
 
-def split_by_share(labels: np.ndarray, random_state: int = 0) -> NodeSplit:
+def split_by_share(node_labels: np.ndarray, random_state: int = 0) -> NodeSplit:
     """Draw 60 % of every class for training, 20 % for validation and 20 % for test.
 
     Parameters
@@ -472,16 +495,16 @@ def split_by_share(labels: np.ndarray, random_state: int = 0) -> NodeSplit:
     NodeSplit
     """
     rng, node_sets = np.random.default_rng(random_state), []
-    for class_nodes in _nodes_by_class(labels):
+    for class_nodes in _nodes_by_class(node_labels):
         split_ends = np.round(np.cumsum((0.6, 0.2)) * len(class_nodes)).astype(int)
         node_sets.append(np.split(rng.permutation(class_nodes), split_ends))
     split_nodes = map(np.concatenate, zip(*node_sets, strict=True))
-    return NodeSplit(*_split_masks(len(labels), *split_nodes))
+    return NodeSplit(*_split_masks(len(node_labels), *split_nodes))
 
 
-def _nodes_by_class(labels: np.ndarray) -> list[np.ndarray]:
+def _nodes_by_class(node_labels: np.ndarray) -> list[np.ndarray]:
     """Return the nodes of every class."""
     return [
-        np.flatnonzero(labels == class_code)
-        for class_code in np.unique(labels[labels >= 0])
+        np.flatnonzero(node_labels == class_code)
+        for class_code in np.unique(node_labels[node_labels >= 0])
     ]

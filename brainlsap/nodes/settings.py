@@ -59,28 +59,28 @@ _TABLES = json.loads(Path(__file__).with_name("settings.json").read_text("utf-8"
 
 def _inherit_settings(settings_entries: dict[str, Any]) -> dict[str, Any]:
     """Return entries, each completed by the earlier one that its `like` names."""
-    joined_entries: dict[str, Any] = {}
+    completed_entries: dict[str, Any] = {}
     for entry_name, settings_entry in settings_entries.items():
-        joined_entries[entry_name] = (
-            joined_entries.get(settings_entry.pop("like", ""), {}) | settings_entry
+        completed_entries[entry_name] = (
+            completed_entries.get(settings_entry.pop("like", ""), {}) | settings_entry
         )
-    return joined_entries
+    return completed_entries
 
 
-def _title_models(networks: dict[str, Any]) -> dict[str, str]:
+def _title_models(network_entries: dict[str, Any]) -> dict[str, str]:
     """Return titles of the networks that are models, and remove them from `networks`.
 
     A network that brains are compared with, too, has its title there. One without any
     title only holds settings for others.
     """
-    titles: dict[str, str] = {}
-    for name, entry in networks.items():
-        title = entry.pop("title", "")
-        if name in NETWORKS:
-            title = NETWORKS[name].title
+    title_of_network: dict[str, str] = {}
+    for network_name, network_entry in network_entries.items():
+        title = network_entry.pop("title", "")
+        if network_name in NETWORKS:
+            title = NETWORKS[network_name].title
         if title:
-            titles[name] = title
-    return titles
+            title_of_network[network_name] = title
+    return title_of_network
 
 
 NODE_MODELS = _title_models(_TABLES["networks"])
@@ -92,12 +92,12 @@ NODE_DATASETS, _NETWORKS = map(
 VARIANTS: dict[str, dict[str, Any]] = _TABLES["variants"]
 
 
-def chosen_variant(model: str, variant: str = "chosen", dataset: str = "") -> str:
+def chosen_variant(model: str, variant_name: str = "chosen", dataset: str = "") -> str:
     """Return how a model's scales are learned; "" where it has none of its own."""
     if "kernel" not in _NETWORKS[model]:
         return ""
-    if variant != "chosen":
-        return variant
+    if variant_name != "chosen":
+        return variant_name
     return str(NODE_DATASETS.get(dataset, {}).get("variant", "consistency"))
 
 
@@ -137,13 +137,13 @@ def resolve_node_settings(
 
 def _complete_scales(settings: Any) -> Any:
     """Fill in degree, start and largest scale, so that each is known and accurate."""
-    kernel = settings.kernel
+    kernel_name = settings.kernel
     initial_scale = settings.initial_scale
     max_scale = settings.max_scale
     scale_limit = max(8.0, initial_scale or 0.0) if max_scale is None else max_scale
-    if kernel != "exact":
+    if kernel_name != "exact":
         # signals on large graphs are float32
-        trusted_limit = find_recurrence_limit(kernel, torch.float32)
+        trusted_limit = find_recurrence_limit(kernel_name, torch.float32)
         scale_limit = min(scale_limit, trusted_limit)
     initial_scale = min(4.0, scale_limit) if initial_scale is None else initial_scale
     if settings.scale_mode == "frozen" and max_scale is None:

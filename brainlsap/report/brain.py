@@ -384,9 +384,9 @@ def _describe_undrawn(
             {*highlighted_regions} - visible_regions
         ),
     }
-    for omission_reason, regions in regions_by_reason.items():
-        if regions:
-            region_names = ", ".join(atlas.full_names[k] for k in regions)
+    for omission_reason, undrawn_regions in regions_by_reason.items():
+        if undrawn_regions:
+            region_names = ", ".join(atlas.full_names[k] for k in undrawn_regions)
             note_texts.append(f"Not {omission_reason}: {region_names}.")
             warnings.warn(note_texts[-1], UserWarning, stacklevel=3)
     return " ".join(note_texts)
@@ -404,10 +404,10 @@ def _surface_views(
         [atlas.vertex_labels(hemisphere) for hemisphere in "LR"]
     )
     subcortex_rows = atlas.match(list(atlas.meshes()))
-    regions = np.arange(len(atlas))
+    region_indices = np.arange(len(atlas))
     is_in = {
-        "cortex": np.isin(regions, cortex_labels),
-        "subcortex": np.isin(regions, subcortex_rows),
+        "cortex": np.isin(region_indices, cortex_labels),
+        "subcortex": np.isin(region_indices, subcortex_rows),
     }
     structures_with_values = [
         structure_name for structure_name in is_in if is_in[structure_name].any()
@@ -592,10 +592,10 @@ def region_maps(values: RegionValues, atlas: Atlas) -> pd.DataFrame:
     map_table = pd.DataFrame(index=list(atlas.names))
     for title, map_values in values_of_title.items():
         # Match before anything becomes a dict: an index may hold a name twice.
-        regions = atlas.match(list(map_values.keys()))
+        region_indices = atlas.match(list(map_values.keys()))
         map_column = np.full(len(atlas), np.nan)
         try:
-            map_column[regions] = list(dict(map_values).values())
+            map_column[region_indices] = list(dict(map_values).values())
         except (TypeError, ValueError) as error:
             map_title = f"values {title}".rstrip()
             raise ParameterError(f"{map_title} must be numbers ({error}).") from error
@@ -724,15 +724,18 @@ def _draw_layout(
                 pad=placed_view.title_pad,
                 fontsize=7,
             )
-    for name in figure_layout.map_names:
-        name_position = name.x / figure_layout.width, name.y / figure_layout.height
+    for placed_name in figure_layout.map_names:
+        name_position = (
+            placed_name.x / figure_layout.width,
+            placed_name.y / figure_layout.height,
+        )
         text_style: Any = {
             "rotation": 90,
             "ha": "center",
             "va": "center",
             "fontsize": 8,
         }
-        figure.text(*name_position, name.text, **text_style)
+        figure.text(*name_position, placed_name.text, **text_style)
     for bar_scale, placed_bar in zip(color_scales, figure_layout.bars, strict=True):
         _draw_color_bar(
             _add_axes(figure, figure_layout, placed_bar.box, "colour bar"),
@@ -962,8 +965,8 @@ def _name_subcortex_lines(axes: Axes) -> None:
     elif axes_height > 9:
         line_titles = ("lat.", "med.")
     text_style: Any = {"ha": "right", "va": "center", "rotation": 90, "fontsize": 6}
-    for k, title in enumerate(line_titles):
-        axes.text(-0.01, 0.75 - k / 2, title, **text_style)
+    for k, line_title in enumerate(line_titles):
+        axes.text(-0.01, 0.75 - k / 2, line_title, **text_style)
 
 
 @lru_cache
@@ -991,17 +994,17 @@ def _glass_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     is_visible = np.isfinite(centroids).all(axis=1)
     if glass_name in "lr":
         is_visible &= towards_viewer >= 0
-    regions = np.flatnonzero(is_visible).tolist()
+    visible_indices = np.flatnonzero(is_visible).tolist()
     marker_centres = {
         k: (abs(right_direction[k] - x_range[0]), up_direction[k] - y_range[0])
-        for k in regions
+        for k in visible_indices
     }
     marker_shapes = {
         k: Shape.circle(x_y, 0.0275 * np.ptp(y_range))
         for k, x_y in marker_centres.items()
     }
     # The fewer markers, the more room each one has.
-    marker_areas = dict.fromkeys(regions, 1 / max(1, len(regions)))
+    marker_areas = dict.fromkeys(visible_indices, 1 / max(1, len(visible_indices)))
     return RegionPicture(
         np.ptp(x_range),
         np.ptp(y_range),
@@ -1081,22 +1084,24 @@ def _plot_dots(
     Return the figure, how many regions are left out, and the positions of the others.
     Outlined and marked regions come before all others.
     """
-    outlined_names = {map_table.index[region] for region in outlined_regions}
-    marked_names = {map_table.index[region] for region in marked_regions}
+    outlined_names = {
+        map_table.index[region_index] for region_index in outlined_regions
+    }
+    marked_names = {map_table.index[region_index] for region_index in marked_regions}
     shown_maps = map_table.dropna(how="all")
     is_signed = (shown_maps.min() < 0) & (shown_maps.max() > 0)
     map_deviations = (shown_maps - shown_maps.median().mask(is_signed, 0)).abs()
     region_ranks = map_deviations.rank(ascending=False).min(axis=1)
     is_highlighted = region_ranks.index.isin(outlined_names | marked_names)
     region_ranks -= len(region_ranks) * is_highlighted
-    regions = region_ranks.sort_values(kind="stable").index[:MAX_DOTS]
-    n_omitted, omission_note = len(region_ranks) - len(regions), ""
+    shown_regions = region_ranks.sort_values(kind="stable").index[:MAX_DOTS]
+    n_omitted, omission_note = len(region_ranks) - len(shown_regions), ""
     if n_omitted:
         omission_note = (
             f"{n_omitted} of {len(region_ranks)} regions have values nearest the "
             "middle and are left out."
         )
-    shown_maps = map_table.loc[regions].sort_values([*map_table])
+    shown_maps = map_table.loc[shown_regions].sort_values([*map_table])
     max_letters = max(30, int(0.4 * width / LETTER))
     short_names = [
         shorten_name(region_name, max_letters) for region_name in shown_maps.index
@@ -1138,8 +1143,11 @@ def _plot_dots(
     dot_of_kind = {"outline": "Thick ring", "mark": "White centre"}
     footer_lines = [
         bar_labels[0] if len(bar_labels) == 1 else "",
-        "\n".join(f"{dot_of_kind[kind]}: {key_entries[kind]}" for kind in key_entries),
+        "\n".join(
+            f"{dot_of_kind[dot_kind]}: {key_entries[dot_kind]}"
+            for dot_kind in key_entries
+        ),
         wrap_text(omission_note, width - 4),
     ]
     figure.supxlabel("\n".join(filter(None, footer_lines)), fontsize=7, parse_math=True)
-    return figure, omission_note, {*map_table.index.get_indexer(regions).tolist()}
+    return figure, omission_note, {*map_table.index.get_indexer(shown_regions).tolist()}

@@ -67,22 +67,24 @@ def interactive_brain(
             f"{atlas.name}: no surfaces for an interactive view; plot_regions works."
         )
     map_table = region_maps(maps, atlas)
-    scale = color_scale(map_table, cmap, vmin, vmax)
+    color_scale_of_maps = color_scale(map_table, cmap, vmin, vmax)
     region_surfaces = _region_surfaces(atlas)
-    regions = [region_surface.region for region_surface in region_surfaces]
+    region_indices = [region_surface.region for region_surface in region_surfaces]
     trace_indices = [*range(len(region_surfaces))]
     styles_of_maps: dict[str, list[Any]] = {}
     for map_name, map_values in map_table.items():
         color_of_region = [
-            to_hex(region_color) for region_color in region_colors(map_values, scale)
+            to_hex(region_color)
+            for region_color in region_colors(map_values, color_scale_of_maps)
         ]
         hover_texts = [
-            _hover_text(atlas, region, x) for region, x in enumerate(map_values)
+            _hover_text(atlas, region_index, x)
+            for region_index, x in enumerate(map_values)
         ]
         hover_texts.append("no region")  # -1
         surface_style = {
-            "color": [color_of_region[region] for region in regions],
-            "hovertext": [hover_texts[region] for region in regions],
+            "color": [color_of_region[region_index] for region_index in region_indices],
+            "hovertext": [hover_texts[region_index] for region_index in region_indices],
         }
         styles_of_maps[_escape_tags(map_name)] = [surface_style, trace_indices]
     view_buttons = _view_buttons(region_surfaces)
@@ -110,7 +112,10 @@ def interactive_brain(
         mesh_style | region_surface.mesh for region_surface in region_surfaces
     ]
     figure = go.Figure(
-        [*surface_traces, _color_bar(scale, _escape_tags(colorbar_label))],
+        [
+            *surface_traces,
+            _color_bar(color_scale_of_maps, _escape_tags(colorbar_label)),
+        ],
         figure_layout,
     )
     figure.update_scenes(aspectmode="data")
@@ -153,10 +158,10 @@ def _escape_tags(shown_text: str | None) -> str:
     return escape(shown_text or "", quote=False)
 
 
-def _hover_text(atlas: Atlas, region: int, region_value: float) -> str:
+def _hover_text(atlas: Atlas, region_index: int, region_value: float) -> str:
     """Return what is shown on hover: the region's names and its value."""
     value_text = "no value" if np.isnan(region_value) else f"{region_value:.4g}"
-    full_name, region_name = atlas.full_names[region], atlas.names[region]
+    full_name, region_name = atlas.full_names[region_index], atlas.names[region_index]
     name_lines = f"<b>{_escape_tags(full_name)}</b><br>{_escape_tags(region_name)}"
     return f"{name_lines}<br>{value_text}"
 
@@ -166,7 +171,7 @@ def _region_surfaces(atlas: Atlas) -> list[_RegionSurface]:
     region_surfaces = []
     for is_subcortex in (False, True) if atlas.meshes() else (False,):
         for hemisphere, side_sign in (("L", -1), ("R", 1)):
-            mesh_points, faces, regions = raster.region_mesh(
+            mesh_points, faces, region_of_face = raster.region_mesh(
                 atlas, hemisphere, is_subcortex=is_subcortex
             )
             if not is_subcortex:
@@ -176,8 +181,10 @@ def _region_surfaces(atlas: Atlas) -> list[_RegionSurface]:
                 mesh_points = mesh_points + np.array(
                     [side_sign * hemisphere_shift, 0, 0]
                 )
-            for region in np.unique(regions):
-                corner_points = mesh_points[faces[regions == region]].reshape(-1, 3)
+            for region_index in np.unique(region_of_face):
+                corner_points = mesh_points[
+                    faces[region_of_face == region_index]
+                ].reshape(-1, 3)
                 # Cut points stand once in each triangle; merged, light falls smoothly.
                 vertices, vertex_index = np.unique(
                     corner_points.round(3).astype(np.float32),
@@ -188,7 +195,9 @@ def _region_surfaces(atlas: Atlas) -> list[_RegionSurface]:
                 mesh_columns = [*vertices.T, *vertex_triangles.T]
                 mesh_arrays = dict(zip("xyzijk", mesh_columns, strict=True))
                 region_surfaces.append(
-                    _RegionSurface(int(region), hemisphere, is_subcortex, mesh_arrays)
+                    _RegionSurface(
+                        int(region_index), hemisphere, is_subcortex, mesh_arrays
+                    )
                 )
     return region_surfaces
 

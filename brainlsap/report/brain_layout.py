@@ -215,7 +215,7 @@ def layout_figure(
     n_maps, n_bars = len(map_names), len(bar_labels)
     header = 2.0 + (1 + 4.0 * (1 + title.count("\n")) if title else 0.0)
     footer = KEY_HEIGHT * n_key_lines
-    labels = _locate_labels(picture_of_view, region_labels)
+    labels_of_view = _locate_labels(picture_of_view, region_labels)
     no_value_heights = NO_VALUE_HEIGHT * has_no_value
     row_height = MAP_NAME_HEIGHT
     bar_heights = MAP_NAME_HEIGHT - no_value_heights
@@ -238,7 +238,9 @@ def layout_figure(
             max_height - header - footer,
         )
         candidate_grids = [
-            _arrange_views(line_split, picture_of_view, labels, n_maps, *available_size)
+            _arrange_views(
+                line_split, picture_of_view, labels_of_view, n_maps, *available_size
+            )
             for line_split in _line_splits(list(picture_of_view))
         ]
         best_grid = max(
@@ -348,7 +350,7 @@ def side_letters(view_name: str) -> tuple[str, ...]:
 def _arrange_views(
     line_of_view: Sequence[int],
     picture_of_view: Mapping[str, RegionPicture],
-    labels: Mapping[str, Sequence[RegionLabel]],
+    labels_of_view: Mapping[str, Sequence[RegionLabel]],
     n_maps: int,
     max_width: float,
     max_height: float,
@@ -410,7 +412,7 @@ def _arrange_views(
             for room_of_lines, is_above in ((room_below, False), (room_above, True)):
                 side_labels = [
                     region_label
-                    for region_label in labels[view_name]
+                    for region_label in labels_of_view[view_name]
                     if region_label.is_above == is_above
                 ]
                 if not side_labels:
@@ -614,15 +616,19 @@ def is_short_label(label_text: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def text_width(text: str) -> float:
+def text_width(label_text: str) -> float:
     """Return the width in mm of a line of 7 points."""
     # the dot makes blanks at the end count
-    text_path = TextPath((0, 0), f"{text}.", 7)
+    text_path = TextPath((0, 0), f"{label_text}.", 7)
     return text_path.vertices[:, 0].max() / (72 * MM)
 
 
-def wrap_text(text: str, max_width: float) -> str:
+def wrap_text(label_text: str, max_width: float) -> str:
     """Break a text into lines of at most `max_width` mm, but not within its math."""
-    text = re.sub(r"\$[^$]*\$", lambda math: math[0].replace(" ", "\0"), text)
+    label_text = re.sub(
+        r"\$[^$]*\$", lambda math: math[0].replace(" ", "\0"), label_text
+    )
     max_letters = max(8, int(max_width / LETTER))
-    return textwrap.fill(text, max_letters, break_long_words=False).replace("\0", " ")
+    return textwrap.fill(label_text, max_letters, break_long_words=False).replace(
+        "\0", " "
+    )

@@ -278,18 +278,26 @@ def _find_inmost_points(border_distance: np.ndarray, line_ends: list[int]) -> li
         line_distance[max(upper_end, 0) + 1 :] = 0
         line_distance[: max(lower_end, 0)] = 0
         if line_distance.any():
-            row, column = np.unravel_index(line_distance.argmax(), line_distance.shape)
-            inmost_points.append(np.array([column, row]))
+            inmost_row, inmost_column = np.unravel_index(
+                line_distance.argmax(), line_distance.shape
+            )
+            inmost_points.append(np.array([inmost_column, inmost_row]))
     return inmost_points
 
 
-def _without_slivers(region: np.ndarray, n: int = 3) -> np.ndarray:
+def _without_slivers(region_of_pixel: np.ndarray, n: int = 3) -> np.ndarray:
     """Give pixels where a region is not `n` of them wide to the nearest other one."""
-    is_uniform = ndimage.maximum_filter(region, n) == ndimage.minimum_filter(region, n)
+    is_uniform = ndimage.maximum_filter(region_of_pixel, n) == ndimage.minimum_filter(
+        region_of_pixel, n
+    )
     is_wide = ndimage.binary_dilation(is_uniform, np.ones((n, n)))
-    is_wide &= region != BACKGROUND
+    is_wide &= region_of_pixel != BACKGROUND
     nearest_pixels = ndimage.distance_transform_edt(~is_wide, None, False, True)
-    return np.where(region == BACKGROUND, region, region[tuple(nearest_pixels)])
+    return np.where(
+        region_of_pixel == BACKGROUND,
+        region_of_pixel,
+        region_of_pixel[tuple(nearest_pixels)],
+    )
 
 
 def _trace_outline(

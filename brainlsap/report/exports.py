@@ -101,13 +101,13 @@ def export_maps(
     if isinstance(maps, pd.Series) and maps.name:
         unnamed_title = str(maps.name)
     map_table = region_maps(maps, atlas).rename(columns={"": unnamed_title})
-    regions = _export_names(atlas)
-    if len({*map(_file_slug, map_table)}) < map_table.shape[1] or {*regions} & {
+    export_names = _export_names(atlas)
+    if len({*map(_file_slug, map_table)}) < map_table.shape[1] or {*export_names} & {
         *map_table
     }:
         raise ParameterError(
             "maps must have names that differ in their letters and digits and are none "
-            f"of {', '.join(regions)}; got {', '.join(map(repr, map_table))}."
+            f"of {', '.join(export_names)}; got {', '.join(map(repr, map_table))}."
         )
     image_of_file: dict[str, Any] = {}
     surface_regions: set[str] = set()
@@ -126,7 +126,7 @@ def export_maps(
         image_of_file |= _volume_images(map_table, atlas, label_image)
     file_paths = [folder / file_name for file_name in ("regions.tsv", *image_of_file)]
     check_outputs(file_paths, inputs=(parcellation, *atlas_files), overwrite=overwrite)
-    write_tsv(regions.join(map_table, on="name"), file_paths[0])
+    write_tsv(export_names.join(map_table, on="name"), file_paths[0])
     for file_name, image in image_of_file.items():
         with replace_when_whole(folder / file_name) as partial_path:
             image.to_filename(partial_path)
@@ -152,14 +152,14 @@ def relative_scales(evaluation: Evaluation) -> pd.DataFrame:
 
 def _export_names(atlas: Atlas) -> pd.DataFrame:
     """Return regions with the names by which other programs identify them."""
-    regions, hemispheres = atlas.regions, atlas.regions["hemisphere"]
-    is_cortical = regions["structure"] != "subcortex"
-    annot_name = regions["annot_name"].where(is_cortical, "").fillna("")
+    region_facts, hemispheres = atlas.regions, atlas.regions["hemisphere"]
+    is_cortical = region_facts["structure"] != "subcortex"
+    annot_name = region_facts["annot_name"].where(is_cortical, "").fillna("")
     # ggseg uses the name that FreeSurfer gave the thalamus until version 6.
-    freesurfer_names = regions["name"].str.replace(
+    freesurfer_names = region_facts["name"].str.replace(
         "Thalamus$", "Thalamus-Proper", regex=True
     )
-    named_regions = regions.assign(
+    named_regions = region_facts.assign(
         label=freesurfer_names.mask(
             annot_name != "", hemispheres.str.lower() + "h_" + annot_name
         ),

@@ -16,17 +16,17 @@ def external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     """Return the tables that only an external evaluation has, as text by name."""
     if not is_external(evaluation):
         return {}
-    external = evaluation.settings["external"]
-    case_mix = pd.DataFrame(external["case_mix"])
-    calibration = _number_table(external["calibration"])
-    coverage = _number_table(external["coverage"])
+    external_facts = evaluation.settings["external"]
+    case_mix = pd.DataFrame(external_facts["case_mix"])
+    calibration = _number_table(external_facts["calibration"])
+    coverage = _number_table(external_facts["coverage"])
     text_tables = {
         "case_mix": case_mix.rename(
             columns={"difference": "difference (s.d. of training)"}
         )
     }
     if len(calibration):
-        titles = {
+        column_titles = {
             "class": "class",
             "people": "people",
             "frequency": "frequency",
@@ -34,39 +34,39 @@ def external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
             "slope": "slope [95%]",
             "intercept": "intercept [95%]",
         }
-        text_tables["calibration"] = tables.number_texts(calibration, titles)
+        text_tables["calibration"] = tables.number_texts(calibration, column_titles)
     if len(coverage):
         coverage = coverage.rename(
             columns={"low": "coverage_low", "high": "coverage_high"}
         )
-        titles = {
+        column_titles = {
             "class": "class",
             "people": "people",
             "coverage": "coverage [95%]",
             "mean_size": "classes in a set",
         }
-        text_tables["coverage"] = tables.number_texts(coverage, titles)
+        text_tables["coverage"] = tables.number_texts(coverage, column_titles)
     return text_tables
 
 
-def _number_table(records: list[dict[str, object]]) -> pd.DataFrame:
+def _number_table(table_records: list[dict[str, object]]) -> pd.DataFrame:
     """Return stored rows of classes; a number that is null in the file is NaN."""
-    table = pd.DataFrame(records)
-    number_columns = table.columns.drop(["class", "people"], errors="ignore")
-    return table.astype(dict.fromkeys(number_columns, float))
+    number_table = pd.DataFrame(table_records)
+    number_columns = number_table.columns.drop(["class", "people"], errors="ignore")
+    return number_table.astype(dict.fromkeys(number_columns, float))
 
 
 def external_headline(evaluation: Evaluation) -> list[str]:
     """Return the first sentences of the report of an external evaluation."""
-    external, cohort = evaluation.settings["external"], evaluation.cohort
-    card = external["card"]
+    external_facts, cohort = evaluation.settings["external"], evaluation.cohort
+    card = external_facts["card"]
     model = evaluation.models[0]
-    scores = tables.intervals(evaluation, model)
-    accuracy = tables.interval_text(*scores.loc["balanced_accuracy"])
-    auc = tables.interval_text(*scores.loc["auc"])
+    score_intervals = tables.intervals(evaluation, model)
+    accuracy = tables.interval_text(*score_intervals.loc["balanced_accuracy"])
+    auc = tables.interval_text(*score_intervals.loc["auc"])
     n_present = cohort.table["label"].nunique()
     training = card["training"]
-    first = (
+    first_paragraph = (
         f"External evaluation: {model}, trained on "
         f"{count(training['n_people'], 'other participant')}, reaches a balanced "
         f"accuracy of {accuracy} and an AUC of {auc} (95% intervals over participants) "
@@ -77,17 +77,24 @@ def external_headline(evaluation: Evaluation) -> list[str]:
         f"classes present ({n_present})."
     )
     if cohort.truth is not None or card["is_simulated"]:
-        first += " The data are simulated, so this says nothing about people."
-    paragraphs = [first, _cross_validation_text(card)]
-    n_unlike = {kind: n for kind, n in external["n_unlike"].items() if n}
+        first_paragraph += " The data are simulated, so this says nothing about people."
+    paragraphs = [first_paragraph, _cross_validation_text(card)]
+    n_unlike = {
+        difference_kind: n
+        for difference_kind, n in external_facts["n_unlike"].items()
+        if n
+    }
     if n_unlike:
-        texts = [f"the {kind} of {count(n, 'scan')}" for kind, n in n_unlike.items()]
+        difference_texts = [
+            f"the {difference_kind} of {count(n, 'scan')}"
+            for difference_kind, n in n_unlike.items()
+        ]
         paragraphs.append(
-            f"Unlike those of the training are {with_and(texts)}. Their predictions "
-            "are less reliable."
+            f"Unlike those of the training are {with_and(difference_texts)}. Their "
+            "predictions are less reliable."
         )
-    if external["no_sets"]:
-        paragraphs.append(f"Prediction sets: {external['no_sets']}.")
+    if external_facts["no_sets"]:
+        paragraphs.append(f"Prediction sets: {external_facts['no_sets']}.")
     return paragraphs
 
 
@@ -104,12 +111,12 @@ def _cross_validation_text(card: dict) -> str:
 
 def external_methods(evaluation: Evaluation) -> list[str]:
     """Return paragraphs of methods of an external evaluation, for a manuscript."""
-    external, cohort = evaluation.settings["external"], evaluation.cohort
-    card = external["card"]
+    external_facts, cohort = evaluation.settings["external"], evaluation.cohort
+    card = external_facts["card"]
     training = card["training"]
     class_counts = ", ".join(
-        f"{row['class']} {row['participants']}"
-        for row in cohort.class_counts().to_dict("records")
+        f"{count_row['class']} {count_row['participants']}"
+        for count_row in cohort.class_counts().to_dict("records")
     )
     steps = []
     if card["steps"]["harmonize"]:
@@ -128,7 +135,7 @@ def external_methods(evaluation: Evaluation) -> list[str]:
         "Participants of the training were excluded by identifier and by identical "
         "data."
     )
-    if external["ids_are_new"]:
+    if external_facts["ids_are_new"]:
         identity = (
             "Participants of the training were excluded by identical data; equal "
             "identifiers were declared to be those of different people."
@@ -147,7 +154,7 @@ def external_methods(evaluation: Evaluation) -> list[str]:
         "(Van Calster et al. 2019); their intervals use robust standard errors over "
         "participants.",
     ]
-    if external["coverage"]:
+    if external_facts["coverage"]:
         paragraphs.append(
             "Prediction sets at 90% are class-conditional conformal sets, with "
             "quantiles from left-out scores of the training participants; coverage "

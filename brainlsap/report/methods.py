@@ -221,8 +221,8 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
 
 def _describe_ages(evaluation: Evaluation) -> tuple[str | None, int]:
     """Return the mean age at the first scan, and in how many people it is missing."""
-    table = demographics.sort_by_visit(evaluation.cohort.table)
-    ages = demographics.covariate(table.drop_duplicates("participant"), "age")
+    cohort_table = demographics.sort_by_visit(evaluation.cohort.table)
+    ages = demographics.covariate(cohort_table.drop_duplicates("participant"), "age")
     if ages is None:
         return None, 0
     return spread_text(ages.mean(), ages.std(), 1), int(ages.isna().sum())
@@ -254,13 +254,18 @@ def connectome_sentences(evaluation: Evaluation) -> list[str]:
     """
     if evaluation.connectome_gain is None:
         return []
-    gain = ConnectomeGain(evaluation.connectome_gain)
-    network, own_connectome = gain.network, gain.own_connectome
-    evidence_gain = gain.table.set_index("connectome").loc["original", "evidence_gain"]
+    connectome_gain = ConnectomeGain(evaluation.connectome_gain)
+    network_verdict, own_connectome = (
+        connectome_gain.network,
+        connectome_gain.own_connectome,
+    )
+    evidence_gain = connectome_gain.table.set_index("connectome").loc[
+        "original", "evidence_gain"
+    ]
     sentences = [
-        f"{NETWORK_PHRASES[network.answer]}: the gain in log evidence is "
-        f"{spread_text(evidence_gain, digits=1)}, {_lead_text(network)} with "
-        f"{NULL_PHRASES[network.compared_with]}."
+        f"{NETWORK_PHRASES[network_verdict.answer]}: the gain in log evidence is "
+        f"{spread_text(evidence_gain, digits=1)}, {_lead_text(network_verdict)} with "
+        f"{NULL_PHRASES[network_verdict.compared_with]}."
     ]
     if own_connectome is None:
         sentences.append(
@@ -278,10 +283,15 @@ def connectome_sentences(evaluation: Evaluation) -> list[str]:
 
 def _lead_text(verdict: Verdict) -> str:
     """Return by how much a gain is larger than that of a null connectome."""
-    low, high = (spread_text(bound, digits=1) for bound in (verdict.low, verdict.high))
+    low_text, high_text = (
+        spread_text(bound, digits=1) for bound in (verdict.low, verdict.high)
+    )
     direction = "more" if verdict.lead >= 0 else "less"
-    size = spread_text(abs(verdict.lead), digits=1)
-    return f"{size} {direction} (90% interval of the difference {low} to {high}) than"
+    size_text = spread_text(abs(verdict.lead), digits=1)
+    return (
+        f"{size_text} {direction} (90% interval of the difference {low_text} to "
+        f"{high_text}) than"
+    )
 
 
 def chosen_text(evaluation: Evaluation) -> str:

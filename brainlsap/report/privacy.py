@@ -106,14 +106,14 @@ _OPEN_PATH = re.compile(rf"(?<![\w.~/\\\]%$-]){_PATH_START}.*", re.DOTALL)
 _ID_PREFIX = r"(?:sub|ses|scan|person|participant|subject|session|visit)[-_ ]?"
 
 
-def withholder(table: pd.DataFrame) -> Callable[[str], str]:
+def withholder(cohort_table: pd.DataFrame) -> Callable[[str], str]:
     """Return a function that withholds people, scans, days and paths in a text.
 
     A name is withheld with any suffix ("Anna1_V2" for Anna1). Names shorter than four
     letters ("1", "b") occur in any text by chance; they are withheld only after a
     prefix ("sub-", "session ").
     """
-    id_columns = table.filter(["scan", "participant", "session"])
+    id_columns = cohort_table.filter(["scan", "participant", "session"])
     private_names = {
         normalize("NFC", str(private_name))
         for private_name in id_columns.to_numpy().ravel()
@@ -129,24 +129,28 @@ def withholder(table: pd.DataFrame) -> Callable[[str], str]:
         )
     }
 
-    def withhold(text: str) -> str:
-        text = normalize("NFC", text)
-        text = _QUOTED_PATH.sub(lambda match: f"{match[1]}{PATH}{match[1]}", text)
-        text = _OPEN_PATH.sub(PATH, text)
-        lower_text = text.lower()
+    def withhold(shared_text: str) -> str:
+        shared_text = normalize("NFC", shared_text)
+        shared_text = _QUOTED_PATH.sub(
+            lambda match: f"{match[1]}{PATH}{match[1]}", shared_text
+        )
+        shared_text = _OPEN_PATH.sub(PATH, shared_text)
+        lower_text = shared_text.lower()
         # Searching for all names at once would be slow in large cohorts.
-        candidates = [
+        matching_patterns = [
             pattern_text
             for private_name, pattern_text in pattern_of_name.items()
             if private_name in lower_text
         ]
-        if candidates:
-            name_pattern = "|".join(candidates)
+        if matching_patterns:
+            name_pattern = "|".join(matching_patterns)
             bounded_pattern = (
                 rf"(?<![0-9A-Za-z])(?<!\d\.)(?:{name_pattern})(?![0-9A-Za-z])"
             )
-            text = re.sub(bounded_pattern, NAME, text, flags=re.IGNORECASE)
-        return _DAY.sub(DAY, text)
+            shared_text = re.sub(
+                bounded_pattern, NAME, shared_text, flags=re.IGNORECASE
+            )
+        return _DAY.sub(DAY, shared_text)
 
     return withhold
 

@@ -93,7 +93,7 @@ def marked_regions(evaluation: Evaluation, feature: str | None = None) -> list[s
     return list(dict.fromkeys(marked_names))
 
 
-def _rows_of(evaluation: Evaluation, feature: str | None = None) -> pd.DataFrame:
+def _rows_of(evaluation: Evaluation, feature_name: str | None = None) -> pd.DataFrame:
     """Return the tests of all features or of one; raise if there are none."""
     check_evaluation_given(evaluation)
     region_tests = evaluation.region_tests
@@ -102,9 +102,9 @@ def _rows_of(evaluation: Evaluation, feature: str | None = None) -> pd.DataFrame
             "the evaluation has no region_tests. Set them: dataclasses.replace("
             "evaluation, region_tests=compare_regions(cohort, evaluation))."
         )
-    if feature is None:
+    if feature_name is None:
         return region_tests
-    return region_tests[region_tests["feature"] == feature]
+    return region_tests[region_tests["feature"] == feature_name]
 
 
 def select_regions(
@@ -171,32 +171,33 @@ def region_tests_table(
         If the evaluation has no `region_tests`.
     """
     selected_regions = select_regions(evaluation, n_regions)
-    regions = list(selected_regions["region"])
-    paper_table = pd.DataFrame({"region": region_labels(regions, atlas)})
+    region_names = list(selected_regions["region"])
+    paper_table = pd.DataFrame({"region": region_labels(region_names, atlas)})
     if len(evaluation.cohort.feature_names) > 1:
         paper_table["feature"] = [
             feature_title(evaluation.cohort, feature_name, region)
             for feature_name, region in zip(
-                selected_regions["feature"], regions, strict=True
+                selected_regions["feature"], region_names, strict=True
             )
         ]
     if atlas is not None:
-        centroids = centroid_texts(regions, load_atlas(atlas))
+        centroids = centroid_texts(region_names, load_atlas(atlas))
         if any(centroids):
             paper_table["x, y, z"] = centroids
     for statistic in ("effect", "contrast"):
-        bounds = selected_regions[
+        estimates_and_bounds = selected_regions[
             [statistic, f"{statistic}_low", f"{statistic}_high"]
         ].to_numpy()
         paper_table[f"{statistic} [95%]"] = [
-            interval_text(estimate, low, high, 2) for estimate, low, high in bounds
+            interval_text(estimate, lower_bound, upper_bound, 2)
+            for estimate, lower_bound, upper_bound in estimates_and_bounds
         ]
         paper_table[f"p ({statistic})"] = selected_regions[f"p_{statistic}"].map(p_text)
     if models_with_scales(evaluation):
-        scales = scale_ranking(evaluation).set_index("region").loc[regions]
+        scale_rows = scale_ranking(evaluation).set_index("region").loc[region_names]
         paper_table["relative scale [range]"] = [
-            interval_text(mean, low, high, 2)
-            for mean, low, high in scales[
+            interval_text(mean_scale, lower_bound, upper_bound, 2)
+            for mean_scale, lower_bound, upper_bound in scale_rows[
                 ["relative_scale", "relative_low", "relative_high"]
             ].to_numpy()
         ]
@@ -232,13 +233,13 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
         (regions with family-wise p < 0.05; NaN with fewer than 99 permutations).
     """
     region_tests = _rows_of(evaluation).dropna(subset="effect")
-    regions: Any = evaluation.cohort.regions
+    region_facts: Any = evaluation.cohort.regions
     groupings = [
         grouping
         for grouping in ("lobe", "network", "hemisphere")
-        if grouping in regions and _is_known(regions[grouping]).any()
+        if grouping in region_facts and _is_known(region_facts[grouping]).any()
     ]
-    groups_of_region = regions.set_index("name")[list({*groupings, "hemisphere"})]
+    groups_of_region = region_facts.set_index("name")[list({*groupings, "hemisphere"})]
     region_tests = region_tests.join(groups_of_region, on="region")
     group_rows: list[dict[str, Any]] = []
     for feature_name, feature_tests in region_tests.groupby("feature", sort=False):
@@ -251,14 +252,14 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
                 if grouping != "hemisphere":
                     tests_by_hemisphere |= dict(list(group_tests.groupby("hemisphere")))
                 for hemisphere, hemisphere_tests in tests_by_hemisphere.items():
-                    row_start = {
+                    group_keys = {
                         "feature": feature_name,
                         "grouping": grouping,
                         "group": group_name,
                         "hemisphere": hemisphere,
                     }
                     group_rows.append(
-                        row_start | _summarize_group(evaluation, hemisphere_tests)
+                        group_keys | _summarize_group(evaluation, hemisphere_tests)
                     )
     return pd.DataFrame(group_rows)
 
@@ -285,16 +286,18 @@ def _summarize_group(
 def difference_columns(evaluation: Evaluation) -> dict[str, str]:
     """Return the columns of Cohen's d of a table of tests, with titles of maps."""
     region_tests = _rows_of(evaluation)
-    classes = [
+    compared_classes = [
         class_name
         for class_name in evaluation.cohort.classes
         if f"d_{class_name}" in region_tests
     ]
-    references = [name for name in evaluation.cohort.classes if name not in classes]
-    reference_name = references[0] if references else "reference"
+    reference_classes = [
+        name for name in evaluation.cohort.classes if name not in compared_classes
+    ]
+    reference_name = reference_classes[0] if reference_classes else "reference"
     return {
         f"d_{class_name}": f"{class_name} \N{MINUS SIGN} {reference_name}"
-        for class_name in classes
+        for class_name in compared_classes
     }
 
 
@@ -322,8 +325,8 @@ def region_group_text(evaluation: Evaluation) -> pd.DataFrame:
             "regions": group_table["n_regions"].astype(int).astype(str),
         }
     )
-    for column_name, title in difference_columns(evaluation).items():
-        paper_table[title] = [
+    for column_name, difference_title in difference_columns(evaluation).items():
+        paper_table[difference_title] = [
             spread_text(d, digits=2) for d in group_table[column_name]
         ]
     if has_region_tests(evaluation):
@@ -355,27 +358,31 @@ def name_regions(regions: list[str], atlas: AtlasSource | None) -> str:
     return with_and([*region_names, *([f"{n_more} more"] if n_more else [])])
 
 
-def _statistic_text(evaluation: Evaluation, row: pd.Series, statistic: str) -> str:
+def _statistic_text(evaluation: Evaluation, test_row: pd.Series, statistic: str) -> str:
     """Return a statistic with its interval and p, for a sentence."""
-    symbol = "contrast"
+    statistic_symbol = "contrast"
     if statistic == "effect":
-        symbol = "eta (root of explained variance)"
-        if "F" not in row.index:
-            symbol = "correlation with the class number"
+        statistic_symbol = "eta (root of explained variance)"
+        if "F" not in test_row.index:
+            statistic_symbol = "correlation with the class number"
     estimate_text = interval_text(
-        row[statistic], row[f"{statistic}_low"], row[f"{statistic}_high"], 2
+        test_row[statistic],
+        test_row[f"{statistic}_low"],
+        test_row[f"{statistic}_high"],
+        2,
     )
-    statistic_text = f"{symbol} {estimate_text}"
+    statistic_text = f"{statistic_symbol} {estimate_text}"
     if not has_region_tests(evaluation):
         return statistic_text
-    return f"{statistic_text}, {p_phrase(row[f'p_{statistic}'])}"
+    return f"{statistic_text}, {p_phrase(test_row[f'p_{statistic}'])}"
 
 
-def _feature_suffix(evaluation: Evaluation, row: pd.Series) -> str:
+def _feature_suffix(evaluation: Evaluation, test_row: pd.Series) -> str:
     """Return which feature a test is of, if there are several."""
     if len(evaluation.cohort.feature_names) == 1:
         return ""
-    return f" ({feature_title(evaluation.cohort, row['feature'], row['region'])})"
+    title = feature_title(evaluation.cohort, test_row["feature"], test_row["region"])
+    return f" ({title})"
 
 
 def _family_text(evaluation: Evaluation) -> str:
@@ -393,23 +400,23 @@ def _family_text(evaluation: Evaluation) -> str:
 
 def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
     """Answer whether regions differ between classes."""
-    question = "Does the region differ between classes?"
+    question_text = "Does the region differ between classes?"
     selected_regions = select_regions(evaluation, 1)
     n_measured = int(_rows_of(evaluation).dropna(subset="effect")["region"].nunique())
     if selected_regions.empty:
         return RegionAnswer(
-            question,
+            question_text,
             "Not answered: covariates explain the classes completely.",
             NO_CLAIM,
             "This does not mean that classes are equal.",
         )
-    largest = selected_regions.iloc[0]
+    largest_row = selected_regions.iloc[0]
     largest_text = (
-        f"{name_regions([largest['region']], atlas)}"
-        f"{_feature_suffix(evaluation, largest)}: "
-        f"{_statistic_text(evaluation, largest, 'effect')}"
+        f"{name_regions([largest_row['region']], atlas)}"
+        f"{_feature_suffix(evaluation, largest_row)}: "
+        f"{_statistic_text(evaluation, largest_row, 'effect')}"
     )
-    caution = (
+    caution_text = (
         "This does not mean that the disease begins there, that the region matters "
         "more than another, or that regions without a small p are spared."
         if evaluation.cohort.label_name == "diagnosis"
@@ -417,143 +424,153 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
         "regions without a small p are equal."
     )
     if not has_region_tests(evaluation):
-        n_permutations = int(largest["n_permutations"])
-        answer = (
+        n_permutations = int(largest_row["n_permutations"])
+        answer_text = (
             f"Not tested: {count(n_permutations, 'permutation')}, and at least "
             f"{ranks.FEWEST_PERMUTATIONS} are needed. The largest effect is in "
             f"{largest_text}."
         )
-        caution = "A large effect without a test may be noise."
-        return RegionAnswer(question, answer, NO_CLAIM, caution)
+        caution_text = "A large effect without a test may be noise."
+        return RegionAnswer(question_text, answer_text, NO_CLAIM, caution_text)
     all_regions = select_regions(evaluation, len(_rows_of(evaluation)))
     is_significant = all_regions["p_effect"] < ranks.ALPHA
-    regions = list(all_regions.loc[is_significant, "region"].unique())
+    significant_names = list(all_regions.loc[is_significant, "region"].unique())
     family_text = _family_text(evaluation)
-    if regions:
-        answer = (
-            f"Yes, in {len(regions)} of {count(n_measured, 'region')}: "
-            f"{name_regions(regions, atlas)} ({family_text}). "
+    if significant_names:
+        answer_text = (
+            f"Yes, in {len(significant_names)} of {count(n_measured, 'region')}: "
+            f"{name_regions(significant_names, atlas)} ({family_text}). "
             f"The largest effect is in {largest_text}."
         )
-        claim = (
+        claim_text = (
             "Of a region with p (effect) < 0.05: classes differ there. Of any other: "
             "no difference was shown."
         )
     else:
-        answer = (
+        answer_text = (
             f"Not shown in any of {count(n_measured, 'region')} ({family_text}). The "
             f"largest effect is in {largest_text}."
         )
-        claim = "No region was shown to differ between classes."
-        caution = "This does not mean that classes are equal."
-    return RegionAnswer(question, answer, claim, caution)
+        claim_text = "No region was shown to differ between classes."
+        caution_text = "This does not mean that classes are equal."
+    return RegionAnswer(question_text, answer_text, claim_text, caution_text)
 
 
 def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
     """Answer whether differences stand out from those of connected regions."""
-    question = "Does its difference stand out from the regions it is connected to?"
+    question_text = "Does its difference stand out from the regions it is connected to?"
     region_tests = _rows_of(evaluation).dropna(subset="contrast")
-    caution = (
+    caution_text = (
         "Such a region differs further in the same direction than the mean of the "
         "regions it is connected to; this does not show that the difference began "
         "there, because a region can also collect it from its neighbours."
     )
     if region_tests.empty:
         return RegionAnswer(
-            question,
+            question_text,
             "Not answered: no region has a neighbour with a value.",
             NO_CLAIM,
-            caution,
+            caution_text,
         )
-    largest: Any = region_tests.loc[region_tests["contrast_z"].fillna(-np.inf).idxmax()]
+    largest_row: Any = region_tests.loc[
+        region_tests["contrast_z"].fillna(-np.inf).idxmax()
+    ]
     largest_text = (
-        f"{name_regions([largest['region']], atlas)}"
-        f"{_feature_suffix(evaluation, largest)}: "
-        f"{_statistic_text(evaluation, largest, 'contrast')}"
+        f"{name_regions([largest_row['region']], atlas)}"
+        f"{_feature_suffix(evaluation, largest_row)}: "
+        f"{_statistic_text(evaluation, largest_row, 'contrast')}"
     )
     if not has_region_tests(evaluation):
-        answer = "Not tested: too few permutations."
-        caution = "A large contrast without a test may be noise."
-        return RegionAnswer(question, answer, NO_CLAIM, caution)
-    peaks = region_tests[region_tests["p_contrast"] < ranks.ALPHA].sort_values(
+        answer_text = "Not tested: too few permutations."
+        caution_text = "A large contrast without a test may be noise."
+        return RegionAnswer(question_text, answer_text, NO_CLAIM, caution_text)
+    peak_rows = region_tests[region_tests["p_contrast"] < ranks.ALPHA].sort_values(
         ["p_contrast", "contrast_z"], ascending=[True, False]
     )
-    regions = list(peaks["region"].unique())
-    if not regions:
-        answer = f"Not shown in any region. The strongest is {largest_text}."
-        caution = (
+    peak_names = list(peak_rows["region"].unique())
+    if not peak_names:
+        answer_text = f"Not shown in any region. The strongest is {largest_text}."
+        caution_text = (
             "This does not mean that a difference is everywhere alike; it may be too "
             "small or too widely spread to be seen."
         )
-        claim = "No region was shown to stand out from the regions it is connected to."
-        return RegionAnswer(question, answer, claim, caution)
-    answer = (
-        f"Yes, in {count(len(regions), 'region')}: {name_regions(regions, atlas)}. "
-        f"The strongest is {largest_text}."
+        claim_text = (
+            "No region was shown to stand out from the regions it is connected to."
+        )
+        return RegionAnswer(question_text, answer_text, claim_text, caution_text)
+    answer_text = (
+        f"Yes, in {count(len(peak_names), 'region')}: "
+        f"{name_regions(peak_names, atlas)}. The strongest is {largest_text}."
     )
-    claim = (
+    claim_text = (
         "Of a region with p (contrast) < 0.05: it differs further in the same "
         "direction than the mean of the regions it is connected to. Of any other: it "
         "was not shown to stand out."
     )
-    return RegionAnswer(question, answer, claim, caution)
+    return RegionAnswer(question_text, answer_text, claim_text, caution_text)
 
 
 def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
     """Answer how a model reads regions."""
-    question = "How does the model read the region?"
+    question_text = "How does the model read the region?"
     ranking = scale_ranking(evaluation)
-    model = str(ranking["model"].iloc[0])
+    model_name = str(ranking["model"].iloc[0])
     measured_regions = ranking.dropna(subset="relative_scale")
-    smallest: Any = measured_regions.loc[measured_regions["relative_scale"].idxmin()]
+    smallest_row: Any = measured_regions.loc[
+        measured_regions["relative_scale"].idxmin()
+    ]
     range_text = interval_text(
-        smallest["relative_scale"],
-        smallest["relative_low"],
-        smallest["relative_high"],
+        smallest_row["relative_scale"],
+        smallest_row["relative_low"],
+        smallest_row["relative_high"],
         2,
     )
-    answer = (
+    answer_text = (
         "A small scale means that the model uses the region's own value; a large scale "
         "means that it averages the region with the regions it is connected to. The "
-        f"smallest scale ({model}) is that of "
-        f"{name_regions([smallest['region']], atlas)}: {range_text} times that of the "
-        "median region [range over folds]."
+        f"smallest scale ({model_name}) is that of "
+        f"{name_regions([smallest_row['region']], atlas)}: {range_text} times that of "
+        "the median region [range over folds]."
     )
     posterior_columns = ["fit_scale", "fit_low", "fit_high"]
-    mean, low, high = smallest.reindex(posterior_columns).to_numpy(float)
-    if np.isfinite([mean, low, high]).all():
-        answer += (
+    mean_scale, lower_bound, upper_bound = smallest_row.reindex(
+        posterior_columns
+    ).to_numpy(float)
+    if np.isfinite([mean_scale, lower_bound, upper_bound]).all():
+        answer_text += (
             " In one fit to all scans, this region has a scale of "
-            f"{interval_text(mean, low, high, 2)} (95% posterior interval)."
+            f"{interval_text(mean_scale, lower_bound, upper_bound, 2)} (95% posterior "
+            "interval)."
         )
-    if smallest["relative_scale"] > 0.99:
-        answer += (
+    if smallest_row["relative_scale"] > 0.99:
+        answer_text += (
             " No scale is more than 1% below that of the median region, so scales "
             "hardly differ."
         )
-    claim = (
+    claim_text = (
         "The model uses a region of small scale by itself, and averages a region of "
         "large scale with connected regions."
     )
-    without_scales = folds_without_scales(evaluation)
-    if without_scales is not None and without_scales.n_without:
-        if model == without_scales.model:
-            source = "means over its other folds"
+    folds_lacking_scales = folds_without_scales(evaluation)
+    if folds_lacking_scales is not None and folds_lacking_scales.n_without:
+        if model_name == folds_lacking_scales.model:
+            source_text = "means over its other folds"
         else:
-            source = f'those of the comparison "{model}"'
-        answer += (
-            f" The model of the study ({without_scales.model}) has no scales per "
-            f"region in {without_scales.n_without} of "
-            f"{count(without_scales.n_folds, 'fold')}; the scales shown are {source}."
+            source_text = f'those of the comparison "{model_name}"'
+        answer_text += (
+            f" The model of the study ({folds_lacking_scales.model}) has no scales per "
+            f"region in {folds_lacking_scales.n_without} of "
+            f"{count(folds_lacking_scales.n_folds, 'fold')}; the scales shown are "
+            f"{source_text}."
         )
-        if 2 * without_scales.n_without > without_scales.n_folds:
-            claim = ""
+        if 2 * folds_lacking_scales.n_without > folds_lacking_scales.n_folds:
+            claim_text = ""
     if has_region_tests(evaluation) and not significant_regions(evaluation, "effect"):
-        claim = ""
+        claim_text = ""
     return RegionAnswer(
-        question,
-        answer,
-        claim,
+        question_text,
+        answer_text,
+        claim_text,
         "This describes the model and has no p-value; a small scale does not mean that "
         "classes differ there or that the region is important.",
     )
@@ -568,10 +585,13 @@ def planted_text(evaluation: Evaluation) -> str:
     planted_names: list[str] = []
     if evaluation.region_tests is not None and "planted" in evaluation.region_tests:
         effect_symbol = "eta" if "F" in evaluation.region_tests else "|r|"
-        for statistic, title in (("effect", effect_symbol), ("contrast", "contrast")):
+        for statistic, statistic_title in (
+            ("effect", effect_symbol),
+            ("contrast", "contrast"),
+        ):
             ranking = rank_regions(evaluation, by=statistic)
             if ranking["planted"].any():
-                auc_of_statistic[title] = ranks.ranking_auc(ranking)
+                auc_of_statistic[statistic_title] = ranks.ranking_auc(ranking)
                 planted_names = list(ranking.loc[ranking["planted"], "region"])
     for model_name in models_with_scales(evaluation):
         ranking = rank_regions(evaluation, model_name)
@@ -580,19 +600,22 @@ def planted_text(evaluation: Evaluation) -> str:
             planted_names = list(ranking.loc[ranking["planted"], "region"])
     if not auc_of_statistic:
         return ""
-    auc_texts = [f"{auc:.3f} by {title}" for title, auc in auc_of_statistic.items()]
-    text = (
+    auc_texts = [
+        f"{statistic_auc:.3f} by {statistic_title}"
+        for statistic_title, statistic_auc in auc_of_statistic.items()
+    ]
+    auc_sentence = (
         f"The simulation planted disease in {count(len(planted_names), 'region')}, "
         "from which it spreads along the connectome. AUC of these regions against the "
         f"others (1: perfect, 0.5: chance): {with_and(auc_texts)}."
     )
     if min(auc_of_statistic.values()) < 0.5:
-        text += (
+        auc_sentence += (
             " An AUC below 0.5 does not find these regions. If labels were changed "
             "after the simulation, for example permuted, these regions do not apply to "
             "them."
         )
-    return text
+    return auc_sentence
 
 
 def replicability_text(evaluation: Evaluation) -> str:
@@ -600,9 +623,10 @@ def replicability_text(evaluation: Evaluation) -> str:
     if evaluation.replicability is None:
         return ""
     statistic_texts = [
-        f"{row['statistic']} {row['spearman']:z.2f} [{row['spearman_low']:z.2f}, "
-        f"{row['spearman_high']:z.2f}]"
-        for row in evaluation.replicability.to_dict("records")
+        f"{replicability_row['statistic']} {replicability_row['spearman']:z.2f} "
+        f"[{replicability_row['spearman_low']:z.2f}, "
+        f"{replicability_row['spearman_high']:z.2f}]"
+        for replicability_row in evaluation.replicability.to_dict("records")
     ]
     return (
         "Replicability: Spearman correlation of the maps of two random halves of the "
@@ -634,5 +658,5 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
             f"With {n_permutations} permutations, the smallest possible p is "
             f"1/({n_permutations} + 1) = {p_text(1 / (n_permutations + 1))}."
         )
-    notes = [" ".join(sentences), replicability_text(evaluation)]
-    return [note for note in notes if note]
+    note_texts = [" ".join(sentences), replicability_text(evaluation)]
+    return [note_text for note_text in note_texts if note_text]

@@ -328,8 +328,10 @@ def scans(write, tiny):
 def wide(table, n_rois):
     """Return the values of a table as {measure: array of shape (n_rows, n_rois)}."""
     found = {}
-    for (measure, place), column in table.values.items():
-        array = found.setdefault(measure, np.full((len(table.names), n_rois), np.nan))
+    for (measure, place), column in table.region_columns.items():
+        array = found.setdefault(
+            measure, np.full((len(table.scan_names), n_rois), np.nan)
+        )
         array[:, place] = column
     return found
 
@@ -344,8 +346,8 @@ def test_columns_are_regions_in_any_order(scans, suffix, seed):
     table = scans(heads, [columns[head] for head in heads])
     values = wide(table, 7)["thickness" if suffix else ""]
     np.testing.assert_array_equal(values[0], [*range(6), np.nan])
-    assert table.names == [("s1", "m06", "")]
-    assert table.facts.iloc[0].to_dict() == {"age": "70", "eTIV": "15"}
+    assert table.scan_names == [("s1", "m06", "")]
+    assert table.text_columns.iloc[0].to_dict() == {"age": "70", "eTIV": "15"}
 
 
 @pytest.mark.parametrize("delimiter", [",", "\t", " "])
@@ -354,19 +356,22 @@ def test_aparcstats2table(scans, delimiter):
     heads += ["lh_MeanThickness_thickness", "BrainSegVolNotVent", "eTIV"]
     row = ["/data/sub-01_ses-M00/", 2.1, 2.2, 2.3, 2.5, 1e6, 1.5e6]
     table = scans(heads, row, name="lh.txt", delimiter=delimiter)
-    assert table.names == [("sub-01", "ses-M00", "")]
-    assert table.excluded_heads == ("lh_MeanThickness_thickness", "BrainSegVolNotVent")
-    assert list(table.facts) == ["eTIV"]
+    assert table.scan_names == [("sub-01", "ses-M00", "")]
+    assert table.excluded_columns == (
+        "lh_MeanThickness_thickness",
+        "BrainSegVolNotVent",
+    )
+    assert list(table.text_columns) == ["eTIV"]
     np.testing.assert_array_equal(wide(table, 3)["thickness"], [[2.1, 2.2, 2.3]])
 
 
 def test_the_head_or_the_file_says_side_and_measure(scans):
     table = scans(["rh.aparc.volume", "a", "b", "c"], ["s1", 1, 2, 3])
-    assert list(table.values) == [("volume", 3), ("volume", 4), ("volume", 5)]
+    assert list(table.region_columns) == [("volume", 3), ("volume", 4), ("volume", 5)]
     heads = ["Measure:volume", "Left-Amygdala", "Left-Lateral-Ventricle", "CSF"]
-    assert list(scans(heads, ["s1", 1500, 9, 9]).values) == [("volume", 6)]
+    assert list(scans(heads, ["s1", 1500, 9, 9]).region_columns) == [("volume", 6)]
     named = scans(["id", "lh_a", "lh_b_meancurv"], ["s", 1, 2], name="my_area.csv")
-    assert list(named.values) == [("area", 0), ("other", 1)]
+    assert list(named.region_columns) == [("area", 0), ("other", 1)]
 
 
 def test_every_doubled_region_is_named_at_once(scans):
@@ -381,7 +386,7 @@ def test_copies_and_regions_without_values_are_named(scans):
     """J25: columns `.1` of zeros became covariates; a region of zeros was not named."""
     heads = ["id", "lh_a.1", "lh_a", "lh_b", "lh_b.1", "lh_c", "age", "CSF.1"]
     table = scans(heads, ["s1", 0, 5, 2, 2, 0, 70, 3], ["s2", 0, 6, 4, 4, 0, 71, 3])
-    assert list(table.facts) == ["age", "CSF.1"]
+    assert list(table.text_columns) == ["age", "CSF.1"]
     assert wide(table, 3)[""].tolist() == [[5, 2, 0], [6, 4, 0]]
     assert "2 columns repeat others or are 0 everywhere" in str(table.notes[0])
     assert "lh_a.1, lh_b.1" in str(table.notes[0])
@@ -428,7 +433,7 @@ def test_adni_s_tables(scans):
         for number, name in known.items():
             assert found.pop(name) == number / scale
         assert np.isnan(list(found.values())).all()
-    assert table.names[0].session == "bl"
+    assert table.scan_names[0].session == "bl"
     # UC Berkeley: CTX_LH_..._SUVR and volumes beside them
     upper = [name.upper().replace("-", "_") for name in DESIKAN.names]
     heads = ["RID", *(f"{n}_SUVR" for n in upper), *(f"{n}_VOLUME" for n in upper)]
@@ -660,8 +665,8 @@ def test_words_around_full_names_are_a_measure(write, pattern, feature, dotted):
     heads = ["participant_id", *map(pattern.format, names)]
     path = write("scans_fdg.csv", lines_of([heads, *rows], ","))
     table = read_scan_table(path, DESIKAN)
-    assert {word for word, _ in table.values} == {feature}
-    assert [table.values[feature, i][0] for i in range(82)] == [*range(1, 83)]
+    assert {word for word, _ in table.region_columns} == {feature}
+    assert [table.region_columns[feature, i][0] for i in range(82)] == [*range(1, 83)]
     assert table.is_exact
 
 
@@ -669,4 +674,4 @@ def test_a_word_that_says_a_side_is_no_measure(write):
     rows = [["sub-01", *range(68)]]
     heads = ["lh.aparc.thickness", *(f"rh_x_{n}" for n in DESIKAN.names[:68])]
     table = read_scan_table(write("t.csv", lines_of([heads, *rows], ",")), DESIKAN)
-    assert not table.values
+    assert not table.region_columns
