@@ -35,9 +35,11 @@ EXAMPLES = {
     "005_S_4010": [f"{k:03d}_S_{4000 + k}" for k in range(1, N_PEOPLE + 1)],
     "005S4010": [f"{k:03d}S{4000 + k}" for k in range(1, N_PEOPLE + 1)],
     "I110": [f"I{k}" for k in range(1, N_PEOPLE + 1)],
+    # The last scan is the second visit of the first person.
+    "1000011_2": [*(f"{1000010 + k}_2" for k in range(1, N_PEOPLE)), "1000011_3"],
     "01": [f"{k:02d}" for k in range(1, N_PEOPLE + 1)],
 }
-EXAMPLE = re.compile(r"005_S_4010|005S4010|I110|(?<!\d)01(?!\d)")
+EXAMPLE = re.compile(r"005_S_4010|005S4010|I110|1000011_2|(?<!\d)01(?!\d)")
 IDS, PTIDS = EXAMPLES["01"], EXAMPLES["005_S_4010"]
 
 
@@ -76,7 +78,7 @@ class Maker:
     """Writes the files that a tree names, each for everybody if it names a person."""
 
     def __init__(self, folder, tree, atlas):
-        self.atlas = load_atlas(atlas)
+        self.atlas = load_atlas("destrieux160" if atlas == "destrieux164" else atlas)
         how = {
             "feature": ["fdg", "thickness", "volume"],
             "visit_shares": (1,),
@@ -86,6 +88,7 @@ class Maker:
         self.cohort = make_cohort(N_PEOPLE, atlas=self.atlas, **how)
         self.nodes = mrtrix_nodes(self.atlas)
         self.sub = "sub-" if "sub-01" in tree else ""
+        self.is_ukbiobank = "1000011_2" in tree
         for name in read_tree(tree):
             for row in range(N_PEOPLE if EXAMPLE.search(name) else 1):
                 one = EXAMPLE.sub(lambda found: EXAMPLES[found[0]][row], name)  # noqa: B023
@@ -112,6 +115,12 @@ class Maker:
             path.write_text(aseg_text(atlas, scan, self.values(row)["volume"]))
         elif name.endswith(".stats"):
             path.write_text(aparc_text(atlas, name[0].upper(), scan, self.values(row)))
+        elif name == "connectome_streamline_count_10M.csv":
+            np.savetxt(path, self.ukbiobank_matrix(row), "%d", ",")
+        elif name == "freesurfer.csv":
+            self.ukbiobank_fields().to_csv(path, index=False)
+        elif name == "participants.csv" and self.is_ukbiobank:
+            self.ukbiobank_people().to_csv(path, index=False)
         elif name.endswith("connectivity.csv") or path.parent.name == "connectomes":
             sep = "," if path.suffix == ".csv" else " "
             np.savetxt(path, self.matrix(row), "%d", sep)
@@ -153,6 +162,43 @@ class Maker:
         values = pd.DataFrame(self.cohort.features[:, :, at], columns=columns)
         return pd.concat([self.people(), values.loc[:, cortex]], axis=1)
 
+    def ukbiobank_matrix(self, row):
+        """Rows of destrieux164; regions that destrieux160 lacks are as a neighbour."""
+        names = [
+            re.sub("(?<=Thalamus)-.*", "", name).replace("Accumbens-area", "Caudate")
+            for name in load_atlas("destrieux164").names
+        ]
+        rows = [self.atlas.find(name) for name in names]
+        matrix = self.cohort.connectomes[row][np.ix_(rows, rows)]
+        np.fill_diagonal(matrix, 0)
+        return matrix
+
+    def ukbiobank_people(self):
+        table = self.cohort.table.iloc[:-1]
+        ages = table["age"].round()
+        second = [ages.iloc[0] + 3, *[None] * (len(table) - 1)]
+        facts = {
+            "eid": [one[:-2] for one in EXAMPLES["1000011_2"][:-1]],
+            "diagnosis": table["label"],
+            "31-0.0": (table["sex"] == "M").astype(int),
+            "21003-2.0": ages,
+            "21003-3.0": second,
+            "54-2.0": [11025, 11026, 11027] * 5,
+            "54-3.0": [11025, *[None] * (len(table) - 1)],
+        }
+        return pd.DataFrame(facts)
+
+    def ukbiobank_fields(self):
+        """Thickness of both visits: 74 fields of the left side, then of the right."""
+        at = self.cohort.feature_names.index("thickness")
+        values = self.cohort.features[:, self.atlas.cortex, at]
+        columns = {"eid": [one[:-2] for one in EXAMPLES["1000011_2"][:-1]]}
+        fields = [*range(27403, 27477), *range(27625, 27699)]
+        for field, column in zip(fields, values.T, strict=True):
+            columns[f"{field}-2.0"] = column[:-1]
+            columns[f"{field}-3.0"] = [column[-1], *[None] * (N_PEOPLE - 2)]
+        return pd.DataFrame(columns)
+
     def adnimerge(self):
         table = self.cohort.table
         more = {
@@ -189,7 +235,8 @@ class ReadError(Exception):
 
 
 def test_the_page_has_every_recipe():
-    words = ("BIDS", "flat folder", "all connectomes", "everything", "ADNI", "Images")
+    words = ("BIDS", "flat folder", "all connectomes", "everything", "ADNI")
+    words += ("UK Biobank", "Images")
     for title, word in zip(RECIPES, words, strict=True):
         assert word in title
 
@@ -197,7 +244,8 @@ def test_the_page_has_every_recipe():
 @pytest.mark.parametrize("title", RECIPES)
 def test_commands_and_code_read_the_same_cohort(title, tmp_path, monkeypatch, capsys):
     tree, commands, code, printed = RECIPES[title]
-    atlas = "desikan82" if "desikan82" in commands else "destrieux160"
+    atlases = re.findall(r"--atlas (\S+)", commands)
+    atlas = atlases[0] if atlases else "destrieux160"
 
     def stop(cohort, *_, **__):
         raise ReadError(cohort)

@@ -247,7 +247,15 @@ class Atlas:
     @property
     def has_surfaces(self) -> bool:
         """Whether the cortex can be drawn."""
-        return self.folder is not None and (self.folder / "lh.annot").is_file()
+        folder = self._surface_folder
+        return folder is not None and (folder / "lh.annot").is_file()
+
+    @property
+    def _surface_folder(self) -> Path | None:
+        """Folder of the annotations: the atlas' own, or that of another beside it."""
+        if self.folder is None or "surfaces" not in self.settings:
+            return self.folder
+        return self.folder.parent / self.settings["surfaces"]
 
     @cached_property
     def cortex(self) -> np.ndarray:
@@ -262,6 +270,16 @@ class Atlas:
         """Which regions are not known to be cortex: bool array of shape (n_rois,)."""
         return (self.regions["structure"] == "unknown").to_numpy()
 
+    @cached_property
+    def is_part(self) -> np.ndarray:
+        """Which regions are parts of a structure that FreeSurfer has as a whole.
+
+        Bool array of shape (n_rois,).
+        """
+        parts_by_structure = self.settings.get("parts", {})
+        part_names = [part for parts in parts_by_structure.values() for part in parts]
+        return np.isin(self.names, part_names)
+
     def count_structures(self) -> str:
         """Return the number of regions of each structure as text."""
         structure_adjectives = ("cortical", "subcortical", "of unknown structure")
@@ -273,6 +291,33 @@ class Atlas:
             )
             if region_counts.get(structure)
         )
+
+    def divides(self, name: str | bytes, hemisphere: str | None = None) -> bool:
+        """Return whether the parts of a structure are regions, and not the whole.
+
+        Parameters
+        ----------
+        name : str or bytes
+            In any tool's spelling.
+        hemisphere : {"L", "R"} or None
+            The side of the file that contains the name, for names without a side.
+
+        Returns
+        -------
+        bool
+
+        Examples
+        --------
+        >>> load_atlas("destrieux164").divides("Left-Thalamus-Proper")
+        True
+        """
+        name_side, core_name = split_name(name)
+        return (name_side or hemisphere, core_name) in self._divided_structures
+
+    @cached_property
+    def _divided_structures(self) -> set[tuple[str | None, str]]:
+        """Side and core of the names of structures whose parts are regions."""
+        return {split_name(name) for name in self.settings.get("parts", {})}
 
     @cached_property
     def homotopic(self) -> np.ndarray:
@@ -511,8 +556,9 @@ class Atlas:
         ----------
         names : iterable of str or bytes
             Names of the file's rows. Names that atlases leave out on purpose (medial
-            wall, cerebellum, totals of FreeSurfer's tables ...) are dropped. If all are
-            whole numbers, they are FreeSurfer's labels.
+            wall, cerebellum, totals of FreeSurfer's tables ...) are dropped, and
+            structures of which it has the parts. If all are whole numbers, they are
+            FreeSurfer's labels.
         hemisphere : {"L", "R"} or None
             The side of the file, if it has only one.
 
@@ -555,7 +601,8 @@ class Atlas:
             If the atlas has no surface labels, or they name an unknown region.
         """
         check_choice("hemisphere", hemisphere, ("L", "R"))
-        path = path or Path(self.folder or self.name, f"{hemisphere.lower()}h.annot")
+        folder = self._surface_folder or self.name
+        path = path or Path(folder, f"{hemisphere.lower()}h.annot")
         name_of_vertex, annotation_names = read_annotation(path)
         try:
             name_rows, _ = self.rows(annotation_names, hemisphere)
@@ -635,8 +682,8 @@ def _find_rows(
     file_rows = [
         file_row
         for file_row, region_name in enumerate(region_names)
-        if not is_outside(region_name)
-        or atlas.find(region_name, hemisphere) is not None
+        if atlas.find(region_name, hemisphere) is not None
+        or not (is_outside(region_name) or atlas.divides(region_name, hemisphere))
     ]
     row_of_region = np.full(len(atlas.names), -1)
     row_of_region[atlas.match([region_names[i] for i in file_rows], hemisphere)] = (

@@ -85,6 +85,19 @@ def _is_pair_of_rows(setting_value: object) -> bool:
     )
 
 
+def _are_texts_by_text(setting_value: object) -> bool:
+    return isinstance(setting_value, dict) and all(
+        _is_text(text) and _are_texts(texts) for text, texts in setting_value.items()
+    )
+
+
+def _are_pairs_of_fields(setting_value: object) -> bool:
+    return isinstance(setting_value, dict) and all(
+        _is_text(measure_name) and _is_pair_of_rows(fields)
+        for measure_name, fields in setting_value.items()
+    )
+
+
 def _are_walls(setting_value: object) -> bool:
     if not isinstance(setting_value, dict) or setting_value.keys() != {"size", "rows"}:
         return False
@@ -103,6 +116,12 @@ _WORDS = _ValueCheck("a list of words in lower case", _are_words)
 _TEXT_BY_TEXT = _ValueCheck("texts by text", _is_text_by_text)
 _TEXT_BY_SIZE = _ValueCheck(
     "texts by number of rows, for example {'68': 'cortex only'}", _is_text_by_size
+)
+_TEXTS_BY_TEXT = _ValueCheck("lists of texts by text", _are_texts_by_text)
+_FIELDS = _ValueCheck(
+    "the first fields of the left and of the right cortex by measure, for example "
+    "{'thickness': [27403, 27625]}",
+    _are_pairs_of_fields,
 )
 _SPACE = _ValueCheck(" or ".join(SPACES), lambda value: value in SPACES)
 _SWITCH = _ValueCheck("true or false", lambda value: isinstance(value, bool))
@@ -136,6 +155,10 @@ class AtlasSettings(TypedDict, total=False):
     image_patterns: Annotated[list[str], _TEXTS]
     mrtrix: Annotated[str, _TEXT]
     ukbiobank: Annotated[str, _TEXT]
+    ukbiobank_fields: Annotated[dict[str, list[int]], _FIELDS]
+    ukbiobank_volumes: Annotated[dict[str, str], _TEXT_BY_TEXT]
+    surfaces: Annotated[str, _TEXT]
+    parts: Annotated[dict[str, list[str]], _TEXTS_BY_TEXT]
     order_17networks: Annotated[list[int], _ORDER]
     unnamed_rows: Annotated[bool, _SWITCH]
     wall: Annotated[int, _INDEX]

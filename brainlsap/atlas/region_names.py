@@ -47,12 +47,16 @@ SUBCORTEX_SHORT = {
 _ENIGMA = ("accumb", "amyg", "caud", "hippo", "pal", "put", "thal")
 _CORE_ALIASES = {
     "thalamusproper": "thalamus",
-    **dict.fromkeys(("accumbensarea", "nucleusaccumbens", "nacc"), "accumbens"),
+    **dict.fromkeys(("accumbensarea", "nucleusaccumbens", "nacc", "nac"), "accumbens"),
     **dict.fromkeys(("hipp", "hip"), "hippocampus"),
     "tha": "thalamus",  # codespell:ignore tha
     "cau": "caudate",
     "pall": "pallidum",
     "amy": "amygdala",
+    # Tian's atlas writes `GP-rh`, `pTHA-rh`, `aTHA-rh`.
+    "gp": "pallidum",
+    **dict.fromkeys(("ptha", "subthalpost"), "thalamusposterior"),
+    **dict.fromkeys(("atha", "subthalant"), "thalamusanterior"),
     **dict(zip(_ENIGMA, sorted(SUBCORTEX_SHORT), strict=True)),
     **{name.replace(".", "").lower(): core for core, name in SUBCORTEX_SHORT.items()},
 }
@@ -67,9 +71,11 @@ _SIDE_PATTERNS = [
         rf"[\W_]+{_SIDE}(?=[\W_])",
     )
 ]
-# Prefixes that carry no information about the region (`ctx-`, `7Networks_LH_Vis_1`).
+# Prefixes that carry no information about the region: `ctx-`, `7Networks_LH_Vis_1`,
+# and in UK Biobank's lists `aparc.a2009s_left_` and `Tian_Subcortex_S1_3T_`.
 _PREFIX = re.compile(
-    r"^(ctx[^a-z0-9]+)?(([lr]h[^a-z0-9]+)?\d+networks[^a-z0-9]+(?=[lr]h[^a-z0-9]))?",
+    r"^(ctx[^a-z0-9]+)?(([lr]h[^a-z0-9]+)?\d+networks[^a-z0-9]+(?=[lr]h[^a-z0-9]))?"
+    r"(aparc(\.a2009s)?_(?=left_|right_)|tian_subcortex_s\d_\dt_)?",
     re.IGNORECASE,
 )
 # Cores of names in files of FreeSurfer and MRtrix that are not regions of an atlas:

@@ -282,7 +282,9 @@ def _choose_row_names(
 def _are_regions(candidate_names: Sequence[str], atlas: Atlas) -> bool:
     """Return whether most names are regions, or are left out of atlases on purpose."""
     n_known = sum(
-        atlas.find(candidate_name) is not None or is_outside(candidate_name)
+        atlas.find(candidate_name) is not None
+        or is_outside(candidate_name)
+        or atlas.divides(candidate_name)
         for candidate_name in candidate_names
     )
     return n_known >= _MIN_NAMED_SHARE * len(candidate_names)

@@ -305,7 +305,8 @@ def _read_stats_column(
     with reading(stats_path, "a stats file"):
         column_numbers = np.array(cells_by_head[measure_column], dtype=float)
         row_of_region, _ = atlas.rows(region_names, side)
-    missing_regions = np.flatnonzero(is_expected & (row_of_region < 0))
+    is_missing = is_expected & ~atlas.is_part & (row_of_region < 0)
+    missing_regions = np.flatnonzero(is_missing)
     # FreeSurfer has no row for a region that a surface lacks, and its vertices are in
     # other regions. In a file that was cut short, vertices are missing.
     vertex_counts = cells_by_head.get("NumVert", ()) if missing_regions.size else ()

@@ -35,6 +35,7 @@ from brainlsap.data.tables import (
     is_ditto_mark,
     is_formula_error,
     read_columns,
+    split_instances,
 )
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 from brainlsap.text import listed, option_text
@@ -156,7 +157,7 @@ def read_rows(
     them. Raises FileFormatError where the file is no table, no column names the scans,
     or two could, or rows do not name scans.
     """
-    cells_by_column = read_columns(table_path, sheet_name)
+    cells_by_column = split_instances(read_columns(table_path, sheet_name))
     id_column = find_chosen(cells_by_column, chosen_columns.id)
     if id_column is None:
         id_column = _choose_id_column(table_path, cells_by_column)

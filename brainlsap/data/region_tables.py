@@ -17,6 +17,7 @@ divided by that of a reference region, is the SUVR.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -98,6 +99,16 @@ _STATISTIC_WORDS = {"mean", "avg", "average", "value", "values"}
 _MAX_WORDS = 5
 _UCSF_HEAD = re.compile(r"(ST\d{1,3})(TA|SA|CV|SV|TS|HS)", re.IGNORECASE)
 _UCSF_MEASURES = {"TA": "thickness", "SA": "area", "CV": "volume", "SV": "volume"}
+# Titles of UK Biobank's fields of FreeSurfer.
+_UKBIOBANK_TITLE = re.compile(
+    r"(?P<measure>Area|Mean thickness|Volume) of (?P<region>\S+) "
+    r"\((?P<side>left|right) hemisphere\)"
+)
+_UKBIOBANK_MEASURES = {
+    "Area": "area",
+    "Mean thickness": "thickness",
+    "Volume": "volume",
+}
 _COPY_NUMBER = re.compile(r"\.\d+$")
 # Reference region -> cores of the names of regions that it consists of.
 REFERENCES = {
@@ -478,7 +489,11 @@ def _sort_heads(
             original_head, atlas, side_letter
         )
         region_index = atlas.find(region_name, side_letter)
-        is_excluded = is_outside(original_head) or is_outside(region_name)
+        is_excluded = (
+            is_outside(original_head)
+            or is_outside(region_name)
+            or atlas.divides(region_name, side_letter)
+        )
         if region_index is not None:
             measure_name = (
                 default_measure if measure_name in unspecific_measures else measure_name
@@ -857,10 +872,57 @@ def _split_head(
     if ucsf_match and ucsf_match[1].upper() in ucsf_structures:
         measure_name = _UCSF_MEASURES.get(ucsf_match[2].upper(), "other")
         return measure_name, ucsf_structures[ucsf_match[1].upper()]
+    ukbiobank_region = _read_ukbiobank_head(column_name, atlas)
+    if ukbiobank_region is not None:
+        return ukbiobank_region
     ucsf_match = _HEAD_WITH_TERM.fullmatch(column_name)
     if ucsf_match:
         return _MEASURE_OF_TERM[ucsf_match[2].lower()], ucsf_match[1]
     return "", column_name
+
+
+def _read_ukbiobank_head(column_name: str, atlas: Atlas) -> tuple[str, str] | None:
+    """Return the measure and the region of a field of UK Biobank, None if it has none.
+
+    The head is the field's number, or its title as the Data Showcase has it, which says
+    the parcellation by the spelling of the region alone. Several parcellations with the
+    names of Desikan's have the same titles, so that atlases without fields read none.
+    Titles of other parcellations are no region ("none").
+    """
+    if "ukbiobank_fields" not in atlas.settings:
+        return None
+    if column_name.isdecimal():
+        return _ukbiobank_regions(atlas).get(int(column_name))
+    title_match = _UKBIOBANK_TITLE.fullmatch(column_name)
+    if title_match is None:
+        return None
+    region_name = f"{title_match['side'].capitalize()}-{title_match['region']}"
+    if atlas.find(region_name) is None:
+        return "other", "none"
+    return _UKBIOBANK_MEASURES[title_match["measure"]], region_name
+
+
+@lru_cache(maxsize=16)
+def _ukbiobank_regions(atlas: Atlas) -> dict[int, tuple[str, str]]:
+    """Return measure and region by number of UK Biobank's field.
+
+    Fields of one measure and side follow each other in the order of FreeSurfer's
+    labels.
+    """
+    region_of_field = {
+        int(field_number): ("volume", region_name)
+        for field_number, region_name in atlas.settings.get(
+            "ukbiobank_volumes", {}
+        ).items()
+    }
+    cortex = atlas.regions[atlas.cortex].sort_values("freesurfer_id")
+    first_fields = atlas.settings.get("ukbiobank_fields", {})
+    for measure_name, fields_by_side in first_fields.items():
+        for side_letter, first_field in zip("LR", fields_by_side, strict=True):
+            region_names = cortex["name"][cortex["hemisphere"] == side_letter]
+            for offset, region_name in enumerate(region_names):
+                region_of_field[first_field + offset] = (measure_name, region_name)
+    return region_of_field
 
 
 def _find_custom_heads(

@@ -43,7 +43,7 @@ _STRUCTURES = (
 _BRAIN_STEM = "Brain-Stem"
 # Rows of Tian's scale S1 of one side, as UK Biobank's connectomes have them.
 _TIAN_S1 = (
-    *("Hippocampus", "Amygdala", "Thalamus", "Thalamus"),
+    *("Hippocampus", "Amygdala", "Thalamus-Posterior", "Thalamus-Anterior"),
     *("Accumbens-area", "Pallidum", "Putamen", "Caudate"),
 )
 _ASEG_ORDER = (
@@ -152,12 +152,20 @@ class RowNames(NamedTuple):
 
 @lru_cache(maxsize=16)
 def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
-    """Return the orders that matrices of an atlas without names may have."""
-    return (
+    """Return the orders that matrices of an atlas without names may have.
+
+    Each has all regions: FreeSurfer's tools have no parts of a structure.
+    """
+    known_orders = (
         RowOrder("atlas", atlas.names, f"in the order of {atlas.name}"),
         *_label_orders(atlas),
         *_mirrored_orders(atlas),
         *_freesurfer_orders(atlas),
+    )
+    return tuple(
+        row_order
+        for row_order in known_orders
+        if len({*regions_of_rows(atlas, row_order.names)} - {None}) == len(atlas)
     )
 
 
@@ -287,6 +295,9 @@ def _structure_orders(
     cerebellum_names = _on_both_sides(["Cerebellum-Cortex"])
     ventral_dc_names = _on_both_sides([*_STRUCTURES, "VentralDC"])
     tian_names = _on_both_sides(_TIAN_S1, ("Right", "Left"))
+    has_parts = bool(atlas.is_part.any())
+    if not has_parts:
+        tian_names = [re.sub("(?<=Thalamus)-.*", "", name) for name in tian_names]
     n_structures = len(_STRUCTURES)
     numbered_names = [
         cerebellum_names[0],
@@ -373,7 +384,7 @@ def _structure_orders(
             tool_name,
             tuple(row_names),
             description,
-            adds_parts=tool_name == "ukbiobank",
+            adds_parts=tool_name == "ukbiobank" and not has_parts,
         )
         for tool_name, row_names, description in rows_by_order
     ]

@@ -45,7 +45,8 @@ PEOPLE_COLUMNS = (
     *("record_id", "mrn", "pseudonym", "patienten_id", "pat_id", "probanden_id"),
     *("patienten_nr", "no_patient", "n_patient", "probandennummer", "sujet"),
     # Of large studies: UK Biobank, NACC, PPMI, NIMH, OASIS, Cam-CAN, ROSMAP, LORIS
-    *("eid", "naccid", "patno", "subjectkey", "src_subject_id", "oasisid", "oasis_id"),
+    *("eid", "f_eid", "naccid", "patno", "subjectkey", "src_subject_id"),
+    *("oasisid", "oasis_id"),
     *("ccid", "projid", "bblid", "candid", "pscid", "loni_subject", "guid", "iid"),
 )
 ID_COLUMNS = (*PEOPLE_COLUMNS, "scan", "scan_id", "image_id", "id", "")
@@ -58,6 +59,36 @@ SESSION_COLUMNS = (
     # Of large studies: NACC, PPMI, ABCD, REDCap, UK Biobank
     *("naccvnum", "event_id", "eventname", "redcap_event_name", "instance"),
 )
+# Heads of UK Biobank's tables: field, instance (visit) and position in an array, as
+# `ukbconv csv`, `ukbconv r` and the Research Analysis Platform write them, the last by
+# number or by title.
+_FIELD_HEADS = tuple(
+    map(
+        re.compile,
+        (
+            r"(?P<field>\d+)-(?P<instance>\d+)\.(?P<array>\d+)",
+            r"f\.(?P<field>\d+)\.(?P<instance>\d+)\.(?P<array>\d+)",
+            r"(?:participant\.)?p(?P<field>\d+)(?:_i(?P<instance>\d+))?"
+            r"(?:_a(?P<array>\d+))?",
+            r"(?P<field>.+?) \| Instance (?P<instance>\d+)"
+            r"(?: \| Array (?P<array>\d+))?",
+        ),
+    )
+)
+_UKBIOBANK_IDS = ("eid", "f_eid", "participant_eid", "participant_id")
+# The first visit with images.
+_FIRST_IMAGING_INSTANCE = 2
+# Column of visits of a table whose heads name instances.
+INSTANCE_COLUMN = "instance"
+# What UK Biobank's fields are called elsewhere, by number or title.
+_NAME_OF_FIELD = {
+    **dict.fromkeys(("31", "Sex"), "sex"),
+    **dict.fromkeys(("21003", "Age when attended assessment centre"), "age"),
+    **dict.fromkeys(("54", "UK Biobank assessment centre"), "site"),
+    **dict.fromkeys(
+        ("26521", "Volume of EstimatedTotalIntraCranial (whole brain)"), "eTIV"
+    ),
+}
 # Heads of columns with names, numbers and sides of regions, best first.
 NAME_COLUMNS = (
     *("name", "region", "roi", "label", "structure", "parcel", "node"),
@@ -204,6 +235,110 @@ def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
             words_of_column[column_name] = missing_words
     table_columns.missing_words = words_of_column
     return table_columns
+
+
+def split_instances(table_columns: TableColumns) -> TableColumns:
+    """Return a table of UK Biobank with a row for every imaging visit of a person.
+
+    In the original every person has one row, and a column for every field and instance
+    (`27403-2.0`, `p27403_i2`). Instances 2 and later are visits with images. A person
+    has such a visit if a field that only such visits have has a value of it. A field
+    that no such visit has (sex) has its first value at every visit, as columns have
+    that name no instance. People without images keep one row without a visit. Any
+    other table is returned unchanged.
+    """
+    id_column = find_column_name(table_columns, _UKBIOBANK_IDS)
+    has_visits = find_column_name(table_columns, SESSION_COLUMNS) is not None
+    columns_by_name = _find_instances(table_columns)
+    imaging_columns = [
+        column_of_instance
+        for column_of_instance in columns_by_name.values()
+        if min(column_of_instance) >= _FIRST_IMAGING_INSTANCE
+    ]
+    if id_column is None or has_visits or not imaging_columns:
+        return table_columns
+    row_visits = _find_visits(table_columns, imaging_columns)
+    visit_table = TableColumns()
+    visit_table.lines = [table_columns.lines[row_index] for row_index, _ in row_visits]
+    visit_table.comment_lines = table_columns.comment_lines
+    words_of_column: dict[str, dict[int, str]] = {}
+    all_visits = {visit for _, visit in row_visits}
+    no_cells: list[str | None] = [None] * len(table_columns.lines)
+    for name, column_of_instance in columns_by_name.items():
+        column_of_visit = {
+            visit: _column_at_visit(column_of_instance, visit) for visit in all_visits
+        }
+        cells_of_visit = {
+            visit: no_cells if column_name is None else table_columns[column_name]
+            for visit, column_name in column_of_visit.items()
+        }
+        visit_table[name] = [
+            cells_of_visit[visit][row_index] for row_index, visit in row_visits
+        ]
+        words_of_visit: dict[int | None, Mapping[int, str]] = {
+            visit: {}
+            if column_name is None
+            else table_columns.missing_words.get(column_name, {})
+            for visit, column_name in column_of_visit.items()
+        }
+        if any(words_of_visit.values()):
+            words_of_column[name] = {
+                visit_row: words_of_visit[visit][row_index]
+                for visit_row, (row_index, visit) in enumerate(row_visits)
+                if row_index in words_of_visit[visit]
+            }
+    visit_table.missing_words = words_of_column
+    visit_table[INSTANCE_COLUMN] = [
+        None if visit is None else str(visit) for _, visit in row_visits
+    ]
+    return visit_table
+
+
+def _find_instances(column_names: Iterable[str]) -> dict[str, dict[int, str]]:
+    """Return the column of every instance by the name that a field is given.
+
+    A column that names no instance is as one of instance 0.
+    """
+    columns_by_name: dict[str, dict[int, str]] = {}
+    for column_name in column_names:
+        head_matches = (pattern.fullmatch(column_name) for pattern in _FIELD_HEADS)
+        head_match = next(filter(None, head_matches), None)
+        name, instance = column_name, 0
+        if head_match is not None:
+            name = _NAME_OF_FIELD.get(head_match["field"], head_match["field"])
+            instance = int(head_match["instance"] or 0)
+            if int(head_match["array"] or 0):
+                name = f"{name}_a{head_match['array']}"
+        if instance in columns_by_name.get(name, {}):
+            name = column_name
+        columns_by_name.setdefault(name, {})[instance] = column_name
+    return columns_by_name
+
+
+def _find_visits(
+    table_columns: TableColumns, imaging_columns: Sequence[Mapping[int, str]]
+) -> list[tuple[int, int | None]]:
+    """Return every row with each of its visits; None for a row that has none."""
+    has_visit: dict[int, np.ndarray] = {}
+    for column_of_instance in imaging_columns:
+        for instance, column_name in column_of_instance.items():
+            has_value = [cell is not None for cell in table_columns[column_name]]
+            has_visit[instance] = has_visit.get(instance, False) | np.array(has_value)
+    row_visits = list[tuple[int, int | None]]()
+    for row_index in range(len(table_columns.lines)):
+        visits = [visit for visit in sorted(has_visit) if has_visit[visit][row_index]]
+        row_visits += [(row_index, visit) for visit in visits or (None,)]
+    return row_visits
+
+
+def _column_at_visit(
+    column_of_instance: Mapping[int, str], visit: int | None
+) -> str | None:
+    """Return the column that holds a field at a visit, None if there is none."""
+    if visit is not None and visit in column_of_instance:
+        return column_of_instance[visit]
+    has_imaging = max(column_of_instance) >= _FIRST_IMAGING_INSTANCE
+    return None if has_imaging else column_of_instance[min(column_of_instance)]
 
 
 def _missing_to_none(cell_text: str) -> str | None:

@@ -15,7 +15,7 @@ from brainlsap.atlas.atlas_files import AtlasSettings
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from tests.conftest import raises_kind
 
-SIZES = {"destrieux160": (148, 12), "desikan82": (68, 14)}
+SIZES = {"destrieux160": (148, 12), "destrieux164": (148, 16), "desikan82": (68, 14)}
 SIZES |= {f"schaefer{n}": (n, 14) for n in (100, 200, 400)}
 
 
@@ -44,9 +44,14 @@ def test_bundled_atlases(atlas):
     assert tuple(regions.columns)[: len(REGION_COLUMNS)] == REGION_COLUMNS
     assert atlas.cortex.sum() == n_cortex
     assert (regions["hemisphere"] == "L").sum() == len(atlas) // 2
-    assert regions["freesurfer_id"].is_unique
+    # nothing but the parts of a structure lacks a number and a place
+    located = regions[~atlas.is_part]
+    assert located["freesurfer_id"].is_unique
+    assert located["freesurfer_id"].min() > 0
+    assert (regions["freesurfer_id"][atlas.is_part] == -1).all()
     assert regions["short_name"].is_unique
-    assert not regions.isna().any(axis=None)
+    assert not located.isna().any(axis=None)
+    assert regions[[*"xyz"]][atlas.is_part].isna().all(axis=None)
     assert atlas.settings["annotation"]
     assert load_atlas(atlas) is atlas
 
@@ -54,14 +59,39 @@ def test_bundled_atlases(atlas):
 def test_left_lies_left_and_homotopic_regions_mirror(atlas):
     regions, other = atlas.regions, atlas.homotopic
     left = (regions["hemisphere"] == "L").to_numpy()
-    assert (regions["x"][left] < 0).all()
-    assert (regions["x"][~left] > 0).all()
+    assert (regions["x"][left & ~atlas.is_part] < 0).all()
+    assert (regions["x"][~left & ~atlas.is_part] > 0).all()
     np.testing.assert_array_equal(other[other], np.arange(len(atlas)))
     pairs = other != np.arange(len(atlas))
     assert (left != left[other])[pairs].all()
     assert pairs.mean() > (0.4 if atlas.name.startswith("schaefer") else 0.99)
     place = regions[["x", "y", "z"]].to_numpy()
-    assert np.linalg.norm(place - place[other] * [-1, 1, 1], axis=1)[pairs].max() < 20
+    distances = np.linalg.norm(place - place[other] * [-1, 1, 1], axis=1)
+    assert distances[pairs & ~atlas.is_part].max() < 20
+
+
+def test_an_atlas_of_parts_shares_the_cortex_of_another():
+    atlas, whole = load_atlas("destrieux164"), load_atlas("destrieux160")
+    assert atlas.names[:148] == whole.names[:148]
+    for side in "LR":
+        labels = atlas.vertex_labels(side)
+        np.testing.assert_array_equal(labels, whole.vertex_labels(side))
+    assert len(atlas.meshes()) == 12
+    # UK Biobank's own spellings of rows 149 to 164
+    words = "HIP AMY pTHA aTHA NAc GP PUT CAU"
+    names = [f"{word}-{side}" for side in ("rh", "lh") for word in words.split()]
+    for written in (names, [f"Tian_Subcortex_S1_3T_{name}" for name in names]):
+        assert atlas.match(written).tolist() == list(range(148, 164))
+    assert atlas.find("aparc.a2009s_right_G&S_frontomargin") == 74
+    # the whole is neither of its parts, and its parts are not the whole
+    assert atlas.find("Left-Thalamus") is None
+    assert whole.find("pTHA-lh") is None
+    assert atlas.rows(["Left-Thalamus-Proper", "Left-Caudate"])[1] == (
+        "Left-Thalamus-Proper",
+    )
+    assert atlas.divides("Thalamus", "L")
+    assert not atlas.divides("Left-Caudate")
+    assert not whole.divides("Left-Thalamus")
 
 
 def test_lobes_agree_with_where_regions_lie(atlas):
@@ -194,6 +224,8 @@ def test_a_new_atlas_is_a_folder(own, tmp_path):
         ('{"file_words": "three"}', "file_words must be a list .*; got 'three'"),
         ('{"file_words": ["Three"]}', "file_words must be .* in lower case"),
         ('{"unnamed_rows": 1}', "unnamed_rows must be true or false; got 1"),
+        ('{"parts": {"Left-Thalamus": "a"}}', "parts must be lists of texts by text"),
+        ('{"ukbiobank_fields": {"area": [1]}}', "ukbiobank_fields must be the first"),
         ('{"wall": -1}', "wall must be a whole number"),
         ('{"walls": {"size": 4, "rows": [[0, 4]]}}', "walls must be"),
         ('{"walls": {"size": 4}}', "walls must be"),
@@ -254,7 +286,7 @@ def test_a_table_that_cannot_be_used_is_refused(own, lines, message):
 
 
 def test_an_unknown_atlas_is_refused_with_the_list():
-    said = r"must be one of desikan82, destrieux160, sch.*'aal'"
+    said = r"must be one of desikan82, destrieux160, destrieux164, sch.*'aal'"
     with pytest.raises(ParameterError, match=said):
         load_atlas("aal")
 
@@ -351,7 +383,7 @@ def test_broken_annotations_are_refused(tmp_path, content, message):
 
 def test_every_subcortical_region_has_a_closed_mesh_of_its_place(atlas):
     meshes = atlas.meshes()
-    below = atlas.regions[~atlas.cortex]
+    below = atlas.regions[~atlas.cortex & ~atlas.is_part]
     assert set(meshes) == set(below["name"])
     for _, row in below.iterrows():
         vertices, faces = meshes[row["name"]]
@@ -388,6 +420,7 @@ def test_names_and_coordinates_for_readers(atlas):
     assert atlas.match(atlas.full_names).tolist() == list(range(len(atlas)))
     # fsaverage lies a little behind and below MNI152
     moved = atlas.coordinates - atlas.regions[["x", "y", "z"]].to_numpy()
+    moved = moved[~atlas.is_part]
     assert ((moved.mean(axis=0) > [-1, 0, 0]) & (moved.mean(axis=0) < 3)).all()
     own = Atlas.from_names(["Precentral_L", "precentral_R", "V1"], "LRR")
     assert own.full_names == ("Precentral_L", "precentral_R", "right V1")

@@ -103,6 +103,29 @@ def test_uk_biobank_is_read_by_its_path(tmp_path, brains, atlas, word):
         read_connectome(path, atlas)
 
 
+def test_uk_biobank_s_own_atlas_has_every_row(tmp_path, brains):
+    """Parts of the thalamus stay apart, so that their means can be read, too."""
+    atlas = load_atlas("destrieux164")
+    rng = np.random.default_rng(0)
+    matrix = write_rows(brains["destrieux160"], ATLAS, orders(ATLAS)["ukbiobank"])
+    noise = rng.uniform(0.9, 1.1, matrix.shape)
+    matrix = matrix * (noise + noise.T)
+    folder = "aparc.a2009s+Tian_Subcortex_S1_3T/connectome_"
+    for name in ("streamline_count", "mean_FA"):
+        path = save(tmp_path, matrix, f"{folder}{name}_10M.csv")
+        connectome = read_connectome(path, atlas)
+        expected = matrix - np.diag(np.diag(matrix))
+        np.testing.assert_allclose(connectome.matrix, expected, rtol=1e-4)
+        assert "fits the weights best" in connectome.notes[-1]
+    path = save(tmp_path, matrix, f"x/{folder}count.csv")
+    with raises_kind("another order fits better"):
+        read_connectome(path, atlas, row_order="hemispheres")
+    # of other tools 164 rows have no parts of the thalamus
+    path = save(tmp_path, matrix, "plain.csv")
+    with pytest.raises(FileFormatError, match=r"of the Destrieux.*atlas destrieux160"):
+        read_connectome(path, atlas, row_order="mrtrix")
+
+
 # ---- a size decides nothing ---------------------------------------------------------
 
 

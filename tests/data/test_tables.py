@@ -441,6 +441,99 @@ def test_adni_s_tables(scans):
     np.testing.assert_array_equal(wide(table, 82)["suvr"][0], np.arange(82))
 
 
+# Fields of UK Biobank, copied from its Data Showcase: number, title, where it goes.
+UKBIOBANK_FIELDS = """
+    27329; Area of G+S-frontomargin (left hemisphere); area; lh_G_and_S_frontomargin
+    27402; Area of S-temporal-transverse (left hemisphere); area; lh_S_temporal_transverse
+    27414; Mean thickness of G-front-inf-Opercular (left hemisphere); thickness; lh_G_front_inf-Opercular
+    27432; Mean thickness of G-precuneus (left hemisphere); thickness; lh_G_precuneus
+    27458; Mean thickness of S-intrapariet+P-trans (left hemisphere); thickness; lh_S_intrapariet_and_P_trans
+    27654; Mean thickness of G-precuneus (right hemisphere); thickness; rh_G_precuneus
+    27688; Mean thickness of S-orbital-H-Shaped (right hemisphere); thickness; rh_S_orbital-H_Shaped
+    27493; Volume of G-Ins-lg+S-cent-ins (left hemisphere); volume; lh_G_Ins_lg_and_S_cent_ins
+    27772; Volume of S-temporal-transverse (right hemisphere); volume; rh_S_temporal_transverse
+    26562; Volume of Hippocampus (left hemisphere); volume; Left-Hippocampus
+    26590; Volume of Caudate (right hemisphere); volume; Right-Caudate
+"""  # noqa: E501
+# Regions of other parcellations, or that atlases leave out.
+OTHER_UKBIOBANK_TITLES = (
+    "Mean thickness of precuneus (left hemisphere)",
+    "Volume of Whole-hippocampus (left hemisphere)",
+    "Area of TotalSurface (right hemisphere)",
+)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        *("{field}-{visit}.0", "f.{field}.{visit}.0", "p{field}_i{visit}"),
+        *("participant.p{field}_i{visit}", "{title} | Instance {visit}"),
+    ],
+)
+@pytest.mark.parametrize("atlas", ["destrieux160", "destrieux164"])
+def test_fields_of_uk_biobank_are_of_a_person_and_a_visit(scans, head, atlas):
+    atlas = load_atlas(atlas)
+    fields = [line.split("; ") for line in UKBIOBANK_FIELDS.strip().splitlines()]
+    fields = [[cell.strip() for cell in field] for field in fields]
+    # the first person has both visits, the second the later one, the third none
+    numbers = np.arange(1.0, 4 * len(fields) + 1).reshape(len(fields), 2, 2)
+    heads = ["Participant ID" if "title" in head else "f.eid"]
+    rows = [["1000011"], ["1000027"], ["1000035"]]
+    for (field, title, *_), cells in zip(fields, numbers, strict=True):
+        for visit in (2, 3):
+            heads.append(head.format(field=field, title=title, visit=visit))
+            rows[0].append(cells[0, visit - 2])
+            rows[1].append("" if visit == 2 else cells[1, 1])
+            rows[2].append("")
+    table = scans(heads, *rows, atlas=atlas)
+    names = [("1000011", "2"), ("1000011", "3"), ("1000027", "3"), ("1000035", "")]
+    assert [name[:2] for name in table.scan_names] == names
+    assert len(table.region_columns) == len(fields)
+    for (*_, measure, region), cells in zip(fields, numbers, strict=True):
+        values = table.region_columns[measure, atlas.find(region)]
+        expected = [*cells[0], cells[1, 1], np.nan]
+        np.testing.assert_array_equal(values, expected, err_msg=region)
+
+
+def test_what_uk_biobank_asked_once_counts_for_every_visit(scans):
+    heads = ["eid", "31-0.0", "21003-0.0", "21003-2.0", "21003-3.0", "27432-2.0"]
+    heads += ["27432-3.0", "27432-2.1", "26558-2.0", "diagnosis", "25781-2.0"]
+    rows = [
+        ["1000011", 1, 50, 60, 63, 2.5, 2.4, 9, 7000, "CN", 5],
+        ["1000027", 0, 51, 61, "", "", "", "", "", "AD", ""],
+    ]
+    table = scans(heads, *rows, atlas=load_atlas("destrieux164"))
+    # age alone is no visit with images
+    assert [name[:2] for name in table.scan_names] == [
+        ("1000011", "2"),
+        ("1000011", "3"),
+        ("1000027", ""),
+    ]
+    facts = table.text_columns.astype(object).where(table.text_columns.notna(), None)
+    assert facts["sex"].tolist() == ["1", "1", "0"]
+    assert facts["age"].tolist() == ["60", "63", None]
+    assert facts["diagnosis"].tolist() == ["CN", "CN", "AD"]
+    assert facts["27432_a1"].tolist() == ["9", None, None]
+    # the whole thalamus is none of its parts
+    assert table.excluded_columns == ("26558",)
+    assert len(table.region_columns) == 1
+
+
+def test_fields_of_other_parcellations_are_not_taken(scans):
+    heads = [f"{title} | Instance 2" for title in OTHER_UKBIOBANK_TITLES]
+    rows = [["1000011", 2.5, 700, 90000]]
+    table = scans(["eid", *heads], *rows, atlas=ATLAS)
+    assert table.excluded_columns == OTHER_UKBIOBANK_TITLES
+    assert not table.region_columns
+    # Desikan's parcellation and DKT have one title: neither is taken
+    assert not scans(["eid", *heads], *rows, atlas=DESIKAN).region_columns
+    # a column of visits says them already
+    rows = [["1000011", "2", 2.5]]
+    table = scans(["eid", "visit", "27432-2.0"], *rows, atlas=ATLAS)
+    assert [name[:2] for name in table.scan_names] == [("1000011", "2")]
+    assert not table.region_columns
+
+
 # ---- one scan's table ---------------------------------------------------------------
 
 REGIONS = (*CORTEX, "Left-Amygdala")

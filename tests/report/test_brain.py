@@ -75,6 +75,16 @@ def test_every_region_is_seen_and_has_the_color_of_the_bar(name):
     assert region_picture(atlas, "dorsal").shade is None
 
 
+def test_regions_of_unknown_place_are_named_as_not_drawn():
+    atlas = load_atlas("destrieux164")
+    values = draw_values(atlas)
+    with pytest.warns(UserWarning, match="Not drawn.*right posterior thalamus"):
+        figure = plot_regions(values, atlas, views="subcortex")
+    (shapes,) = shapes_of(figure, "subcortex")
+    deep = {*np.array(atlas.names)[~atlas.cortex & ~atlas.is_part]}
+    assert shapes.keys() - {"brain"} == deep
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_outlines_hold_the_pixels_of_their_regions(view):
     picture = region_picture(ATLAS, view)
