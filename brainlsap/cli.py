@@ -656,6 +656,7 @@ def evaluate(
     overwrite: bool = False,
     class_prior: "ClassPrior | None" = None,
     ids_are_new: bool = False,
+    subgroups: Sequence[str] | None = None,
     **options: Any,
 ) -> None:
     """Test a saved model on other people whose classes are known.
@@ -668,7 +669,11 @@ def evaluate(
     cohort = brainlsap.read_labelled_people(classifier, study, verbose=True, **options)
     print(f"Study: {cohort}")
     evaluation = brainlsap.evaluate_model(
-        classifier, cohort, class_prior=class_prior, ids_are_new=ids_are_new
+        classifier,
+        cohort,
+        class_prior=class_prior,
+        ids_are_new=ids_are_new,
+        subgroups=subgroups,
     )
     scores = brainlsap.report.tables.interval_table(evaluation)
     print(scores.T.to_string(header=False))

@@ -17,10 +17,14 @@ from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.evaluation import Evaluation
-from brainlsap.evaluation.case_mix import case_mix_table, describe_people
 from brainlsap.evaluation.comparison import calibration_table, wilson_interval
 from brainlsap.evaluation.cross_validation import COLUMNS, KEYS
 from brainlsap.evaluation.results import CohortSummary
+from brainlsap.evaluation.subgroups import (
+    case_mix_table,
+    choose_subgroups,
+    describe_people,
+)
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.findings import LEFT_OUT, Finding, group_findings
 from brainlsap.model.inputs import PackedClassifier
@@ -88,6 +92,7 @@ def evaluate_model(
     *,
     class_prior: ClassPrior | None = None,
     ids_are_new: bool = False,
+    subgroups: str | Sequence[str] | None = None,
 ) -> Evaluation:
     """Test a stored model on people who were not in its training.
 
@@ -107,6 +112,9 @@ def evaluate_model(
         Whether people with the id of a person of the training are other people, as
         in two studies that both count from 1. People with the same data are refused
         all the same.
+    subgroups : str or sequence of str, optional
+        Columns of groups in which the model is scored, as of
+        :func:`brainlsap.evaluation.choose_subgroups`.
 
     Returns
     -------
@@ -133,6 +141,7 @@ def evaluate_model(
         )
     cohort = _select_labelled(model, cohort)
     _check_not_in_training(model, cohort, ids_are_new=ids_are_new)
+    subgroup_columns = choose_subgroups(cohort.table, subgroups)
     start = time.perf_counter()
     answers = predict_people(model, cohort, class_prior=class_prior)
     seconds = time.perf_counter() - start
@@ -171,6 +180,7 @@ def evaluate_model(
         "training": model.origin_.facts["people"]["salt"][:8],
         "class_prior": to_jsonable(class_prior),
         "ids_are_new": ids_are_new,
+        "subgroups": list(subgroup_columns),
     }
     summary = CohortSummary.of(cohort, cohort.features, None)
     summary = replace(
@@ -191,6 +201,7 @@ def evaluate_model(
             "version": brainlsap.__version__,
             "title": f"External evaluation of {card['model']}: {summary.label_name}",
             "study_options": study_options,
+            "subgroups": list(subgroup_columns),
         },
     )
     case_mix = case_mix_table(card["training"], describe_people(cohort))

@@ -1286,6 +1286,37 @@ OPTIONS: tuple[Option, ...] = (
         commands=("run",),
     ),
     Option(
+        "covariates",
+        "--covariates",
+        NAMES,
+        "say what the brain adds to these covariates, for example age,sex,education "
+        "(default: age and sex, where the table has them)",
+        "NAMES",
+        recipient="study",
+        group="evaluation",
+        commands=("run",),
+    ),
+    Option(
+        "subgroups",
+        "--subgroups",
+        NAMES,
+        "columns of groups in which the main model is scored (default: sex, age, site "
+        "and scanner, where the table has them); quantities are cut into thirds",
+        "COLUMNS",
+        recipient="study",
+        group="evaluation",
+        commands=("run",),
+    ),
+    Option(
+        "subgroups",
+        "--subgroups",
+        NAMES,
+        "columns of groups in which the model is scored (default: sex, age, site and "
+        "scanner, where the table has them); quantities are cut into thirds",
+        "COLUMNS",
+        commands=("evaluate",),
+    ),
+    Option(
         "n_permutations",
         "--permutations",
         WHOLE_NUMBER,

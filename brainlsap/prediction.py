@@ -34,10 +34,10 @@ from brainlsap.evaluation import (
     main_scores,
     make_models,
 )
-from brainlsap.evaluation.case_mix import describe_people
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.results import data_hash
+from brainlsap.evaluation.subgroups import describe_people
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs
 from brainlsap.findings import Finding, group_findings
@@ -215,9 +215,9 @@ def make_storable_model(
     ((title, (model, _)),) = models.items()
     if type(model).__name__ not in CLASSIFIERS:
         raise ParameterError(
-            f"{title} cannot be stored safely: it has steps of scikit-learn, which "
-            "only pickle stores, and opening a pickle can run any program. Choose one "
-            f"of {', '.join(list_storable_models())}."
+            f"{title} cannot be stored safely: it has covariates or steps of "
+            "scikit-learn, which only pickle stores, and opening a pickle can run any "
+            f"program. Choose one of {', '.join(list_storable_models())}."
         )
     return model
 

@@ -18,6 +18,8 @@ from brainlsap.evaluation import (
     Deconfounder,
     Evaluation,
     add_region_tests,
+    choose_covariates,
+    choose_subgroups,
     compare_regions,
     connectome_gain,
     cross_validate,
@@ -32,7 +34,11 @@ from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.connectome_worth import MIN_PEOPLE_OF_CLASS
 from brainlsap.evaluation.cross_validation import split_cohort, split_role
 from brainlsap.evaluation.learning_curve import learning_curve as compute_learning_curve
-from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.evaluation.models import (
+    ADDED_VALUE_MODELS,
+    NESTED_RIDGES,
+    CovariateClassifier,
+)
 from brainlsap.evaluation.results import data_hash
 from brainlsap.evaluation.splits import Split
 from brainlsap.exceptions import CohortError, ParameterError
@@ -67,6 +73,8 @@ def run_study(
     merged_classes: str | Mapping[str, Sequence[str]] | None = None,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
+    covariates: str | Sequence[str] | None = None,
+    subgroups: str | Sequence[str] | None = None,
     reference_class: str | None = None,
     n_permutations: int = 200,
     preset: str = "default",
@@ -120,6 +128,13 @@ def run_study(
         scans are not changed, with a warning.
     regress_out : str or sequence of str
         Columns, for example age and sex, to regress out of the features inside folds.
+    covariates : str or sequence of str, optional
+        Columns of which the report says what the brain adds to them: LSAP-R, the
+        covariates, and both run on the same folds. By default age and sex, where the
+        table has them, if baselines are run; none for an empty list.
+    subgroups : str or sequence of str, optional
+        Columns of groups in which the first model is scored, by default sex, age, site
+        and scanner, as of :func:`brainlsap.evaluation.choose_subgroups`.
     reference_class : str, optional
         Class, for example the controls, from whose training people alone `harmonize`
         and `regress_out` are learned (after `merged_classes`). They are applied to all;
@@ -176,12 +191,15 @@ def run_study(
         models = {type(models).__name__: models}
     results = check_results_folder(out)
     cohort = merge_classes(cohort, merged_classes)
+    subgroup_columns = choose_subgroups(cohort.table, subgroups)
     own_models = models if isinstance(models, Mapping) else {}
     model_settings = {"preset": preset, "random_state": random_state, **settings}
-    names = ({models} if isinstance(models, str) else {*models}) - {*own_models}
-    if baselines:
-        names.add("baselines")
-    estimators = {**own_models, **make_models([*names], **model_settings)}
+    covariate_names: tuple[str, ...] = ()
+    if baselines or covariates is not None:
+        covariate_names = choose_covariates(cohort.table, covariates)
+    estimators = _make_estimators(
+        models, covariate_names, baselines=baselines, **model_settings
+    )
     cv = choose_folds(cohort, cv, leave_out)
     table1_settings = choose_table1(cohort.table, table1, is_corrected=table1_holm)
     if not isinstance(cv, int) and not hasattr(cv, "split"):
@@ -202,6 +220,8 @@ def run_study(
         "cv": cv if isinstance(cv, int) else hash_of(cv),
         "n_repeats": n_repeats,
         "leave_out": leave_out,
+        "covariates": list(covariate_names),
+        "subgroups": list(subgroup_columns),
         "n_permutations": n_permutations,
         "merged_classes": to_jsonable(cohort.provenance.get("merged_classes")),
         "feature": list(cohort.feature_names),
@@ -267,7 +287,12 @@ def run_study(
                     memory=finished_fits,
                 )
                 evaluation = replace(evaluation, learning_curve=curve)
-            study_settings = {"study_options": study_options, "leave_out": leave_out}
+            study_settings = {
+                "study_options": study_options,
+                "leave_out": leave_out,
+                "covariates": list(covariate_names),
+                "subgroups": list(subgroup_columns),
+            }
             evaluation = replace(
                 evaluation,
                 settings=evaluation.settings | study_settings | table1_settings,
@@ -283,6 +308,27 @@ def run_study(
         finally:
             _remove_empty_folders(finished_fits, results / "private", results)
     return evaluation
+
+
+def _make_estimators(
+    models: str | Sequence[str] | Mapping[str, Any],
+    covariate_names: Sequence[str],
+    *,
+    baselines: bool,
+    **model_settings: Any,
+) -> dict[str, Any]:
+    """Return the models of a study by name: the user's own, named ones, baselines."""
+    own_models = models if isinstance(models, Mapping) else {}
+    names = ({models} if isinstance(models, str) else {*models}) - {*own_models}
+    if baselines:
+        names.add("baselines")
+    if covariate_names:
+        names |= {*ADDED_VALUE_MODELS}
+    named_models = make_models([*names], **model_settings)
+    for estimator, _ in named_models.values():
+        if isinstance(estimator, CovariateClassifier):
+            estimator.set_params(covariate_names=tuple(covariate_names))
+    return {**own_models, **named_models}
 
 
 def _remove_empty_folders(*folders: Path) -> None:

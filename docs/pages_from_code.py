@@ -37,6 +37,7 @@ EXPLAINED = {
     "brainlsap.evaluation": (
         "brainlsap.evaluation.region_tests",
         "brainlsap.evaluation.connectome_worth",
+        "brainlsap.evaluation.subgroups",
     ),
     "brainlsap.simulation": ("brainlsap.simulation",),
 }

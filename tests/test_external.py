@@ -172,10 +172,11 @@ def test_a_report_is_headed_external_evaluation_and_read_again(
     assert "External evaluation" in page
     assert "over folds" not in page
     assert not any(person in page for person in evaluation.cohort.table["participant"])
-    assert {"case_mix", "calibration"} <= {
+    assert {"case_mix", "calibration", "subgroups"} <= {
         path.stem for path in (folder / "report" / "tables").iterdir()
     }
     again = read_results(folder)
+    assert again.settings["subgroups"] == ["sex", "age"]  # All are of one site.
     assert isinstance(again, Evaluation)
     assert again.predictions.equals(evaluation.predictions)
 

@@ -1,6 +1,7 @@
 """Models, folds that never share a person, scores, tests and rankings of regions."""
 
 from brainlsap.evaluation.comparison import (
+    added_value_table,
     bootstrap_scores,
     chance_p,
     class_table,
@@ -16,6 +17,7 @@ from brainlsap.evaluation.leakage import audit
 from brainlsap.evaluation.learning_curve import learning_curve
 from brainlsap.evaluation.models import (
     MODELS,
+    choose_covariates,
     make_models,
     read_features,
     read_global_means,
@@ -43,6 +45,11 @@ from brainlsap.evaluation.splits import (
     make_splits,
     read_splits,
 )
+from brainlsap.evaluation.subgroups import (
+    choose_subgroups,
+    subgroup_gaps,
+    subgroup_table,
+)
 
 __all__ = [
     "MODELS",
@@ -52,10 +59,13 @@ __all__ = [
     "Evaluation",
     "Score",
     "add_region_tests",
+    "added_value_table",
     "agreement_table",
     "audit",
     "bootstrap_scores",
     "chance_p",
+    "choose_covariates",
+    "choose_subgroups",
     "class_table",
     "common_regions",
     "compare_by_person",
@@ -84,4 +94,6 @@ __all__ = [
     "region_properties",
     "replicability_table",
     "spin_test",
+    "subgroup_gaps",
+    "subgroup_table",
 ]

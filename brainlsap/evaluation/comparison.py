@@ -16,6 +16,7 @@ studies. One class with all of n people correct gives Clopper and Pearson's
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from scipy.stats import binomtest
 from scipy.stats import t as student
 from threadpoolctl import threadpool_limits
 
-from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
 from brainlsap.evaluation.results import Evaluation
 from brainlsap.evaluation.scores import (
     SCORES,
@@ -384,6 +385,42 @@ def compare_by_person(
     test_table.insert(1, "reference", reference)
     _correct_comparisons(test_table, evaluation, reference)
     return test_table
+
+
+def added_value_table(
+    evaluation: Evaluation, n_draws: int = 5000, random_state: int = 0
+) -> pd.DataFrame:
+    """Compare covariates and brain together with covariates alone, and brain alone.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With the models "covariates", "LSAP-R" and "LSAP-R with covariates", as
+        :func:`brainlsap.run_study` runs them.
+    n_draws, random_state
+        As of :func:`compare_by_person`.
+
+    Returns
+    -------
+    DataFrame
+        As of :func:`compare_by_person`, with both as the reference: the row of
+        "covariates" has what the brain adds, that of "LSAP-R" what covariates add.
+        Empty where one of the models was not run.
+    """
+    if not {*ADDED_VALUE_MODELS} <= {*evaluation.models}:
+        return pd.DataFrame()
+    tables = {
+        name: table[table["model"].isin(ADDED_VALUE_MODELS)]
+        for name, table in (
+            ("predictions", evaluation.predictions),
+            ("fits", evaluation.fits),
+        )
+    }
+    reference = ADDED_VALUE_MODELS[-1]
+    selected = replace(evaluation, **tables)
+    comparisons = compare_by_person(selected, reference, n_draws, random_state)
+    order = comparisons["model"].map(ADDED_VALUE_MODELS.index)
+    return comparisons.iloc[np.argsort(order)].reset_index(drop=True)
 
 
 def _exchange_test(

@@ -136,7 +136,7 @@ class Deconfounder(BaseEstimator):
             Naming column, site and what to do.
         """
         for covariate_name in self.regress_out:
-            _check_values(table, _check_confound(table, covariate_name))
+            check_values(table, _check_confound(table, covariate_name))
         if self.reference_class is not None:
             self._check_reference(table, splits)
         if not self.harmonize:
@@ -149,7 +149,7 @@ class Deconfounder(BaseEstimator):
                 f"its effect with {option_text('regress_out')}."
             )
         for covariate_name in self.preserved_covariates(table):
-            _check_values(table, find_covariate_column(table, covariate_name))
+            check_values(table, find_covariate_column(table, covariate_name))
         site_names = group_names(table[site_column])
         if site_names.isna().any():
             raise ParameterError(
@@ -768,7 +768,7 @@ def _check_confound(table: pd.DataFrame, covariate_name: str) -> str:
     return column_name
 
 
-def _check_values(table: pd.DataFrame, column_name: str) -> None:
+def check_values(table: pd.DataFrame, column_name: str) -> None:
     """Raise if a column is neither groups nor numbers, or spells a group in two ways.
 
     Warn of scans without a value.

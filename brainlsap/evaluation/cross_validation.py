@@ -491,8 +491,9 @@ def _batch_tasks(
 ) -> list[list[str]]:
     """Return the tasks without a result, in batches that share a fit.
 
-    Nested ridges of a fold are fitted at once, and so is the ridge that a network
-    starts from. Each further network is a task of its own, for another process.
+    Nested ridges of a fold are fitted at once, and so is the ridge that a network, or
+    a model with covariates, starts from. Each further network is a task of its own,
+    for another process.
     """
     names_of_batch: dict[Any, list[str]] = {}
     for fit_name, (model, split) in fit_tasks.items():
@@ -502,7 +503,8 @@ def _batch_tasks(
         batch_key = fit_name
         if ridge is not None:
             batch_key = _ridge_key(ridge)
-        if ridge is not model and (batch_key, id(split)) in names_of_batch:
+        is_network = ridge is not model and not hasattr(model, "covariate_names")
+        if is_network and (batch_key, id(split)) in names_of_batch:
             batch_key = fit_name
         names_of_batch.setdefault((batch_key, id(split)), []).append(fit_name)
     return list(names_of_batch.values())
@@ -529,7 +531,7 @@ def _fit_fold(
     """Learn steps and models from the training scans, predict the test scans.
 
     Several models are ridges that differ in `scales` only, and at most one network
-    that starts from such a ridge; ridges are fitted together.
+    and models with covariates that start from such a ridge; ridges are fitted together.
     Returns the rows of every table by model, as columns that JSON can hold.
     """
     connectomes, features, scan_table, (classes, regions, _) = scans
@@ -631,7 +633,7 @@ def _fit_models(
 ) -> None:
     """Fit one model, or several nested ridges at once, to packed training scans.
 
-    `ridge` is the fitted one that a network starts from, if there is one.
+    `ridge` is the fitted one that a model starts from, if there is one.
     """
     model, *other_models = models
     X = _pack_for(model, scans)
@@ -648,7 +650,9 @@ def _fit_models(
     with config_context(enable_metadata_routing=True):  # for searches, pipelines
         try:
             if ridge is not None:
-                model.fit_from_ridge(ridge, X, y, person_of_scan)
+                model.fit_from_ridge(
+                    ridge, X, y, **fit_metadata | {"groups": person_of_scan}
+                )
             elif other_models:
                 model.fit_with(other_models, X, y, person_of_scan)
             else:

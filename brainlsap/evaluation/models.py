@@ -31,6 +31,8 @@ from brainlsap.data.covariates import (
 from brainlsap.evaluation.confounds import (
     MOST_GROUPS,
     apply_design,
+    check_values,
+    find_covariate_column,
     learn_design,
 )
 from brainlsap.evaluation.splits import Split, make_splits
@@ -162,12 +164,7 @@ def learn_covariates(covariates: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
     """Learn to code every column but keys, renamed labels and free text."""
     covariate_names = []
     for covariate_name, covariate_values in covariates.items():
-        value_label_pairs = pd.DataFrame(
-            {"value": covariate_values.astype(str).to_numpy(), "label": y}
-        )
-        is_label = (
-            value_label_pairs.nunique() == len(value_label_pairs.drop_duplicates())
-        ).all()
+        is_label = _is_label(covariate_values, y)
         observed_values = covariate_values.dropna()
         # Text of many kinds is names or dates, but sites may be many.
         is_site_like = IS_CATEGORICAL.get(acquisition_kind(covariate_name), False)
@@ -192,6 +189,59 @@ def standardizer(reads: str = "features") -> Pipeline:
         kernel_pca = KernelPCA(eigen_solver="dense", remove_zero_eig=True)
         return make_pipeline(StandardScaler(), kernel_pca)
     return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
+
+
+def choose_covariates(
+    table: pd.DataFrame, names: str | Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """Return the columns that the models with covariates read.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of a cohort, or of training scans.
+    names : str or sequence of str, optional
+        Columns, or kinds such as "education"; by default age and sex, where the table
+        has them with two values or more and they are not the label.
+
+    Returns
+    -------
+    tuple of str
+        Columns of the table.
+
+    Raises
+    ------
+    ParameterError
+        If a column is unknown, neither numbers nor groups, or the label itself.
+    """
+    if names is None:
+        column_of_kind: dict[str, str] = {}
+        for column in table.columns.drop(list(KEY_COLUMNS), errors="ignore"):
+            kind, values = acquisition_kind(column), table[column]
+            is_usable = values.nunique() > 1 and not _is_label(values, table["label"])
+            is_age = kind == "age" and not has_groups(column, values)
+            is_sex = kind == "sex" and values.nunique() <= MOST_GROUPS
+            if is_usable and (is_age or is_sex):
+                column_of_kind.setdefault(kind, str(column))
+        return tuple(
+            column_of_kind[kind] for kind in ("age", "sex") if kind in column_of_kind
+        )
+    names = [names] if isinstance(names, str) else list(names)
+    columns = tuple(dict.fromkeys(find_covariate_column(table, name) for name in names))
+    for column in columns:
+        if _is_label(table[column], table["label"]):
+            raise ParameterError(
+                f"{option_text('covariates')} names {column}, which is the label under "
+                "another name. Leave it out."
+            )
+        check_values(table, column)
+    return columns
+
+
+def _is_label(values: pd.Series, labels: pd.Series | np.ndarray) -> bool:
+    """Return whether each value goes with one label, and each label with one value."""
+    pairs = pd.DataFrame({"value": values.astype(str).to_numpy(), "label": labels})
+    return bool((pairs.nunique() == len(pairs.drop_duplicates())).all())
 
 
 class _Choice(NamedTuple):
@@ -408,6 +458,132 @@ class GlobalMeansClassifier(TunedLinearClassifier):
         return read_global_means(X, self.hemispheres, self.structures)
 
 
+@dataclass(eq=False, repr=False)
+class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
+    """Ridge regression of the class on covariates, with or without a model of brains.
+
+    The score of the brain is a further column beside the covariates. For a training
+    scan it is predicted by a fit without that person (in closed form), so that it is
+    as reliable as that of a test scan. A negative weight of this score is replaced by
+    0: without signal, left-out scores are reversed (Breiman 1996, Machine Learning
+    24:49, "Stacked regressions").
+
+    Parameters
+    ----------
+    ridge : LSAPRidgeClassifier
+        Without scales; reads the columns.
+    brain : LSAPRidgeClassifier, optional
+        Reads packed scans.
+    covariate_names : sequence of str, optional
+        As of :func:`choose_covariates`. A missing value is the mean of the training
+        scans.
+
+    Attributes
+    ----------
+    classes_ : array of str
+    brain_ : LSAPRidgeClassifier or None
+        None without `brain`, or where its score has no weight.
+    fit_report_ : dict
+        covariates, and reads_brain: whether the score of the brain has a weight.
+    """
+
+    reads_packed_scans: ClassVar = True
+
+    ridge: Any
+    brain: Any = None
+    covariate_names: Sequence[str] | None = None
+
+    def fit(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        groups: np.ndarray | None = None,
+        covariates: pd.DataFrame | None = None,
+    ) -> "CovariateClassifier":
+        """Learn from packed scans and the table of the same scans."""
+        return self.fit_from_ridge(None, X, y, groups, covariates)
+
+    def make_ridge(self) -> Any:
+        """Return the unfitted model of brains, if there is one."""
+        return None if self.brain is None else clone(self.brain)
+
+    def fit_from_ridge(
+        self,
+        ridge: Any,
+        X: np.ndarray,
+        y: np.ndarray,
+        groups: np.ndarray | None,
+        covariates: pd.DataFrame | None,
+    ) -> "CovariateClassifier":
+        """Learn beside a model of brains that was fitted to the same scans.
+
+        It is one of :meth:`make_ridge`; where it is None, it is fitted here.
+        """
+        from brainlsap.model.prediction_sets import rebalance_scores
+
+        groups = check_groups(groups, len(y), "the left-out scores")
+        names = self.covariate_names
+        if names is None:
+            names = choose_covariates(covariates)
+        self.design_ = learn_design(names, covariates)
+        columns = apply_design(self.design_, covariates)
+        brain = self.make_ridge() if ridge is None else ridge
+        self.brain_ = brain
+        if brain is not None:
+            if ridge is None:
+                brain.fit(X, y, groups)
+            class_codes = pd.Index(brain.stages_).get_indexer(np.asarray(y))
+            people = pd.factorize(np.asarray(groups))[0]
+            scores = rebalance_scores(brain.left_out_scores_, class_codes, people)
+            all_columns = np.hstack([columns, scores])
+            self.ridge_ = clone(self.ridge).fit(_pack_columns(all_columns), y, groups)
+            if self._weigh_brain(scores.shape[1]) <= 0:
+                self.brain_ = None
+        if self.brain_ is None:
+            self.ridge_ = clone(self.ridge).fit(_pack_columns(columns), y, groups)
+        self.classes_ = self.ridge_.classes_
+        self.class_prior_ = self.ridge_.class_prior_
+        self.learned_prior_ = self.ridge_.learned_prior_
+        self.training_shares_ = self.ridge_.training_shares_
+        self.fit_report_ = {
+            "covariates": [*self.design_],
+            "reads_brain": self.brain_ is not None,
+        }
+        return self
+
+    def _weigh_brain(self, n_scores: int) -> float:
+        """Return the sum over targets of the weight of the score of this target."""
+        n_columns = self.ridge_.n_rois_
+        is_score = np.eye(n_columns)[n_columns - n_scores :]
+        unit_scores = self.ridge_.decision_scores(_pack_columns(is_score))
+        zero_scores = self.ridge_.decision_scores(_pack_columns(0 * is_score))
+        return float(np.trace(unit_scores - zero_scores))
+
+    def predict_proba(
+        self, X: np.ndarray, covariates: pd.DataFrame | None = None
+    ) -> np.ndarray:
+        """Return probabilities (n_scans, n_classes) at the shares `class_prior_`."""
+        columns = apply_design(self.design_, covariates)
+        if self.brain_ is not None:
+            columns = np.hstack([columns, self.brain_.decision_scores(X)])
+        return self.ridge_.predict_proba(_pack_columns(columns))
+
+    def predict(
+        self, X: np.ndarray, covariates: pd.DataFrame | None = None
+    ) -> np.ndarray:
+        """Return the likeliest class of every scan where all classes weigh alike."""
+        codes = self.choose_classes(self.predict_proba(X, covariates))
+        return self.classes_[codes]
+
+
+def _pack_columns(columns: np.ndarray) -> np.ndarray:
+    """Return columns (n_scans, n_columns) packed as regions without connections."""
+    if not columns.shape[1]:
+        columns = np.zeros((len(columns), 1))
+    n_scans, n_columns = columns.shape
+    return pack(np.zeros((n_scans, n_columns, n_columns)), columns[:, :, None])
+
+
 def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
     """Move the edges of all packed networks to the same randomly drawn pairs.
 
@@ -549,6 +725,19 @@ def _lsap_on_edited_edges(edit_edges: Callable[..., np.ndarray]) -> Factory:
     return make_model
 
 
+def _with_covariates(*, reads_brain: bool) -> Factory:
+    """Return what makes a model of covariates, with or without LSAP-R beside them."""
+
+    def make_model(seed: int, settings: ModelSettings) -> CovariateClassifier:
+        prior = {k: v for k, v in settings.items() if k == "class_prior"}
+        # Covariates have no connectome; do not make one of them.
+        ridge = _ridge("none")(seed, prior | {"connectome": "own"})
+        brain = _ridge("auto")(seed, settings) if reads_brain else None
+        return CovariateClassifier(ridge, brain)
+
+    return make_model
+
+
 class ModelTable(MutableMapping[str, ModelEntry]):
     """Models by name, in the order of :data:`ROLES`.
 
@@ -628,6 +817,10 @@ MODELS = ModelTable(
         "ridge with one scale": ModelEntry(_ridge("one"), "baseline"),
         "ridge with a scale per region": ModelEntry(_ridge("regions"), "baseline"),
         "random forest": ModelEntry(_forest, "baseline"),
+        "covariates": ModelEntry(_with_covariates(reads_brain=False), "baseline"),
+        "LSAP-R with covariates": ModelEntry(
+            _with_covariates(reads_brain=True), "baseline"
+        ),
         "features only": ModelEntry(
             _lsap_on_edited_edges(remove_edges),
             "control",
@@ -685,6 +878,10 @@ NESTED_RIDGES = (
     "ridge with a scale per region",
 )
 """Ridges, each with more scales than the one before; "LSAP-R" chooses among them."""
+
+
+ADDED_VALUE_MODELS = ("covariates", "LSAP-R", "LSAP-R with covariates")
+"""Covariates alone, the brain alone, and both: what the brain adds, and they add."""
 
 
 def control_phrases(*, is_variant: bool | None = None) -> dict[str, str]:

@@ -48,7 +48,9 @@ def fit_prediction_sets(
     class_codes = pd.Index(model.stages_).get_indexer(np.asarray(y))
     person_codes = pd.factorize(np.asarray(groups))[0]
     n_classes = len(model.stages_)
-    rebalanced_scores = _rebalance(model.left_out_scores_, class_codes, person_codes)
+    rebalanced_scores = rebalance_scores(
+        model.left_out_scores_, class_codes, person_codes
+    )
     centers: list[float] = []
     quantiles: list[float | None] = []
     n_people: list[int] = []
@@ -76,7 +78,7 @@ def fit_prediction_sets(
     }
 
 
-def _rebalance(
+def rebalance_scores(
     left_out_scores: np.ndarray, class_codes: np.ndarray, person_codes: np.ndarray
 ) -> np.ndarray:
     """Return left-out scores of fits in which all classes weigh alike.

@@ -13,12 +13,13 @@ _NAMES = {
     "methods": "methods_text score_remarks supplement_text",
     "plots": "plot_calibration plot_confusion plot_connectome_gain plot_contributions "
     "plot_directions plot_learning_curve plot_region_tests plot_roc plot_scales "
-    "plot_scores plot_training",
+    "plot_scores plot_subgroups plot_training",
     "regions": "region_group_table region_tests_table",
     "report": "check_results_folder read_results write_figures write_report "
     "write_tables",
-    "tables": "audit_table class_differences class_rate_table common_region_table "
-    "comparison_table connectome_gain_table direction_table "
-    "fit_table interval_table region_table score_table table_text unusual_scans_table",
+    "tables": "added_value_text audit_table class_differences class_rate_table "
+    "common_region_table comparison_table connectome_gain_table direction_table "
+    "fit_table interval_table region_table score_table subgroup_text table_text "
+    "unusual_scans_table",
 }
 __all__, __getattr__, __dir__ = load_lazily(__name__, _NAMES)

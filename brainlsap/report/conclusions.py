@@ -17,7 +17,7 @@ from brainlsap.evaluation import (
 )
 from brainlsap.evaluation.connectome_worth import MIN_LOG_CREDIT
 from brainlsap.evaluation.leakage import Check, check_title
-from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
 from brainlsap.evaluation.ranking import ALPHA, FEWEST_PERMUTATIONS
 from brainlsap.findings import (
     BASELINE,
@@ -111,6 +111,8 @@ class StudyConclusions:
         connectome help?
     comparisons : tuple of Conclusion
         One for each simple model.
+    added_value : Conclusion or None
+        Does the brain add to covariates? None if they were not run.
     regions_differ, regions_stand_out : Conclusion
         In which regions do classes differ, and where more than in the regions that
         they are connected to?
@@ -125,6 +127,7 @@ class StudyConclusions:
     chance: Conclusion
     simple_models: Conclusion
     comparisons: tuple[Conclusion, ...]
+    added_value: Conclusion | None
     connectome: Conclusion
     regions_differ: Conclusion
     regions_stand_out: Conclusion
@@ -135,13 +138,15 @@ class StudyConclusions:
     @property
     def answers(self) -> tuple[Conclusion, ...]:
         """Conclusions in the order of the page."""
-        return (
+        conclusions = (
             self.chance,
             self.simple_models,
+            self.added_value,
             self.connectome,
             self.regions_differ,
             self.regions_stand_out,
         )
+        return tuple(item for item in conclusions if item is not None)
 
 
 def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
@@ -167,6 +172,9 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         for comparison in compare_simple(evaluation)
     )
     simple_models = _withdraw(judge_simple_models(comparisons), leak_text)
+    added_value = judge_added_value(evaluation)
+    if added_value is not None:
+        added_value = _withdraw(added_value, leak_text)
     connectome = _withdraw(judge_connectome(evaluation), leak_text)
     regions_differ, regions_stand_out = judge_regions(evaluation)
     if (
@@ -179,6 +187,7 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         chance=chance,
         simple_models=simple_models,
         comparisons=comparisons,
+        added_value=added_value,
         connectome=connectome,
         regions_differ=regions_differ,
         regions_stand_out=regions_stand_out,
@@ -376,6 +385,42 @@ def judge_simple_models(comparisons: Sequence[Conclusion]) -> Conclusion:
     else:
         sentence = "Better than each of them."
     return replace(hardest, question=question, answer=answer, sentence=sentence)
+
+
+def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
+    """Answer whether the brain adds to covariates; None if they were not run.
+
+    LSAP-R with the covariates is compared with the covariates alone. "NO": the brain
+    makes the score worse.
+    """
+    comparisons = tables.added_value(evaluation)
+    names = tables.covariates_text(evaluation)
+    if comparisons.empty or not names:
+        return None
+    question = f"Does the brain add to {names}?"
+    covariates_name, brain_name, both_name = ADDED_VALUE_MODELS
+    row = comparisons.set_index("model").loc[covariates_name]
+    if not np.isfinite(row["difference"]):
+        sentence = "The models could not be trained in every fold."
+        return Conclusion(question, NOT_SHOWN, sentence)
+    answer = judge_difference(row["low"], row["high"], row["p_holm"])
+    difference = _difference_text(row["difference"], row["low"], row["high"])
+    sentence = (
+        f"Balanced accuracy of {brain_name} with {names} minus that of {names} alone: "
+        f"{difference} ({_holm_phrase(row)})."
+    )
+    if _have_same_predictions(evaluation, covariates_name, both_name):
+        sentence = f"{names} with and without {brain_name} predicted the same."
+        sentence = sentence[:1].upper() + sentence[1:]
+    return Conclusion(
+        question,
+        answer,
+        sentence,
+        row["difference"],
+        row["low"],
+        row["high"],
+        row["p_holm"],
+    )
 
 
 def judge_connectome(evaluation: Evaluation) -> Conclusion:
@@ -658,6 +703,9 @@ def _list_forbidden(
         phrases.append(f"predicts {cohort.label_name}")
     if conclusions.simple_models.answer != YES:
         phrases.append("outperforms simple models")
+    added_value = conclusions.added_value
+    if added_value is not None and added_value.answer != YES:
+        phrases.append(f"the brain adds to {tables.covariates_text(evaluation)}")
     if conclusions.connectome.answer != YES:
         phrases.append("the connectome improves the classification")
     if conclusions.regions_differ.answer == YES:

@@ -79,6 +79,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     model_names = list(evaluation.predictions["model"].unique())
     page_tables = {
         "scores": tables.model_score_table(evaluation),
+        "added_value": tables.added_value_text(evaluation),
         "ladder": tables.nested_model_text(evaluation),
         "intervals": tables.interval_table(evaluation),
     }
@@ -88,6 +89,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     page_tables["learning_curve"] = tables.learning_curve_table(evaluation)
     if model_names:
         page_tables["classes"] = tables.class_rate_table(evaluation, model_names[0])
+        page_tables["subgroups"] = tables.subgroup_text(evaluation).map(withhold_names)
     page_tables |= external_tables(evaluation)
     # An external test may lack people of a class that the model knows.
     class_counts = cohort.class_counts()
@@ -180,6 +182,9 @@ def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
         figure_of_name["scores"] = plots.plot_scores(evaluation).figure
     if not evaluation.predictions.empty:
         figure_of_name["classes"] = _plot_class_panels(evaluation)
+        with suppress(ParameterError):  # No group may have a score.
+            figure_of_name["subgroups"] = plots.plot_subgroups(evaluation)
+            figure_of_name["subgroups"] = figure_of_name["subgroups"].figure
     if evaluation.connectome_gain is not None:
         figure_of_name["connectome_gain"] = _plot_gain_panels(
             evaluation.connectome_gain

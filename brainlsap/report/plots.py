@@ -6,6 +6,7 @@ All are drawn by pyplot.
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -30,6 +31,7 @@ from brainlsap.evaluation.connectome_worth import RANDOM_CONNECTOMES
 from brainlsap.evaluation.ranking import ALPHA
 from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.evaluation.scores import Predictions
+from brainlsap.evaluation.subgroups import subgroup_table
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import figures, regions, tables
 from brainlsap.report.figures import COLUMN, LETTER, MIDDLE, PAGE, own_axes, styled
@@ -259,6 +261,68 @@ def plot_learning_curve(
     axes.set_xlabel("training participants of a fold")
     axes.set_ylabel("balanced accuracy")
     axes.legend(loc="best")
+    return axes
+
+
+@styled()
+def plot_subgroups(
+    evaluation: Evaluation,
+    columns: str | Sequence[str] | None = None,
+    model: str | None = None,
+    *,
+    axes: Axes | None = None,
+    width: float = MIDDLE,
+) -> Axes:
+    """Draw the balanced accuracy of a model in groups of people.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Models on the same folds, or an external evaluation.
+    columns : str or sequence of str, optional
+        As of :func:`brainlsap.evaluation.choose_subgroups`; by default those of the
+        study.
+    model : str, optional
+        Name of the model; by default the first.
+    axes, width
+        As for :func:`plot_scores`.
+
+    Returns
+    -------
+    Axes
+        A dot is the score of a group, a bar its 95% interval over people; groups of
+        one column have one colour. The dashed line is the score of these groups
+        together, over the same classes. Groups without a score are not drawn.
+
+    Raises
+    ------
+    ParameterError
+        If no group has a score, or as of :func:`brainlsap.evaluation.subgroup_table`.
+    """
+    model = _check_model(evaluation, model)
+    groups = subgroup_table(evaluation, columns, model)
+    groups = groups[groups["note"] == ""].reset_index(drop=True)
+    if groups.empty:
+        raise ParameterError("no group of people has a score.")
+    row_names = [
+        f"{row['column']}: {row['group']} (n = {row['people']})"
+        for row in groups.to_dict("records")
+    ]
+    axis_label = "balanced accuracy (bar: 95% interval; dashed: groups together)"
+    axes = _named_rows(axes, width, row_names, axis_label)
+    for _, rows in groups.groupby("column"):
+        ends = rows.index.min() - 0.4, rows.index.max() + 0.4
+        axes.vlines(rows["all_groups"].iloc[0], *ends, linewidth=1, **DASHES)
+    colors = dict(zip(groups["column"].unique(), cycle(COLORS)))
+    for position, row in enumerate(groups.to_dict("records")):
+        _draw_errorbars(
+            axes,
+            row["balanced_accuracy"],
+            position,
+            row["low"],
+            row["high"],
+            color=colors[row["column"]],
+        )
     return axes
 
 

@@ -26,6 +26,7 @@ _WORD_FIELDS = frozenset(
     (
         *("label", "label_name", "classes", "feature", "feature_names", "measure"),
         *("merged_classes", "harmonize", "regress_out", "leave_out", "models"),
+        *("subgroups", "covariates"),
         "reference_class",
     )
 )

@@ -16,13 +16,19 @@ from brainlsap.data.measures import PET_FEATURES
 from brainlsap.evaluation import ConnectomeGain, Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.leakage import check_title
-from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
 from brainlsap.evaluation.ranking import find_subcortex_substitute
 from brainlsap.evaluation.region_tests import standardized_differences
 from brainlsap.evaluation.results import CohortSummary, check_evaluation_given
 from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
+from brainlsap.evaluation.subgroups import (
+    MIN_PEOPLE,
+    TOO_FEW_PEOPLE,
+    subgroup_gaps,
+    subgroup_table,
+)
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
-from brainlsap.text import count, p_text, with_and
+from brainlsap.text import count, listed, p_text, with_and
 
 FEATURES = {
     "thickness": "cortical thickness",
@@ -456,6 +462,7 @@ MODEL_GROUPS = (
     "models of this study",
     "nested ridge regressions",
     "simple baselines",
+    "with covariates",
     "controls",
 )
 """Groups of models in the order of the table of scores."""
@@ -467,13 +474,64 @@ def group_of_model(model_name: str, role: str) -> str:
         return MODEL_GROUPS[1]
     if role == "model" or model_name == "LSAP-R":
         return MODEL_GROUPS[0]
-    return MODEL_GROUPS[3] if role == "control" else MODEL_GROUPS[2]
+    if model_name in ADDED_VALUE_MODELS:
+        return MODEL_GROUPS[3]
+    return MODEL_GROUPS[4] if role == "control" else MODEL_GROUPS[2]
 
 
 @lru_cache(maxsize=4)  # hashed by identity; the table and the answers use it
 def person_comparisons(evaluation: Evaluation, reference: str) -> pd.DataFrame:
     """Return the comparisons of one model with all others, by person."""
     return comparison.compare_by_person(evaluation, reference, N_SWAPS)
+
+
+@lru_cache(maxsize=4)  # hashed by identity; the table and the answer use it
+def added_value(evaluation: Evaluation) -> pd.DataFrame:
+    """Return the comparisons of covariates and brain together with each alone."""
+    return comparison.added_value_table(evaluation, N_SWAPS)
+
+
+def covariates_text(evaluation: Evaluation) -> str:
+    """Return the covariates beside the brain as text; "" where there are none."""
+    return with_and(evaluation.settings.get("covariates") or [])
+
+
+def added_value_text(evaluation: Evaluation) -> pd.DataFrame:
+    """Return the scores of covariates alone, brain alone and both, and differences.
+
+    Returns
+    -------
+    DataFrame
+        inputs, balanced accuracy of all test scans with its 95% interval, and what both
+        together have more than this model, of
+        :func:`brainlsap.evaluation.added_value_table`. Empty where these models were
+        not run.
+    """
+    comparisons = added_value(evaluation)
+    names = covariates_text(evaluation)
+    if comparisons.empty or not names:
+        return pd.DataFrame()
+    covariates_name, brain_name, both_name = ADDED_VALUE_MODELS
+    title_of_model = {
+        covariates_name: f"{names} alone",
+        brain_name: f"brain alone ({brain_name})",
+        both_name: "both",
+    }
+    rows = []
+    for model_name, title in title_of_model.items():
+        bounds = intervals(evaluation, model_name).loc["balanced_accuracy"]
+        score_text = interval_text(*bounds[["estimate", "low", "high"]])
+        rows.append({"name": model_name, "inputs": title, "score": score_text})
+    column_titles = {
+        "model": "name",
+        "difference": "both minus this [95%]",
+        "p_holm": _holm_title(comparisons),
+    }
+    difference_texts = number_texts(comparisons, column_titles)
+    table = pd.DataFrame(rows).merge(difference_texts, how="left", on="name")
+    table = table.drop(columns="name").fillna("")
+    table = table.rename(columns={"score": "balanced accuracy [95%]"})
+    return _mark_limits(table, evaluation)
 
 
 @lru_cache(maxsize=4)  # hashed by identity; tables and answers use it
@@ -654,6 +712,47 @@ def connectome_gain_table(gain: ConnectomeGain) -> pd.DataFrame:
         digits=1,
     )
     return texts.replace("n/a", "")
+
+
+def subgroup_text(evaluation: Evaluation) -> pd.DataFrame:
+    """Return the score of the first model in groups of people, with the largest gap.
+
+    Returns
+    -------
+    DataFrame
+        group (the column, and the classes that its scores are over), participants,
+        number of people, balanced accuracy with its 95% interval, of
+        :func:`brainlsap.evaluation.subgroup_table`. The last row of a column is its
+        largest difference, of :func:`brainlsap.evaluation.subgroup_gaps`. Groups of
+        fewer than ten people share a row. Empty without columns of groups.
+    """
+    gaps = subgroup_gaps(evaluation).set_index("column")
+    all_classes = ", ".join(evaluation.cohort.classes)
+    rows: list[tuple[str, str, str, str]] = []
+    for column, groups in subgroup_table(evaluation).groupby("column", sort=False):
+        classes = str(groups["classes"].iloc[0])
+        title = str(column)
+        if classes not in ("", all_classes):
+            title += f" (over {classes})"
+        is_small = groups["note"] == TOO_FEW_PEOPLE
+        for row in groups[~is_small].to_dict("records"):
+            bounds = row["low"], row["high"]
+            score_text = interval_text(row["balanced_accuracy"], *bounds)
+            if row["note"]:
+                score_text = f"not scored: {row['note']}"
+            rows.append((title, row["group"], str(row["people"]), score_text))
+        if is_small.any():
+            names = listed(groups.loc[is_small, "group"])
+            # A count of very few people might tell who they are.
+            text = f"not scored: {TOO_FEW_PEOPLE}"
+            rows.append((title, names, f"< {MIN_PEOPLE}", text))
+        if column in gaps.index:
+            gap = gaps.loc[column]
+            name = f"largest difference: {gap['higher']} minus {gap['lower']}"
+            text = interval_text(gap["difference"], gap["low"], gap["high"])
+            rows.append((title, name, "", text))
+    column_titles = ["group", "participants", "number", "balanced accuracy [95%]"]
+    return _mark_limits(pd.DataFrame(rows, columns=column_titles), evaluation)
 
 
 def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:

@@ -17,12 +17,15 @@ from brainlsap.arrays import pack, unpack
 from brainlsap.data import Cohort
 from brainlsap.evaluation import (
     MODELS,
+    added_value_table,
+    choose_covariates,
     cross_validate,
     make_models,
     read_global_means,
 )
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.models import (
+    ADDED_VALUE_MODELS,
     GlobalMeansClassifier,
     TunedLinearClassifier,
     score_inputs,
@@ -341,3 +344,71 @@ def test_selection_learns_nothing_of_test_scans():
     assert not chosen[4, 1]
     assert chosen.sum() == model.fit_report_["n_selected"]
     assert (model.predict(X[~train]) == y[~train]).mean() > 0.7
+
+
+def draw_aged_cohort(brain_effect, n_people=60, seed=0):
+    """Make people whose class shows in their age, and in one region."""
+    rng = np.random.default_rng(seed)
+    is_ill = rng.random(n_people) < 0.5
+    features = rng.normal(size=(n_people, 4))
+    features[:, 1] += brain_effect * is_ill
+    covariates = {"age": rng.normal(70, 4, n_people) + 4 * is_ill, "sex": ["F", "M"]}
+    covariates["sex"] = rng.choice(covariates["sex"], n_people)
+    covariates["age"][3] = np.nan
+    return Cohort.from_arrays(
+        np.ones((4, 4)) - np.eye(4),
+        features,
+        np.where(is_ill, "AD", "CN"),
+        covariates=covariates,
+        atlas=[*"abcd"],
+        classes=("CN", "AD"),
+    )
+
+
+def run_added_value(cohort, models=ADDED_VALUE_MODELS):
+    return cross_validate(make_models(models), cohort, 3, baselines=False, n_jobs=1)
+
+
+def test_brain_and_covariates_are_one_model_whether_fitted_together_or_alone():
+    cohort = draw_aged_cohort(1.5)
+    both = ADDED_VALUE_MODELS[-1]
+    together = run_added_value(cohort)
+    alone = run_added_value(cohort, [both])
+    rows = together.predictions.query("model == @both").reset_index(drop=True)
+    pd.testing.assert_frame_equal(rows, alone.predictions)
+    gains = added_value_table(together).set_index("model")
+    assert gains.loc["covariates", "difference"] > 0
+    assert list(gains.index) == ["covariates", "LSAP-R"]
+    assert added_value_table(alone).empty
+
+
+def test_covariates_alone_do_not_depend_on_the_brain():
+    answers = [
+        run_added_value(draw_aged_cohort(effect), ["covariates"]).predictions
+        for effect in (0.0, 1.5)
+    ]
+    pd.testing.assert_frame_equal(*answers)
+    assert (answers[0]["truth"] == answers[0]["predicted"]).mean() > 0.6
+
+
+def test_a_brain_without_signal_has_no_negative_weight():
+    cohort = draw_aged_cohort(0.0, n_people=30)
+    model, _ = make_models(ADDED_VALUE_MODELS[-1])[ADDED_VALUE_MODELS[-1]]
+    is_read = []
+    for seed in range(8):
+        y = np.random.default_rng(seed).permutation(cohort.y)
+        model.fit(cohort.to_array(), y, cohort.groups, cohort.table)
+        is_read.append(model.fit_report_["reads_brain"])
+        if model.brain_ is not None:
+            assert model._weigh_brain(1) > 0
+    assert not all(is_read)
+
+
+def test_covariates_are_age_and_sex_or_those_named():
+    table = draw_aged_cohort(0.0).table.assign(school=12.0)
+    table["disease"] = np.where(table["label"] == "AD", "yes", "no")
+    assert choose_covariates(table) == ("age", "sex")
+    assert choose_covariates(table.assign(sex="F")) == ("age",)
+    assert choose_covariates(table, "school") == ("school",)
+    with pytest.raises(ParameterError, match="disease, which is the label"):
+        choose_covariates(table, ["sex", "disease"])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from brainlsap.evaluation import rank_regions
-from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
 from brainlsap.report import conclusions, draw_conclusions, headline, tables
 from brainlsap.report.conclusions import (
     NO,
@@ -18,7 +18,7 @@ from brainlsap.report.conclusions import (
     judge_difference,
     judge_regions,
 )
-from tests.report.conftest import draw_gain_table
+from tests.report.conftest import draw_gain_table, draw_predictions
 
 SIMPLE = {"majority": "majority class", "linear SVM": "logistic regression"}
 
@@ -197,3 +197,41 @@ def test_cautions_name_variables_that_predict_the_class(make_study):
     assert not any("age alone" in text for text in cautions)
     assert "Scores and regions are not adjusted for age, sex and site." in cautions
     assert "no external test" in headline(study)[-1]
+
+
+@pytest.mark.parametrize(
+    ("skills", "answer"), [((-0.5, 0.3, 0.9), YES), ((0.9, 0.3, -0.5), NO)]
+)
+def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
+    make_study, skills, answer
+):
+    study = make_study(skill=0.9, p_effect=0.01)
+    assert draw_conclusions(study).added_value is None
+    rng = np.random.default_rng(0)
+    table, classes = study.cohort.table, study.cohort.classes
+    predictions = [
+        draw_predictions(table, classes, name, skill, rng)
+        for name, skill in zip(ADDED_VALUE_MODELS, skills, strict=True)
+    ]
+    fits = [
+        study.fits.query("model == 'majority class'").assign(model=name)
+        for name in ADDED_VALUE_MODELS
+    ]
+    beside = replace(
+        study,
+        predictions=pd.concat([study.predictions, *predictions]),
+        fits=pd.concat([study.fits, *fits]),
+        settings=study.settings | {"covariates": ["AGE", "SEX"]},
+    )
+    found = draw_conclusions(beside)
+    assert found.added_value.question == "Does the brain add to AGE and SEX?"
+    assert found.added_value.answer == answer
+    assert found.added_value in found.answers
+    is_forbidden = "the brain adds to AGE and SEX" in found.may_not_write
+    assert is_forbidden == (answer != YES)
+    rows = tables.added_value_text(beside)
+    assert list(rows["inputs"]) == [
+        "AGE and SEX alone",
+        "brain alone (LSAP-R)",
+        "both",
+    ]

@@ -137,6 +137,8 @@ STUDY_OPTIONS = {
     "merged_classes": ("5-to-2", "impaired: EMCI, LMCI and AD"),
     "harmonize": ("site", "values of site were removed"),
     "regress_out": (["age", "sex"], "effects of age and sex"),
+    "covariates": (["sex"], "What the brain adds to sex was measured"),
+    "subgroups": (["site"], "in groups of participants by site"),
     "reference_class": (
         "unimpaired",
         "training participants of class unimpaired alone",

@@ -100,6 +100,7 @@ def test_tables_on_the_page_are_those_of_the_files(written):
     assert {one.stem for one in tables} == numbers | {
         *("scores", "intervals", "classes", "audit", "demographics", "quality", "fits"),
         *("scales", "directions", "agreement", "common_regions", "learning_curve"),
+        "subgroups",
     }
     for one in tables:
         if one.stem not in numbers:
@@ -153,7 +154,7 @@ def test_tables_for_manuscripts(written, tmp_path):
     files = write_tables(read_results(written), tmp_path / "tables")
     endings = {one.suffix for one in files}
     assert endings == {".tex", ".md"}
-    assert len({one.stem for one in files}) == 12
+    assert len({one.stem for one in files}) == 13
     latex = (tmp_path / "tables" / "scores.tex").read_text("utf-8")
     assert latex.startswith("\\begin{table}")
     assert "linear SVM & " in latex

@@ -266,3 +266,26 @@ def test_labels_tell_regions_apart():
     for name in ("schaefer100", "destrieux160"):
         atlas = load_atlas(name)
         assert len(set(region_labels(atlas.names, atlas))) == len(atlas)
+
+
+def test_subgroups_have_a_row_each_and_small_ones_share_one(evaluation):
+    table = evaluation.cohort.table
+    person = table["participant"].str[4:].astype(int)
+    towns = np.select([person < 4, person < 8, person < 20], ["a", "b", "c"], "d")
+    cohort = replace(evaluation.cohort, table=table.assign(SITE=towns))
+    settings = evaluation.settings | {"subgroups": ["SITE", "SEX"]}
+    rows = report.subgroup_text(replace(evaluation, cohort=cohort, settings=settings))
+    sites = rows[rows["group"] == "SITE"].set_index("participants")["number"]
+    assert sites.to_dict() == {
+        "c": "12",
+        "d": "16",
+        "a, b": "< 10",
+        sites.index[-1]: "",
+    }
+    assert sites.index[-1].startswith("largest difference: ")
+    # Women of the fixture are all of one class, so the men's score is over the others.
+    classes = ", ".join(evaluation.cohort.classes[1:])
+    sexes = rows[rows["group"] == f"SEX (over {classes})"].set_index("participants")
+    assert sexes["number"].to_dict() == {"F": "12", "M": "24"}
+    assert "not scored" in sexes.loc["F", "balanced accuracy [95%]"]
+    assert report.plot_subgroups(evaluation).get_yticks().tolist() == [*range(6)]

@@ -1,0 +1,485 @@
+r"""Groups of people: the score in each of them, and how two cohorts differ.
+
+Scores of groups. With :math:`r_c` the share of correct predictions of class c in a
+group, the balanced accuracy is the mean of :math:`r_c` over K classes. Its interval,
+and that of the difference of two groups, are those of a linear function of m
+proportions (Price and Bonett 2004, Computational Statistics and Data Analysis 45:449):
+2 / m correct and 2 / m false people are added to each class of each group, m = K for
+a score and 2 K for a difference. Variances are over people, with all their scans.
+
+The largest of several differences is too large on average. Its interval is therefore
+one of a family that holds all differences of all columns at the same time in 95 % of
+studies. Of a column with k groups, the critical value is the quantile of
+:math:`\max_{ij} |z_i - z_j| / \sqrt{v_i + v_j}` of independent normal :math:`z_i`
+with the variances :math:`v_i` of the groups; columns share the error by Bonferroni.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.data.cohort import Cohort
+from brainlsap.data.covariates import (
+    KEY_COLUMNS,
+    acquisition_kind,
+    group_names,
+    has_groups,
+)
+from brainlsap.evaluation.confounds import find_covariate_column
+from brainlsap.evaluation.results import Evaluation
+from brainlsap.exceptions import ParameterError, check_choice
+from brainlsap.text import option_text
+
+COUNTED_KINDS = ("sex", "site", "scanner")
+"""Kinds of covariates whose values are counted."""
+
+SUBGROUP_KINDS = ("sex", "age", "site", "scanner")
+"""Kinds of covariates whose groups are scored by default."""
+
+MIN_PEOPLE = 10
+"""Fewest people of a group that is scored."""
+
+MIN_PEOPLE_OF_CLASS = 2
+"""Fewest people of a class in each group, for the class to count in the scores."""
+
+TOO_FEW_PEOPLE = f"fewer than {MIN_PEOPLE} people"
+TOO_FEW_CLASSES = "fewer than two classes"
+"""Why a group has no score."""
+
+# Level of the intervals, and draws of the largest difference.
+_ALPHA = 0.05
+_N_DRAWS = 20_000
+_NORMAL_QUANTILE = 1.959963984540054
+
+CaseMix = dict[str, Any]
+
+
+def describe_people(cohort: Cohort) -> CaseMix:
+    """Describe the people of a cohort by counts and means that name nobody.
+
+    Parameters
+    ----------
+    cohort : Cohort
+
+    Returns
+    -------
+    dict
+        As JSON allows: `n_people`, `n_scans`; `classes`, people by class; `numbers`,
+        `{"n", "mean", "sd"}` of age and, as "<feature>, mean over regions", of every
+        feature; `counts`, people by value of sex, site and scanner. A person counts
+        with the first scan, in classes with the first scan of each.
+    """
+    table = cohort.table
+    is_first = ~table["participant"].duplicated()
+    people_by_class = table.groupby("label")["participant"].nunique()
+    counts: dict[str, dict[str, int]] = {}
+    numbers: dict[str, dict[str, float]] = {}
+    for column in table.columns.drop(list(KEY_COLUMNS)):
+        kind = acquisition_kind(column)
+        values = table.loc[is_first, column]
+        if kind == "age" and kind not in numbers:
+            numbers[kind] = _describe_numbers(pd.to_numeric(values, errors="coerce"))
+        elif kind in COUNTED_KINDS and kind not in counts:
+            names = group_names(values).dropna().astype(str)
+            counts[kind] = {str(k): int(n) for k, n in names.value_counts().items()}
+    for feature_index, feature in enumerate(cohort.feature_names):
+        values = cohort.features[is_first.to_numpy(), :, feature_index]
+        is_measured = ~np.isnan(values)
+        n_measured = is_measured.sum(axis=1)
+        totals = np.where(is_measured, values, 0.0).sum(axis=1)
+        means = pd.Series(totals / np.maximum(n_measured, 1)).where(n_measured > 0)
+        numbers[f"{feature}, mean over regions"] = _describe_numbers(means)
+    return {
+        "n_people": int(is_first.sum()),
+        "n_scans": cohort.n_scans,
+        "classes": {name: int(people_by_class.get(name, 0)) for name in cohort.classes},
+        "numbers": numbers,
+        "counts": counts,
+    }
+
+
+def _describe_numbers(values: pd.Series) -> dict[str, float]:
+    """Return number, mean and s.d. of the known values."""
+    known_values = values.dropna()
+    sd = float(known_values.std()) if len(known_values) > 1 else 0.0
+    mean = float(known_values.mean()) if len(known_values) else 0.0
+    return {"n": len(known_values), "mean": mean, "sd": sd}
+
+
+def case_mix_table(
+    training: Mapping[str, Any], test: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Compare the people of the training with those of the test.
+
+    Parameters
+    ----------
+    training, test : mapping
+        From :func:`describe_people`.
+
+    Returns
+    -------
+    DataFrame
+        characteristic, training, test, and difference (test minus training, in
+        standard deviations of the training people; empty for counts). Numbers are
+        mean (s.d.), counts people (share).
+    """
+    rows: list[tuple[str, str, str, str]] = [
+        ("people", str(training["n_people"]), str(test["n_people"]), ""),
+        ("scans", str(training["n_scans"]), str(test["n_scans"]), ""),
+    ]
+    rows += _count_rows("class", training["classes"], test["classes"])
+    names = dict.fromkeys([*training["numbers"], *test["numbers"]])
+    for name in names:
+        before, after = training["numbers"].get(name), test["numbers"].get(name)
+        difference = ""
+        if before and after and before["n"] and after["n"] and before["sd"] > 0:
+            difference = f"{(after['mean'] - before['mean']) / before['sd']:+.2f}"
+        rows.append((name, _number_text(before), _number_text(after), difference))
+    for kind in COUNTED_KINDS:
+        before, after = training["counts"].get(kind), test["counts"].get(kind)
+        if before or after:
+            rows += _count_rows(kind, before or {}, after or {})
+    return pd.DataFrame(
+        rows, columns=["characteristic", "training", "test", "difference"]
+    )
+
+
+def _count_rows(
+    kind: str, training: Mapping[str, int], test: Mapping[str, int]
+) -> list[tuple[str, str, str, str]]:
+    """Return a row for every value of a characteristic."""
+    return [
+        (f"{kind}: {value}", _count_text(training, value), _count_text(test, value), "")
+        for value in dict.fromkeys([*training, *test])
+    ]
+
+
+def _count_text(counts: Mapping[str, int], value: str) -> str:
+    """Return people and share of a value; "n/a" where nobody has any."""
+    n_people = sum(counts.values())
+    if n_people == 0:
+        return "n/a"
+    n_value = counts.get(value, 0)
+    return f"{n_value} ({n_value / n_people:.0%})"
+
+
+def _number_text(numbers: Mapping[str, float] | None) -> str:
+    """Return mean and s.d. as text; "n/a" where nobody has a value."""
+    if not numbers or not numbers["n"]:
+        return "n/a"
+    return f"{numbers['mean']:.4g} ({numbers['sd']:.3g})"
+
+
+class _GroupScore(NamedTuple):
+    """Balanced accuracy of a group; center and standard error with added people."""
+
+    estimate: float
+    center: float
+    standard_error: float
+
+
+class _GroupCounts(NamedTuple):
+    """Correct and all predictions of each person (row) in each class (column)."""
+
+    n_correct: np.ndarray
+    n_predictions: np.ndarray
+
+    def score(self, n_added: float) -> _GroupScore:
+        """Score a group with this many correct, and as many false, people added."""
+        n_classes = self.n_correct.shape[1]
+        class_totals = self.n_predictions.sum(axis=0)
+        class_hits = self.n_correct.sum(axis=0)
+        n_people = (self.n_predictions > 0).sum(axis=0)
+        # An added person has the mean number of scans.
+        scans_of_person = class_totals / n_people
+        n_added_scans = n_added * scans_of_person
+        padded_totals = class_totals + 2 * n_added_scans
+        rates = (class_hits + n_added_scans) / padded_totals
+        # Few people vary too little around their own mean.
+        inflation = np.sqrt(n_people / (n_people - 1))
+        residuals = self.n_correct - rates * self.n_predictions
+        residuals = residuals * inflation / padded_totals
+        variance = ((residuals.sum(axis=1) / n_classes) ** 2).sum()
+        added_residuals = scans_of_person * inflation / padded_totals / n_classes
+        added_squares = added_residuals**2 * ((1 - rates) ** 2 + rates**2)
+        variance += n_added * added_squares.sum()
+        return _GroupScore(
+            float((class_hits / class_totals).mean()),
+            float(rates.mean()),
+            float(np.sqrt(variance)),
+        )
+
+
+def choose_subgroups(
+    table: pd.DataFrame, columns: str | Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """Return the columns whose groups are scored.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of a cohort.
+    columns : str or sequence of str, optional
+        Columns, or kinds such as "age"; by default sex, age, site and scanner, where
+        the table has one with two groups or more.
+
+    Returns
+    -------
+    tuple of str
+        Columns of the table.
+
+    Raises
+    ------
+    ParameterError
+        If a column is unknown, or has a group for every second person.
+    """
+    if columns is not None:
+        columns = [columns] if isinstance(columns, str) else columns
+        names = [find_covariate_column(table, name) for name in columns]
+        for name in names:
+            groups = group_people(table, name)
+            if 2 * groups.nunique() > len(groups):
+                raise ParameterError(
+                    f"{option_text('subgroups')} names {name}, which has "
+                    f"{groups.nunique()} values among {len(groups)} people. Name a "
+                    "column of groups, for example sex."
+                )
+        return tuple(dict.fromkeys(names))
+    column_of_kind: dict[str, str] = {}
+    for column in table.columns.drop(list(KEY_COLUMNS), errors="ignore"):
+        kind = acquisition_kind(column)
+        if kind not in SUBGROUP_KINDS or kind in column_of_kind:
+            continue
+        groups = group_people(table, column)
+        if groups.nunique() > 1 and 2 * groups.nunique() <= len(groups):
+            column_of_kind[kind] = str(column)
+    return tuple(
+        column_of_kind[kind] for kind in SUBGROUP_KINDS if kind in column_of_kind
+    )
+
+
+def group_people(table: pd.DataFrame, column: str) -> pd.Series:
+    """Return the group of every person by a column: its values, or thirds of numbers.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of a cohort.
+    column : str
+        Its column.
+
+    Returns
+    -------
+    Series of text, by participant
+        A person belongs to the group of the first scan with a value; people without a
+        value are left out. Ages and other quantities are cut at the thirds of the
+        people, rounded to three digits; the names of the groups have the cut points.
+        Groups are categories, in order.
+    """
+    known_scans = table.dropna(subset=column).drop_duplicates("participant")
+    values = known_scans.set_index("participant")[column]
+    if not len(values) or has_groups(column, table[column]):
+        names = group_names(values)
+        return names.astype("category")
+    numbers = pd.to_numeric(values)
+    cuts = [float(f"{cut:.3g}") for cut in numbers.quantile([1 / 3, 2 / 3])]
+    cuts = [cut for cut in dict.fromkeys(cuts) if numbers.min() < cut <= numbers.max()]
+    if not cuts:
+        return pd.Series("all", values.index).astype("category")
+    names = [f"under {cuts[0]:g}"]
+    names += [f"{low:g} to under {high:g}" for low, high in pairwise(cuts)]
+    names.append(f"{cuts[-1]:g} and over")
+    codes = np.searchsorted(cuts, numbers.to_numpy(float), side="right")
+    categories = pd.Categorical.from_codes(codes, names, ordered=True)
+    return pd.Series(categories, values.index)
+
+
+def subgroup_table(
+    evaluation: Evaluation,
+    columns: str | Sequence[str] | None = None,
+    model: str | None = None,
+) -> pd.DataFrame:
+    """Score a model in groups of people.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Models on the same folds, or an external evaluation.
+    columns : str or sequence of str, optional
+        As of :func:`choose_subgroups`; by default those of the study.
+    model : str, optional
+        Name of the model; by default the first.
+
+    Returns
+    -------
+    DataFrame
+        One row per group: column, group, people, classes, balanced_accuracy, low and
+        high (95% interval over people), all_groups (score of the scored groups of the
+        column together), and note: why a group has no score. Scores of a column are
+        over the same classes, those with two people in every group that is scored;
+        groups below ten people have no score.
+
+    Raises
+    ------
+    ParameterError
+        As of :func:`choose_subgroups`, or for an unknown model.
+    """
+    rows: list[dict[str, Any]] = []
+    for column, groups in _group_by_columns(evaluation, columns).items():
+        counts_of_group, classes = _count_groups(evaluation, groups, model)
+        all_groups = np.nan
+        if counts_of_group:
+            all_counts = map(np.vstack, zip(*counts_of_group.values(), strict=True))
+            all_groups = _GroupCounts(*all_counts).score(2 / len(classes)).estimate
+        for group, n_people in groups.value_counts(sort=False).items():
+            row = {"column": column, "group": str(group), "people": int(n_people)}
+            row["classes"] = ", ".join(classes)
+            row["all_groups"] = all_groups
+            row |= dict.fromkeys(("balanced_accuracy", "low", "high"), np.nan)
+            row["note"] = TOO_FEW_PEOPLE if n_people < MIN_PEOPLE else TOO_FEW_CLASSES
+            if group in counts_of_group:
+                score = counts_of_group[group].score(2 / len(classes))
+                half_width = _NORMAL_QUANTILE * score.standard_error
+                row["balanced_accuracy"] = score.estimate
+                row["low"] = max(0.0, score.center - half_width)
+                row["high"] = min(1.0, score.center + half_width)
+                row["note"] = ""
+            rows.append(row)
+    names = ["column", "group", "people", "classes", "balanced_accuracy"]
+    return pd.DataFrame(rows, columns=[*names, "low", "high", "all_groups", "note"])
+
+
+def subgroup_gaps(
+    evaluation: Evaluation,
+    columns: str | Sequence[str] | None = None,
+    model: str | None = None,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Return the largest difference between groups of people, by column.
+
+    Parameters
+    ----------
+    evaluation, columns, model
+        As of :func:`subgroup_table`.
+    random_state : int
+        Seed of the draws of the largest difference.
+
+    Returns
+    -------
+    DataFrame
+        One row per column with two scored groups or more: column, higher and lower
+        (groups), difference of their balanced accuracies, low, high, and n_pairs. The
+        pair is that whose difference is largest in units of its standard error. The
+        intervals hold for all pairs of all columns at the same time (95%), so the
+        choice of the largest needs no further correction. They treat the fitted models
+        as fixed.
+    """
+    scores_of_column: dict[str, dict[str, _GroupScore]] = {}
+    for column, groups in _group_by_columns(evaluation, columns).items():
+        counts_of_group, classes = _count_groups(evaluation, groups, model)
+        if len(counts_of_group) > 1:
+            scores_of_column[column] = {
+                group: counts.score(1 / len(classes))
+                for group, counts in counts_of_group.items()
+            }
+    rows = []
+    for column, scores in scores_of_column.items():
+        standard_errors = np.array([s.standard_error for s in scores.values()])
+        level = 1 - _ALPHA / len(scores_of_column)
+        rng = np.random.default_rng(random_state)
+        critical_value = _largest_difference(standard_errors, level, rng)
+        rows.append({"column": column} | _find_gap(scores, critical_value))
+    names = ["column", "higher", "lower", "difference", "low", "high", "n_pairs"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _group_by_columns(
+    evaluation: Evaluation, columns: str | Sequence[str] | None
+) -> dict[str, pd.Series]:
+    """Return the groups of people by each column."""
+    table = evaluation.cohort.table
+    if columns is None:
+        columns = evaluation.settings.get("subgroups")
+    names = choose_subgroups(table, columns)
+    return {name: group_people(table, name) for name in names}
+
+
+def _count_groups(
+    evaluation: Evaluation, groups: pd.Series, model: str | None
+) -> tuple[dict[str, _GroupCounts], tuple[str, ...]]:
+    """Return the counts of the groups that are scored, and the classes that count."""
+    model = evaluation.models[0] if model is None else model
+    check_choice("model", model, evaluation.models)
+    is_failed = evaluation.fits.query("model == @model")["failed"].ne("").any()
+    rows = evaluation.predictions.query("model == @model")
+    if is_failed or rows.empty:
+        return {}, ()
+    cells = rows.assign(is_correct=rows["truth"] == rows["predicted"]).groupby(
+        ["participant", "truth"]
+    )["is_correct"]
+    n_correct, n_predictions = (
+        counts.unstack(fill_value=0).reindex(
+            columns=list(evaluation.cohort.classes), fill_value=0
+        )
+        for counts in (cells.sum(), cells.size())
+    )
+    group_of_row = groups.reindex(n_correct.index)
+    is_present: dict[str, np.ndarray] = {}
+    for group, n_people in groups.value_counts(sort=False).items():
+        n_people_of_class = (n_predictions[group_of_row == group] > 0).sum()
+        has_class = n_people_of_class.to_numpy() >= MIN_PEOPLE_OF_CLASS
+        if n_people >= MIN_PEOPLE and has_class.sum() > 1:
+            is_present[str(group)] = has_class
+    is_common = np.logical_and.reduce(list(is_present.values()))
+    if not is_present or is_common.sum() < 2:
+        return {}, ()
+    counts_of_group = {
+        group: _GroupCounts(
+            n_correct.loc[group_of_row == group, is_common].to_numpy(float),
+            n_predictions.loc[group_of_row == group, is_common].to_numpy(float),
+        )
+        for group in is_present
+    }
+    return counts_of_group, tuple(n_correct.columns[is_common])
+
+
+def _largest_difference(
+    standard_errors: np.ndarray, level: float, rng: np.random.Generator
+) -> float:
+    """Return a quantile of the largest difference of groups in standard errors."""
+    draws = rng.normal(size=(_N_DRAWS, len(standard_errors))) * standard_errors
+    largest = np.zeros(_N_DRAWS)
+    for i, j in combinations(range(len(standard_errors)), 2):
+        standard_error = np.hypot(standard_errors[i], standard_errors[j])
+        np.maximum(
+            largest, np.abs(draws[:, i] - draws[:, j]) / standard_error, out=largest
+        )
+    return float(np.quantile(largest, level))
+
+
+def _find_gap(
+    scores: Mapping[str, _GroupScore], critical_value: float
+) -> dict[str, Any]:
+    """Return the difference that is largest in its standard error, with interval."""
+    gaps = []
+    for first_group, second_group in combinations(scores, 2):
+        names = sorted(
+            (first_group, second_group), key=lambda name: -scores[name].estimate
+        )
+        higher, lower = (scores[name] for name in names)
+        standard_error = np.hypot(higher.standard_error, lower.standard_error)
+        center = higher.center - lower.center
+        half_width = critical_value * standard_error
+        gap = {
+            "higher": names[0],
+            "lower": names[1],
+            "difference": higher.estimate - lower.estimate,
+            "low": max(-1.0, center - half_width),
+            "high": min(1.0, center + half_width),
+        }
+        gaps.append((center / standard_error, gap))
+    _, largest_gap = max(gaps, key=lambda item: item[0])
+    return largest_gap | {"n_pairs": len(gaps)}
