@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from brainlsap.arrays import pack, unpack
+from brainlsap.arrays import PackedScans, unpack
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.atlas_files import fsaverage5
 from brainlsap.data import Cohort
@@ -344,7 +344,7 @@ def _fit_ridge_to_scans(
     model: Any, cohort: Cohort, features: np.ndarray, is_selected: np.ndarray
 ) -> None:
     """Fit a ridge to some of the scans, with these features of all scans."""
-    X = pack(cohort.connectomes, features, np.flatnonzero(is_selected))
+    X = PackedScans(cohort.connectomes, features, np.flatnonzero(is_selected))
     model.fit(X, cohort.y[is_selected], groups=cohort.groups[is_selected])
 
 

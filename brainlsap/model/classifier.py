@@ -429,7 +429,9 @@ class LSAPClassifier(GraphClassifier):
           (0: never stop early).
         - `validation_fraction`: share of the training participants in each
           early-stopping set.
-        - `batch_size`: number of scans in one step (0: all).
+        - `batch_size`: number of scans in one step. With 0, the default, an epoch is
+          one step on all scans, or on 2,048 of them, others in every step, if there
+          are more; a validation set has at most as many.
         - `inputs`: "features", or "constant" to replace each of them by 1.
         - `network_weight`: weight w, 0 to 1, of the networks beside the ridge in the
           prediction: logits are (1 - w) times those of the ridge and w times those of

@@ -32,6 +32,9 @@ _MIN_IMPROVEMENT = 1e-4
 _MIN_LOGIT_SPREAD = 1e-6
 # The fault of a run that cannot predict.
 _DIVERGED = "training diverged"
+# Most scans of a step, of the statistics while training, and of a validation set.
+# Training needs a number of steps; with more scans a step costs more and is no better.
+MAX_STEP_SCANS = 2048
 # With fewer people a validation set would be too noisy; none is split off.
 MIN_VALIDATION_PEOPLE = 20
 # Weights of the networks that are tried beside a ridge.
@@ -203,6 +206,8 @@ def inner_splits(
         for class_code in set(class_codes)
     ]
     n_people, n_starts = person_codes.max() + 1, settings.n_starts
+    if settings.validation_fraction * len(class_codes) > MAX_STEP_SCANS:
+        return _draw_validation_people(class_codes, person_codes, n_starts, seed)
     is_too_small = n_people < MIN_VALIDATION_PEOPLE or min(n_people_by_class) < 2
     if is_too_small or not settings.leaves_people_out():
         return [split_without_validation] * n_starts
@@ -224,6 +229,29 @@ def inner_splits(
         else split_without_validation
         for train_rows, validation_rows in splits[:n_starts]
     ]
+
+
+def _draw_validation_people(
+    class_codes: np.ndarray, person_codes: np.ndarray, n_starts: int, seed: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return training and validation rows of every start in a large cohort.
+
+    About `MAX_STEP_SCANS` scans, with as many people of each class as the cohort has.
+    """
+    share = MAX_STEP_SCANS / len(class_codes)
+    _, first_rows = np.unique(person_codes, return_index=True)
+    person_classes = class_codes[first_rows]
+    # Rank of each person in a random order of the class, from 0 to 1.
+    order = np.random.default_rng(seed).permutation(len(first_rows))
+    ranks = np.empty(len(first_rows))
+    for class_code in np.unique(person_classes):
+        members = order[person_classes[order] == class_code]
+        ranks[members] = np.arange(len(members)) / len(members)
+    splits = []
+    for start_number in range(n_starts):
+        is_left_out = ((ranks - start_number * share) % 1.0 < share)[person_codes]
+        splits.append((np.flatnonzero(~is_left_out), np.flatnonzero(is_left_out)))
+    return splits
 
 
 def train_network(
@@ -281,10 +309,17 @@ def usable_runs(training_runs: list[Run]) -> list[Run]:
 def make_epoch(
     network: GraphNetwork, train: Scans, settings: Settings
 ) -> Callable[[], float]:
-    """Return a function that takes one training epoch and returns the mean loss."""
+    """Return a function that takes one training epoch and returns the mean loss.
+
+    Without a batch size an epoch is one step on all scans, or on the next
+    `MAX_STEP_SCANS` of a random order if there are more.
+    """
     batch, class_codes = train
     n_items = len(class_codes)
-    n_steps = -(-n_items // (settings.batch_size or n_items))
+    has_one_step = not settings.batch_size
+    n_epoch_items = min(n_items, MAX_STEP_SCANS) if has_one_step else n_items
+    n_steps = 1 if has_one_step else -(-n_items // settings.batch_size)
+    remaining_items = torch.empty(0, dtype=torch.int64)
     weights_by_decay = dict[float, list]()
     for weight_name, network_weight in network.named_parameters():
         if (
@@ -305,15 +340,19 @@ def make_epoch(
     loss_function = _make_loss(network, class_codes, settings)
 
     def epoch() -> float:
+        nonlocal remaining_items
         network.train()
         # drawn on the CPU, so that batches are the same on every device
-        item_order = torch.randperm(n_items).to(class_codes.device)
+        if len(remaining_items) < n_epoch_items:
+            remaining_items = torch.randperm(n_items)
+        item_order = remaining_items[:n_epoch_items].to(class_codes.device)
+        remaining_items = remaining_items[n_epoch_items:]
         loss_sum = torch.zeros((), device=class_codes.device)
         # equal parts: a last batch of one scan could not be standardised
         for item_index in torch.tensor_split(item_order, n_steps):
             minibatch = (
                 train
-                if n_steps == 1
+                if len(item_index) == n_items
                 else (batch.select(item_index), class_codes[item_index])
             )
             network.zero_grad()
@@ -323,7 +362,7 @@ def make_epoch(
             optimizer.step()
             if network.heat is not None:
                 network.heat.step_(settings)
-        return float(loss_sum) / n_items
+        return float(loss_sum) / n_epoch_items
 
     return epoch
 
@@ -337,6 +376,7 @@ def _train_once(
     """Train once and check the result."""
     train_epoch = make_epoch(network, train, settings)
     loss_of = _make_loss(network, train[1], settings)
+    statistics_scans = _spread_scans(train)
     training_history, best_state = History(), network.state_dict()
     snapshots: list[Snapshot] = []
     chooses_epoch = validation_scans is not None and settings.patience > 0
@@ -349,7 +389,7 @@ def _train_once(
             continue
         logits = train[1].new_zeros((0, network.n_classes))
         if validation_scans is not None:
-            logits = _known_logits(network, train, validation_scans[0])
+            logits = _known_logits(network, statistics_scans, validation_scans[0])
             validation_loss = float(loss_of(logits, validation_scans[1]))
         if settings.network_weight == BY_LEFT_OUT_PEOPLE:
             state = copy.deepcopy(network.state_dict())
@@ -381,6 +421,17 @@ def _train_once(
         fault_text,
         snapshots=snapshots,
     )
+
+
+def _spread_scans(scans: Scans) -> Scans:
+    """Return at most `MAX_STEP_SCANS` scans, evenly spread over the rows."""
+    batch, class_codes = scans
+    n_scans = len(class_codes)
+    if n_scans <= MAX_STEP_SCANS:
+        return scans
+    item_index = torch.arange(MAX_STEP_SCANS) * n_scans // MAX_STEP_SCANS
+    item_index = item_index.to(class_codes.device)
+    return batch.select(item_index), class_codes[item_index]
 
 
 def _training_accuracy(network: GraphNetwork, train: Scans) -> float:

@@ -126,6 +126,49 @@ def test_an_epoch_of_mini_batches_takes_every_scan_once(scans, monkeypatch):
     assert torch.cat(taken).tolist() != list(range(24))
 
 
+def test_steps_of_many_scans_take_each_of_them_once_before_any_twice(
+    scans, monkeypatch
+):
+    monkeypatch.setattr(training, "MAX_STEP_SCANS", 8)
+    task = Task(scans, settle(n_epochs=6, standardize="scan"))
+    scans_of_steps = []
+    forward = GraphNetwork.forward
+
+    def record(network, batch):
+        if network.training:
+            features, all_features = batch.signal[0], task.learn[0].signal[0]
+            is_same = (features[:, None] == all_features).all(dim=(2, 3))
+            scans_of_steps.append(is_same.nonzero()[:, 1])
+        return forward(network, batch)
+
+    monkeypatch.setattr(GraphNetwork, "forward", record)
+    task.run()
+    assert len(scans_of_steps) == 6
+    for first in (0, 3):
+        taken = torch.cat(scans_of_steps[first : first + 3])
+        assert sorted(taken.tolist()) == list(range(24))
+    assert scans_of_steps[0].tolist() != scans_of_steps[3].tolist()
+
+
+def test_many_people_are_watched_by_a_few_of_each_class(monkeypatch):
+    monkeypatch.setattr(training, "MAX_STEP_SCANS", 30)
+    rng = np.random.default_rng(0)
+    person_class = rng.permutation(np.repeat([0, 1, 2], [200, 60, 40]))
+    person = np.repeat(np.arange(300), rng.integers(1, 3, 300))
+    codes = person_class[person]
+    splits = inner_splits(codes, person, Settings(n_starts=4), seed=3)
+    for learn, watch in splits:
+        assert not set(person[learn]) & set(person[watch])
+        assert sorted([*learn, *watch]) == list(range(len(codes)))
+        assert 20 <= len(watch) <= 40
+        watched_people = np.bincount(person_class[np.unique(person[watch])])
+        assert_allclose(
+            watched_people, np.array([200, 60, 40]) * 30 / len(codes), atol=1
+        )
+    watched = np.concatenate([person[np.unique(watch)] for _, watch in splits])
+    assert len({*watched}) == sum(len({*person[watch]}) for _, watch in splits)
+
+
 def test_balanced_weights_count_classes_alike():
     scans = draw_scans(classes=("AD", "CN", "CN", "CN", "SMC"))
     first = {}
