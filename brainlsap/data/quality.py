@@ -388,6 +388,12 @@ def _robust_deviation(scan_values: np.ndarray) -> np.ndarray:
 
     They are not scaled if the MAD is 0, and NaN where values are missing.
     """
+    if not np.isnan(scan_values).any():
+        # Medians of contiguous columns take a fraction of the time of nanmedian.
+        columns = np.ascontiguousarray(scan_values.T)
+        columns = columns - np.median(columns, axis=-1, keepdims=True)
+        scaled_mad = 1.4826 * np.median(np.abs(columns), axis=-1, keepdims=True)
+        return (columns / np.where(scaled_mad > 0, scaled_mad, 1)).T
     # Regions that are measured in no scan have no median.
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         deviations = scan_values - np.nanmedian(scan_values, axis=0)
@@ -400,9 +406,15 @@ def _agreement(asymmetry: np.ndarray, groups: np.ndarray) -> np.ndarray:
 
     t = sum(g m / (v + mean(v))), as the top of this module defines it.
     """
+    from scipy import sparse
+
     participant_ids, person_index = np.unique(groups.astype(str), return_inverse=True)
-    person_sum = np.zeros((len(participant_ids), asymmetry.shape[1]))
-    np.add.at(person_sum, person_index, asymmetry)
+    scan_index = np.arange(len(asymmetry))
+    is_scan_of_person = sparse.csr_array(
+        (np.ones(len(asymmetry)), (person_index, scan_index)),
+        shape=(len(participant_ids), len(asymmetry)),
+    )
+    person_sum = is_scan_of_person @ asymmetry
     n_own_scans = np.bincount(person_index)[person_index]
     n_other_scans = np.maximum(len(asymmetry) - n_own_scans, 1)
     other_sum = asymmetry.sum(axis=0) - person_sum[person_index]
