@@ -1,13 +1,15 @@
 """Run a whole study, from a cohort to its report, as `brainlsap run` does."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
+from joblib import Parallel, delayed
 from joblib import hash as hash_of
+from threadpoolctl import threadpool_limits
 
 from brainlsap.arrays import to_jsonable
 from brainlsap.data import Cohort, quality_table
@@ -32,7 +34,11 @@ from brainlsap.evaluation import (
 )
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.connectome_worth import MIN_PEOPLE_OF_CLASS
-from brainlsap.evaluation.cross_validation import split_cohort, split_role
+from brainlsap.evaluation.cross_validation import (
+    choose_n_jobs,
+    split_cohort,
+    split_role,
+)
 from brainlsap.evaluation.learning_curve import learning_curve as compute_learning_curve
 from brainlsap.evaluation.models import (
     ADDED_VALUE_MODELS,
@@ -50,6 +56,8 @@ from brainlsap.report.report import check_same_study
 from brainlsap.text import option_name, option_text
 
 __all__ = ["MERGED_CLASSES", "merge_classes", "run_study"]
+
+T = TypeVar("T")
 
 MERGED_CLASSES: dict[str, dict[str, tuple[str, ...]]] = {
     "5-to-3": {"CN": ("CN", "SMC"), "MCI": ("EMCI", "LMCI"), "AD": ("AD",)},
@@ -250,32 +258,16 @@ def run_study(
                 verbose=verbose,
                 memory=finished_fits,
             )
-            region_tests = compare_regions(
-                cohort,
+            ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
+            evaluation = _add_region_tables(
                 evaluation,
+                cohort,
+                Deconfounder(harmonize, regress_out, reference_class),
+                ridge,
                 n_permutations=n_permutations,
                 random_state=random_state,
+                n_jobs=n_jobs,
             )
-            steps = Deconfounder(harmonize, regress_out, reference_class)
-            ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
-            replicability = replicability_table(
-                cohort, steps, ridge, random_state=random_state
-            )
-            evaluation = replace(
-                evaluation, region_tests=region_tests, replicability=replicability
-            )
-            if not evaluation.scales.empty:
-                ranking = rank_regions(evaluation)
-                if n_permutations:
-                    ranking = add_region_tests(ranking, region_tests)
-                for columns in (
-                    fit_scales(cohort, steps, ridge),
-                    region_properties(cohort),
-                ):
-                    ranking = ranking.merge(columns, on="region", how="left")
-                evaluation = replace(evaluation, ranking=ranking)
-            gain_table = _compute_connectome_gain(cohort, steps, ridge, random_state)
-            evaluation = replace(evaluation, connectome_gain=gain_table)
             if learning_curve:
                 curve = _compute_learning_curve(
                     cohort,
@@ -336,6 +328,60 @@ def _remove_empty_folders(*folders: Path) -> None:
     for folder in folders:
         with suppress(OSError):  # It does not exist, or is not empty.
             folder.rmdir()
+
+
+def _add_region_tables(
+    evaluation: Evaluation,
+    cohort: Cohort,
+    steps: Deconfounder,
+    ridge: Any,
+    *,
+    n_permutations: int,
+    random_state: int,
+    n_jobs: int | None,
+) -> Evaluation:
+    """Return the evaluation with tests, ranking and gain of the whole cohort.
+
+    This process tests regions while others compute the rest.
+    """
+    step = delayed(_run_with_one_thread)
+    seed = random_state
+    tasks = [
+        step(replicability_table, cohort, steps, ridge, random_state=seed),
+        step(_compute_connectome_gain, cohort, steps, ridge, seed),
+    ]
+    if not evaluation.scales.empty:
+        tasks.append(step(fit_scales, cohort, steps, ridge))
+    pool = Parallel(choose_n_jobs(n_jobs, cohort), return_as="generator")
+    other_tables = pool(tasks)
+    region_tests = compare_regions(
+        cohort, evaluation, n_permutations=n_permutations, random_state=seed
+    )
+    replicability, gain_table, *scale_tables = other_tables
+    evaluation = replace(
+        evaluation,
+        region_tests=region_tests,
+        replicability=replicability,
+        connectome_gain=gain_table,
+    )
+    if evaluation.scales.empty:
+        return evaluation
+    ranking = rank_regions(evaluation)
+    if n_permutations:
+        ranking = add_region_tests(ranking, region_tests)
+    for columns in (*scale_tables, region_properties(cohort)):
+        ranking = ranking.merge(columns, on="region", how="left")
+    return replace(evaluation, ranking=ranking)
+
+
+def _run_with_one_thread(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """Call a function with one thread for linear algebra.
+
+    The last digits of sums depend on the number of threads, which differs between
+    processes.
+    """
+    with threadpool_limits(1):
+        return function(*args, **kwargs)
 
 
 def _compute_connectome_gain(

@@ -185,6 +185,21 @@ class Cohort:
             ),
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what travels to other processes: a shared connectome once."""
+        state = vars(self).copy()
+        if self.shares_connectome:
+            state["connectomes"] = np.array(self.connectomes[:1])
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        W, X = state["connectomes"], state["features"]
+        for number_array in (W, X):
+            number_array.flags.writeable = False
+        if len(W) == 1 < len(X):
+            state["connectomes"] = np.broadcast_to(W[0], (len(X), *W.shape[1:]))
+        vars(self).update(state)
+
     @staticmethod
     def from_arrays(
         connectomes: np.ndarray

@@ -380,6 +380,16 @@ def make_region_ridge(cohort: Cohort, model: Any = None) -> Any:
     return configure_for_cohort(clone(model), cohort)
 
 
+def choose_n_jobs(n_jobs: int | None, cohort: Cohort) -> int | None:
+    """Return the number of processes for a cohort: by default one a core."""
+    from joblib.parallel import get_active_backend
+
+    uses_default_jobs = n_jobs is None and get_active_backend()[1] is None
+    if uses_default_jobs and cohort.n_scans >= MIN_SCANS_FOR_WORKERS:
+        return -1
+    return n_jobs
+
+
 def _run_fits(
     fit_tasks: Mapping[str, tuple[Any, Split]],
     cohort: Cohort,
@@ -391,7 +401,6 @@ def _run_fits(
 ) -> list[dict[str, Any]]:
     """Return the tables of :func:`_fit_fold` for every task; finished fits are read."""
     from joblib import Parallel, delayed
-    from joblib.parallel import get_active_backend
     from tqdm.auto import tqdm
 
     path_of_fit: dict[str, Path] = {}
@@ -418,9 +427,7 @@ def _run_fits(
         batch_models = {fit_name: fit_tasks[fit_name][0] for fit_name in batch}
         split = fit_tasks[batch[0]][1]
         fit_calls.append(delayed(_fit_fold)(batch_models, split, confound_steps, scans))
-    uses_default_jobs = n_jobs is None and get_active_backend()[1] is None
-    if uses_default_jobs and cohort.n_scans >= MIN_SCANS_FOR_WORKERS:
-        n_jobs = -1
+    n_jobs = choose_n_jobs(n_jobs, cohort)
     parallel_pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     n_models = len(fit_tasks) // len({id(split) for _, split in fit_tasks.values()})
     progress_bar = tqdm(

@@ -1,5 +1,6 @@
 """Cohort: checked once, one list of faults, one file, and plain arrays."""
 
+import pickle
 import re
 
 import h5py
@@ -203,6 +204,20 @@ def test_cut_or_damaged_files_never_give_other_numbers(tmp_path):
         path.write_bytes(whole[:place] + b"\x01" + whole[place + 1 :])
         with raises_kind("unreadable"):
             Cohort.load(path)
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_cohort_travels_with_a_shared_connectome_once(is_shared):
+    W = np.ones((40, 40) if is_shared else (300, 40, 40))
+    labels, features = ["CN", "AD"] * 150, np.ones((300, 40))
+    cohort = Cohort.from_arrays(W, features, labels, atlas=tiny_atlas(40))
+    text = pickle.dumps(cohort)
+    assert (len(text) < cohort.connectomes.nbytes / 2) == is_shared
+    again = pickle.loads(text)
+    assert again.shares_connectome == is_shared
+    assert not again.connectomes.flags.writeable
+    np.testing.assert_array_equal(again.connectomes, cohort.connectomes)
+    pd.testing.assert_frame_equal(again.table, cohort.table)
 
 
 def test_many_connectomes_stay_in_their_file(tmp_path, monkeypatch):
