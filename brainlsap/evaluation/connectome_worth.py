@@ -68,8 +68,8 @@ _SIGNAL_RATIOS = np.geomspace(0.01, 10.0, 7)
 _RIDGE_FACTORS = (1.0, 2.5)
 # Log ridges per person of the own-value model.
 _LOG_RIDGES = np.linspace(-6.0, 10.0, 65)
-# Connectomes that are diffused over at once.
-_SCANS_AT_ONCE = 64
+# Connectomes that are diffused over at once: so few stay in cache.
+_SCANS_AT_ONCE = 16
 # Steps that restore the strengths of rewired connectomes.
 _N_SCALINGS = 20
 # Columns of which less than this part is left are explained: the rest is rounding.

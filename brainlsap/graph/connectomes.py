@@ -114,10 +114,12 @@ class Preparation:
     def _symmetrize_weights(self, W: np.ndarray) -> np.ndarray:
         """Average both directions, clear the diagonal, threshold."""
         W = np.asarray(as_number_array(W), dtype=np.float64)
-        symmetric_weights = (W + np.swapaxes(W, -1, -2)) / 2
+        symmetric_weights = W + np.swapaxes(W, -1, -2)
+        symmetric_weights /= 2
         diagonal_index = np.arange(W.shape[-1])
         symmetric_weights[..., diagonal_index, diagonal_index] = 0.0
-        symmetric_weights[symmetric_weights < self.threshold] = 0.0
+        if self.threshold:
+            symmetric_weights[symmetric_weights < self.threshold] = 0.0
         return symmetric_weights
 
 
