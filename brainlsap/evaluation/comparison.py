@@ -15,8 +15,9 @@ studies. One class with all of n people correct gives Clopper and Pearson's
 :math:`0.025^{1/n}`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -49,6 +50,8 @@ GAINS = {
 
 # Scores of two draws that differ by less differ by rounding only.
 _SAME_SCORE = 1e-12
+# Numbers in memory at once: 8 times as many bytes.
+_BLOCK_SIZE = 2**22
 
 TAIL = 0.025
 """Probability of the observed result at either end of a 95% interval."""
@@ -429,8 +432,10 @@ def _exchange_test(
     """Test a difference of two balanced accuracies from what each person adds to it."""
     d = person_differences.to_numpy()
     n_people = len(d)
-    random_signs = rng.choice([-1.0, 1.0], (n_draws, n_people))
-    null_differences = np.abs(random_signs @ d)
+    null_differences = np.empty(n_draws)
+    for rows in _iter_draws(n_draws, n_people):
+        random_signs = rng.choice([-1.0, 1.0], (rows.stop - rows.start, n_people))
+        null_differences[rows] = np.abs(random_signs @ d)
     n_exceeding = (null_differences >= abs(d.sum()) - _SAME_SCORE).sum()
     p_value = (1 + n_exceeding) / (1 + n_draws)
     # Bonett and Price: one person more for each side.
@@ -512,9 +517,14 @@ def bootstrap_scores(
     predictions, person_codes = _predictions_of(evaluation, model)
     score_draws: dict[str, np.ndarray] = dict.fromkeys(SCORES, np.full(2, np.nan))
     if predictions is not None:
-        score_draws = weighted_scores(
-            predictions, _draw_weights(person_codes, n_draws, random_state)
-        )
+        blocks = [
+            weighted_scores(predictions, row_weights)
+            for row_weights in _iter_weights(person_codes, n_draws, random_state)
+        ]
+        score_draws = {
+            score_name: np.concatenate([block[score_name] for block in blocks])
+            for score_name in SCORES
+        }
     n_people, n_classes = len(np.unique(person_codes)), len(evaluation.cohort.classes)
     score_rows = []
     for score_name, score_entry in SCORES.items():
@@ -615,8 +625,14 @@ def class_table(
     predictions, person_codes = _predictions_of(evaluation, model)
     if predictions is None:
         return rate_table
-    row_weights = _draw_weights(person_codes, n_draws, random_state)
-    confusion_counts = weighted_counts(predictions, row_weights)
+    count_blocks, auc_blocks = [], []
+    for row_weights in _iter_weights(person_codes, n_draws, random_state):
+        count_blocks.append(weighted_counts(predictions, row_weights))
+        if predictions.ranking is not None:
+            auc_blocks.append(
+                fold_class_aucs(predictions, predictions.ranking, row_weights)
+            )
+    confusion_counts = np.concatenate(count_blocks)
     n_total = confusion_counts.sum(axis=(1, 2))[:, None]
     n_true, n_predicted = confusion_counts.sum(axis=2), confusion_counts.sum(axis=1)
     n_hits = np.einsum("bii->bi", confusion_counts)
@@ -628,8 +644,8 @@ def class_table(
         positive_values = n_hits / n_predicted
         negative_values = n_true_negatives / (n_total - n_predicted)
     aucs = np.full(sensitivities.shape, np.nan)
-    if predictions.ranking is not None:
-        aucs = fold_class_aucs(predictions, predictions.ranking, row_weights)
+    if auc_blocks:
+        aucs = np.concatenate(auc_blocks)
     n_repeats = int(evaluation.settings.get("n_repeats", 1))
     for class_code in range(len(rate_table)):
         is_class = predictions.actual == class_code
@@ -671,14 +687,42 @@ def _predictions_of(
     return evaluation.as_predictions(prediction_rows), person_codes
 
 
-def _draw_weights(
+def _iter_weights(
     person_codes: np.ndarray, n_draws: int, random_state: int
-) -> np.ndarray:
-    """Return how often each prediction counts: once in row 0, then in every draw."""
+) -> Iterator[np.ndarray]:
+    """Yield how often each prediction counts: once in row 0, then in every draw.
+
+    A few draws at a time, so that memory does not grow with people times draws.
+    """
     check_at_least("n_draws", n_draws, 1)
-    n_people, rng = person_codes.max() + 1, np.random.default_rng(random_state)
-    n_times = rng.multinomial(n_people, np.full(n_people, 1 / n_people), n_draws)
-    return np.vstack([np.ones(n_people), n_times])[:, person_codes]
+    n_people = int(person_codes.max()) + 1
+    n_times = _draw_people(n_people, n_draws, random_state)
+    for rows in _iter_draws(len(n_times), len(person_codes)):
+        yield n_times[rows][:, person_codes].astype(float)
+
+
+def _iter_draws(n_draws: int, n_values: int) -> Iterator[slice]:
+    """Yield rows of draws of so many values that are handled at once."""
+    n_at_once = max(1, _BLOCK_SIZE // n_values)
+    for start in range(0, n_draws, n_at_once):
+        yield slice(start, min(start + n_at_once, n_draws))
+
+
+@lru_cache(maxsize=1)
+def _draw_people(n_people: int, n_draws: int, random_state: int) -> np.ndarray:
+    """Return how often each person is drawn, (1 + n_draws, n_people), once in row 0.
+
+    The draws are the same for all models of a study.
+    """
+    rng = np.random.default_rng(random_state)
+    n_times = np.ones((1 + n_draws, n_people), dtype=np.int16)
+    for rows in _iter_draws(n_draws, n_people):
+        counts = rng.multinomial(
+            n_people, np.full(n_people, 1 / n_people), rows.stop - rows.start
+        )
+        n_times[1:][rows] = counts
+    n_times.flags.writeable = False
+    return n_times
 
 
 def _with_interval(

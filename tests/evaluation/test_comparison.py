@@ -16,6 +16,7 @@ from brainlsap.evaluation import (
     class_table,
     compare_by_person,
     compare_models,
+    comparison,
     corrected_t_test,
     cross_validate,
     make_models,
@@ -204,6 +205,23 @@ def test_a_bootstrap_draw_is_the_score_of_the_people_drawn(example_evaluation):
     assert found.loc["accuracy", "estimate"] == pytest.approx(accuracy)
     wanted = np.quantile(draws, [0.025, 0.975])
     np.testing.assert_allclose(found.loc["accuracy", ["low", "high"]], wanted)
+
+
+def test_draws_in_blocks_are_the_draws_at_once(example_evaluation, monkeypatch):
+    name = example_evaluation.models[0]
+
+    def compute():
+        comparison._draw_people.cache_clear()
+        return (
+            bootstrap_scores(example_evaluation, name, 50),
+            class_table(example_evaluation, name, 50),
+            compare_by_person(example_evaluation, n_draws=50),
+        )
+
+    at_once = compute()
+    monkeypatch.setattr(comparison, "_BLOCK_SIZE", 200)
+    for table, table_at_once in zip(compute(), at_once, strict=True):
+        pd.testing.assert_frame_equal(table, table_at_once, rtol=1e-12)
 
 
 def test_no_interval_excludes_its_estimate_and_no_score_is_made_up(example_evaluation):
