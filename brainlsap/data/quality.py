@@ -133,7 +133,8 @@ def _describe_connectomes(
     W = _unique_connectomes(cohort)
     own_weights = W.diagonal(axis1=1, axis2=2)
     streamlines = _edge_sums(W)
-    n_entries = np.count_nonzero(W, axis=(1, 2)) - np.count_nonzero(own_weights, axis=1)
+    n_entries = np.array([np.count_nonzero(matrix) for matrix in W])
+    n_entries -= np.count_nonzero(own_weights, axis=1)
     values_by_column = {
         "diagonal": own_weights.sum(axis=1) / np.maximum(streamlines, 1e-300),
         "isolated": is_isolated.sum(axis=1),

@@ -548,7 +548,8 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
     """
     W = cohort.connectomes[:1] if cohort.shares_connectome else cohort.connectomes
     self_weights = np.einsum("nii->ni", W)
-    n_edges = (W > 0).sum(axis=2) - (self_weights > 0)
+    n_edges = np.array([(matrix > 0).sum(axis=1) for matrix in W])
+    n_edges -= self_weights > 0
     node_strengths = W.sum(axis=2, dtype=float) - self_weights
     property_table = pd.DataFrame(
         {

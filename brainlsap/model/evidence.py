@@ -33,6 +33,8 @@ from brainlsap.model.inputs import all_equal
 LOG_NOISE_BOUND = float(np.log(0.3))
 # Largest error of the kernel by its Chebyshev series.
 KERNEL_TOLERANCE = 1e-5
+# Scans that are added to the Gram matrix of the terms at once.
+_SCANS_AT_ONCE = 4096
 
 NESTED_MODELS = ("none", "one", "regions")
 """No network, one scale for all regions, a scale for every region."""
@@ -180,17 +182,20 @@ class Evidence:
         self.dof = self.n_people - 1.0
         self.term_means = np.einsum("rnd,n->rd", terms, scan_weights) / self.n_people
         # centred terms and targets, times the square roots of the weights
-        self.X = (terms - self.term_means[:, None]) * np.sqrt(scan_weights)[:, None]
+        self.X = terms - self.term_means[:, None]
+        self.X *= np.sqrt(scan_weights)[:, None]
         self.set_targets(targets)
         self.gram: np.ndarray | None = None  # not used with the matrix of the scans
         if uses_scan_matrix is None:
             uses_scan_matrix = n_scans < self.n_columns
         if not uses_scan_matrix:
-            flat_terms = self.X.transpose(1, 0, 2).reshape(n_scans, -1)
+            gram = np.zeros((n_terms * self.n_columns,) * 2)
+            for start in range(0, n_scans, _SCANS_AT_ONCE):
+                block = self.X[:, start : start + _SCANS_AT_ONCE]
+                flat_terms = block.transpose(1, 0, 2).reshape(block.shape[1], -1)
+                gram += flat_terms.T @ flat_terms
             # (column, its term, term, column): blocks of a region are contiguous
-            gram = (flat_terms.T @ flat_terms).reshape(
-                n_terms, self.n_columns, n_terms, -1
-            )
+            gram = gram.reshape(n_terms, self.n_columns, n_terms, -1)
             self.gram = np.ascontiguousarray(gram.transpose(1, 0, 2, 3))
 
     def set_targets(self, targets: np.ndarray) -> None:
