@@ -109,12 +109,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_option(argument_group: argparse._ArgumentGroup, option: Option) -> None:
     """Add one option to a group of a parser."""
+    help_text = option.help.replace("%", "%%")  # argparse formats it with %.
     if option.is_positional:
-        argument_group.add_argument(option.name, metavar=option.flag, help=option.help)
+        argument_group.add_argument(option.name, metavar=option.flag, help=help_text)
         return
     arguments: dict[str, Any] = {
         "dest": option.name,
-        "help": option.help,
+        "help": help_text,
         "required": option.is_required,
     }
     if option.is_required:

@@ -528,6 +528,13 @@ def test_every_option_is_explained():
             assert option.help, (name, option.option_strings)
 
 
+def test_help_of_every_command_is_printed(capsys):
+    for name in build_parser()._subparsers._group_actions[0].choices:
+        with pytest.raises(SystemExit, match=r"^0$"):
+            main([name, "--help"])
+        assert "usage:" in capsys.readouterr().out.lower()
+
+
 @pytest.mark.parametrize(
     ("command", "setting", "text"),
     [
