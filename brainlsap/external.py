@@ -15,6 +15,7 @@ from brainlsap.arrays import to_jsonable
 from brainlsap.class_prior import ClassPrior
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
+from brainlsap.data.flow import NO_LABEL
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.comparison import calibration_table, wilson_interval
@@ -297,7 +298,7 @@ def _select_labelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
         n_left_out = int((~is_labelled).sum())
         message = f"scans without a {origin.label_name} left out: {n_left_out}"
         findings = (*findings, Finding(message, LEFT_OUT))
-    selection = cohort.select(is_labelled)
+    selection = cohort.select(is_labelled, fate=NO_LABEL)
     return replace(
         selection,
         table=selection.table.assign(label=labels[is_labelled].to_numpy()),

@@ -15,6 +15,7 @@ from brainlsap.arrays import to_jsonable
 from brainlsap.data import Cohort, quality_table
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.covariates import STAGE_OF_WORD
+from brainlsap.data.flow import OTHER_CLASS
 from brainlsap.data.participants import find_absent
 from brainlsap.evaluation import (
     Deconfounder,
@@ -502,7 +503,7 @@ def merge_classes(
         counts = ", ".join(f"{name} ({n})" for name, n in n_left_out.items())
         message = f"scans of other classes left out: {counts}"
         findings.append(Finding(message, LEFT_OUT, kind=OTHER_CLASSES))
-    selection = cohort.select(is_selected)
+    selection = cohort.select(is_selected, fate=OTHER_CLASS)
     return replace(
         selection,
         table=selection.table.assign(label=new_label[is_selected].to_numpy()),

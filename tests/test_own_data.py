@@ -18,6 +18,7 @@ from nibabel.streamlines import Tractogram
 import brainlsap.workflow
 from brainlsap.atlas import load_atlas
 from brainlsap.cli import main
+from brainlsap.data.flow import flow_table
 from brainlsap.simulation import (
     aparc_text,
     aseg_text,
@@ -279,3 +280,91 @@ def assert_printed(shown, out):
     """Compare with what the page shows, line by line; "..." stands for any lines."""
     pattern = re.escape(shown).replace(re.escape("..."), "(.|\n)*?")
     assert re.search(f"^{pattern}$", out, re.MULTILINE), out
+
+
+def plant_faults(folder, prefix):
+    """Blank one label, damage one person's data, remove another's; return the ids."""
+    (table_path,) = (
+        path
+        for path in (folder / "study").iterdir()
+        if path.name.startswith(("participants.", "people.", "everything."))
+    )
+    if table_path.suffix == ".xlsx":
+        table = pd.read_excel(table_path, dtype=str)
+    else:
+        sep = "," if table_path.suffix == ".csv" else "\t"
+        table = pd.read_csv(table_path, sep=sep, dtype=str)
+    head = "Diagnosis" if "Diagnosis" in table else "diagnosis"
+    ids = [*table[table.columns[0]]]
+    no_label, damaged, missing = ids[:3]
+    if head in table:
+        table.loc[0, head] = ""
+    for path in folder.rglob(f"{no_label}_sessions.tsv"):
+        sessions = pd.read_csv(path, sep="\t", dtype=str)
+        sessions.assign(**{head: ""}).to_csv(path, sep="\t", index=False)
+
+    def find_connectomes(person):
+        names = {person, person.removeprefix("sub-"), person.removeprefix(prefix)}
+        is_of_person = re.compile(rf"(?<![0-9A-Za-z])(?:{'|'.join(names)})(?![0-9])")
+        return [
+            path
+            for path in folder.rglob("*")
+            if is_of_person.search(str(path.relative_to(folder)))
+            and (path.name.endswith("connectivity.csv") or path.suffix == ".txt")
+        ]
+
+    if find_connectomes(damaged):
+        for path in find_connectomes(damaged):
+            path.write_text("1,2\n3\n")
+        for path in find_connectomes(missing):
+            path.unlink()
+    else:
+        values_path = folder / "study" / "thickness.csv"
+        values = table if not values_path.is_file() else pd.read_csv(values_path)
+        values = values.astype(object)
+        values.iloc[1, -1] = "broken"
+        if values_path.is_file():
+            values.drop(index=2).to_csv(values_path, index=False)
+        else:
+            values.iloc[2, -60:] = ""
+            table = values
+    if table_path.suffix == ".xlsx":
+        table.to_excel(table_path, index=False)
+    else:
+        table.to_csv(table_path, sep=sep, index=False)
+    return ids[:4]
+
+
+@pytest.mark.parametrize("title", RECIPES)
+def test_the_flow_of_people_adds_up_with_three_faults(title, tmp_path, monkeypatch):
+    tree, commands, _, _ = RECIPES[title]
+    atlas = "desikan82" if "desikan82" in commands else "destrieux160"
+
+    def stop(cohort, *_, **__):
+        raise ReadError(cohort)
+
+    stop.__wrapped__ = brainlsap.workflow.run_study
+    monkeypatch.setattr("brainlsap.run_study", stop)
+    monkeypatch.setattr("brainlsap.workflow.run_study", stop)
+    Maker(tmp_path, tree, atlas)
+    monkeypatch.chdir(tmp_path)
+    *earlier_commands, run_command = commands.splitlines()
+    for line in earlier_commands:
+        if " check " not in line:
+            assert main(shlex.split(line)[1:]) == 0
+    people = plant_faults(tmp_path, "sub-ADNI")
+    arguments = [*shlex.split(run_command)[1:], "--skip-faulty", "--exclude", people[3]]
+    with pytest.raises(ReadError) as read:
+        main(arguments)
+    cohort = read.value.args[0]
+    fates = cohort.left_out.set_index("participant")["fate"]
+    assert {*fates.index} == {*people}
+    assert fates[people[0]] == "no label"
+    assert fates[people[3]] == "excluded"
+    flow = flow_table(cohort.table, cohort.left_out).set_index("fate")
+    counts = flow[["participants", "scans"]]
+    assert (counts.loc["listed"] == N_PEOPLE).all()
+    assert (counts.loc["analysed"] == N_PEOPLE - 4).all()
+    assert (counts.drop(index="listed").sum() == N_PEOPLE).all()
+    is_faulty = cohort.left_out["participant"].isin(people[1:3])
+    assert cohort.left_out["reason"][is_faulty].str.len().min() > 0

@@ -65,10 +65,10 @@ ax.figure.savefig(figures / "07_scores.png", dpi=110)
 # %% [markdown]
 # ## Covariates that go with the label: what each way keeps
 #
-# Patients are often older than controls, and brains change with age. Here AD is 8 years
-# older than CN, and every region falls with age. In one cohort the disease lowers a third
-# of the regions as well; in the other it does nothing. A score of the features as read
-# cannot tell the two cohorts apart.
+# Patients are often older than controls, and brains change with age. Here AD is 8
+# years older than CN, and every region falls with age. In one cohort the disease
+# lowers a third of the regions as well; in the other it does nothing. A score of the
+# features as read cannot tell the two cohorts apart.
 #
 # Plain regression (`regress_out="age"`) learns the slope of age from everybody: older
 # people are the ill ones, so the slope takes the disease with it. With
@@ -107,12 +107,13 @@ for cohort_name, aged in cohorts.items():
 print(accuracy.round(2).to_string())
 
 # %% [markdown]
-# Chance is 0.5. As read, age alone is enough. Plain regression is at chance without the
-# disease and loses part of it where it is. W-scores keep the disease, yet they let some age
-# through: the slope of each region is known from the controls only up to an error, this
-# error times 8 years is a difference between classes, and it is the same in training and
-# test people. It shrinks with more controls and with ages that overlap more. So read the
-# score beside those of plain regression and of age alone, which the audit gives.
+# Chance is 0.5. As read, age alone is enough. Plain regression is at chance without
+# the disease and loses part of it where it is. W-scores keep the disease, yet they
+# let some age through: the slope of each region is known from the controls only up to
+# an error, this error times 8 years is a difference between classes, and it is the
+# same in training and test people. It shrinks with more controls and with ages that
+# overlap more. So read the score beside those of plain regression and of age alone,
+# which the audit gives.
 
 # %%
 ageing, both = accuracy["ageing alone"], accuracy["ageing and disease"]
@@ -123,10 +124,10 @@ assert both["reference class CN"] > both["plain regression"] + 0.03
 # %% [markdown]
 # ## What this does not show
 #
-# - W-scores rest on the slope of age being that of controls in patients too, also at ages
-#   that no control has.
+# - W-scores rest on the slope of age being that of controls in patients too, also at
+#   ages that no control has.
 # - With 36 people almost no difference can be shown; no p-value above 0.05 means that
 #   models are equal.
 # - Settings were fixed and epochs few, which hurts some models more than others.
-# - The people are simulated by spread along their networks, which suits models that use
-#   a network.
+# - The people are simulated by spread along their networks, which suits models that
+#   use a network.

@@ -25,6 +25,7 @@ from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import read_connectome, treat_negative_weights
 from brainlsap.data.covariates import KEY_COLUMNS, MISSING_CODES, find_faults
 from brainlsap.data.find_files import bare_id
+from brainlsap.data.flow import LEFT_OUT_COLUMNS, NOT_SELECTED, left_out_table
 from brainlsap.data.id_columns import (
     are_yes_no,
     choose_person_column,
@@ -103,6 +104,9 @@ class Cohort:
         The options with which it was read, as far as they are known.
     truth : DataFrame, optional
         For simulated cohorts: region, seed (bool), effect (float).
+    left_out : DataFrame, optional
+        Scans of the study's tables that are not in `table`: scan, participant, session,
+        fate and reason, as :class:`brainlsap.data.flow.LeftOut` has them.
 
     Raises
     ------
@@ -122,6 +126,7 @@ class Cohort:
     provenance: dict[str, Any] = field(default_factory=dict)
     truth: pd.DataFrame | None = None
     reading_options: ReadingOptions = field(default_factory=ReadingOptions)
+    left_out: pd.DataFrame = field(default_factory=left_out_table)
 
     def __post_init__(self) -> None:
         set_attribute = object.__setattr__
@@ -438,13 +443,21 @@ class Cohort:
         """Whether one matrix in memory serves all scans."""
         return len(self.connectomes) > 1 and self.connectomes.strides[0] == 0
 
-    def select(self, rows: np.ndarray | Sequence[int] | Sequence[bool]) -> "Cohort":
+    def select(
+        self,
+        rows: np.ndarray | Sequence[int] | Sequence[bool],
+        *,
+        fate: str | Sequence[str] = NOT_SELECTED,
+    ) -> "Cohort":
         """Return the cohort of some scans; notes and truth stay, and their classes.
 
         Parameters
         ----------
         rows : bool array of shape (n_scans,), or int array
             A mask, or positions in the order wanted (each at most once).
+        fate : str or sequence of str
+            What becomes of the others in the flow of participants, a key of
+            `brainlsap.data.flow.FATE_TITLES`; a sequence has one entry for each scan.
 
         Returns
         -------
@@ -470,7 +483,17 @@ class Cohort:
             self.features[scan_indices],
             self.table.iloc[scan_indices],
         )
-        return replace(self, connectomes=W, features=features, table=scan_table)
+        newly_left_out = self.table[["scan", "participant", "session"]].assign(
+            fate=fate, reason=""
+        )
+        newly_left_out = newly_left_out.drop(index=self.table.index[scan_indices])
+        return replace(
+            self,
+            connectomes=W,
+            features=features,
+            table=scan_table,
+            left_out=pd.concat([self.left_out, newly_left_out], ignore_index=True),
+        )
 
     def to_array(self) -> np.ndarray:
         """Pack connectomes and features for scikit-learn.
@@ -506,6 +529,7 @@ class Cohort:
             "regions": _columns(self.atlas.regions),
             "table": _columns(self.table),
             "truth": None if self.truth is None else _columns(self.truth),
+            "left_out": _columns(self.left_out),
         }
         path = Path(path)
         with (
@@ -575,6 +599,11 @@ class Cohort:
             for item_name in ("table", "regions", "truth"):
                 if metadata[item_name] is not None:
                     metadata[item_name] = pd.DataFrame(metadata[item_name])
+            # Files of earlier versions do not say who was left out.
+            left_out = metadata.get("left_out") or {}
+            metadata["left_out"] = pd.DataFrame(
+                left_out, columns=LEFT_OUT_COLUMNS, dtype=object
+            )
             W.flags.writeable = X.flags.writeable = False
             if len(W) == 1 < len(X):
                 W = np.broadcast_to(W[0], (len(X), *W.shape[1:]))

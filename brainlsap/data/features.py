@@ -31,6 +31,7 @@ from brainlsap.data.find_files import (
     StudyFiles,
     ambiguity_error,
 )
+from brainlsap.data.flow import NO_IMAGE
 from brainlsap.data.id_columns import (
     NO_CHOICE,
     ChosenColumns,
@@ -585,7 +586,9 @@ class FeatureSources:
             message = "; not used: ".join(
                 [message, *_other_tracers(feature_name, [scan])]
             )
-            feature_sources.append(Finding(message, FAULT, scan=scan.name))
+            feature_sources.append(
+                Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name)
+            )
         reading_notes: list[Finding | str]
         reading_notes = [f"{feature_name}: read from a table of regions for every scan"]
         for scale_column, entity_key in _SCALE_ENTITIES.items():
@@ -707,7 +710,9 @@ class FeatureSources:
                 "; expected a folder of its name with stats inside, there are "
                 f"{listed(self.files.subjects, 3)}: {ADD_IT}"
             )
-            feature_sources.append(Finding(message, FAULT, scan=scan.name))
+            feature_sources.append(
+                Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name)
+            )
         return feature_sources, [f"FreeSurfer: stats of {run_kind} runs"]
 
     def add_scale_columns(self, scan_table: pd.DataFrame) -> None:
@@ -1004,7 +1009,9 @@ class FeatureSources:
                     f"no row in {scan_table.path_and_sheet}, whose rows are "
                     f"{row_hint}, {ADD_IT}"
                 )
-                fault_of_scan[i] = Finding(missing_row_text, FAULT, scan=scan.name)
+                fault_of_scan[i] = Finding(
+                    missing_row_text, FAULT, kind=NO_IMAGE, scan=scan.name
+                )
         return rows_by_scan, fault_of_scan
 
     def _keep_scale_columns(

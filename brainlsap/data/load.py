@@ -25,7 +25,14 @@ from brainlsap.data.connectomes import (
     read_connectome,
 )
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
-from brainlsap.data.find_files import CONNECTOME_PATTERNS, StudyFiles
+from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles
+from brainlsap.data.flow import (
+    NO_IMAGE,
+    describe_left_out,
+    find_faulty,
+    left_out_table,
+    read_exclusions,
+)
 from brainlsap.data.id_columns import ChosenColumns, find_chosen
 from brainlsap.data.measures import SUBCORTEX, apply_subcortex_policy, get_measure
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
@@ -100,6 +107,8 @@ def load_cohort(
     negative: str = "refuse",
     frames: tuple[float, float] | None = None,
     reference: str | Path | None = None,
+    exclude: str | Path | Sequence[str] | None = None,
+    skip_faulty: bool = False,
     verbose: bool = False,
 ) -> Cohort:
     """Read a cohort: people, labels, a connectome and features for every scan.
@@ -168,13 +177,21 @@ def load_cohort(
     frames, reference : optional
         Window of frames and reference region of PET, as :func:`.read_feature` takes
         them.
+    exclude : str, Path or sequence of str, optional
+        People or scans to leave out: ids, with commas in one text, or a file with an
+        id in the first cell of each line. An excluded baseline visit is not replaced.
+    skip_faulty : bool
+        Whether scans with a fault of their own, such as a missing or damaged file or
+        no label, are left out and listed, in place of a refusal. The study is then
+        read again without them. Faults that are not of single scans are raised.
     verbose : bool
         Whether to show bars on standard error.
 
     Returns
     -------
     Cohort
-        Scans in the order of the table of people and of time. Where the folder was
+        Scans in the order of the table of people and of time; `left_out` has all
+        others of the tables, with what became of them. Where the folder was
         simulated, its `truth.tsv` is the cohort's truth.
 
     Raises
@@ -206,6 +223,8 @@ def load_cohort(
         negative=negative,
         frames=frames,
         reference=reference,
+        exclude=exclude,
+        skip_faulty=skip_faulty or None,
     )
     return read_folder(folder, reading_options, verbose=verbose)
 
@@ -214,6 +233,30 @@ def read_folder(
     folder: str | Path, reading_options: ReadingOptions, *, verbose: bool = False
 ) -> Cohort:
     """Read a cohort from a study's folder, as :func:`load_cohort` does."""
+    skipped_faults = dict[str, Finding]()
+    while True:
+        try:
+            return _read_without(
+                folder, reading_options, skipped_faults, verbose=verbose
+            )
+        except RefusedStudyError as error:
+            if not reading_options.skip_faulty:
+                raise
+            # Read again: what many scans are compared in may change without these.
+            new_faults = find_faulty(error.findings)
+            if new_faults.keys() <= skipped_faults.keys():
+                raise
+            skipped_faults = new_faults | skipped_faults
+
+
+def _read_without(
+    folder: str | Path,
+    reading_options: ReadingOptions,
+    skipped_faults: Mapping[str, Finding],
+    *,
+    verbose: bool,
+) -> Cohort:
+    """Read a cohort without the scans and people that have these faults."""
     for option_name, option_value, allowed_values in (
         ("scans", reading_options.scans, ("all", "baseline")),
         ("subcortex", reading_options.subcortex, SUBCORTEX),
@@ -228,7 +271,9 @@ def read_folder(
         raise CohortError("no such folder", path=folder)
 
     # List the scans of the study and their files.
-    scan_list, feature_sources = open_study(folder, reading_options.change(atlas=atlas))
+    scan_list, feature_sources = open_study(
+        folder, reading_options.change(atlas=atlas), skipped_faults
+    )
     feature_sources.is_named = reading_options.feature is not None
     feature_sources.features = features
     # None: bars on terminals alone.
@@ -249,6 +294,7 @@ def read_folder(
     scan_list.faults += find_value_codes(X, scan_names, atlas.names, features)
 
     scan_list.notes += scan_list.count_notes()
+    scan_list.notes += describe_left_out(scan_list.left_out)
     if scan_list.faults:
         raise _refuse_study(folder, scan_list, feature_sources)
     recorded_options = ReadingOptions.from_jsonable(
@@ -278,6 +324,7 @@ def read_folder(
         },
         reading_options=recorded_options,
         truth=_read_truth(folder, atlas),
+        left_out=left_out_table(scan_list.left_out),
     )
 
 
@@ -349,9 +396,14 @@ def _refuse_study(
 
 
 def open_study(
-    folder: str | Path, reading_options: ReadingOptions
+    folder: str | Path,
+    reading_options: ReadingOptions,
+    skipped_faults: Mapping[str, Finding] | None = None,
 ) -> tuple[ScanList, FeatureSources]:
-    """List the scans of a study, their files, and what features can be read from."""
+    """List the scans of a study, their files, and what features can be read from.
+
+    Scans and people with a fault in `skipped_faults` are left out.
+    """
     folder = Path(folder)
     label_name = reading_options.label
     loaded_atlas = load_atlas(reading_options.atlas)
@@ -416,8 +468,15 @@ def open_study(
         people_table.name_and_sheet,
         reading_options.classes,
         reading_options.scans,
+        read_exclusions(reading_options.exclude),
+        skipped_faults,
     )
-    scan_list.faults[:0] = people_faults
+    listed_people = {*scan_list.table["participant"]}
+    scan_list.faults[:0] = [
+        fault
+        for fault in people_faults
+        if not fault.participant or fault.participant in listed_people
+    ]
     if people_paths and (people_table.sheet or people_table.path != people_paths[0]):
         scan_list.notes.insert(
             0, Finding(f"people: read from {people_table.name_and_sheet}")
@@ -602,6 +661,7 @@ def _read_connectomes(
     n_earlier_faults = len(scan_list.faults)
     scans_by_order: dict[str, list[str]] = {}
     order_check = OrderCheck(atlas)
+    unordered_scans = list[tuple[Scan, BrainlsapError]]()
     for scan_index, scan in enumerate(
         tqdm(scans, "reading connectomes", **scan_list.bar_options)
     ):
@@ -610,12 +670,15 @@ def _read_connectomes(
             if connectome_path is None:
                 n_missing += 1
                 message = f"no connectome; expected {expected_text}: {ADD_IT}"
-                scan_list.add_fault(message, scan)
+                scan_list.add_fault(
+                    Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name)
+                )
                 continue
             W[scan_index], matrix_notes = _read_matrix(
                 connectome_path, atlas, reading_options, order_check
             )
-        except UnknownOrderError:  # all such are refused together, below
+        except UnknownOrderError as error:  # all such are refused together, below
+            unordered_scans.append((scan, error))
             continue
         except BrainlsapError as error:
             scan_list.add_fault(error, scan)
@@ -625,21 +688,40 @@ def _read_connectomes(
         for matrix_note in matrix_notes:
             if matrix_note.kind == ROW_ORDER:
                 scans_by_order.setdefault(str(matrix_note), []).append(scan.name)
+    if n_read and reading_options.skip_faulty:
+        _add_unordered(scan_list, unordered_scans)
     _report_orders(scan_list, order_check, scans_by_order)
     scan_list.found.append(f"connectome: {n_read} of {len(scans)} scans")
     if scans and n_missing == len(scans):
-        if study_files.patterns.get("connectome"):
-            message = study_files.unmatched_pattern_message("connectome", scans)
-        else:
-            scan_names = listed((scan.name for scan in scans), 3)
-            message = (
-                f"no connectome: none of {len(scans)} scans has {expected_text}; they "
-                f"are named {scan_names}. One for everybody is given by "
-                f"{option_text('connectome')}; 'none' makes one of "
-                "the features of training people"
-            )
+        message = _describe_no_connectome(study_files, scans, expected_text)
         scan_list.faults[n_earlier_faults:] = [Finding(message, FAULT)]
     return W
+
+
+def _add_unordered(
+    scan_list: ScanList, unordered_scans: Sequence[tuple[Scan, BrainlsapError]]
+) -> None:
+    """Add a fault for each scan whose rows have no known order.
+
+    Connectomes of other scans could be read, so it is a fault of these scans.
+    """
+    for scan, error in unordered_scans:
+        scan_list.add_fault(error, scan)
+
+
+def _describe_no_connectome(
+    study_files: StudyFiles, scans: Sequence[Scan], expected_text: str
+) -> str:
+    """Return the fault that no scan has a connectome."""
+    if study_files.patterns.get("connectome"):
+        return study_files.unmatched_pattern_message("connectome", scans)
+    scan_names = listed((scan.name for scan in scans), 3)
+    return (
+        f"no connectome: none of {len(scans)} scans has {expected_text}; they are "
+        f"named {scan_names}. One for everybody is given by "
+        f"{option_text('connectome')}; 'none' makes one of the features of training "
+        "people"
+    )
 
 
 def _describe_expected(

@@ -20,6 +20,16 @@ from brainlsap.data.covariates import (
 )
 from brainlsap.data.features import FeatureSources
 from brainlsap.data.find_files import FIRST_VISITS, Scan, ScanName, visit_order
+from brainlsap.data.flow import (
+    EXCLUDED,
+    LATER_VISIT,
+    NO_IMAGE,
+    NO_LABEL,
+    OTHER_CLASS,
+    LeftOut,
+    fate_of_fault,
+    match_exclusions,
+)
 from brainlsap.data.region_tables import ScanTable
 from brainlsap.data.tables import (
     MissingWords,
@@ -329,6 +339,8 @@ class ScanList:
     """What was read, of how many scans."""
     notes_of_scans: list[Finding] = field(default_factory=list)
     """Notes on single scans: one entry for each scan of which it is true."""
+    left_out: list[LeftOut] = field(default_factory=list)
+    """Scans of the tables that are not in `scans`."""
     bar_options: Mapping[str, Any] = field(default_factory=dict)
     """How `tqdm` shows it."""
 
@@ -385,15 +397,20 @@ def list_scans(
     table_name: str,
     classes: Sequence[str] | None = None,
     which_scans: str = "all",
+    excluded_names: Sequence[str] = (),
+    skipped_faults: Mapping[str, Finding] | None = None,
 ) -> ScanList:
     """List the scans of a cohort with their labels, covariates and files.
 
     `table_name` is the name of the table of people. People without folders of their
-    own have the visits that FreeSurfer or tables of regions know.
+    own have the visits that FreeSurfer or tables of regions know. Scans and people in
+    `excluded_names`, and those with a fault in `skipped_faults`, are left out.
     """
     folder = feature_sources.files.folder
     label_name = _find_label_column(people, label_name, table_name, folder)
     visit_list = _list_visits(people, feature_sources, label_name, which_scans)
+    visit_list.exclude(excluded_names)
+    visit_list.skip(skipped_faults or {})
     omission_notes = list[Finding]()
     if visit_list.unscanned_visits:
         message = (
@@ -402,7 +419,9 @@ def list_scans(
         )
         unscanned_visits = tuple(visit_list.unscanned_visits)
         omission_notes.append(
-            Finding(message, LEFT_OUT, people=unscanned_visits, max_people=3)
+            Finding(
+                message, LEFT_OUT, kind=NO_IMAGE, people=unscanned_visits, max_people=3
+            )
         )
     if visit_list.n_without_baseline:
         message = "people without a listed scan at baseline: left out"
@@ -416,6 +435,11 @@ def list_scans(
         omission_notes.append(Finding(message))
     if not visit_list.scans:
         exclusion_reasons = [f"{table_name} lists none"]
+        n_removed = sum(
+            row.fate == EXCLUDED or bool(row.reason) for row in visit_list.left_out
+        )
+        if n_removed:
+            exclusion_reasons = [f"{n_removed} were excluded or have faults"]
         if visit_list.unscanned_visits:
             n_unscanned = len(visit_list.unscanned_visits)
             exclusion_reasons.append(
@@ -450,6 +474,15 @@ def list_scans(
         omission_notes += labelling.notes
         scan_faults += labelling.faults
         has_class = labelling.is_kept
+        visit_list.left_out += [
+            LeftOut(
+                row.scan,
+                row.participant,
+                row.session,
+                NO_LABEL if pd.isna(row.label) else OTHER_CLASS,
+            )
+            for row in scan_table[~has_class].itertuples()
+        ]
         scan_table = scan_table[has_class].reset_index(drop=True)
         covariate_table = covariate_table[has_class].reset_index(drop=True)
         scans = [
@@ -469,6 +502,7 @@ def list_scans(
         is_ordered,
         omission_notes,
         scan_faults,
+        left_out=visit_list.left_out,
     )
 
 
@@ -528,6 +562,51 @@ class _VisitList:
     n_contradictions: int = 0
     """Scans whose label differs between the tables of people and of visits."""
     faults: list[Finding] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    """Scans of the tables that do not become scans of the cohort."""
+
+    def exclude(self, names: Sequence[str]) -> None:
+        """Leave out scans by the ids of people or scans; raise for unknown ids."""
+        if not names:
+            return
+        rows = [*self.left_out, *(LeftOut(*key, EXCLUDED) for key in self.keys)]
+        excluded_scans = match_exclusions(names, rows)
+        excluded_people = {row.participant for row in rows} - {
+            row.participant for row in rows if row.scan not in excluded_scans
+        }
+        self.left_out = [
+            row._replace(fate=EXCLUDED) if row.scan in excluded_scans else row
+            for row in self.left_out
+        ]
+        self._remove(dict.fromkeys(excluded_scans, (EXCLUDED, "")))
+        self.faults = [
+            fault for fault in self.faults if fault.participant not in excluded_people
+        ]
+
+    def skip(self, fault_of_name: Mapping[str, Finding]) -> None:
+        """Leave out scans that have a fault, or whose person has one."""
+        fate_of_scan = dict[str, tuple[str, str]]()
+        for scan_name, participant, _ in self.keys:
+            fault = fault_of_name.get(scan_name) or fault_of_name.get(participant)
+            if fault is not None:
+                fate_of_scan[scan_name] = fate_of_fault(fault), str(fault)
+        self._remove(fate_of_scan)
+        self.faults = [
+            fault for fault in self.faults if fault.participant not in fault_of_name
+        ]
+
+    def _remove(self, fate_of_scan: Mapping[str, tuple[str, str]]) -> None:
+        """Move scans to `left_out`, with fate and reason by name."""
+        self.left_out += [
+            LeftOut(*key, *fate_of_scan[key[0]])
+            for key in self.keys
+            if key[0] in fate_of_scan
+        ]
+        rows = [row for row, key in enumerate(self.keys) if key[0] not in fate_of_scan]
+        self.scans = [self.scans[row] for row in rows]
+        self.facts = [self.facts[row] for row in rows]
+        self.label_words = [self.label_words[row] for row in rows]
+        self.keys = [self.keys[row] for row in rows]
 
 
 def _list_visits(
@@ -549,11 +628,17 @@ def _list_visits(
             participant_id, listed_sessions, feature_sources
         )
         if scanned_sessions:
-            visit_list.unscanned_visits += [
-                f"{participant}_{session_id}"
+            unscanned_sessions = [
+                session_id
                 for visit_key, session_id in listed_sessions.items()
                 if visit_key not in scanned_sessions
             ]
+            for session_id in unscanned_sessions:
+                scan_name = f"{participant}_{session_id}"
+                visit_list.unscanned_visits.append(scan_name)
+                visit_list.left_out.append(
+                    LeftOut(scan_name, participant, session_id, NO_IMAGE)
+                )
         session_of_visit = scanned_sessions or listed_sessions or {"": ""}
         selected_visits = sorted(
             session_of_visit,
@@ -564,12 +649,21 @@ def _list_visits(
                 participant, listed_sessions, scanned_sessions
             )
             visit_list.faults += baseline_faults
+            all_visits = selected_visits
             selected_visits = [
-                visit_key
-                for visit_key in selected_visits
-                if visit_key in baseline_visits
+                visit_key for visit_key in all_visits if visit_key in baseline_visits
             ][:1]
             visit_list.n_without_baseline += not selected_visits
+            visit_list.left_out += [
+                LeftOut(
+                    f"{participant}_{session_of_visit[visit_key]}".rstrip("_"),
+                    participant,
+                    session_of_visit[visit_key],
+                    LATER_VISIT,
+                )
+                for visit_key in all_visits
+                if visit_key not in selected_visits
+            ]
         facts_of_person = visits_of_person[""][1] if "" in visits_of_person else Facts()
         # What visits list one by one is not taken from the person for another visit:
         # that visit may be listed under another name.
@@ -758,7 +852,7 @@ def _describe_unlabelled(
     message += (
         f", leave the scan out, or keep those with a label by {option_text('classes')}"
     )
-    return Finding(message, FAULT, scan=scan_name)
+    return Finding(message, FAULT, kind=NO_LABEL, scan=scan_name)
 
 
 def _count_failed_formulas(people: People, label_name: str | None) -> list[Finding]:

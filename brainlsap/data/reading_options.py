@@ -33,7 +33,7 @@ class ReadingOptions:
         As :func:`.load_cohort` takes them.
     scans, subcortex, features_table, id_column, session_column, labels, row_order
         As :func:`.load_cohort` takes them.
-    measure, symmetrize, negative, frames, reference
+    measure, symmetrize, negative, frames, reference, exclude, skip_faulty
         As :func:`.load_cohort` takes them.
 
     Examples
@@ -63,6 +63,8 @@ class ReadingOptions:
     negative: str = ""
     frames: tuple[float, float] | None = None
     reference: str | Path | None = None
+    exclude: str | Path | Sequence[str] | None = None
+    skip_faulty: bool | None = None
 
     def change(self, **options: Any) -> "ReadingOptions":
         """Return the record with other values of some options."""

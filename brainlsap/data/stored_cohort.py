@@ -19,6 +19,7 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.covariates import KEY_COLUMNS, find_spellings
 from brainlsap.data.find_files import visit_order
+from brainlsap.data.flow import LATER_VISIT, NO_LABEL, OTHER_CLASS
 from brainlsap.data.load import NO_CONNECTOME, load_cohort
 from brainlsap.data.participants import (
     UNLABELLED,
@@ -317,7 +318,7 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scans: str) -> Cohort
             f", among them all of {n_people_without} people without a visit of that "
             "name"
         )
-    baseline_cohort = cohort.select(sorted(baseline_rows))
+    baseline_cohort = cohort.select(sorted(baseline_rows), fate=LATER_VISIT)
     return replace(
         baseline_cohort,
         findings=(
@@ -425,7 +426,10 @@ def _select_labels(
         findings = (*findings, Finding(class_note, LEFT_OUT, kind=CLASSES))
     scan_table = scan_table.assign(label=labels)[has_class].reset_index(drop=True)
     return replace(
-        cohort.select(has_class.to_numpy()),
+        cohort.select(
+            has_class.to_numpy(),
+            fate=[NO_LABEL if pd.isna(text) else OTHER_CLASS for text in labels],
+        ),
         table=scan_table,
         classes=class_order,
         classes_ordered=is_ordered,

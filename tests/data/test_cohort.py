@@ -183,6 +183,15 @@ def test_file_round_trip(tmp_path, shared, factor):
     assert list(tmp_path.rglob("*partial*")) == []
 
 
+def test_who_was_not_selected_is_counted_and_kept_in_the_file(tmp_path):
+    cohort = Cohort(**draw_parts()).select([0, 1, 3]).select([0, 1], fate="other class")
+    assert cohort.left_out["scan"].tolist() == ["s2", "s4", "s5", "s3"]
+    expected_fates = ["not selected"] * 3 + ["other class"]
+    assert cohort.left_out["fate"].tolist() == expected_fates
+    loaded = Cohort.load(cohort.save(tmp_path / "cohort.h5"))
+    pd.testing.assert_frame_equal(loaded.left_out, cohort.left_out)
+
+
 def test_file_finds_the_shipped_atlas_again(tmp_path):
     atlas = load_atlas("desikan82")
     W, X = np.ones((82, 82)), np.ones((2, 82))

@@ -8,6 +8,7 @@ import pytest
 
 from brainlsap.atlas import load_atlas
 from brainlsap.data import Cohort, check_cohort, load_cohort
+from brainlsap.data.flow import flow_table
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -445,3 +446,62 @@ def test_a_covariate_with_marks_in_its_numbers_is_no_word(study, tiny, cell):
     (fault,) = faults
     assert "brain must be a number" in fault
     assert repr(cell) in fault
+
+
+def fates_of(cohort):
+    return dict(zip(cohort.left_out["scan"], cohort.left_out["fate"], strict=True))
+
+
+def test_people_and_scans_are_excluded_by_id_or_file(study, tiny, tmp_path):
+    cohort = load_cohort(study, tiny, "fdg", exclude="sub-01_ses-M12, 03")
+    expected = dict.fromkeys(["sub-01_ses-M12", "sub-03_ses-M00"], "excluded")
+    assert fates_of(cohort) == expected
+    path = tmp_path / "excluded.tsv"
+    path.write_text("participant_id\twhy\nsub-03\tmoved\n01_M12\tmoved\n")
+    again = load_cohort(study, tiny, "fdg", exclude=path)
+    pd.testing.assert_frame_equal(again.table, cohort.table)
+    with pytest.raises(ParameterError) as refusal:
+        load_cohort(study, tiny, "fdg", exclude=["sub-09", "sub-03", "sub-01_ses-M99"])
+    assert "sub-09, sub-01_ses-M99" in str(refusal.value)
+    # Faults of who is excluded do not matter.
+    (study / CONNECTOME.format("sub-03", "ses-M00")).write_text("broken")
+    assert load_cohort(study, tiny, "fdg", exclude="sub-03").n_scans == 6
+
+
+def test_scans_with_faults_are_skipped_on_request_only(study, tiny):
+    (study / CONNECTOME.format("sub-01", "ses-M12")).write_text("broken")
+    (study / CONNECTOME.format("sub-03", "ses-M00")).unlink()
+    replace(study, "participants.tsv", "sub-04\tAD", "sub-04\t")
+    _, faults = faults_of(study, tiny)
+    assert len(faults) == 3
+    cohort = load_cohort(study, tiny, "fdg", skip_faulty=True)
+    assert fates_of(cohort) == {
+        "sub-01_ses-M12": "fault",
+        "sub-03_ses-M00": "no image",
+        "sub-04_ses-M00": "no label",
+    }
+    assert cohort.left_out["reason"].str.len().min() > 0
+    # Where all scans have one fault, nothing is skipped.
+    for path in study.rglob("*_regions.tsv"):
+        path.unlink()
+    with pytest.raises(CohortError):
+        load_cohort(study, tiny, "fdg", skip_faulty=True)
+
+
+def test_every_visit_has_one_fate(study, tiny):
+    sessions = "session_id\nses-M00\nses-M12\nses-M24\n"
+    (study / "sub-01" / "sub-01_sessions.tsv").write_text(sessions)
+    table = study / "participants.tsv"
+    table.write_text(table.read_text().replace("sub-05\tCN", "sub-05\tFTD"))
+    options = {"scans": "baseline", "classes": ["CN", "AD"]}
+    cohort = load_cohort(study, tiny, "fdg", **options)
+    assert fates_of(cohort) == {
+        "sub-01_ses-M24": "no image",
+        "sub-01_ses-M12": "later visit",
+        "sub-02_ses-M12": "later visit",
+        "sub-05_ses-M00": "other class",
+    }
+    flow = flow_table(cohort.table, cohort.left_out).set_index("fate")
+    assert flow.loc["listed", ["participants", "scans"]].tolist() == [5, 8]
+    assert flow.loc["analysed", ["participants", "scans"]].tolist() == [4, 4]
+    assert flow.loc["later visit", ["participants", "scans"]].tolist() == [0, 2]

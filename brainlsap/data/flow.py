@@ -1,0 +1,182 @@
+"""The flow of participants: one fate for every person and scan of a study's tables.
+
+A scan is analysed, or left out for the first reason that it meets. A person's fate is
+that of the scan of theirs that came furthest. So both counts add up to those listed.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from brainlsap.exceptions import ParameterError, reading
+from brainlsap.findings import FAULT, LEFT_OUT, Finding
+from brainlsap.text import listed, option_text
+
+EXCLUDED = "excluded"
+NO_IMAGE = "no image"
+LATER_VISIT = "later visit"
+NO_LABEL = "no label"
+OTHER_CLASS = "other class"
+FAULTY = "fault"
+NOT_SELECTED = "not selected"
+ANALYSED = "analysed"
+LISTED = "listed"
+
+FATE_TITLES = {
+    EXCLUDED: "excluded by the authors",
+    NO_IMAGE: "no image or table of regions",
+    LATER_VISIT: "not the baseline visit",
+    NO_LABEL: "no label",
+    OTHER_CLASS: "of another class",
+    FAULTY: "data with a fault",
+    NOT_SELECTED: "not selected",
+}
+"""What becomes of scans that are not analysed, in order; a later fate came further."""
+
+
+class LeftOut(NamedTuple):
+    """One scan that is not analysed."""
+
+    scan: str
+    participant: str
+    session: str
+    fate: str
+    reason: str = ""
+    """What was at fault; it may name people and files."""
+
+
+LEFT_OUT_COLUMNS = list(LeftOut._fields)
+
+
+def left_out_table(rows: Iterable[LeftOut] = ()) -> pd.DataFrame:
+    """Return scans that are not analysed as a table of text."""
+    return pd.DataFrame([*rows], columns=LEFT_OUT_COLUMNS, dtype=object)
+
+
+def flow_table(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
+    """Count people and scans by what became of them.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per scan that is analysed: scan and participant.
+    left_out : DataFrame
+        One row per scan that is not: scan, participant and fate, a key of
+        `FATE_TITLES`.
+
+    Returns
+    -------
+    DataFrame
+        fate, title, participants and scans: "listed" first, then every fate that
+        somebody met, in the order of `FATE_TITLES`, and "analysed". The counts after
+        the first row sum to it.
+    """
+    order = [*FATE_TITLES, ANALYSED]
+    fate_of_scan = pd.concat(
+        [
+            left_out[["participant", "fate"]],
+            table[["participant"]].assign(fate=ANALYSED),
+        ],
+        ignore_index=True,
+    )
+    ranks = fate_of_scan["fate"].map(order.index)
+    furthest_fates = ranks.groupby(fate_of_scan["participant"]).max()
+    n_people = furthest_fates.value_counts()
+    n_scans = ranks.value_counts()
+    titles = FATE_TITLES | {ANALYSED: "analysed"}
+    rows = [
+        (fate, titles[fate], int(n_people.get(rank, 0)), int(n_scans.get(rank, 0)))
+        for rank, fate in enumerate(order)
+        if rank in n_scans.index or fate == ANALYSED
+    ]
+    first_row = (LISTED, "listed", len(furthest_fates), len(ranks))
+    columns = ["fate", "title", "participants", "scans"]
+    return pd.DataFrame([first_row, *rows], columns=columns)
+
+
+def read_exclusions(exclude: str | Path | Sequence[str] | None) -> list[str]:
+    """Return the ids of a file (the first cell of each line), or those given.
+
+    A head such as `participant_id` is no id. Text that names no file is ids with
+    commas between them.
+    """
+    if exclude is None:
+        return []
+    if not isinstance(exclude, str | Path):
+        return [str(name).strip() for name in exclude]
+    if not Path(exclude).is_file():
+        return [name.strip() for name in str(exclude).split(",") if name.strip()]
+    with reading(exclude, "a list of ids, one a line"):
+        lines = Path(exclude).read_text(encoding="utf-8-sig").splitlines()
+    cells = [line.replace(",", "\t").split("\t")[0].strip(" \"'") for line in lines]
+    heads = ("participant_id", "participant", "subject", "scan", "id")
+    return [cell for cell in cells if cell and cell.lower() not in heads]
+
+
+def _spell_name(name: str) -> str:
+    """Return the name of a person or scan without `sub-` and `ses-`."""
+    return name.strip().removeprefix("sub-").replace("_ses-", "_")
+
+
+def match_exclusions(
+    names: Sequence[str], rows: Collection[LeftOut], *, option: str = "exclude"
+) -> set[str]:
+    """Return the scans that are meant by ids of people or scans.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Ids; `sub-` and `ses-` may be left out.
+    rows : collection of LeftOut
+        Every scan that is listed; fates do not matter.
+
+    Raises
+    ------
+    ParameterError
+        With all ids that nobody has.
+    """
+    scans_of_name: dict[str, set[str]] = {}
+    for row in rows:
+        for name in (row.scan, row.participant):
+            scans_of_name.setdefault(_spell_name(name), set()).add(row.scan)
+    unknown_names = [name for name in names if _spell_name(name) not in scans_of_name]
+    if unknown_names:
+        raise ParameterError(
+            f"{option_text(option)} names {listed(unknown_names, 20)}, and no person "
+            "or scan of the table of people has this name, nor is there such a file. "
+            f"Its ids are such as {listed([row.participant for row in rows], 3)}."
+        )
+    scan_sets = [scans_of_name[_spell_name(name)] for name in names]
+    return set[str]().union(*scan_sets)
+
+
+def fate_of_fault(finding: Finding) -> str:
+    """Return the fate of a scan that has this fault."""
+    return finding.kind if finding.kind in (NO_IMAGE, NO_LABEL) else FAULTY
+
+
+def describe_left_out(rows: Iterable[LeftOut]) -> list[Finding]:
+    """Return notes on who was excluded, and who was left out for faults."""
+    rows = [*rows]
+    notes = list[Finding]()
+    excluded = tuple(row.scan for row in rows if row.fate == EXCLUDED)
+    if excluded:
+        message = f"{len(excluded)} scans excluded by {option_text('exclude')}:"
+        notes.append(Finding(message, LEFT_OUT, kind=EXCLUDED, people=excluded))
+    faulty = tuple(row.scan for row in rows if row.reason)
+    if faulty:
+        message = f"{len(faulty)} scans with faults left out:"
+        notes.append(Finding(message, LEFT_OUT, kind=FAULTY, people=faulty))
+    return notes
+
+
+def find_faulty(findings: Iterable[Finding]) -> dict[str, Finding]:
+    """Return the first fault of every scan or person that has one, by name."""
+    fault_of_name: dict[str, Finding] = {}
+    for finding in findings:
+        name = finding.scan or finding.participant
+        if finding.severity == FAULT and name:
+            fault_of_name.setdefault(name, finding)
+    return fault_of_name
