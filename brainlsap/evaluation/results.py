@@ -16,6 +16,7 @@ import pandas as pd
 from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort
+from brainlsap.data.flow import flow_table, left_out_table
 from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation.scores import (
     SCORES,
@@ -35,7 +36,7 @@ TABLES = (
 )
 """Tables of an evaluation that are saved."""
 
-COHORT_TABLES = ("truth", "class_features", "regions")
+COHORT_TABLES = ("truth", "class_features", "regions", "left_out")
 """Tables of the cohort's summary that are saved, beside that of the scans."""
 
 # Largest difference between probabilities that are the same but for rounding.
@@ -84,6 +85,8 @@ class CohortSummary:
         Those of the atlas, for figures of an atlas that is not on this disk.
     atlas_folder : str or None
         Folder of the atlas, with its surfaces.
+    left_out : DataFrame or None
+        That of the cohort; None in evaluations of earlier versions.
     """
 
     table: pd.DataFrame
@@ -102,6 +105,7 @@ class CohortSummary:
     regions: pd.DataFrame | None = None
     atlas_folder: str | None = None
     reading_options: ReadingOptions = field(default_factory=ReadingOptions)
+    left_out: pd.DataFrame | None = None
 
     @classmethod
     def of(
@@ -130,6 +134,7 @@ class CohortSummary:
             class_features=class_features,
             regions=cohort.atlas.regions,
             atlas_folder=str(folder.resolve()) if folder else None,
+            left_out=cohort.left_out,
         )
 
     def __post_init__(self) -> None:
@@ -173,6 +178,11 @@ class CohortSummary:
             return None
         # A saved table has unknown lobes as missing values.
         return Atlas(self.atlas_name, self.regions.fillna({"lobe": MISSING}))
+
+    def flow(self) -> pd.DataFrame:
+        """Return how many people and scans met which fate, as :func:`.flow_table`."""
+        left_out = left_out_table() if self.left_out is None else self.left_out
+        return flow_table(self.table, left_out)
 
     def class_counts(self) -> pd.DataFrame:
         """Return class, participants and scans, one row per class."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from brainlsap.data.flow import ANALYSED, EXCLUDED, FAULTY, LISTED, NO_IMAGE
 from brainlsap.evaluation import (
     ConnectomeGain,
     Evaluation,
@@ -244,11 +245,22 @@ def sample_text(evaluation: Evaluation) -> str:
     ):
         title = CLASS_TITLES.get(class_name, "")
         class_texts.append(f"{class_name} {n_people}{f' ({title})' if title else ''}")
-    left_out = [
+    flow = cohort.flow().set_index("fate")
+    n_left_out = flow.loc[LISTED] - flow.loc[ANALYSED]
+    is_in_flow = (BASELINE, CLASSES, OTHER_CLASSES, NO_IMAGE, EXCLUDED, FAULTY)
+    left_out = list[str]()
+    if n_left_out["scans"]:
+        n_people = count(n_left_out["participants"], "participant")
+        left_out.append(f"{n_people}, {count(n_left_out['scans'], 'scan')}")
+    left_out += [
         finding.shareable_text()
         for finding in as_findings(cohort.findings)
-        if finding.kind in (BASELINE, CLASSES, OTHER_CLASSES)
-        or (finding.severity == LEFT_OUT and finding.people)
+        if (finding.kind in is_in_flow and not n_left_out["scans"])
+        or (
+            finding.severity == LEFT_OUT
+            and finding.people
+            and finding.kind not in is_in_flow
+        )
     ]
     sentences = [
         f"{count(cohort.n_participants, 'participant')}, "

@@ -102,6 +102,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
             table1.get("columns"),
             is_corrected=table1.get("is_corrected", False),
         ).map(withhold_names),
+        "flow": tables.flow_text_table(evaluation),
         "audit": tables.audit_table(evaluation, code_of_scan).map(withhold_names),
         "fits": tables.fit_table(evaluation),
     }
@@ -178,6 +179,8 @@ def _list_region_marks(evaluation: Evaluation) -> list[str]:
 def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
     """Draw every figure of a report, by name."""
     figure_of_name: dict[str, Any] = {}
+    if len(tables.flow_text_table(evaluation)):
+        figure_of_name["flow"] = plots.plot_flow(evaluation)
     if not is_external(evaluation):  # It has one fold of one model.
         figure_of_name["scores"] = plots.plot_scores(evaluation).figure
     if not evaluation.predictions.empty:

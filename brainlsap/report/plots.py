@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.transforms import ScaledTranslation
 from sklearn.metrics import auc, confusion_matrix, roc_curve
 
@@ -34,8 +35,17 @@ from brainlsap.evaluation.scores import Predictions
 from brainlsap.evaluation.subgroups import subgroup_table
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import figures, regions, tables
-from brainlsap.report.figures import COLUMN, LETTER, MIDDLE, PAGE, own_axes, styled
-from brainlsap.text import option_text
+from brainlsap.report.figures import (
+    COLUMN,
+    INK,
+    LETTER,
+    LINE,
+    MIDDLE,
+    PAGE,
+    own_axes,
+    styled,
+)
+from brainlsap.text import count, option_text
 
 # Colours of Okabe and Ito, which readers of any colour vision can distinguish.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8a8a8a"
@@ -70,8 +80,118 @@ GAIN_LABELS = {
 BARS: dict[str, Any] = {"fmt": "o", "markersize": 4, "zorder": 3}
 """Style of points with error bars."""
 
+FLOW_BOX, FLOW_GAP, FLOW_MARGIN = 10.0, 5.0, 1.0
+"""Height of the boxes of the flow of participants, gap and margin, in mm."""
+
 N_CONTRIBUTIONS = 15
 """Regions of largest contribution that the figure shows; the rest is one row."""
+
+
+def _draw_box(
+    axes: Axes,
+    centre: tuple[float, float],
+    width: float,
+    lines: Sequence[str],
+    *,
+    height: float = FLOW_BOX,
+) -> None:
+    """Draw a box with centred lines of text, the first in bold; lengths in mm."""
+    x, y = centre
+    corner = x - width / 2, y - height / 2
+    box = Rectangle(corner, width, height, facecolor="white", edgecolor=INK)
+    box.set_linewidth(0.6)
+    axes.add_patch(box)
+    text_options: Any = {"ha": "center", "va": "center", "zorder": 3}
+    n_lines = len(lines)
+    for row, line in enumerate(lines):
+        offset = (row - (n_lines - 1) / 2) * LINE
+        weight = "bold" if row == 0 else "normal"
+        axes.text(x, y + offset, line, fontweight=weight, **text_options)
+
+
+def _draw_arrow(
+    axes: Axes, start: tuple[float, float], end: tuple[float, float]
+) -> None:
+    """Draw an arrow between two points."""
+    style = {"arrowstyle": "-|>,head_width=0.18,head_length=0.35", "linewidth": 0.7}
+    arrow_style = {**style, "color": INK, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", end, start, arrowprops=arrow_style)
+
+
+@styled()
+def plot_flow(evaluation: Evaluation, *, width: float = MIDDLE) -> Figure:
+    """Draw what became of the people and scans listed, as CONSORT and STARD do.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    width : float
+        Width of the figure in mm, from 100 to 400.
+
+    Returns
+    -------
+    Figure
+        Boxes from above: listed; to the right everybody left out, in order; analysed;
+        analysed by class. In each the number of participants (n) and of scans.
+    """
+    flow = evaluation.cohort.flow()
+    class_counts = evaluation.cohort.class_counts()
+    class_counts = class_counts[class_counts["scans"] > 0]
+    step = FLOW_BOX + FLOW_GAP
+    n_side_boxes = len(flow) - 2
+    y = FLOW_MARGIN + FLOW_BOX / 2
+    bottom = y + (n_side_boxes + 1) * step
+    height = bottom + 1.5 * FLOW_BOX + 2 * FLOW_GAP + LINE + FLOW_MARGIN
+    figure = figures.new_figure(width, height, layout="none")
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, width), ylim=(height, 0))
+    axes.axis("off")
+    main_x, main_width = 0.25 * width, 0.42 * width
+    side_x, side_width = 0.75 * width, 0.47 * width
+    _draw_arrow(axes, (main_x, y + FLOW_BOX / 2), (main_x, bottom - FLOW_BOX / 2))
+    rows = [*flow.itertuples()]
+    for row_number, row in enumerate(rows):
+        numbers = f"n = {row.participants} ({count(row.scans, 'scan')})"
+        if 0 < row_number <= n_side_boxes:
+            middle = y + row_number * step
+            _draw_arrow(axes, (main_x, middle), (side_x - side_width / 2, middle))
+            title = row.title[:1].upper() + row.title[1:]
+            _draw_box(axes, (side_x, middle), side_width, [title, numbers])
+        else:
+            middle = y if row_number == 0 else bottom
+            title = "Listed in the tables" if row_number == 0 else "Analysed"
+            _draw_box(axes, (main_x, middle), main_width, [title, numbers])
+    _draw_class_boxes(axes, class_counts, (main_x, bottom), width)
+    return figure
+
+
+def _draw_class_boxes(
+    axes: Axes, class_counts: pd.DataFrame, parent: tuple[float, float], width: float
+) -> None:
+    """Draw a row of boxes with the participants and scans of each class."""
+    parent_x, parent_y = parent
+    n_classes = len(class_counts)
+    # The row is as wide as the boxes above it.
+    left, right = 0.04 * width, 0.985 * width
+    slot = (right - left + FLOW_GAP / 2) / n_classes
+    box_width = slot - FLOW_GAP / 2
+    first_x = left + box_width / 2
+    if n_classes <= 2:
+        first_x, slot, box_width = parent_x, 0.5 * width, 0.42 * width
+    height = FLOW_BOX + LINE
+    line_y = parent_y + FLOW_BOX / 2 + FLOW_GAP
+    top = line_y + FLOW_GAP
+    axes.plot([parent_x] * 2, [parent_y + FLOW_BOX / 2, line_y], color=INK, lw=0.7)
+    last_x = first_x + (n_classes - 1) * slot
+    line_ends = [min(first_x, parent_x), max(last_x, parent_x)]
+    axes.plot(line_ends, [line_y] * 2, color=INK, lw=0.7)
+    for position, row in enumerate(class_counts.to_dict("records")):
+        x = first_x + position * slot
+        _draw_arrow(axes, (x, line_y), (x, top))
+        n_letters = int(box_width / LETTER)
+        title = textwrap.shorten(row["class"], n_letters, placeholder="...")
+        lines = [title, f"n = {row['participants']}", count(row["scans"], "scan")]
+        _draw_box(axes, (x, top + height / 2), box_width, lines, height=height)
 
 
 @styled()

@@ -18,7 +18,7 @@ PATH, NAME, DAY = "[path withheld]", "[name withheld]", "[day withheld]"
 _PATH_FIELDS = frozenset(
     (
         *("folder", "subjects_dir", "derivatives", "features_table", "labels"),
-        *("pattern", "splits", "config", "out", "study"),
+        *("pattern", "splits", "config", "out", "study", "exclude"),
     )
 )
 # Settings with words from the user's tables, which may contain a slash.

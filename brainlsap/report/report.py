@@ -376,6 +376,9 @@ def _write_private(evaluation: Evaluation, folder: Path) -> None:
     evaluation.save(folder / STORED)
     scan_codes = evaluation.cohort.table[["code", "scan", "participant"]]
     write_tsv(scan_codes, folder / "codes.tsv")
+    left_out = evaluation.cohort.left_out
+    if left_out is not None and len(left_out):
+        write_tsv(left_out, folder / "left_out.tsv")
     if evaluation.audit is not None:
         write_tsv(audit_table(evaluation), folder / "audit.tsv")
     for file_path in folder.rglob("*"):

@@ -1095,6 +1095,23 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
     return number_texts(property_correlations, column_titles, 2)
 
 
+def flow_text_table(evaluation: Evaluation) -> pd.DataFrame:
+    """Return what became of the people and scans listed; no rows if all are analysed.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+
+    Returns
+    -------
+    DataFrame
+        fate, participants and scans.
+    """
+    flow = evaluation.cohort.flow().drop(columns="fate")
+    is_worth_a_table = len(flow) > 2
+    return flow.rename(columns={"title": "fate"}) if is_worth_a_table else flow[:0]
+
+
 def fit_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return fits, failures, epochs, weights, kernel's error and scales by model."""
     final_scales = evaluation.scales.query("start == 'mean' and share == 1")

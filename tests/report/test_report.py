@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.data.flow import LeftOut, left_out_table
 from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation import Evaluation, rank_regions, ranking_verdict
 from brainlsap.exceptions import BrainlsapError, ParameterError
@@ -19,6 +20,7 @@ from brainlsap.files import lock_folder
 from brainlsap.findings import Finding
 from brainlsap.report import (
     check_results_folder,
+    methods_text,
     page,
     read_results,
     write_figures,
@@ -26,6 +28,7 @@ from brainlsap.report import (
     write_tables,
 )
 from brainlsap.report.checklist import ANSWERED, AUTHORS, NOT_APPLICABLE, PARTLY
+from brainlsap.report.conclusions import sample_text
 from brainlsap.report.page import withholder
 from tests.report.conftest import assert_heads_match_cells, draw_learning_curve
 
@@ -467,3 +470,31 @@ def test_notes_say_what_may_be_shared_of_them(make_evaluation, tmp_path):
     for text in texts.values():
         assert "berta" not in text
     assert read_results(tmp_path / "out").cohort.notes == (note,)
+
+
+def test_the_flow_of_people_is_shared_by_count_and_private_by_id(
+    make_evaluation, tmp_path
+):
+    evaluation = make_evaluation()
+    rows = [
+        LeftOut("zora901_v0", "zora901", "v0", "no image"),
+        LeftOut("zora902_v0", "zora902", "v0", "fault", "zora902_v0: cut short"),
+        LeftOut("zora902_v1", "zora902", "v1", "later visit"),
+    ]
+    cohort = replace(evaluation.cohort, left_out=left_out_table(rows))
+    evaluation = replace(evaluation, cohort=cohort)
+    page = write_report(evaluation, tmp_path / "out")
+    table = pd.read_csv(page.parent / "tables" / "flow.tsv", sep="\t")
+    counts = table[["participants", "scans"]].to_numpy()
+    assert (counts[1:].sum(axis=0) == counts[0]).all()
+    assert table["participants"].tolist()[1:4] == [1, 0, 1]
+    assert (page.parent / "figures" / "flow.png").is_file()
+    assert "Left out: 2 participants, 3 scans." in sample_text(evaluation)
+    assert "were left out" in " ".join(methods_text(evaluation))
+    for path in page.parent.rglob("*.*"):
+        if path.suffix in (".html", ".tsv", ".json", ".txt", ".tex", ".md"):
+            assert "zora90" not in path.read_text("utf-8"), path
+    private = pd.read_csv(tmp_path / "out" / "private" / "left_out.tsv", sep="\t")
+    assert private["scan"].tolist() == [row.scan for row in rows]
+    again = read_results(tmp_path / "out").cohort
+    pd.testing.assert_frame_equal(again.flow(), cohort.flow())
