@@ -29,7 +29,13 @@ BASELINE = "baseline"
 SCALES_DIFFER = "scales differ"
 OTHER_CLASSES = "other classes"
 """Scans left out, since classes were merged and theirs is not among these."""
-CHOICES = frozenset((ASSUMED, CLASSES, OTHER_CLASSES, BASELINE, SCALES_DIFFER))
+EXCLUDED = "excluded"
+"""Scans left out, since the user named them."""
+FAULTY = "fault"
+"""Scans left out for a fault of their own, since the user said so."""
+CHOICES = frozenset(
+    (ASSUMED, CLASSES, OTHER_CLASSES, BASELINE, SCALES_DIFFER, EXCLUDED, FAULTY)
+)
 """Kinds of notes on what was chosen for the user, whom the command line tells."""
 # Most places that are named of findings that are alike.
 _MAX_PLACES = 5

@@ -11,15 +11,13 @@ from typing import NamedTuple
 import pandas as pd
 
 from brainlsap.exceptions import ParameterError, reading
-from brainlsap.findings import FAULT, LEFT_OUT, Finding
+from brainlsap.findings import EXCLUDED, FAULT, FAULTY, LEFT_OUT, Finding
 from brainlsap.text import listed, option_text
 
-EXCLUDED = "excluded"
 NO_IMAGE = "no image"
 LATER_VISIT = "later visit"
 NO_LABEL = "no label"
 OTHER_CLASS = "other class"
-FAULTY = "fault"
 NOT_SELECTED = "not selected"
 ANALYSED = "analysed"
 LISTED = "listed"
@@ -163,7 +161,7 @@ def describe_left_out(rows: Iterable[LeftOut]) -> list[Finding]:
     notes = list[Finding]()
     excluded = tuple(row.scan for row in rows if row.fate == EXCLUDED)
     if excluded:
-        message = f"{len(excluded)} scans excluded by {option_text('exclude')}:"
+        message = f"{len(excluded)} scans excluded on request:"
         notes.append(Finding(message, LEFT_OUT, kind=EXCLUDED, people=excluded))
     faulty = tuple(row.scan for row in rows if row.reason)
     if faulty:

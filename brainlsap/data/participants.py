@@ -21,7 +21,6 @@ from brainlsap.data.covariates import (
 from brainlsap.data.features import FeatureSources
 from brainlsap.data.find_files import FIRST_VISITS, Scan, ScanName, visit_order
 from brainlsap.data.flow import (
-    EXCLUDED,
     LATER_VISIT,
     NO_IMAGE,
     NO_LABEL,
@@ -47,6 +46,7 @@ from brainlsap.exceptions import (
 from brainlsap.findings import (
     BASELINE,
     CLASSES,
+    EXCLUDED,
     FAULT,
     LEFT_OUT,
     Finding,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from brainlsap.data.flow import ANALYSED, EXCLUDED, FAULTY, LISTED, NO_IMAGE
+from brainlsap.data.flow import ANALYSED, LISTED, NO_IMAGE
 from brainlsap.evaluation import (
     ConnectomeGain,
     Evaluation,
@@ -23,6 +23,8 @@ from brainlsap.evaluation.ranking import ALPHA, FEWEST_PERMUTATIONS
 from brainlsap.findings import (
     BASELINE,
     CLASSES,
+    EXCLUDED,
+    FAULTY,
     LEFT_OUT,
     OTHER_CLASSES,
     as_findings,
