@@ -319,15 +319,12 @@ def plant_faults(folder, prefix):
         for path in find_connectomes(missing):
             path.unlink()
     else:
+        table.loc[1, "age"] = "7o"
         values_path = folder / "study" / "thickness.csv"
-        values = table if not values_path.is_file() else pd.read_csv(values_path)
-        values = values.astype(object)
-        values.iloc[1, -1] = "broken"
         if values_path.is_file():
-            values.drop(index=2).to_csv(values_path, index=False)
+            pd.read_csv(values_path).drop(index=2).to_csv(values_path, index=False)
         else:
-            values.iloc[2, -60:] = ""
-            table = values
+            table.iloc[2, 4:] = ""
     if table_path.suffix == ".xlsx":
         table.to_excel(table_path, index=False)
     else:

@@ -224,7 +224,7 @@ def load_cohort(
         frames=frames,
         reference=reference,
         exclude=exclude,
-        skip_faulty=skip_faulty or None,
+        skip_faulty=skip_faulty,
     )
     return read_folder(folder, reading_options, verbose=verbose)
 
@@ -293,6 +293,8 @@ def _read_without(
     scan_names = [scan.name for scan in scan_list.scans]
     scan_list.faults += find_value_codes(X, scan_names, atlas.names, features)
 
+    if not scan_list.faults:
+        scan_list.faults += _find_empty_scans(X, scan_names)
     scan_list.notes += scan_list.count_notes()
     scan_list.notes += describe_left_out(scan_list.left_out)
     if scan_list.faults:
@@ -326,6 +328,18 @@ def _read_without(
         truth=_read_truth(folder, atlas),
         left_out=left_out_table(scan_list.left_out),
     )
+
+
+def _find_empty_scans(X: np.ndarray, scan_names: Sequence[str]) -> list[Finding]:
+    """Return a fault for each scan without any value, where others have some."""
+    is_empty = np.isnan(X).all(axis=(1, 2))
+    if is_empty.all():
+        return []
+    message = "no value of any feature; add it, or leave the scan out"
+    return [
+        Finding(message, FAULT, kind=NO_IMAGE, scan=scan_names[row])
+        for row in np.flatnonzero(is_empty)
+    ]
 
 
 def _check_features(

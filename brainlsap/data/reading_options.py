@@ -102,6 +102,7 @@ DEFAULT_OPTIONS = ReadingOptions(
     subcortex="absent",
     symmetrize="refuse",
     negative="refuse",
+    skip_faulty=False,
 )
 """The options by default of a study that is read from its folder."""
 

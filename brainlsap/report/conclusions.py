@@ -247,7 +247,7 @@ def sample_text(evaluation: Evaluation) -> str:
     ):
         title = CLASS_TITLES.get(class_name, "")
         class_texts.append(f"{class_name} {n_people}{f' ({title})' if title else ''}")
-    flow = cohort.flow().set_index("fate")
+    flow = cohort.flow().set_index("fate")[["participants", "scans"]]
     n_left_out = flow.loc[LISTED] - flow.loc[ANALYSED]
     is_in_flow = (BASELINE, CLASSES, OTHER_CLASSES, NO_IMAGE, EXCLUDED, FAULTY)
     left_out = list[str]()
