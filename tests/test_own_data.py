@@ -322,7 +322,8 @@ def plant_faults(folder, prefix):
         table.loc[1, "age"] = "7o"
         values_path = folder / "study" / "thickness.csv"
         if values_path.is_file():
-            pd.read_csv(values_path).drop(index=2).to_csv(values_path, index=False)
+            values = pd.read_csv(values_path, dtype=str)
+            values.drop(index=2).to_csv(values_path, index=False)
         else:
             table.iloc[2, 4:] = ""
     if table_path.suffix == ".xlsx":
