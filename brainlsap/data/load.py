@@ -337,8 +337,9 @@ def _find_empty_scans(X: np.ndarray, scan_names: Sequence[str]) -> list[Finding]
         return []
     message = "no value of any feature; add it, or leave the scan out"
     return [
-        Finding(message, FAULT, kind=NO_IMAGE, scan=scan_names[row])
-        for row in np.flatnonzero(is_empty)
+        Finding(message, FAULT, kind=NO_IMAGE, scan=scan_name)
+        for scan_name, has_no_value in zip(scan_names, is_empty, strict=True)
+        if has_no_value
     ]
 
 

@@ -176,11 +176,16 @@ def _list_region_marks(evaluation: Evaluation) -> list[str]:
     return marks
 
 
+def _plot_people(evaluation: Evaluation) -> dict[str, Any]:
+    """Draw the flow of participants, if anybody was left out."""
+    if not len(tables.flow_text_table(evaluation)):
+        return {}
+    return {"flow": plots.plot_flow(evaluation)}
+
+
 def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
     """Draw every figure of a report, by name."""
-    figure_of_name: dict[str, Any] = {}
-    if len(tables.flow_text_table(evaluation)):
-        figure_of_name["flow"] = plots.plot_flow(evaluation)
+    figure_of_name = _plot_people(evaluation)
     if not is_external(evaluation):  # It has one fold of one model.
         figure_of_name["scores"] = plots.plot_scores(evaluation).figure
     if not evaluation.predictions.empty:

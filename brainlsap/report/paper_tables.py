@@ -91,6 +91,12 @@ PAPER_TEXTS = {
     "coverage": PaperText(
         "Coverage of prediction sets at 90%", "95% Wilson intervals over participants."
     ),
+    "flow": PaperText(
+        "Flow of participants and scans from the tables of the study to the analysis",
+        "A scan is left out for the first reason that it meets, in this order. A "
+        "participant counts with the scan that came furthest. The counts sum to those "
+        "listed.",
+    ),
     "demographics": PaperText(
         "Characteristics of the participants",
         "Participants, not scans, with their first scan. Missing: participants without "
