@@ -91,6 +91,12 @@ PAPER_TEXTS = {
     "coverage": PaperText(
         "Coverage of prediction sets at 90%", "95% Wilson intervals over participants."
     ),
+    "subgroups": PaperText(
+        "Balanced accuracy by groups of participants",
+        "Each column of groups is scored over the classes that all its scored groups "
+        "have, with 95% intervals over participants. Intervals of the largest "
+        "differences hold for all pairs of groups of all columns together.",
+    ),
     "flow": PaperText(
         "Flow of participants and scans from the tables of the study to the analysis",
         "A scan is left out for the first reason that it meets, in this order. A "

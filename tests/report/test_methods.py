@@ -49,6 +49,7 @@ READING = CALLS[:FIRST_OF_MODEL]
 MODEL = CALLS[FIRST_OF_MODEL:FIRST_OF_STUDY]
 STUDY = CALLS[FIRST_OF_STUDY:]
 VALUES = {
+    "exclude": (None, ["a scan"]),
     "class_weight": ("balanced", "none"),
     "classes": (["CN", "AD"], ["AD", "CN"]),
     "frames": ([0, 10], [5, 10]),
