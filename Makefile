@@ -54,6 +54,7 @@ study: $(READY)
 	$(BIN)/python benchmarks/audit_study.py
 	$(BIN)/python benchmarks/null_study.py comparison permuted
 	$(BIN)/python benchmarks/large_cohorts.py
+	$(BIN)/python benchmarks/large_study.py --people 1176 5000 10000
 	$(BIN)/python benchmarks/determinism_study.py
 	$(BIN)/python benchmarks/ranking.py settings null everywhere
 	$(BIN)/python benchmarks/compare.py

@@ -59,7 +59,8 @@ assert after == kept + 3
 #
 # Needs `pip install distributed`. The package knows nothing of Dask: it asks joblib,
 # and you say where joblib's work goes. The scheduler keeps a log of what reached it;
-# one task is one fit. (With a single worker joblib would send nothing.)
+# one task is one fit, or the fits of a fold that share a ridge. (With a single worker
+# joblib would send nothing.)
 
 
 # %%

@@ -247,9 +247,10 @@ class Evaluation:
         "mean" only), region, scale.
     fits : DataFrame
         model, role ("model", "baseline", "control"), repeat, fold, n_train, n_test
-        (scans), n_train_people, seconds_fit (shared by ridges that differ in `scales`
-        only), seconds_predict, epochs, failed (why, "" where it did not), settings,
-        warnings and report (JSON).
+        (scans), n_train_people, seconds_fit (ridges that differ in `scales` only, and
+        the network that starts from one of them, share those of the ridges),
+        seconds_predict, epochs, failed (why, "" where it did not), settings, warnings
+        and report (JSON).
     cohort : CohortSummary
         The scans, people and regions.
     settings : dict

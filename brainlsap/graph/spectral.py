@@ -10,8 +10,8 @@ The sum over n is rewritten, in float64, in Chebyshev polynomials
 below rounding are known and left out, and only this sum is formed in the working
 precision (Hermite's own terms would be wrong by 0.02 there). The exact kernel is the
 series of so high a degree that rounding alone is left. Signals that do not change, as
-the features of a first layer, need their terms :math:`T_n(L - I) X` only: with them no
-graph is looked at again.
+the features of a first layer, need their terms :math:`T_n(L - I) X` only, which come by
+recurrence: networks of one layer decompose no graph, and read each of them once.
 """
 
 import copy
