@@ -45,12 +45,11 @@ N_SCANS_AT_ONCE = 250
 SECOND_SCAN_EVERY = 8
 # Functions of brainlsap.workflow that are steps of a study. What is left of it runs in
 # processes, partly beside `compare_regions`.
-OTHER_STEPS = "replicability, gain, scales"
+OTHER_STEPS = "replicability, gain, scales, quality"
 STUDY_STEPS = (
     "cross_validate",
     "compare_regions",
     "region_properties",
-    "quality_table",
     "write_report",
 )
 # Steps whose growth is drawn.

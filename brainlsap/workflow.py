@@ -260,7 +260,7 @@ def run_study(
                 memory=finished_fits,
             )
             ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
-            evaluation = _add_region_tables(
+            evaluation, quality = _add_tables(
                 evaluation,
                 cohort,
                 Deconfounder(harmonize, regress_out, reference_class),
@@ -295,7 +295,7 @@ def run_study(
                 results,
                 title=title,
                 atlas=cohort.atlas,
-                quality=quality_table(cohort).rename_axis("scan").reset_index(),
+                quality=quality.rename_axis("scan").reset_index(),
                 overwrite=overwrite,
             )
         finally:
@@ -331,7 +331,7 @@ def _remove_empty_folders(*folders: Path) -> None:
             folder.rmdir()
 
 
-def _add_region_tables(
+def _add_tables(
     evaluation: Evaluation,
     cohort: Cohort,
     steps: Deconfounder,
@@ -340,8 +340,8 @@ def _add_region_tables(
     n_permutations: int,
     random_state: int,
     n_jobs: int | None,
-) -> Evaluation:
-    """Return the evaluation with tests, ranking and gain of the whole cohort.
+) -> tuple[Evaluation, pd.DataFrame]:
+    """Return the evaluation with tables of the whole cohort, and that of its quality.
 
     This process tests regions while others compute the rest.
     """
@@ -350,6 +350,7 @@ def _add_region_tables(
     tasks = [
         step(replicability_table, cohort, steps, ridge, random_state=seed),
         step(_compute_connectome_gain, cohort, steps, ridge, seed),
+        step(quality_table, cohort),
     ]
     if not evaluation.scales.empty:
         tasks.append(step(fit_scales, cohort, steps, ridge))
@@ -358,7 +359,7 @@ def _add_region_tables(
     region_tests = compare_regions(
         cohort, evaluation, n_permutations=n_permutations, random_state=seed
     )
-    replicability, gain_table, *scale_tables = other_tables
+    replicability, gain_table, quality, *scale_tables = other_tables
     evaluation = replace(
         evaluation,
         region_tests=region_tests,
@@ -366,13 +367,13 @@ def _add_region_tables(
         connectome_gain=gain_table,
     )
     if evaluation.scales.empty:
-        return evaluation
+        return evaluation, quality
     ranking = rank_regions(evaluation)
     if n_permutations:
         ranking = add_region_tests(ranking, region_tests)
     for columns in (*scale_tables, region_properties(cohort)):
         ranking = ranking.merge(columns, on="region", how="left")
-    return replace(evaluation, ranking=ranking)
+    return replace(evaluation, ranking=ranking), quality
 
 
 def _run_with_one_thread(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
