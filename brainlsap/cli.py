@@ -266,8 +266,10 @@ def atlas(folder: str, **sources: Any) -> None:
         f"{n_regions['M']} midline"
     )
     print(f"Subcortex: {', '.join(regions['name'][~new_atlas.cortex]) or 'none'}")
-    if unknown_names := listed(regions["name"][new_atlas.is_unknown], 8):
-        print(f"Treated as cortex, because the structure is unknown: {unknown_names}")
+    if unknown_structures := listed(regions["name"][new_atlas.is_unknown], 8):
+        print(
+            f"Treated as cortex, because the structure is unknown: {unknown_structures}"
+        )
         print(
             "To set it, add a column structure (cortex, subcortex) to the label table."
         )
@@ -434,20 +436,20 @@ def _print_findings(audit_table: "pd.DataFrame") -> None:
     """Print what the audit of a cohort found, with the scans that duplicate others."""
     duplicate_key = brainlsap.evaluation.leakage.Check.DUPLICATE_SCANS
     has_scans = (audit_table["check"] == duplicate_key) & (audit_table["scans"] != "")
-    scans = (": " + audit_table["scans"]).where(has_scans, "") + ". "
+    scans_text = (": " + audit_table["scans"]).where(has_scans, "") + ". "
     finding_texts = (
         audit_table["severity"]
         + ": "
         + audit_table["finding"]
-        + scans
+        + scans_text
         + audit_table["what_to_do"]
     )
     wrapped_lines = [
         textwrap.fill(finding_text, width=96, subsequent_indent="  ")
         for finding_text in finding_texts
     ]
-    title = "\nData leakage and other explanations of a score:"
-    print(title, *(wrapped_lines or ["none found"]), sep="\n  ")
+    heading_text = "\nData leakage and other explanations of a score:"
+    print(heading_text, *(wrapped_lines or ["none found"]), sep="\n  ")
 
 
 @command
@@ -472,8 +474,8 @@ def run(study: str, out: str, **options: Any) -> None:
     evaluation = brainlsap.run_study(
         cohort, out, verbose=True, **study_options, **model_options
     )
-    scores = brainlsap.score_table(evaluation)
-    print(scores.drop(columns="remark", errors="ignore").to_string(index=False))
+    shown_scores = brainlsap.score_table(evaluation)
+    print(shown_scores.drop(columns="remark", errors="ignore").to_string(index=False))
     for name, model_remark in brainlsap.report.tables.model_remarks(evaluation).items():
         print(f"{name}: {model_remark}")
     is_error = evaluation.audit["severity"] == "error"
@@ -598,11 +600,11 @@ def predict(
         + ", ".join(f"{class_name} {count}" for class_name, count in class_counts)
     )
     class_shares = predictions.attrs["class_prior"].items()
-    shares = ", ".join(
+    shares_text = ", ".join(
         f"{class_name} {class_share:.1%}" for class_name, class_share in class_shares
     )
     print(
-        f"The probabilities (columns p_) assume these class shares: {shares}. The "
+        f"The probabilities (columns p_) assume these class shares: {shares_text}. The "
         "predicted class uses the class weights of the fit, so it can differ from the "
         "class with the largest probability."
     )
@@ -632,21 +634,25 @@ def _draw_person(
             f"--explain names {participant!r}, who is not one of the "
             f"{len(set(cohort.groups))} participants of the study."
         )
-    table = brainlsap.contribution_table(classifier, cohort.select(is_person))
-    figures = dict(list(table.groupby(["scan", "target"])))
-    paths = {
-        key: Path(out).with_name(f"{Path(out).stem}_{'_'.join(key)}.png")
-        for key in figures
+    person_contributions = brainlsap.contribution_table(
+        classifier, cohort.select(is_person)
+    )
+    rows_of_figure = dict(list(person_contributions.groupby(["scan", "target"])))
+    path_of_figure = {
+        figure_key: Path(out).with_name(f"{Path(out).stem}_{'_'.join(figure_key)}.png")
+        for figure_key in rows_of_figure
     }
-    check_outputs(paths.values(), overwrite=overwrite)
+    check_outputs(path_of_figure.values(), overwrite=overwrite)
     first_stage, *_, last_stage = classifier.origin_.classes
-    for (scan, target), rows in figures.items():
-        axis_label = f"contribution to {target}"
-        if target == "stage":
+    for (scan, target_name), figure_rows in rows_of_figure.items():
+        axis_label = f"contribution to {target_name}"
+        if target_name == "stage":
             axis_label = f"contribution, from {first_stage} (-) to {last_stage} (+)"
-        figure = brainlsap.report.plot_contributions(rows, cohort.atlas, axis_label)
-        figure.savefig(paths[scan, target])
-    return list(paths.values())
+        figure = brainlsap.report.plot_contributions(
+            figure_rows, cohort.atlas, axis_label
+        )
+        figure.savefig(path_of_figure[scan, target_name])
+    return list(path_of_figure.values())
 
 
 @command
@@ -676,15 +682,15 @@ def evaluate(
         ids_are_new=ids_are_new,
         subgroups=subgroups,
     )
-    scores = brainlsap.report.tables.interval_table(evaluation)
-    print(scores.T.to_string(header=False))
-    external = evaluation.settings["external"]
-    if external["no_sets"]:
-        print(f"Prediction sets: {external['no_sets']}.")
-    for row in external["coverage"]:
+    score_intervals = brainlsap.report.tables.interval_table(evaluation)
+    print(score_intervals.T.to_string(header=False))
+    external_facts = evaluation.settings["external"]
+    if external_facts["no_sets"]:
+        print(f"Prediction sets: {external_facts['no_sets']}.")
+    for coverage_row in external_facts["coverage"]:
         print(
-            f"Prediction sets at 90 % hold {row['class']} for {row['coverage']:.0%} of "
-            f"{row['people']} people"
+            f"Prediction sets at 90 % hold {coverage_row['class']} for "
+            f"{coverage_row['coverage']:.0%} of {coverage_row['people']} people"
         )
     page = brainlsap.write_report(
         evaluation,
@@ -738,8 +744,8 @@ def _load_cohort(
     merged_classes = study_options.pop("merged_classes", None)
     cohort = brainlsap.workflow.merge_classes(cohort, merged_classes)
     print(f"Study: {cohort}", brainlsap.check_cohort(cohort).found[1], sep="\n")
-    for sentence in brainlsap.data.quality.describe_values(cohort):
-        print(f"Values: {sentence}", flush=True)
+    for value_sentence in brainlsap.data.quality.describe_values(cohort):
+        print(f"Values: {value_sentence}", flush=True)
     for finding in brainlsap.data.quality.find_odd_units(cohort):
         print(f"Warning: {finding}", flush=True)
     for finding in cohort.findings:

@@ -149,11 +149,13 @@ def evaluate_model(
     answers["truth"] = answers.pop("label")
     key = {"model": card["model"], "repeat": 1, "fold": 1}
     classes = model.origin_.classes
-    for name in classes:
-        if f"p_{name}" not in answers:
-            answers[f"p_{name}"] = 0.0
-        answers[f"d_{name}"] = np.nan
-    probabilities = [f"{prefix}_{name}" for prefix in "pd" for name in classes]
+    for class_name in classes:
+        if f"p_{class_name}" not in answers:
+            answers[f"p_{class_name}"] = 0.0
+        answers[f"d_{class_name}"] = np.nan
+    probabilities = [
+        f"{prefix}_{class_name}" for prefix in "pd" for class_name in classes
+    ]
     columns = [*COLUMNS["predictions"], *probabilities]
     if SET_COLUMN in answers:
         columns.append(SET_COLUMN)
@@ -206,7 +208,7 @@ def evaluate_model(
         },
     )
     case_mix = case_mix_table(card["training"], describe_people(cohort))
-    external = {
+    external_facts = {
         "card": card,
         "case_mix": case_mix.to_dict("records"),
         "calibration": calibration_table(evaluation).to_dict("records"),
@@ -215,7 +217,9 @@ def evaluate_model(
         "n_unlike": answers.attrs["n_unlike"],
         "ids_are_new": ids_are_new,
     }
-    return replace(evaluation, settings=evaluation.settings | {"external": external})
+    return replace(
+        evaluation, settings=evaluation.settings | {"external": external_facts}
+    )
 
 
 def coverage_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -237,34 +241,39 @@ def coverage_table(evaluation: Evaluation) -> pd.DataFrame:
     if SET_COLUMN not in predictions:
         return pd.DataFrame()
     classes = evaluation.cohort.classes
-    sets = predictions[SET_COLUMN].str.split(SET_JOINER, regex=False)
-    truths = predictions["truth"]
-    table = pd.DataFrame(
+    predicted_sets = predictions[SET_COLUMN].str.split(SET_JOINER, regex=False)
+    true_labels = predictions["truth"]
+    coverage_rows = pd.DataFrame(
         {
-            "class": truths,
+            "class": true_labels,
             "participant": predictions["participant"],
             "covered": [
-                truth in names for truth, names in zip(truths, sets, strict=True)
+                true_class in set_classes
+                for true_class, set_classes in zip(
+                    true_labels, predicted_sets, strict=True
+                )
             ],
-            "size": [len(set(names) & set(classes)) for names in sets],
+            "size": [
+                len(set(set_classes) & set(classes)) for set_classes in predicted_sets
+            ],
         }
     )
-    people = table.groupby(["class", "participant"]).mean()
+    people = coverage_rows.groupby(["class", "participant"]).mean()
     rows = []
-    for name in classes:
-        if name not in people.index:
+    for class_name in classes:
+        if class_name not in people.index:
             continue
-        of_class = people.loc[name]
+        of_class = people.loc[class_name]
         n_people = len(of_class)
         n_covered = float(of_class["covered"].sum())
-        low, high = wilson_interval(round(n_covered), n_people)
+        lower_bound, upper_bound = wilson_interval(round(n_covered), n_people)
         rows.append(
             {
-                "class": name,
+                "class": class_name,
                 "people": n_people,
                 "coverage": n_covered / n_people,
-                "low": low,
-                "high": high,
+                "low": lower_bound,
+                "high": upper_bound,
                 "mean_size": float(of_class["size"].mean()),
             }
         )
@@ -274,34 +283,36 @@ def coverage_table(evaluation: Evaluation) -> pd.DataFrame:
 def _select_labelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
     """Return the scans with a label, as a class of the model; refuse other labels."""
     origin = model.origin_
-    labels = pd.Series(
+    scan_labels = pd.Series(
         merge_labels(cohort, origin.facts.get("merged_classes") or {}), dtype=object
     )
-    is_labelled = (labels != UNLABELLED).to_numpy()
+    is_labelled = (scan_labels != UNLABELLED).to_numpy()
     if not is_labelled.any():
         raise ParameterError(
             f"no scan has a {origin.label_name}. Name the column of the classes by "
             f"{option_text('label')}; for people without labels use `predict`."
         )
-    is_unknown = is_labelled & ~labels.isin(list(origin.classes)).to_numpy()
+    is_unknown = is_labelled & ~scan_labels.isin(list(origin.classes)).to_numpy()
     if is_unknown.any():
-        counts = labels[is_unknown].value_counts()
-        names = ", ".join(f"{name} ({n} scans)" for name, n in counts.items())
+        label_counts = scan_labels[is_unknown].value_counts()
+        unknown_text = ", ".join(
+            f"{class_name} ({n} scans)" for class_name, n in label_counts.items()
+        )
         raise ParameterError(
-            f"the model does not know the classes {names}; its classes are "
+            f"the model does not know the classes {unknown_text}; its classes are "
             f"{', '.join(origin.classes)}. Rename classes, or leave some out, by "
             f"{option_text('merged_classes')}, for example "
-            f"{origin.classes[0]}={counts.index[0]}."
+            f"{origin.classes[0]}={label_counts.index[0]}."
         )
     findings = cohort.findings
     if not is_labelled.all():
         n_left_out = int((~is_labelled).sum())
-        message = f"scans without a {origin.label_name} left out: {n_left_out}"
-        findings = (*findings, Finding(message, LEFT_OUT))
+        note_text = f"scans without a {origin.label_name} left out: {n_left_out}"
+        findings = (*findings, Finding(note_text, LEFT_OUT))
     selection = cohort.select(is_labelled, fate=NO_LABEL)
     return replace(
         selection,
-        table=selection.table.assign(label=labels[is_labelled].to_numpy()),
+        table=selection.table.assign(label=scan_labels[is_labelled].to_numpy()),
         classes=tuple(origin.classes),
         classes_ordered=True,
         label_name=origin.label_name,
@@ -313,18 +324,18 @@ def _check_not_in_training(
     model: PackedClassifier, cohort: Cohort, *, ids_are_new: bool
 ) -> None:
     """Raise if people or scans of a cohort were in the training of a model."""
-    stored = model.origin_.facts["people"]
-    salt = stored["salt"]
+    stored_hashes = model.origin_.facts["people"]
+    hash_salt = stored_hashes["salt"]
     scans = cohort.table["scan"]
     connectomes, features = match_regions_and_features(model, cohort)
     hashes = hash_scans(
-        features, None if cohort.shares_connectome else connectomes, salt
+        features, None if cohort.shares_connectome else connectomes, hash_salt
     )
-    known_scans = set(stored["scans"])
+    known_scans = set(stored_hashes["scans"])
     same_scans = [
         scan
-        for scan, texts in zip(scans, hashes, strict=True)
-        if known_scans & set(texts)
+        for scan, hashes_of_scan in zip(scans, hashes, strict=True)
+        if known_scans & set(hashes_of_scan)
     ]
     if same_scans:
         faults = [
@@ -339,15 +350,17 @@ def _check_not_in_training(
         )
     if ids_are_new:
         return
-    people = list(dict.fromkeys(cohort.groups))
-    known_people = set(stored["ids"])
+    person_ids = list(dict.fromkeys(cohort.groups))
+    known_people = set(stored_hashes["ids"])
     same_people = [
-        person for person in people if hash_person(person, salt) in known_people
+        person_id
+        for person_id in person_ids
+        if hash_person(person_id, hash_salt) in known_people
     ]
     if same_people:
         raise CohortError(
-            f"{len(same_people)} of {len(people)} people have the id of a person of "
-            f"the training ({listed(same_people, 3)}). Leave them out. If they are "
+            f"{len(same_people)} of {len(person_ids)} people have the id of a person "
+            f"of the training ({listed(same_people, 3)}). Leave them out. If they are "
             "other people with the same ids by chance, as in two studies that count "
             f"from 1, say so by {option_text('ids_are_new', True)}."
         )

@@ -146,17 +146,17 @@ def fit_model(
         pickle, or the file exists. Nothing is written.
     """
     check_cohort_given(cohort)
-    source = cohort.provenance.get("folder")
-    check_outputs([out], inputs=[source], overwrite=overwrite)
+    study_folder = cohort.provenance.get("folder")
+    check_outputs([out], inputs=[study_folder], overwrite=overwrite)
     if model is None:
         model = LSAPClassifier(random_state=0)
     if isinstance(model, str):
         model = make_storable_model(model)
     check_choice("model", type(model).__name__, CLASSIFIERS)
     configure_for_cohort(model, cohort)
-    steps = Deconfounder(harmonize, regress_out, reference_class)
-    steps.check(cohort.table)
-    features = steps.fit_transform(cohort.features, cohort.table)
+    confound_steps = Deconfounder(harmonize, regress_out, reference_class)
+    confound_steps.check(cohort.table)
+    features = confound_steps.fit_transform(cohort.features, cohort.table)
     model.fit(pack(cohort.connectomes, features), cohort.y, groups=cohort.groups)
     reading_options = cohort.reading_options
     if reading_options.feature is None:
@@ -172,14 +172,17 @@ def fit_model(
         atlas_name=cohort.atlas.name,
         reading=reading_options.to_jsonable(STORED_OPTIONS),
         facts={
-            "steps": steps.to_dict(),
+            "steps": confound_steps.to_dict(),
             "ranges": {
-                name: _covariate_range(cohort, name) for name in steps.regress_out
+                covariate_name: _covariate_range(cohort, covariate_name)
+                for covariate_name in confound_steps.regress_out
             },
             "merged_classes": cohort.provenance.get("merged_classes"),
             "connectomes": _learn_connectomes(model, cohort),
             "most_missing": float(_missing_share(model, cohort.features).max()),
-            "card": make_card(model, cohort, steps, _find_model_name(model), scores),
+            "card": make_card(
+                model, cohort, confound_steps, _find_model_name(model), scores
+            ),
             "people": _hash_training(cohort),
         },
     )
@@ -206,16 +209,18 @@ def make_storable_model(
         If the name stands for several models, is unknown, or is that of a model that
         only pickle could store.
     """
-    models = make_models(name, preset=preset, random_state=random_state, **settings)
-    if len(models) > 1:
+    models_by_name = make_models(
+        name, preset=preset, random_state=random_state, **settings
+    )
+    if len(models_by_name) > 1:
         raise ParameterError(
-            f"{name!r} names {len(models)} models, but a model file holds one. Name "
-            f"one of {', '.join(list_storable_models())}."
+            f"{name!r} names {len(models_by_name)} models, but a model file holds one. "
+            f"Name one of {', '.join(list_storable_models())}."
         )
-    ((title, (model, _)),) = models.items()
+    ((model_title, (model, _)),) = models_by_name.items()
     if type(model).__name__ not in CLASSIFIERS:
         raise ParameterError(
-            f"{title} cannot be stored safely: it has covariates or steps of "
+            f"{model_title} cannot be stored safely: it has covariates or steps of "
             "scikit-learn, which only pickle stores, and opening a pickle can run any "
             f"program. Choose one of {', '.join(list_storable_models())}."
         )
@@ -225,12 +230,14 @@ def make_storable_model(
 def _find_model_name(model: PackedClassifier) -> str:
     """Return the name in `MODELS` of what kind of model this is, else its class."""
     model_settings = model.get_params()
-    kinds = ("kernel", "scales", "network", "scale_mode", "inputs")
-    for name, (candidate, _) in make_models("all").items():
-        if type(candidate) is type(model):
-            settings = candidate.get_params()
-            if all(settings.get(kind) == model_settings.get(kind) for kind in kinds):
-                return name
+    kind_settings = ("kernel", "scales", "network", "scale_mode", "inputs")
+    for model_name, (candidate_model, _) in make_models("all").items():
+        if type(candidate_model) is type(model):
+            settings = candidate_model.get_params()
+            if all(
+                settings.get(kind) == model_settings.get(kind) for kind in kind_settings
+            ):
+                return model_name
     return type(model).__name__
 
 
@@ -242,15 +249,21 @@ def _hash_training(cohort: Cohort) -> dict[str, Any]:
     return {
         "salt": salt,
         "ids": hash_people(cohort.groups, salt),
-        "scans": sorted({text for texts in scan_hashes for text in texts}),
+        "scans": sorted(
+            {
+                scan_hash
+                for hashes_of_scan in scan_hashes
+                for scan_hash in hashes_of_scan
+            }
+        ),
     }
 
 
 def list_storable_models() -> list[str]:
     """Return the names of the models that `fit_model` can store."""
     return [
-        name
-        for name, (model, _) in make_models("all").items()
+        model_name
+        for model_name, (model, _) in make_models("all").items()
         if type(model).__name__ in CLASSIFIERS
     ]
 
@@ -271,20 +284,23 @@ def _missing_share(model: PackedClassifier, features: np.ndarray) -> np.ndarray:
 
 
 def _check_missing_values(
-    model: PackedClassifier, features: np.ndarray, scans: pd.Series
+    model: PackedClassifier, features: np.ndarray, scan_names: pd.Series
 ) -> None:
     """Raise for scans that lack most values of the fit; warn if many are missing."""
     missing_share = _missing_share(model, features)
     is_refused = missing_share > MAX_MISSING_SHARE
     if is_refused.any():
         faults = [
-            Finding(f"{share:.0%} of the values used in the fit are missing", scan=scan)
-            for scan, share in zip(
-                scans[is_refused], missing_share[is_refused], strict=True
+            Finding(
+                f"{scan_share:.0%} of the values used in the fit are missing",
+                scan=scan_name,
+            )
+            for scan_name, scan_share in zip(
+                scan_names[is_refused], missing_share[is_refused], strict=True
             )
         ]
         raise CohortError(
-            f"{is_refused.sum()} of {len(scans)} scans lack more than "
+            f"{is_refused.sum()} of {len(scan_names)} scans lack more than "
             f"{MAX_MISSING_SHARE:.0%} of the values and cannot be predicted; leave "
             "these scans out, or read the missing regions",
             group_findings(faults),
@@ -293,16 +309,17 @@ def _check_missing_values(
     is_sparse = missing_share > max_share_in_fit + MISSING_SHARE_MARGIN
     if is_sparse.any():
         message = (
-            f"{is_sparse.sum()} of {len(scans)} scans ({listed(scans[is_sparse], 5)}) "
-            f"lack up to {missing_share.max():.0%} of the values used in the fit; "
-            f"scans of the fit lacked at most {max_share_in_fit:.0%}. Missing values "
-            "are replaced by the means of the fit."
+            f"{is_sparse.sum()} of {len(scan_names)} scans "
+            f"({listed(scan_names[is_sparse], 5)}) lack up to "
+            f"{missing_share.max():.0%} of the values used in the fit; scans of the "
+            f"fit lacked at most {max_share_in_fit:.0%}. Missing values are replaced "
+            "by the means of the fit."
         )
         warnings.warn(message, stacklevel=3)
 
 
 def _check_connectomes(
-    model: PackedClassifier, connectomes: np.ndarray, scans: pd.Series
+    model: PackedClassifier, connectomes: np.ndarray, scan_names: pd.Series
 ) -> int:
     """Warn of connectomes that differ in kind from those of the fit; count them."""
     kind_in_fit = model.origin_.facts.get("connectomes")
@@ -314,22 +331,22 @@ def _check_connectomes(
         is_unlike = np.any([*differences.values()], axis=0)
         n_unlike = int(is_unlike.sum())
         message = (
-            f"{n_unlike} of {len(scans)} scans ({listed(scans[is_unlike], 5)}) "
-            f"have connectomes unlike those of the fit: {'; '.join(differences)}. "
-            "Compute them as those of the fit; otherwise the predictions are "
-            "unreliable."
+            f"{n_unlike} of {len(scan_names)} scans "
+            f"({listed(scan_names[is_unlike], 5)}) have connectomes unlike those of "
+            f"the fit: {'; '.join(differences)}. Compute them as those of the fit; "
+            "otherwise the predictions are unreliable."
         )
         warnings.warn(message, stacklevel=3)
     return n_unlike
 
 
-def _covariate_range(cohort: Cohort, name: str) -> tuple[float, float]:
+def _covariate_range(cohort: Cohort, covariate_name: str) -> tuple[float, float]:
     """Return the smallest and largest value of a covariate; NaN for categories."""
-    values = cohort.table[find_covariate_column(cohort.table, name)]
-    if has_groups(name, values):
+    covariate_values = cohort.table[find_covariate_column(cohort.table, covariate_name)]
+    if has_groups(covariate_name, covariate_values):
         return np.nan, np.nan
-    numbers = values.astype(float)
-    return float(numbers.min()), float(numbers.max())
+    covariate_numbers = covariate_values.astype(float)
+    return float(covariate_numbers.min()), float(covariate_numbers.max())
 
 
 def read_new_people(
@@ -374,8 +391,8 @@ def read_new_people(
     if folder is not None and is_cohort_file(folder):
         # The options of the fit are left out: `predict_people` compares them with
         # those stored in the cohort.
-        label = options.pop("label", None)
-        return _add_labels(read_study(folder, **options), label, folder)
+        label_option = options.pop("label", None)
+        return _add_labels(read_study(folder, **options), label_option, folder)
     atlas = str(stored_options.atlas)
     is_bundled = str(Path(atlas)) in available_atlases()
     if not (is_bundled or "atlas" in options or Path(atlas).exists()):
@@ -388,17 +405,17 @@ def read_new_people(
     reading_options = DEFAULT_OPTIONS.change(
         **stored_options.to_jsonable(), folder=folder, label=None
     )
-    shared = model.shared_connectome_
-    if shared is not None and shared.any():
-        names = list(model.origin_.region_names)
-        connectome = pd.DataFrame(shared, names, names)
+    shared_connectome = model.shared_connectome_
+    if shared_connectome is not None and shared_connectome.any():
+        region_names = list(model.origin_.region_names)
+        connectome = pd.DataFrame(shared_connectome, region_names, region_names)
         reading_options = reading_options.change(connectome=connectome)
-    elif shared is not None:
+    elif shared_connectome is not None:
         reading_options = reading_options.change(connectome=NO_CONNECTOME)
-    label = options.pop("label", None)
+    label_option = options.pop("label", None)
     reading_options = reading_options.change(**options)
     cohort = read_folder(folder, reading_options, verbose=verbose)
-    return _add_labels(cohort, label, folder)
+    return _add_labels(cohort, label_option, folder)
 
 
 def _cohort_from_arrays(model: PackedClassifier, options: Mapping[str, Any]) -> Cohort:
@@ -406,52 +423,52 @@ def _cohort_from_arrays(model: PackedClassifier, options: Mapping[str, Any]) -> 
     origin = model.origin_
     stored_options = ReadingOptions.from_jsonable(origin.reading)
     atlas = Atlas.from_names(origin.region_names, name=origin.atlas_name)
-    arguments = {
+    cohort_arguments = {
         "labels": None,
         "label_name": origin.label_name,
         "atlas": stored_options.atlas or atlas,
         "negative": stored_options.negative or "refuse",
     }
     if model.shared_connectome_ is not None:
-        arguments["connectomes"] = model.shared_connectome_
-    arguments |= options
+        cohort_arguments["connectomes"] = model.shared_connectome_
+    cohort_arguments |= options
     for name in ("connectomes", "features"):
-        if name not in arguments:
+        if name not in cohort_arguments:
             raise ParameterError(
                 f"read_new_people needs the folder of a study, or arrays: {name}= is "
                 f"missing ({len(origin.region_names)} regions in the model's order)."
             )
-    is_named = isinstance(arguments["features"], Mapping)
-    is_named = is_named or "feature_names" in arguments
+    is_named = isinstance(cohort_arguments["features"], Mapping)
+    is_named = is_named or "feature_names" in cohort_arguments
     if len(origin.feature_names) > 1 and not is_named:
         raise ParameterError(
             "features= must name each feature, as {name: array} of "
             f"{', '.join(origin.feature_names)}."
         )
-    arguments.setdefault("feature_names", origin.feature_names)
-    return Cohort.from_arrays(**arguments)
+    cohort_arguments.setdefault("feature_names", origin.feature_names)
+    return Cohort.from_arrays(**cohort_arguments)
 
 
-def _add_labels(cohort: Cohort, column: str | None, folder: str | Path) -> Cohort:
+def _add_labels(cohort: Cohort, label_name: str | None, folder: str | Path) -> Cohort:
     """Return the cohort with the labels of a column, if one is given."""
-    if column is None:
+    if label_name is None:
         return cohort
-    labels = label_column(cohort, column)
-    if labels is None:
+    label_texts = label_column(cohort, label_name)
+    if label_texts is None:
         covariates = ", ".join(map(str, cohort.table.columns[len(KEY_COLUMNS) :]))
         raise ParameterError(
-            f"{folder}: the label {column!r} is not a column of the participants "
+            f"{folder}: the label {label_name!r} is not a column of the participants "
             f"table; its columns are {covariates or 'none besides the id'}. Name the "
             f"column by {option_text('label')}, or leave {option_text('label')} out."
         )
-    labels = labels.fillna(UNLABELLED)
+    label_texts = label_texts.fillna(UNLABELLED)
     # The labels are only copied to the predictions; their order does not matter.
     return replace(
         cohort,
-        table=cohort.table.assign(label=labels),
-        classes=order_classes(labels.tolist())[0],
+        table=cohort.table.assign(label=label_texts),
+        classes=order_classes(label_texts.tolist())[0],
         classes_ordered=True,
-        label_name=column,
+        label_name=label_name,
     )
 
 
@@ -473,9 +490,9 @@ def _check_fixed_options(
     for name, stored_value in stored_options.to_jsonable(FIXED_OPTIONS).items():
         if name not in options:
             continue
-        value = to_jsonable(options[name])
+        option_value = to_jsonable(options[name])
         # "refuse" changes nothing: data that need another value are not read.
-        if value not in (stored_value, "refuse"):
+        if option_value not in (stored_value, "refuse"):
             raise ParameterError(
                 f"{option_name(name)} must be {stored_value!r}, as in the fit of the "
                 f"model; got {options[name]!r}. Leave {option_text(name)} out; then "
@@ -538,58 +555,74 @@ def predict_people(
     check_cohort_given(cohort)
     model = load_fitted_model(model)
     origin = model.origin_
-    prior = _resolve_prior(model, class_prior)
+    prior_shares = _resolve_prior(model, class_prior)
     _check_fixed_options(
         ReadingOptions.from_jsonable(origin.reading),
         cohort.reading_options.to_jsonable(),
     )
     connectomes, features = match_regions_and_features(model, cohort)
-    scans = cohort.table["scan"]
-    _check_missing_values(model, features, scans)
-    n_unlike_connectomes = _check_connectomes(model, connectomes, scans)
+    scan_names = cohort.table["scan"]
+    _check_missing_values(model, features, scan_names)
+    n_unlike_connectomes = _check_connectomes(model, connectomes, scan_names)
     features = _apply_steps(model, cohort, features)
-    for name, fit_range in origin.facts.get("ranges", {}).items():
-        _check_covariate(cohort, name, fit_range)
+    for covariate_name, fit_range in origin.facts.get("ranges", {}).items():
+        _check_covariate(cohort, covariate_name, fit_range)
     z_scores = model.scaler_.apply(features)
     is_outlier = (np.abs(z_scores) > 3).mean(axis=(1, 2)) > MAX_OUTLIER_SHARE
     if is_outlier.any():
         warnings.warn(
-            f"{is_outlier.sum()} of {len(scans)} scans are unlike those of the fit "
-            f"({listed(scans[is_outlier], 5)}): more than a tenth of their values lie "
-            "over 3 standard deviations from the means of the fit. Their probabilities "
-            "are unreliable.",
+            f"{is_outlier.sum()} of {len(scan_names)} scans are unlike those of the "
+            f"fit ({listed(scan_names[is_outlier], 5)}): more than a tenth of their "
+            "values lie over 3 standard deviations from the means of the fit. Their "
+            "probabilities are unreliable.",
             stacklevel=2,
         )
     X = pack(connectomes, features)
     model_probability = model.predict_proba(X)
-    probability = change_prior(model_probability, model.class_prior_, prior)
-    class_names = [str(name) for name in model.classes_]
-    predicted = np.array(class_names)[model.choose_classes(model_probability)]
-    ordered_names = [name for name in origin.classes if name in class_names]
-    columns = pd.DataFrame(probability, columns=class_names)[ordered_names]
-    table = cohort.table[["scan", "participant", "session"]].copy()
-    table["predicted"] = predicted
-    table = table.join(columns.add_prefix("p_"))
-    card = origin.facts.get("card") or {}
-    no_sets = reason_without_sets(card) if card else "no set: the model has no card"
-    if not no_sets:
-        sets = card["prediction_sets"]
-        is_in_set = predict_sets(model, sets, model.decision_scores(X))
-        set_classes = np.array(sets["classes"])
-        table[SET_COLUMN] = [
-            SET_JOINER.join(set_classes[row]) or EMPTY_SET for row in is_in_set
+    class_probabilities = change_prior(
+        model_probability, model.class_prior_, prior_shares
+    )
+    class_names = [str(class_name) for class_name in model.classes_]
+    predicted_classes = np.array(class_names)[model.choose_classes(model_probability)]
+    ordered_classes = [
+        class_name for class_name in origin.classes if class_name in class_names
+    ]
+    class_columns = pd.DataFrame(class_probabilities, columns=class_names)[
+        ordered_classes
+    ]
+    prediction_table = cohort.table[["scan", "participant", "session"]].copy()
+    prediction_table["predicted"] = predicted_classes
+    prediction_table = prediction_table.join(class_columns.add_prefix("p_"))
+    model_card = origin.facts.get("card") or {}
+    reason_without_set = (
+        reason_without_sets(model_card)
+        if model_card
+        else "no set: the model has no card"
+    )
+    if not reason_without_set:
+        fitted_sets = model_card["prediction_sets"]
+        is_in_set = predict_sets(model, fitted_sets, model.decision_scores(X))
+        classes_of_set = np.array(fitted_sets["classes"])
+        prediction_table[SET_COLUMN] = [
+            SET_JOINER.join(classes_of_set[scan_row]) or EMPTY_SET
+            for scan_row in is_in_set
         ]
-    labels = merge_labels(cohort, origin.facts.get("merged_classes") or {})
-    if any(label != UNLABELLED for label in labels):
-        table["label"] = [None if label == UNLABELLED else label for label in labels]
-    shares = dict(zip(class_names, prior.tolist(), strict=True))
-    table.attrs["class_prior"] = {name: shares[name] for name in ordered_names}
-    table.attrs["no_sets"] = no_sets
-    table.attrs["n_unlike"] = {
+    true_labels = merge_labels(cohort, origin.facts.get("merged_classes") or {})
+    if any(true_label != UNLABELLED for true_label in true_labels):
+        prediction_table["label"] = [
+            None if true_label == UNLABELLED else true_label
+            for true_label in true_labels
+        ]
+    share_of_class = dict(zip(class_names, prior_shares.tolist(), strict=True))
+    prediction_table.attrs["class_prior"] = {
+        class_name: share_of_class[class_name] for class_name in ordered_classes
+    }
+    prediction_table.attrs["no_sets"] = reason_without_set
+    prediction_table.attrs["n_unlike"] = {
         "features": int(is_outlier.sum()),
         "connectomes": n_unlike_connectomes,
     }
-    return table
+    return prediction_table
 
 
 def contribution_table(
@@ -628,15 +661,21 @@ def contribution_table(
     features = _apply_steps(model, cohort, features)
     contributions = model.region_contributions(pack(connectomes, features))
     n_scans, _, n_targets = contributions.shape
-    targets = ["stage"] if n_targets == 1 else [str(name) for name in model.stages_]
-    keys = pd.MultiIndex.from_product(
-        [range(n_scans), model.origin_.region_names, targets],
+    target_names = (
+        ["stage"]
+        if n_targets == 1
+        else [str(class_name) for class_name in model.stages_]
+    )
+    row_keys = pd.MultiIndex.from_product(
+        [range(n_scans), model.origin_.region_names, target_names],
         names=["row", "region", "target"],
     )
-    table = pd.DataFrame({"contribution": contributions.ravel()}, keys).reset_index()
+    region_contributions = pd.DataFrame(
+        {"contribution": contributions.ravel()}, row_keys
+    ).reset_index()
     scans = cohort.table[["scan", "participant"]].reset_index(drop=True)
-    columns = ["scan", "participant", "region", "target", "contribution"]
-    return table.join(scans, on="row")[columns]
+    column_names = ["scan", "participant", "region", "target", "contribution"]
+    return region_contributions.join(scans, on="row")[column_names]
 
 
 def match_regions_and_features(
@@ -655,18 +694,23 @@ def match_regions_and_features(
             f"{', '.join(cohort.feature_names)}. Name it by {option_text('feature')} "
             "or feature_names="
         )
-    feature_index = [cohort.feature_names.index(name) for name in origin.feature_names]
+    feature_index = [
+        cohort.feature_names.index(feature_name)
+        for feature_name in origin.feature_names
+    ]
     connectomes = cohort.connectomes[:, region_index][:, :, region_index]
-    shared = model.shared_connectome_
-    if shared is not None and not np.array_equal(
-        connectomes, np.broadcast_to(shared, connectomes.shape)
+    shared_connectome = model.shared_connectome_
+    if shared_connectome is not None and not np.array_equal(
+        connectomes, np.broadcast_to(shared_connectome, connectomes.shape)
     ):
         raise ParameterError(
             "the model was fitted with one connectome for everybody, and the cohort "
             f"has others. Leave {option_text('connectome')} out: the model brings its "
             "own."
         )
-    uses_own_connectomes = shared is None and model.preparation_.network is None
+    uses_own_connectomes = (
+        shared_connectome is None and model.preparation_.network is None
+    )
     if uses_own_connectomes and cohort.shares_connectome:
         raise ParameterError(
             "the model was fitted with a connectome for every scan, and the cohort has "
@@ -683,27 +727,32 @@ def _apply_steps(
     stored_steps = model.origin_.facts.get("steps")
     if not stored_steps:
         return features
-    steps = Deconfounder.from_dict(stored_steps)
-    steps.check_people(cohort.table)
-    return steps.transform(features, cohort.table)
+    confound_steps = Deconfounder.from_dict(stored_steps)
+    confound_steps.check_people(cohort.table)
+    return confound_steps.transform(features, cohort.table)
 
 
-def _check_covariate(cohort: Cohort, name: str, fit_range: tuple[float, float]) -> None:
+def _check_covariate(
+    cohort: Cohort, covariate_name: str, fit_range: tuple[float, float]
+) -> None:
     """Warn if values of a covariate are missing or far outside the range of the fit."""
-    smallest, largest = _covariate_range(cohort, name)
-    low, high = fit_range
+    new_minimum, new_maximum = _covariate_range(cohort, covariate_name)
+    fit_minimum, fit_maximum = fit_range
     # Half of the range of the fit is tolerated below and above it.
-    if smallest < 1.5 * low - high / 2 or largest > 1.5 * high - low / 2:
+    if (
+        new_minimum < 1.5 * fit_minimum - fit_maximum / 2
+        or new_maximum > 1.5 * fit_maximum - fit_minimum / 2
+    ):
         warnings.warn(
-            f"{name} is {smallest:g} to {largest:g}, in the fit {low:g} to {high:g}: "
-            "is it in another unit?",
+            f"{covariate_name} is {new_minimum:g} to {new_maximum:g}, in the fit "
+            f"{fit_minimum:g} to {fit_maximum:g}: is it in another unit?",
             stacklevel=3,
         )
-    values = cohort.table[find_covariate_column(cohort.table, name)]
-    if n_missing := values.isna().sum():
+    covariate_values = cohort.table[find_covariate_column(cohort.table, covariate_name)]
+    if n_missing := covariate_values.isna().sum():
         warnings.warn(
-            f"{n_missing} of {len(values)} scans have no {name}: it is replaced by the "
-            "mean of the fit.",
+            f"{n_missing} of {len(covariate_values)} scans have no {covariate_name}: "
+            "it is replaced by the mean of the fit.",
             stacklevel=3,
         )
 
@@ -712,12 +761,14 @@ def merge_labels(
     cohort: Cohort, merged_classes: Mapping[str, Sequence[str]]
 ) -> list[Any]:
     """Return the labels of scans after the merging of classes in the fit."""
-    merged_class = {
-        str(original): new_class
-        for new_class, originals in merged_classes.items()
-        for original in originals
+    class_of_original = {
+        str(original_class): new_class
+        for new_class, original_classes in merged_classes.items()
+        for original_class in original_classes
     }
-    return [merged_class.get(str(label), label) for label in cohort.y]
+    return [
+        class_of_original.get(str(scan_label), scan_label) for scan_label in cohort.y
+    ]
 
 
 def _resolve_prior(
@@ -727,7 +778,7 @@ def _resolve_prior(
     if class_prior is None:
         return model.class_prior_
     if isinstance(class_prior, Mapping):
-        class_names = [str(name) for name in model.classes_]
+        class_names = [str(class_name) for class_name in model.classes_]
         unknown_names = [n for n in map(str, class_prior) if n not in class_names]
         if unknown_names:
             raise ParameterError(
@@ -764,10 +815,10 @@ def make_card(
     ParameterError
         If `scores` is of other data, settings or steps.
     """
-    sets = None
+    fitted_sets = None
     if isinstance(model, LSAPRidgeClassifier):
-        sets = fit_prediction_sets(model, cohort.y, cohort.groups)
-    card = {
+        fitted_sets = fit_prediction_sets(model, cohort.y, cohort.groups)
+    model_card = {
         "model": name,
         "classifier": type(model).__name__,
         "settings": model.get_params(),
@@ -788,10 +839,10 @@ def make_card(
         "scores": None
         if scores is None
         else _read_scores(scores, model, cohort, steps),
-        "prediction_sets": sets,
+        "prediction_sets": fitted_sets,
         "version": brainlsap.__version__,
     }
-    return to_jsonable(card)
+    return to_jsonable(model_card)
 
 
 def _read_scores(
@@ -804,33 +855,34 @@ def _read_scores(
             "the results of `run` on the same study with the same options."
         )
     steps_of_scores = evaluation.settings.get("steps") or {}
-    for option in ("harmonize", "regress_out", "reference_class"):
-        in_fit = to_jsonable(getattr(steps, option)) or []
-        in_scores = steps_of_scores.get(option) or []
+    for step_option in ("harmonize", "regress_out", "reference_class"):
+        in_fit = to_jsonable(getattr(steps, step_option)) or []
+        in_scores = steps_of_scores.get(step_option) or []
         if in_fit != in_scores:
             raise ParameterError(
-                f"the results of the scores have {option} {in_scores or 'not given'}, "
-                f"and this fit has {in_fit or 'not given'}. Use the same in both."
+                f"the results of the scores have {step_option} "
+                f"{in_scores or 'not given'}, and this fit has "
+                f"{in_fit or 'not given'}. Use the same in both."
             )
-    settings = to_jsonable(model.get_params())
+    model_settings = to_jsonable(model.get_params())
     first_fits = evaluation.fits.drop_duplicates("model").set_index("model")
-    names = [
-        str(name)
-        for name, text in first_fits["settings"].items()
-        if json.loads(text) == settings
+    model_names = [
+        str(model_name)
+        for model_name, settings_text in first_fits["settings"].items()
+        if json.loads(settings_text) == model_settings
     ]
-    if not names:
+    if not model_names:
         raise ParameterError(
             "the scores hold no model with the settings of this one; their models are "
             "{', '.join(evaluation.models)}. Run this model there, too."
         )
-    intervals = bootstrap_scores(evaluation, names[0]).set_index("score")
+    intervals = bootstrap_scores(evaluation, model_names[0]).set_index("score")
     return {
         "folds": evaluation.settings["n_folds"] * evaluation.settings["n_repeats"],
         "leave_out": evaluation.settings.get("leave_out"),
         "values": {
-            score: intervals.loc[score, ["estimate", "low", "high"]].tolist()
-            for score in main_scores()
+            score_name: intervals.loc[score_name, ["estimate", "low", "high"]].tolist()
+            for score_name in main_scores()
         },
     }
 
@@ -853,16 +905,16 @@ def hash_scans(
     features: np.ndarray, connectomes: np.ndarray | None, salt: str
 ) -> list[list[str]]:
     """Return the keyed hashes of every scan's features and own connectome."""
-    hashes: list[list[str]] = []
-    for scan_index, values in enumerate(features):
+    hashes_by_scan: list[list[str]] = []
+    for scan_index, scan_values in enumerate(features):
         # All NaN are the same.
-        numbers = np.where(np.isnan(values), np.float64(np.nan), values)
-        scan_hashes = [_hash(b"features" + numbers.astype("<f8").tobytes(), salt)]
+        hashed_values = np.where(np.isnan(scan_values), np.float64(np.nan), scan_values)
+        scan_hashes = [_hash(b"features" + hashed_values.astype("<f8").tobytes(), salt)]
         if connectomes is not None:
-            numbers = np.ascontiguousarray(connectomes[scan_index], dtype="<f4")
-            scan_hashes.append(_hash(b"connectome" + numbers.tobytes(), salt))
-        hashes.append(scan_hashes)
-    return hashes
+            hashed_values = np.ascontiguousarray(connectomes[scan_index], dtype="<f4")
+            scan_hashes.append(_hash(b"connectome" + hashed_values.tobytes(), salt))
+        hashes_by_scan.append(scan_hashes)
+    return hashes_by_scan
 
 
 def _hash(content: bytes, salt: str) -> str:
@@ -896,42 +948,44 @@ def card_text(model: PackedClassifier) -> str:
         raise ParameterError(
             "the model has no card; fit it by `brainlsap fit`, or fit_model in Python."
         )
-    training = card["training"]
-    order = "in order of stage" if card["classes_ordered"] else "without an order"
-    shares = ", ".join(f"{name} {n}" for name, n in training["classes"].items())
-    simulated = " (simulated)" if card["is_simulated"] else ""
-    lines = [
+    training_facts = card["training"]
+    order_text = "in order of stage" if card["classes_ordered"] else "without an order"
+    shares_text = ", ".join(
+        f"{name} {n}" for name, n in training_facts["classes"].items()
+    )
+    simulated_text = " (simulated)" if card["is_simulated"] else ""
+    card_lines = [
         f"Model: {card['model']} ({card['classifier']}), brainlsap {card['version']}",
-        f"Predicts: {card['label']}, {order}: {', '.join(card['classes'])}",
+        f"Predicts: {card['label']}, {order_text}: {', '.join(card['classes'])}",
         f"Reads: {', '.join(card['features'])} of {card['n_regions']} regions "
         f"({card['atlas']})",
-        f"Trained on: {training['n_people']} people, {training['n_scans']} scans"
-        f"{simulated}: {shares}",
+        f"Trained on: {training_facts['n_people']} people, {training_facts['n_scans']} "
+        f"scans{simulated_text}: {shares_text}",
     ]
-    for name, numbers in training["numbers"].items():
-        lines.append(
-            f"  {name}: {numbers['mean']:.4g} (s.d. {numbers['sd']:.3g}, "
-            f"{numbers['n']} people)"
+    for name, number_facts in training_facts["numbers"].items():
+        card_lines.append(
+            f"  {name}: {number_facts['mean']:.4g} (s.d. {number_facts['sd']:.3g}, "
+            f"{number_facts['n']} people)"
         )
-    for kind, counts in training["counts"].items():
-        counts_text = ", ".join(f"{value} {n}" for value, n in counts.items())
-        lines.append(f"  {kind}: {counts_text}")
-    lines += [f"Steps: {_steps_text(card['steps'])}"]
-    lines += _score_lines(card)
-    lines += [f"Prediction sets: {sets_text(card)}"]
-    lines += [f"Not for: {'; '.join(NOT_FOR)}", "Settings:"]
-    lines += [f"  {name}: {value}" for name, value in card["settings"].items()]
-    return "\n".join(lines)
+    for covariate_kind, value_counts in training_facts["counts"].items():
+        counts_text = ", ".join(f"{value} {n}" for value, n in value_counts.items())
+        card_lines.append(f"  {covariate_kind}: {counts_text}")
+    card_lines += [f"Steps: {_steps_text(card['steps'])}"]
+    card_lines += _score_lines(card)
+    card_lines += [f"Prediction sets: {sets_text(card)}"]
+    card_lines += [f"Not for: {'; '.join(NOT_FOR)}", "Settings:"]
+    card_lines += [f"  {name}: {value}" for name, value in card["settings"].items()]
+    return "\n".join(card_lines)
 
 
 def _steps_text(steps: Mapping[str, Any]) -> str:
     """Return the steps before the model."""
-    texts = []
+    step_texts = []
     if steps["harmonize"]:
-        texts.append(f"ComBat of {steps['harmonize']}")
+        step_texts.append(f"ComBat of {steps['harmonize']}")
     if steps["regress_out"]:
-        texts.append(f"regression of {with_and(steps['regress_out'])}")
-    steps_text = ", then ".join(texts) or "none"
+        step_texts.append(f"regression of {with_and(steps['regress_out'])}")
+    steps_text = ", then ".join(step_texts) or "none"
     # Files of earlier versions have no reference class.
     reference_class = steps.get("reference_class")
     if reference_class is not None:
@@ -947,32 +1001,36 @@ def _score_lines(card: Mapping[str, Any]) -> list[str]:
     folds = f"{scores['folds']} folds"
     if scores["leave_out"]:
         folds += f", each one {scores['leave_out']}"
-    lines = [f"Scores: cross-validated in the people of the training ({folds})"]
-    for name, (estimate, low, high) in scores["values"].items():
-        title = name.replace("_", " ")
-        lines.append(f"  {title}: {estimate:.3f} [{low:.3f}, {high:.3f}]")
-    return lines
+    score_lines = [f"Scores: cross-validated in the people of the training ({folds})"]
+    for score_name, (estimate, lower_bound, upper_bound) in scores["values"].items():
+        score_title = score_name.replace("_", " ")
+        score_lines.append(
+            f"  {score_title}: {estimate:.3f} [{lower_bound:.3f}, {upper_bound:.3f}]"
+        )
+    return score_lines
 
 
 def sets_text(card: Mapping[str, Any]) -> str:
     """Return at what level the model gives prediction sets, or why it gives none."""
-    reason = reason_without_sets(card)
-    return reason or f"{float(LEVEL):.0%}, by class"
+    reason_text = reason_without_sets(card)
+    return reason_text or f"{float(LEVEL):.0%}, by class"
 
 
 def reason_without_sets(card: Mapping[str, Any]) -> str:
     """Return why a model gives no prediction sets; "" if it does."""
-    sets = card.get("prediction_sets")
-    if sets is None:
+    fitted_sets = card.get("prediction_sets")
+    if fitted_sets is None:
         return (
             f"no set: {card['model']} has no left-out scores; LSAP-R and other ridges "
             "have"
         )
-    classes: Sequence[str] = sets["classes"]
+    class_names: Sequence[str] = fitted_sets["classes"]
     small_classes = [
-        name
-        for name, quantile in zip(classes, sets["quantiles"], strict=True)
-        if quantile is None
+        class_name
+        for class_name, class_quantile in zip(
+            class_names, fitted_sets["quantiles"], strict=True
+        )
+        if class_quantile is None
     ]
     if not small_classes:
         return ""

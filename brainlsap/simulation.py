@@ -497,7 +497,7 @@ def _draw_healthy(
         scan_table["age"].to_numpy() - MIDDLE_AGE
     )
     fixed_effects = age_effects + SITE_SPREAD * np.array(site_draws)[site_numbers]
-    healthy_values = np.empty((len(scan_table), n_rois))
+    relative_values = np.empty((len(scan_table), n_rois))
     for person_number, scan_rows in scan_table.groupby("person").indices.items():
         rng = make_rng(f"person {feature_name}", person_number)
         shared_draw = rng.standard_normal()
@@ -511,9 +511,9 @@ def _draw_healthy(
                 f"scan {feature_name}", person_number, visit_number
             ).standard_normal(n_rois)
             random_effects = person_effects + healthy_feature.scan_spread * scan_noise
-            healthy_values[scan_row] = 1 + fixed_effects[scan_row] + random_effects
+            relative_values[scan_row] = 1 + fixed_effects[scan_row] + random_effects
     # Extreme draws must not make a value negative.
-    return np.maximum(region_means * healthy_values, 0.5 * region_means), region_means
+    return np.maximum(region_means * relative_values, 0.5 * region_means), region_means
 
 
 def random_stream(

@@ -237,7 +237,10 @@ def run_study(
     }
     for name, model in own_models.items():
         params = to_jsonable(split_role(model)[0].get_params())
-        study_options |= {f"{name}__{key}": value for key, value in params.items()}
+        study_options |= {
+            f"{name}__{parameter_name}": parameter_value
+            for parameter_name, parameter_value in params.items()
+        }
     study_options["learning_curve"] = learning_curve or None
     if not overwrite:
         settings_of_study = {"study_options": study_options}
@@ -434,8 +437,8 @@ def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -
             f"{option_text('leave_out')} cannot be combined with {option_text('cv')} "
             "or other folds (--splits)."
         )
-    values = cohort.table[find_covariate_column(cohort.table, leave_out)]
-    return leave_one_out_splits(values, cohort.groups)
+    fold_values = cohort.table[find_covariate_column(cohort.table, leave_out)]
+    return leave_one_out_splits(fold_values, cohort.groups)
 
 
 def merge_classes(
@@ -474,12 +477,18 @@ def merge_classes(
         return cohort
     if isinstance(merged, str):
         merged = _parse_merged_classes(merged, cohort.classes)
-    originals = {new_class: list(names) for new_class, names in merged.items()}
-    all_originals = [name for names in originals.values() for name in names]
-    for name in all_originals:
-        if all_originals.count(name) > 1:
+    originals_of_class = {
+        new_class: list(original_names) for new_class, original_names in merged.items()
+    }
+    all_originals = [
+        class_name
+        for original_names in originals_of_class.values()
+        for class_name in original_names
+    ]
+    for class_name in all_originals:
+        if all_originals.count(class_name) > 1:
             raise ParameterError(
-                f"{option_name('merged_classes')} has {name!r} in two classes."
+                f"{option_name('merged_classes')} has {class_name!r} in two classes."
             )
     n_scans = cohort.table["label"].value_counts().reindex(cohort.classes)
     absent_classes = find_absent(cohort.label_name, all_originals, n_scans)
@@ -487,10 +496,15 @@ def merge_classes(
         raise CohortError(
             f"{option_text('merged_classes')} cannot be made", absent_classes
         )
-    class_of = {name: new for new, names in originals.items() for name in names}
+    class_of = {
+        class_name: new
+        for new, original_names in originals_of_class.items()
+        for class_name in original_names
+    }
     new_label = cohort.table["label"].map(class_of)
     description = ", ".join(
-        f"{' + '.join(names)} = {new_class}" for new_class, names in originals.items()
+        f"{' + '.join(original_names)} = {new_class}"
+        for new_class, original_names in originals_of_class.items()
     )
     if new_label.nunique() < 2:
         raise CohortError(
@@ -501,17 +515,19 @@ def merge_classes(
     findings = [Finding(f"classes merged: {description}", kind=CLASSES)]
     if not is_selected.all():
         n_left_out = cohort.table["label"][~is_selected].value_counts()
-        counts = ", ".join(f"{name} ({n})" for name, n in n_left_out.items())
-        message = f"scans of other classes left out: {counts}"
+        counts_text = ", ".join(
+            f"{class_name} ({n})" for class_name, n in n_left_out.items()
+        )
+        message = f"scans of other classes left out: {counts_text}"
         findings.append(Finding(message, LEFT_OUT, kind=OTHER_CLASSES))
-    selection = cohort.select(is_selected, fate=OTHER_CLASS)
+    selected_cohort = cohort.select(is_selected, fate=OTHER_CLASS)
     return replace(
-        selection,
-        table=selection.table.assign(label=new_label[is_selected].to_numpy()),
-        classes=tuple(originals),
+        selected_cohort,
+        table=selected_cohort.table.assign(label=new_label[is_selected].to_numpy()),
+        classes=tuple(originals_of_class),
         classes_ordered=True,  # They are in the order of `merged`.
         findings=(*cohort.findings, *findings),
-        provenance=cohort.provenance | {"merged_classes": originals},
+        provenance=cohort.provenance | {"merged_classes": originals_of_class},
     )
 
 
@@ -520,11 +536,13 @@ def _parse_merged_classes(
 ) -> Mapping[str, Sequence[str]]:
     """Return each new class of a text and the classes that it merges."""
     if "=" in text:
-        originals: dict[str, Sequence[str]] = {}
+        originals_of_class: dict[str, Sequence[str]] = {}
         for assignment in text.split(","):
-            new_class, _, names = assignment.partition("=")
-            originals[new_class.strip()] = [name.strip() for name in names.split("+")]
-        return originals
+            new_class, _, names_text = assignment.partition("=")
+            originals_of_class[new_class.strip()] = [
+                class_name.strip() for class_name in names_text.split("+")
+            ]
+        return originals_of_class
     if text not in MERGED_CLASSES:
         raise ParameterError(
             f"{option_name('merged_classes')} must be {', '.join(MERGED_CLASSES)}, or "
@@ -541,10 +559,14 @@ def _match_stages(
     New classes of stages that the cohort does not have are left out. If it has none of
     them, the stages are returned unchanged.
     """
-    originals: dict[str, Sequence[str]] = {}
+    originals_of_class: dict[str, Sequence[str]] = {}
     for new_class, stage_names in merged_stages.items():
-        stages = {STAGE_OF_WORD[name.lower()] for name in stage_names}
-        names = [name for name in classes if STAGE_OF_WORD.get(name.lower()) in stages]
-        if names:
-            originals[new_class] = names
-    return originals or merged_stages
+        group_stages = {STAGE_OF_WORD[class_name.lower()] for class_name in stage_names}
+        class_names = [
+            class_name
+            for class_name in classes
+            if STAGE_OF_WORD.get(class_name.lower()) in group_stages
+        ]
+        if class_names:
+            originals_of_class[new_class] = class_names
+    return originals_of_class or merged_stages

@@ -541,8 +541,8 @@ def import_adni(
             [unused_images, unusable_images[UNUSED_COLUMNS]], ignore_index=True
         )
         visits = visits[~visits["is_faulty"].astype(bool)]
-        modalities_by_visit = image_visit_pairs.groupby(_VISIT_COLUMNS)["modality"]
-        has_required = modalities_by_visit.transform(
+        modality_groups = image_visit_pairs.groupby(_VISIT_COLUMNS)["modality"]
+        has_required = modality_groups.transform(
             lambda visit_modalities: set(require) <= set(visit_modalities)
         ).astype(bool)
         if n_incomplete := len(

@@ -285,7 +285,7 @@ class Cohort:
         atlas = load_atlas(atlas)
         covariates = _check_covariates(covariates)
         connectomes = _index_by_scan(connectomes)
-        W, notes = _stack_connectomes(connectomes, atlas, negative)
+        W, finding_list = _stack_connectomes(connectomes, atlas, negative)
         names_of_features, feature_tables = _name_features(features, feature_names)
         feature_tables = {
             column_name: _by_region(column_name, x, atlas)
@@ -328,13 +328,13 @@ class Cohort:
             W = np.broadcast_to(W, (n_scans, *W.shape[-2:]))
         if names_of_features is None:
             names_of_features = _number_features(X.shape[-1])
-        scans, people_of_index, session_ids = _name_scans(scan_index, n_scans)
+        scan_names, people_of_index, session_ids = _name_scans(scan_index, n_scans)
         label_texts = _as_text(labels)
         participant_ids = _as_text(people_of_index if groups is None else groups)
         _check_label_words(labels)
-        _check_people(scans, participant_ids, [people_of_index, listed_people])
-        _check_label_column(covariate_columns, label_name, label_texts, scans)
-        key_columns = (scans, participant_ids, session_ids, label_texts)
+        _check_people(scan_names, participant_ids, [people_of_index, listed_people])
+        _check_label_column(covariate_columns, label_name, label_texts, scan_names)
+        key_columns = (scan_names, participant_ids, session_ids, label_texts)
         scan_table = pd.DataFrame(
             dict(zip(KEY_COLUMNS, key_columns, strict=True))
             | {
@@ -352,12 +352,12 @@ class Cohort:
         if absent_faults := find_absent(label_name, class_order, class_counts):
             raise CohortError("classes= has more than labels", absent_faults)
         if classes is None and is_ordered:
-            notes = [*notes, *_note_number_classes(class_order)]
+            finding_list = [*finding_list, *_note_number_classes(class_order)]
         are_people_unknown = groups is None and scan_index is None
         if groups is None:
             of_index = "not given: people are of the index"
             people_origin = NOT_GIVEN if are_people_unknown else of_index
-            notes = [*notes, Finding(f"groups= {people_origin}")]
+            finding_list = [*finding_list, Finding(f"groups= {people_origin}")]
         return Cohort(
             connectomes=W,
             features=X,
@@ -367,7 +367,7 @@ class Cohort:
             classes=class_order,
             classes_ordered=is_ordered,
             label_name=label_name,
-            findings=(Finding("made from arrays"), *notes),
+            findings=(Finding("made from arrays"), *finding_list),
             provenance={
                 "connectome": "array" if W.strides[0] == 0 else "one per scan",
                 "people": NOT_GIVEN if are_people_unknown else "given",
@@ -445,7 +445,7 @@ class Cohort:
 
     def select(
         self,
-        rows: np.ndarray | Sequence[int] | Sequence[bool],
+        selected_rows: np.ndarray | Sequence[int] | Sequence[bool],
         *,
         fate: str | Sequence[str] = NOT_SELECTED,
     ) -> "Cohort":
@@ -470,7 +470,7 @@ class Cohort:
         CohortError
             Where it selects nothing, or a scan twice.
         """
-        scan_indices = np.arange(self.n_scans)[np.asarray(rows)]
+        scan_indices = np.arange(self.n_scans)[np.asarray(selected_rows)]
         W = self.connectomes
         array_shape = len(scan_indices), *W.shape[1:]
         W = (
@@ -725,9 +725,10 @@ def _stack_connectomes(
     matrices = connectomes
     if isinstance(connectomes, pd.Series):
         matrices = [*connectomes]
-    if any(isinstance(matrix, pd.DataFrame) for matrix in matrices):
+    if any(isinstance(matrix_source, pd.DataFrame) for matrix_source in matrices):
         connectome_files = [
-            read_connectome(matrix, atlas, negative=negative) for matrix in matrices
+            read_connectome(matrix_source, atlas, negative=negative)
+            for matrix_source in matrices
         ]
         findings = list[Finding]()
         for connectome_file in connectome_files:
@@ -811,9 +812,11 @@ def _check_shapes(
             )
 
 
-def _check_label_words(labels: Sequence[object]) -> None:
+def _check_label_words(label_cells: Sequence[object]) -> None:
     """Raise if a label is a word that counts as missing."""
-    label_texts = [label_text for label_text in labels if isinstance(label_text, str)]
+    label_texts = [
+        label_text for label_text in label_cells if isinstance(label_text, str)
+    ]
     label_texts = [
         label_text for label_text in label_texts if label_text.lower() != "nan"
     ]  # NumPy's, of text
@@ -856,28 +859,32 @@ def _check_people(
 def _check_label_column(
     covariates: Mapping[str, Any],
     label_name: str,
-    labels: Sequence[str],
-    scans: Sequence[str],
+    scan_labels: Sequence[str],
+    scan_names: Sequence[str],
 ) -> None:
     """Raise if covariates have the label, in another order of scans."""
     label_column = find_column_name(covariates, [label_name])
     if not label_column:
         return
     column_texts = _as_text(covariates[label_column])
-    differing_rows = [i for i, label in enumerate(labels) if column_texts[i] != label]
-    if differing_rows and {*column_texts} & {*labels}:
+    differing_rows = [
+        i for i, scan_label in enumerate(scan_labels) if column_texts[i] != scan_label
+    ]
+    if differing_rows and {*column_texts} & {*scan_labels}:
         raise ParameterError(
             f"covariates say {label_column} {column_texts[differing_rows[0]]!r} for "
-            f"{scans[differing_rows[0]]}, labels= {labels[differing_rows[0]]!r} "
-            f"({len(differing_rows)} of {len(labels)} scans differ). Put rows in one "
-            "order, or leave the column out."
+            f"{scan_names[differing_rows[0]]}, labels= "
+            f"{scan_labels[differing_rows[0]]!r} ({len(differing_rows)} of "
+            f"{len(scan_labels)} scans differ). Put rows in one order, or leave the "
+            "column out."
         )
 
 
-def _as_text(values: Sequence[object] | pd.Series) -> list[str]:
+def _as_text(cell_values: Sequence[object] | pd.Series) -> list[str]:
     """Return words without blanks around them, empty where missing."""
     cell_texts = [
-        "" if pd.isna(cell_value) else str(cell_value).strip() for cell_value in values
+        "" if pd.isna(cell_value) else str(cell_value).strip()
+        for cell_value in cell_values
     ]
     return [
         ""
@@ -922,14 +929,14 @@ def _person_column(
     return None
 
 
-def _as_numbers(argument_name: str, values: ArrayLike) -> np.ndarray:
+def _as_numbers(argument_name: str, array_like: ArrayLike) -> np.ndarray:
     """Return an array of numbers; raise where there are others in it, or none."""
     try:
-        return as_number_array(values)
+        return as_number_array(array_like)
     except (TypeError, ValueError) as error:
         raise ParameterError(
             f"{argument_name} must be an array of numbers, got "
-            f"{type(values).__name__}: {error}."
+            f"{type(array_like).__name__}: {error}."
         ) from error
 
 
@@ -961,8 +968,8 @@ def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
         if hasattr(argument_value, "iloc")
     }
     entry_texts_of_argument = {
-        argument_name: [*map(str, index)]
-        for argument_name, index in index_of_argument.items()
+        argument_name: [*map(str, shared_index)]
+        for argument_name, shared_index in index_of_argument.items()
     }
     named_arguments = [
         argument_name
@@ -970,8 +977,8 @@ def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
         if not are_counts(entry_texts)
     ]
     people_by_argument = {
-        argument_name: [*map(_person_of, index)]
-        for argument_name, index in index_of_argument.items()
+        argument_name: [*map(_person_of, shared_index)]
+        for argument_name, shared_index in index_of_argument.items()
     }
     for (first_name, first_texts), (second_name, second_texts) in combinations(
         entry_texts_of_argument.items(), 2
@@ -995,8 +1002,8 @@ def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
                 "one in the order of the other (.reindex), or take one off "
                 "(.reset_index(drop=True))."
             )
-    groups = table_of_argument["groups"]
-    group_people = [] if groups is None else [*map(_person_of, groups)]
+    group_argument = table_of_argument["groups"]
+    group_people = [] if group_argument is None else [*map(_person_of, group_argument)]
     for argument_name in named_arguments if group_people else ():
         indexed_people = people_by_argument[argument_name]
         if indexed_people != group_people and {*indexed_people} <= {*group_people}:
@@ -1014,7 +1021,7 @@ def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
             )
     if not named_arguments:
         return None
-    index, entry_texts = (
+    shared_index, entry_texts = (
         index_of_argument[named_arguments[0]],
         entry_texts_of_argument[named_arguments[0]],
     )
@@ -1030,13 +1037,17 @@ def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
             "to match. Put it in their order, for example by .sort_index(), then "
             ".reset_index(drop=True)."
         )
-    is_one_each = index.is_unique and index.nlevels == 1
-    if groups is None and not is_one_each:
+    is_one_each = shared_index.is_unique and shared_index.nlevels == 1
+    if group_argument is None and not is_one_each:
         raise ParameterError(
             f"{named_arguments[0]} has an index of several levels, or an entry twice; "
             "say whose scans they are by groups=."
         )
-    return index if index.is_unique and not isinstance(index, pd.RangeIndex) else None
+    return (
+        shared_index
+        if shared_index.is_unique and not isinstance(shared_index, pd.RangeIndex)
+        else None
+    )
 
 
 def _person_of(index_entry: object) -> str:
@@ -1052,8 +1063,8 @@ def _columns(scan_table: pd.DataFrame) -> dict[str, list[object]]:
 
 def find_value_codes(
     X: np.ndarray,
-    scans: Sequence[str],
-    regions: Sequence[str],
+    all_scan_names: Sequence[str],
+    all_region_names: Sequence[str],
     feature_names: Sequence[str],
 ) -> list[Finding]:
     """Say which features hold a code for what is missing, such as 9999."""
@@ -1061,11 +1072,11 @@ def find_value_codes(
     for feature_name, feature_values in zip(
         feature_names, np.moveaxis(X, -1, 0), strict=True
     ):
-        is_code, is_known = (
+        is_code, is_listed_code = (
             np.isin(feature_values, MISSING_CODES),
             ~np.isnan(feature_values),
         )
-        if is_code.any() and (is_known & ~is_code).any():
+        if is_code.any() and (is_listed_code & ~is_code).any():
             # a few scans in another unit may not hide a code
             low_percentile, high_percentile = np.nanpercentile(
                 feature_values[~is_code], (5, 95)
@@ -1077,15 +1088,18 @@ def find_value_codes(
             for value_code in np.unique(feature_values[is_code]):
                 scan_indices, region_indices = np.nonzero(feature_values == value_code)
                 scan_names = listed(
-                    dict.fromkeys(np.array(scans)[scan_indices].tolist()), 5
+                    dict.fromkeys(np.array(all_scan_names)[scan_indices].tolist()), 5
                 )
                 message = (
                     f"{feature_name} is {value_code:g}, first of "
-                    f"{regions[region_indices[0]]}, most others {low_percentile:g} to "
-                    f"{high_percentile:g}; write n/a where it was not measured"
+                    f"{all_region_names[region_indices[0]]}, most others "
+                    f"{low_percentile:g} to {high_percentile:g}; write n/a where it "
+                    "was not measured"
                 )
-                region = (regions[region_indices[0]],)
-                faults.append(Finding(message, FAULT, scan=scan_names, regions=region))
+                region_of_code = (all_region_names[region_indices[0]],)
+                faults.append(
+                    Finding(message, FAULT, scan=scan_names, regions=region_of_code)
+                )
     return faults
 
 
@@ -1156,13 +1170,15 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
     ]
 
 
-def _find_faulty_connectomes(cohort: Cohort, scans: pd.Series) -> list[Finding]:
+def _find_faulty_connectomes(
+    cohort: Cohort, all_scan_names: pd.Series
+) -> list[Finding]:
     """Return the faults of connectomes: weights that cannot be, or no connection."""
     W = cohort.connectomes
-    regions = cohort.atlas.names
+    region_names = cohort.atlas.names
     faults = list[Finding]()
     is_shared = W.strides[0] == 0  # one matrix for all scans in memory
-    scan_names = ["all scans"] if is_shared else scans
+    scan_names = ["all scans"] if is_shared else all_scan_names
     for scan_name, weight_matrix in zip(scan_names, W, strict=False):
         if not (weight_matrix.min() >= 0 and weight_matrix.max() <= MAX_ABSOLUTE):
             expected_text = f"finite and not negative, and at most {MAX_ABSOLUTE:g}"
@@ -1184,7 +1200,7 @@ def _find_faulty_connectomes(cohort: Cohort, scans: pd.Series) -> list[Finding]:
         i, j = np.argwhere(is_wrong)[0]
         diagonal_hint = " (the diagonal is not; set it to 0)" if i == j else ""
         weights_text = (
-            f"{weight_matrix[i, j]:g} between {regions[i]} and {regions[j]}, "
+            f"{weight_matrix[i, j]:g} between {region_names[i]} and {region_names[j]}, "
             f"{weight_matrix[j, i]:g} back"
         )
         message = f"the connectome must be {expected_text}{diagonal_hint}"
@@ -1192,7 +1208,7 @@ def _find_faulty_connectomes(cohort: Cohort, scans: pd.Series) -> list[Finding]:
     return faults
 
 
-def _find_faulty_features(cohort: Cohort, scans: pd.Series) -> list[Finding]:
+def _find_faulty_features(cohort: Cohort, all_scan_names: pd.Series) -> list[Finding]:
     """Return the faults of features, labels and covariates."""
     X = cohort.features
     feature_names, region_names = cohort.feature_names, cohort.atlas.names
@@ -1206,17 +1222,17 @@ def _find_faulty_features(cohort: Cohort, scans: pd.Series) -> list[Finding]:
         value_text = (
             f"{X[scan_index, region_index, feature_index]:g} for "
             f"{feature_names[feature_index]} of {region_names[region_index]} in scan "
-            f"{scans[scan_index]!r}"
+            f"{all_scan_names[scan_index]!r}"
         )
         faults.append(Finding(message, FAULT, got=value_text))
-    faults += find_value_codes(X, scans, region_names, feature_names)
-    has_order = bool(cohort.classes_ordered)
-    faults += find_faults(cohort.table, cohort.label_name, has_order=has_order)
+    faults += find_value_codes(X, all_scan_names, region_names, feature_names)
+    has_class_order = bool(cohort.classes_ordered)
+    faults += find_faults(cohort.table, cohort.label_name, has_order=has_class_order)
     is_unknown = np.isnan(X).all(axis=1)
     for feature_name in np.array(feature_names)[is_unknown.all(axis=0)]:
         message = f"{feature_name} has no value in any scan; leave it out"
         faults.append(Finding(message, FAULT))
-    for scan in scans[is_unknown.all(axis=1) & ~is_unknown.all()]:
+    for scan in all_scan_names[is_unknown.all(axis=1) & ~is_unknown.all()]:
         message = f"{scan} has no value of any feature; leave the scan out"
         faults.append(Finding(message, FAULT))
     return faults

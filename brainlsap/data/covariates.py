@@ -196,11 +196,11 @@ def has_groups(column_name: str, covariate_values: pd.Series) -> bool:
     )
 
 
-def _are_codes(numbers: np.ndarray) -> bool:
+def _are_codes(covariate_numbers: np.ndarray) -> bool:
     """Return whether numbers repeat as codes of groups do."""
-    unique_codes = np.unique(numbers)
+    unique_codes = np.unique(covariate_numbers)
     n_codes = len(unique_codes)
-    n_scans = len(numbers)
+    n_scans = len(covariate_numbers)
     if n_codes <= 2:
         return False
     if not np.array_equal(unique_codes, np.round(unique_codes)):

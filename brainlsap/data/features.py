@@ -700,8 +700,8 @@ class FeatureSources:
                 continue
             if run_paths:
                 ambiguity_text = f"{len(run_paths)} FreeSurfer subjects could be it"
-                error = ambiguity_error(ambiguity_text, "freesurfer", run_paths)
-                feature_sources.append(Finding.from_error(error, scan.name))
+                run_error = ambiguity_error(ambiguity_text, "freesurfer", run_paths)
+                feature_sources.append(Finding.from_error(run_error, scan.name))
                 continue
             message = f"no {run_kind} FreeSurfer run"
             if named_runs:
@@ -831,8 +831,8 @@ class FeatureSources:
         columns_by_region: dict[int, list[tuple[tuple[int, bool, bool], _Column]]] = {}
         for scan_table in self.tables:
             is_named_file = measure.name.lower() in scan_table.name_and_sheet.lower()
-            for head_measure, region in scan_table.region_columns:
-                is_cortex = self.atlas.cortex[region]
+            for head_measure, region_index in scan_table.region_columns:
+                is_cortex = self.atlas.cortex[region_index]
                 accepted_measures = cortex_measures if is_cortex else subcortex_measures
                 if head_measure not in accepted_measures:
                     continue
@@ -844,11 +844,11 @@ class FeatureSources:
                     not scan_table.is_exact,
                 )
                 region_column = _Column(scan_table, head_measure)
-                columns_by_region.setdefault(region, []).append(
+                columns_by_region.setdefault(region_index, []).append(
                     (column_rank, region_column)
                 )
         column_of_region: dict[int, _Column] = {}
-        for region, rank_column_pairs in sorted(columns_by_region.items()):
+        for region_index, rank_column_pairs in sorted(columns_by_region.items()):
             best_rank = min(column_rank for column_rank, _ in rank_column_pairs)
             best_columns = [
                 region_column
@@ -871,7 +871,7 @@ class FeatureSources:
                     f"{measure.name}: more than one table holds the same regions: "
                     f"{table_paths}; {advice_text}"
                 )
-            column_of_region[region] = best_columns[0]
+            column_of_region[region_index] = best_columns[0]
         return column_of_region
 
     def _compare_ids(self, scan_table: ScanTable) -> None:
@@ -934,7 +934,9 @@ class FeatureSources:
             first_row_indices = [
                 row_indices[0] if row_indices else None for row_indices in rows_by_scan
             ]
-            matched_rows = [row for row in first_row_indices if row is not None]
+            matched_rows = [
+                first_row for first_row in first_row_indices if first_row is not None
+            ]
             head_measures = {
                 region_column.measure
                 for region_column in column_of_region.values()
@@ -945,11 +947,11 @@ class FeatureSources:
             reading_notes += self._keep_scale_columns(
                 measure, used_table, first_row_indices
             )
-            row_index = [row or 0 for row in first_row_indices]
-            for region, region_column in column_of_region.items():
+            row_index = [first_row or 0 for first_row in first_row_indices]
+            for region_index, region_column in column_of_region.items():
                 if region_column.table is used_table:
-                    feature_values[:, region] = used_table.region_columns[
-                        region_column.measure, region
+                    feature_values[:, region_index] = used_table.region_columns[
+                        region_column.measure, region_index
                     ][row_index]
             reading_notes += [
                 replace(table_note, path=used_table.name_and_sheet)
@@ -1042,7 +1044,7 @@ class FeatureSources:
         self, scan_table: ScanTable, rows_by_scan: Sequence[Sequence[int]]
     ) -> list[Finding]:
         """Return notes on the columns and rows of a table that are not used."""
-        omission_notes = list[Finding]()
+        omission_findings = list[Finding]()
         known_heads = {*self.people_heads, *self.scale_columns}
         unused_heads = [
             column_name
@@ -1053,7 +1055,7 @@ class FeatureSources:
             message = (
                 f"left out, no regions of {self.atlas.name}: {listed(unused_heads, 5)}"
             )
-            omission_notes.append(
+            omission_findings.append(
                 Finding(message, LEFT_OUT, path=scan_table.name_and_sheet)
             )
         used_rows = {
@@ -1062,10 +1064,10 @@ class FeatureSources:
         n_unused = len(scan_table.scan_names) - len(used_rows)
         if n_unused:
             omission_note = f"{n_unused} rows of scans that are not in the cohort"
-            omission_notes.append(
+            omission_findings.append(
                 Finding(omission_note, path=scan_table.name_and_sheet)
             )
-        return omission_notes
+        return omission_findings
 
     def _check_regions(
         self, column_of_region: dict[int, _Column], used_tables: Sequence[ScanTable]
@@ -1149,26 +1151,26 @@ class FeatureSources:
     ) -> list[Finding]:
         """Return a note on subcortical columns that a measure of the surface leaves."""
         unused_columns = {
-            (head_measure, region)
+            (head_measure, region_index)
             for scan_table in scan_tables
-            for head_measure, region in scan_table.region_columns
+            for head_measure, region_index in scan_table.region_columns
             if head_measure != "other"
-            and not self.atlas.cortex[region]
-            and region not in column_of_region
+            and not self.atlas.cortex[region_index]
+            and region_index not in column_of_region
         }
         if not measure.on_surface or not unused_columns:
             return []
-        n_regions = len({region for _, region in unused_columns})
+        n_regions = len({region_index for _, region_index in unused_columns})
         subcortex_note = f"{measure.name}: {n_regions} subcortical columns are left out"
         volume_regions = {
-            region
-            for head_measure, region in unused_columns
+            region_index
+            for head_measure, region_index in unused_columns
             if head_measure in ("volume", "")
         }
         has_all_volumes = volume_regions == {*np.flatnonzero(~self.atlas.cortex)}
         # Beside the feature volume they would count twice.
-        is_free = self.subcortex != "volume" and "volume" not in self.features
-        if is_free and has_all_volumes:
+        may_use_volumes = self.subcortex != "volume" and "volume" not in self.features
+        if may_use_volumes and has_all_volumes:
             subcortex_note += (
                 f"; {option_text('subcortex', 'volume')} takes them as volumes"
             )

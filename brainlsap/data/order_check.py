@@ -230,14 +230,14 @@ def measure_fit(
         Only pairs with at least one of these regions count; by default all.
     """
     W = _to_regions(weight_matrix, row_order, atlas)
-    is_counted = np.ones(len(atlas), dtype=bool) if regions is None else regions
-    pair_counts = is_counted[:, None] | is_counted
+    is_counted_region = np.ones(len(atlas), dtype=bool) if regions is None else regions
+    is_counted_pair = is_counted_region[:, None] | is_counted_region
     left_regions = np.flatnonzero(atlas.regions["hemisphere"] == "L")
     left_regions = left_regions[atlas.homotopic[left_regions] != left_regions]
     right_regions = atlas.homotopic[left_regions]
     return OrderFit(
-        _correlate_with_template(W, template_connectome(atlas), pair_counts),
-        _correlate_hemispheres(W, left_regions, right_regions, pair_counts),
+        _correlate_with_template(W, template_connectome(atlas), is_counted_pair),
+        _correlate_hemispheres(W, left_regions, right_regions, is_counted_pair),
         _rank_homotopic(W[np.ix_(left_regions, right_regions)]),
     )
 
@@ -280,12 +280,12 @@ def is_mirror_image(row_order: RowOrder, row_names: RowNames, atlas: Atlas) -> b
 
 
 def _correlate_with_template(
-    W: np.ndarray, template: np.ndarray | None, pair_counts: np.ndarray
+    W: np.ndarray, template: np.ndarray | None, is_counted_pair: np.ndarray
 ) -> float:
     """Return the rank correlation with a template; NaN where there is none."""
     if template is None:
         return np.nan
-    is_known_pair = np.triu(np.ones(W.shape, dtype=bool), 1) & pair_counts
+    is_known_pair = np.triu(np.ones(W.shape, dtype=bool), 1) & is_counted_pair
     is_known_pair &= np.isfinite(template) & np.isfinite(W)
     return _rank_correlation(W[is_known_pair], template[is_known_pair])
 
@@ -294,7 +294,7 @@ def _correlate_hemispheres(
     W: np.ndarray,
     left_regions: np.ndarray,
     right_regions: np.ndarray,
-    pair_counts: np.ndarray,
+    is_counted_pair: np.ndarray,
 ) -> float:
     """Return the rank correlation of the weights within the two hemispheres.
 
@@ -303,8 +303,8 @@ def _correlate_hemispheres(
     within_left = W[np.ix_(left_regions, left_regions)]
     within_right = W[np.ix_(right_regions, right_regions)]
     compared_pairs = (
-        pair_counts[np.ix_(left_regions, left_regions)]
-        | pair_counts[np.ix_(right_regions, right_regions)]
+        is_counted_pair[np.ix_(left_regions, left_regions)]
+        | is_counted_pair[np.ix_(right_regions, right_regions)]
     )
     compared_pairs &= np.triu(np.ones(compared_pairs.shape, dtype=bool), 1)
     compared_pairs &= np.isfinite(within_left) & np.isfinite(within_right)

@@ -768,7 +768,7 @@ def _choose_baseline_visits(
     ], baseline_faults
 
 
-class _Labelling(NamedTuple):
+class _ClassSelection(NamedTuple):
     """The classes of a cohort, which scans have one of them, and what was found."""
 
     classes: tuple[str, ...]
@@ -784,7 +784,7 @@ def _select_labelled_scans(
     table_name: str,
     classes: Sequence[str] | None,
     visit_list: _VisitList,
-) -> _Labelling:
+) -> _ClassSelection:
     """Order the classes, and choose the scans that have one of them."""
     class_counts = scan_table["label"].value_counts().sort_index()
     class_order, is_ordered = order_classes(list(class_counts.index), classes)
@@ -798,7 +798,7 @@ def _select_labelled_scans(
                 scan_table["scan"][~has_class], label_words[~has_class], strict=True
             )
         ]
-        return _Labelling(class_order, is_ordered, has_class, [], label_faults)
+        return _ClassSelection(class_order, is_ordered, has_class, [], label_faults)
     label_notes = list[Finding]()
     lower_class_names = {class_name.lower() for class_name in class_order}
     has_class_in_any_case = scan_table["label"].str.lower().isin(lower_class_names)
@@ -834,7 +834,9 @@ def _select_labelled_scans(
         if class_name not in classes_read_as_missing
     ]
     label_faults += find_absent(label_name, other_classes, class_counts)
-    return _Labelling(class_order, is_ordered, has_class, label_notes, label_faults)
+    return _ClassSelection(
+        class_order, is_ordered, has_class, label_notes, label_faults
+    )
 
 
 def _describe_unlabelled(

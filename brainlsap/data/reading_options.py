@@ -70,29 +70,33 @@ class ReadingOptions:
         """Return the record with other values of some options."""
         return replace(self, **options)
 
-    def to_jsonable(self, names: Iterable[str] = ()) -> dict[str, Any]:
+    def to_jsonable(self, option_names: Iterable[str] = ()) -> dict[str, Any]:
         """Return the options that are known, as JSON takes them.
 
         `names` restricts them to some options. A connectome that is an array or a table
         is left out.
         """
-        selected_names = {*names} or {field.name for field in fields(self)}
+        selected_names = {*option_names} or {
+            option_field.name for option_field in fields(self)
+        }
         if not isinstance(self.connectome, str | Path):
             selected_names.discard("connectome")
         return {
-            name: to_jsonable(value.name if isinstance(value, Atlas) else value)
-            for name, value in vars(self).items()
-            if name in selected_names and _is_specified(value)
+            option_name: to_jsonable(
+                option_value.name if isinstance(option_value, Atlas) else option_value
+            )
+            for option_name, option_value in vars(self).items()
+            if option_name in selected_names and _is_specified(option_value)
         }
 
     @classmethod
     def from_jsonable(cls, options: Mapping[str, Any] | None) -> "ReadingOptions":
         """Return the record of the options that :meth:`to_jsonable` returned."""
-        record = cls(**(options or {}))
-        if record.frames is None:
-            return record
-        start, end = record.frames
-        return replace(record, frames=(start, end))
+        reading_options = cls(**(options or {}))
+        if reading_options.frames is None:
+            return reading_options
+        frame_start, frame_end = reading_options.frames
+        return replace(reading_options, frames=(frame_start, frame_end))
 
 
 DEFAULT_OPTIONS = ReadingOptions(

@@ -481,7 +481,7 @@ def name_rows(
         return RowNames(tuple(file_names), "read by name", "names")
     order_of_rows = None
     if row_order is not None and row_order != UNCHECKED_NAMES:
-        order_of_rows = _find_order(matrix_path, weight_matrix, atlas, row_order)
+        order_of_rows = _look_up_order(matrix_path, weight_matrix, atlas, row_order)
     names_of_list = find_lists_beside(matrix_path, n_rows)
     if names_of_list:
         return _follow_list(matrix_path, names_of_list, atlas, order_of_rows)
@@ -624,7 +624,7 @@ def _name_rows_by_other_evidence(
     return RowNames((), "", "")
 
 
-def _find_order(
+def _look_up_order(
     matrix_path: Path, weight_matrix: np.ndarray, atlas: Atlas, row_order: str
 ) -> RowOrder:
     """Return the order that `row_order` names for so many rows, or raise."""

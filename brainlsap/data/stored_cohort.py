@@ -122,13 +122,13 @@ def _find_covariate(cohort: Cohort, column_name: str) -> str | None:
         str(covariate_name): covariate_name
         for covariate_name in cohort.table.columns[len(KEY_COLUMNS) :]
     }
-    for spelling in (column_name, f"{column_name}_given"):
-        if spelling in head_by_text:
-            return head_by_text[spelling]
+    for covariate_spelling in (column_name, f"{column_name}_given"):
+        if covariate_spelling in head_by_text:
+            return head_by_text[covariate_spelling]
         matching_heads = [
             covariate_name
             for head_text, covariate_name in head_by_text.items()
-            if head_text.lower() == spelling.lower()
+            if head_text.lower() == covariate_spelling.lower()
         ]
         if len(matching_heads) == 1:
             return matching_heads[0]
@@ -371,8 +371,8 @@ def _select_labels(
     if is_same_column and classes is None:
         return cohort
     scan_table = cohort.table
-    labels = label_column(cohort, label_name)
-    if labels is None:
+    label_texts = label_column(cohort, label_name)
+    if label_texts is None:
         column_heads = [
             cohort.label_name,
             *map(str, scan_table.columns[len(KEY_COLUMNS) :]),
@@ -390,9 +390,9 @@ def _select_labels(
         scan_table = scan_table.drop(columns=[covariate_head])
         if cohort.classes != (UNLABELLED,):
             scan_table[cohort.label_name] = scan_table["label"]
-    label_counts = labels.value_counts().sort_index()
+    label_counts = label_texts.value_counts().sort_index()
     class_order, is_ordered = order_classes(list(label_counts.index), classes)
-    has_class = labels.isin(class_order)
+    has_class = label_texts.isin(class_order)
     faults, class_note = list[Finding](), ""
     if classes is None:
         refuse_continuous(label_name, class_order)
@@ -407,10 +407,10 @@ def _select_labels(
         ]
     else:
         lower_class_names = {label_text.lower() for label_text in class_order}
-        has_class_in_any_case = labels.str.lower().isin(lower_class_names)
-        faults += find_spellings(label_name, labels[has_class_in_any_case])
+        has_class_in_any_case = label_texts.str.lower().isin(lower_class_names)
+        faults += find_spellings(label_name, label_texts[has_class_in_any_case])
         faults += find_absent(label_name, class_order, label_counts)
-        other_labels = labels[~has_class].fillna("n/a").value_counts().sort_index()
+        other_labels = label_texts[~has_class].fillna("n/a").value_counts().sort_index()
         if counts_text := ", ".join(
             f"{label_text} ({n_scans})" for label_text, n_scans in other_labels.items()
         ):
@@ -424,11 +424,11 @@ def _select_labels(
     findings = cohort.findings
     if class_note:
         findings = (*findings, Finding(class_note, LEFT_OUT, kind=CLASSES))
-    scan_table = scan_table.assign(label=labels)[has_class].reset_index(drop=True)
+    scan_table = scan_table.assign(label=label_texts)[has_class].reset_index(drop=True)
     return replace(
         cohort.select(
             has_class.to_numpy(),
-            fate=[NO_LABEL if pd.isna(text) else OTHER_CLASS for text in labels],
+            fate=[NO_LABEL if pd.isna(text) else OTHER_CLASS for text in label_texts],
         ),
         table=scan_table,
         classes=class_order,

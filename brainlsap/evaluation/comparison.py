@@ -176,13 +176,15 @@ def compare_models(
     model_names, cohort = evaluation.models, evaluation.cohort
     reference = reference or model_names[0]
     check_choice("reference", reference, model_names)
-    scores = _pivot_scores(evaluation, score_name)
+    pivoted_scores = _pivot_scores(evaluation, score_name)
     n_train, n_test = _count_fold_people(evaluation)
     compared_models = [
         model_name for model_name in model_names if model_name != reference
     ]
     t_tests = [
-        corrected_t_test(scores[model_name] - scores[reference], n_train, n_test)
+        corrected_t_test(
+            pivoted_scores[model_name] - pivoted_scores[reference], n_train, n_test
+        )
         for model_name in compared_models
     ]
     test_table = pd.DataFrame(t_tests, columns=TTest._fields)
@@ -197,7 +199,7 @@ def compare_models(
         -largest_difference, largest_difference
     )
     _correct_comparisons(test_table, evaluation, reference)
-    test_table["n_folds"] = len(scores)
+    test_table["n_folds"] = len(pivoted_scores)
     is_better = (test_table["difference"] > 0) ^ get_score(score_name).lower_is_better
     test_table["better"] = _gain_verdicts(test_table["p_holm"], is_better)
     return test_table
@@ -442,8 +444,10 @@ def _exchange_test(
     two_people = [1 / n_people, -1 / n_people]
     person_shares = np.append(d, two_people) * n_people / (n_people + 2)
     standard_error = np.sqrt((n_people + 2) * person_shares.var(ddof=1))
-    interval = student.interval(0.95, n_people - 1, person_shares.sum(), standard_error)
-    lower_bound, upper_bound = np.clip(interval, -1, 1)
+    sum_interval = student.interval(
+        0.95, n_people - 1, person_shares.sum(), standard_error
+    )
+    lower_bound, upper_bound = np.clip(sum_interval, -1, 1)
     return ExchangeTest(
         float(d.sum()), float(lower_bound), float(upper_bound), float(p_value)
     )
@@ -595,8 +599,10 @@ def chance_p(
     row_blocks = person_blocks(person_codes)
     n_exceeding = 1
     for _ in range(n_permutations):
-        labels = actual_classes[permute_rows(row_blocks, rng)]
-        permuted_score = class_weight[labels[labels == predicted_classes]].sum()
+        permuted_labels = actual_classes[permute_rows(row_blocks, rng)]
+        permuted_score = class_weight[
+            permuted_labels[permuted_labels == predicted_classes]
+        ].sum()
         n_exceeding += permuted_score >= observed_score - _SAME_SCORE
     return n_exceeding / (n_permutations + 1)
 
@@ -814,14 +820,14 @@ def bound_count_scores(
     is_certain = class_probabilities is not None and bool(
         np.isin(class_probabilities, (0, 1)).all()
     )
-    scores = score_counts(
+    bounded_scores = score_counts(
         np.concatenate(confusion_tables),
         ordered=predictions.ordered,
         is_certain=is_certain,
     )
     return {
         score_name: (float(np.nanmin(score_values)), float(np.nanmax(score_values)))
-        for score_name, score_values in scores.items()
+        for score_name, score_values in bounded_scores.items()
         if np.isfinite(score_values).any()
     }
 
@@ -857,7 +863,9 @@ def bound_auc(
     (low, high)
         The estimate twice if in each fold a model gives everybody the same values.
     """
-    is_in_fold = [predictions.fold == fold for fold in np.unique(predictions.fold)]
+    is_in_fold = [
+        predictions.fold == fold_number for fold_number in np.unique(predictions.fold)
+    ]
     ranking_scores = predictions.ranking
     if ranking_scores is None or not any(
         np.ptp(ranking_scores[class_rows], axis=0).any() for class_rows in is_in_fold
@@ -962,51 +970,70 @@ def calibration_table(evaluation: Evaluation, model: str | None = None) -> pd.Da
         has no people, or is separated from the rest. No rows without probabilities.
     """
     model = model or evaluation.models[0]
-    rows = evaluation.predictions[evaluation.predictions["model"] == model]
-    columns = [f"p_{name}" for name in evaluation.cohort.classes]
+    prediction_rows = evaluation.predictions[evaluation.predictions["model"] == model]
+    probability_columns = [
+        f"p_{class_label}" for class_label in evaluation.cohort.classes
+    ]
     table_rows = []
-    if not rows[columns].isna().any(axis=None):
-        person = pd.factorize(rows["participant"])[0]
-        weights = 1 / np.bincount(person)[person]
-        for class_name, column in zip(evaluation.cohort.classes, columns, strict=True):
-            probability = rows[column].to_numpy(float)
-            is_class = (rows["truth"] == class_name).to_numpy()
+    if not prediction_rows[probability_columns].isna().any(axis=None):
+        person_codes = pd.factorize(prediction_rows["participant"])[0]
+        row_weights = 1 / np.bincount(person_codes)[person_codes]
+        for class_name, probability_column in zip(
+            evaluation.cohort.classes, probability_columns, strict=True
+        ):
+            class_probability = prediction_rows[probability_column].to_numpy(float)
+            is_class = (prediction_rows["truth"] == class_name).to_numpy()
             table_rows.append(
                 {
                     "class": class_name,
-                    "people": int(rows["participant"][is_class].nunique()),
-                    "mean_probability": float(np.average(probability, weights=weights)),
-                    "frequency": float(np.average(is_class, weights=weights)),
-                    **_fit_calibration(probability, is_class, person, weights),
+                    "people": int(prediction_rows["participant"][is_class].nunique()),
+                    "mean_probability": float(
+                        np.average(class_probability, weights=row_weights)
+                    ),
+                    "frequency": float(np.average(is_class, weights=row_weights)),
+                    **_fit_calibration(
+                        class_probability, is_class, person_codes, row_weights
+                    ),
                 }
             )
     return pd.DataFrame(table_rows)
 
 
 def _fit_calibration(
-    probability: np.ndarray, is_class: np.ndarray, person: np.ndarray, w: np.ndarray
+    class_probability: np.ndarray,
+    is_class: np.ndarray,
+    person_codes: np.ndarray,
+    w: np.ndarray,
 ) -> dict[str, float]:
     """Return slope and intercept of one class, with 95 % intervals."""
-    p = probability.clip(_SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY)
+    p = class_probability.clip(_SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY)
     log_odds = np.log(p) - np.log1p(-p)
     ones = np.ones_like(log_odds)
     zeros = np.zeros_like(log_odds)
     y = is_class.astype(float)
-    line, line_se = _logistic(np.column_stack([ones, log_odds]), zeros, y, person, w)
-    level, level_se = _logistic(ones[:, None], log_odds, y, person, w)
-    slope, slope_se = line[1], line_se[1]
+    line_coefficients, line_se = _logistic(
+        np.column_stack([ones, log_odds]), zeros, y, person_codes, w
+    )
+    level_coefficients, level_se = _logistic(
+        ones[:, None], log_odds, y, person_codes, w
+    )
+    slope, slope_se = line_coefficients[1], line_se[1]
     return {
         "slope": slope,
         "slope_low": slope - _NORMAL_QUANTILE * slope_se,
         "slope_high": slope + _NORMAL_QUANTILE * slope_se,
-        "intercept": level[0],
-        "intercept_low": level[0] - _NORMAL_QUANTILE * level_se[0],
-        "intercept_high": level[0] + _NORMAL_QUANTILE * level_se[0],
+        "intercept": level_coefficients[0],
+        "intercept_low": level_coefficients[0] - _NORMAL_QUANTILE * level_se[0],
+        "intercept_high": level_coefficients[0] + _NORMAL_QUANTILE * level_se[0],
     }
 
 
 def _logistic(
-    X: np.ndarray, offset: np.ndarray, y: np.ndarray, person: np.ndarray, w: np.ndarray
+    X: np.ndarray,
+    log_odds_offset: np.ndarray,
+    y: np.ndarray,
+    person_codes: np.ndarray,
+    w: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return coefficients and robust standard errors of a weighted logistic fit.
 
@@ -1016,22 +1043,22 @@ def _logistic(
     if y.min() == y.max() or np.linalg.matrix_rank(X) < X.shape[1]:
         return undefined, undefined
     coefficients = np.zeros(X.shape[1])
-    step = np.full(X.shape[1], np.inf)
+    newton_step = np.full(X.shape[1], np.inf)
     information = np.eye(X.shape[1])
     mu = np.full(len(y), 0.5)
     for _ in range(_N_NEWTON_STEPS):
-        mu = 1 / (1 + np.exp(-(X @ coefficients + offset).clip(-500, 500)))
+        mu = 1 / (1 + np.exp(-(X @ coefficients + log_odds_offset).clip(-500, 500)))
         information = (X * (w * mu * (1 - mu))[:, None]).T @ X
         if np.linalg.cond(information) > 1e12:
             return undefined, undefined
-        step = np.linalg.solve(information, X.T @ (w * (y - mu)))
-        coefficients = coefficients + step.clip(-2, 2)
-        if np.abs(step).max() < 1e-10:
+        newton_step = np.linalg.solve(information, X.T @ (w * (y - mu)))
+        coefficients = coefficients + newton_step.clip(-2, 2)
+        if np.abs(newton_step).max() < 1e-10:
             break
-    if np.abs(step).max() > 1e-6 or np.abs(coefficients).max() > _MAX_SLOPE:
+    if np.abs(newton_step).max() > 1e-6 or np.abs(coefficients).max() > _MAX_SLOPE:
         return undefined, undefined
-    person_scores = np.zeros((person.max() + 1, X.shape[1]))
-    np.add.at(person_scores, person, X * (w * (y - mu))[:, None])
+    person_scores = np.zeros((person_codes.max() + 1, X.shape[1]))
+    np.add.at(person_scores, person_codes, X * (w * (y - mu))[:, None])
     inverse = np.linalg.inv(information)
     covariance = inverse @ (person_scores.T @ person_scores) @ inverse
     return coefficients, np.sqrt(np.diag(covariance))

@@ -544,8 +544,8 @@ def apply_design(covariate_design: Design, table: pd.DataFrame) -> np.ndarray:
             )
             continue
         group_labels = _group_labels(column_values)
-        is_known = np.isin(group_labels, list(column_coding))
-        unknown_groups = sorted({*group_labels[~is_known]} - {_UNKNOWN})
+        is_known_group = np.isin(group_labels, list(column_coding))
+        unknown_groups = sorted({*group_labels[~is_known_group]} - {_UNKNOWN})
         if unknown_groups:
             warnings.warn(
                 f"{covariate_name}: {', '.join(unknown_groups)} not among "
@@ -554,7 +554,7 @@ def apply_design(covariate_design: Design, table: pd.DataFrame) -> np.ndarray:
             )
         for group_name in list(column_coding)[1:]:
             dummy_column = (group_labels == group_name) - column_coding[group_name]
-            design_columns.append(np.where(is_known, dummy_column, 0.0))
+            design_columns.append(np.where(is_known_group, dummy_column, 0.0))
     return (
         np.stack(design_columns, axis=1)
         if design_columns
@@ -687,14 +687,14 @@ def least_squares(
 
 def missing_patterns(values: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return columns that the same rows have: a mask of these rows, and the columns."""
-    is_known = ~np.isnan(values)
-    if is_known.all():
+    is_measured = ~np.isnan(values)
+    if is_measured.all():
         return [(np.ones(len(values), dtype=bool), np.arange(values.shape[1]))]
-    patterns, pattern_index = np.unique(is_known, axis=1, return_inverse=True)
+    unique_patterns, pattern_index = np.unique(is_measured, axis=1, return_inverse=True)
     pattern_index = pattern_index.reshape(-1)
     return [
         (has_value, np.flatnonzero(pattern_index == index))
-        for index, has_value in enumerate(patterns.T)
+        for index, has_value in enumerate(unique_patterns.T)
     ]
 
 

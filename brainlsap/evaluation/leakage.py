@@ -365,9 +365,9 @@ def _shared_values(column_values: pd.Series, splits: Sequence[Split]) -> list[se
     shared_values = []
     for train_rows, test_rows in splits:
         train_values = set(column_values.iloc[train_rows].dropna())
-        fold_values = train_values & set(column_values.iloc[test_rows].dropna())
-        if fold_values:
-            shared_values.append(fold_values)
+        values_in_both = train_values & set(column_values.iloc[test_rows].dropna())
+        if values_in_both:
+            shared_values.append(values_in_both)
     return shared_values
 
 
@@ -390,15 +390,15 @@ def _find_visits_as_people(cohort: Cohort) -> Iterator[AuditFinding]:
         if covariate_kind == "sex"
     ]
     sexes = people_rows[sex_columns[0]].tolist() if sex_columns else []
-    session_rows, n_people = find_session_ids(
+    visit_like_rows, n_people = find_session_ids(
         people_rows["participant"].tolist(), people_rows["label"].tolist(), sexes
     )
-    if len(session_rows):
+    if len(visit_like_rows):
         yield _make_finding(
             Check.VISITS_TAKEN_FOR_PEOPLE,
-            f"{count(len(session_rows), 'person')} have ids that differ only in one "
+            f"{count(len(visit_like_rows), 'person')} have ids that differ only in one "
             f"part, as those of visits do, and may be {count(n_people, 'person')}",
-            scans=", ".join(people_rows["scan"][session_rows]),
+            scans=", ".join(people_rows["scan"][visit_like_rows]),
         )
 
 

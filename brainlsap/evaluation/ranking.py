@@ -595,16 +595,18 @@ def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFr
         connectome or the measure.
     """
     properties = properties.set_index("region").loc[list(ranking["region"])]
-    correlations = []
+    correlation_rows = []
     for property_name, property_values in properties.items():
         known_values = _select_known(ranking["relative_scale"], property_values)
         n_regions = known_values.shape[1]
         spearman_rho = p = np.nan
         if n_regions > 3 and (np.ptp(known_values, axis=1) > 0).all():
             spearman_rho, p = spearmanr(*known_values)
-        correlations.append((property_name, n_regions, float(spearman_rho), float(p)))
+        correlation_rows.append(
+            (property_name, n_regions, float(spearman_rho), float(p))
+        )
     column_names = ["property", "n_regions", "spearman", "p_holm"]
-    correlation_table = pd.DataFrame(correlations, columns=column_names)
+    correlation_table = pd.DataFrame(correlation_rows, columns=column_names)
     correlation_table["p_holm"] = adjust_p_values(correlation_table["p_holm"])
     is_strong = correlation_table["spearman"].abs() >= STRONG_CORRELATION
     correlation_table["flagged"] = is_strong & (correlation_table["p_holm"] < ALPHA)

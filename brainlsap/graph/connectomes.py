@@ -283,8 +283,8 @@ def find_unlike(
     is_other_spread = (weight_spread * SPREAD_FACTOR < lower_bound) | (
         weight_spread > SPREAD_FACTOR * upper_bound
     )
-    training_ranks = np.array(training_kind["strength_ranks"])
-    rank_correlations = _correlate_ranks(_strength_ranks(W), training_ranks)
+    mean_strength_ranks = np.array(training_kind["strength_ranks"])
+    rank_correlations = _correlate_ranks(_strength_ranks(W), mean_strength_ranks)
     is_other_pattern = (
         rank_correlations < training_kind["least_correlation"] - CORRELATION_MARGIN
     )

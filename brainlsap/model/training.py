@@ -392,8 +392,8 @@ def _train_once(
             logits = _known_logits(network, statistics_scans, validation_scans[0])
             validation_loss = float(loss_of(logits, validation_scans[1]))
         if settings.network_weight == BY_LEFT_OUT_PEOPLE:
-            state = copy.deepcopy(network.state_dict())
-            snapshots.append(Snapshot(epoch, logits.cpu().numpy(), state))
+            network_state = copy.deepcopy(network.state_dict())
+            snapshots.append(Snapshot(epoch, logits.cpu().numpy(), network_state))
         training_history.add(epoch, loss, validation_loss, network.heat)
         if not chooses_epoch:
             best_loss, best_epoch = loss, epoch
@@ -536,10 +536,10 @@ def train_starts(
 
 
 def mix_logits(
-    ridge_logits: np.ndarray, network_logits: np.ndarray, weight: float
+    ridge_logits: np.ndarray, network_logits: np.ndarray, network_weight: float
 ) -> np.ndarray:
     """Return logits of which a network has this weight, and the ridge the rest."""
-    return (1 - weight) * ridge_logits + weight * network_logits
+    return (1 - network_weight) * ridge_logits + network_weight * network_logits
 
 
 def choose_network_share(
@@ -572,59 +572,70 @@ def choose_network_share(
     settings : Settings
         Class weights; without patience, only the last epoch is considered.
     """
-    rows = np.concatenate([run.validation_rows for run in training_runs])
-    n_steps = max(len(run.snapshots) for run in training_runs)
-    _, person_index = np.unique(groups[rows], return_inverse=True)
+    validation_rows = np.concatenate(
+        [training_run.validation_rows for training_run in training_runs]
+    )
+    n_steps = max(len(training_run.snapshots) for training_run in training_runs)
+    _, person_index = np.unique(groups[validation_rows], return_inverse=True)
     if len(set(person_index)) < 2:
         return NetworkShare(0.0, None, None, n_steps - 1)
-    steps = range(n_steps) if settings.patience else range(n_steps - 1, n_steps)
+    step_numbers = range(n_steps) if settings.patience else range(n_steps - 1, n_steps)
     n_classes = ridge_logits.shape[1]
     class_weights = np.ones(n_classes)
     if settings.class_weight == "balanced":
         class_weights = len(class_codes) / (n_classes * np.bincount(class_codes))
-    row_codes, row_logits = class_codes[rows], ridge_logits[rows]
+    row_codes, row_logits = class_codes[validation_rows], ridge_logits[validation_rows]
 
     def loss_of_scans(logits: np.ndarray) -> np.ndarray:
-        log_probability = log_softmax(logits, axis=1)[np.arange(len(rows)), row_codes]
+        log_probability = log_softmax(logits, axis=1)[
+            np.arange(len(validation_rows)), row_codes
+        ]
         return -class_weights[row_codes] * log_probability
 
     ridge_loss = loss_of_scans(row_logits)
-    gains = np.full((n_steps, len(_NETWORK_WEIGHTS), len(rows)), -np.inf)
-    gains[:, 0] = 0.0
-    for step in steps:
+    gains_by_weight = np.full(
+        (n_steps, len(_NETWORK_WEIGHTS), len(validation_rows)), -np.inf
+    )
+    gains_by_weight[:, 0] = 0.0
+    for best_step in step_numbers:
         logits = np.concatenate(
-            [_snapshot_at(run, step).validation_logits for run in training_runs]
+            [
+                _snapshot_at(training_run, best_step).validation_logits
+                for training_run in training_runs
+            ]
         ).astype(np.float64)
         if not np.isfinite(logits).all():  # diverged
             continue
-        for number, weight in enumerate(_NETWORK_WEIGHTS):
+        for weight_index, weight in enumerate(_NETWORK_WEIGHTS):
             mixed_logits = mix_logits(row_logits, logits, weight)
-            gains[step, number] = ridge_loss - loss_of_scans(mixed_logits)
-    total_gains = gains.sum(axis=2)
-    step, number = np.unravel_index(total_gains.argmax(), total_gains.shape)
-    gain_of_people = np.bincount(person_index, gains[step, number])
-    mean = float(gain_of_people.mean())
+            gains_by_weight[best_step, weight_index] = ridge_loss - loss_of_scans(
+                mixed_logits
+            )
+    total_gains = gains_by_weight.sum(axis=2)
+    best_step, weight_index = np.unravel_index(total_gains.argmax(), total_gains.shape)
+    gain_of_people = np.bincount(person_index, gains_by_weight[best_step, weight_index])
+    mean_gain = float(gain_of_people.mean())
     standard_error = float(gain_of_people.std(ddof=1) / np.sqrt(len(gain_of_people)))
-    if number == 0 or mean < _MIN_STANDARD_ERRORS * standard_error:
+    if weight_index == 0 or mean_gain < _MIN_STANDARD_ERRORS * standard_error:
         own_step = int(total_gains[:, -1].argmax())
-        return NetworkShare(0.0, mean, standard_error, own_step)
+        return NetworkShare(0.0, mean_gain, standard_error, own_step)
     return NetworkShare(
-        float(_NETWORK_WEIGHTS[number]), mean, standard_error, int(step)
+        float(_NETWORK_WEIGHTS[weight_index]), mean_gain, standard_error, int(best_step)
     )
 
 
 def restore_snapshots(training_runs: list[Run], step: int, batch: Batch) -> None:
     """Put every network back to a snapshot, with the statistics of all scans."""
-    for run in training_runs:
-        snapshot = _snapshot_at(run, step)
-        run.network.load_state_dict(snapshot.state)
-        run.network.remember_statistics(batch)
-        run.best_epoch = snapshot.epoch
+    for training_run in training_runs:
+        snapshot = _snapshot_at(training_run, step)
+        training_run.network.load_state_dict(snapshot.state)
+        training_run.network.remember_statistics(batch)
+        training_run.best_epoch = snapshot.epoch
 
 
-def _snapshot_at(run: Run, step: int) -> Snapshot:
+def _snapshot_at(training_run: Run, step: int) -> Snapshot:
     """Return a snapshot of a run, its last if it stopped before."""
-    return run.snapshots[min(step, len(run.snapshots) - 1)]
+    return training_run.snapshots[min(step, len(training_run.snapshots) - 1)]
 
 
 def select_scans(batch: Batch, class_codes: np.ndarray, scan_rows: np.ndarray) -> Scans:

@@ -371,11 +371,9 @@ def _unpickle_arrays(pickle_path: Path) -> Any:
         return unpickled_object
 
 
-def _build_csr_matrix(*arrays_by_name: np.ndarray) -> sparse.csr_array:
+def _build_csr_matrix(*csr_arrays: np.ndarray) -> sparse.csr_array:
     """Make a matrix of the arrays that `_CSR` lists, and check it whole."""
-    csr_matrix = sparse.csr_array(
-        arrays_by_name[:3], shape=tuple(map(int, arrays_by_name[3]))
-    )
+    csr_matrix = sparse.csr_array(csr_arrays[:3], shape=tuple(map(int, csr_arrays[3])))
     csr_matrix.check_format(full_check=True)
     # SciPy's check passes pointers that fall back to 0 at the end
     if (np.diff(csr_matrix.indptr) < 0).any() or not np.isfinite(csr_matrix.data).all():

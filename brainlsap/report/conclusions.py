@@ -226,13 +226,15 @@ def headline(evaluation: Evaluation) -> list[str]:
         f"{conclusion.question} {conclusion.answer}. {conclusion.sentence}"
         for conclusion in conclusions.answers
     ]
-    phrases = "; ".join(f'"{phrase}"' for phrase in conclusions.may_not_write)
+    phrases_text = "; ".join(
+        f'"{forbidden_phrase}"' for forbidden_phrase in conclusions.may_not_write
+    )
     return [
         sample_text(evaluation),
         method_text(evaluation),
         *answer_lines,
         f"You may write: {conclusions.may_write}",
-        f"You may not write: {phrases}.",
+        f"You may not write: {phrases_text}.",
         f"Beware: {' '.join(conclusions.cautions)}",
     ]
 
@@ -245,8 +247,10 @@ def sample_text(evaluation: Evaluation) -> str:
     for class_name, n_people in zip(
         class_counts["class"], class_counts["participants"], strict=True
     ):
-        title = CLASS_TITLES.get(class_name, "")
-        class_texts.append(f"{class_name} {n_people}{f' ({title})' if title else ''}")
+        class_title = CLASS_TITLES.get(class_name, "")
+        class_texts.append(
+            f"{class_name} {n_people}{f' ({class_title})' if class_title else ''}"
+        )
     flow = cohort.flow().set_index("fate")[["participants", "scans"]]
     n_left_out = flow.loc[LISTED] - flow.loc[ANALYSED]
     is_in_flow = (BASELINE, CLASSES, OTHER_CLASSES, NO_IMAGE, EXCLUDED, FAULTY)
@@ -282,14 +286,14 @@ def method_text(evaluation: Evaluation) -> str:
     main_model, settings = evaluation.models[0], evaluation.settings
     is_main = evaluation.fits["model"] == main_model
     options = settings_of_model(evaluation.fits[is_main])
-    title = METHOD_TITLES.get(options.get("scales") or "", "")
+    method_title = METHOD_TITLES.get(options.get("scales") or "", "")
     if "kernel" in options and options.get("network", "heat") == "heat":
-        title = METHOD_TITLES["network"]
-    folds = f"{settings['n_folds']}-fold cross-validation"
-    unit = "scan" if settings["people_shared"] else "participant"
+        method_title = METHOD_TITLES["network"]
+    folds_text = f"{settings['n_folds']}-fold cross-validation"
+    test_unit = "scan" if settings["people_shared"] else "participant"
     return (
-        f"Method: {main_model}{f', {title}' if title else ''}; tested by {folds}, "
-        f"divided by {unit}."
+        f"Method: {main_model}{f', {method_title}' if method_title else ''}; tested by "
+        f"{folds_text}, divided by {test_unit}."
     )
 
 
@@ -309,33 +313,47 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
     participants is above chance. A score below chance is "NOT SHOWN": in small samples,
     cross-validation alone can cause it.
     """
-    question = "Better than chance?"
+    question_text = "Better than chance?"
     main_model = evaluation.models[0]
     chance = 1 / len(evaluation.cohort.classes)
-    estimate, low, high = tables.intervals(evaluation, main_model).loc[
+    estimate, lower_bound, upper_bound = tables.intervals(evaluation, main_model).loc[
         "balanced_accuracy", ["estimate", "low", "high"]
     ]
     is_failed = evaluation.fits.query("model == @main_model")["failed"].ne("").any()
     if is_failed or not np.isfinite(estimate):
-        sentence = f"{main_model} could not be trained in every fold: it has no score."
-        return Conclusion(question, NOT_SHOWN, sentence)
+        answer_sentence = (
+            f"{main_model} could not be trained in every fold: it has no score."
+        )
+        return Conclusion(question_text, NOT_SHOWN, answer_sentence)
     p_value = chance_p(evaluation, main_model, tables.N_EXCHANGES)
-    answer = NOT_SHOWN
-    if p_value < ALPHA and low > chance:
-        answer = YES
-    sentence = (
-        f"Balanced accuracy {estimate:.3f} (95% interval {low:.3f} to {high:.3f}), "
-        f"chance {chance:.3f}, {p_phrase(p_value)}.{_QUOTE_THIS}"
+    answer_text = NOT_SHOWN
+    if p_value < ALPHA and lower_bound > chance:
+        answer_text = YES
+    answer_sentence = (
+        f"Balanced accuracy {estimate:.3f} (95% interval {lower_bound:.3f} to "
+        f"{upper_bound:.3f}), chance {chance:.3f}, {p_phrase(p_value)}.{_QUOTE_THIS}"
     )
-    if answer == NOT_SHOWN and p_value < ALPHA:
-        sentence += (
+    if answer_text == NOT_SHOWN and p_value < ALPHA:
+        answer_sentence += (
             " The interval includes chance, so the small one-sided p is weak evidence."
         )
-    elif high < chance:
-        sentence += " Cross-validation of small samples can give scores below chance."
-    elif answer == NOT_SHOWN and low > chance:
-        sentence += " The interval is above chance, but the test is not significant."
-    return Conclusion(question, answer, sentence, estimate, low, high, p_value)
+    elif upper_bound < chance:
+        answer_sentence += (
+            " Cross-validation of small samples can give scores below chance."
+        )
+    elif answer_text == NOT_SHOWN and lower_bound > chance:
+        answer_sentence += (
+            " The interval is above chance, but the test is not significant."
+        )
+    return Conclusion(
+        question_text,
+        answer_text,
+        answer_sentence,
+        estimate,
+        lower_bound,
+        upper_bound,
+        p_value,
+    )
 
 
 def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
@@ -345,26 +363,30 @@ def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
         "model"
     )
     conclusions = []
-    for model_name, phrase in SIMPLE_MODELS.items():
+    for model_name, model_phrase in SIMPLE_MODELS.items():
         if model_name not in comparison_rows.index:
             continue
-        row = comparison_rows.loc[model_name]
-        if not np.isfinite(row["difference"]):
+        comparison_row = comparison_rows.loc[model_name]
+        if not np.isfinite(comparison_row["difference"]):
             continue
-        answer = judge_difference(row["low"], row["high"], row["p_holm"])
-        sentence = _difference_text(row["difference"], row["low"], row["high"])
-        sentence += f" ({_holm_phrase(row)})"
+        answer_text = judge_difference(
+            comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
+        )
+        comparison_sentence = _difference_text(
+            comparison_row["difference"], comparison_row["low"], comparison_row["high"]
+        )
+        comparison_sentence += f" ({_holm_phrase(comparison_row)})"
         if _have_same_predictions(evaluation, main_model, model_name):
-            sentence = "same predictions"
+            comparison_sentence = "same predictions"
         conclusions.append(
             Conclusion(
-                phrase,
-                answer,
-                sentence,
-                row["difference"],
-                row["low"],
-                row["high"],
-                row["p_holm"],
+                model_phrase,
+                answer_text,
+                comparison_sentence,
+                comparison_row["difference"],
+                comparison_row["low"],
+                comparison_row["high"],
+                comparison_row["p_holm"],
             )
         )
     return conclusions
@@ -375,30 +397,35 @@ def judge_simple_models(comparisons: Sequence[Conclusion]) -> Conclusion:
 
     "NO": it is worse than at least one of them.
     """
-    question = "Better than simple models?"
+    question_text = "Better than simple models?"
     if not comparisons:
-        sentence = "No simple model was run on the same folds."
-        return Conclusion(question, NOT_SHOWN, sentence)
+        answer_sentence = "No simple model was run on the same folds."
+        return Conclusion(question_text, NOT_SHOWN, answer_sentence)
     names_by_answer = {
-        answer: [
+        answer_text: [
             comparison.question
             for comparison in comparisons
-            if comparison.answer == answer
+            if comparison.answer == answer_text
         ]
-        for answer in (YES, NO, NOT_SHOWN)
+        for answer_text in (YES, NO, NOT_SHOWN)
     }
     # The comparison that is nearest to a loss gives the numbers.
-    hardest = min(comparisons, key=lambda comparison: comparison.estimate)
-    answer = YES
+    hardest_comparison = min(comparisons, key=lambda comparison: comparison.estimate)
+    answer_text = YES
     if names_by_answer[NO]:
-        answer = NO
-        sentence = f"Worse than {with_and(names_by_answer[NO])}."
+        answer_text = NO
+        answer_sentence = f"Worse than {with_and(names_by_answer[NO])}."
     elif names_by_answer[NOT_SHOWN]:
-        answer = NOT_SHOWN
-        sentence = f"No clear gain over {with_and(names_by_answer[NOT_SHOWN])}."
+        answer_text = NOT_SHOWN
+        answer_sentence = f"No clear gain over {with_and(names_by_answer[NOT_SHOWN])}."
     else:
-        sentence = "Better than each of them."
-    return replace(hardest, question=question, answer=answer, sentence=sentence)
+        answer_sentence = "Better than each of them."
+    return replace(
+        hardest_comparison,
+        question=question_text,
+        answer=answer_text,
+        sentence=answer_sentence,
+    )
 
 
 def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
@@ -445,18 +472,18 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     connectome is not enough, because averages over random connectomes gain as well; a
     worse one means "NO" or, beside such a gain, "NOT SHOWN".
     """
-    question = "Does the connectome help?"
+    question_text = "Does the connectome help?"
     with_model = "LSAP-R" if "LSAP-R" in evaluation.models else evaluation.models[0]
     without_model = NESTED_RIDGES[0]
-    answer = NOT_SHOWN
-    sentences = []
-    lead, lead_low, lead_high = np.nan, np.nan, np.nan
+    answer_text = NOT_SHOWN
+    answer_sentences = []
+    evidence_lead, lead_lower, lead_upper = np.nan, np.nan, np.nan
     if evaluation.connectome_gain is not None:
         connectome_gain = ConnectomeGain(evaluation.connectome_gain)
         network = connectome_gain.network
-        lead, lead_low, lead_high = network.lead, network.low, network.high
+        evidence_lead, lead_lower, lead_upper = network.lead, network.low, network.high
         if network.answer == "yes":
-            answer = YES
+            answer_text = YES
         verdict_texts = {
             "yes": "It adds more information on the classes than random connectomes",
             "no": "It does not add clearly more information on the classes than random "
@@ -464,46 +491,65 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             "unclear": "It is unclear whether it adds more information on the classes "
             "than random connectomes",
         }
-        gains = connectome_gain.table.set_index("connectome")
-        gain = gains.loc["original", "evidence_gain"]
-        random_gain = gains.loc[network.compared_with, "evidence_gain"]
-        sentences.append(
+        gain_rows = connectome_gain.table.set_index("connectome")
+        original_gain = gain_rows.loc["original", "evidence_gain"]
+        random_gain = gain_rows.loc[network.compared_with, "evidence_gain"]
+        answer_sentences.append(
             f"{verdict_texts[network.answer]}. Gain in log evidence with the "
-            f"connectome {gain:z.1f}, with the best random one {random_gain:z.1f}: "
-            f"difference {tables.interval_text(lead, lead_low, lead_high, 1)} (90% "
+            f"connectome {original_gain:z.1f}, with the best random one "
+            f"{random_gain:z.1f}: difference "
+            f"{tables.interval_text(evidence_lead, lead_lower, lead_upper, 1)} (90% "
             f"interval; {MIN_LOG_CREDIT:.1f} needed)."
         )
     if without_model not in evaluation.models or with_model == without_model:
-        if not sentences:
-            sentences.append("The study has no comparison with and without it.")
-        sentence = " ".join(sentences)
-        return Conclusion(question, answer, sentence, lead, lead_low, lead_high)
+        if not answer_sentences:
+            answer_sentences.append("The study has no comparison with and without it.")
+        answer_sentence = " ".join(answer_sentences)
+        return Conclusion(
+            question_text,
+            answer_text,
+            answer_sentence,
+            evidence_lead,
+            lead_lower,
+            lead_upper,
+        )
     comparison_rows = tables.person_comparisons(evaluation, with_model)
-    row = comparison_rows.set_index("model").loc[without_model]
-    score_answer = judge_difference(row["low"], row["high"], row["p_holm"])
+    comparison_row = comparison_rows.set_index("model").loc[without_model]
+    score_answer = judge_difference(
+        comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
+    )
     if score_answer == NO:
-        answer = NOT_SHOWN if answer == YES else NO
+        answer_text = NOT_SHOWN if answer_text == YES else NO
     if _have_same_predictions(evaluation, with_model, without_model):
-        sentences.append(f"{with_model} and {without_model} predicted the same.")
-    elif np.isfinite(row["difference"]):
-        difference = _difference_text(row["difference"], row["low"], row["high"])
-        sentences.append(
+        answer_sentences.append(f"{with_model} and {without_model} predicted the same.")
+    elif np.isfinite(comparison_row["difference"]):
+        difference_text = _difference_text(
+            comparison_row["difference"], comparison_row["low"], comparison_row["high"]
+        )
+        answer_sentences.append(
             f"Balanced accuracy of {with_model} minus that of {without_model}: "
-            f"{difference} ({_holm_phrase(row)})."
+            f"{difference_text} ({_holm_phrase(comparison_row)})."
         )
     if score_answer == YES and evaluation.connectome_gain is None:
-        sentences.append("Random connectomes can give such a gain, too.")
-    sentence = " ".join(sentences)
+        answer_sentences.append("Random connectomes can give such a gain, too.")
+    answer_sentence = " ".join(answer_sentences)
     if evaluation.connectome_gain is not None:
-        return Conclusion(question, answer, sentence, lead, lead_low, lead_high)
+        return Conclusion(
+            question_text,
+            answer_text,
+            answer_sentence,
+            evidence_lead,
+            lead_lower,
+            lead_upper,
+        )
     return Conclusion(
-        question,
-        answer,
-        sentence,
-        row["difference"],
-        row["low"],
-        row["high"],
-        row["p_holm"],
+        question_text,
+        answer_text,
+        answer_sentence,
+        comparison_row["difference"],
+        comparison_row["low"],
+        comparison_row["high"],
+        comparison_row["p_holm"],
     )
 
 
@@ -542,15 +588,18 @@ def _region_p_values(evaluation: Evaluation) -> pd.DataFrame | None:
     by_region = region_table.groupby("region", sort=False)
     p_values = by_region[["p_effect", "p_contrast"]].min()
     for statistic in ("effect", "contrast"):
-        size = pd.Series(0.0, index=region_table.index)
+        statistic_sizes = pd.Series(0.0, index=region_table.index)
         if statistic in region_table:
-            size = region_table[statistic].abs()
-        p_values[statistic] = size.groupby(region_table["region"]).max()
+            statistic_sizes = region_table[statistic].abs()
+        p_values[statistic] = statistic_sizes.groupby(region_table["region"]).max()
     return p_values.reset_index()
 
 
 def _judge_region_test(
-    evaluation: Evaluation, question: str, region_p_values: pd.DataFrame, p_column: str
+    evaluation: Evaluation,
+    question_text: str,
+    region_p_values: pd.DataFrame,
+    p_column: str,
 ) -> Conclusion:
     """Count and name the regions that pass one corrected test."""
     tested_regions = region_p_values.dropna(subset=p_column)
@@ -559,19 +608,25 @@ def _judge_region_test(
     significant_regions = tested_regions[tested_regions[p_column] < ALPHA]
     n_significant = len(significant_regions)
     if not n_significant:
-        sentence = f"0 of {n_tested_text} (smallest corrected {p_phrase(smallest_p)})."
-        return Conclusion(question, NOT_SHOWN, sentence, 0.0, p_value=smallest_p)
+        answer_sentence = (
+            f"0 of {n_tested_text} (smallest corrected {p_phrase(smallest_p)})."
+        )
+        return Conclusion(
+            question_text, NOT_SHOWN, answer_sentence, 0.0, p_value=smallest_p
+        )
     significant_regions = significant_regions.sort_values(
         [p_column.removeprefix("p_"), p_column], ascending=[False, True], kind="stable"
     )
     region_text = name_regions(
         list(significant_regions["region"]), evaluation.cohort.atlas
     )
-    sentence = (
+    answer_sentence = (
         f"{n_significant} of {n_tested_text}, corrected for their number: "
         f"{region_text}."
     )
-    return Conclusion(question, YES, sentence, float(n_significant), p_value=smallest_p)
+    return Conclusion(
+        question_text, YES, answer_sentence, float(n_significant), p_value=smallest_p
+    )
 
 
 def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
@@ -634,19 +689,19 @@ def _leak_text(evaluation: Evaluation) -> str:
     if evaluation.audit is None:
         return ""
     is_error = evaluation.audit["severity"] == "error"
-    errors = evaluation.audit.loc[is_error, "check"]
-    if errors.empty:
+    leak_checks = evaluation.audit.loc[is_error, "check"]
+    if leak_checks.empty:
         return ""
-    titles = with_and(dict.fromkeys(map(check_title, errors)))
-    return f"The leakage audit found {count(len(errors), 'error')}: {titles}."
+    titles_text = with_and(dict.fromkeys(map(check_title, leak_checks)))
+    return f"The leakage audit found {count(len(leak_checks), 'error')}: {titles_text}."
 
 
 def _withdraw(conclusion: Conclusion, reason: str) -> Conclusion:
     """Return "NOT SHOWN" in place of "YES" if there is a reason to doubt it."""
     if not reason or conclusion.answer != YES:
         return conclusion
-    sentence = conclusion.sentence.removesuffix(_QUOTE_THIS) + _NOT_VALID
-    return replace(conclusion, answer=NOT_SHOWN, sentence=sentence)
+    withdrawn_sentence = conclusion.sentence.removesuffix(_QUOTE_THIS) + _NOT_VALID
+    return replace(conclusion, answer=NOT_SHOWN, sentence=withdrawn_sentence)
 
 
 def _write_quote(
@@ -654,43 +709,43 @@ def _write_quote(
 ) -> str:
     """Return the sentences that a manuscript may quote."""
     cohort, chance = evaluation.cohort, conclusions.chance
-    start = "In simulated data, " if cohort.truth is not None else ""
+    quote_start = "In simulated data, " if cohort.truth is not None else ""
     main_model = evaluation.models[0]
     n_people = count(cohort.n_participants, "participant")
-    task = (
+    task_text = (
         f"{tables.feature_text(cohort)} of {n_people} ({len(cohort.classes)} classes "
         f"of {cohort.label_name})"
     )
-    sentences = []
+    quote_sentences = []
     if np.isfinite(chance.estimate):
-        numbers = (
+        numbers_text = (
             f"balanced accuracy {chance.estimate:.3f}, 95% interval {chance.low:.3f} "
             f"to {chance.high:.3f}, chance {1 / len(cohort.classes):.3f}, "
             f"{p_phrase(chance.p_value)}"
         )
         if chance.answer == YES:
-            sentences.append(
-                f"{main_model} classified {task} better than chance under "
-                f"cross-validation ({numbers})."
+            quote_sentences.append(
+                f"{main_model} classified {task_text} better than chance under "
+                f"cross-validation ({numbers_text})."
             )
         elif not leak_text:
-            sentences.append(
-                f"{main_model} was not shown to classify {task} better than chance "
-                f"under cross-validation ({numbers})."
+            quote_sentences.append(
+                f"{main_model} was not shown to classify {task_text} better than "
+                f"chance under cross-validation ({numbers_text})."
             )
-    differ = conclusions.regions_differ
-    if differ.answer == YES:
-        sentences.append(
-            f"Classes differed in {differ.estimate:.0f} of "
+    regions_answer = conclusions.regions_differ
+    if regions_answer.answer == YES:
+        quote_sentences.append(
+            f"Classes differed in {regions_answer.estimate:.0f} of "
             f"{count(int(cohort.measured.sum()), 'region')} (family-wise p < {ALPHA})."
         )
-        sentences.append(_stand_out_text(conclusions.regions_stand_out))
-    elif np.isfinite(differ.estimate) and not leak_text:
-        sentences.append("No region was shown to differ between classes.")
-    if not sentences:
+        quote_sentences.append(_stand_out_text(conclusions.regions_stand_out))
+    elif np.isfinite(regions_answer.estimate) and not leak_text:
+        quote_sentences.append("No region was shown to differ between classes.")
+    if not quote_sentences:
         return "Nothing: no score or test of this study is valid."
-    sentences[0] = start + sentences[0]
-    return " ".join(sentences)
+    quote_sentences[0] = quote_start + quote_sentences[0]
+    return " ".join(quote_sentences)
 
 
 def _stand_out_text(stand_out: Conclusion) -> str:
@@ -753,5 +808,9 @@ def _have_same_predictions(
 
 def _holm_phrase(comparison_row: pd.Series) -> str:
     """Return the p of a comparison of models, named after its correction."""
-    phrase = p_phrase(comparison_row["p_holm"])
-    return f"Holm {phrase}" if comparison_row["n_comparisons"] > 1 else phrase
+    p_value_phrase = p_phrase(comparison_row["p_holm"])
+    return (
+        f"Holm {p_value_phrase}"
+        if comparison_row["n_comparisons"] > 1
+        else p_value_phrase
+    )

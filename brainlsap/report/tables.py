@@ -86,15 +86,19 @@ def feature_title(cohort: Any, feature_name: str, region: str | None = None) -> 
 
     In the subcortex another measure may be substituted for one of the cortical surface.
     """
-    title = FEATURES.get(feature_name, feature_name)
+    feature_name_text = FEATURES.get(feature_name, feature_name)
     subcortex_substitute = find_subcortex_substitute(cohort, feature_name)
     if not subcortex_substitute:
-        return title
+        return feature_name_text
     if region is None:
         measure_name = subcortex_substitute.partition(" in ")[0]  # Without its unit.
-        return f"{title} (subcortex: {measure_name})"
+        return f"{feature_name_text} (subcortex: {measure_name})"
     structure_of_region = cohort.regions.set_index("name")["structure"]
-    return subcortex_substitute if structure_of_region[region] == "subcortex" else title
+    return (
+        subcortex_substitute
+        if structure_of_region[region] == "subcortex"
+        else feature_name_text
+    )
 
 
 def feature_text(cohort: CohortSummary) -> str:
@@ -283,12 +287,12 @@ def network_weights(fits: pd.DataFrame) -> np.ndarray:
 
     NaN where a model has no ridge to start from.
     """
-    weights = []
+    weight_list = []
     for report_text in fits["report"]:
-        report = json.loads(report_text) or {}
-        has_ridge = (report.get("settings") or {}).get("start") == "ridge"
-        weights.append(report.get("network_weight") if has_ridge else None)
-    return np.array(weights, dtype=float)
+        fit_report = json.loads(report_text) or {}
+        has_ridge = (fit_report.get("settings") or {}).get("start") == "ridge"
+        weight_list.append(fit_report.get("network_weight") if has_ridge else None)
+    return np.array(weight_list, dtype=float)
 
 
 def summary_of(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
@@ -451,8 +455,8 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
         all classes together, and the expected calibration error.
     """
     titles = [
-        title
-        for score_name, title in shown_scores(evaluation).items()
+        score_title
+        for score_name, score_title in shown_scores(evaluation).items()
         if SCORES[score_name].is_shown_with_interval
     ]
     return _mark_limits(_interval_texts(evaluation)[titles].reset_index(), evaluation)
@@ -563,27 +567,27 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
     for model_name in evaluation.models:
         score_interval = intervals(evaluation, model_name).loc["balanced_accuracy"]
         score_texts.append(interval_text(*score_interval[["estimate", "low", "high"]]))
-    table = pd.DataFrame(
+    score_table_rows = pd.DataFrame(
         {
             "group": [group_of_model(name, roles[name]) for name in evaluation.models],
             "model": list(evaluation.models),
             "balanced accuracy [95%]": score_texts,
         }
     )
-    table = _add_tests(table, evaluation)
+    score_table_rows = _add_tests(score_table_rows, evaluation)
     fold_scores_table = score_table(evaluation)
     fold_columns = fold_scores_table.columns.drop(["remark"], errors="ignore")
     fold_scores_table = fold_scores_table[fold_columns].rename(
         columns={
-            title: f"{title} over folds"
-            for title in fold_columns
-            if title not in ("model", "folds")
+            fold_title: f"{fold_title} over folds"
+            for fold_title in fold_columns
+            if fold_title not in ("model", "folds")
         }
     )
-    table = table.merge(fold_scores_table, on="model")
-    group_order = table["group"].map(MODEL_GROUPS.index)
-    table = table.iloc[np.argsort(group_order, kind="stable")]
-    return table.astype(object).fillna("").reset_index(drop=True)
+    score_table_rows = score_table_rows.merge(fold_scores_table, on="model")
+    group_order = score_table_rows["group"].map(MODEL_GROUPS.index)
+    score_table_rows = score_table_rows.iloc[np.argsort(group_order, kind="stable")]
+    return score_table_rows.astype(object).fillna("").reset_index(drop=True)
 
 
 def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -695,13 +699,15 @@ def connectome_gain_table(gain: ConnectomeGain) -> pd.DataFrame:
         minus this gain, and the part of the left-out squared error that the connectome
         removes, in percent; each with its 90% interval.
     """
-    table = gain.table.copy()
-    error_columns = [name for name in table if name.startswith("error_")]
-    table[error_columns] *= 100
-    table["connectome"] = table["connectome"].map(CONNECTOMES)
-    table = table.rename(columns={"n_draws": "draws"})
-    texts = number_texts(
-        table,
+    gain_rows = gain.table.copy()
+    error_columns = [
+        column_name for column_name in gain_rows if column_name.startswith("error_")
+    ]
+    gain_rows[error_columns] *= 100
+    gain_rows["connectome"] = gain_rows["connectome"].map(CONNECTOMES)
+    gain_rows = gain_rows.rename(columns={"n_draws": "draws"})
+    text_table = number_texts(
+        gain_rows,
         {
             "connectome": "connectome",
             "draws": "draws",
@@ -711,7 +717,7 @@ def connectome_gain_table(gain: ConnectomeGain) -> pd.DataFrame:
         },
         digits=1,
     )
-    return texts.replace("n/a", "")
+    return text_table.replace("n/a", "")
 
 
 def subgroup_text(evaluation: Evaluation) -> pd.DataFrame:
@@ -817,7 +823,7 @@ def _match_rows(regions: Sequence[str], atlas: Atlas) -> list[int]:
     different_regions = list(dict.fromkeys(regions))
     atlas_rows = atlas.match(different_regions).tolist()
     row_of_region = dict(zip(different_regions, atlas_rows, strict=True))
-    return [row_of_region[region] for region in regions]
+    return [row_of_region[region_name] for region_name in regions]
 
 
 def centroid_texts(regions: Sequence[str], atlas: Atlas) -> list[str]:
@@ -874,18 +880,18 @@ def region_table(
         Where `n_regions` is less than 1, or no region has a rank.
     """
     top_regions = ranked_regions(ranking, n_regions).reset_index(drop=True)
-    regions = list(top_regions["region"])
+    ranked_names = list(top_regions["region"])
     paper_table = pd.DataFrame({"rank": top_regions["rank"].astype(int)})
-    paper_table["region"] = region_names = region_labels(regions, atlas, "full")
+    paper_table["region"] = region_names = region_labels(ranked_names, atlas, "full")
     if atlas is not None:
         atlas = load_atlas(atlas)
-        short_names = region_labels(regions, atlas, "short")
+        short_names = region_labels(ranked_names, atlas, "short")
         paper_table = (
             paper_table
             if short_names == region_names
             else paper_table.assign(**{"short name": short_names})
         )
-        paper_table["x, y, z"] = centroid_texts(regions, atlas)
+        paper_table["x, y, z"] = centroid_texts(ranked_names, atlas)
     paper_table = paper_table.join(
         number_texts(top_regions, {"relative_scale": "relative scale"})
     )
@@ -980,15 +986,15 @@ def direction_table(
         its difference from the first in pooled standard deviations [95%], computed by
         :func:`class_differences`.
     """
-    regions = list(ranked_regions(ranking, n_regions)["region"])
+    ranked_names = list(ranked_regions(ranking, n_regions)["region"])
     features, classes = evaluation.cohort.feature_names, evaluation.cohort.classes
-    row_keys = pd.MultiIndex.from_product([regions, features])
+    row_keys = pd.MultiIndex.from_product([ranked_names, features])
     differences_by_region = class_differences(evaluation).set_index(
         ["region", "feature"]
     )
-    region_names = region_labels(regions, atlas, "full")
+    region_names = region_labels(ranked_names, atlas, "full")
     feature_titles = [
-        feature_title(evaluation.cohort, f, region) for region, f in row_keys
+        feature_title(evaluation.cohort, f, region_name) for region_name, f in row_keys
     ]
     region_names = np.repeat(region_names, len(features)).tolist()
     paper_table = pd.DataFrame({"region": region_names, "feature": feature_titles})
@@ -1000,13 +1006,15 @@ def direction_table(
         )
         paper_table = paper_table.join(number_texts(class_rows, {"mean": class_name}))
         if class_name != classes[0]:
-            title = f"{class_name} \N{MINUS SIGN} {classes[0]} (s.d.)"
+            difference_title = f"{class_name} \N{MINUS SIGN} {classes[0]} (s.d.)"
             paper_table = paper_table.join(
-                number_texts(class_rows, {"difference": title}, 2)
+                number_texts(class_rows, {"difference": difference_title}, 2)
             )
     # A measure may be missing in a region, for example thickness in the subcortex.
-    is_known = (paper_table[list(classes)] != "n/a").any(axis=1)
-    return paper_table[is_known | (not is_known.any())].reset_index(drop=True)
+    has_difference = (paper_table[list(classes)] != "n/a").any(axis=1)
+    return paper_table[has_difference | (not has_difference.any())].reset_index(
+        drop=True
+    )
 
 
 def common_region_table(
@@ -1077,7 +1085,8 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
     region_properties = ranking.filter(regex="^(region|degree|strength|variance_.*)$")
     property_correlations = ranks.confound_table(ranking, region_properties)
     property_titles = {
-        f"variance_{k}": f"variance of {title}" for k, title in FEATURES.items()
+        f"variance_{k}": f"variance of {feature_label}"
+        for k, feature_label in FEATURES.items()
     }
     property_correlations["property"] = (
         property_correlations["property"]
@@ -1127,11 +1136,16 @@ def fit_table(evaluation: Evaluation) -> pd.DataFrame:
         }
         fit_row["failed"] = int((model_fits["failed"] != "").sum())
         fit_row["epoch kept"] = f"{mean_epochs:.0f}" if np.isfinite(mean_epochs) else ""
-        weights = network_weights(model_fits)
+        fit_weights = network_weights(model_fits)
         fit_row["weight of the network"] = ""
-        if np.isfinite(weights).any():
-            lowest, highest = np.nanmin(weights), np.nanmax(weights)
-            fit_row["weight of the network"] = f"{lowest:.1f} to {highest:.1f}"
+        if np.isfinite(fit_weights).any():
+            lowest_weight, highest_weight = (
+                np.nanmin(fit_weights),
+                np.nanmax(fit_weights),
+            )
+            fit_row["weight of the network"] = (
+                f"{lowest_weight:.1f} to {highest_weight:.1f}"
+            )
         fit_row["error of the kernel"] = f"{kernel_error:.1e}" if kernel_error else ""
         scale_range_text = f"{model_scales.min():.2f} to {model_scales.max():.2f}"
         fit_rows.append(
