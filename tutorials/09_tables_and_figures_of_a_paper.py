@@ -1,14 +1,24 @@
 # %% [markdown]
-# # A paper's tables and figures in one script
+# # Write a paper's tables and figures
 #
-# Demographics, scores with corrected tests, the regions that several kernels share,
-# brain figures: everything from one run, as LaTeX, CSV and PNG.
+# How do the tables and figures of a paper come from one script, so that none of them is
+# out of date? This page writes demographics, scores with corrected tests, regions that
+# several kernels share, brain figures and a methods paragraph, as LaTeX, CSV and PNG.
+#
+# **What comes out.** Four tables in two formats and two figures of 74 scans of 40
+# simulated people. The accuracy is 0.54 for LSAP-C, 0.46 for logistic regression and
+# 0.72 for the ridge with a scale per region. Three folds show no difference between
+# these models (smallest Holm-corrected p 0.32). Three ways to compute the heat kernel
+# give the same scores to three digits.
 
 # %%
+from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+
 from brainlsap import cross_validate, make_cohort, plot_regions, rank_regions
-from brainlsap.evaluation import make_models
+from brainlsap.evaluation import compare_models, make_models
 from brainlsap.report import (
     common_region_table,
     comparison_table,
@@ -24,7 +34,7 @@ figures.mkdir(exist_ok=True)
 tables.mkdir(exist_ok=True)
 
 
-def keep(name, table):
+def write_table(name: str, table: pd.DataFrame) -> None:
     """Write a table as LaTeX and CSV, and show it."""
     (tables / f"{name}.tex").write_text(table_text(table, "latex"), encoding="utf-8")
     table.to_csv(tables / f"{name}.csv", index=False)
@@ -32,45 +42,75 @@ def keep(name, table):
 
 
 # %% [markdown]
-# ## Demographics
+# ## Describe the people
+#
+# A reader asks first who was studied. Look for covariates that differ between the
+# classes: here the sites do (p = 0.008), by chance. In a real study that needs a
+# sentence in the paper.
 
 # %%
 cohort = make_cohort(40, atlas="desikan82", random_state=0)
-keep("demographics", demographics_table(cohort.table, cohort.classes))
+demographics = demographics_table(cohort.table, cohort.classes)
+write_table("demographics", demographics)
+assert cohort.n_scans == 74
+assert (demographics["p"] == "0.008").sum() == 1
 
 # %% [markdown]
-# ## Scores
+# ## Score the models
 #
-# `make_models` gives kernels by the paper's names, and baselines. At the default
-# tolerance expansions and exact kernel give the same scores to three digits: all start
-# from the same ridge. (Few epochs and one start, so that this takes seconds.)
+# `make_models` makes models by their names in papers: kernels (LSAP-C, LSAP-L, Exact),
+# baselines and controls. The kernels approximate the same heat kernel, so equal scores
+# are expected.
 
 # %%
-brief = {"n_epochs": 10, "n_starts": 1}
-names = ["LSAP-C", "LSAP-L", "Exact", "logistic regression"]
-models = make_models(names, **brief)
+# Few epochs, one start, 3 folds and one baseline, so that this runs in seconds. In a
+# study leave out n_epochs, n_starts, cv and baselines.
+ridge = "ridge with a scale per region"
+names = ["LSAP-C", "LSAP-L", "Exact", "logistic regression", ridge]
+models = make_models(names, n_epochs=10, n_starts=1)
 evaluation = cross_validate(models, cohort, cv=3, baselines=False)
-keep("scores", score_table(evaluation, ["accuracy", "precision", "f1", "auc"]))
-mean = evaluation.scores().groupby("model")["balanced_accuracy"].mean()
-assert abs(mean[["LSAP-C", "LSAP-L"]] - mean["Exact"]).max() < 1e-3
-keep("comparison", comparison_table(evaluation))
+write_table("scores", score_table(evaluation, ["accuracy", "precision", "f1", "auc"]))
+scores = evaluation.scores().groupby("model")[["balanced_accuracy", "accuracy"]].mean()
+kernels = scores.loc[["LSAP-C", "LSAP-L"], "balanced_accuracy"]
+assert (kernels - scores.loc["Exact", "balanced_accuracy"]).abs().max() < 1e-3
+assert abs(scores.loc["LSAP-C", "accuracy"] - 0.54) < 0.08
+assert abs(scores.loc["logistic regression", "accuracy"] - 0.46) < 0.08
+assert abs(scores.loc[ridge, "accuracy"] - 0.72) < 0.08
 
 # %% [markdown]
-# ## Regions
-#
-# The regions with the smallest scales, by how many kernels have them in common, with
-# the distance of each kernel's scales from those of the exact one.
+# Differences come with a corrected test. The interval is wide, because three folds are
+# few: *unclear* is the honest verdict.
 
 # %%
-keep("regions", common_region_table(evaluation, cohort.atlas, n_smallest=5))
+write_table("comparison", comparison_table(evaluation))
+assert compare_models(evaluation)["p_holm"].min() > 0.1
 
 # %% [markdown]
-# ## Figures
+# ## List the regions
+#
+# This table counts in how many kernels a region is among those with the smallest
+# scales. Look at the values before you print it. Here all scales are 0.2, where they
+# started: the kernels share them, but learned nothing from so few people. The table has
+# rows all the same.
+
+# %%
+scales_of_kernels = evaluation.scales.query("model != @ridge")
+kernels_only = replace(evaluation, scales=scales_of_kernels)
+regions = common_region_table(kernels_only, cohort.atlas, n_smallest=5)
+write_table("regions", regions)
+ranking_of_network = rank_regions(evaluation, "LSAP-C")
+assert ranking_of_network["moved"].mean() < 0.1
+
+# %% [markdown]
+# ## Draw the figures
+#
+# The ridge with a scale per region always learns a scale for every region. Both maps
+# have one range of colours, so the flat map of LSAP-C shows that it learned none.
 
 # %%
 maps = {
     name: rank_regions(evaluation, name).set_index("region")["relative_scale"]
-    for name in ("LSAP-C", "Exact")
+    for name in (ridge, "LSAP-C")
 }
 views = ["lateral left", "medial left", "subcortex"]
 figure = plot_regions(
@@ -83,11 +123,11 @@ print(*sorted(path.name for path in tables.iterdir()))
 assert len(list(tables.iterdir())) == 8  # four tables, two formats
 
 # %% [markdown]
-# ## Methods
+# ## Write the methods
 #
-# A paragraph with the numbers of this run. A results folder has all of this page as
-# files: `brainlsap run` writes tables, figures and methods, and `brainlsap report
-# RESULTS --tables FOLDER` every table as LaTeX and Markdown.
+# `methods_text` writes paragraphs with the numbers of this run; the first one is
+# printed here. `brainlsap run` writes all of this to the results folder, and `brainlsap
+# report RESULTS --tables FOLDER` writes every table as LaTeX and Markdown.
 
 # %%
 print(methods_text(evaluation)[0])
@@ -95,8 +135,7 @@ print(methods_text(evaluation)[0])
 # %% [markdown]
 # ## What this does not show
 #
-# - That kernels agree is no evidence for their regions: they are ways to compute the
-#   same thing.
-# - Numbers of simulated people belong in no paper but one about the method.
-# - A table of the smallest scales always has rows. Whether they mean something is the
-#   question of the tutorial on rankings and chance.
+# - That regions on which kernels agree are right: the kernels compute the same thing.
+# - Which regions differ. A table of the smallest scales always has rows; tutorial 08
+#   tests regions.
+# - Anything about a disease: these people are simulated.
