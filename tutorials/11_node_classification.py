@@ -1,9 +1,15 @@
 # %% [markdown]
-# # Node classification
+# # Classify the nodes of a graph
 #
-# The method was first shown on graphs of citations: one graph, a few labelled nodes,
-# and the classes of the others asked for. Here the graph is simulated, so that nothing
-# has to be downloaded; `load_nodes("cora", "FOLDER")` reads a real one.
+# How does the method do on the task for which it was first published? There, one graph
+# has a few labelled nodes, and the model predicts the classes of the others. The
+# published graphs are citations between papers. Here the graph is simulated, so that
+# nothing has to be downloaded; `load_nodes("cora", "FOLDER")` reads a published one.
+#
+# **What comes out.** With 15 labelled nodes of 300 and three classes, LSAP-C classifies
+# 62 % of the test nodes correctly (mean of 3 seeds) and a perceptron without the graph
+# 41 %. Random labels of the test nodes leave all scales unchanged: the fit does not
+# read the labels of the test nodes.
 
 # %%
 from pathlib import Path
@@ -19,16 +25,17 @@ figures = Path("figures")
 figures.mkdir(exist_ok=True)
 
 # %% [markdown]
-# ## A graph
+# ## Simulate a graph
 #
-# 300 nodes of three classes. Links are three times as likely within a class; features
-# are words, of which each class uses some more often.
+# 300 nodes belong to three classes. Links are five times as likely within a class as
+# between classes. The features are words, and each class uses a third of them more
+# often.
 
 # %%
 rng = np.random.default_rng(0)
 labels = np.repeat([0, 1, 2], 100)
-chance = np.where(labels[:, None] == labels, 0.03, 0.006)
-upper = np.triu(rng.random((300, 300)) < chance, 1)
+link_probability = np.where(labels[:, None] == labels, 0.03, 0.006)
+upper = np.triu(rng.random((300, 300)) < link_probability, 1)
 adjacency = sparse.csr_array((upper | upper.T).astype(np.float32))
 topic = np.arange(60) // 20 == labels[:, None]
 words = (rng.random((300, 60)) < np.where(topic, 0.08, 0.04)).astype(np.float32)
@@ -38,12 +45,14 @@ graph = NodeGraph("simulated", adjacency, words, labels, public_split=split)
 print(graph.n_nodes, "nodes,", graph.n_edges, "edges; split", split.sizes)
 
 # %% [markdown]
-# ## One model
+# ## Fit one model and check for leakage
 #
-# Fifteen labels to learn from. The test nodes' labels are not read by `fit`, whatever
-# they are.
+# The model learns from 15 labels. In such a task the labels of the test nodes are
+# easily used by mistake, because all nodes are in one graph. As a check, the same model
+# is fitted again with random labels of the test nodes: its scales must not change.
 
 # %%
+# Few epochs, so that this runs in seconds. Leave n_epochs out in a study.
 model = LSAPNodeClassifier(n_epochs=40, random_state=0)
 model.fit(graph, split.train, split.validation)
 print(f"accuracy on test nodes: {model.score(graph, split.test):.3f}")
@@ -51,26 +60,32 @@ low, high = model.scale_.min(), model.scale_.max()
 print(f"{len(model.scale_)} scales, {low:.2f} to {high:.2f}")
 
 shuffled = np.where(split.test, rng.permutation(labels), labels)
-noise = NodeGraph("simulated", adjacency, words, shuffled)
-again = LSAPNodeClassifier(n_epochs=40, random_state=0)
-again.fit(noise, split.train, split.validation)
-print("same scales with noise as test labels:", np.allclose(model.scale_, again.scale_))
-assert np.allclose(model.scale_, again.scale_)
+shuffled_graph = NodeGraph("simulated", adjacency, words, shuffled)
+refitted = LSAPNodeClassifier(n_epochs=40, random_state=0)
+refitted.fit(shuffled_graph, split.train, split.validation)
+is_unchanged = np.allclose(model.scale_, refitted.scale_)
+print("same scales with random test labels:", is_unchanged)
+assert is_unchanged
 
 # %% [markdown]
-# ## Several models and seeds
+# ## Compare models over seeds
 #
-# `brainlsap nodes cora --models lsap-c,gcn --seeds 10` does this for the published
-# sets.
+# One fit depends on its random start. The comparison therefore uses several seeds, and
+# a model without the graph (`mlp`) shows what the graph adds. `brainlsap nodes cora
+# --models lsap-c,gcn --seeds 10` does this for a published graph.
 
 # %%
+# Few seeds and epochs, so that this runs in seconds. Leave both out in a study.
 runs = run_nodes(graph, ["lsap-c", "mlp"], n_seeds=3, n_epochs=40)
 print(summarize_nodes(runs).round(1).to_string(index=False))
+accuracy = runs.groupby("model")["test"].mean()
+assert abs(accuracy["LSAP-C"] - 62) < 4
+assert abs(accuracy["MLP"] - 41) < 4
 
 # %%
 fig, ax = plt.subplots(figsize=(4.5, 3.5), layout="constrained")
-for place, (name, some) in enumerate(runs.groupby("model", sort=False)):
-    ax.plot([place] * len(some), some["test"], "o", label=name)
+for position, (name, runs_of_model) in enumerate(runs.groupby("model", sort=False)):
+    ax.plot([position] * len(runs_of_model), runs_of_model["test"], "o", label=name)
 ax.set(ylabel="accuracy on test nodes (%)", xticks=[], xlim=(-0.5, 1.5), ylim=(0, 100))
 ax.legend()
 fig.savefig(figures / "11_accuracy.png", dpi=110)
@@ -78,7 +93,8 @@ fig.savefig(figures / "11_accuracy.png", dpi=110)
 # %% [markdown]
 # ## What this does not show
 #
-# - A graph of blocks flatters every method that averages over neighbours.
-# - Accuracy chosen on validation nodes depends on them: with few, on their luck.
-# - Published figures for this task that are above what is reached here may come from
-#   test labels in the update of the scales; the page on the reproduction says more.
+# - How good the method is on real graphs. This graph has more links within classes,
+#   which suits every method that averages over neighbours.
+# - A stable choice of settings. With few validation nodes the choice depends on chance.
+# - Why published accuracies are higher. Test labels in the update of the scales may be
+#   one reason; see *Reproduction* in the documentation.

@@ -1,10 +1,15 @@
 # %% [markdown]
-# # Scale out with Dask
+# # Distribute fits over a Dask cluster
 #
-# A cross-validation is many fits: each model on each fold. Joblib runs them in
-# processes on one machine, or on the workers of a Dask cluster, with the same result to
-# the last bit; and finished ones are kept, so that a run that was stopped continues.
-# Here the cluster is two processes on this machine. On yours, only the address changes.
+# How does a long cross-validation run on several machines, and how does a stopped one
+# continue? A cross-validation is many fits: one per model and fold. Joblib runs them in
+# processes of one machine or on the workers of a Dask cluster. Here the cluster is two
+# processes on this machine; on yours, only the address changes.
+#
+# **What comes out.** With 24 simulated people and 3 folds, the 3 fits run on the 2
+# workers, and all predictions and scales are identical to those of one process. A
+# second call finds the 3 finished fits on disk and computes none. After adding a second
+# model, only its 3 fits are computed.
 
 # %%
 import os
@@ -22,52 +27,58 @@ figures = Path("figures")
 figures.mkdir(exist_ok=True)
 
 # %%
+# Few epochs, one start, 3 folds and no baselines, so that this runs in seconds. Leave
+# all four out in a study.
 cohort = make_cohort(24, atlas="desikan82", random_state=0)
 model = LSAPClassifier(n_epochs=6, n_starts=1, random_state=0)
-how = {"cv": 3, "random_state": 0, "baselines": False}
+settings = {"cv": 3, "random_state": 0, "baselines": False}
 
 # %% [markdown]
-# ## Here, and remembered
+# ## Keep finished fits
 #
-# `memory` is a folder of finished fits, named by a hash of code, data, settings and
-# seed. The second call finds all of them. (`brainlsap run` keeps them in
-# `private/folds` of the results.)
+# `memory` is a folder of finished fits. The name of each file is a hash of code, data,
+# settings and seed, so a stopped run continues where it stopped. The second call below
+# finds all fits there. `brainlsap run` always keeps them, in `private/folds` of the
+# results.
 
 # %%
 seconds = {}
 for name in ("first", "again"):
     start = time.perf_counter()
-    here = cross_validate({"LSAP-C": model}, cohort, memory="fits", **how)
+    local = cross_validate({"LSAP-C": model}, cohort, memory="fits", **settings)
     seconds[name] = time.perf_counter() - start
 print({name: round(value, 2) for name, value in seconds.items()})
+n_kept = len(list(Path("fits").rglob("*.*")))
+assert n_kept == 3  # folds
 assert seconds["again"] < seconds["first"]
 
 # %% [markdown]
-# Change a setting, and only what depends on it is computed: the name changes.
+# A changed setting gives another name, so only fits with the changed setting are
+# computed.
 
 # %%
-kept = len(list(Path("fits").rglob("*.*")))
-assert kept == 3  # folds
-more = {"LSAP-C": model, "3 epochs": clone(model).set_params(n_epochs=3)}
-cross_validate(more, cohort, memory="fits", **how)
-after = len(list(Path("fits").rglob("*.*")))
-print(f"{kept} fits kept before, {after} after")
-assert after == kept + 3
+models = {"LSAP-C": model, "3 epochs": clone(model).set_params(n_epochs=3)}
+cross_validate(models, cohort, memory="fits", **settings)
+n_kept_after = len(list(Path("fits").rglob("*.*")))
+print(f"{n_kept} fits kept before, {n_kept_after} after")
+assert n_kept_after == n_kept + 3
 
 # %% [markdown]
-# ## On a cluster
+# ## Run on a cluster
 #
-# Needs `pip install distributed`. The package knows nothing of Dask: it asks joblib,
-# and you say where joblib's work goes. The scheduler keeps a log of what reached it;
-# one task is one fit, or the fits of a fold that share a ridge. (With a single worker
-# joblib would send nothing.)
+# Install Dask with `pip install distributed`. `joblib.parallel_config("dask")` sends
+# the fits to the cluster of the current `Client`. For your cluster, replace
+# `SubprocessCluster` by the address of its scheduler: `Client("tcp://ADDRESS:8786")`.
+# The log of the scheduler shows whether the fits reached the workers. One task is one
+# fit, or the fits of a fold that share a ridge. Use at least two workers, because
+# joblib sends nothing to a single one.
 
 
 # %%
 def count_finished(dask_scheduler):
-    """Return how many tasks workers have finished."""
+    """Return the number of tasks that workers have finished."""
     log = dask_scheduler.transition_log
-    return len({one.key for one in log if one.finish == "memory"})
+    return len({transition.key for transition in log if transition.finish == "memory"})
 
 
 with (
@@ -78,7 +89,7 @@ with (
 ):
     client.wait_for_workers(2)
     with joblib.parallel_config("dask"):
-        there = cross_validate({"LSAP-C": model}, cohort, **how)
+        remote = cross_validate({"LSAP-C": model}, cohort, **settings)
     n_finished = client.run_on_scheduler(count_finished)
     n_processes = len({*client.run(os.getpid).values(), os.getpid()})
 print(
@@ -86,10 +97,10 @@ print(
 )
 assert n_finished == 3  # folds
 assert n_processes == 3
-print("identical predictions:", here.predictions.equals(there.predictions))
-print("identical scales:", here.scales.equals(there.scales))
-assert here.predictions.equals(there.predictions)
-assert here.scales.equals(there.scales)
+print("identical predictions:", local.predictions.equals(remote.predictions))
+print("identical scales:", local.scales.equals(remote.scales))
+assert local.predictions.equals(remote.predictions)
+assert local.scales.equals(remote.scales)
 
 # %%
 fig, ax = plt.subplots(figsize=(4, 3), layout="constrained")
@@ -100,8 +111,8 @@ fig.savefig(figures / "12_seconds.png", dpi=110)
 # %% [markdown]
 # ## What this does not show
 #
-# - Speed: starting two processes takes longer than these fits. Fits of seconds are not
-#   worth sending; fits of minutes are.
-# - Machines of different make may differ in the last digits; on one machine results do
-#   not depend on how many processes there are.
-# - The folder of fits names people: keep it as private as the data.
+# - How much faster a cluster is. Starting two processes takes longer than these fits; a
+#   cluster pays off when single fits take minutes.
+# - Identical results on different machines. On one machine results do not depend on the
+#   number of processes; machines with other processors may differ in the last digits.
+# - What the folder of fits contains. It names people: keep it as private as the data.

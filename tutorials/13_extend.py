@@ -1,8 +1,16 @@
 # %% [markdown]
-# # Extend: a kernel, a reader, an atlas, a model
+# # Add an atlas, a reader, a kernel and a model
 #
-# What a laboratory has that nobody else has. Each of these is an entry, a folder or a
-# class; only a kernel that a model is to use needs a line in the package.
+# How does a laboratory use its own atlas, file format, heat kernel or classifier with
+# this package? An atlas is a folder, a reader is one entry in a table, and a model is
+# any scikit-learn classifier. None of these changes the package. Only a kernel for the
+# LSAP models needs a line in it.
+#
+# **What comes out.** A new reader returns the weights of a list of edges in the order
+# of a new atlas. A new kernel, Taylor's series, stays below its error bound at all 15
+# degrees that were tried, and is exact to 0.000001 at scale 2 from degree 18 on. A new
+# model runs through the folds of the package; its balanced accuracy of 0.14 on 24
+# simulated people is not above chance (0.20).
 
 # %%
 from pathlib import Path
@@ -30,11 +38,11 @@ figures = Path("figures")
 figures.mkdir(exist_ok=True)
 
 # %% [markdown]
-# ## An atlas
+# ## Add an atlas
 #
-# A folder with `regions.tsv`: at least `name` and `hemisphere`; more columns for lobes
-# and positions. (For drawing, annotations on fsaverage5: see *Rank regions and draw
-# them on the brain*.) Names are found in any of the usual spellings.
+# An atlas is a folder with `regions.tsv`. Its columns `name` and `hemisphere` are
+# required; lobes and positions are optional. Tutorial 02 adds the files for drawing.
+# `match` finds regions by name in the usual spellings.
 
 # %%
 folder = Path("small_atlas")
@@ -47,41 +55,49 @@ atlas = load_atlas(folder)
 print(len(atlas), "regions;", atlas.match(["ctx-rh-cuneus", "lh.precuneus"]))
 
 # %% [markdown]
-# ## A reader
+# ## Add a reader
 #
-# `FORMATS` maps an ending to a format: its function returns the matrices of a file,
-# with their names. The package does the rest: order, one triangle, checks. Here a list
-# of edges.
+# `FORMATS` maps the ending of a file name to a format. The function of a format returns
+# the matrices of a file with the names of their rows and columns. The package then
+# sorts regions into the order of the atlas and checks the values. The format here is a
+# list of edges. Note that the reader returns names and never guesses them.
 
 
 # %%
 def read_edges(path):
-    """Read `one two weight` on each line."""
-    edges = pd.read_csv(path, sep=" ", names=["one", "two", "weight"])
-    found = tuple(sorted(set(edges["one"]) | set(edges["two"])))
-    place = {name: number for number, name in enumerate(found)}
-    matrix = np.zeros((len(found), len(found)))
-    for one, two, weight in edges.itertuples(index=False):
-        matrix[place[one], place[two]] = matrix[place[two], place[one]] = weight
-    return [RawMatrix(matrix, found, found)]
+    """Read lines of two region names and a weight."""
+    edges = pd.read_csv(path, sep=" ", names=["source", "target", "weight"])
+    names = tuple(sorted(set(edges["source"]) | set(edges["target"])))
+    index = {name: number for number, name in enumerate(names)}
+    matrix = np.zeros((len(names), len(names)))
+    for source, target, weight in edges.itertuples(index=False):
+        matrix[index[source], index[target]] = weight
+        matrix[index[target], index[source]] = weight
+    return [RawMatrix(matrix, names, names)]
 
 
 FORMATS[".edges"] = MatrixFormat(read_edges)
 Path("sub-01.edges").write_text(
     "rh_cuneus lh_cuneus 12\nlh_precuneus rh_precuneus 30\nlh_cuneus lh_precuneus 7\n"
 )
-read = read_connectome("sub-01.edges", atlas)
-read_matrix = pd.DataFrame(read.matrix, names, names)
-print(read_matrix.to_string())
-assert read_matrix.loc["lh_cuneus", "rh_cuneus"] == 12
+connectome = read_connectome("sub-01.edges", atlas)
+weights = pd.DataFrame(connectome.matrix, names, names)
+print(weights.to_string())
+assert weights.loc["lh_cuneus", "rh_cuneus"] == 12
+assert weights.loc["lh_precuneus", "rh_precuneus"] == 30
+assert weights.loc["lh_precuneus", "lh_cuneus"] == 7
 
 # %% [markdown]
-# ## A kernel
+# ## Add a kernel
 #
-# An expansion is three functions: coefficients with their derivatives, the recurrence
-# of its polynomials, and a bound on what is left out; and the largest scales at which
-# rounding leaves its recurrence usable. Taylor's series is the simplest:
-# `c_n = (-s)^n / n!` and `P_n = L^n`.
+# An expansion needs three functions and two limits:
+#
+# - the coefficients with their derivatives,
+# - the recurrence of the polynomials,
+# - a bound on the error of a truncated series,
+# - for each precision, the largest scale at which rounding errors stay small.
+#
+# Taylor's series is the simplest: `c_n = (-s)^n / n!` and `P_n = L^n`.
 
 
 # %%
@@ -116,44 +132,51 @@ taylor = Expansion(
 )
 
 # %% [markdown]
-# Hold it against the truth before anything else, and against the bound: on the
-# eigenvalues of a person's Laplacian the kernel must be `exp(-s * eigenvalue)`.
+# Compare a new kernel with the exact one first. On the eigenvalues of a Laplacian the
+# kernel must equal `exp(-s * eigenvalue)`, and the error must stay below the bound.
+# Where the error is about 1e-14, only rounding is left.
 
 # %%
 cohort = make_cohort(24, atlas="desikan82", random_state=0)
 L = normalized_laplacian(torch.tensor(cohort.connectomes[0], dtype=torch.float64))
 eigenvalues = torch.linalg.eigvalsh(L).clamp(min=0)
 scale = torch.tensor([2.0], dtype=torch.float64)
-degrees, found, bounds = range(2, 31, 2), [], []
+exact = torch.exp(-2.0 * eigenvalues)
+degrees = np.arange(2, 31, 2)
+errors, bounds = [], []
 for degree in degrees:
-    c, _ = taylor.coefficients(scale, degree)
-    made = c[0] @ polynomial_values(taylor, eigenvalues, degree)
-    found.append(float((made - torch.exp(-2.0 * eigenvalues)).abs().max()))
-    bounds.append(np.exp(taylor.log_tail(2.0, degree)))
-bound_holds = all(f <= b + 1e-12 for f, b in zip(found, bounds, strict=True))
+    c, _ = taylor.coefficients(scale, int(degree))
+    approximation = c[0] @ polynomial_values(taylor, eigenvalues, int(degree))
+    errors.append(float((approximation - exact).abs().max()))
+    bounds.append(np.exp(taylor.log_tail(2.0, int(degree))))
+errors, bounds = np.array(errors), np.array(bounds)
+bound_holds = bool((errors <= bounds + 1e-12).all())
 print("bound holds:", bound_holds)
+print("error at degree 18:", f"{errors[degrees == 18][0]:.1e}")
 assert bound_holds
+assert len(degrees) == 15
+assert (errors[degrees >= 18] < 1e-6).all()
 
 fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
 ax.semilogy(degrees, bounds, label="bound")
-ax.semilogy(degrees, found, "o", label="error found")
+ax.semilogy(degrees, errors, "o", label="true error")
 ax.set(xlabel="degree", ylabel="error at s = 2", title="Taylor's series as a kernel")
 ax.legend()
 fig.savefig(figures / "13_taylor.png", dpi=110)
 
 # %% [markdown]
-# In the package it would be one entry of `EXPANSIONS` in `brainlsap/graph/kernels.py`,
-# which is where `kernel="taylor"` is looked up; its tests run over all entries. (Up to
-# rounding the bound holds: below 1e-14 only rounding is left.)
+# To use the kernel in a model as `kernel="taylor"`, add it to `EXPANSIONS` in
+# `brainlsap/graph/kernels.py`. The tests of the package run over all entries.
 
 # %%
-print("there are:", *EXPANSIONS)
+print("expansions of the package:", *EXPANSIONS)
 
 # %% [markdown]
-# ## A model
+# ## Add a model
 #
-# Any scikit-learn classifier over the packed array goes through the same folds, audit
-# and tables. This one looks at nothing but each region's strength.
+# Any scikit-learn classifier of the array of connectomes and features can run through
+# the same folds, audit and tables. This one uses only the strength of each region: the
+# sum of its connections.
 
 
 # %%
@@ -162,16 +185,16 @@ class StrengthClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y):
         """Fit to connectomes alone."""
-        self.inner_ = LogisticRegression(max_iter=500).fit(self._strength(X), y)
-        self.classes_ = self.inner_.classes_
+        self.logistic_ = LogisticRegression(max_iter=500).fit(self._strength(X), y)
+        self.classes_ = self.logistic_.classes_
         return self
 
     def predict_proba(self, X):
         """Return probabilities of the classes."""
-        return self.inner_.predict_proba(self._strength(X))
+        return self.logistic_.predict_proba(self._strength(X))
 
     def predict(self, X):
-        """Return the likeliest class."""
+        """Return the most likely class."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def _strength(self, X):
@@ -180,14 +203,19 @@ class StrengthClassifier(ClassifierMixin, BaseEstimator):
 
 
 models = {"strength": StrengthClassifier(), **make_models("logistic regression")}
+# 3 folds and one baseline, so that this runs in seconds. Leave cv and baselines out in
+# a study.
 evaluation = cross_validate(models, cohort, cv=3, baselines=False)
 print(score_table(evaluation).to_string(index=False))
+mean = evaluation.scores().groupby("model")["balanced_accuracy"].mean()
+assert abs(mean["strength"] - 0.14) < 0.05
 
 # %% [markdown]
 # ## What this does not show
 #
-# - That a new kernel is better: all are ways to the same heat kernel, and at equal
-#   error they score alike.
-# - A reader that guesses names is worse than none: regions must be said, not counted.
-# - The model above reads counts of streamlines, which follow the scanner as much as the
-#   brain.
+# - That a new kernel gives better scores. All expansions compute the same heat kernel.
+# - That a reader is right. Test it on a file with known values, as above, and with
+#   regions in another order.
+# - That the strength of regions carries nothing about a disease: here the simulated
+#   disease does not change connectomes. In real data, strengths also depend on the
+#   scanner.
