@@ -14,9 +14,10 @@ ROOT = Path(__file__).parents[1]
 CELL = re.compile(r"^# %%", flags=re.MULTILINE)
 COMMENT = re.compile(r"^# ?", flags=re.MULTILINE)
 HEAD = """
-Each page is a program or a notebook of the folder ``tutorials/``, run when this page
-was built: text, code, and what the code printed and drew. People are simulated; a run
-takes seconds. Each ends with what its result does not show."""
+Each page is a program or a notebook of the folder ``tutorials/`` with its code, output
+and figures, run when this page was built. A run takes seconds, and all people are
+simulated. Each page begins with a question and what comes out, and ends with what its
+result does not show."""
 
 
 class Cell(NamedTuple):

@@ -32,10 +32,28 @@ def test_tutorials_show_the_default_model_or_name_the_plain_network(path):
         assert "plain network" in " ".join(text.replace("#", " ").split())
 
 
-@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
-def test_tutorials_assert_what_they_say(path):
-    statements = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    assert any(isinstance(one, ast.Assert) for one in statements)
+@pytest.mark.parametrize("path", [*TUTORIALS, *NOTEBOOKS], ids=lambda path: path.stem)
+def test_tutorials_begin_with_a_question_and_assert_their_result(path):
+    cells = load("gallery").read_cells(path)
+    _, question, *results = cells[0].source.split("\n\n")
+    assert "?" in question
+    assert results[0].startswith("**What comes out.** ")
+    assert "simulated" in cells[0].source
+    assert re.search(r"\d", results[0])
+    code = "\n".join(cell.source for cell in cells if not cell.is_text)
+    asserted = [
+        node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Assert)
+    ]
+    assert len(asserted) >= 3
+
+
+@pytest.mark.parametrize("path", [*TUTORIALS, *NOTEBOOKS], ids=lambda path: path.stem)
+def test_tutorials_say_which_settings_are_for_speed_alone(path):
+    code = "\n".join(
+        cell.source for cell in load("gallery").read_cells(path) if not cell.is_text
+    )
+    if re.search(r"n_epochs|n_starts|--epochs|n_folds=|cv=|n_spins=|n_repeats=", code):
+        assert "so that this runs in seconds" in " ".join(code.replace("#", "").split())
 
 
 def test_the_cluster_of_the_tutorial_counts_what_reached_it():
