@@ -31,7 +31,7 @@ figures = Path("figures")
 figures.mkdir(exist_ok=True)
 
 # %% [markdown]
-# ## The folder
+# ## Write a study folder
 #
 # `make_cohort` simulates 40 people in five stages, from healthy (CN) to Alzheimer's
 # disease (AD), with one to three visits each. `write_study_folder` writes them to disk
@@ -51,7 +51,7 @@ for path in sorted(folder.rglob("*sub-0002_ses-M00*")):
 print((folder / "participants.tsv").read_text()[:160])
 
 # %% [markdown]
-# ## Read it
+# ## Read the study
 #
 # One call reads every file, checks it, and puts all regions into the order of the
 # atlas. It returns a `Cohort`: arrays with named axes.
@@ -154,8 +154,7 @@ table.to_csv("scores.csv", index=False)
 # %% [markdown]
 # Read the baselines first. Each answers one question:
 #
-# - *majority class*: what is chance? Balanced accuracy is 1/5, whatever the accuracy
-#   is.
+# - *majority class*: what is chance? A balanced accuracy of 1/5.
 # - *global means*: how much can be predicted without any region?
 # - *logistic regression, linear SVM*: how much without the connectome?
 # - *LSAP-R*: how much without the network? LSAP-C minus LSAP-R is what the network
@@ -188,8 +187,8 @@ plot_scores(evaluation).figure.savefig(figures / "01_scores.png", dpi=150)
 # ## Look at the errors
 #
 # Rows of the confusion matrix are the true stages. Because the stages overlap, most
-# errors are between neighbouring stages. Accuracy counts all errors equally. The mean
-# stage error counts an error by its number of stages.
+# errors are between neighbouring stages. Accuracy counts all errors equally; the code
+# below counts errors by their number of stages.
 
 # %%
 plot_confusion(evaluation).figure.savefig(figures / "01_confusion.png", dpi=150)
@@ -218,7 +217,7 @@ print(evaluation.predictions[columns].head(3).round(2).to_string(index=False))
 # - With 40 people in three folds, one or two people of the rarest stage are tested in
 #   each fold. The standard deviation over folds is not a confidence interval, because
 #   folds share their training people.
-# - That LSAP-C is not above the ridge models here does not show that it never is. Look
-#   at the same rows on your data.
+# - Whether LSAP-C is better than ridge models with more people or other data. Look at
+#   the same rows for your data.
 # - Sites and ages were drawn independently of the stage. In a real study check both: a
 #   model may learn the scanner.

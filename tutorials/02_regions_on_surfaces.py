@@ -54,7 +54,7 @@ evaluation = cross_validate(models, cohort, cv=3, baselines=False)
 print(evaluation.scales.query("share == 1 and start == 'mean'").head(3).to_string())
 
 # %% [markdown]
-# ## Rank
+# ## Rank the regions
 #
 # `rank_regions` divides the scales of each fold by their median and averages over
 # folds. Rank 1 is the smallest scale; `rank_low` and `rank_high` are the range of ranks
@@ -62,7 +62,8 @@ print(evaluation.scales.query("share == 1 and start == 'mean'").head(3).to_strin
 # because this model always learns a scale for every region. LSAP-C does so only if the
 # data support it. With so few people its scales started at 0.2 everywhere and hardly
 # moved, so their order means nothing. `moved` is the fraction of folds in which a scale
-# moved: check it before you read a ranking.
+# moved: check it before you read a ranking. `planted` marks the six regions in which
+# the simulated disease starts.
 
 # %%
 ranking = rank_regions(evaluation)

@@ -55,6 +55,7 @@ def take_features(X):
     return X[:, :, X.shape[1] :].reshape(len(X), -1)
 
 
+# A large C is weak regularisation: the model can recognise people. Tune C in a study.
 model = make_pipeline(
     FunctionTransformer(take_features), StandardScaler(), LogisticRegression(C=10)
 )

@@ -5,8 +5,8 @@
 # people without writing Python? The commands are `check`, `run`, `report`, `fit` and
 # `predict`. Each cell calls one of them; in a terminal, type what follows the `$`.
 #
-# **What comes out.** A simulated study of 9 people with two diagnoses gives a report of
-# one page, maps of the scales, and a stored model that predicts 12 scans of 6 new
+# **What comes out.** A simulated study of 17 scans of 9 people with two diagnoses gives
+# an HTML report, maps of the scales, and a stored model that predicts 12 scans of 6 new
 # people. The balanced accuracy of LSAP-C is 0.62, and chance is 0.50: so few people
 # support no conclusion.
 

@@ -1,10 +1,11 @@
 # %% [markdown]
 # # Classify the nodes of a graph
 #
-# How does the method do on the task for which it was first published? There, one graph
-# has a few labelled nodes, and the model predicts the classes of the others. The
-# published graphs are citations between papers. Here the graph is simulated, so that
-# nothing has to be downloaded; `load_nodes("cora", "FOLDER")` reads a published one.
+# How well does the method classify the nodes of one graph? It was first published for
+# this task: a few nodes have labels, and the model predicts the classes of the others.
+# The published graphs are citations between papers. Here the graph is simulated, so
+# that nothing has to be downloaded; `load_nodes("cora", "FOLDER")` reads a published
+# one.
 #
 # **What comes out.** With 15 labelled nodes of 300 and three classes, LSAP-C classifies
 # 62 % of the test nodes correctly (mean of 3 seeds) and a perceptron without the graph
