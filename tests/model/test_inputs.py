@@ -69,7 +69,7 @@ STAGES = ("CN", "MCI", "AD")
     ("y", "classes", "message"),
     [
         # ADNI's usual three would sort to AD, CN, MCI
-        (STAGES, None, "not known of AD, CN, MCI.*by classes="),
+        (STAGES, None, "not known for AD, CN, MCI.*by classes="),
         (STAGES, ("CN", "AD"), r"got \['CN', 'AD'\], and y holds \['AD', 'CN', 'MCI'"),
         (STAGES, ("CN", *STAGES), "every class of y once"),
         # scikit-learn's numbers for sorted labels
