@@ -291,10 +291,24 @@ def method_text(evaluation: Evaluation) -> str:
         method_title = METHOD_TITLES["network"]
     folds_text = f"{settings['n_folds']}-fold cross-validation"
     test_unit = "scan" if settings["people_shared"] else "participant"
+    network_text = ""
+    if unused_text := _unused_network_text(evaluation):
+        network_text = (
+            f" {unused_text}, its neural network had no weight, and {main_model} "
+            "predicted as the ridge regression that it starts from."
+        )
     return (
         f"Method: {main_model}{f', {method_title}' if method_title else ''}; tested by "
-        f"{folds_text}, divided by {test_unit}."
+        f"{folds_text}, divided by {test_unit}.{network_text}"
     )
+
+
+def _unused_network_text(evaluation: Evaluation) -> str:
+    """Return in how many fits the network of the main model had no weight, or ""."""
+    is_main = evaluation.fits["model"] == evaluation.models[0]
+    fit_weights = tables.network_weights(evaluation.fits[is_main])
+    n_unused = int((fit_weights == 0).sum())
+    return f"In {n_unused} of {count(len(fit_weights), 'fold')}" if n_unused else ""
 
 
 def judge_difference(low: float, high: float, p_value: float) -> str:
@@ -447,8 +461,8 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     answer = judge_difference(row["low"], row["high"], row["p_holm"])
     difference = _difference_text(row["difference"], row["low"], row["high"])
     sentence = (
-        f"Balanced accuracy of {brain_name} with {names} minus that of {names} alone: "
-        f"{difference} ({_holm_phrase(row)})."
+        f"Balanced accuracy of {brain_name} (a ridge regression) with {names} minus "
+        f"that of {names} alone: {difference} ({_holm_phrase(row)})."
     )
     if _have_same_predictions(evaluation, covariates_name, both_name):
         sentence = f"{names} with and without {brain_name} predicted the same."
@@ -495,11 +509,11 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         original_gain = gain_rows.loc["original", "evidence_gain"]
         random_gain = gain_rows.loc[network.compared_with, "evidence_gain"]
         answer_sentences.append(
-            f"{verdict_texts[network.answer]}. Gain in log evidence with the "
-            f"connectome {original_gain:z.1f}, with the best random one "
-            f"{random_gain:z.1f}: difference "
+            f"{verdict_texts[network.answer]}: it raises the log evidence by "
+            f"{original_gain:z.1f}, random connectomes by {random_gain:z.1f}. The "
+            f"difference is "
             f"{tables.interval_text(evidence_lead, lead_lower, lead_upper, 1)} (90% "
-            f"interval; {MIN_LOG_CREDIT:.1f} needed)."
+            f"interval); to count, it must be {MIN_LOG_CREDIT:.1f} or more."
         )
     if without_model not in evaluation.models or with_model == without_model:
         if not answer_sentences:
@@ -530,8 +544,11 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             f"Balanced accuracy of {with_model} minus that of {without_model}: "
             f"{difference_text} ({_holm_phrase(comparison_row)})."
         )
-    if score_answer == YES and evaluation.connectome_gain is None:
-        answer_sentences.append("Random connectomes can give such a gain, too.")
+    if score_answer == YES and answer_text != YES:
+        answer_sentences.append(
+            "Averages over random connectomes can raise the score as well, so this is "
+            "no evidence for these connections."
+        )
     answer_sentence = " ".join(answer_sentences)
     if evaluation.connectome_gain is not None:
         return Conclusion(
@@ -621,7 +638,7 @@ def _judge_region_test(
         list(significant_regions["region"]), evaluation.cohort.atlas
     )
     answer_sentence = (
-        f"{n_significant} of {n_tested_text}, corrected for their number: "
+        f"{n_significant} of {n_tested_text} (p corrected for all of them): "
         f"{region_text}."
     )
     return Conclusion(
@@ -713,8 +730,9 @@ def _write_quote(
     main_model = evaluation.models[0]
     n_people = count(cohort.n_participants, "participant")
     task_text = (
-        f"{tables.feature_text(cohort)} of {n_people} ({len(cohort.classes)} classes "
-        f"of {cohort.label_name})"
+        f"{tables.feature_text(cohort)} of {n_people} "
+        f"({count(cohort.n_scans, 'scan')}; {len(cohort.classes)} classes of "
+        f"{cohort.label_name})"
     )
     quote_sentences = []
     if np.isfinite(chance.estimate):
@@ -732,6 +750,12 @@ def _write_quote(
             quote_sentences.append(
                 f"{main_model} was not shown to classify {task_text} better than "
                 f"chance under cross-validation ({numbers_text})."
+            )
+        unused_text = _unused_network_text(evaluation)
+        if quote_sentences and unused_text:
+            quote_sentences.append(
+                f"{unused_text}, it predicted as a ridge regression, without weight of "
+                "its neural network."
             )
     regions_answer = conclusions.regions_differ
     if regions_answer.answer == YES:
@@ -775,6 +799,8 @@ def _list_forbidden(
     added_value = conclusions.added_value
     if added_value is not None and added_value.answer != YES:
         phrases.append(f"the brain adds to {tables.covariates_text(evaluation)}")
+    if _unused_network_text(evaluation):
+        phrases.append("the neural network outperforms ridge regression")
     if conclusions.connectome.answer != YES:
         phrases.append("the connectome improves the classification")
     if conclusions.regions_differ.answer == YES:
