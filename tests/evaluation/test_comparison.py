@@ -29,7 +29,7 @@ from brainlsap.evaluation.comparison import (
     wilson_interval,
 )
 from brainlsap.evaluation.models import NESTED_RIDGES
-from brainlsap.evaluation.scores import Predictions
+from brainlsap.evaluation.scores import SCORES, Predictions
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import score_table
 
@@ -225,10 +225,11 @@ def test_draws_in_blocks_are_the_draws_at_once(example_evaluation, monkeypatch):
 
 
 def test_no_interval_excludes_its_estimate_and_no_score_is_made_up(example_evaluation):
+    of_probability = {name for name in SCORES if SCORES[name].of_probability}
     for name in example_evaluation.models:
         found = bootstrap_scores(example_evaluation, name, 40).set_index("score")
-        without = ["brier", "ece"] if name == "linear SVM" else []
-        assert set(found.index[found["estimate"].isna()]) == set(without)
+        without = of_probability if name == "linear SVM" else set()
+        assert set(found.index[found["estimate"].isna()]) == without
         found = found.dropna()
         assert (found["low"] <= found["estimate"]).all()
         assert (found["estimate"] <= found["high"]).all()
@@ -270,9 +271,11 @@ def test_perfect_scores_have_bounds_that_a_perfect_study_does_not_exclude(
 ):
     predictions, person = answer(codes, codes, ordered=ordered)
     bounds = bound_count_scores(predictions, person)
-    known = {"balanced_accuracy", "accuracy", "precision", "f1", "brier", "ece"}
-    ordinal_scores = {"kappa", "stage_error", "adjacent_accuracy"}
-    assert {*bounds} == known | (ordinal_scores if ordered else set())
+    assert {*bounds} == {
+        score_name
+        for score_name, score in SCORES.items()
+        if score.of_ranking is None and (ordered or not score.needs_order)
+    }
     # nothing else is known of a class than its own people: Clopper and Pearson
     n_people = np.bincount(codes)
     rarest = n_people.argmin()
@@ -323,11 +326,16 @@ def test_a_perfect_model_has_no_interval_of_width_zero(example_evaluation):
         predictions[column] = is_class.astype(float)
     perfect = replace(example_evaluation, predictions=predictions)
     table = bootstrap_scores(perfect, "logistic regression", 50).set_index("score")
-    assert (table["high"] - table["low"] > 0.05).all()
-    best = table.index.isin(["brier", "ece", "stage_error"])
-    assert (table["estimate"] == np.where(best, 0, 1)).all()
-    assert (table.loc[best, "low"] == 0).all()
-    assert (table.loc[~best, "high"] == 1).all()
+    scores = [SCORES[score_name] for score_name in table.index]
+    n_classes = len(perfect.cohort.classes)
+    lowest, highest = np.transpose([score.limits(n_classes) for score in scores])
+    is_lower_better = np.array([score.lower_is_better for score in scores])
+    best_values = np.where(is_lower_better, lowest, highest)
+    best_bounds = np.where(is_lower_better, table["low"], table["high"])
+    assert (table["estimate"] == best_values).all()
+    assert (best_bounds == best_values).all()
+    relative_width = (table["high"] - table["low"]) / (highest - lowest)
+    assert (relative_width > 0.01).all()
 
 
 def test_a_failed_model_has_no_score_and_no_comparison(example_evaluation):

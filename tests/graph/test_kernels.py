@@ -66,7 +66,7 @@ def exponential_log_tail(scale, degree):
 
 # A kernel of a third party, which every test of registered kernels runs over as well.
 OWN = Expansion(
-    "Taylor",
+    "Own",
     taylor_coefficients,
     lambda degree: (np.ones(degree), -np.ones(degree), np.zeros(degree)),
     poisson_log_tail,

@@ -209,11 +209,11 @@ def test_words_for_paper(evaluation):
 
 
 def test_a_registered_kernel_is_called_by_its_title(evaluation, monkeypatch):
-    expansion = replace(EXPANSIONS["chebyshev"], title="Taylor")
-    assert "the heat kernel taylor" in with_model(evaluation, kernel="taylor")
-    monkeypatch.setitem(EXPANSIONS, "taylor", expansion)
-    text = with_model(evaluation, kernel="taylor")
-    assert "a Taylor expansion of the heat kernel" in text
+    expansion = replace(EXPANSIONS["chebyshev"], title="Own")
+    assert "the heat kernel own" in with_model(evaluation, kernel="own")
+    monkeypatch.setitem(EXPANSIONS, "own", expansion)
+    text = with_model(evaluation, kernel="own")
+    assert "an Own expansion of the heat kernel" in text
 
 
 @pytest.mark.parametrize("name", ["global means", "selected features"])
