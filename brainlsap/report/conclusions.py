@@ -604,10 +604,11 @@ def _region_p_values(evaluation: Evaluation) -> pd.DataFrame | None:
     # The largest of several features counts: p-values are corrected over all.
     by_region = region_table.groupby("region", sort=False)
     p_values = by_region[["p_effect", "p_contrast"]].min()
-    for statistic in ("effect", "contrast"):
+    # The p-value of the contrast is that of its standardised size.
+    for statistic, size_column in (("effect", "effect"), ("contrast", "contrast_z")):
         statistic_sizes = pd.Series(0.0, index=region_table.index)
-        if statistic in region_table:
-            statistic_sizes = region_table[statistic].abs()
+        if size_column in region_table:
+            statistic_sizes = region_table[size_column].abs()
         p_values[statistic] = statistic_sizes.groupby(region_table["region"]).max()
     return p_values.reset_index()
 
