@@ -537,8 +537,8 @@ def plot_roc(
     -------
     Axes
         One curve per class, of its own colour and dashes; with two classes only that
-        of the second. The legend gives the area under the curve: mean ± s.d. over the
-        folds that contain the class.
+        of the second. The legend, above the axes so that it covers no curve, gives the
+        area under the curve: mean ± s.d. over the folds that contain the class.
 
     Raises
     ------
@@ -589,16 +589,8 @@ def plot_roc(
                 label=legend_text,
                 clip_on=False,
             )
-    longest_label = max(
-        len(str(curve_line.get_label())) for curve_line in axes.lines[-len(classes) :]
-    )
-    if 9 + LETTER * longest_label > 0.6 * figures.cell_size(axes)[0]:
-        axes.set_xlabel(f"{axes.get_xlabel()} (above: AUC ± s.d.)")
-        _draw_legend(axes)
-    else:
-        legend_style: Any = {"handlelength": 2.2, "labelspacing": 0.2, "borderpad": 0.1}
-        legend_style |= {"title": "AUC ± s.d.", "framealpha": 0.8, "edgecolor": "none"}
-        axes.legend(loc="best", **legend_style)
+    axes.set_xlabel(f"{axes.get_xlabel()} (above: AUC ± s.d.)")
+    _draw_legend(axes)
     return axes
 
 
@@ -1079,7 +1071,7 @@ def _draw_legend(axes: Axes) -> None:
         textwrap.fill(mark_name, max(8, int((cell_width - 12) / LETTER)))
         for mark_name in mark_of_name
     ]
-    entry_width = 9 + LETTER * max(map(len, mark_of_name), default=0)
+    entry_width = 8 + LETTER * max(map(len, mark_of_name), default=0)
     per_line = max(1, int(cell_width / entry_width))
     n_lines = -(-len(wrapped_names) // per_line) + sum(
         mark_name.count("\n") for mark_name in wrapped_names
@@ -1095,7 +1087,17 @@ def _draw_legend(axes: Axes) -> None:
         "bbox_transform": axes.transAxes + title_offset,
     }
     legend_style |= {"loc": "lower right", "ncols": per_line}
-    axes.legend(mark_of_name.values(), wrapped_names, **legend_style)
+    # Order the entries by rows, as they are read; matplotlib fills column by column.
+    n_columns = min(per_line, len(wrapped_names))
+    entries = list(zip(mark_of_name.values(), wrapped_names, strict=True))
+    ordered_entries = [
+        entry for column in range(n_columns) for entry in entries[column::n_columns]
+    ]
+    axes.legend(
+        [mark for mark, _ in ordered_entries],
+        [mark_name for _, mark_name in ordered_entries],
+        **legend_style,
+    )
 
 
 def _named_rows(axes: Any, width: float, row_names: list[str], axis_label: str) -> Axes:

@@ -32,6 +32,17 @@ def texts(axes):
     return [one.get_text() for one in axes.texts]
 
 
+def read_legend(axes):
+    """Return the names of a legend as they are read, row by row."""
+    axes.figure.canvas.draw()
+    names = axes.get_legend().get_texts()
+    corners = [name.get_window_extent().corners()[1] for name in names]  # upper left
+    order = sorted(
+        range(len(names)), key=lambda k: (-round(corners[k][1]), corners[k][0])
+    )
+    return [names[k].get_text() for k in order]
+
+
 def test_scores_show_every_model_and_fold(make_evaluation):
     evaluation = make_evaluation(failed=["Exact"])
     axes = report.plot_scores(evaluation)
@@ -112,7 +123,7 @@ def test_calibration_is_of_probabilities(evaluation):
 
 def test_roc_has_a_curve_of_every_class_and_its_area(evaluation):
     axes = report.plot_roc(evaluation)
-    names = [one.get_text() for one in axes.get_legend().get_texts()]
+    names = read_legend(axes)
     assert [one.split()[0] for one in names] == list(evaluation.cohort.classes)
     predictions = evaluation.predictions.query("model == 'LSAP-C'")
     folds = [fold for _, fold in predictions.groupby("fold")]
@@ -131,8 +142,9 @@ def test_the_legend_hides_no_curve_and_no_letter_of_a_panel(make_evaluation, cla
     axes.set_title("b", loc="left", size=12)
     check_letters(axes.figure)
     box = axes.get_legend().get_window_extent()
-    for line in axes.lines[1:]:  # behind the diagonal
+    for line in axes.lines:
         assert not box.count_contains(axes.transData.transform(line.get_xydata()))
+    assert not box.overlaps(axes.bbox)
 
 
 def test_directions_are_differences_from_the_first_class(evaluation):
