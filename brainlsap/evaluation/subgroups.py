@@ -187,6 +187,11 @@ class _GroupCounts(NamedTuple):
     n_correct: np.ndarray
     n_predictions: np.ndarray
 
+    @property
+    def n_people(self) -> int:
+        """Number of people with predictions in these classes."""
+        return int((self.n_predictions.sum(axis=1) > 0).sum())
+
     def score(self, n_added: float) -> _GroupScore:
         """Score a group with this many correct, and as many false, people added."""
         n_classes = self.n_correct.shape[1]
@@ -316,11 +321,12 @@ def subgroup_table(
     Returns
     -------
     DataFrame
-        One row per group: column, group, people, classes, balanced_accuracy, low and
-        high (95% interval over people), all_groups (score of the scored groups of the
-        column together), and note: why a group has no score. Scores of a column are
-        over the same classes, those with two people in every group that is scored;
-        groups below ten people have no score.
+        One row per group: column, group, people (of a scored group those of the
+        classes that are scored), classes, balanced_accuracy, low and high (95% interval
+        over people), all_groups (score of the scored groups of the column together),
+        and note: why a group has no score. Scores of a column are over the same
+        classes, those with two people in every group that is scored; groups below ten
+        people of all classes have no score.
 
     Raises
     ------
@@ -341,7 +347,9 @@ def subgroup_table(
             row |= dict.fromkeys(("balanced_accuracy", "low", "high"), np.nan)
             row["note"] = TOO_FEW_PEOPLE if n_people < MIN_PEOPLE else TOO_FEW_CLASSES
             if group in counts_of_group:
-                score = counts_of_group[group].score(2 / len(classes))
+                counts = counts_of_group[group]
+                row["people"] = counts.n_people
+                score = counts.score(2 / len(classes))
                 half_width = _NORMAL_QUANTILE * score.standard_error
                 row["balanced_accuracy"] = score.estimate
                 row["low"] = max(0.0, score.center - half_width)

@@ -121,6 +121,8 @@ def test_scores_are_over_the_classes_that_all_scored_groups_have():
     table = subgroup_table(evaluation).set_index("group")
     assert table.loc[["a", "b"], "balanced_accuracy"].to_list() == [1, 1]
     assert (table.loc[["a", "b"], "classes"] == "AD, CN").all()
+    # Ten of the 30 people of site a have MCI, which is not scored.
+    assert table["people"].to_dict() == {"a": 20, "b": 30, "healthy": 20, "tiny": 6}
     assert (table.loc[["a", "b"], "low"] < 1).all()
     assert table.loc["tiny", "note"] == TOO_FEW_PEOPLE
     assert table.loc["healthy", "note"] == TOO_FEW_CLASSES
