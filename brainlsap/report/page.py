@@ -261,7 +261,7 @@ def _plot_class_panels(evaluation: Evaluation) -> Any:
     plot_functions = (plots.plot_confusion, plots.plot_roc, plots.plot_calibration)
     # Panels with long class names are too wide to stand side by side.
     has_long_names = max(map(len, evaluation.cohort.classes)) > 10
-    width, height = (MIDDLE, 75) if has_long_names else (PAGE, 58)
+    width, height = (MIDDLE, 75) if has_long_names else (PAGE, 63)
     panel_axes = own_axes(None, width, height, n_panels=3)
     for plot_function, axes in zip(plot_functions, panel_axes, strict=True):
         try:

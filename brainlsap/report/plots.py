@@ -52,6 +52,8 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8a8a8a"
 COLORS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 
 DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3))}
+"""Style of reference lines."""
+
 # Lines of classes, told apart without colour too: solid, then more and more broken.
 CLASS_LINES = (
     "solid",
@@ -60,7 +62,8 @@ CLASS_LINES = (
     (0, (6, 1.5, 1, 1.5)),
     (0, (1, 1)),
 )
-"""Style of reference lines."""
+CLASS_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+"""Marks of classes, told apart without colour too."""
 
 N_SHOWN = 10
 """Number of regions in a figure."""
@@ -750,6 +753,7 @@ def plot_directions(
     Axes
         Differences of every other class from the first in pooled standard deviations,
         with 95% intervals over people (:func:`brainlsap.report.class_differences`).
+        Each class has its own colour and shape of marks.
     """
     top_regions = list(tables.ranked_regions(ranking, n_regions)["region"])
     feature = feature or evaluation.cohort.feature_names[0]
@@ -782,7 +786,8 @@ def plot_directions(
             region_rows["difference_low"],
             region_rows["difference_high"],
             color=color_of_class[class_name],
-            markersize=3,
+            fmt=CLASS_MARKERS[class_position % len(CLASS_MARKERS)],
+            markersize=3.5,
             capsize=0,
             label=class_name,
         )
@@ -819,7 +824,7 @@ def plot_region_tests(
         Circles: size of the effect (of a correlation without its sign). Squares:
         contrast, positive where the region differs further than the regions it is
         connected to. Bars are 95% intervals. Filled marks have a family-wise p below
-        0.05; without tests all are hollow.
+        0.05; without tests all are hollow. The legend explains hollow marks of tests.
 
     Raises
     ------
@@ -865,6 +870,12 @@ def plot_region_tests(
                 label=statistic,
                 **mark_style,
             )
+    p_values = selected_regions[["p_effect", "p_contrast"]].to_numpy(float)
+    if (p_values >= ALPHA).any():
+        hollow_style: Any = {"fmt": "o", "color": GREY, "markerfacecolor": "white"}
+        axes.errorbar(
+            [], [], label=f"hollow: p ≥ {ALPHA:g}", **mark_style | hollow_style
+        )
     _draw_legend(axes)
     return axes
 
@@ -1044,13 +1055,16 @@ def _draw_errorbars(
 def _draw_reference(axes: Axes, x: float, reference_label: str) -> None:
     """Draw a dashed vertical line with its label above the axes."""
     axes.axvline(x, **DASHES)
-    axes.text(
-        x,
-        1.01,
+    # Letters such as g reach below their line, so keep a space of two points.
+    axes.annotate(
         reference_label,
+        (x, 1),
+        (0, 2),
+        xycoords=axes.get_xaxis_transform(),
+        textcoords="offset points",
         color=GREY,
         ha="center",
-        transform=axes.get_xaxis_transform(),
+        va="bottom",
     )
 
 
@@ -1072,7 +1086,8 @@ def _draw_legend(axes: Axes) -> None:
         for mark_name in mark_of_name
     ]
     entry_width = 8 + LETTER * max(map(len, mark_of_name), default=0)
-    per_line = max(1, int(cell_width / entry_width))
+    # The last entry of a row has no space behind it.
+    per_line = max(1, int((cell_width + 2) / entry_width))
     n_lines = -(-len(wrapped_names) // per_line) + sum(
         mark_name.count("\n") for mark_name in wrapped_names
     )

@@ -65,6 +65,9 @@ def test_gains_are_drawn_with_their_intervals():
     axes = report.plot_connectome_gain(ConnectomeGain(table))
     names = [tick.get_text().replace("\n", " ") for tick in axes.get_yticklabels()]
     assert names == [*report.connectome_gain_table(ConnectomeGain(table))["connectome"]]
+    (label,), line = axes.texts, axes.lines[0]
+    gap = label.get_window_extent().y0 - line.get_window_extent().y1
+    assert gap > 0  # the line does not run into its label
     dots = [line for line in axes.lines if line.get_marker() == "o"]
     assert [dot.get_xdata()[0] for dot in dots] == [9, 1, 1, 1, 1]
     assert len({dot.get_color() for dot in dots}) == 3
@@ -156,6 +159,22 @@ def test_directions_are_differences_from_the_first_class(evaluation):
     differences = report.class_differences(evaluation).set_index(["class", "region"])
     expected = differences.loc[("AD", first), "difference"]
     assert axes.containers[1].lines[0].get_xdata()[0] == expected
+    marks = [container.lines[0].get_marker() for container in axes.containers]
+    assert len(set(marks)) == 2  # told apart without colour
+
+
+def test_hollow_marks_of_tests_are_explained(make_evaluation):
+    evaluation = make_evaluation()
+    region_tests = draw_region_tests(evaluation)
+    p_values = region_tests.filter(regex="^p_").columns
+    for p, names in (
+        (0.2, ["effect", "contrast", "hollow: p ≥ 0.05"]),
+        (0.01, ["effect", "contrast"]),
+        (np.nan, ["effect", "contrast"]),
+    ):
+        tests = region_tests.assign(**dict.fromkeys(p_values, p))
+        axes = report.plot_region_tests(replace(evaluation, region_tests=tests))
+        assert read_legend(axes) == names
 
 
 def test_training_shows_losses_and_every_regions_scale(evaluation):
