@@ -1,7 +1,9 @@
 """One table of options: complete, and of the same words as the functions."""
 
+import ast
 import inspect
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
@@ -53,6 +55,28 @@ def test_the_record_of_reading_options_has_the_options_and_defaults_of_the_reade
         assert getattr(DEFAULT_OPTIONS, name) == reader[name].default, name
     selecting = {*option_names(selects_files=True)}
     assert selecting <= {*option_names("reading")}
+
+
+def is_named(node, name):
+    """Return whether code is a variable or an attribute of this name."""
+    return name in (getattr(node, "id", ""), getattr(node, "attr", ""))
+
+
+def test_every_option_of_the_reader_is_passed_on_and_read(monkeypatch):
+    names = option_names("reading")
+    monkeypatch.setattr(
+        "brainlsap.data.load.read_folder", lambda _, options, **__: vars(options)
+    )
+    values = {name: object() for name in names}
+    assert brainlsap.load_cohort("study", **values) == {"folder": "study", **values}
+    names_read = {
+        node.attr
+        for path in Path(brainlsap.data.__file__).parent.glob("*.py")
+        if path.name != "reading_options.py"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Attribute) and is_named(node.value, "reading_options")
+    }
+    assert set(names) - names_read == set()
 
 
 def test_choices_are_those_that_the_functions_accept():

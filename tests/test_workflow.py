@@ -20,6 +20,7 @@ from brainlsap.evaluation import (
     read_features,
 )
 from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
+from brainlsap.options import CONFIGURABLE
 from brainlsap.workflow import merge_classes
 
 WRONG = {"cv": 1, "n_epochs": 0, "kernel": "exact", "n_epoch": 2}
@@ -96,6 +97,27 @@ def test_settings_inside_a_pipeline_count_and_are_told(cohort, tmp_path):
         run(1)
     with pytest.raises(ParameterError, match="model must be a classifier, such as"):
         run_study(cohort, tmp_path, {"NB": GaussianNB})
+
+
+def test_a_report_is_compared_by_every_option_that_changes_results(
+    cohort, tmp_path, monkeypatch
+):
+    class ComparedError(Exception):
+        """Raised in place of the comparison, with the options that it compares."""
+
+    def refuse(_folder, settings, _data_hash):
+        raise ComparedError(settings["study_options"])
+
+    monkeypatch.setattr("brainlsap.workflow.check_same_study", refuse)
+    with pytest.raises(ComparedError) as refusal:
+        run_study(cohort, tmp_path / "out")
+    (study_options,) = refusal.value.args
+    options = [option for option in CONFIGURABLE if option.recipient == "study"]
+    changing = {option.name for option in options if option.changes_results}
+    changing -= {"baselines", "splits"}  # Compared as models and cv.
+    assert changing <= {*study_options}
+    others = {option.name for option in options if not option.changes_results}
+    assert others.isdisjoint(study_options)
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -1,5 +1,7 @@
 """One file with all connectomes: whose they are, names of rows, what is refused."""
 
+from pathlib import Path
+
 import h5py
 import numpy as np
 import pandas as pd
@@ -62,6 +64,11 @@ def test_a_registered_format_may_hold_many_scans(study, monkeypatch):
     monkeypatch.setitem(FORMATS, ".own", alone)
     with pytest.raises(CohortError, match=r"W\.own"):
         load(study, "W.own", row_order="atlas")
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_suffixes_are_registered_as_files_are_looked_up(suffix):
+    assert suffix == Path(f"W{suffix}").suffix.lower()
 
 
 def test_a_list_of_subjects_is_of_ids_and_no_table_of_people(study):

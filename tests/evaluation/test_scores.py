@@ -14,6 +14,7 @@ from brainlsap.evaluation.scores import (
     accuracy,
     fold_scores,
     get_score,
+    weighted_counts,
     weighted_scores,
 )
 from brainlsap.exceptions import ParameterError
@@ -94,6 +95,35 @@ def test_each_score_is_best_at_perfect_predictions(name, n_classes):
     # between two classes every prediction is within one stage
     assert is_worse or n_classes < score.min_classes
     assert abs(gap) <= worst_step + 1e-12
+
+
+def check_certain_formula(score, n_classes, seed):
+    """Assert that both formulas of a score agree at probabilities 0 and 1."""
+    rng = np.random.default_rng(seed)
+    actual, predicted = rng.integers(n_classes, size=(2, N_ROWS))
+    certain = np.eye(n_classes)[predicted]
+    predictions = draw_predictions(
+        n_classes=n_classes, probability=certain, actual=actual
+    )
+    row_weights = rng.integers(3, size=(4, N_ROWS)).astype(float)
+    counts = weighted_counts(predictions, row_weights)
+    np.testing.assert_allclose(
+        score.of_certain_counts(counts),
+        score.of_probability(predictions, certain, row_weights),
+        atol=1e-12,
+    )
+
+
+@pytest.mark.parametrize("name", [n for n in SCORES if SCORES[n].of_probability])
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_counts_give_the_scores_of_certain_probabilities(name, n_classes):
+    check_certain_formula(SCORES[name], n_classes, seed=n_classes)
+
+
+def test_a_wrong_formula_of_certain_probabilities_is_noticed():
+    half = replace(SCORES["brier"], of_certain_counts=lambda c: 1 - accuracy(c))
+    with pytest.raises(AssertionError):
+        check_certain_formula(half, n_classes=3, seed=0)
 
 
 def test_every_interval_holds_its_estimate_and_stays_in_range(example_evaluation):

@@ -1,15 +1,19 @@
 """The results folder: whole, safe to share, made anew, and checked."""
 
+import ast
 import html
+import inspect
 import json
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from jinja2 import nodes
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.flow import LeftOut, left_out_table
@@ -112,6 +116,25 @@ def test_tables_on_the_page_are_those_of_the_files(written):
     ranks = pd.read_csv(written / "report" / "tables" / "ranking.tsv", sep="\t")["rank"]
     assert ranks.dropna().is_monotonic_increasing
     assert ranks[:6].notna().all()
+
+
+def test_every_figure_stands_on_the_page(written):
+    page_template = page.TEMPLATES.get_template("report.html.j2")
+    source = Path(page_template.filename).read_text("utf-8")
+    shown = {
+        call.args[0].as_const()
+        for call in page.TEMPLATES.parse(source).find_all(nodes.Call)
+        if getattr(call.node, "name", "") == "figure"
+    }
+    drawn = {
+        node.slice.value
+        for node in ast.walk(ast.parse(inspect.getsource(page.report_figures)))
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+    }
+    assert {"scores", "brain"} <= drawn <= shown
+    written_names = {path.stem for path in written.glob("report/figures/*.png")}
+    further_effects = {name for name in written_names if name.startswith("effects_")}
+    assert written_names - further_effects <= shown
 
 
 def test_captions_are_short_and_their_numbers_have_no_gap(written):
