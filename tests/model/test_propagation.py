@@ -101,6 +101,14 @@ WITH_GRAPHS = sorted(name for name, kind in NETWORKS.items() if kind.layer)
 
 
 @pytest.mark.parametrize("name", WITH_GRAPHS)
+def test_networks_say_whether_the_scale_changes_their_graphs(W, name):
+    kind = NETWORKS[name]
+    graph_pairs = zip(kind.graphs(W, 1.0), kind.graphs(W, 2.0), strict=True)
+    is_same = all(torch.equal(small, large) for small, large in graph_pairs)
+    assert kind.uses_scale != is_same
+
+
+@pytest.mark.parametrize("name", WITH_GRAPHS)
 def test_a_shared_graph_and_parts_of_a_batch_are_the_same(W, name, monkeypatch):
     kind = NETWORKS[name]
     layer, H = kind.layer(2).double(), signal(3, 7, 2)
