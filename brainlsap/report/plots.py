@@ -228,7 +228,8 @@ def plot_scores(
     Axes
         The large dot is the score of all test scans, the bar its 95% interval over
         participants, and small dots are folds. Models are blue, baselines and controls
-        grey; the dashed line is chance.
+        grey; the dashed line is chance. Behind the name of a model, "= name" is the
+        model of the same predictions (`evaluation.twin_of_model`).
 
     Raises
     ------
@@ -242,7 +243,14 @@ def plot_scores(
     scores_of_folds = evaluation.scores()
     score_summary = tables.summary_of(evaluation, score_name)
     axis_label = f"{score_title} (small dots: folds; bar: 95% interval)"
-    axes = _named_rows(axes, width, list(score_summary.index), axis_label)
+    twin_of_model = evaluation.twin_of_model
+    row_names = [
+        f"{model_name} (= {twin_of_model[model_name]})"
+        if model_name in twin_of_model
+        else str(model_name)
+        for model_name in score_summary.index
+    ]
+    axes = _named_rows(axes, width, row_names, axis_label)
     if score_name == "balanced_accuracy":
         _draw_reference(axes, 1 / len(evaluation.cohort.classes), "chance")
     for bar_position, (model_name, summary_row) in enumerate(score_summary.iterrows()):

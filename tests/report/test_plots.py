@@ -6,6 +6,7 @@ from inspect import signature
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
@@ -58,6 +59,16 @@ def test_scores_show_every_model_and_fold(make_evaluation):
     assert chance.get_xdata()[0] == pytest.approx(1 / 3)
     with pytest.raises(ParameterError, match="score"):
         report.plot_scores(evaluation, "recall")
+
+
+def test_a_model_of_the_same_predictions_is_named(make_evaluation):
+    evaluation = make_evaluation(models=("LSAP-C",))
+    rows = evaluation.predictions.query("model != 'LSAP-C'")
+    same = rows[rows["model"] == "majority"].assign(model="LSAP-C")
+    predictions = pd.concat([same, rows])
+    axes = report.plot_scores(replace(evaluation, predictions=predictions))
+    names = [tick.get_text().replace("\n", " ") for tick in axes.get_yticklabels()]
+    assert names == ["LSAP-C (= majority)", *evaluation.models[1:]]
 
 
 def test_gains_are_drawn_with_their_intervals():
