@@ -138,7 +138,8 @@ def evaluate_model(
     card = model.origin_.facts.get("card")
     if not card:
         raise ParameterError(
-            "the model has no card; fit it again by `brainlsap fit`, or fit_model."
+            "the stored model lacks its model card. Fit it again by `brainlsap fit`, "
+            "or by fit_model in Python."
         )
     cohort = _select_labelled(model, cohort)
     _check_not_in_training(model, cohort, ids_are_new=ids_are_new)

@@ -442,7 +442,7 @@ def _cohort_from_arrays(model: PackedClassifier, options: Mapping[str, Any]) -> 
     is_named = is_named or "feature_names" in cohort_arguments
     if len(origin.feature_names) > 1 and not is_named:
         raise ParameterError(
-            "features= must name each feature, as {name: array} of "
+            "features= must be a dict with one array for each of: "
             f"{', '.join(origin.feature_names)}."
         )
     cohort_arguments.setdefault("feature_names", origin.feature_names)
@@ -597,7 +597,7 @@ def predict_people(
     reason_without_set = (
         reason_without_sets(model_card)
         if model_card
-        else "no set: the model has no card"
+        else "no set: the model has no model card"
     )
     if not reason_without_set:
         fitted_sets = model_card["prediction_sets"]
@@ -941,12 +941,13 @@ def card_text(model: PackedClassifier) -> str:
     Raises
     ------
     ParameterError
-        If the file has no card.
+        If the model has no model card.
     """
     card = getattr(model, "origin_", None) and model.origin_.facts.get("card")
     if not card:
         raise ParameterError(
-            "the model has no card; fit it by `brainlsap fit`, or fit_model in Python."
+            "the model has no model card. Fit it by `brainlsap fit`, or by fit_model "
+            "in Python."
         )
     training_facts = card["training"]
     order_text = "in order of stage" if card["classes_ordered"] else "without an order"

@@ -203,9 +203,7 @@ def test_several_features_of_arrays_are_named(tmp_path):
     cohort = make_cohort(24, atlas="desikan82", feature=["fdg", "volume"])
     model = fit_model(cohort, tmp_path / "model", ridge_model())
     arrays = {"connectomes": cohort.connectomes, "features": cohort.features}
-    with pytest.raises(
-        ParameterError, match=r"must name each feature, as .* of fdg, volume"
-    ):
+    with pytest.raises(ParameterError, match=r"one array for each of: fdg, volume"):
         read_new_people(model, **arrays)
     both = {name: cohort.features[..., k] for k, name in enumerate(["fdg", "volume"])}
     people = read_new_people(model, **arrays | {"features": both})

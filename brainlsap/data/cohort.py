@@ -807,8 +807,8 @@ def _check_shapes(
             raise ParameterError(
                 f"{argument_name} must have shape {expected_text}, for {n_scans} scans "
                 f"and {n_rois} regions ({atlas.name}); got {np.shape(argument_array)}. "
-                "Other regions are named by atlas=; a table of people becomes one of "
-                "scans by table.loc[groups]."
+                "For regions of another atlas, give atlas=. If a table has one row per "
+                "person, table.loc[groups] makes one row per scan."
             )
 
 
@@ -822,9 +822,10 @@ def _check_label_words(label_cells: Sequence[object]) -> None:
     ]  # NumPy's, of text
     if missing_words := list(filter(is_missing_word, label_texts)):
         raise ParameterError(
-            f"labels has {missing_words[0]!r} for {len(missing_words)} scans, which "
-            "counts as missing. Name a class by another word, and leave out scans "
-            "without a label."
+            f"labels is {missing_words[0]!r} for "
+            f"{missing_words.count(missing_words[0])} scans, which is read as missing. "
+            f"If {missing_words[0]!r} is a class, rename it; if the label is missing, "
+            "leave these scans out."
         )
 
 
@@ -872,11 +873,11 @@ def _check_label_column(
     ]
     if differing_rows and {*column_texts} & {*scan_labels}:
         raise ParameterError(
-            f"covariates say {label_column} {column_texts[differing_rows[0]]!r} for "
-            f"{scan_names[differing_rows[0]]}, labels= "
+            f"{scan_names[differing_rows[0]]}: column {label_column} of covariates "
+            f"says {column_texts[differing_rows[0]]!r}, labels= says "
             f"{scan_labels[differing_rows[0]]!r} ({len(differing_rows)} of "
-            f"{len(scan_labels)} scans differ). Put rows in one order, or leave the "
-            "column out."
+            f"{len(scan_labels)} scans disagree). Put the rows of both in the same "
+            "order, or leave this column out."
         )
 
 
@@ -1016,8 +1017,9 @@ def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
             )
         if pd.Series(group_people).groupby(indexed_people).nunique().max() > 1:
             raise ParameterError(
-                f"{argument_name} has several scans of a person in its index, and "
-                "groups= calls them different people. Give the people as groups=."
+                f"The index of {argument_name} has several scans of one person, but "
+                "groups= gives them to different people. Give groups= the same ID for "
+                "all scans of a person."
             )
     if not named_arguments:
         return None

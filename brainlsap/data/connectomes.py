@@ -738,7 +738,8 @@ def _refuse_other_layouts(
         raise FileFormatError(
             "is a list of connections, whose lines have two regions and "
             f"{row_widths.pop() - 2} number(s); expected a square matrix. Write one "
-            "with the names of its rows, and 0 where no connection is.",
+            "row and one column per region, with the regions' names, and 0 where there "
+            "is no connection.",
             path=connectome_path,
             kind="list of connections",
         )
@@ -1042,8 +1043,9 @@ def _choose_row_list(
             f"{k!r} ({len(list_names)})" for k, list_names in own_lists.items()
         )
         raise FileFormatError(
-            f"{n_rows} rows of {matrix_key!r}, but lists of names are {lengths_text}; "
-            f"expected one of {n_rows}. Keep one, under the key {_NAME_KEYS[0]!r}.",
+            f"{matrix_key!r} has {n_rows} rows, and the file's lists of names have "
+            f"these lengths: {lengths_text}. Keep one list of {n_rows} region names, "
+            f"under the key {_NAME_KEYS[0]!r}.",
             path=connectome_path,
             kind="names per row",
         )

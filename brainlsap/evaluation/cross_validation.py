@@ -226,8 +226,9 @@ def _make_folds(
         return splits, "stratified folds of whole people"
     if n_repeats != 1:
         raise ParameterError(
-            f"{option_name('n_repeats')} goes with a number of folds; give "
-            f"{option_name('cv')} all folds of all repeats."
+            f"{option_name('n_repeats')} works only if {option_name('cv')} is a number "
+            "of folds. Otherwise leave it out and list the folds of all repeats in "
+            f"{option_name('cv')}."
         )
     X = np.zeros((cohort.n_scans, 1))
     splits = tuple(check_cv(cv).split(X, cohort.y, cohort.groups))

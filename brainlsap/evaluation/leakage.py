@@ -105,7 +105,7 @@ CHECKS = {
         "Find out why, or leave them out.",
     ),
     Check.COVARIATE_PREDICTS_LABEL: CheckText(
-        "one covariate predicts the label",
+        "how well one covariate predicts the label",
         "warning",
         "Report this score beside the model's. Regress the covariate out (this also "
         "removes class differences that go along with it) or, if it is site or "

@@ -7,9 +7,10 @@ proportions (Price and Bonett 2004, Computational Statistics and Data Analysis 4
 2 / m correct and 2 / m false people are added to each class of each group, m = K for
 a score and 2 K for a difference. Variances are over people, with all their scans.
 
-The largest of several differences is too large on average. Its interval is therefore
-one of a family that holds all differences of all columns at the same time in 95 % of
-studies. Of a column with k groups, the critical value is the quantile of
+The largest of several estimated differences overestimates the true one on average.
+Its interval is therefore one of a family that holds all differences of all columns at
+the same time in 95 % of studies. Of a column with k groups, the critical value is the
+quantile of
 :math:`\max_{ij} |z_i - z_j| / \sqrt{v_i + v_j}` of independent normal :math:`z_i`
 with the variances :math:`v_i` of the groups; columns share the error by Bonferroni.
 """

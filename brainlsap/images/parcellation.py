@@ -401,8 +401,8 @@ def read_label_table(
     # A list is rejected: its first name could belong to label 0 or 1.
     if not isinstance(labels, str | Path):
         raise ParameterError(
-            "labels must be a table or names by number, for example "
-            f"dict(enumerate(names, start=1)); got {type(labels).__name__}."
+            "labels must be a table, or a dict from region number to region name, for "
+            f"example dict(enumerate(names, start=1)); got {type(labels).__name__}."
         )
     label_rows = read_labels(labels, used_labels).table
     label_rows = label_rows[label_rows["index"] != ""]
@@ -539,9 +539,9 @@ def _read_annotations(left_path: Path) -> Annotations:
     for hemisphere, (vertex_names, _) in annotations.items():
         if len(vertex_names) not in _N_VERTICES:
             raise FileFormatError(
-                f"{_path_of_side(left_path, hemisphere)}: {len(vertex_names)} "
-                f"vertices; expected one of {_N_VERTICES}, as of fsaverage5, "
-                "fsaverage6 and fsaverage. Map it by mri_surf2surf."
+                f"{_path_of_side(left_path, hemisphere)} has {len(vertex_names)} "
+                f"vertices; expected one of {_N_VERTICES} (fsaverage5, fsaverage6, "
+                "fsaverage). Map it by mri_surf2surf."
             )
     return annotations
 
@@ -598,8 +598,8 @@ def _read_label_regions(
     zero_names = label_table["name"][is_zero & ~is_background].tolist()
     if zero_names:
         raise FileFormatError(
-            f"the number of {zero_names[0]} is 0, which is the background of "
-            "an image. Count regions as the image does, mostly from 1.",
+            f"region {zero_names[0]} has number 0, which images use for the "
+            "background. Give each region the number it has in the image.",
             path=labels,
         )
     label_table = label_table[~is_zero].reset_index(drop=True)

@@ -621,6 +621,7 @@ TEMPLATES.filters |= {
     "capitalize_first": capitalize_first,
     "check_title": check_title,
     "count": count,
+    "with_and": with_and,
     "with_article": with_article,
 }
 TEMPLATES.globals |= {

@@ -346,7 +346,7 @@ def test_arrays_that_do_not_fit_are_refused():
         ({"connectomes": pd.DataFrame(W[0, :4])}, r"must be square; got \(4, 5\)"),
         (
             {"covariates": {"Diagnosis": list("yxyzxz")}},
-            "Diagnosis 'y' for scan1, labels= 'x' .5 of 6 scans",
+            "scan1: column Diagnosis of covariates says 'y', labels= says 'x' .5 of 6",
         ),
     ):
         with pytest.raises(ParameterError, match=hint):
@@ -513,7 +513,7 @@ def test_groups_keep_the_people_of_an_index_together():
     people, names = [*"uuvwxy"], list("abcde")
     scans = [f"sub-{one}_ses-{k}" for k, one in enumerate(people)]
     given = pd.DataFrame(F[..., 0], scans), [*"xyzxyz"]
-    with pytest.raises(ParameterError, match="groups= calls them different people"):
+    with pytest.raises(ParameterError, match="groups= gives them to different people"):
         Cohort.from_arrays(W, *given, groups=range(6), atlas=names)
     ages = pd.DataFrame({"age": range(70, 75)}, [*"yxwvu"])
     how = {"groups": people, "covariates": ages.loc[people], "atlas": names}
@@ -651,5 +651,5 @@ def test_masked_and_nullable_covariates_are_missing():
 
 @pytest.mark.parametrize("word", ["None", "NA", "null"])
 def test_a_label_that_counts_as_missing_is_named(word):
-    with pytest.raises(ParameterError, match=f"labels has '{word}' for 4 scans"):
+    with pytest.raises(ParameterError, match=f"labels is '{word}' for 4 scans"):
         Cohort.from_arrays(np.ones((4, 4)), SUVR, [word, "AD"] * 4, atlas=SIDED)

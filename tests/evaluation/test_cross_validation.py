@@ -163,7 +163,7 @@ def test_cv_is_a_number_a_splitter_or_folds(small_cohort):
     assert split.fits["fold"].tolist() == [1, 2, 3, 4]
     with pytest.raises(ValueError, match="or an iterable yielding"):
         cross_validate(model, small_cohort, "five", baselines=False)
-    with pytest.raises(ParameterError, match="n_repeats goes with a number"):
+    with pytest.raises(ParameterError, match="n_repeats works only if cv is a number"):
         cross_validate(model, small_cohort, splits, n_repeats=2, baselines=False)
 
 

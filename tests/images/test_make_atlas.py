@@ -213,7 +213,7 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
         make_atlas(tmp_path / "out", labels=labels, image=image)
     for text, said in (
         ("No,name\n7,A_L\n7,B_L\n9,C_R\n", r"b\.csv: A_L, B_L share their numbers"),
-        ("No,name\n0,A_L\n7,B_L\n9,C_R\n30,V\n", "the number of A_L is 0, which is"),
+        ("No,name\n0,A_L\n7,B_L\n9,C_R\n30,V\n", "region A_L has number 0"),
         ("7,HL,Heschl,L\n9,HR,Heschl,R\n", "no column of names among '7', 'HL', "),
         (
             "No,name,x,y,z\n7,Heschl_L,20,6,10\n9,Heschl_R,20,6,10\n30,Vermis,,,\n",
@@ -238,7 +238,7 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
         load_atlas(image)
     with pytest.raises(ParameterError, match="annot= or labels= must name the regions"):
         make_atlas(tmp_path / "out", image=image)
-    with pytest.raises(FileFormatError, match="9 vertices; expected one of"):
+    with pytest.raises(FileFormatError, match="has 9 vertices; expected one of"):
         make_atlas(tmp_path / "out", annot=annotation(tmp_path, 9))
     with pytest.raises(ParameterError, match=r"a file lh\.NAME\.annot, got a\.csv"):
         make_atlas(tmp_path / "out", annot=labels)
