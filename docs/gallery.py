@@ -84,6 +84,7 @@ def title_of(cells: list[Cell]) -> str:
 def run_program(cells: list[Cell], script: Path, images: Path) -> list[Ran]:
     """Run the code from top to bottom in an empty folder; keep what came out."""
     import matplotlib.pyplot as plt
+    from joblib.externals.loky import get_reusable_executor
 
     names: dict[str, object] = {"__name__": "__main__", "__file__": str(script)}
     ran, seen = [], set()
@@ -104,6 +105,8 @@ def run_program(cells: list[Cell], script: Path, images: Path) -> list[Ran]:
                 shutil.copy(figure, images / figure.name)
             drawn = tuple(one.name for one in new)
             ran.append(Ran(said.getvalue(), drawn=drawn))
+        # Idle processes would go on in the next program, in a folder that is gone.
+        get_reusable_executor().shutdown(wait=True)
     plt.close("all")
     return ran
 
