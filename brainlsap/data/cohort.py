@@ -106,7 +106,7 @@ class Cohort:
         For simulated cohorts: region, seed (bool), effect (float).
     left_out : DataFrame, optional
         Scans of the study's tables that are not in `table`: scan, participant, session,
-        fate and reason, as :class:`brainlsap.data.flow.LeftOut` has them.
+        fate (why it was left out, in a word) and reason.
 
     Raises
     ------
