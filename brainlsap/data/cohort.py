@@ -592,7 +592,7 @@ class Cohort:
                 ):
                     raise ValueError(f"{item_name} holds less than its header promises")
             metadata = json.loads(hdf_file["about"][()])
-            W = _read_connectomes(
+            W = _read_stored_connectomes(
                 path, hdf_file["connectomes"], hdf_file["connectome_checksums"][()]
             )
             X = hdf_file["features"][()]
@@ -620,7 +620,9 @@ class Cohort:
             return Cohort(connectomes=W, features=X, atlas=atlas, **metadata)
 
 
-def _read_connectomes(path: Path, dataset: Any, checksums: np.ndarray) -> np.ndarray:
+def _read_stored_connectomes(
+    path: Path, dataset: Any, checksums: np.ndarray
+) -> np.ndarray:
     """Return the connectomes of a cohort's file, mapped to it if they are many."""
     file_offset = dataset.id.get_offset()
     is_mapped = (

@@ -287,7 +287,7 @@ def _correlate_with_template(
         return np.nan
     is_known_pair = np.triu(np.ones(W.shape, dtype=bool), 1) & is_counted_pair
     is_known_pair &= np.isfinite(template) & np.isfinite(W)
-    return _rank_correlation(W[is_known_pair], template[is_known_pair])
+    return _correlate_weights(W[is_known_pair], template[is_known_pair])
 
 
 def _correlate_hemispheres(
@@ -308,7 +308,7 @@ def _correlate_hemispheres(
     )
     compared_pairs &= np.triu(np.ones(compared_pairs.shape, dtype=bool), 1)
     compared_pairs &= np.isfinite(within_left) & np.isfinite(within_right)
-    return _rank_correlation(within_left[compared_pairs], within_right[compared_pairs])
+    return _correlate_weights(within_left[compared_pairs], within_right[compared_pairs])
 
 
 def _rank_homotopic(weights_across: np.ndarray) -> float:
@@ -330,7 +330,7 @@ def _rank_homotopic(weights_across: np.ndarray) -> float:
     )
 
 
-def _rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
+def _correlate_weights(x: np.ndarray, y: np.ndarray) -> float:
     """Return Spearman's correlation; NaN of few pairs, 0 where one is constant."""
     if len(x) < _MIN_PAIRS:
         return np.nan

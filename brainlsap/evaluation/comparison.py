@@ -51,7 +51,7 @@ GAINS = {
 # Scores of two draws that differ by less differ by rounding only.
 _SAME_SCORE = 1e-12
 # Numbers in memory at once: 8 times as many bytes.
-_BLOCK_SIZE = 2**22
+_VALUES_AT_ONCE = 2**22
 
 TAIL = 0.025
 """Probability of the observed result at either end of a 95% interval."""
@@ -62,7 +62,7 @@ _N_RANDOM_TARGETS = 60
 _BOUND_SEED = 0
 
 _N_NEWTON_STEPS = 50
-_NORMAL_QUANTILE = 1.959963984540054
+NORMAL_QUANTILE = 1.959963984540054  # of 95% intervals
 # Probabilities of 0 and 1 have no finite log-odds.
 _SMALLEST_PROBABILITY = 1e-9
 # A larger slope means that the class and the rest are separated.
@@ -702,20 +702,22 @@ def _iter_weights(
     """
     check_at_least("n_draws", n_draws, 1)
     n_people = int(person_codes.max()) + 1
-    n_times = _draw_people(n_people, n_draws, random_state)
+    n_times = _draw_bootstrap_people(n_people, n_draws, random_state)
     for rows in _iter_draws(len(n_times), len(person_codes)):
         yield n_times[rows][:, person_codes].astype(float)
 
 
 def _iter_draws(n_draws: int, n_values: int) -> Iterator[slice]:
     """Yield rows of draws of so many values that are handled at once."""
-    n_at_once = max(1, _BLOCK_SIZE // n_values)
+    n_at_once = max(1, _VALUES_AT_ONCE // n_values)
     for start in range(0, n_draws, n_at_once):
         yield slice(start, min(start + n_at_once, n_draws))
 
 
 @lru_cache(maxsize=1)
-def _draw_people(n_people: int, n_draws: int, random_state: int) -> np.ndarray:
+def _draw_bootstrap_people(
+    n_people: int, n_draws: int, random_state: int
+) -> np.ndarray:
     """Return how often each person is drawn, (1 + n_draws, n_people), once in row 0.
 
     The draws are the same for all models of a study.
@@ -1020,11 +1022,11 @@ def _fit_calibration(
     slope, slope_se = line_coefficients[1], line_se[1]
     return {
         "slope": slope,
-        "slope_low": slope - _NORMAL_QUANTILE * slope_se,
-        "slope_high": slope + _NORMAL_QUANTILE * slope_se,
+        "slope_low": slope - NORMAL_QUANTILE * slope_se,
+        "slope_high": slope + NORMAL_QUANTILE * slope_se,
         "intercept": level_coefficients[0],
-        "intercept_low": level_coefficients[0] - _NORMAL_QUANTILE * level_se[0],
-        "intercept_high": level_coefficients[0] + _NORMAL_QUANTILE * level_se[0],
+        "intercept_low": level_coefficients[0] - NORMAL_QUANTILE * level_se[0],
+        "intercept_high": level_coefficients[0] + NORMAL_QUANTILE * level_se[0],
     }
 
 

@@ -69,7 +69,7 @@ _RIDGE_FACTORS = (1.0, 2.5)
 # Log ridges per person of the own-value model.
 _LOG_RIDGES = np.linspace(-6.0, 10.0, 65)
 # Connectomes that are diffused over at once: so few stay in cache.
-_SCANS_AT_ONCE = 16
+_DIFFUSED_AT_ONCE = 16
 # Steps that restore the strengths of rewired connectomes.
 _N_SCALINGS = 20
 # Columns of which less than this part is left are explained: the rest is rounding.
@@ -418,8 +418,8 @@ def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def _batches(n_scans: int) -> Iterator[slice]:
     """Yield the rows of each batch of scans."""
-    for first_scan in range(0, n_scans, _SCANS_AT_ONCE):
-        yield slice(first_scan, min(first_scan + _SCANS_AT_ONCE, n_scans))
+    for first_scan in range(0, n_scans, _DIFFUSED_AT_ONCE):
+        yield slice(first_scan, min(first_scan + _DIFFUSED_AT_ONCE, n_scans))
 
 
 def _diffuse(

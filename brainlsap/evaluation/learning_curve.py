@@ -22,7 +22,7 @@ SHARES = (0.25, 0.5, 0.75, 1.0)
 FIRST_SHARE_OF_SLOPE = 0.5
 """The slope is that of the last doubling: of shares from this one on."""
 
-MIN_PEOPLE = 2
+MIN_TRAINING_PEOPLE = 2
 """Smallest number of training people of a class, where it has as many."""
 
 SMALLEST_GAIN = 0.02
@@ -161,7 +161,7 @@ def reduce_training(
         chosen_people: list[Any] = []
         for class_name in np.unique(labels[train_rows]):
             class_people = rng.permutation(train_people[class_of_person == class_name])
-            n_chosen = max(MIN_PEOPLE, int(np.ceil(share * len(class_people))))
+            n_chosen = max(MIN_TRAINING_PEOPLE, int(np.ceil(share * len(class_people))))
             chosen_people += list(class_people[:n_chosen])
         is_chosen = np.isin(people[train_rows], chosen_people)
         reduced_splits.append((train_rows[is_chosen], np.asarray(test_rows)))

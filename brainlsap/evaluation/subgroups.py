@@ -29,6 +29,7 @@ from brainlsap.data.covariates import (
     group_names,
     has_groups,
 )
+from brainlsap.evaluation.comparison import NORMAL_QUANTILE
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.results import Evaluation
 from brainlsap.exceptions import ParameterError, check_choice
@@ -40,20 +41,19 @@ COUNTED_KINDS = ("sex", "site", "scanner")
 SUBGROUP_KINDS = ("sex", "age", "site", "scanner")
 """Kinds of covariates whose groups are scored by default."""
 
-MIN_PEOPLE = 10
+MIN_PEOPLE_OF_GROUP = 10
 """Fewest people of a group that is scored."""
 
-MIN_PEOPLE_OF_CLASS = 2
+MIN_SCORED_OF_CLASS = 2
 """Fewest people of a class in each group, for the class to count in the scores."""
 
-TOO_FEW_PEOPLE = f"fewer than {MIN_PEOPLE} people"
+TOO_FEW_PEOPLE = f"fewer than {MIN_PEOPLE_OF_GROUP} people"
 TOO_FEW_CLASSES = "fewer than two classes"
 """Why a group has no score."""
 
 # Level of the intervals, and draws of the largest difference.
 _ALPHA = 0.05
 _N_DRAWS = 20_000
-_NORMAL_QUANTILE = 1.959963984540054
 
 CaseMix = dict[str, Any]
 
@@ -131,7 +131,7 @@ def case_mix_table(
         ("people", str(training["n_people"]), str(test["n_people"]), ""),
         ("scans", str(training["n_scans"]), str(test["n_scans"]), ""),
     ]
-    rows += _count_rows("class", training["classes"], test["classes"])
+    rows += _case_mix_rows("class", training["classes"], test["classes"])
     names = dict.fromkeys([*training["numbers"], *test["numbers"]])
     for name in names:
         before, after = training["numbers"].get(name), test["numbers"].get(name)
@@ -142,13 +142,13 @@ def case_mix_table(
     for kind in COUNTED_KINDS:
         before, after = training["counts"].get(kind), test["counts"].get(kind)
         if before or after:
-            rows += _count_rows(kind, before or {}, after or {})
+            rows += _case_mix_rows(kind, before or {}, after or {})
     return pd.DataFrame(
         rows, columns=["characteristic", "training", "test", "difference"]
     )
 
 
-def _count_rows(
+def _case_mix_rows(
     kind: str, training: Mapping[str, int], test: Mapping[str, int]
 ) -> list[tuple[str, str, str, str]]:
     """Return a row for every value of a characteristic."""
@@ -346,12 +346,14 @@ def subgroup_table(
             row["classes"] = ", ".join(classes)
             row["all_groups"] = all_groups
             row |= dict.fromkeys(("balanced_accuracy", "low", "high"), np.nan)
-            row["note"] = TOO_FEW_PEOPLE if n_people < MIN_PEOPLE else TOO_FEW_CLASSES
+            row["note"] = (
+                TOO_FEW_PEOPLE if n_people < MIN_PEOPLE_OF_GROUP else TOO_FEW_CLASSES
+            )
             if group in counts_of_group:
                 counts = counts_of_group[group]
                 row["people"] = counts.n_people
                 score = counts.score(2 / len(classes))
-                half_width = _NORMAL_QUANTILE * score.standard_error
+                half_width = NORMAL_QUANTILE * score.standard_error
                 row["balanced_accuracy"] = score.estimate
                 row["low"] = max(0.0, score.center - half_width)
                 row["high"] = min(1.0, score.center + half_width)
@@ -439,8 +441,8 @@ def _count_groups(
     is_present: dict[str, np.ndarray] = {}
     for group, n_people in groups.value_counts(sort=False).items():
         n_people_of_class = (n_predictions[group_of_row == group] > 0).sum()
-        has_class = n_people_of_class.to_numpy() >= MIN_PEOPLE_OF_CLASS
-        if n_people >= MIN_PEOPLE and has_class.sum() > 1:
+        has_class = n_people_of_class.to_numpy() >= MIN_SCORED_OF_CLASS
+        if n_people >= MIN_PEOPLE_OF_GROUP and has_class.sum() > 1:
             is_present[str(group)] = has_class
     is_common = np.logical_and.reduce(list(is_present.values()))
     if not is_present or is_common.sum() < 2:

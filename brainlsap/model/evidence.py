@@ -34,7 +34,7 @@ LOG_NOISE_BOUND = float(np.log(0.3))
 # Largest error of the kernel by its Chebyshev series.
 KERNEL_TOLERANCE = 1e-5
 # Scans that are added to the Gram matrix of the terms at once.
-_SCANS_AT_ONCE = 4096
+_ROWS_AT_ONCE = 4096
 
 NESTED_MODELS = ("none", "one", "regions")
 """No network, one scale for all regions, a scale for every region."""
@@ -190,8 +190,8 @@ class Evidence:
             uses_scan_matrix = n_scans < self.n_columns
         if not uses_scan_matrix:
             gram = np.zeros((n_terms * self.n_columns,) * 2)
-            for start in range(0, n_scans, _SCANS_AT_ONCE):
-                block = self.X[:, start : start + _SCANS_AT_ONCE]
+            for start in range(0, n_scans, _ROWS_AT_ONCE):
+                block = self.X[:, start : start + _ROWS_AT_ONCE]
                 flat_terms = block.transpose(1, 0, 2).reshape(block.shape[1], -1)
                 gram += flat_terms.T @ flat_terms
             # (column, its term, term, column): blocks of a region are contiguous

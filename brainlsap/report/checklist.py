@@ -107,7 +107,7 @@ def _describe_measures(evaluation: Evaluation) -> str:
     return tables.feature_text(evaluation.cohort)
 
 
-def _describe_missing(evaluation: Evaluation) -> str:
+def _describe_missing_values(evaluation: Evaluation) -> str:
     return f"Measured: {tables.measured_text(evaluation.cohort)}."
 
 
@@ -263,7 +263,7 @@ ITEMS = (
         "Data preparation",
         BOTH,
         "Processing and quality control of the images before this run.",
-        _describe_missing,
+        _describe_missing_values,
         ("report.html#people", "tables/quality.tsv"),
     ),
     Item(
@@ -317,7 +317,7 @@ ITEMS = (
         "Missing data",
         BOTH,
         "Why data are missing.",
-        _describe_missing,
+        _describe_missing_values,
         _METHODS,
     ),
     Item(

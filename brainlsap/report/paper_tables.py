@@ -244,7 +244,7 @@ def paper_tables(
     return latex_of_name
 
 
-def text_width(text: str) -> float:
+def cell_text_width(text: str) -> float:
     """Return the width of a line of text in a table, in mm (rather too large)."""
     ems = 0.0
     for letter in mark_signs(text):
@@ -262,7 +262,7 @@ def text_width(text: str) -> float:
 def _widest_word(texts: Sequence[str]) -> float:
     """Return the width of the widest word of texts, in mm."""
     words = [word for text in texts for word in re.split(r"[\s]+", text)]
-    return max(map(text_width, words), default=0.0)
+    return max(map(cell_text_width, words), default=0.0)
 
 
 def _wrapped_widths(body: pd.DataFrame) -> list[float]:
@@ -273,7 +273,7 @@ def _wrapped_widths(body: pd.DataFrame) -> list[float]:
     widths = []
     for title in body:
         texts = [" ".join(str(cell).split()) for cell in body[title]]
-        cell_width = max(map(text_width, texts), default=0.0)
+        cell_width = max(map(cell_text_width, texts), default=0.0)
         if cell_width > _MAX_UNBROKEN:
             cell_width = max(_MAX_UNBROKEN * 0.7, _widest_word(texts))
         widths.append(max(cell_width, _widest_word([str(title)])))
@@ -300,7 +300,7 @@ def _fit_widths(
     natural_widths = []
     for title in body:
         texts = [str(title), *(" ".join(str(cell).split()) for cell in body[title])]
-        natural_widths.append(max(map(text_width, texts)))
+        natural_widths.append(max(map(cell_text_width, texts)))
     lacking = np.maximum(np.array(natural_widths) - block_widths, 0.0)
     room = width - block_widths.sum() - _COLUMN_GAP * len(block_widths)
     if room > 0 and lacking.sum() > 0:

@@ -22,7 +22,7 @@ from brainlsap.evaluation.region_tests import standardized_differences
 from brainlsap.evaluation.results import CohortSummary, check_evaluation_given
 from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
 from brainlsap.evaluation.subgroups import (
-    MIN_PEOPLE,
+    MIN_PEOPLE_OF_GROUP,
     TOO_FEW_PEOPLE,
     subgroup_gaps,
     subgroup_table,
@@ -751,7 +751,7 @@ def subgroup_text(evaluation: Evaluation) -> pd.DataFrame:
             names = listed(groups.loc[is_small, "group"])
             # A count of very few people might tell who they are.
             text = f"not scored: {TOO_FEW_PEOPLE}"
-            rows.append((title, names, f"< {MIN_PEOPLE}", text))
+            rows.append((title, names, f"< {MIN_PEOPLE_OF_GROUP}", text))
         if column in gaps.index:
             gap = gaps.loc[column]
             name = f"largest difference: {gap['higher']} minus {gap['lower']}"

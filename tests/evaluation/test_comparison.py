@@ -211,7 +211,7 @@ def test_draws_in_blocks_are_the_draws_at_once(example_evaluation, monkeypatch):
     name = example_evaluation.models[0]
 
     def compute():
-        comparison._draw_people.cache_clear()
+        comparison._draw_bootstrap_people.cache_clear()
         return (
             bootstrap_scores(example_evaluation, name, 50),
             class_table(example_evaluation, name, 50),
@@ -219,7 +219,7 @@ def test_draws_in_blocks_are_the_draws_at_once(example_evaluation, monkeypatch):
         )
 
     at_once = compute()
-    monkeypatch.setattr(comparison, "_BLOCK_SIZE", 200)
+    monkeypatch.setattr(comparison, "_VALUES_AT_ONCE", 200)
     for table, table_at_once in zip(compute(), at_once, strict=True):
         pd.testing.assert_frame_equal(table, table_at_once, rtol=1e-12)
 

@@ -64,7 +64,7 @@ def test_terms_give_the_exact_kernel(problem):
 @pytest.mark.parametrize("by_scans", [True, False])
 def test_evidence_is_the_density_of_the_targets(problem, by_scans, monkeypatch):
     # the Gram matrix adds over blocks of scans
-    monkeypatch.setattr("brainlsap.model.evidence._SCANS_AT_ONCE", 10)
+    monkeypatch.setattr("brainlsap.model.evidence._ROWS_AT_ONCE", 10)
     _, _, terms, t, u, scale = problem
     ridge = 2.7
     evidence = Evidence(terms, t, u, N_FEATURES, B, by_scans)

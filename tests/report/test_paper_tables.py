@@ -15,9 +15,9 @@ from brainlsap.report.paper_tables import (
     MAX_ROWS,
     PAGE_WIDTH,
     PAPER_TEXTS,
+    cell_text_width,
     latex_table,
     paper_tables,
-    text_width,
 )
 from brainlsap.report.report import _add_report_facts
 from brainlsap.text import p_text
@@ -73,7 +73,7 @@ def test_long_tables_repeat_their_head():
 
 
 def test_a_sign_is_wider_than_a_hyphen():
-    assert text_width("-0.5") > text_width("a-0.5") - text_width("a")
+    assert cell_text_width("-0.5") > cell_text_width("a-0.5") - cell_text_width("a")
 
 
 @pytest.mark.parametrize("model", ["LSAP-C", "linear SVM"])
