@@ -306,9 +306,7 @@ def method_text(evaluation: Evaluation) -> str:
 def _unused_network_text(evaluation: Evaluation) -> str:
     """Return in how many fits the network of the main model had no weight, or ""."""
     is_main = evaluation.fits["model"] == evaluation.models[0]
-    fit_weights = tables.network_weights(evaluation.fits[is_main])
-    n_unused = int((fit_weights == 0).sum())
-    return f"In {n_unused} of {count(len(fit_weights), 'fold')}" if n_unused else ""
+    return tables.unused_network_text(evaluation.fits[is_main]).capitalize()
 
 
 def judge_difference(low: float, high: float, p_value: float) -> str:
@@ -491,11 +489,11 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     without_model = NESTED_RIDGES[0]
     answer_text = NOT_SHOWN
     answer_sentences = []
-    evidence_lead, lead_lower, lead_upper = np.nan, np.nan, np.nan
+    shown_numbers: tuple[float, ...] = ()
     if evaluation.connectome_gain is not None:
         connectome_gain = ConnectomeGain(evaluation.connectome_gain)
         network = connectome_gain.network
-        evidence_lead, lead_lower, lead_upper = network.lead, network.low, network.high
+        shown_numbers = (network.lead, network.low, network.high)
         if network.answer == "yes":
             answer_text = YES
         verdict_texts = {
@@ -512,20 +510,14 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             f"{verdict_texts[network.answer]}: it raises the log evidence by "
             f"{original_gain:z.1f}, random connectomes by {random_gain:z.1f}. The "
             f"difference is "
-            f"{tables.interval_text(evidence_lead, lead_lower, lead_upper, 1)} (90% "
+            f"{tables.interval_text(*shown_numbers, 1)} (90% "
             f"interval); to count, it must be {MIN_LOG_CREDIT:.1f} or more."
         )
     if without_model not in evaluation.models or with_model == without_model:
         if not answer_sentences:
             answer_sentences.append("The study has no comparison with and without it.")
-        answer_sentence = " ".join(answer_sentences)
         return Conclusion(
-            question_text,
-            answer_text,
-            answer_sentence,
-            evidence_lead,
-            lead_lower,
-            lead_upper,
+            question_text, answer_text, " ".join(answer_sentences), *shown_numbers
         )
     comparison_rows = tables.person_comparisons(evaluation, with_model)
     comparison_row = comparison_rows.set_index("model").loc[without_model]
@@ -549,24 +541,11 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             "Averages over random connectomes can raise the score as well, so this is "
             "no evidence for these connections."
         )
-    answer_sentence = " ".join(answer_sentences)
-    if evaluation.connectome_gain is not None:
-        return Conclusion(
-            question_text,
-            answer_text,
-            answer_sentence,
-            evidence_lead,
-            lead_lower,
-            lead_upper,
-        )
+    if evaluation.connectome_gain is None:
+        comparison_columns = ["difference", "low", "high", "p_holm"]
+        shown_numbers = tuple(comparison_row[comparison_columns])
     return Conclusion(
-        question_text,
-        answer_text,
-        answer_sentence,
-        comparison_row["difference"],
-        comparison_row["low"],
-        comparison_row["high"],
-        comparison_row["p_holm"],
+        question_text, answer_text, " ".join(answer_sentences), *shown_numbers
     )
 
 

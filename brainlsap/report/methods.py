@@ -455,9 +455,7 @@ def unused_networks(evaluation: Evaluation) -> str:
     """Return the models whose networks have no weight in some folds, with counts."""
     network_texts = []
     for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
-        n_unused = int((tables.network_weights(model_fits) == 0).sum())
-        if n_unused:
-            fold_text = f"in {n_unused} of {count(len(model_fits), 'fold')}"
+        if fold_text := tables.unused_network_text(model_fits):
             network_texts.append(f"{model_name} ({fold_text})")
     return with_and(network_texts) if network_texts else ""
 

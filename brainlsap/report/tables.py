@@ -295,6 +295,12 @@ def network_weights(fits: pd.DataFrame) -> np.ndarray:
     return np.array(weight_list, dtype=float)
 
 
+def unused_network_text(fits: pd.DataFrame) -> str:
+    """Return in how many fits networks have no weight ("in 2 of 5 folds"), or ""."""
+    n_unused = int((network_weights(fits) == 0).sum())
+    return f"in {n_unused} of {count(len(fits), 'fold')}" if n_unused else ""
+
+
 def summary_of(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
     """Return the summary of one score, by model: role, mean, sd, n_folds, n_failed."""
     score_summary = evaluation.summary()
