@@ -232,6 +232,10 @@ def test_options_are_applied_to_the_file_of_a_cohort_or_refused(
     assert "fdg: " not in counted
     assert "scans by diagnosis: CN (" in counted
     assert "MCI (" not in counted
+    person = brainlsap.load_cohort(study, "desikan82", "fdg").groups[-1]
+    assert main([*map(str, asked), "--exclude", person]) == 0
+    dropped = capsys.readouterr().out.partition("Dropped:")[2]
+    assert person in dropped
     out = tmp_path / "out"
     for command in ("check", "run", "fit", "predict"):
         where = [] if command == "check" else ["--out", out]

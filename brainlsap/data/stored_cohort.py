@@ -1,9 +1,9 @@
 """A cohort's file (.h5), read with the options of a study's folder.
 
 A file holds what one reading of a folder gave. Options that choose among what it holds
-are applied: `feature`, `label`, `classes`, `scans`, and `connectome="none"`. All others
-say how files of a folder are read: they are refused, unless the folder was read with
-the same value.
+are applied: `feature`, `label`, `classes`, `scans`, `exclude`, `skip_faulty`, and
+`connectome="none"`. All others say how files of a folder are read: they are refused,
+unless the folder was read with the same value.
 """
 
 import re
@@ -19,7 +19,15 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.covariates import KEY_COLUMNS, find_spellings
 from brainlsap.data.find_files import visit_order
-from brainlsap.data.flow import LATER_VISIT, NO_LABEL, OTHER_CLASS
+from brainlsap.data.flow import (
+    LATER_VISIT,
+    NO_LABEL,
+    OTHER_CLASS,
+    LeftOut,
+    describe_left_out,
+    match_exclusions,
+    read_exclusions,
+)
 from brainlsap.data.load import NO_CONNECTOME, load_cohort
 from brainlsap.data.participants import (
     UNLABELLED,
@@ -34,15 +42,18 @@ from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.findings import (
     BASELINE,
     CLASSES,
+    EXCLUDED,
     FAULT,
+    FAULTY,
     LEFT_OUT,
     Finding,
+    as_findings,
     group_findings,
 )
 from brainlsap.text import option_text
 
 SUFFIX = ".h5"
-SELECTIONS = ("feature", "label", "classes", "scans", "connectome")
+SELECTIONS = ("feature", "label", "classes", "scans", "exclude", "connectome")
 """Options that choose among what the file of a cohort holds."""
 
 
@@ -91,14 +102,36 @@ def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
         cohort = _apply_connectome(cohort_path, cohort, new_options.connectome)
     if new_options.feature is not None:
         cohort = _select_features(cohort_path, cohort, new_options.feature)
+    excluded_scans = _find_excluded(cohort, new_options.exclude)
+    # Visits of people who are wholly excluded need no baseline.
+    excluded_people = _find_excluded_people(cohort, excluded_scans)
+    is_of_excluded = cohort.table["participant"].isin(excluded_people)
+    cohort = _exclude_scans(
+        cohort_path, cohort, {*cohort.table["scan"][is_of_excluded]}
+    )
     if new_options.scans:
         cohort = _select_scans(cohort_path, cohort, new_options.scans)
+    # An excluded baseline is not replaced by a later visit, as in a folder.
+    cohort = _exclude_scans(cohort_path, cohort, excluded_scans)
+    skip_faulty = bool(new_options.skip_faulty or cohort.reading_options.skip_faulty)
     if new_options.label is not None or new_options.classes is not None:
         cohort = _select_labels(
-            cohort_path, cohort, new_options.label, new_options.classes
+            cohort_path,
+            cohort,
+            new_options.label,
+            new_options.classes,
+            skip_faulty=skip_faulty,
         )
+    elif excluded_scans:
+        _check_named_classes(cohort_path, cohort)
     # A report and a stored model state the options that were applied last.
     selections = new_options.to_jsonable(SELECTIONS)
+    if cohort.reading_options.exclude and excluded_scans:
+        # State the scans that the file leaves out, and those that were named now.
+        is_excluded = cohort.left_out["fate"] == EXCLUDED
+        selections["exclude"] = sorted(cohort.left_out["scan"][is_excluded])
+    if skip_faulty:
+        selections["skip_faulty"] = True
     reading_options = cohort.reading_options.change(**selections)
     return replace(cohort, reading_options=reading_options)
 
@@ -152,6 +185,9 @@ def _check_unchanged(
     refused_options = list[str]()
     for option_name, option_value in options.to_jsonable().items():
         if option_name in ("atlas", *SELECTIONS):
+            continue
+        # Scans with faults may still be left out, and cannot come back.
+        if option_name == "skip_faulty" and option_value:
             continue
         earlier_value = earlier_options.get(option_name)
         if option_value == earlier_value:
@@ -256,6 +292,85 @@ def _select_features(
         features=cohort.features[..., feature_index],
         feature_names=tuple(chosen_features),
     )
+
+
+def _find_excluded(
+    cohort: Cohort, exclude: str | Path | Sequence[str] | None
+) -> set[str]:
+    """Return the scans that an option excludes, also those that are left out by now."""
+    names = read_exclusions(exclude)
+    return match_exclusions(names, _list_scans(cohort)) if names else set()
+
+
+def _list_scans(cohort: Cohort) -> list[LeftOut]:
+    """Return every scan of the study's tables; the fate is empty if it is analysed."""
+    table = cohort.table
+    names = zip(table["scan"], table["participant"], table["session"], strict=True)
+    analysed_rows = [
+        LeftOut(scan, participant, session, "") for scan, participant, session in names
+    ]
+    return [*analysed_rows, *_list_left_out(cohort)]
+
+
+def _list_left_out(cohort: Cohort) -> list[LeftOut]:
+    """Return the scans that are not analysed."""
+    return [LeftOut(*row) for row in cohort.left_out.itertuples(index=False)]
+
+
+def _find_excluded_people(cohort: Cohort, excluded_scans: set[str]) -> set[str]:
+    """Return the people of whom every scan is excluded."""
+    rows = _list_scans(cohort)
+    return {row.participant for row in rows} - {
+        row.participant for row in rows if row.scan not in excluded_scans
+    }
+
+
+def _exclude_scans(
+    cohort_path: str | Path, cohort: Cohort, excluded_scans: set[str]
+) -> Cohort:
+    """Return the cohort without scans; also others of these names become excluded."""
+    if not excluded_scans:
+        return cohort
+    is_excluded = cohort.table["scan"].isin(excluded_scans).to_numpy()
+    if is_excluded.all():
+        raise CohortError(
+            f"no scan is left; {option_text('exclude')} names all {cohort.n_scans}",
+            path=cohort_path,
+        )
+    if is_excluded.any():
+        cohort = cohort.select(~is_excluded, fate=EXCLUDED)
+    left_out = cohort.left_out.copy()
+    is_named = left_out["scan"].isin(excluded_scans)
+    left_out.loc[is_named, "fate"] = EXCLUDED
+    left_out.loc[is_named, "reason"] = ""
+    cohort = replace(cohort, left_out=left_out)
+    return _update_notes(cohort)
+
+
+def _check_named_classes(cohort_path: str | Path, cohort: Cohort) -> None:
+    """Raise where a class that the user named has no scan, as in a folder."""
+    absent_faults = find_absent(
+        cohort.label_name,
+        cohort.reading_options.classes or (),
+        cohort.table["label"].value_counts(),
+    )
+    if absent_faults:
+        raise CohortError(
+            f"{option_text('exclude')} leaves a class without scans",
+            absent_faults,
+            path=cohort_path,
+        )
+
+
+def _update_notes(cohort: Cohort) -> Cohort:
+    """Return the cohort with notes on all who are excluded, or have faults."""
+    other_findings = [
+        finding
+        for finding in as_findings(cohort.findings)
+        if finding.severity != LEFT_OUT or finding.kind not in (EXCLUDED, FAULTY)
+    ]
+    left_out_notes = describe_left_out(_list_left_out(cohort))
+    return replace(cohort, findings=(*other_findings, *left_out_notes))
 
 
 def _select_scans(cohort_path: str | Path, cohort: Cohort, scans: str) -> Cohort:
@@ -364,8 +479,13 @@ def _select_labels(
     cohort: Cohort,
     label: str | None,
     classes: Sequence[str] | None,
+    *,
+    skip_faulty: bool,
 ) -> Cohort:
-    """Return the cohort with another column as label, or with some of its classes."""
+    """Return the cohort with another column as label, or with some of its classes.
+
+    With `skip_faulty`, scans without a label are left out.
+    """
     label_name = cohort.label_name if label is None else label
     is_same_column = label_name.lower() == cohort.label_name.lower()
     if is_same_column and classes is None:
@@ -394,9 +514,10 @@ def _select_labels(
     class_order, is_ordered = order_classes(list(label_counts.index), classes)
     has_class = label_texts.isin(class_order)
     faults, class_note = list[Finding](), ""
+    reason_of_scan: dict[str, str] = {}
     if classes is None:
         refuse_continuous(label_name, class_order)
-        faults += [
+        label_faults = [
             Finding(
                 f"no {label_name} (n/a); leave the scan out, or keep those with a "
                 f"label by {option_text('classes')}",
@@ -405,6 +526,10 @@ def _select_labels(
             )
             for scan in scan_table["scan"][~has_class]
         ]
+        if skip_faulty:
+            reason_of_scan = {fault.scan: str(fault) for fault in label_faults}
+        else:
+            faults += label_faults
     else:
         lower_class_names = {label_text.lower() for label_text in class_order}
         has_class_in_any_case = label_texts.str.lower().isin(lower_class_names)
@@ -425,17 +550,25 @@ def _select_labels(
     if class_note:
         findings = (*findings, Finding(class_note, LEFT_OUT, kind=CLASSES))
     scan_table = scan_table.assign(label=label_texts)[has_class].reset_index(drop=True)
-    return replace(
-        cohort.select(
-            has_class.to_numpy(),
-            fate=[NO_LABEL if pd.isna(text) else OTHER_CLASS for text in label_texts],
-        ),
+    selected_cohort = cohort.select(
+        has_class.to_numpy(),
+        fate=[NO_LABEL if pd.isna(text) else OTHER_CLASS for text in label_texts],
+    )
+    left_out = selected_cohort.left_out
+    reasons = [
+        reason_of_scan.get(scan, reason)
+        for scan, reason in zip(left_out["scan"], left_out["reason"], strict=True)
+    ]
+    selected_cohort = replace(
+        selected_cohort,
         table=scan_table,
         classes=class_order,
         classes_ordered=is_ordered,
         label_name=label_name,
         findings=findings,
+        left_out=left_out.assign(reason=reasons),
     )
+    return _update_notes(selected_cohort) if reason_of_scan else selected_cohort
 
 
 __all__ = ["is_cohort_file", "label_column", "read_cohort_file", "read_study"]

@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from brainlsap import check_cohort, load_cohort, make_cohort
 from brainlsap.data import read_study
-from brainlsap.exceptions import BrainlsapError
+from brainlsap.data.flow import flow_table
+from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
+from brainlsap.findings import EXCLUDED, FAULTY
 from brainlsap.simulation import write_study_folder
 
 READING = {"atlas": "desikan82", "feature": ["fdg", "volume"]}
@@ -27,6 +30,14 @@ def stored(folder):
     return load_cohort(folder, **READING).save(folder.parent / "cohort.h5")
 
 
+def flow_of(cohort):
+    """Return people and scans by fate; they add up."""
+    flow = flow_table(cohort.table, cohort.left_out).set_index("fate")
+    counts = flow[["participants", "scans"]]
+    assert (counts.drop(index="listed").sum() == counts.loc["listed"]).all()
+    return counts
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -40,6 +51,10 @@ def stored(folder):
         {"scans": "baseline"},
         {"scans": "baseline", "label": "sex", "feature": "fdg"},
         {"connectome": "none", "classes": ["CN", "AD"]},
+        {"exclude": "sub-0001,0002"},
+        {"exclude": ["sub-0001_ses-M00"], "scans": "baseline"},
+        {"exclude": ["0003"], "scans": "baseline", "classes": ["CN", "AD"]},
+        {"exclude": ["0004"], "label": "sex", "skip_faulty": True},
     ],
 )
 def test_a_file_gives_what_the_folder_gives_with_the_same_options(
@@ -61,6 +76,64 @@ def test_a_file_gives_what_the_folder_gives_with_the_same_options(
     options_of_folder = from_folder.reading_options.to_jsonable()
     for name in options:
         assert options_of_file[name] == options_of_folder[name], name
+    pd.testing.assert_frame_equal(flow_of(from_file), flow_of(from_folder))
+    fates = [
+        cohort.left_out.set_index("scan")["fate"].sort_index()
+        for cohort in (from_file, from_folder)
+    ]
+    pd.testing.assert_series_equal(*fates)
+
+
+def test_exclusions_add_up_over_two_readings(folder, stored, tmp_path):
+    first = read_study(stored, exclude="sub-0001", scans="baseline")
+    path = first.save(tmp_path / "first.h5")
+    # A later visit and an excluded person are named again: each has one fate.
+    second = read_study(path, exclude="0002,0001,0003_M12", skip_faulty=True)
+    from_folder = load_cohort(
+        folder, **READING, scans="baseline", exclude="0001,0002,0003_M12"
+    )
+    pd.testing.assert_frame_equal(flow_of(second), flow_of(from_folder))
+    (note,) = (x for x in second.findings if x.kind == EXCLUDED)
+    is_excluded = second.left_out["fate"] == EXCLUDED
+    assert {*note.people} == {*second.left_out["scan"][is_excluded]}
+    # The options that are stored read the same people from the folder.
+    exclude = second.reading_options.exclude
+    again = load_cohort(folder, **READING, scans="baseline", exclude=exclude)
+    pd.testing.assert_frame_equal(again.table, second.table)
+    with pytest.raises(ParameterError):
+        read_study(path, exclude="sub-0099")
+    with pytest.raises(CohortError):
+        read_study(path, exclude=[*first.table["scan"]])
+
+
+def test_a_class_without_people_is_dropped_or_refused(stored, tmp_path):
+    cohort = read_study(stored)
+    others = cohort.classes[1:]
+    people = {*cohort.groups[cohort.table["label"] == cohort.classes[0]]}
+    remaining = read_study(stored, exclude=sorted(people))
+    assert remaining.classes == tuple(
+        name for name in others if name in {*remaining.table["label"]}
+    )
+    path = read_study(stored, classes=list(cohort.classes)).save(tmp_path / "c.h5")
+    with pytest.raises(CohortError):
+        read_study(path, exclude=sorted(people))
+
+
+def test_scans_without_the_label_of_a_file_are_skipped_on_request(stored, tmp_path):
+    cohort = read_study(stored)
+    codes = np.where(np.arange(cohort.n_scans) % 2, "yes", "no").astype(object)
+    codes[[0, 3]] = None
+    table = cohort.table.assign(converter=codes)
+    path = replace(cohort, table=table).save(tmp_path / "codes.h5")
+    with pytest.raises(CohortError):
+        read_study(path, label="converter")
+    skipped = read_study(path, label="converter", skip_faulty=True)
+    assert skipped.left_out["scan"].tolist() == [*cohort.table["scan"].iloc[[0, 3]]]
+    assert {*skipped.left_out["fate"]} == {"no label"}
+    assert skipped.left_out["reason"].str.len().min() > 0
+    assert skipped.reading_options.skip_faulty
+    (note,) = (x for x in skipped.findings if x.kind == FAULTY)
+    assert {*note.people} == {*skipped.left_out["scan"]}
 
 
 @pytest.mark.parametrize(
