@@ -66,6 +66,15 @@ def leave_out(app, what, name, obj, skip, options):  # noqa: ARG001
     return True if foreign else skip
 
 
+def source_module(app, module_name, attribute):  # noqa: ARG001
+    """Give names of the package itself no page of source: their own package has it.
+
+    Else the link back from the source leads to an entry that only refers to another.
+    """
+    return module_name if module_name == brainlsap.__name__ else None
+
+
 def setup(app):
     """Connect what is above."""
     app.connect("autodoc-skip-member", leave_out)
+    app.connect("viewcode-follow-imported", source_module)
