@@ -677,16 +677,13 @@ def _find_predictive_columns(
         for tested_column in tested_columns
     ]
     p_values = adjust_p_values([p_value for _, _, p_value in scores])
-    correction_text = ""
-    if len(tested_columns) > 1:
-        correction_text = f", Holm-corrected for {len(tested_columns)} columns and gaps"
+    correction_text = "Holm " if len(tested_columns) > 1 else ""
     for tested_column, (mean_accuracy, chance_accuracy, _), p in zip(
         tested_columns, scores, p_values, strict=True
     ):
         finding_text = (
-            f"{tested_column.title}: balanced accuracy {mean_accuracy:.2f} (chance "
-            f"{chance_accuracy:.2f}); difference between classes {p_phrase(p)}"
-            f"{correction_text}"
+            f"{tested_column.title}: balanced accuracy {mean_accuracy:.2f}, chance "
+            f"{chance_accuracy:.2f} ({correction_text}{p_phrase(p)})"
         )
         is_different = p < MAX_P_VALUE
         is_predictive = is_different and mean_accuracy >= chance_accuracy + MIN_GAIN

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from brainlsap.data.flow import ANALYSED, LISTED, NO_IMAGE
+from brainlsap.data.flow import NO_IMAGE
 from brainlsap.evaluation import (
     ConnectomeGain,
     Evaluation,
@@ -51,6 +51,8 @@ CLASS_TITLES = {
 METHOD_TITLES = {
     "network": "a graph neural network that learns, for every region, how far to "
     "average along the connectome",
+    "ridge and network": "a ridge regression plus a graph neural network that learns, "
+    "for every region, how far to average along the connectome",
     "none": "a ridge regression without the connectome",
     "one": "a ridge regression on features averaged along the connectome at one scale",
     "regions": "a ridge regression on features averaged along the connectome, at a "
@@ -68,9 +70,13 @@ SIMPLE_MODELS = {
 }
 """Simple models with which the main model is compared, by their phrase."""
 
-# Remarks that follow the sentence of a conclusion.
-_QUOTE_THIS = " Quote this number."
-_NOT_VALID = " Not valid: see Beware."
+NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
+"""Verdicts that fit questions for regions or risks; their answer is "NOT SHOWN"."""
+
+_NOT_VALID = " Not valid: see Beware."  # follows the sentence of a conclusion
+N_COVARIATES = 3
+"""Most covariates without a warning that are named."""
+
 # Errors that make region tests wrong as well as scores.
 _ERRORS_OF_DATA = (Check.DUPLICATE_SCANS, Check.LABEL_IN_FEATURES)
 
@@ -87,6 +93,11 @@ class Conclusion:
         "NO" means that the opposite was shown.
     sentence : str
         The number with its interval, and what limits the answer.
+    reason : str
+        What decides the answer, in a few words before the sentence; may be "".
+    label : str
+        What is printed in place of the answer, for example how many regions; "" for
+        the answer itself.
     estimate, low, high : float
         Score, difference or number of regions with its 95% interval; NaN if there is
         none.
@@ -101,6 +112,13 @@ class Conclusion:
     low: float = np.nan
     high: float = np.nan
     p_value: float = np.nan
+    reason: str = ""
+    label: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """What is printed as the answer."""
+        return self.label or self.answer
 
 
 @dataclass(frozen=True)
@@ -112,6 +130,13 @@ class StudyConclusions:
     chance, simple_models, connectome : Conclusion
         Is the main model better than chance, and than simple models? Does the
         connectome help?
+    covariates : Conclusion
+        May age, sex or site explain the score?
+    network : Conclusion or None
+        Does the neural network help? None if the main model does not add one to a
+        ridge regression.
+    probabilities : Conclusion
+        Can the probability of one patient be trusted?
     comparisons : tuple of Conclusion
         One for each simple model.
     added_value : Conclusion or None
@@ -128,6 +153,9 @@ class StudyConclusions:
     """
 
     chance: Conclusion
+    covariates: Conclusion
+    network: Conclusion | None
+    probabilities: Conclusion
     simple_models: Conclusion
     comparisons: tuple[Conclusion, ...]
     added_value: Conclusion | None
@@ -143,6 +171,9 @@ class StudyConclusions:
         """Conclusions in the order of the page."""
         conclusions = (
             self.chance,
+            self.covariates,
+            self.network,
+            self.probabilities,
             self.simple_models,
             self.added_value,
             self.connectome,
@@ -175,6 +206,9 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         for comparison in compare_simple(evaluation)
     )
     simple_models = _withdraw(judge_simple_models(comparisons), leak_text)
+    network = judge_network(evaluation)
+    if network is not None:
+        network = _withdraw(network, leak_text)
     added_value = judge_added_value(evaluation)
     if added_value is not None:
         added_value = _withdraw(added_value, leak_text)
@@ -188,6 +222,9 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         regions_stand_out = _withdraw(regions_stand_out, leak_text)
     conclusions = StudyConclusions(
         chance=chance,
+        covariates=judge_covariates(evaluation),
+        network=network,
+        probabilities=judge_probabilities(evaluation),
         simple_models=simple_models,
         comparisons=comparisons,
         added_value=added_value,
@@ -223,7 +260,17 @@ def headline(evaluation: Evaluation) -> list[str]:
         return external_headline(evaluation)
     conclusions = draw_conclusions(evaluation)
     answer_lines = [
-        f"{conclusion.question} {conclusion.answer}. {conclusion.sentence}"
+        " ".join(
+            filter(
+                None,
+                (
+                    conclusion.question,
+                    f"{conclusion.verdict}.",
+                    conclusion.reason,
+                    conclusion.sentence,
+                ),
+            )
+        )
         for conclusion in conclusions.answers
     ]
     phrases_text = "; ".join(
@@ -231,7 +278,7 @@ def headline(evaluation: Evaluation) -> list[str]:
     )
     return [
         sample_text(evaluation),
-        method_text(evaluation),
+        f"Method: {method_text(evaluation)}",
         *answer_lines,
         f"You may write: {conclusions.may_write}",
         f"You may not write: {phrases_text}.",
@@ -241,6 +288,11 @@ def headline(evaluation: Evaluation) -> list[str]:
 
 def sample_text(evaluation: Evaluation) -> str:
     """Return the numbers of participants and scans, by class, and who was left out."""
+    return f"{class_text(evaluation)} Left out: {left_out_text(evaluation)}"
+
+
+def class_text(evaluation: Evaluation) -> str:
+    """Return the numbers of participants and scans, by class."""
     cohort = evaluation.cohort
     class_counts = cohort.class_counts()
     class_texts = []
@@ -251,34 +303,41 @@ def sample_text(evaluation: Evaluation) -> str:
         class_texts.append(
             f"{class_name} {n_people}{f' ({class_title})' if class_title else ''}"
         )
-    flow = cohort.flow().set_index("fate")[["participants", "scans"]]
-    n_left_out = flow.loc[LISTED] - flow.loc[ANALYSED]
-    is_in_flow = (BASELINE, CLASSES, OTHER_CLASSES, NO_IMAGE, EXCLUDED, FAULTY)
+    return (
+        f"{count(cohort.n_participants, 'participant')}, "
+        f"{count(cohort.n_scans, 'scan')}: {', '.join(class_texts)}."
+    )
+
+
+def left_out_text(evaluation: Evaluation) -> str:
+    """Return who was left out and why, by number."""
+    cohort = evaluation.cohort
+    if cohort.truth is not None:
+        return "nobody (simulated data)."
+    fates = cohort.flow().to_dict("records")
+    n_scans_left_out = fates[0]["scans"] - fates[-1]["scans"]
     left_out = list[str]()
-    if n_left_out["scans"]:
-        n_people = count(n_left_out["participants"], "participant")
-        left_out.append(f"{n_people}, {count(n_left_out['scans'], 'scan')}")
+    if n_scans_left_out:
+        n_people_left_out = fates[0]["participants"] - fates[-1]["participants"]
+        scans_by_fate = ", ".join(
+            f"{fate['fate']} {fate['scans']}" for fate in fates[1:-1] if fate["scans"]
+        )
+        left_out.append(
+            f"{count(n_people_left_out, 'participant')}, "
+            f"{count(n_scans_left_out, 'scan')} (scans: {scans_by_fate})"
+        )
+    is_in_flow = (BASELINE, CLASSES, OTHER_CLASSES, NO_IMAGE, EXCLUDED, FAULTY)
     left_out += [
         finding.shareable_text()
         for finding in as_findings(cohort.findings)
-        if (finding.kind in is_in_flow and not n_left_out["scans"])
+        if (finding.kind in is_in_flow and not n_scans_left_out)
         or (
             finding.severity == LEFT_OUT
             and finding.people
             and finding.kind not in is_in_flow
         )
     ]
-    sentences = [
-        f"{count(cohort.n_participants, 'participant')}, "
-        f"{count(cohort.n_scans, 'scan')}: {', '.join(class_texts)}."
-    ]
-    if cohort.truth is not None:
-        sentences.append("Simulated: nothing was left out.")
-    elif left_out:
-        sentences.append(f"Left out: {'; '.join(left_out)}.")
-    else:
-        sentences.append("No scan that was read was left out.")
-    return " ".join(sentences)
+    return f"{'; '.join(left_out)}." if left_out else "no scan that was read."
 
 
 def method_text(evaluation: Evaluation) -> str:
@@ -289,24 +348,26 @@ def method_text(evaluation: Evaluation) -> str:
     method_title = METHOD_TITLES.get(options.get("scales") or "", "")
     if "kernel" in options and options.get("network", "heat") == "heat":
         method_title = METHOD_TITLES["network"]
+        if _network_weights(evaluation).size:
+            method_title = METHOD_TITLES["ridge and network"]
     folds_text = f"{settings['n_folds']}-fold cross-validation"
     test_unit = "scan" if settings["people_shared"] else "participant"
-    network_text = ""
-    if unused_text := _unused_network_text(evaluation):
-        network_text = (
-            f" {unused_text}, its neural network had no weight, and {main_model} "
-            "predicted as the ridge regression that it starts from."
-        )
     return (
-        f"Method: {main_model}{f', {method_title}' if method_title else ''}; tested by "
-        f"{folds_text}, divided by {test_unit}.{network_text}"
+        f"{main_model}{f', {method_title}' if method_title else ''}; tested by "
+        f"{folds_text}, divided by {test_unit}."
     )
 
 
-def _unused_network_text(evaluation: Evaluation) -> str:
-    """Return in how many fits the network of the main model had no weight, or ""."""
+def _network_weights(evaluation: Evaluation) -> np.ndarray:
+    """Return the weight of the main model's network in every fit that adds one."""
     is_main = evaluation.fits["model"] == evaluation.models[0]
-    return tables.unused_network_text(evaluation.fits[is_main]).capitalize()
+    weights = tables.network_weights(evaluation.fits[is_main])
+    return weights[np.isfinite(weights)]
+
+
+def _count_unused_networks(evaluation: Evaluation) -> int:
+    """Return in how many fits the network of the main model had no weight."""
+    return int((_network_weights(evaluation) == 0).sum())
 
 
 def judge_difference(low: float, high: float, p_value: float) -> str:
@@ -343,7 +404,7 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
         answer_text = YES
     answer_sentence = (
         f"Balanced accuracy {estimate:.3f} (95% interval {lower_bound:.3f} to "
-        f"{upper_bound:.3f}), chance {chance:.3f}, {p_phrase(p_value)}.{_QUOTE_THIS}"
+        f"{upper_bound:.3f}), chance {chance:.3f}, {p_phrase(p_value)}."
     )
     if answer_text == NOT_SHOWN and p_value < ALPHA:
         answer_sentence += (
@@ -365,7 +426,108 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
         lower_bound,
         upper_bound,
         p_value,
+        reason="Number for the abstract:",
     )
+
+
+def judge_covariates(evaluation: Evaluation) -> Conclusion:
+    """Answer whether age, sex, site or other covariates may explain the score.
+
+    "POSSIBLY": the audit warns of one that predicts the class alone. "NOT SHOWN" does
+    not exclude it.
+    """
+    question_text = "Do age, sex, site explain it?"
+    if evaluation.audit is None:
+        sentence = "No leakage audit was made."
+        return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
+    is_covariate = evaluation.audit["check"] == Check.COVARIATE_PREDICTS_LABEL
+    findings = evaluation.audit[is_covariate]
+    warnings = findings.loc[findings["severity"] == "warning", "finding"]
+    shown_findings = list(findings["finding"])[:N_COVARIATES]
+    label, reason = "", "The audit gives no warning."
+    if len(warnings):
+        shown_findings = list(warnings)
+        label, reason = POSSIBLY, "Something other than the brain may explain it."
+    if not shown_findings:
+        sentence = "The table of participants has none of them."
+        return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
+    sentences = [f"{'; '.join(shown_findings)}."]
+    sentences[0] = sentences[0][:1].upper() + sentences[0][1:]
+    adjusted_names = tables.regressed_text(evaluation)
+    unadjusted_names = [
+        name
+        for name in ("age", "sex", "site")
+        if demographics.covariate(evaluation.cohort.table, name) is not None
+        and name not in adjusted_names
+    ]
+    if unadjusted_names:
+        sentences.append(
+            f"Scores and regions are not adjusted for {with_and(unadjusted_names)}."
+        )
+    return Conclusion(
+        question_text, NOT_SHOWN, " ".join(sentences), reason=reason, label=label
+    )
+
+
+def judge_network(evaluation: Evaluation) -> Conclusion | None:
+    """Answer whether the neural network adds to the ridge regression it starts from.
+
+    None if the main model does not add a network to a ridge regression. "NO": it had no
+    weight in any fold, or made the score worse. A weight alone shows nothing, because
+    networks get one in some folds of permuted labels as well.
+    """
+    question_text = "Does its neural network help?"
+    weights = _network_weights(evaluation)
+    if not weights.size:
+        return None
+    n_used = int((weights > 0).sum())
+    if not n_used:
+        return Conclusion(
+            question_text,
+            NO,
+            "A ridge regression alone made the score.",
+            reason=f"It had no weight in any of {count(weights.size, 'fold')}.",
+        )
+    main_model = evaluation.models[0]
+    reason_text = f"It had weight in {n_used} of {count(weights.size, 'fold')}."
+    if "LSAP-R" not in evaluation.models:
+        sentence = "The study has no ridge regression to compare with."
+        return Conclusion(question_text, NOT_SHOWN, sentence, reason=reason_text)
+    row = tables.person_comparisons(evaluation, main_model).set_index("model")
+    row = row.loc["LSAP-R"]
+    answer = judge_difference(row["low"], row["high"], row["p_holm"])
+    difference = _difference_text(row["difference"], row["low"], row["high"])
+    sentence = (
+        f"Balanced accuracy of {main_model} minus that of LSAP-R: {difference} "
+        f"({_holm_phrase(row)})."
+    )
+    if answer != YES:
+        sentence += (
+            " A weight is no evidence: with permuted labels, networks get one in some "
+            "folds, too."
+        )
+    return Conclusion(
+        question_text,
+        answer,
+        sentence,
+        row["difference"],
+        row["low"],
+        row["high"],
+        row["p_holm"],
+        reason=reason_text,
+    )
+
+
+def judge_probabilities(evaluation: Evaluation) -> Conclusion:
+    """Answer whether one patient's probability can be trusted, which no study shows."""
+    main_model, class_priors = evaluation.models[0], evaluation.class_priors()
+    sentence = "They were not tested in other people."
+    if main_model in class_priors:
+        sentence = (
+            f"They assume {phrase_prior(class_priors[main_model])}, not those of a "
+            "clinic, and were not tested in other people."
+        )
+    return Conclusion("Can one patient's probability be trusted?", NOT_SHOWN, sentence)
 
 
 def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
@@ -488,36 +650,41 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     with_model = "LSAP-R" if "LSAP-R" in evaluation.models else evaluation.models[0]
     without_model = NESTED_RIDGES[0]
     answer_text = NOT_SHOWN
+    reason_text = ""
     answer_sentences = []
-    shown_numbers: tuple[float, ...] = ()
+    estimate = low = high = p_value = np.nan
     if evaluation.connectome_gain is not None:
         connectome_gain = ConnectomeGain(evaluation.connectome_gain)
         network = connectome_gain.network
-        shown_numbers = (network.lead, network.low, network.high)
+        estimate, low, high = network.lead, network.low, network.high
         if network.answer == "yes":
             answer_text = YES
-        verdict_texts = {
-            "yes": "It adds more information on the classes than random connectomes",
-            "no": "It does not add clearly more information on the classes than random "
-            "connectomes",
-            "unclear": "It is unclear whether it adds more information on the classes "
-            "than random connectomes",
-        }
+        reason_text = {
+            "yes": "It adds information beyond random connectomes.",
+            "no": "No gain beyond random connectomes was shown.",
+            "unclear": "A gain beyond random connectomes is unclear.",
+        }[network.answer]
         gain_rows = connectome_gain.table.set_index("connectome")
         original_gain = gain_rows.loc["original", "evidence_gain"]
         random_gain = gain_rows.loc[network.compared_with, "evidence_gain"]
         answer_sentences.append(
-            f"{verdict_texts[network.answer]}: it raises the log evidence by "
-            f"{original_gain:z.1f}, random connectomes by {random_gain:z.1f}. The "
-            f"difference is "
-            f"{tables.interval_text(*shown_numbers, 1)} (90% "
-            f"interval); to count, it must be {MIN_LOG_CREDIT:.1f} or more."
+            f"Gain in log evidence: {original_gain:z.1f}, with random connectomes "
+            f"{random_gain:z.1f}; difference "
+            f"{tables.interval_text(estimate, low, high, 1)} (90% interval; "
+            f"{MIN_LOG_CREDIT:.1f} or more would count)."
         )
     if without_model not in evaluation.models or with_model == without_model:
         if not answer_sentences:
             answer_sentences.append("The study has no comparison with and without it.")
         return Conclusion(
-            question_text, answer_text, " ".join(answer_sentences), *shown_numbers
+            question_text,
+            answer_text,
+            " ".join(answer_sentences),
+            estimate,
+            low,
+            high,
+            p_value,
+            reason=reason_text,
         )
     comparison_rows = tables.person_comparisons(evaluation, with_model)
     comparison_row = comparison_rows.set_index("model").loc[without_model]
@@ -532,20 +699,25 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         difference_text = _difference_text(
             comparison_row["difference"], comparison_row["low"], comparison_row["high"]
         )
-        answer_sentences.append(
+        score_sentence = (
             f"Balanced accuracy of {with_model} minus that of {without_model}: "
-            f"{difference_text} ({_holm_phrase(comparison_row)})."
+            f"{difference_text} ({_holm_phrase(comparison_row)})"
         )
-    if score_answer == YES and answer_text != YES:
-        answer_sentences.append(
-            "Averages over random connectomes can raise the score as well, so this is "
-            "no evidence for these connections."
-        )
+        if score_answer == YES and answer_text != YES:
+            score_sentence += "; averages over random connectomes can gain as much"
+        answer_sentences.append(f"{score_sentence}.")
     if evaluation.connectome_gain is None:
         comparison_columns = ["difference", "low", "high", "p_holm"]
-        shown_numbers = tuple(comparison_row[comparison_columns])
+        estimate, low, high, p_value = comparison_row[comparison_columns]
     return Conclusion(
-        question_text, answer_text, " ".join(answer_sentences), *shown_numbers
+        question_text,
+        answer_text,
+        " ".join(answer_sentences),
+        estimate,
+        low,
+        high,
+        p_value,
+        reason=reason_text,
     )
 
 
@@ -553,7 +725,7 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
     """Answer in which regions classes differ, and where more than in connected ones."""
     questions = {
         "p_effect": "Which regions differ?",
-        "p_contrast": "Which stand out from the regions they are connected to?",
+        "p_contrast": "Which stand out from connected regions?",
     }
     region_p_values = _region_p_values(evaluation)
     if region_p_values is None:
@@ -561,7 +733,8 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
             f"Regions were not tested (fewer than {FEWEST_PERMUTATIONS} permutations)."
         )
         differ, stand_out = (
-            Conclusion(question, NOT_SHOWN, sentence) for question in questions.values()
+            Conclusion(question, NOT_SHOWN, sentence, label=NOT_TESTED)
+            for question in questions.values()
         )
         return differ, stand_out
     differ, stand_out = (
@@ -609,7 +782,12 @@ def _judge_region_test(
             f"0 of {n_tested_text} (smallest corrected {p_phrase(smallest_p)})."
         )
         return Conclusion(
-            question_text, NOT_SHOWN, answer_sentence, 0.0, p_value=smallest_p
+            question_text,
+            NOT_SHOWN,
+            answer_sentence,
+            0.0,
+            p_value=smallest_p,
+            label=NONE_SHOWN,
         )
     significant_regions = significant_regions.sort_values(
         [p_column.removeprefix("p_"), p_column], ascending=[False, True], kind="stable"
@@ -617,12 +795,13 @@ def _judge_region_test(
     region_text = name_regions(
         list(significant_regions["region"]), evaluation.cohort.atlas
     )
-    answer_sentence = (
-        f"{n_significant} of {n_tested_text} (p corrected for all of them): "
-        f"{region_text}."
-    )
     return Conclusion(
-        question_text, YES, answer_sentence, float(n_significant), p_value=smallest_p
+        question_text,
+        YES,
+        f"In {region_text} (p corrected for {n_tested_text}).",
+        float(n_significant),
+        p_value=smallest_p,
+        label=f"{n_significant} OF {len(tested_regions)}",
     )
 
 
@@ -637,12 +816,6 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
     else:
         warnings = audit[audit["severity"] == "warning"]
         is_covariate = warnings["check"] == Check.COVARIATE_PREDICTS_LABEL
-        covariate_findings = list(warnings.loc[is_covariate, "finding"])
-        if covariate_findings:
-            cautions.append(
-                "These variables alone predict the class, so something other than the "
-                f"brain may explain the score: {'; '.join(covariate_findings)}."
-            )
         other_warnings = warnings[~is_covariate]
         cautions += [
             f"{check_title(check).capitalize()}: {finding}."
@@ -650,27 +823,10 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
                 other_warnings["check"], other_warnings["finding"], strict=True
             )
         ]
-    adjusted_names = tables.regressed_text(evaluation)
-    unadjusted_names = [
-        name
-        for name in ("age", "sex", "site")
-        if demographics.covariate(evaluation.cohort.table, name) is not None
-        and name not in adjusted_names
-    ]
-    if unadjusted_names:
-        cautions.append(
-            f"Scores and regions are not adjusted for {with_and(unadjusted_names)}."
-        )
     n_incomplete_folds = tables.folds_lacking(evaluation)
     if n_incomplete_folds:
         cautions.append(
             f"{count(n_incomplete_folds, 'test fold')} had no scan of some class."
-        )
-    main_model, class_priors = evaluation.models[0], evaluation.class_priors()
-    if main_model in class_priors:
-        cautions.append(
-            f"Probabilities of {main_model} assume "
-            f"{phrase_prior(class_priors[main_model])}, not those of a clinic."
         )
     cautions.append("One sample, no external test.")
     return tuple(cautions)
@@ -697,8 +853,13 @@ def _withdraw(conclusion: Conclusion, reason: str) -> Conclusion:
     """Return "NOT SHOWN" in place of "YES" if there is a reason to doubt it."""
     if not reason or conclusion.answer != YES:
         return conclusion
-    withdrawn_sentence = conclusion.sentence.removesuffix(_QUOTE_THIS) + _NOT_VALID
-    return replace(conclusion, answer=NOT_SHOWN, sentence=withdrawn_sentence)
+    return replace(
+        conclusion,
+        answer=NOT_SHOWN,
+        sentence=conclusion.sentence + _NOT_VALID,
+        reason="",
+        label="",
+    )
 
 
 def _write_quote(
@@ -731,11 +892,12 @@ def _write_quote(
                 f"{main_model} was not shown to classify {task_text} better than "
                 f"chance under cross-validation ({numbers_text})."
             )
-        unused_text = _unused_network_text(evaluation)
-        if quote_sentences and unused_text:
+        n_unused = _count_unused_networks(evaluation)
+        if quote_sentences and n_unused:
+            n_folds = count(len(_network_weights(evaluation)), "fold")
             quote_sentences.append(
-                f"{unused_text}, it predicted as a ridge regression, without weight of "
-                "its neural network."
+                f"In {n_unused} of {n_folds}, its neural network had no weight and a "
+                "ridge regression predicted alone."
             )
     regions_answer = conclusions.regions_differ
     if regions_answer.answer == YES:
@@ -779,7 +941,8 @@ def _list_forbidden(
     added_value = conclusions.added_value
     if added_value is not None and added_value.answer != YES:
         phrases.append(f"the brain adds to {tables.covariates_text(evaluation)}")
-    if _unused_network_text(evaluation):
+    network = conclusions.network
+    if network is not None and network.answer != YES:
         phrases.append("the neural network outperforms ridge regression")
     if conclusions.connectome.answer != YES:
         phrases.append("the connectome improves the classification")

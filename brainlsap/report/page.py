@@ -33,9 +33,10 @@ from brainlsap.report.brain import (
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.checklist import checklist_table
 from brainlsap.report.conclusions import (
+    class_text,
     draw_conclusions,
+    left_out_text,
     method_text,
-    sample_text,
 )
 from brainlsap.report.demographics import demographics_table
 from brainlsap.report.exports import relative_scales
@@ -521,11 +522,22 @@ def _first_screen(
         conclusions,
         may_write=withhold_names(conclusions.may_write),
         cautions=tuple(map(withhold_names, conclusions.cautions)),
+        covariates=replace(
+            conclusions.covariates,
+            sentence=withhold_names(conclusions.covariates.sentence),
+        ),
     )
-    sample_and_method = [sample_text(evaluation), method_text(evaluation)]
+    text_by_head = {
+        "Participants": class_text(evaluation),
+        "Left out": left_out_text(evaluation),
+        "Method": method_text(evaluation),
+    }
     return {
         "conclusions": conclusions,
-        "summary": list(map(withhold_names, sample_and_method)),
+        "summary": [
+            (head, withhold_names(head_text))
+            for head, head_text in text_by_head.items()
+        ],
     }
 
 

@@ -201,7 +201,7 @@ def test_a_covariate_that_tells_the_label_is_found_after_correction(cohort):
     findings = checks(confounded).loc["covariate_predicts_label"]
     row = findings[findings["finding"].str.startswith("site alone")].iloc[0]
     assert row["severity"] == "warning"
-    assert "corrected for 3 columns and gaps" in row["finding"]
+    assert "Holm p < 0.001" in row["finding"]
     assert (checks(confounded)["what_to_do"] != "").all()
     splits = make_splits(cohort.y, cohort.groups, 3)
     by_finding = audit(confounded, splits, ["Site"]).set_index("finding")
@@ -264,7 +264,7 @@ def test_people_without_a_covariate_are_left_out_and_counted(cohort, column, gap
     table = cohort.table.assign(**{column: values})
     findings = checks(replace(cohort, table=table))["finding"]
     (finding,) = findings[findings.str.startswith(f"{column} alone")]
-    assert f"gaps; {column} missing in 1 person" in finding
+    assert f"; {column} missing in 1 person" in finding
     columns = cohort.table[column], cohort.y, cohort.groups
     score, _, _ = column_score(*(one[has_value] for one in columns))
     assert f"balanced accuracy {score:.2f}" in finding

@@ -1,5 +1,6 @@
 """Answers of the first screen: the weaker of test and interval."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +12,16 @@ from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
 from brainlsap.report import conclusions, draw_conclusions, headline, tables
 from brainlsap.report.conclusions import (
     NO,
+    NONE_SHOWN,
     NOT_SHOWN,
+    NOT_TESTED,
+    POSSIBLY,
     YES,
     judge_chance,
     judge_connectome,
+    judge_covariates,
     judge_difference,
+    judge_network,
     judge_regions,
 )
 from tests.report.conftest import draw_gain_table, draw_predictions
@@ -189,14 +195,71 @@ def test_regions_need_enough_permutations(make_study):
     assert differ.sentence.index("region_1") < differ.sentence.index("region_0")
 
 
-def test_cautions_name_variables_that_predict_the_class(make_study):
+def test_variables_that_predict_the_class_may_explain_the_score(make_study):
     study = make_study(skill=0.9, p_effect=1.0)
     warned = replace(study, audit=study.audit.assign(severity="warning"))
-    assert any("age alone: 0.34" in text for text in draw_conclusions(warned).cautions)
-    cautions = draw_conclusions(study).cautions
-    assert not any("age alone" in text for text in cautions)
-    assert "Scores and regions are not adjusted for age, sex and site." in cautions
+    covariates = draw_conclusions(warned).covariates
+    assert (covariates.answer, covariates.verdict) == (NOT_SHOWN, POSSIBLY)
+    assert "Age alone: 0.34" in covariates.sentence
+    assert "not adjusted for age, sex and site" in covariates.sentence
+    # A note is shown as well, so that its score can be read.
+    noted = judge_covariates(study)
+    assert noted.verdict == NOT_SHOWN
+    assert "Age alone: 0.34" in noted.sentence
+    for audit in (None, study.audit[:0]):
+        assert judge_covariates(replace(study, audit=audit)).verdict == NOT_TESTED
     assert "no external test" in headline(study)[-1]
+
+
+def add_network(study, weights, predictions=None):
+    """Let the first model add networks of these weights to LSAP-R, fold by fold."""
+    reports = [
+        json.dumps({"settings": {"start": "ridge"}, "network_weight": weight})
+        for weight in weights
+    ]
+    fits = study.fits.copy()
+    fits.loc[fits["model"] == "LSAP-C", "report"] = reports
+    rows = study.predictions if predictions is None else predictions
+    renamed = {"model": {"Exact": "LSAP-R"}}
+    return replace(study, predictions=rows.replace(renamed), fits=fits.replace(renamed))
+
+
+def test_a_network_is_credited_only_for_a_better_score(make_study):
+    study = make_study(skill=0.9, p_effect=1.0)
+    assert judge_network(study) is None
+    unused = judge_network(add_network(study, [0, 0, 0]))
+    assert unused.answer == NO
+    # A weight alone is none: both models have the same skill.
+    used = add_network(study, [0, 0.5, 0])
+    weighted = judge_network(used)
+    assert weighted.answer == NOT_SHOWN
+    assert "1 of 3 folds" in weighted.reason
+    assert "the neural network outperforms ridge regression" in (
+        draw_conclusions(used).may_not_write
+    )
+    rows = study.predictions
+    constant = rows["predicted"].mask(rows["model"] == "Exact", rows["truth"].iloc[0])
+    right = constant.mask(rows["model"] == "LSAP-C", rows["truth"])
+    better = add_network(study, [0, 0.5, 0], rows.assign(predicted=right))
+    found = draw_conclusions(better)
+    assert found.network.answer == YES
+    assert found.network in found.answers
+    assert not any("neural network" in phrase for phrase in found.may_not_write)
+
+
+def test_questions_for_regions_are_answered_by_a_number(make_study):
+    differ, stand_out = judge_regions(make_study(skill=0.9, p_effect=0.01))
+    assert differ.verdict == "2 OF 7"
+    assert stand_out.verdict == NONE_SHOWN
+
+
+def test_the_number_for_the_abstract_is_withdrawn_with_the_score(
+    make_study, make_evaluation
+):
+    study = make_study(skill=0.9, p_effect=1.0)
+    assert draw_conclusions(study).chance.reason
+    leaky = replace(study, audit=make_evaluation().audit)
+    assert draw_conclusions(leaky).chance.reason == ""
 
 
 @pytest.mark.parametrize(

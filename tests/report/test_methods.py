@@ -205,7 +205,7 @@ def test_words_for_paper(evaluation):
     simulated = replace(evaluation, cohort=replace(cohort, truth=truth))
     assert "simulated" in methods_text(simulated)[0]
     assert "simulated" in supplement_text(simulated)[0]
-    assert "Simulated" in headline(simulated)[0]
+    assert "simulated" in headline(simulated)[0]
 
 
 def test_a_registered_kernel_is_called_by_its_title(evaluation, monkeypatch):

@@ -512,7 +512,9 @@ def test_the_flow_of_people_is_shared_by_count_and_private_by_id(
     assert (counts[1:].sum(axis=0) == counts[0]).all()
     assert table["participants"].tolist()[1:4] == [1, 0, 1]
     assert (page.parent / "figures" / "flow.png").is_file()
-    assert "Left out: 2 participants, 3 scans." in sample_text(evaluation)
+    left_out_text = sample_text(evaluation).partition("Left out: ")[2]
+    assert "2 participants, 3 scans" in left_out_text
+    assert all(f"{fate} 1" in left_out_text for fate in ("no image", "fault"))
     n_listed = evaluation.cohort.n_participants + 2
     methods = " ".join(methods_text(evaluation))
     assert (
