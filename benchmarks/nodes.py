@@ -30,6 +30,7 @@ from published import (
 )
 
 from brainlsap.graph import normalized_laplacian
+from brainlsap.model.training import Adam
 from brainlsap.nodes import (
     NODE_MODELS,
     LSAPNodeClassifier,
@@ -121,7 +122,7 @@ def ready(graph: Any, name: str) -> tuple[Any, Any, float]:
     network = model.fit(graph, train).network_
     prepared = time.perf_counter() - start
     nodes = read_node_labels(graph, train)[1]
-    adam = torch.optim.Adam(network.parameters(), lr=1e-3)
+    adam = [Adam([*network.parameters()], learning_rate=1e-3, weight_decay=0.0)]
     call = lambda: train_epoch(network, adam, nodes, None)  # noqa: E731
     return network, call, prepared
 

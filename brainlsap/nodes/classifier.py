@@ -30,7 +30,7 @@ from brainlsap.files import replace_when_whole
 from brainlsap.graph import decompose, diffuse_recurrence, normalized_laplacian
 from brainlsap.graph.laplacian import csr_tensor
 from brainlsap.model.network import HeatScale, drop
-from brainlsap.model.training import seeded
+from brainlsap.model.training import Adam, seeded
 from brainlsap.nodes.graphs import (
     NODE_MODELS,
     NodeGraph,
@@ -630,19 +630,16 @@ def train_nodes(
         for parameter_name in [*parameters]
         if parameter_name.startswith("deep.")
     ]
+    learning_rate = settings.learning_rate
     # the inner weights of GCNII have a decay of their own
-    parameter_groups = (
-        {"params": parameters.values()},
-        {"params": deep_weights, "weight_decay": 0.01},
-    )
-    learning_rate, weight_decay = settings.learning_rate, settings.weight_decay
-    optimizer = torch.optim.Adam(
-        parameter_groups, learning_rate, weight_decay=weight_decay
-    )
+    optimizers = [
+        Adam([*parameters.values()], learning_rate, settings.weight_decay),
+        Adam(deep_weights, learning_rate, weight_decay=0.01),
+    ]
     history: dict[str, list[float]] = {"train_loss": [], "validation_accuracy": []}
     best_score, best_epoch, best_state = (-1.0, 0.0), -1, {}
     for epoch in range(settings.n_epochs):
-        epoch_results = [train_epoch(network, optimizer, train, validation)]
+        epoch_results = [train_epoch(network, optimizers, train, validation)]
         if validation is not None:
             epoch_results += evaluate_nodes(network, validation)
         # the only synchronisation with the device in an epoch
@@ -676,7 +673,7 @@ def evaluate_nodes(
 
 def train_epoch(
     network: NodeNetwork,
-    optimizer: torch.optim.Adam,
+    optimizers: list[Adam],
     train: LabelledNodes,
     validation: Any,
 ) -> Tensor:
@@ -699,7 +696,8 @@ def train_epoch(
     total_loss.backward(retain_graph=scale_loss is loss)
     if scale_loss is not total_loss:
         (scale.grad,) = torch.autograd.grad(scale_loss, scale)
-    optimizer.step()
+    for optimizer in optimizers:
+        optimizer.step()
     network.heat.step_(settings)
     return loss.detach()
 

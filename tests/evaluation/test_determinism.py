@@ -41,6 +41,7 @@ for names, n_jobs in runs:
         texts |= {names[0] + one.name: one.read_bytes() for one in folder.iterdir()}
     for name in found.models:
         texts[name] = bootstrap_scores(found, name, 20).to_csv().encode()
+assert "torch._dynamo" not in sys.modules  # torch's compiler, slow to import
 print(json.dumps({k: hashlib.sha256(v).hexdigest() for k, v in texts.items()}))
 """
 

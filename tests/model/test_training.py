@@ -55,6 +55,25 @@ class Task:
         return train_network(self.make, self.learn, validation, self.settings, seed)
 
 
+@pytest.mark.parametrize("fused", [True, None])
+def test_adam_takes_the_steps_of_its_formula(fused):
+    start, targets = np.array([0.5, -1.0, 3.0]), np.array([1.0, 2.0, -1.0])
+    weight, unused = (nn.Parameter(torch.tensor(start)) for _ in range(2))
+    optimizer = training.Adam([unused, weight], 0.01, 0.1, fused=fused)
+    expected, mean, mean_square = start.copy(), np.zeros(3), np.zeros(3)
+    for step in range(1, 6):
+        weight.grad = 2 * (weight.detach() - torch.from_numpy(targets))
+        optimizer.step()
+        gradient = 2 * (expected - targets) + 0.1 * expected
+        mean = 0.9 * mean + 0.1 * gradient
+        mean_square = 0.999 * mean_square + 0.001 * gradient**2
+        scaled_mean = mean / (1 - 0.9**step)
+        scaled_root = np.sqrt(mean_square / (1 - 0.999**step))
+        expected -= 0.01 * scaled_mean / (scaled_root + 1e-8)
+    assert_allclose(weight.detach(), expected, rtol=1e-6)
+    assert_array_equal(unused.detach(), start)  # as it had no gradient
+
+
 def kill(network):
     """Constant logits: the read-out hears nothing, and zeros have no slope."""
     nn.init.zeros_(network.readout.weight)
