@@ -323,12 +323,13 @@ def plant_faults(folder, prefix):
         for path in find_connectomes(missing):
             path.unlink()
     else:
-        table.loc[1, "age"] = "7o"
         values_path = folder / "study" / "thickness.csv"
         if values_path.is_file():
             values = pd.read_csv(values_path, dtype=str)
+            values.iloc[1, -1] = "2.5o"
             values.drop(index=2).to_csv(values_path, index=False)
         else:
+            table.iloc[1, -1] = "#DIV/0!"
             table.iloc[2, 4:] = ""
     if table_path.suffix == ".xlsx":
         table.to_excel(table_path, index=False)

@@ -987,7 +987,7 @@ class FeatureSources:
     ) -> tuple[list[list[int]], dict[int, Finding]]:
         """Return the rows of every scan in a table, and faults by scan.
 
-        A fault is no row, or more than one.
+        A fault is no row, more than one, or a row with a fault.
         """
         rows_by_person: dict[str, dict[str, list[int]]] = {}
         for row_index, scan_name in enumerate(scan_table.scan_names):
@@ -1005,6 +1005,9 @@ class FeatureSources:
                     scan=scan.name,
                     got=f"{len(row_indices)} rows",
                 )
+            elif row_indices and row_indices[0] in scan_table.row_faults:
+                row_fault = scan_table.row_faults[row_indices[0]]
+                fault_of_scan[i] = replace(row_fault, scan=scan.name)
             elif not row_indices:
                 row_hint = _explain_missing_row(scan, scan_table, rows_by_person)
                 missing_row_text = (

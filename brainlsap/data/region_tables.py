@@ -56,6 +56,7 @@ from brainlsap.data.tables import (
     MissingWords,
     find_column_name,
     find_region_column,
+    is_number_with_marks,
     parse_numbers,
     read_columns,
     read_lines,
@@ -68,7 +69,7 @@ from brainlsap.exceptions import (
     RegionNameError,
     reading,
 )
-from brainlsap.findings import LEFT_OUT, Finding
+from brainlsap.findings import FAULT, LEFT_OUT, Finding
 from brainlsap.text import listed, option_text
 
 # Covariates that a study adjusts for, though their names look like regions.
@@ -133,7 +134,7 @@ class ScanTable(NamedTuple):
     unmatched_names : names with a side, in column names, that are no region of the
     atlas; excluded_columns : columns that atlases leave out on purpose; id_column,
     session_column : the columns that scan names are of; missing_words : those of its
-    cells.
+    cells; row_faults : of single rows, whose values are NaN in `region_columns`.
     """
 
     path: Path
@@ -147,6 +148,7 @@ class ScanTable(NamedTuple):
     session_column: str | None = None
     sheet: str = ""
     missing_words: MissingWords = MappingProxyType({})
+    row_faults: Mapping[int, Finding] = MappingProxyType({})
 
     @property
     def path_and_sheet(self) -> str:
@@ -253,7 +255,8 @@ def read_scan_table(
     """Read a table of many scans and sort its columns by what they mean.
 
     Raises FileFormatError, with everything that is wrong, if the file is no table, rows
-    do not name scans, regions occur twice, or cells are not numbers.
+    do not name scans, regions occur twice, or cells are not numbers. Cells that are not
+    numbers in some rows only are faults of these rows.
     """
     scan_rows = read_rows(table_path, sheet_name, chosen_columns)
     participant_ids = [scan_name.participant for scan_name in scan_rows.names]
@@ -391,7 +394,18 @@ def _sort_columns(
         for region_columns_of_key in sorted_heads.by_region.values()
         for region_column in region_columns_of_key
     ]
-    number_columns = parse_numbers(path_and_sheet, cell_table[region_heads]).T
+    region_cells = cell_table[region_heads]
+    row_faults: dict[int, Finding] = {}
+    try:
+        number_columns = parse_numbers(path_and_sheet, region_cells).T
+    except FileFormatError:
+        row_faults = _find_row_faults(path_and_sheet, region_cells)
+        if not (scan_names and row_faults):
+            raise
+        # No value of a faulty row is used.
+        sound_cells = region_cells.to_numpy(dtype=object, copy=True)
+        sound_cells[[*row_faults]] = None
+        number_columns = parse_numbers(path_and_sheet, sound_cells).T
     numbers_by_column = dict(zip(region_heads, number_columns, strict=True))
     values_by_key: dict[tuple[str, int], np.ndarray] = {}
     conflict_texts = list[str]()
@@ -458,7 +472,47 @@ def _sort_columns(
         excluded_columns=tuple(sorted_heads.excluded),
         notes=tuple(table_notes),
         sheet=sheet_name,
+        row_faults=row_faults,
     )
+
+
+def _find_row_faults(
+    path_and_sheet: str, region_cells: pd.DataFrame
+) -> dict[int, Finding]:
+    """Return a fault for every row with cells that are not numbers, by row.
+
+    Empty where the table is at fault rather than its rows: most of its rows, or all
+    cells of a column, are not numbers; or numbers are written in another way, which
+    only large ones may show.
+    """
+    cell_array = region_cells.to_numpy(dtype=object)
+    numbers = region_cells.apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    is_known = ~pd.isna(cell_array)
+    is_wrong = np.isnan(numbers) & is_known
+    is_wrong_row = is_wrong.any(axis=1)
+    n_known_rows = is_known.any(axis=1).sum()
+    is_wrong_column = is_wrong.any(axis=0) & (is_wrong == is_known).all(axis=0)
+    if (
+        2 * is_wrong_row.sum() > n_known_rows
+        or is_wrong_column.any()
+        or any(map(is_number_with_marks, map(str, cell_array[is_wrong])))
+    ):
+        return {}
+    row_faults: dict[int, Finding] = {}
+    for row in np.flatnonzero(is_wrong_row):
+        columns = np.flatnonzero(is_wrong[row])
+        cell_texts = [
+            f"{cell_array[row, column]!r} in column {region_cells.columns[column]!r}"
+            for column in columns
+        ]
+        row_faults[int(row)] = Finding(
+            f"its cells in {path_and_sheet} must be numbers or n/a",
+            FAULT,
+            kind="not numbers",
+            got=listed(cell_texts, 5),
+            values={"cells": tuple(cell_array[row, columns])},
+        )
+    return row_faults
 
 
 def _drop_copy_numbers(column_names: Iterable[str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import load_cohort, read_feature
 from brainlsap.data.measures import apply_subcortex_policy, get_measure
 from brainlsap.exceptions import CohortError, FileFormatError
+from brainlsap.findings import FAULT
 from brainlsap.options import read_config
 from tests.conftest import raises_kind
 from tests.data.conftest import NAMES, refused
@@ -427,6 +428,48 @@ def test_labels_and_regions_in_one_table(tmp_path, write, tiny, matrix):
     given = {"features_table": "two.csv", "connectome": matrix}
     found = load_cohort(tmp_path, tiny, "thickness", **given)
     assert found.y.tolist() == ["AD", "CN"]
+
+
+def test_a_cell_that_is_no_number_is_the_fault_of_its_scan(tables):
+    make, load = tables
+    heads = ["id", *CORTEX]
+    make("table.csv", heads, ROWS)
+    expected = load(exclude="sub-01")
+    # A person who is not in the cohort does not matter.
+    others = [("sub-09", ["x"] * 6)]
+    broken = [(who, ["oops", *v[1:]] if who == "sub-01" else v) for who, v in ROWS]
+    make("table.csv", heads, [*broken, *others])
+    with pytest.raises(CohortError) as refusal:
+        load()
+    (fault,) = (x for x in refusal.value.findings if x.severity == FAULT)
+    assert (fault.scan, fault.kind) == ("sub-01", "not numbers")
+    assert "oops" in fault.got
+    assert CORTEX[0] in fault.got
+    cohort = load(skip_faulty=True)
+    np.testing.assert_array_equal(cohort.features, expected.features)
+    (row,) = cohort.left_out.itertuples()
+    assert (row.scan, row.fate) == ("sub-01", "fault")
+    assert "oops" in row.reason
+
+
+@pytest.mark.parametrize(
+    ("cell", "places"),
+    [
+        ("oops", [(0, 0), (1, 0), (2, 0)]),  # a column of notes
+        ("oops", [(0, 0), (1, 1)]),  # most rows
+        ("1,07", [(1, 0)]),  # only some numbers may show the decimal comma
+    ],
+)
+def test_cells_of_the_whole_table_are_no_fault_of_scans(tables, cell, places):
+    make, load = tables
+    values = np.array([v for _, v in ROWS], dtype=object)
+    values[tuple(np.transpose(places))] = cell
+    rows = [(who, v) for (who, _), v in zip(ROWS, values, strict=True)]
+    make("table.csv", ["id", *CORTEX], rows, "\t")
+    with pytest.raises(CohortError) as refusal:
+        load(skip_faulty=True)
+    assert not any(fault.scan for fault in refusal.value.findings)
+    assert cell in str(refusal.value)
 
 
 def test_a_connectome_is_no_table_of_features(tables, tmp_path, matrix):
