@@ -750,9 +750,9 @@ def models_with_scales(evaluation: Evaluation) -> list[str]:
     """Return the models that have scales, without LSAP-R if it repeats another one."""
     model_names = list(evaluation.scales["model"].unique())
     # Models that differ in their kernel only are all shown, even if they agree.
-    if evaluation.twin_of_model.get("LSAP-R") in model_names:
-        model_names.remove("LSAP-R")
-    return model_names
+    if evaluation.twin_of_model.get("LSAP-R") not in model_names:
+        return model_names
+    return [model_name for model_name in model_names if model_name != "LSAP-R"]
 
 
 def _select_scales(evaluation: Evaluation, model: str) -> ModelScales:

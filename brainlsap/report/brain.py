@@ -60,6 +60,9 @@ MAX_DOTS = 40
 SWATCH_WIDTH, KEY_GAP = 5.0, 5.0  # of an entry of a key, and after it, in mm
 MARKER_VIEW_SCALE = 1.4  # minimum height of views with markers, relative to surfaces
 
+EFFECT_LIMITS = (2.0, 4.0)
+"""Values of Cohen's d, positive and negative, at which colours of effect maps end."""
+
 # Drawn around a shape, which keeps all of its colour: dark around white, so that one of
 # the two stands out from any colour beside it.
 OUTLINE = [Stroke(linewidth=3), Stroke(linewidth=1.3, foreground="white"), Normal()]
@@ -529,10 +532,12 @@ def plot_effects(
     Returns
     -------
     Figure
-        One row a class: Cohen's d from the reference, in one range of colours that is
-        symmetric about 0. With 99 permutations or more, regions with p_effect below
-        0.05 are outlined, and regions with p_contrast below 0.05 have a dot. Both are
-        tests of all classes together, so they are the same in every row.
+        One row a class: Cohen's d from the reference. Colours end at the smallest of
+        `EFFECT_LIMITS` that holds all values, so that maps of two studies can be
+        compared; values beyond the largest limit have the last colour. With 99
+        permutations or more, regions with p_effect below 0.05 are outlined, and regions
+        with p_contrast below 0.05 have a dot. Both are tests of all classes together,
+        so they are the same in every row.
 
     Raises
     ------
@@ -552,11 +557,15 @@ def plot_effects(
         raise ParameterError(
             f"no class of three people or more has a value of {feature} to be compared."
         )
-    largest_difference = float(map_table.abs().max(axis=None)) or 1.0
+    largest_difference = float(map_table.abs().max(axis=None))
+    color_limit = next(
+        (limit for limit in EFFECT_LIMITS if limit >= largest_difference),
+        EFFECT_LIMITS[-1],
+    )
     options = {
         "cmap": "RdBu_r",
-        "vmin": -largest_difference,
-        "vmax": largest_difference,
+        "vmin": -color_limit,
+        "vmax": color_limit,
         "colorbar_label": "Cohen's d",
         "views": "compact",
         **highlight_options(evaluation, feature),

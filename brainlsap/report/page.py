@@ -20,7 +20,6 @@ from brainlsap.evaluation import (
     Evaluation,
     rank_regions,
 )
-from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
 from brainlsap.findings import as_findings
 from brainlsap.report import plots, regions, tables
@@ -56,9 +55,6 @@ from brainlsap.report.methods import (
 )
 from brainlsap.report.privacy import withhold_paths, withholder
 from brainlsap.report.report import REPORT_SETTINGS
-
-MIN_COLOR_RANGE = 0.05
-"""Smallest range of relative scales on a colour bar: even maps shall look even."""
 
 MOST_ROWS = 15
 """Largest number of regions in the table of tests."""
@@ -134,15 +130,22 @@ def _region_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         )
     if region_ranking is None:
         return region_tables
-    if evaluation.region_tests is not None:  # p-values are in the table of tests.
-        region_ranking = region_ranking.drop(
-            columns=["p_effect", "p_contrast"], errors="ignore"
-        )
-    region_tables["scales"] = tables.region_table(region_ranking, atlas)
-    region_tables["agreement"] = tables.agreement_text(evaluation)
-    region_tables["confounds"] = tables.confound_text(region_ranking)
-    if len(models_with_scales(evaluation)) > 1:
-        common_regions = tables.common_region_table(evaluation, atlas)
+    if regions.ranks_by_varied_scales(evaluation):
+        if evaluation.region_tests is not None:  # p-values are in the table of tests.
+            region_ranking = region_ranking.drop(
+                columns=["p_effect", "p_contrast"], errors="ignore"
+            )
+        region_tables["scales"] = tables.region_table(region_ranking, atlas)
+        region_tables["confounds"] = tables.confound_text(region_ranking)
+    varied_models = regions.models_of_varied_scales(evaluation)
+    if not varied_models:
+        return region_tables
+    # The order of scales that hardly differ means nothing.
+    is_varied = evaluation.scales["model"].isin(varied_models)
+    varied_evaluation = replace(evaluation, scales=evaluation.scales[is_varied])
+    region_tables["agreement"] = tables.agreement_text(varied_evaluation)
+    if len(varied_models) > 1:
+        common_regions = tables.common_region_table(varied_evaluation, atlas)
         if len(common_regions) > 1:  # The last row has the distances.
             region_tables["common_regions"] = common_regions
     return region_tables
@@ -167,6 +170,8 @@ def _selected_ranking(
 def _list_region_marks(evaluation: Evaluation) -> list[str]:
     """Return the special marks that the figure of tested regions has."""
     if evaluation.region_tests is None or evaluation.ranking is None:
+        return []
+    if not regions.ranks_by_varied_scales(evaluation):  # There is no panel of scales.
         return []
     selected_ranking = _selected_ranking(evaluation, evaluation.cohort.feature_names[0])
     marks = []
@@ -203,20 +208,27 @@ def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
     if evaluation.region_tests is not None:
         figure_of_name |= _plot_effect_maps(evaluation, atlas)
         figure_of_name["regions"] = _plot_region_panels(evaluation)
-    elif evaluation.ranking is not None:
+    elif evaluation.ranking is not None and regions.ranks_by_varied_scales(evaluation):
         figure_of_name["regions"] = _plot_scale_panels(evaluation)
-    if evaluation.ranking is not None:
+    varied_models = regions.models_of_varied_scales(evaluation)
+    if evaluation.ranking is not None and varied_models:
         figure_of_name["brain"] = _plot_brain(evaluation, atlas)
-        if (evaluation.scales["share"] < 1).any():
-            with suppress(ParameterError):  # The first model may not have been trained.
-                figure_of_name["training"] = plots.plot_training(evaluation)[0].figure
-            trained_model = evaluation.scales.query("share < 1")["model"].iloc[0]
-            # If training changed few scales, the maps of all quarters look alike.
-            if rank_regions(evaluation, trained_model)["moved"].mean() >= 0.5:
-                figure_of_name["quarters"] = plot_scales_at_quarters(
-                    evaluation, atlas=atlas
-                )
+        if _has_moved_scales(evaluation):
+            figure_of_name["quarters"] = plot_scales_at_quarters(
+                evaluation, atlas=atlas
+            )
     return figure_of_name
+
+
+def _has_moved_scales(evaluation: Evaluation) -> bool:
+    """Return whether training changed most scales of the first network.
+
+    If it changed few, the maps of all quarters look alike.
+    """
+    trained_models = evaluation.scales.query("share < 1")["model"].unique()
+    if not set(trained_models[:1]) & set(regions.models_of_varied_scales(evaluation)):
+        return False
+    return bool(rank_regions(evaluation, trained_models[0])["moved"].mean() >= 0.5)
 
 
 def _plot_effect_maps(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
@@ -237,21 +249,15 @@ def _plot_effect_maps(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
 def _plot_brain(evaluation: Evaluation, atlas: Any) -> Any:
     """Draw the relative scales of every model that distinguishes regions."""
     scale_maps = relative_scales(evaluation)
-    is_varied = scale_maps.round(6).nunique() > 1
-    if is_varied.any():
-        scale_maps = scale_maps.loc[:, is_varied]
-    smallest_scale = float(scale_maps.min(axis=None))
-    largest_scale = float(scale_maps.max(axis=None))
-    # Widen the range of colours of maps that hardly vary, so that they look even.
-    range_margin = max(0.0, MIN_COLOR_RANGE - largest_scale + smallest_scale) / 2
+    scale_maps = scale_maps[regions.models_of_varied_scales(evaluation)]
     # Use one range for all maps, so that a map of similar scales looks even.
     return plot_regions(
         scale_maps,
         atlas,
         colorbar_label="relative heat scale",
         views="compact",
-        vmin=smallest_scale - range_margin,
-        vmax=largest_scale + range_margin,
+        vmin=float(scale_maps.min(axis=None)),
+        vmax=float(scale_maps.max(axis=None)),
         **highlight_options(evaluation),
     )
 
@@ -288,7 +294,9 @@ def _plot_region_panels(evaluation: Evaluation) -> Any:
     cohort, feature = evaluation.cohort, evaluation.cohort.feature_names[0]
     selected_ranking = _selected_ranking(evaluation, feature)
     n_rows = len(selected_ranking)
-    n_panels = 2 if evaluation.ranking is None else 3
+    has_scales = evaluation.ranking is not None
+    has_scales = has_scales and regions.ranks_by_varied_scales(evaluation)
+    n_panels = 3 if has_scales else 2
     panel_axes = own_axes(None, PAGE, 21 + 8 * n_rows, n_panels=n_panels)
     plots.plot_directions(
         evaluation,
@@ -351,10 +359,10 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         item_name: _save_figure(page_figure, folder / "figures" / f"{item_name}.png")
         for item_name, page_figure in report_figures(evaluation, atlas).items()
     }
-    has_interactive_brain = evaluation.ranking is not None and atlas.has_surfaces
+    has_interactive_brain = "brain" in saved_figures and atlas.has_surfaces
     if has_interactive_brain:
         write_interactive(
-            relative_scales(evaluation),
+            relative_scales(evaluation)[regions.models_of_varied_scales(evaluation)],
             folder / "brain.html",
             atlas,
             title="Relative heat scale",
@@ -374,7 +382,8 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         remarks=list(map(withhold_names, score_remarks(evaluation))),
         **_first_screen(evaluation, withhold_names),
         features=tables.feature_text(evaluation.cohort),
-        training=training_text(evaluation),
+        training=training_text(evaluation) if "brain" in saved_figures else "",
+        has_varied_scales=regions.ranks_by_varied_scales(evaluation),
         notes=_shareable_notes(evaluation, withhold_names),
         page_tables=page_tables,
         figures=saved_figures,

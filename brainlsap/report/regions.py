@@ -5,6 +5,7 @@ Three questions are asked of every region, as in
 difference stand out from the regions it is connected to, and how does a model read it?
 """
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,9 @@ from brainlsap.text import count, p_phrase, p_text, with_and
 
 N_NAMED = 6
 """Number of regions that a sentence names."""
+
+MIN_SCALE_RANGE = 0.05
+"""Smallest difference of relative scales of which regions are named and drawn."""
 
 N_EXTRA = 5
 """Number of rows added, at most, for further regions that stand out."""
@@ -193,7 +197,7 @@ def region_tests_table(
             for estimate, lower_bound, upper_bound in estimates_and_bounds
         ]
         paper_table[f"p ({statistic})"] = selected_regions[f"p_{statistic}"].map(p_text)
-    if models_with_scales(evaluation):
+    if ranks_by_varied_scales(evaluation):
         scale_rows = scale_ranking(evaluation).set_index("region").loc[region_names]
         paper_table["relative scale [range]"] = [
             interval_text(mean_scale, lower_bound, upper_bound, 2)
@@ -206,6 +210,36 @@ def region_tests_table(
             selected_regions["planted"].astype(bool), "planted", ""
         )
     return paper_table
+
+
+@lru_cache(maxsize=4)  # hashed by identity; tables, figures and answers use it
+def scale_ranges(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
+    """Return the smallest and the largest relative scale of every model with scales."""
+    range_of_model = {}
+    for model_name in models_with_scales(evaluation):
+        relative_scales = rank_regions(evaluation, model_name)["relative_scale"]
+        range_of_model[model_name] = (
+            float(relative_scales.min()),
+            float(relative_scales.max()),
+        )
+    return range_of_model
+
+
+def models_of_varied_scales(evaluation: Evaluation) -> list[str]:
+    """Return the models whose relative scales differ by `MIN_SCALE_RANGE` or more."""
+    return [
+        model_name
+        for model_name, (smallest, largest) in scale_ranges(evaluation).items()
+        if largest - smallest >= MIN_SCALE_RANGE
+    ]
+
+
+def ranks_by_varied_scales(evaluation: Evaluation) -> bool:
+    """Return whether the scales of the model that ranks regions differ enough."""
+    if not models_with_scales(evaluation):
+        return False
+    ranking_model = str(scale_ranking(evaluation)["model"].iloc[0])
+    return ranking_model in models_of_varied_scales(evaluation)
 
 
 def scale_ranking(evaluation: Evaluation) -> pd.DataFrame:
@@ -416,13 +450,7 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
         f"{_feature_suffix(evaluation, largest_row)}: "
         f"{_statistic_text(evaluation, largest_row, 'effect')}"
     )
-    caution_text = (
-        "This does not mean that the disease begins there, that the region matters "
-        "more than another, or that regions without a small p are spared."
-        if evaluation.cohort.label_name == "diagnosis"
-        else "This does not mean that the region matters more than another, or that "
-        "regions without a small p are equal."
-    )
+    caution_text = _effect_caution(evaluation)
     if not has_region_tests(evaluation):
         n_permutations = int(largest_row["n_permutations"])
         answer_text = (
@@ -454,6 +482,33 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
         claim_text = "No region was shown to differ between classes."
         caution_text = "This does not mean that classes are equal."
     return RegionAnswer(question_text, answer_text, claim_text, caution_text)
+
+
+def _effect_caution(evaluation: Evaluation) -> str:
+    """Return what a difference between classes does not mean."""
+    importance_sentence = "This page does not measure how important a region is."
+    cohort = evaluation.cohort
+    if cohort.label_name != "diagnosis":
+        return (
+            "This does not mean that the region matters more than another, or that "
+            f"regions without a small p are equal. {importance_sentence}"
+        )
+    return (
+        "This does not mean that the disease begins there, that the region matters "
+        "more than another, or that regions without a small p are spared. Nor that "
+        f"the difference is specific to {cohort.classes[-1]}: the test is of "
+        f"{_hypothesis_text(evaluation)}, and no other disease was studied. "
+        f"{importance_sentence}"
+    )
+
+
+def _hypothesis_text(evaluation: Evaluation) -> str:
+    """Return what the test of the effect compares."""
+    if len(evaluation.cohort.classes) == 2:
+        return "two classes"
+    if "F" in _rows_of(evaluation):
+        return "all classes together"
+    return "the trend over ordered classes"
 
 
 def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
@@ -513,8 +568,22 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
 def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
     """Answer how a model reads regions."""
     question_text = "How does the model read the region?"
+    caution_text = (
+        "This describes the model and has no p-value; a small scale does not mean that "
+        "classes differ there or that the region is important."
+    )
     ranking = scale_ranking(evaluation)
     model_name = str(ranking["model"].iloc[0])
+    if not ranks_by_varied_scales(evaluation):
+        smallest_scale, largest_scale = scale_ranges(evaluation)[model_name]
+        answer_text = (
+            "A small scale means that the model uses the region's own value; a large "
+            "scale means that it averages the region with the regions it is connected "
+            f"to. Here scales hardly differ ({model_name}: {smallest_scale:.2f} to "
+            f"{largest_scale:.2f} times the median), so no region is named and no map "
+            "is drawn."
+        )
+        return RegionAnswer(question_text, answer_text, "", caution_text)
     measured_regions = ranking.dropna(subset="relative_scale")
     smallest_row: Any = measured_regions.loc[
         measured_regions["relative_scale"].idxmin()
@@ -542,11 +611,6 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
             f"{interval_text(mean_scale, lower_bound, upper_bound, 2)} (95% posterior "
             "interval)."
         )
-    if smallest_row["relative_scale"] > 0.99:
-        answer_text += (
-            " No scale is more than 1% below that of the median region, so scales "
-            "hardly differ."
-        )
     claim_text = (
         "The model uses a region of small scale by itself, and averages a region of "
         "large scale with connected regions."
@@ -571,8 +635,7 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         question_text,
         answer_text,
         claim_text,
-        "This describes the model and has no p-value; a small scale does not mean that "
-        "classes differ there or that the region is important.",
+        caution_text,
     )
 
 
@@ -593,7 +656,7 @@ def planted_text(evaluation: Evaluation) -> str:
             if ranking["planted"].any():
                 auc_of_statistic[statistic_title] = ranks.ranking_auc(ranking)
                 planted_names = list(ranking.loc[ranking["planted"], "region"])
-    for model_name in models_with_scales(evaluation):
+    for model_name in models_of_varied_scales(evaluation):
         ranking = rank_regions(evaluation, model_name)
         if "planted" in ranking and ranking["planted"].any():
             auc_of_statistic[f"small scale ({model_name})"] = ranks.ranking_auc(ranking)
@@ -644,13 +707,10 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
     cohort = evaluation.cohort
     sentences = ["Intervals are not corrected for the number of regions."]
     if len(cohort.classes) > 2:
-        hypothesis_text = "the trend over ordered classes"
-        if "F" in region_tests:
-            hypothesis_text = "all classes together"
         sentences.append(
-            f"The test is of {hypothesis_text}, not of a pair of classes. Differences "
-            f"of single classes from {cohort.classes[0]} were not tested with "
-            "correction."
+            f"The test is of {_hypothesis_text(evaluation)}, not of a pair of classes. "
+            f"Differences of single classes from {cohort.classes[0]} were not tested "
+            "with correction."
         )
     if has_region_tests(evaluation):
         n_permutations = int(region_tests["n_permutations"].iloc[0])

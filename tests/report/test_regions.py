@@ -116,14 +116,14 @@ def test_effects_have_one_symmetric_range_and_the_same_outlines_in_every_row(tes
     figure = report.plot_effects(tested, atlas=ATLAS)
     bars = [ax for ax in figure.axes if ax.get_label() == "colour bar"]
     assert len(bars) == 1
-    assert bars[0].get_ylim() == (-1.0, 1.0)  # twice the largest effect
+    assert bars[0].get_ylim() == (-2.0, 2.0)
     rows = [ax for ax in figure.axes if ax.get_label() == "subcortex"]
     assert len(rows) == 2
     assert [outlined_of(ax) for ax in rows] == [{"Left-Amygdala", PEAK}] * 2
     first, second = map(colors_of, rows)
-    # d of the last class is twice that of the first
-    assert second[PEAK] == pytest.approx(plt.get_cmap("RdBu_r")(0.0))
-    np.testing.assert_allclose(first[PEAK], plt.get_cmap("RdBu_r")(0.25), atol=0.02)
+    # d of the last class is -1, twice that of the first
+    np.testing.assert_allclose(second[PEAK], plt.get_cmap("RdBu_r")(0.25), atol=0.02)
+    np.testing.assert_allclose(first[PEAK], plt.get_cmap("RdBu_r")(0.375), atol=0.02)
     for ax in rows:  # the peak alone, in its lateral and its medial drawing
         shape = next(one for one in ax.patches if one.get_gid().endswith(PEAK))
         path = shape.get_transform().transform_path(shape.get_path())
@@ -136,6 +136,40 @@ def test_effects_have_one_symmetric_range_and_the_same_outlines_in_every_row(tes
     few = report.plot_effects(with_permutations(tested, 98), atlas=ATLAS)
     assert not [ax for ax in few.axes if ax.get_label() == "key"]
     assert not any(outlined_of(ax) for ax in few.axes if ax.get_label() == "subcortex")
+
+
+@pytest.mark.parametrize(
+    ("largest", "limit"), [(0.1, 2.0), (2.0, 2.0), (2.5, 4.0), (9.0, 4.0)]
+)
+def test_colors_of_effects_end_at_a_step(tested, largest, limit):
+    columns = [name for name in tested.region_tests if name.startswith("d_")]
+    table = tested.region_tests.copy()
+    table[columns] *= largest / table[
+        list(report.regions.difference_columns(tested))
+    ].abs().max(axis=None)
+    figure = report.plot_effects(replace(tested, region_tests=table), atlas=ATLAS)
+    (bar,) = [ax for ax in figure.axes if ax.get_label() == "colour bar"]
+    assert bar.get_ylim() == (-limit, limit)
+
+
+def test_regions_are_neither_named_nor_drawn_by_scales_that_hardly_differ(
+    tested, tmp_path
+):
+    even_scales = tested.scales.assign(scale=1 + tested.scales["scale"] / 200)
+    even = replace(tested, scales=even_scales)
+    even = replace(even, ranking=rank_regions(even))
+    assert regions.models_of_varied_scales(even) == []
+    *_, scale = regions.answer_region_questions(even, ATLAS)
+    assert scale.claim == ""
+    assert not any(name in scale.answer for name in ("hippocampus", "amygdala"))
+    assert "no map is drawn" in scale.answer
+    assert not any("scale" in name for name in report.region_tests_table(even, ATLAS))
+    page_path = report.write_report(even, tmp_path / "out", atlas=NAMES_ALONE)
+    written = {path.stem for path in page_path.parent.rglob("*.*")}
+    of_scales = {"scales", "agreement", "confounds", "common_regions"}
+    assert of_scales.isdisjoint(written)
+    assert {"brain", "quarters"}.isdisjoint(written)
+    assert {"regions", "effects"} <= written
 
 
 def test_scales_of_all_models_share_one_range_of_colors(tested):

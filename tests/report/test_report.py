@@ -330,7 +330,7 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
     assert "LSAP-C: mean over 2 of 3 folds" in text
     assert "neither leak nor warning, and made 1 note (below)" in text
     assert {evaluation.stem for evaluation in (page.parent / "figures").iterdir()} >= {
-        *("brain", "regions", "training", "quarters", "scores", "classes"),
+        *("brain", "regions", "quarters", "scores", "classes"),
     }
     assert "Plotly" in (page.parent / "brain.html").read_text("utf-8")
     final_scales = evaluation.scales.query("share == 1 and start == 'mean'")
