@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from brainlsap.evaluation import Evaluation
+from brainlsap.evaluation import Evaluation, subgroup_table
 from brainlsap.report import tables
 from brainlsap.report.conclusions import method_text, sample_text
 from brainlsap.report.external import is_external
+from brainlsap.report.paper_tables import table_file
 from brainlsap.text import count, with_and
 
 ANSWERED, PARTLY = "answered", "partly answered"
@@ -178,6 +179,11 @@ def _name_version(evaluation: Evaluation) -> str:
     return f"brainlsap {version}; settings.json has every setting and version."
 
 
+def _name_subgroups(evaluation: Evaluation) -> str:
+    columns = dict.fromkeys(subgroup_table(evaluation)["column"])
+    return f"Scored in groups by {with_and(columns)}." if columns else ""
+
+
 def _describe_performance(evaluation: Evaluation) -> str:
     model = evaluation.models[0]
     interval = tables.intervals(evaluation, model).loc["balanced_accuracy"]
@@ -185,9 +191,17 @@ def _describe_performance(evaluation: Evaluation) -> str:
     return f"{model}: balanced accuracy {text}, 95% interval over participants."
 
 
-_METHODS = ("methods.txt", "report.html#methods")
-_CASE_MIX = ("tables/case_mix.tsv",)
-_SUBGROUPS = ("tables/subgroups.tsv",)
+PAGE = "report.html"
+PAGE_SECTIONS = {
+    section: f"{PAGE}#{section}"
+    for section in ("scores", "regions", "people", "methods")
+}
+"""Place of every section of the page, by its id."""
+
+_PEOPLE, _SCORES = PAGE_SECTIONS["people"], PAGE_SECTIONS["scores"]
+_METHODS = ("methods.txt", PAGE_SECTIONS["methods"])
+_CASE_MIX = (table_file("case_mix"),)
+_SUBGROUPS = (table_file("subgroups"),)
 
 ITEMS = (
     Item(
@@ -197,7 +211,7 @@ ITEMS = (
         BOTH,
         "Name the target population and the outcome.",
         _describe_title,
-        ("report.html",),
+        (PAGE,),
     ),
     Item("2", "Abstract", "Abstract", BOTH, "Use TRIPOD+AI for Abstracts."),
     Item(
@@ -245,7 +259,7 @@ ITEMS = (
         BOTH,
         "Setting, and location of the centres.",
         _count_sites,
-        ("tables/demographics.tsv",),
+        (table_file("demographics"),),
     ),
     Item(
         "6b",
@@ -254,7 +268,7 @@ ITEMS = (
         BOTH,
         "Eligibility criteria of the study that recruited.",
         _describe_sample,
-        ("tables/flow.tsv", "report.html#people"),
+        (table_file("flow"), _PEOPLE),
     ),
     Item("6c", "Methods", "Participants", BOTH, "Treatments, if relevant."),
     Item(
@@ -264,7 +278,7 @@ ITEMS = (
         BOTH,
         "Processing and quality control of the images before this run.",
         _describe_missing_values,
-        ("report.html#people", "tables/quality.tsv"),
+        (_PEOPLE, table_file("quality")),
     ),
     Item(
         "8a",
@@ -309,7 +323,7 @@ ITEMS = (
         BOTH,
         "Why the size was sufficient.",
         _describe_learning,
-        ("tables/learning_curve.tsv", "report.html#people"),
+        (table_file("learning_curve"), _PEOPLE),
     ),
     Item(
         "11",
@@ -354,7 +368,7 @@ ITEMS = (
         BOTH,
         "How differences between centres were handled.",
         _describe_clusters,
-        (*_METHODS, "tables/fold_scores.tsv"),
+        (*_METHODS, table_file("fold_scores")),
     ),
     Item(
         "12e",
@@ -363,7 +377,7 @@ ITEMS = (
         BOTH,
         "Why these measures of performance; clinical utility.",
         _name_scores,
-        (*_METHODS, "tables/intervals.tsv"),
+        (*_METHODS, table_file("intervals")),
     ),
     Item(
         "12f",
@@ -392,7 +406,15 @@ ITEMS = (
         _describe_prior,
         _METHODS,
     ),
-    Item("14", "Methods", "Fairness", BOTH, "Approaches to fairness, and why."),
+    Item(
+        "14",
+        "Methods",
+        "Fairness",
+        BOTH,
+        "Approaches to fairness, and why.",
+        _name_subgroups,
+        _SUBGROUPS,
+    ),
     Item(
         "15",
         "Methods",
@@ -440,7 +462,7 @@ ITEMS = (
         BOTH,
         "People who were left out before this run.",
         _describe_sample,
-        ("tables/flow.tsv", "report.html#people"),
+        (table_file("flow"), _PEOPLE),
     ),
     Item(
         "20b",
@@ -449,7 +471,7 @@ ITEMS = (
         BOTH,
         "Key dates and treatments.",
         _describe_size,
-        ("tables/demographics.tsv",),
+        (table_file("demographics"),),
     ),
     Item(
         "20c",
@@ -467,7 +489,7 @@ ITEMS = (
         BOTH,
         "",
         lambda evaluation: _describe_folds(evaluation) or _describe_size(evaluation),
-        ("tables/fits.tsv", "tables/classes.tsv"),
+        (table_file("fits"), table_file("classes")),
     ),
     Item(
         "22",
@@ -485,7 +507,7 @@ ITEMS = (
         BOTH,
         "Key subgroups.",
         _describe_performance,
-        ("report.html#scores", "tables/intervals.tsv", *_SUBGROUPS),
+        (_SCORES, table_file("intervals"), *_SUBGROUPS),
     ),
     Item(
         "23b",
@@ -494,7 +516,7 @@ ITEMS = (
         BOTH,
         "Differences between centres, if examined.",
         _describe_clusters,
-        ("tables/fold_scores.tsv", *_SUBGROUPS),
+        (table_file("fold_scores"), *_SUBGROUPS),
     ),
     Item(
         "24",
@@ -553,7 +575,7 @@ def checklist_table(evaluation: Evaluation, files: Collection[str]) -> pd.DataFr
         For example from :func:`brainlsap.report.read_results`.
     files : collection of str
         Files of the report, as paths in its folder, and sections of its page
-        ("report.html#people").
+        (_PEOPLE).
 
     Returns
     -------

@@ -30,7 +30,7 @@ from brainlsap.report.brain import (
     plot_scales_at_quarters,
 )
 from brainlsap.report.brain_interactive import write_interactive
-from brainlsap.report.checklist import checklist_table
+from brainlsap.report.checklist import PAGE_SECTIONS, checklist_table
 from brainlsap.report.conclusions import (
     class_text,
     draw_conclusions,
@@ -53,6 +53,7 @@ from brainlsap.report.methods import (
     supplement_text,
     training_text,
 )
+from brainlsap.report.paper_tables import table_file
 from brainlsap.report.privacy import withhold_paths, withholder
 from brainlsap.report.report import REPORT_SETTINGS
 
@@ -347,14 +348,14 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     code_of_scan, withhold_names = _codes_and_withholder(evaluation)
     page_tables = report_tables(evaluation)
     for item_name, page_table in page_tables.items():
-        write_tsv(page_table, folder / "tables" / f"{item_name}.tsv")
-    write_tsv(evaluation.scores(), folder / "tables" / "fold_scores.tsv")
+        write_tsv(page_table, folder / table_file(item_name))
+    write_tsv(evaluation.scores(), folder / table_file("fold_scores"))
     if evaluation.region_tests is not None:
-        write_tsv(evaluation.region_tests, folder / "tables" / "region_tests.tsv")
+        write_tsv(evaluation.region_tests, folder / table_file("region_tests"))
         group_table = regions.region_group_table(evaluation)
-        write_tsv(group_table, folder / "tables" / "group_differences.tsv")
+        write_tsv(group_table, folder / table_file("group_differences"))
     if evaluation.ranking is not None:
-        _write_ranking(evaluation, folder / "tables", atlas)
+        _write_ranking(evaluation, folder, atlas)
     saved_figures = {
         item_name: _save_figure(page_figure, folder / "figures" / f"{item_name}.png")
         for item_name, page_figure in report_figures(evaluation, atlas).items()
@@ -451,8 +452,8 @@ def _write_checklist(
         if file_path.is_file()
     }
     places |= {
-        f"report.html#{section}"
-        for section in ("scores", "regions", "people", "methods")
+        place
+        for section, place in PAGE_SECTIONS.items()
         if f'<section id="{section}">' in page_html
     }
     checklist = checklist_table(evaluation, {*places, "settings.json"})
@@ -506,7 +507,7 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     region_ranking = region_ranking.join(model_maps, on="region").dropna(
         axis=1, how="all"
     )
-    write_tsv(region_ranking, folder / "ranking.tsv")
+    write_tsv(region_ranking, folder / table_file("ranking"))
     class_differences = tables.class_differences(evaluation)
     feature_region_pairs = zip(
         class_differences["feature"], class_differences["region"], strict=True
@@ -516,7 +517,7 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         for feature_and_region in feature_region_pairs
     ]
     class_differences.insert(2, "measure", measure_titles)
-    write_tsv(class_differences, folder / "class_features.tsv")
+    write_tsv(class_differences, folder / table_file("class_features"))
 
 
 def _first_screen(

@@ -57,6 +57,13 @@ PAPER_TEXTS = {
         "over participants (Bonett and Price 2012), not corrected; p: exchange of the "
         "predictions of two models for a participant. Over folds: mean ± s.d.",
     ),
+    "added_value": PaperText(
+        "What the brain adds to covariates, and covariates to the brain",
+        f"Balanced accuracy of all test scans with {_INTERVALS} Differences: 95% t "
+        "intervals over participants (Bonett and Price 2012); p: exchange of the "
+        "predictions of two models for a participant, with Holm's correction where "
+        "there are two.",
+    ),
     "ladder": PaperText(
         "Steps between nested ridge regressions",
         "Differences in balanced accuracy over all test scans, with 95% t intervals "
@@ -139,6 +146,25 @@ PAPER_TEXTS = {
     ),
 }
 """Caption and note of every table of a report, by its name."""
+
+UNSHOWN_TABLES = (
+    "fold_scores",
+    "region_tests",
+    "group_differences",
+    "ranking",
+    "class_features",
+)
+"""Names of tables of all folds or regions, which the page does not show."""
+
+
+def table_file(table_name: str) -> str:
+    """Return the path of a table in the folder of a report.
+
+    Raises ValueError if no table of a report has this name.
+    """
+    if table_name not in (*PAPER_TEXTS, *UNSHOWN_TABLES):
+        raise ValueError(f"no table of a report is named {table_name!r}")
+    return f"tables/{table_name}.tsv"
 
 
 def latex_table(

@@ -31,9 +31,16 @@ from brainlsap.report import (
     write_report,
     write_tables,
 )
-from brainlsap.report.checklist import ANSWERED, AUTHORS, NOT_APPLICABLE, PARTLY
+from brainlsap.report.checklist import (
+    ANSWERED,
+    AUTHORS,
+    ITEMS,
+    NOT_APPLICABLE,
+    PARTLY,
+)
 from brainlsap.report.conclusions import sample_text
 from brainlsap.report.page import withholder
+from brainlsap.report.paper_tables import PAPER_TEXTS, UNSHOWN_TABLES, table_file
 from tests.report.conftest import assert_heads_match_cells, draw_learning_curve
 
 pytestmark = pytest.mark.usefixtures("brief_studies")
@@ -174,6 +181,28 @@ def test_checklist_names_places_that_exist_and_nobody(written):
         *("12f", "12g", "20c", "24"),
     }
     assert not NAMES.search((folder / "checklist.tsv").read_text("utf-8"))
+
+
+def test_every_place_of_the_checklist_can_exist(written):
+    """A place that no report has would silently be left out of all."""
+    folder = written / "report"
+    page_text = (folder / "report.html").read_text("utf-8")
+    names = {*PAPER_TEXTS, *UNSHOWN_TABLES}
+    for place in {place for item in ITEMS for place in item.places}:
+        file_name, _, section = place.partition("#")
+        if file_name.startswith("tables/"):
+            assert Path(file_name).stem in names, place
+        else:
+            assert (folder / file_name).is_file(), place
+        assert not section or f'<section id="{section}">' in page_text, place
+    assert {path.stem for path in folder.glob("tables/*.tsv")} <= names
+    with pytest.raises(ValueError, match="subgroup"):
+        table_file("subgroup")
+    table = pd.read_csv(folder / "checklist.tsv", sep="\t", keep_default_na=False)
+    row_of_item = table.set_index("item")
+    for item in ("14", "23a"):
+        assert table_file("subgroups") in row_of_item.loc[item, "where"].split("; ")
+    assert "SITE" in row_of_item.loc["14", "value"]
 
 
 def test_tables_for_manuscripts(written, tmp_path):
@@ -512,6 +541,9 @@ def test_the_flow_of_people_is_shared_by_count_and_private_by_id(
     assert (counts[1:].sum(axis=0) == counts[0]).all()
     assert table["participants"].tolist()[1:4] == [1, 0, 1]
     assert (page.parent / "figures" / "flow.png").is_file()
+    checklist = pd.read_csv(page.parent / "checklist.tsv", sep="\t").set_index("item")
+    for item in ("6b", "20a"):
+        assert "tables/flow.tsv" in checklist.loc[item, "where"].split("; ")
     left_out_text = sample_text(evaluation).partition("Left out: ")[2]
     assert "2 participants, 3 scans" in left_out_text
     assert all(f"{fate} 1" in left_out_text for fate in ("no image", "fault"))
