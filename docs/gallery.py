@@ -1,4 +1,4 @@
-"""Tutorials become pages: text, code, what each cell printed, showed and drew."""
+"""Make pages from tutorials: text, code, and the output and figures of each cell."""
 
 import base64
 import contextlib
@@ -14,10 +14,10 @@ ROOT = Path(__file__).parents[1]
 CELL = re.compile(r"^# %%", flags=re.MULTILINE)
 COMMENT = re.compile(r"^# ?", flags=re.MULTILINE)
 HEAD = """
-Each page is a program or a notebook of the folder ``tutorials/`` with its code, output
-and figures, run when this page was built. A run takes seconds, and all people are
-simulated. Each page begins with a question and what comes out, and ends with what its
-result does not show."""
+Each page shows a program or a notebook of the folder ``tutorials/`` with its code, output
+and figures. The programs were run when this page was built. A run takes seconds, and all
+people are simulated. Each page begins with a question and its result. It ends with a
+section on what the result does not show."""
 
 
 class Cell(NamedTuple):
@@ -28,7 +28,7 @@ class Cell(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """What a cell printed, showed as HTML, and drew."""
+    """Output of a cell: printed text, HTML and figures."""
 
     printed: str = ""
     html: str = ""
@@ -41,7 +41,7 @@ def find_tutorials(folder: Path) -> list[Path]:
 
 
 def write_gallery(scripts: Path, folder: Path, *, run: bool = True) -> None:
-    """Write a page for each tutorial, and the page that shows them all."""
+    """Write a page for each tutorial, and the page that lists all of them."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "images").mkdir(parents=True)
     cards, names = [], []
@@ -82,7 +82,7 @@ def title_of(cells: list[Cell]) -> str:
 
 
 def run_program(cells: list[Cell], script: Path, images: Path) -> list[Ran]:
-    """Run the code from top to bottom in an empty folder; keep what came out."""
+    """Run the code from top to bottom in an empty folder, and return its output."""
     import matplotlib.pyplot as plt
     from joblib.externals.loky import get_reusable_executor
 
@@ -112,7 +112,7 @@ def run_program(cells: list[Cell], script: Path, images: Path) -> list[Ran]:
 
 
 def run_notebook(_cells: list[Cell], script: Path, images: Path) -> list[Ran]:
-    """Run a notebook in a kernel of its own; keep what its cells show."""
+    """Run a notebook in its own kernel, and return the output of its cells."""
     import nbformat
     from nbclient import NotebookClient
 

@@ -1,4 +1,4 @@
-"""Pages that are made from the code: reference, command line, tables."""
+"""Make pages from the code: reference, command line, tables."""
 
 import argparse
 import importlib
@@ -18,17 +18,17 @@ PACKAGES = {
     "brainlsap.exceptions": "Errors",
     "brainlsap.atlas": "Regions by name",
     "brainlsap.graph": "Laplacians and heat kernels",
-    "brainlsap.data": "A study's files become a cohort",
+    "brainlsap.data": "Studies read as cohorts",
     "brainlsap.simulation": "Simulated cohorts",
     "brainlsap.images": "Connectomes and SUVR from images",
-    "brainlsap.adni": "ADNI's files become a study",
+    "brainlsap.adni": "Import of ADNI files",
     "brainlsap.model": "Classifiers of scans",
     "brainlsap.nodes": "Classifiers of nodes",
-    "brainlsap.evaluation": "Folds, scores, audit, rankings",
-    "brainlsap.report": "Tables, figures, the page",
-    "brainlsap.workflow": "A whole study",
-    "brainlsap.prediction": "Models of a cohort, their cards, and new people",
-    "brainlsap.external": "Other people with known classes",
+    "brainlsap.evaluation": "Folds, scores, audits and rankings",
+    "brainlsap.report": "Tables, figures and reports",
+    "brainlsap.workflow": "Complete studies",
+    "brainlsap.prediction": "Stored models and predictions for new people",
+    "brainlsap.external": "Evaluation of stored models on other people",
 }
 
 # Modules whose own docstring is part of their package's page.
@@ -43,7 +43,7 @@ EXPLAINED = {
 }
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks" / "results"
-# Pages that show what programs of benchmarks/ wrote; absent files are said to be so.
+# Results of benchmarks that pages include; a note replaces an absent file.
 RESULTS = (
     "bounds",
     "compare",
@@ -56,7 +56,7 @@ RESULTS = (
     "reproduction",
     "set_coverage",
 )
-NONE = "*Not run yet: the command above makes it.*\n"
+NONE = "*This benchmark has not been run yet. The command above runs it.*\n"
 
 
 def write_pages(folder: Path) -> None:
@@ -129,7 +129,7 @@ def _short_names(package: object) -> str:
 
 
 def holds(value: object) -> str:
-    """Return what a constant holds, in a cell."""
+    """Return the value of a constant as a table cell."""
     if isinstance(value, str | int | float):
         return f"``{value}``"
     if isinstance(value, Iterable):
@@ -208,14 +208,14 @@ def settings_page() -> str:
 
 
 def suffixes() -> str:
-    """Return the endings of connectome files."""
+    """Return the suffixes of connectome files."""
     from brainlsap.data import FORMATS
 
     return ", ".join(f"``{one}``" for one in FORMATS) + "\n"
 
 
 def atlases() -> str:
-    """Return the atlases that come along."""
+    """Return a table of the included atlases."""
     from brainlsap.atlas import available_atlases, load_atlas
 
     rows = []
