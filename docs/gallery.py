@@ -14,10 +14,10 @@ ROOT = Path(__file__).parents[1]
 CELL = re.compile(r"^# %%", flags=re.MULTILINE)
 COMMENT = re.compile(r"^# ?", flags=re.MULTILINE)
 HEAD = """
-Each page shows a program or a notebook of the folder ``tutorials/`` with its code, output
-and figures. The programs were run when this page was built. A run takes seconds, and all
-people are simulated. Each page begins with a question and its result. It ends with a
-section on what the result does not show."""
+Each page shows a program or a notebook of the folder ``tutorials/`` with its code,
+output and figures. The programs were run when this page was built. A run takes
+seconds, and all people are simulated. Each page begins with a question and its
+result. It ends with a section on what the result does not show."""
 
 
 class Cell(NamedTuple):

@@ -1,16 +1,17 @@
 # %% [markdown]
 # # Load a cohort and classify it
 #
-# Can a model tell the stage of a person, from healthy to Alzheimer's disease, from the
-# connectome and regional FDG-PET? This page goes from a folder of files to scores on
-# people whom the model has not seen, and compares them with simpler models.
+# Can a model predict the stage of a person, from healthy to Alzheimer's disease, from
+# the connectome and regional FDG-PET? This page reads a folder of files, computes
+# scores on people who were not in the training data, and compares these scores with
+# those of simpler models.
 #
 # **What comes out.** With 40 simulated people in five stages, LSAP-C has a balanced
-# accuracy of 0.52 in cross-validation. Chance is 0.20, and means over the whole brain
-# reach 0.36. The best simple model, a ridge with a scale per region, reaches 0.60: with
-# so few people LSAP-C is above chance, but not above its baselines.
+# accuracy of 0.52 in cross-validation. Chance is 0.20, and a model of whole-brain means
+# reaches 0.36. The best simple model, a ridge with a scale per region, reaches 0.60.
+# With so few people, LSAP-C is above chance but not above its baselines.
 #
-# Nothing has to be downloaded. All files are written below the current folder.
+# No download is needed. All files are written to subfolders of the current folder.
 
 # %%
 from pathlib import Path
@@ -35,10 +36,10 @@ figures.mkdir(exist_ok=True)
 #
 # `make_cohort` simulates 40 people in five stages, from healthy (CN) to Alzheimer's
 # disease (AD), with one to three visits each. `write_study_folder` writes them to disk
-# in the form of a study: a table of participants, one connectome per scan in MRtrix's
+# as a study folder: a table of participants, one connectome per scan in MRtrix's
 # format, one table of regional FDG-PET SUVR (standardised uptake value ratio) per scan,
-# and FreeSurfer's `stats` with cortical thickness. In your work, your own study folder
-# replaces this one.
+# and FreeSurfer's `stats` with cortical thickness. For your work, use your own study
+# folder instead.
 
 # %%
 folder = Path("study")
@@ -53,7 +54,7 @@ print((folder / "participants.tsv").read_text()[:160])
 # %% [markdown]
 # ## Read the study
 #
-# One call reads every file, checks it, and puts all regions into the order of the
+# One call reads and checks every file, and sorts all regions into the order of the
 # atlas. It returns a `Cohort`: arrays with named axes.
 
 # %%
@@ -65,8 +66,8 @@ print("regions:", *study.region_names[:3], "...", study.region_names[-1])
 
 # %% [markdown]
 # The table has one row per scan. `participant` names the person: a person with three
-# visits has three rows. Look at the counts per stage first. The rarest stage has five
-# people, which limits what any score can show.
+# visits has three rows. Look at the counts per stage first. The rarest stage has only
+# five people, so all scores have a large uncertainty.
 
 # %%
 assert study.table["participant"].nunique() == 40
@@ -77,8 +78,9 @@ assert people_and_scans["participant"].min() == 5
 
 # %% [markdown]
 # Cortical thickness has no value in the subcortex. Missing values are NaN, and
-# `measured` is True where there is a value. The package never fills in values silently.
-# `load_cohort(..., subcortex="volume")` is one explicit choice for the subcortex.
+# `measured` is True if there is a value. The package never replaces missing values
+# without your instruction. For example, `load_cohort(..., subcortex="volume")` uses the
+# volume of subcortical regions.
 
 # %%
 measured = study.measured.any(axis=0)
@@ -88,16 +90,17 @@ assert not measured[~study.atlas.cortex, study.feature_names.index("thickness")]
 
 # %% [markdown]
 # `notes` list what the reader did to match the files to the atlas. Here it mapped the
-# 164 nodes of MRtrix to the 160 regions of the atlas. Read the notes of your own data:
-# an unexpected mapping is easier to find here than in the scores.
+# 164 nodes of MRtrix to the 160 regions of the atlas. Read the notes for your own data.
+# An unexpected mapping is easier to find in the notes than in the scores.
 
 # %%
 for note in study.notes:
     print("-", note)
 
 # %% [markdown]
-# A study with faults is not loaded. One error lists all faults, each with the file or
-# the person and with what to do. Two connectomes are hidden here to show such an error.
+# A study with faults is not loaded. One error lists all faults. For each fault it names
+# the file or the person and the solution. Here two connectomes are hidden to show such
+# an error.
 
 # %%
 hidden = sorted(folder.rglob("*_connectivity.csv"))[3:5]
@@ -115,9 +118,9 @@ finally:
 # %% [markdown]
 # ## Cross-validate
 #
-# From here on the only feature is FDG. Visits of one person look alike: a model that
-# was trained on the first visit recognises the second. Folds are therefore drawn by
-# person, never by scan.
+# From here on, FDG is the only feature. Visits of one person are similar, so a model
+# that was trained on the first visit recognises the second. Folds are therefore drawn
+# by person, never by scan.
 
 # %%
 cohort = load_cohort(folder, feature="fdg")
@@ -130,16 +133,15 @@ for train, test in splits:
 
 # %% [markdown]
 # `cross_validate` makes the same folds. In every fold it fits a new copy of the model
-# to the training scans and keeps its predictions for the test scans. Baseline models
-# run through the same folds: the most frequent class; logistic regression on means over
-# the brain and the hemispheres, on selected and on all features; a linear SVM; and
-# ridge models without the connectome, with one diffusion scale, and with a scale per
-# region.
+# to the training scans and stores its predictions for the test scans. Baseline models
+# use the same folds: the most frequent class; logistic regression on means over the
+# brain and the hemispheres, on selected and on all features; a linear SVM; and ridge
+# models without the connectome, with one diffusion scale, and with a scale per region.
 #
 # `LSAPClassifier` learns a diffusion scale for every region. It starts from a ridge
 # model, LSAP-R, and adds a network only if the network improves the predictions for
-# people outside its training data. With few people, as here, the ridge model usually
-# predicts alone.
+# people outside its training data. With few people, as here, the predictions usually
+# come from the ridge model alone.
 
 # %%
 # Few epochs, one start and 3 folds, so that this runs in seconds. Leave all three out
@@ -152,17 +154,18 @@ print(table.to_string(index=False))
 table.to_csv("scores.csv", index=False)
 
 # %% [markdown]
-# Read the baselines first. Each answers one question:
+# Read the baselines first. Each baseline answers one question:
 #
-# - *majority class*: what is chance? A balanced accuracy of 1/5.
-# - *global means*: how much can be predicted without any region?
-# - *logistic regression, linear SVM*: how much without the connectome?
-# - *LSAP-R*: how much without the network? LSAP-C minus LSAP-R is what the network
-#   adds.
+# - *majority class*: what is the score at chance? The balanced accuracy is 1/5.
+# - *global means*: how well can the stage be predicted without regional values?
+# - *logistic regression, linear SVM*: how well can the stage be predicted without the
+#   connectome?
+# - *LSAP-R*: how well can the stage be predicted without the neural network? LSAP-C
+#   minus LSAP-R is the improvement by the neural network.
 #
-# Here the network added nothing (LSAP-C and LSAP-R agree), and the ridge with a scale
-# per region has the highest score. Three folds cannot show that one model is better
-# than another; tutorial 07 has the test for this.
+# Here the neural network does not improve the score (LSAP-C and LSAP-R agree). The
+# ridge with a scale per region has the highest score. Three folds cannot show that one
+# model is better than another; tutorial 07 shows the test for this.
 
 # %%
 scores = evaluation.scores().pivot(
@@ -200,10 +203,10 @@ print("errors by number of stages:", n_errors.to_dict())
 assert n_errors[1] > 0.7 * n_errors.sum()
 
 # %% [markdown]
-# The evaluation holds every prediction with its scan, so that other scores can be
+# The evaluation contains every prediction with its scan, so other scores can be
 # computed later. Its tables are `predictions`, `scales` and `fits`. Probabilities
-# assume the class shares of the training scans. The predicted class weighs all classes
-# equally, so that rare stages are also predicted.
+# assume the class shares of the training scans. The predicted class gives all classes
+# equal weight, so rare stages are also predicted.
 
 # %%
 columns = ["model", "fold", "scan", "truth", "predicted", "p_CN", "p_AD"]
@@ -212,12 +215,12 @@ print(evaluation.predictions[columns].head(3).round(2).to_string(index=False))
 # %% [markdown]
 # ## What this does not show
 #
-# - These people do not exist. The scores show that the steps work together. They show
-#   nothing about a disease or about how good the method is on patients.
-# - With 40 people in three folds, one or two people of the rarest stage are tested in
-#   each fold. The standard deviation over folds is not a confidence interval, because
-#   folds share their training people.
-# - Whether LSAP-C is better than ridge models with more people or other data. Look at
+# - How well the method predicts stages of patients. These people are simulated. The
+#   scores only show that all steps work.
+# - A confidence interval. With 40 people in three folds, each fold tests one or two
+#   people of the rarest stage. The standard deviation over folds is not a confidence
+#   interval, because folds share their training people.
+# - Whether LSAP-C is better than ridge models with more people or other data. Compare
 #   the same rows for your data.
-# - Sites and ages were drawn independently of the stage. In a real study check both: a
-#   model may learn the scanner.
+# - The effect of sites and ages. Here they were simulated independently of the stage.
+#   Check both in a real study: a model can learn scanner differences.

@@ -1,15 +1,16 @@
 # %% [markdown]
 # # Rank regions and draw them on the brain
 #
-# Which regions does a model read by themselves, and which does it average with their
-# neighbours on the connectome? A fitted model has one diffusion scale per region: a
-# small scale means that it reads the region by itself. This page makes a ranking, a
-# table and brain figures from the scales.
+# For which regions does a model use the region's own value, and which regions does it
+# average with their neighbours on the connectome? A fitted model has one diffusion
+# scale per region. A small scale means that the model uses the region's own value. This
+# page makes a ranking, a table and brain figures from the scales.
 #
-# **What comes out.** In 36 simulated people the disease starts in six known regions.
-# These six have the six smallest scales: the area under the curve (AUC) of the ranking
-# is 1.00. Over all 160 regions, however, the ranks by scale and by loss of uptake agree
-# little (Spearman's rho 0.14): a scale is not the size of an effect.
+# **What comes out.** In 36 simulated people, the disease starts in six known regions.
+# These regions have the six smallest scales: the area under the curve (AUC) of the
+# ranking is 1.00. Over all 160 regions, however, the ranks by scale and by loss of
+# uptake agree only weakly (Spearman's rho 0.14). A scale does not measure the size of
+# an effect.
 
 # %%
 from dataclasses import replace
@@ -41,8 +42,8 @@ figures.mkdir(exist_ok=True)
 #
 # Disease starts in six regions of these people (parahippocampal gyrus, hippocampus and
 # amygdala on both sides), spreads along their connectomes, and lowers FDG-PET SUVR. The
-# models do not know the six regions. Three folds give three sets of scales. Look at the
-# spread over folds before the mean.
+# models do not know the six regions. Three folds give three sets of scales. Check the
+# variation over folds before you interpret the mean.
 
 # %%
 cohort = make_cohort(36, feature="fdg", effect=0.4, random_state=0)
@@ -60,10 +61,10 @@ print(evaluation.scales.query("share == 1 and start == 'mean'").head(3).to_strin
 # folds. Rank 1 is the smallest scale; `rank_low` and `rank_high` are the range of ranks
 # over the folds. The ranking uses the ridge with a scale per region, as reports do,
 # because this model always learns a scale for every region. LSAP-C does so only if the
-# data support it. With so few people its scales started at 0.2 everywhere and hardly
-# moved, so their order means nothing. `moved` is the fraction of folds in which a scale
-# moved: check it before you read a ranking. `planted` marks the six regions in which
-# the simulated disease starts.
+# data support it. With so few people, all its scales started at 0.2 and changed very
+# little, so their order cannot be interpreted. `moved` is the fraction of folds in
+# which a scale changed. Check it before you interpret a ranking. `planted` marks the
+# six regions in which the simulated disease starts.
 
 # %%
 ranking = rank_regions(evaluation)
@@ -89,10 +90,10 @@ Path("regions.tex").write_text(table_text(table, "latex"), encoding="utf-8")
 # ## Compare with the truth
 #
 # Because the six regions are known, the ranking can be scored. The AUC is the
-# probability that a region in which disease starts ranks before one in which it does
-# not. Always compare with a ranking that needs no model: here by `effect`, the
-# correlation of a region's values with the stage. It finds the six regions equally
-# well.
+# probability that a region in which disease starts ranks before a region in which it
+# does not start. Always compare with a ranking that needs no model. Here this ranking
+# is by `effect`, the correlation of a region's values with the stage. It identifies the
+# six regions equally well.
 
 # %%
 tests = compare_regions(cohort, evaluation, random_state=0)
@@ -109,9 +110,10 @@ axes.figure.savefig(figures / "02_scales.png", dpi=110)
 # %% [markdown]
 # ## Draw scales and truth on the brain
 #
-# `plot_regions` takes one value per region *by name*, or several such maps with one
-# range of colours. Scales and SUVR are not comparable, so both are drawn as ranks. Rank
-# 1 is the smallest scale (above) and the largest loss of SUVR from CN to AD (below).
+# `plot_regions` draws one value per region *by name*, or several such maps with the
+# same colour scale. Scales and SUVR are not comparable, so both are drawn as ranks.
+# Rank 1 is the smallest scale (above) and the largest loss of SUVR from CN to AD
+# (below).
 
 # %%
 truth = cohort.truth.set_index("region")["effect"]
@@ -127,7 +129,8 @@ figure.savefig(figures / "02_scales_and_truth.png", dpi=110)
 # %% [markdown]
 # The two maps differ outside the six regions. A small scale means that averaging over
 # neighbours would remove differences between the stages. It does not mean that the
-# region has lost much. One number measures the agreement over all regions:
+# region has lost much uptake. The rank correlation measures the agreement over all
+# regions:
 
 # %%
 agreement = maps["learned scale"].corr(maps["planted loss"], method="spearman")
@@ -135,11 +138,11 @@ print(f"Spearman's rho over all regions: {agreement:.2f}")
 assert abs(agreement - 0.14) < 0.1
 
 # %% [markdown]
-# ## Draw values of your own
+# ## Draw your own values
 #
-# Any values can be drawn. Names may be in the spelling of FreeSurfer, MRtrix or
-# nilearn, or short names. Regions without a value are grey. An unknown name raises an
-# error that lists the nearest names.
+# You can draw any regional values. Region names can have the spelling of FreeSurfer,
+# MRtrix or nilearn, or be short names. Regions without a value are grey. An unknown
+# name raises an error that lists the nearest names.
 
 # %%
 my_values = {
@@ -167,8 +170,8 @@ except RegionNameError as error:
 
 # %% [markdown]
 # `plot_regions(pd.read_csv("t.csv").set_index("region"))` draws each column of a file
-# as a map. To place a brain beside other axes, pass a SubFigure. `outline` marks and
-# labels regions.
+# as a map. To place a brain figure beside other axes, pass a SubFigure. `outline` marks
+# and labels regions.
 
 # %%
 page = plt.figure(figsize=(7, 2.8))
@@ -184,7 +187,7 @@ plot_regions(relative, cohort.atlas, views=views, outline=marked, figure=right)
 page.savefig(figures / "02_beside_axes.png", dpi=110)
 
 # %% [markdown]
-# ## Use an atlas of your own
+# ## Use your own atlas
 #
 # An atlas is a folder with `regions.tsv` (at least the columns `name` and `hemisphere`)
 # and, for drawing, `lh.annot` and `rh.annot` on fsaverage5. Here the Destrieux regions
@@ -224,11 +227,13 @@ figure.savefig(figures / "02_lobes.png", dpi=110)
 # %% [markdown]
 # ## What this does not show
 #
-# - The simulated disease is strong and local. That its regions rank first shows that
-#   the method can find such a disease. It is no evidence that small scales mark the
-#   first regions of a real one.
-# - A rank is not a test. Folds share most of their people and therefore agree more than
-#   new samples would. Tutorial 08 shows a ranking of data without an effect.
-# - A small scale is not a large effect, and a large scale does not mean healthy.
-# - Colours exaggerate differences. Read the numbers on the colour bar and the ranges of
-#   the ranks first.
+# - Whether small scales mark the first regions of a real disease. The simulated disease
+#   is strong and local. Its regions rank first, so the method can detect such a
+#   disease.
+# - Whether a region differs. A rank is not a test. Folds share most of their people, so
+#   they agree more than new samples would. Tutorial 08 shows a ranking of data without
+#   an effect.
+# - The size of an effect. A small scale is not a large effect, and a region with a
+#   large scale is not necessarily healthy.
+# - The precision of the ranks. Colours exaggerate differences. Read the numbers on the
+#   colour bar and the ranges of the ranks first.

@@ -1,16 +1,15 @@
 # %% [markdown]
 # # Spread heat on a connectome
 #
-# What does a diffusion scale do to the values of a region, and how exact is the
+# How does a diffusion scale change the values of a region, and how exact is the
 # computation? The models of this package average each region with its neighbours by a
-# heat kernel. This page looks at the kernel of one simulated person. No model is
-# trained.
+# heat kernel. This page shows the kernel of one simulated person. No model is trained.
 #
 # **What comes out.** At scale 0.5 the left hippocampus keeps 61 % of its own value, and
 # at scale 2 only 17 %. By default all three expansions are within 0.0001 of the exact
-# kernel. A fixed degree is that exact only up to a limit: Chebyshev of degree 12 up to
-# scale 9.5, Hermite of degree 30 up to 3.1, and Laguerre of degree 20 up to 1.6. A
-# kernel with a possible error above 0.01 is refused.
+# kernel. A fixed degree has this accuracy only up to a limit: Chebyshev of degree 12 up
+# to scale 9.5, Hermite of degree 30 up to 3.1, and Laguerre of degree 20 up to 1.6. If
+# the error bound of a kernel is above 0.01, an error is raised.
 
 # %%
 from pathlib import Path
@@ -49,9 +48,9 @@ print(f"{len(L)} regions, spectrum {eigenvalues[0]:.3f} to {eigenvalues[-1]:.3f}
 # %% [markdown]
 # ## Change the scale
 #
-# Row p of the kernel holds the weights of all regions in the new value of region p. At
-# scale 0 the region keeps its own value. The larger the scale, the more weight its
-# neighbours get, and then their neighbours.
+# Row p of the kernel contains the weights of all regions in the new value of region p.
+# At scale 0, the region keeps its own value. As the scale increases, its neighbours
+# have more weight, and then the neighbours of these regions.
 
 # %%
 hippocampus = cohort.region_names.index("Left-Hippocampus")
@@ -79,7 +78,7 @@ assert torch.allclose(kernel[0], identity[0])
 
 # %% [markdown]
 # The figure shows this row on the brain. The hippocampus has by far the largest weight.
-# It is left out (grey) so that the other weights are visible.
+# It is drawn in grey so that the other weights are visible.
 
 # %%
 row = pd.Series(kernel[hippocampus].numpy(), cohort.region_names)
@@ -97,9 +96,9 @@ figure.savefig(figures / "03_kernel_row.png", dpi=110)
 # %% [markdown]
 # ## Compare four ways of computing the kernel
 #
-# The exact kernel needs eigenvectors. Three polynomial expansions avoid them and give
-# the same kernel if their degree is high enough. By default the degree is chosen so
-# that the error is below 1e-4.
+# The exact kernel needs eigenvectors. Three polynomial expansions do not need
+# eigenvectors and give the same kernel if their degree is high enough. By default the
+# degree is chosen so that the error is below 1e-4.
 
 # %%
 truth = exact_heat_kernel(L, scales)
@@ -110,9 +109,10 @@ for name in ("exact", "chebyshev", "hermite", "laguerre"):
     assert error < 1e-4
 
 # %% [markdown]
-# With a fixed degree, the error grows with the scale. The package has a bound of the
-# error for each expansion. Look at two things: the dots (true errors) are never above
-# their line (the bound), and each line crosses 1e-4 at the limit of this degree.
+# With a fixed degree, the error grows with the scale. The package computes an error
+# bound for each expansion. The figure shows two things. The dots (true errors) are
+# never above their line (the bound). Each line crosses 1e-4 at the limit of this
+# degree.
 
 # %%
 grid = np.linspace(0.1, 6, 25)
@@ -141,7 +141,8 @@ assert abs(limit["hermite"] - 3.1) < 0.1
 assert abs(limit["laguerre"] - 1.6) < 0.05
 
 # %% [markdown]
-# A kernel with an error bound above 0.01 is refused. Here the bound is 75 million.
+# If the error bound of a kernel is above 0.01, an error is raised. Here the bound is 75
+# million.
 
 # %%
 try:
@@ -154,7 +155,7 @@ except ParameterError as error:
 # ## Differentiate the kernel
 #
 # A model learns the scales by gradients. The kernel therefore has a derivative with
-# respect to every scale. Here the loss is an arbitrary one: the variance of the
+# respect to every scale. Here the loss is an arbitrary example: the variance of the
 # averaged values.
 
 # %%
@@ -168,9 +169,9 @@ assert scale.grad.isfinite().all()
 # %% [markdown]
 # ## What this does not show
 #
-# - That disease, blood or information spreads in a brain as heat does. Heat is a way to
-#   average over a network.
-# - What the same scale does on another network. On a dense network, scale 2 is nearly
-#   the mean over the whole brain.
-# - Errors of a model's scores. The errors here are errors of the kernel, and scores
-#   change far less.
+# - Whether disease, blood or information spreads in a brain as heat does. The heat
+#   kernel is only a method to average over a network.
+# - The effect of the same scale on another network. On a dense network, scale 2 gives
+#   nearly the mean over the whole brain.
+# - Errors of a model's scores. The errors here are errors of the kernel. Scores change
+#   much less.

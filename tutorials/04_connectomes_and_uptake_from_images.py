@@ -1,15 +1,15 @@
 # %% [markdown]
 # # Build connectomes and SUVR from images
 #
-# How does a tractogram become a connectome, and a PET image one standardised uptake
-# value ratio (SUVR) per region? Both need a parcellation. The images here are simulated
-# and small, so that the right answer is known; with your own images only the paths
-# change.
+# How is a connectome computed from a tractogram, and how is the standardised uptake
+# value ratio (SUVR) of each region computed from a PET image? Both computations need a
+# parcellation. The images here are simulated and small, so the correct result is known.
+# With your own images, only the paths change.
 #
 # **What comes out.** Of 600 simulated streamlines, 587 connect two of six regions with
-# a search radius of 4 mm around their ends, and only 424 without the search. The uptake
-# of one region was made 0.9 and that of the others 1.2; the SUVR are 0.90 and 1.19 to
-# 1.20. A PET image that does not overlap the parcellation is refused.
+# a search radius of 4 mm around their ends, and only 424 without the search. The
+# simulated uptake is 0.9 in one region and 1.2 in the others; the SUVR are 0.90 and
+# 1.19 to 1.20. If a PET image does not overlap the parcellation, an error is raised.
 
 # %%
 from pathlib import Path
@@ -31,8 +31,8 @@ rng = np.random.default_rng(0)
 # ## Make a parcellation of six regions
 #
 # The regions are six boxes, three on each side, in voxels of 2 mm. A seventh box is the
-# cerebellum: it is the reference of the SUVR and no region of the atlas. The affine
-# gives the positions of voxels in mm.
+# cerebellum. It is the reference region of the SUVR, and is not a region of the atlas.
+# The affine gives the positions of voxels in mm.
 
 # %%
 affine = np.diag([2.0, 2.0, 2.0, 1.0])
@@ -52,7 +52,7 @@ atlas.to_csv("boxes/regions.tsv", sep="\t", index=False)
 # %% [markdown]
 # ## Simulate streamlines
 #
-# 600 lines run from box to box, most of them within one side. Coordinates are in mm.
+# 600 lines connect pairs of boxes, mostly within one side. Coordinates are in mm.
 
 # %%
 centres = np.array([affine[:3, :3] @ (x + 3, y + 3, 13) for x, y in corners])
@@ -86,8 +86,9 @@ for note in radial.notes:
     print("-", note)
 
 # %% [markdown]
-# The rule matters: without the search, fewer streamlines are counted. State the rule in
-# a paper. Instead of counts, `weight` can give other weights, for example mean lengths.
+# The rule changes the result: without the search, fewer streamlines are counted. Report
+# the rule in a paper. Instead of counts, `weight` can give other weights, for example
+# mean lengths.
 
 # %%
 exact = build_connectome(
@@ -109,8 +110,8 @@ lengths = build_connectome(
 print(lengths.to_frame().loc["lh_back"].round(1).to_string())
 
 # %% [markdown]
-# nilearn draws connectomes. Look for the two blocks: most streamlines stay within a
-# side, as they were simulated. `plot_connectome` of nilearn draws a glass brain.
+# nilearn draws connectomes. The two blocks show that most streamlines stay within a
+# side, as simulated. `plot_connectome` of nilearn draws a glass brain.
 
 # %%
 frame = radial.to_frame()
@@ -121,10 +122,10 @@ image.figure.savefig(figures / "04_connectome.png", dpi=110, bbox_inches="tight"
 # ## Extract SUVR
 #
 # The PET image has voxels of 3 mm. Uptake is 1.2 in all regions except `rh_middle`
-# (0.9), and 1 in the cerebellum. `extract_suvr` averages in each region and divides by
-# the reference. File names of BIDS say in which space an image is (`space-T1w`). These
-# names do not, so `same_space=True` confirms that both images are in one space. Set it
-# only if you have checked this.
+# (0.9), and 1 in the cerebellum. `extract_suvr` averages the uptake in each region and
+# divides it by that of the reference region. BIDS file names give the space of an image
+# (`space-T1w`). The file names here do not, so `same_space=True` confirms that both
+# images are in the same space. Set it only if you have checked this.
 
 # %%
 pet_affine = np.diag([3.0, 3.0, 3.0, 1.0])
@@ -150,9 +151,9 @@ assert abs(suvr.table.loc["rh_middle", "suvr"] - 0.90) < 0.01
 assert others.between(1.185, 1.205).all()
 
 # %% [markdown]
-# The SUVR agree with the simulated uptake. Look at `coverage`, too: it is the part of a
-# region that the image covers. An image that covers too little is refused: here it is
-# moved by 40 mm.
+# The SUVR agree with the simulated uptake. Check `coverage`, too. It is the part of a
+# region that the image covers. If an image covers too little, an error is raised. Here
+# the image is moved by 40 mm.
 
 # %%
 moved = pet_affine.copy()
@@ -173,7 +174,8 @@ except FileFormatError as error:
 # %% [markdown]
 # ## What this does not show
 #
-# - How the rules work in a brain. Real streamlines end at the border of grey and white
-#   matter, where the rule changes the connectome more than here.
-# - Numbers of fibres. Counts of streamlines depend on the tracking.
-# - Corrections for partial volume or motion. The tools that make the images do these.
+# - The effect of the rules in a brain. Real streamlines end at the border of grey and
+#   white matter. There the rule changes the connectome more than here.
+# - Numbers of fibres. Counts of streamlines depend on the tractography method.
+# - Corrections for partial volume or motion. The tools that produce the images apply
+#   these corrections.

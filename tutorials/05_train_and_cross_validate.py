@@ -1,16 +1,17 @@
 # %% [markdown]
 # # Train, cross-validate and store a model
 #
-# What happens during one fit, how good is the model on people it has not seen, and how
-# is it stored for new people? This page looks at one fit closely, then cross-validates
-# the model, stores it, and predicts the stages of new people.
+# How does training change the model, how well does the model predict people who were
+# not in the training data, and how is it stored for new people? This page examines one
+# fit in detail. It then cross-validates the model, stores it, and predicts the stages
+# of new people.
 #
 # **What comes out.** With 60 simulated people in five stages, LSAP-C has a balanced
 # accuracy of 0.78 in cross-validation (chance is 0.20). The plain network, which does
-# not start from a ridge model, reaches 0.36 after 8 epochs. Its scales move about seven
-# times as far during training as those of LSAP-C. A stored model can take into account
-# that the disease is rare among new people: their probability of being healthy rises,
-# and the predicted stages do not change.
+# not start from a ridge model, reaches 0.36 after 8 epochs. During training, its scales
+# change about seven times as much as those of LSAP-C. A stored model can account for a
+# lower frequency of the disease among new people. Their probability of being healthy
+# then increases, and the predicted stages do not change.
 
 # %%
 from pathlib import Path
@@ -37,10 +38,10 @@ figures.mkdir(exist_ok=True)
 # ## Fit once
 #
 # The classifier has scikit-learn's interface. Its input is one array with the
-# connectome and the features of every scan. `groups` names the person of each scan, so
-# that the scans that decide when training stops come from other people than the scans
-# that are trained on. `classes` is the order of the stages. `cross_validate` sets both
-# itself.
+# connectome and the features of every scan. `groups` gives the person of each scan. The
+# validation scans, which determine when training stops, then come from other people
+# than the training scans. `classes` is the order of the stages. `cross_validate` sets
+# both automatically.
 
 # %%
 cohort = make_cohort(60, atlas="desikan82", random_state=1)
@@ -57,11 +58,12 @@ print({name: settings[name] for name in ("kernel", "tolerance", "scale_clip")})
 
 # %% [markdown]
 # Before the first epoch, a ridge model is fitted to the same scans. The network starts
-# from its scales and adds to half of its logits. The network gets a weight in the
-# prediction only if it improves predictions for people whom it was not trained on. With
-# few people the weight is usually 0, as here, and the ridge model predicts alone.
-# `start="constant"` gives the plain network: no ridge model, and the same initial scale
-# for all regions. It is fitted here only to show the difference.
+# from the scales of the ridge model, and half of the ridge's logits are added to its
+# output. The weight of the network in the prediction is above 0 only if the network
+# improves predictions for people outside its training data. With few people the weight
+# is usually 0, as here, and the predictions come from the ridge model alone.
+# `start="constant"` gives the plain network. It has no ridge model, and all regions
+# have the same initial scale. It is fitted here only to show the difference.
 
 # %%
 plain_network = LSAPClassifier(start="constant", classes=cohort.classes, **brief).fit(
@@ -76,11 +78,12 @@ print("scales that the ridge chose from the data:", model.ridge_.chosen_)
 assert len(set(model.scales_start_)) > 1
 
 # %% [markdown]
-# `history_` holds losses and scales during training. Look at the losses first. The loss
-# of the training people falls and that of the validation people rises: the network
-# learns nothing that helps for other people, and its weight is 0. In the two right
-# panels each line is the scale of a region. The scales of the plain network spread from
-# their common start; those that start from the ridge model hardly change.
+# `history_` contains losses and scales during training. The left panel shows the
+# losses. The loss of the training people decreases and that of the validation people
+# increases. The network therefore does not improve predictions for other people, and
+# its weight is 0. In the two right panels, each line is the scale of a region. The
+# scales of the plain network start from a common value and diverge. The scales that
+# start from the ridge model change very little.
 
 # %%
 history = model.history_[0]
@@ -104,8 +107,8 @@ assert history.train_loss[-1] < history.train_loss[0]
 assert history.validation_loss[-1] > history.validation_loss[0]
 
 # %% [markdown]
-# Both models are tested on scans of people who were not in training. One split says
-# little: the folds below say more.
+# Both models are tested on scans of people who were not in training. One split gives an
+# imprecise estimate. The cross-validation below is more precise.
 
 # %%
 for name, fitted in fitted_models.items():
@@ -115,10 +118,10 @@ for name, fitted in fitted_models.items():
 # %% [markdown]
 # ## Cross-validate
 #
-# `cross_validate` fits a new copy of the model in every fold and keeps all predictions.
-# Two variants run through the same folds: a model that uses the order of the stages
-# (`head="ordinal"`), and the plain network. Baselines are left out here; tutorial 07
-# compares with them.
+# `cross_validate` fits a new copy of the model in every fold and stores all
+# predictions. Two variants are evaluated on the same folds: a model that uses the order
+# of the stages (`head="ordinal"`), and the plain network. Baselines are omitted here;
+# tutorial 07 compares models with baselines.
 
 # %%
 # Few epochs, one start, 3 folds and no baselines, so that this runs in seconds. Leave
@@ -150,8 +153,8 @@ figure.savefig(figures / "05_scales_at_quarters.png", dpi=110)
 # %% [markdown]
 # ## Store the model and predict new people
 #
-# `brainlsap fit` and `brainlsap predict` do this from the command line. The file holds
-# region names, classes and versions. Data with other regions are refused.
+# `brainlsap fit` and `brainlsap predict` do this from the command line. The file
+# contains region names, classes and versions. Data with other regions raise an error.
 
 # %%
 # overwrite=True lets this page run twice. Leave it out in a study.
@@ -164,7 +167,8 @@ print(predictions.round(2).head(3).to_string(index=False))
 # %% [markdown]
 # If the disease is rarer among the new people than in the study, pass the expected
 # share of every class as `class_prior`. It changes the probabilities. The predicted
-# class does not change, because it weighs all classes equally, as the scores above do.
+# class does not change, because it gives all classes equal weight, as balanced accuracy
+# does.
 
 # %%
 expected_shares = [0.7, 0.1, 0.1, 0.05, 0.05]
@@ -178,9 +182,10 @@ assert with_prior["predicted"].equals(predictions["predicted"])
 # %% [markdown]
 # ## What this does not show
 #
-# - Which variant is better: people and epochs are too few. In particular, the plain
-#   network needs many more epochs than 8.
-# - How good the stored model is. It was fitted to everybody, so no test people are
-#   left. The cross-validated score is an estimate for models fitted to fewer people.
-# - How good the model is on other data. The new people were simulated like the old
-#   ones. Data from a new site or scanner usually give lower scores.
+# - Which variant is better. There are too few people and epochs. In particular, the
+#   plain network needs many more epochs than 8.
+# - The accuracy of the stored model. It was fitted to all people, so there are no test
+#   people. The cross-validated score is an estimate for models that are fitted to fewer
+#   people.
+# - The accuracy on other data. The new people were simulated in the same way as the
+#   training people. Data from a new site or scanner usually give lower scores.

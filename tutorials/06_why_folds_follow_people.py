@@ -2,14 +2,14 @@
 # # Keep all visits of a person in one fold
 #
 # What happens if one visit of a person is in the training data and another in the test
-# data? Visits of one person look alike, so a model can recognise the person and need
-# not know the disease. This page makes the mistake on purpose, in simulated people
-# without any disease.
+# data? Visits of one person are similar, so a model can recognise the person instead of
+# the disease. This page makes this mistake on purpose, in simulated people without any
+# disease.
 #
-# **What comes out.** With folds by person the balanced accuracy is 0.32, not far from
-# chance (0.20). With folds by scan it is 0.91, although there is no disease in the
-# data. The audit of the package reports the 30 shared people of the first fold as an
-# error. It cannot find them if one person has two names.
+# **What comes out.** With folds by person, the balanced accuracy is 0.32, which is
+# close to chance (0.20). With folds by scan, it is 0.91, although there is no disease
+# in the data. The audit of the package reports the 30 people who are on both sides of
+# the first fold as an error. It cannot find them if one person has two unrelated names.
 
 # %%
 from dataclasses import replace
@@ -31,8 +31,8 @@ figures.mkdir(exist_ok=True)
 # %% [markdown]
 # ## Simulate people without a disease
 #
-# Sixty people come three times each. With `effect=0` the stages do not differ; only the
-# people differ from each other.
+# Sixty people have three visits each. With `effect=0`, the stages do not differ. Only
+# the people differ from each other.
 
 # %%
 cohort = make_cohort(
@@ -45,7 +45,7 @@ print("scans:", cohort.n_scans, "people:", len(set(cohort.groups)))
 # ## Score by person and by scan
 #
 # The model is a logistic regression on the features. The first step of the pipeline
-# takes the features out of the array of connectomes and features. The same model is
+# selects the features from the array of connectomes and features. The same model is
 # scored with folds by person and with folds by scan.
 
 
@@ -74,9 +74,9 @@ for name, splits in (("by person", by_person), ("by scan", by_scan)):
     print(f"{name}: balanced accuracy {score[name]:.3f}")
 
 # %% [markdown]
-# Chance is 0.2. With folds by person the score differs from it only because twelve
-# people per fold are few. With folds by scan the same model on the same data scores far
-# above chance.
+# Chance is 0.2. With folds by person, the score differs from chance only because each
+# fold has only twelve people. With folds by scan the same model on the same data scores
+# far above chance.
 
 # %%
 assert abs(score["by person"] - 0.32) < 0.05
@@ -91,9 +91,9 @@ fig.savefig(figures / "06_by_person_and_by_scan.png", dpi=110)
 # %% [markdown]
 # ## See how the package prevents it
 #
-# `cross_validate` draws folds by person. It refuses folds by scan, unless
-# `people_may_be_shared=True` says that this is intended, as above. Never set it in a
-# study.
+# `cross_validate` draws folds by person. Folds by scan raise an error unless
+# `people_may_be_shared=True` confirms that they are intended, as above. Never set it in
+# a study.
 
 # %%
 n_shared = {}
@@ -113,9 +113,9 @@ except SplitError as error:
 # %% [markdown]
 # ## Audit the folds
 #
-# The audit looks for people on both sides of a fold, for copies of a scan under two
-# names, and for covariates that predict the label alone. It runs in every
-# cross-validation. Errors must be mended; notes must be read.
+# The audit detects people on both sides of a fold, copies of a scan under two names,
+# and covariates that alone predict the label. It runs in every cross-validation.
+# Correct all errors, and read the notes.
 
 # %%
 for name, splits in (("by person", by_person), ("by scan", by_scan)):
@@ -126,10 +126,11 @@ for name, splits in (("by person", by_person), ("by scan", by_scan)):
     assert errors == ({"person_in_two_folds"} if name == "by scan" else set())
 
 # %% [markdown]
-# The audit cannot find one person under two unrelated names. Below, each second visit
-# becomes a new participant. Visits a year apart differ too much to look like copies, so
-# the audit has no error. Only the study's list of people can show this. (Names like
-# `sub-0001` and `sub-0001b` are an error, because they look like one person.)
+# The audit cannot detect a person who has two unrelated names. Below, each second visit
+# gets the name of a new participant. Visits one year apart differ too much to be
+# detected as copies, so the audit reports no error. Only the study's list of people can
+# show this mistake. (Names like `sub-0001` and `sub-0001b` are an error, because they
+# look like one person.)
 
 # %%
 table = cohort.table.copy()
@@ -147,8 +148,8 @@ assert not (findings["severity"] == "error").any()
 # %% [markdown]
 # ## What this does not show
 #
-# - How large the difference is in other data. It grows with the number of visits and
+# - The size of the difference in other data. It increases with the number of visits and
 #   features and with the flexibility of the model.
-# - That folds by person are enough. Families, sites and scanners can also be shared;
-#   see `join_groups` and `leave_one_out_splits`.
+# - Whether folds by person are sufficient. Families, sites and scanners can also be on
+#   both sides of a fold; see `join_groups` and `leave_one_out_splits`.
 # - Anything about a particular publication.

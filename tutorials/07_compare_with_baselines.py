@@ -2,16 +2,16 @@
 # # Compare a model with baselines
 #
 # Is a model better than simpler ones, and does its score come from the disease or from
-# a covariate such as age? This page runs LSAP-C, baselines and a control through the
+# a covariate such as age? This page evaluates LSAP-C, baselines and a control on the
 # same folds and tests the differences. It then shows three ways to treat a covariate.
 #
-# **What comes out.** In 36 simulated people, LSAP-C has a balanced accuracy of 0.56 and
-# the best of three baselines 0.34, yet no difference passes the corrected test: three
-# folds are too few. In a second simulation AD is 8 years older than CN. Age alone then
-# gives a balanced accuracy of 0.77 without any disease. Plain regression brings this
-# to chance (0.53), but lowers the score in a cohort with a true disease from 0.96 to
-# 0.82. Regression learned from controls keeps the disease (0.98), but some age remains
-# (0.61).
+# **What comes out.** In 36 simulated people, LSAP-C has a balanced accuracy of 0.56,
+# and the best of three baselines has 0.34. However, no difference is significant in the
+# corrected test, because three folds are too few. In a second simulation, people with
+# AD are 8 years older than CN. Age alone then gives a balanced accuracy of 0.77 without
+# any disease. Plain regression decreases this score to chance (0.53), but decreases the
+# score in a cohort with a true disease from 0.96 to 0.82. Regression fitted to controls
+# preserves the disease effect (0.98), but part of the age effect remains (0.61).
 
 # %%
 from dataclasses import replace
@@ -31,17 +31,18 @@ figures.mkdir(exist_ok=True)
 # ## List the models
 #
 # Models, baselines and controls have names. A control is a model that should fail, or a
-# model without one part of the data. `brainlsap run study --models all` runs all.
+# model without one part of the data. `brainlsap run study --models all` runs all
+# models.
 
 # %%
 for name, entry in MODELS.items():
     print(f"{entry.role:9}", name)
 
 # %% [markdown]
-# ## Run a few of them
+# ## Run a few models
 #
-# All models run through the same folds. *confounds only* uses age, sex and site: a
-# score above chance would mean that these are related to the diagnosis.
+# All models use the same folds. *confounds only* uses age, sex and site. A score above
+# chance would mean that these variables are related to the diagnosis.
 
 # %%
 # Few epochs, one start, 3 folds and a choice of baselines, so that this runs in
@@ -59,10 +60,10 @@ assert abs(mean[["GraphHeat", "MLP", "linear SVM"]].max() - 0.34) < 0.08
 # ## Test the differences
 #
 # A difference is model minus reference. The reference is the first model, so a negative
-# difference means that LSAP-C has the higher score. Folds share training people, and
-# the ordinary paired t test therefore finds differences that do not exist. The table
-# has the corrected resampled t test, with Holm's correction for the number of tests.
-# Look at the column `better`: here it is *unclear* for all.
+# difference means that LSAP-C has the higher score. Folds share training people, so the
+# ordinary paired t test reports too many false differences. The table shows the
+# corrected resampled t test, with Holm's correction for the number of tests. The column
+# `better` is *unclear* for all models here.
 
 # %%
 tests = compare_models(evaluation)
@@ -72,8 +73,9 @@ assert tests["p_holm"].min() > 0.05
 assert (tests["better"] == "unclear").all()
 
 # %% [markdown]
-# Confidence intervals over people answer another question than the standard deviation
-# over folds: how much would the score vary with other people of this kind?
+# Confidence intervals over people and the standard deviation over folds answer
+# different questions. The intervals show how much the score would vary with other
+# people from the same population.
 
 # %%
 print(interval_table(evaluation).iloc[:, :3].to_string(index=False))
@@ -84,17 +86,17 @@ ax.figure.savefig(figures / "07_scores.png", dpi=110)
 # ## Treat a covariate that differs between the classes
 #
 # Patients are often older than controls, and brains change with age. Here people with
-# AD are 8 years older than CN, and every region falls with age. In one cohort the
-# disease also lowers a third of the regions; in the other it does nothing. A good
-# treatment of age gives chance (0.5) in the second cohort and a high score in the
-# first.
+# AD are 8 years older than CN, and the values of all regions decrease with age. In one
+# cohort, the disease also decreases a third of the regions. In the other cohort, it has
+# no effect. A good adjustment for age gives chance (0.5) in the second cohort and a
+# high score in the first.
 #
-# - *as read*: age is left in the features.
-# - *plain regression* (`regress_out="age"`): the slope of age is learned from all
-#   training people. Because the older people are the ill ones, the slope contains a
-#   part of the disease, which is then removed.
-# - *reference class CN* (`reference_class="CN"` in addition): the slope is learned from
-#   the controls in training and applied to everybody. The results are W-scores: the
+# - *as read*: the features are not adjusted for age.
+# - *plain regression* (`regress_out="age"`): the slope of age is estimated from all
+#   training people. Because the patients are older, the slope includes a part of the
+#   disease effect, which is then removed.
+# - *reference class CN* (`reference_class="CN"` in addition): the slope is estimated
+#   from the training controls and applied to all people. The results are W-scores: the
 #   distance from controls of the same age, in residual standard deviations.
 
 # %%
@@ -130,12 +132,13 @@ for cohort_name, simulated in cohorts.items():
 print(accuracy.round(2).to_string())
 
 # %% [markdown]
-# As read, age alone gives a good score. Plain regression gives chance without the
-# disease and loses a part of the disease where there is one. W-scores keep the disease,
-# but some age remains: the slopes are estimated from few controls, and an error of a
-# slope, multiplied by 8 years, is a difference between the classes. It shrinks with
-# more controls and with ages that overlap more. Report the scores of plain regression
-# and of age alone beside it; the audit gives the latter.
+# Without adjustment, age alone gives a high score. Plain regression gives chance in the
+# cohort without a disease effect, and removes a part of the disease effect in the other
+# cohort. W-scores preserve the disease effect, but part of the age effect remains. The
+# slopes are estimated from few controls, and the error of a slope, multiplied by 8
+# years, is a difference between the classes. This difference decreases with more
+# controls and with ages that overlap more. Report W-scores together with the scores of
+# plain regression and of age alone. The audit gives the score of age alone.
 
 # %%
 expected = pd.DataFrame(
@@ -147,11 +150,11 @@ assert (accuracy - expected).abs().max(axis=None) < 0.05
 # %% [markdown]
 # ## What this does not show
 #
-# - That the models are equal. With 36 people almost no difference can be shown, and a
-#   p-value above 0.05 does not mean equality.
-# - How good each model can be: epochs are few, which hurts some models more than
-#   others.
-# - That W-scores are right for your patients. They assume that age acts in patients as
-#   in controls, also at ages that no control has.
-# - A fair comparison for real data: the simulated disease spreads along connectomes,
-#   which suits models that use them.
+# - Whether the models are equal. With 36 people, only very large differences can be
+#   significant, and a p-value above 0.05 does not mean equality.
+# - The best possible score of each model. Training is short, which lowers the scores of
+#   some models more than those of others.
+# - Whether W-scores are valid for your patients. They assume that age has the same
+#   effect in patients and controls, also at ages outside the range of the controls.
+# - A fair comparison for real data. The simulated disease spreads along connectomes,
+#   which favours models that use connectomes.

@@ -2,14 +2,14 @@
 # # Test which regions differ
 #
 # In which regions do the classes differ, and how do we know that a list of regions is
-# better than chance? Every model gives a list of regions, even if there is nothing to
-# find. This page tests the regions of two simulated cohorts: one with a disease that
+# better than chance? Every model gives a list of regions, even if the classes do not
+# differ. This page tests the regions of two simulated cohorts: one with a disease that
 # starts in six known regions, and one without a disease.
 #
 # **What comes out.** With the disease, the classes differ in 6 of 82 regions
-# (family-wise p < 0.05), and these are the six known ones. Without the disease, no
-# region differs (smallest p 0.73). A list of its first regions by scale nevertheless
-# looks convincing: the left hippocampus is second.
+# (family-wise p < 0.05), and these are the six known regions. Without the disease, no
+# region differs (smallest p 0.73). The list of regions by scale in this cohort
+# nevertheless looks plausible: the left hippocampus is second.
 
 # %%
 from dataclasses import replace
@@ -39,11 +39,11 @@ figures.mkdir(exist_ok=True)
 #
 # - Do the classes differ there? (`effect`)
 # - Is the difference larger than in the connected regions? (`contrast`)
-# - Does a model read the region by itself? (the scale)
+# - Does a model use the region's own value? (the scale)
 #
-# The first two have tests that need no model. The third describes a model and has none.
-# The ranking below is by the scales of the ridge with a scale per region, as in
-# reports.
+# The first two questions have tests that need no model. The third question describes a
+# model and has no test. The ranking below uses the scales of the ridge with a scale per
+# region, as in reports.
 
 # %%
 # 3 folds and no baselines, so that this runs in seconds. Leave both out in a study.
@@ -65,10 +65,10 @@ no_disease = rankings["no disease"].set_index("region")
 assert no_disease.loc["Left-Hippocampus", "rank"] <= 3
 
 # %% [markdown]
-# Both lists of six regions look plausible. The permutation test tells them apart: it
+# Both lists of six regions look plausible. The permutation test distinguishes them. It
 # assigns the labels to other people at random 200 times. `effect` is the correlation of
-# a region's values with the number of the stage. `contrast` is the part of it that the
-# mean of the connected regions does not have. Both p-values are corrected for the
+# a region's values with the number of the stage. `contrast` is the part of the effect
+# that exceeds the mean of the connected regions. Both p-values are corrected for the
 # number of regions.
 
 # %%
@@ -87,8 +87,8 @@ assert no_disease["p_contrast"].min() > 0.05
 
 # %% [markdown]
 # Because the truth is known, rankings can be scored. The AUC is the probability that a
-# region in which the disease starts ranks before one in which it does not. Here it is 1
-# for all three rankings, because the simulated disease is strong.
+# region in which the disease starts ranks before a region in which it does not start.
+# Here it is 1 for all three rankings, because the simulated disease is strong.
 
 # %%
 for by in ("scale", "effect", "contrast"):
@@ -97,9 +97,10 @@ for by in ("scale", "effect", "contrast"):
     assert auc > 0.9
 
 # %% [markdown]
-# Look at the values of the scales too, not only at their order. With the disease, the
-# smallest scale is 0.84 of the median. Without it, all scales are within 1 % of the
-# median, and their order means nothing. A list of regions does not show this.
+# Check the values of the scales, too, not only their order. With the disease, the
+# smallest scale is 0.84 of the median. Without the disease, all scales are within 1 %
+# of the median, so their order cannot be interpreted. A list of regions does not show
+# this.
 
 # %%
 relative = {name: table["relative_scale"] for name, table in rankings.items()}
@@ -115,9 +116,9 @@ fig.savefig(figures / "08_scales.png", dpi=110)
 # %% [markdown]
 # ## Check the ranking
 #
-# Two checks belong to every ranking. Do the folds agree on it? Kendall's W is 1 if all
-# folds give the same order. And does the scale only follow a simple property of the
-# region, for example its degree? A property is flagged if it does.
+# Make two checks of every ranking. First, do the folds give the same ranking? Kendall's
+# W is 1 if all folds give the same order. Second, is the scale correlated with a simple
+# property of the region, for example its degree? Such properties are flagged.
 
 # %%
 agreement = agreement_table(evaluations["disease"])
@@ -130,9 +131,9 @@ print(table.round(2).to_string(index=False))
 
 # %% [markdown]
 # Two smooth maps of the brain often correlate by chance. The spin test rotates one of
-# them on the sphere at random and counts how often the correlation is as large. Over
-# the whole brain, the correlation of the scales with the true effects is only 0.33 (p =
-# 0.06), although the first six regions are right.
+# them on the sphere at random and counts how often the correlation is at least as
+# large. Over the whole brain, the correlation of the scales with the true effects is
+# only 0.33 (p = 0.06), although the first six regions are right.
 
 # %%
 # Few rotations, so that this runs in seconds. Leave n_spins out in a study: it is 1000.
@@ -146,10 +147,11 @@ assert 0.01 < spins.p_value < 0.15
 # %% [markdown]
 # ## What this does not show
 #
-# - Anything about a real disease: the effect is simulated, strong and local.
-# - Where a disease begins. A region that differs, or differs more than its neighbours,
-#   need not be the origin.
-# - That a region with a small scale is ill. A scale describes how a model reads a
-#   region.
-# - That a difference is due to the disease. If diagnosis goes with the scanner, scanner
-#   differences also pass the permutation test. The audit looks for such links.
+# - Results for a real disease. The effect is simulated, strong and local.
+# - The origin of a disease. A region that differs, or differs more than its neighbours,
+#   is not necessarily the origin.
+# - Whether a region with a small scale is affected. A scale describes how a model uses
+#   a region.
+# - Whether a difference is due to the disease. If diagnosis and scanner are correlated,
+#   scanner differences are also significant in the permutation test. The audit detects
+#   such correlations.

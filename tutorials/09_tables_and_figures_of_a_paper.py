@@ -1,15 +1,15 @@
 # %% [markdown]
 # # Write a paper's tables and figures
 #
-# How do the tables and figures of a paper come from one script, so that none of them is
-# out of date? This page writes demographics, scores with corrected tests, regions that
+# How can one script produce all tables and figures of a paper, so that they are always
+# up to date? This page writes demographics, scores with corrected tests, regions that
 # several kernels share, brain figures and a methods paragraph, as LaTeX, CSV and PNG.
 #
-# **What comes out.** Four tables in two formats and two figures of 74 scans of 40
-# simulated people. The accuracy is 0.54 for LSAP-C, 0.46 for logistic regression and
-# 0.72 for the ridge with a scale per region. Three folds show no difference between
-# these models (smallest Holm-corrected p 0.32). Three ways to compute the heat kernel
-# give the same scores to three digits.
+# **What comes out.** The script writes four tables in two formats and two figures, for
+# 74 scans of 40 simulated people. The accuracy is 0.54 for LSAP-C, 0.46 for logistic
+# regression and 0.72 for the ridge with a scale per region. Three folds show no
+# difference between these models (smallest Holm-corrected p 0.32). Three ways to
+# compute the heat kernel give the same scores to three digits.
 
 # %%
 from dataclasses import replace
@@ -44,9 +44,9 @@ def write_table(name: str, table: pd.DataFrame) -> None:
 # %% [markdown]
 # ## Describe the people
 #
-# A reader asks first who was studied. Look for covariates that differ between the
-# classes: here the sites do (p = 0.008), by chance. In a real study that needs a
-# sentence in the paper.
+# The first table of a paper describes the participants. Check whether covariates differ
+# between the classes. Here the sites differ by chance (p = 0.008). In a real study,
+# report such a difference in the paper.
 
 # %%
 cohort = make_cohort(40, atlas="desikan82", random_state=0)
@@ -58,9 +58,9 @@ assert (demographics["p"] == "0.008").sum() == 1
 # %% [markdown]
 # ## Score the models
 #
-# `make_models` makes models by their names in papers: kernels (LSAP-C, LSAP-L, Exact),
-# baselines and controls. The kernels approximate the same heat kernel, so equal scores
-# are expected.
+# `make_models` creates models from their names in papers: kernels (LSAP-C, LSAP-L,
+# Exact), baselines and controls. The kernels approximate the same heat kernel, so equal
+# scores are expected.
 
 # %%
 # Few epochs, one start, 3 folds and one baseline, so that this runs in seconds. In a
@@ -78,8 +78,8 @@ assert abs(scores.loc["logistic regression", "accuracy"] - 0.46) < 0.08
 assert abs(scores.loc[ridge, "accuracy"] - 0.72) < 0.08
 
 # %% [markdown]
-# Differences come with a corrected test. The interval is wide, because three folds are
-# few: *unclear* is the honest verdict.
+# Differences are tested by a corrected test. The interval is wide because there are
+# only three folds, so the result is *unclear*.
 
 # %%
 write_table("comparison", comparison_table(evaluation))
@@ -88,10 +88,10 @@ assert compare_models(evaluation)["p_holm"].min() > 0.1
 # %% [markdown]
 # ## List the regions
 #
-# This table counts in how many kernels a region is among those with the smallest
-# scales. Look at the values before you print it. Here all scales are 0.2, where they
-# started: the kernels share them, but learned nothing from so few people. The table has
-# rows all the same.
+# For each region, this table counts the kernels in which the region is among those with
+# the smallest scales. Check the values before you publish the table. Here all scales
+# still have their initial value of 0.2, because training with so few people did not
+# change them. The table contains regions nevertheless.
 
 # %%
 scales_of_kernels = evaluation.scales.query("model != @ridge")
@@ -105,7 +105,8 @@ assert ranking_of_network["moved"].mean() < 0.1
 # ## Draw the figures
 #
 # The ridge with a scale per region always learns a scale for every region. Both maps
-# have one range of colours, so the flat map of LSAP-C shows that it learned none.
+# use the same colour scale, so the uniform map of LSAP-C shows that its scales did not
+# change.
 
 # %%
 maps = {
@@ -125,9 +126,9 @@ assert len(list(tables.iterdir())) == 8  # four tables, two formats
 # %% [markdown]
 # ## Write the methods
 #
-# `methods_text` writes paragraphs with the numbers of this run; the first one is
-# printed here. `brainlsap run` writes all of this to the results folder, and `brainlsap
-# report RESULTS --tables FOLDER` writes every table as LaTeX and Markdown.
+# `methods_text` writes paragraphs with the numbers of this run; the first paragraph is
+# printed here. `brainlsap run` writes all these files to the results folder, and
+# `brainlsap report RESULTS --tables FOLDER` writes every table as LaTeX and Markdown.
 
 # %%
 print(methods_text(evaluation)[0])
@@ -135,7 +136,8 @@ print(methods_text(evaluation)[0])
 # %% [markdown]
 # ## What this does not show
 #
-# - That regions on which kernels agree are right: the kernels compute the same thing.
-# - Which regions differ. A table of the smallest scales always has rows; tutorial 08
-#   tests regions.
-# - Anything about a disease: these people are simulated.
+# - Whether regions that are common to several kernels are correct. All kernels compute
+#   the same function.
+# - Which regions differ. A table of the smallest scales always contains regions;
+#   tutorial 08 tests regions.
+# - Results for a real disease. These people are simulated.

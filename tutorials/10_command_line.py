@@ -1,14 +1,14 @@
 # %% [markdown]
 # # Run a study from the command line
 #
-# How does a study go from a folder of files to a report and to predictions for new
-# people without writing Python? The commands are `check`, `run`, `report`, `fit` and
-# `predict`. Each cell calls one of them; in a terminal, type what follows the `$`.
+# How can a study be analysed without Python, from a folder of files to a report and
+# predictions for new people? The commands are `check`, `run`, `report`, `fit` and
+# `predict`. Each cell calls one command. In a terminal, type the text after the `$`.
 #
 # **What comes out.** A simulated study of 17 scans of 9 people with two diagnoses gives
 # an HTML report, maps of the scales, and a stored model that predicts 12 scans of 6 new
-# people. The balanced accuracy of LSAP-C is 0.62, and chance is 0.50: so few people
-# support no conclusion.
+# people. The balanced accuracy of LSAP-C is 0.62, and chance is 0.50. With so few
+# people, no conclusion is possible.
 
 # %%
 import shlex
@@ -34,7 +34,7 @@ def brainlsap(line: str) -> int:
 # %% [markdown]
 # ## Get a study
 #
-# A simulated folder takes the place of your own study.
+# This page uses a simulated folder instead of your own study.
 
 # %%
 brainlsap("simulate study --people 16 --atlas desikan82 --seed 1")
@@ -42,10 +42,10 @@ brainlsap("simulate study --people 16 --atlas desikan82 --seed 1")
 # %% [markdown]
 # ## Check before you fit
 #
-# `check` lists what was found, how regions were mapped, and all faults. It also looks
-# for data leakage, for example a covariate that predicts the diagnosis. Read *Mapped*
-# and *Dropped* first. Exit code 2 means that the input has a fault: the second command
-# names a column that does not exist.
+# `check` lists the data that were found, how regions were mapped, and all faults. It
+# also detects data leakage, and covariates that predict the diagnosis. Read *Mapped*
+# and *Dropped* first. Exit code 2 means that the input has a fault. Here the second
+# command gives a column that does not exist.
 
 # %%
 reading = "--atlas desikan82 --feature fdg --classes CN,EMCI"
@@ -57,7 +57,7 @@ assert brainlsap(f"check study {reading} --label stage") == 2
 #
 # `run` cross-validates the models with all visits of a person in one fold, runs the
 # baselines, ranks and tests the regions, and writes `results/report/report.html`.
-# Settings without an option of their own go into a file (`--config`); its keys are the
+# Settings that have no option can be set in a file (`--config`). Its keys are the
 # parameters of the Python functions. Use a new `--out` for new settings: `run` does not
 # overwrite a report that was made with other settings.
 
@@ -77,8 +77,8 @@ assert results.predictions["scan"].nunique() == 17
 
 # %% [markdown]
 # Open the report in a browser. *Reading a report* in the documentation explains every
-# part of it. Its figures are also files. `report` writes the page again and exports the
-# scales for other programs.
+# part of the report. The figures are also stored as files. `report` writes the report
+# again and exports the scales for other programs.
 
 # %%
 brain_figures = sorted(Path("results").rglob("brain.png"))
@@ -92,8 +92,8 @@ print(*sorted(path.name for path in Path("maps").iterdir())[:6])
 # `fit` trains one model on the whole study, and `predict` applies it to new people.
 # Probabilities assume that the classes are as frequent as in the study. `predict`
 # prints these shares, and `--class-prior` changes them. The table of predictions names
-# people: keep it as private as the data. The new people here come from another
-# simulation, so `predict` also warns that their data are unlike those of the study.
+# people, so keep it as private as the data. The new people here come from another
+# simulation, so `predict` also warns that their data differ from those of the study.
 
 # %%
 # Few epochs and one start again. Leave both out in a study.
@@ -107,7 +107,8 @@ assert len(Path("predictions.tsv").read_text().splitlines()) == 1 + 12
 # %% [markdown]
 # ## What this does not show
 #
-# - How good the method is: the scores come from nine simulated people and eight epochs.
-# - That the input is right. `check` cannot see a wrong diagnosis in a table, or a
-#   matrix with left and right exchanged under correct names.
-# - A diagnosis: a predicted stage is none.
+# - The accuracy of the method. The scores come from nine simulated people and eight
+#   epochs.
+# - Whether the input is correct. `check` cannot detect a wrong diagnosis in a table, or
+#   a matrix in which left and right are exchanged under correct names.
+# - A diagnosis. A predicted stage is not a diagnosis.

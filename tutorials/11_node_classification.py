@@ -1,16 +1,15 @@
 # %% [markdown]
 # # Classify the nodes of a graph
 #
-# How well does the method classify the nodes of one graph? It was first published for
-# this task: a few nodes have labels, and the model predicts the classes of the others.
-# The published graphs are citations between papers. Here the graph is simulated, so
-# that nothing has to be downloaded; `load_nodes("cora", "FOLDER")` reads a published
-# one.
+# How well does the method classify the nodes of one graph? In this task, a few nodes
+# have labels, and the model predicts the classes of the other nodes. The published
+# graphs are citations between papers. Here the graph is simulated, so no download is
+# needed. `load_nodes("cora", "FOLDER")` reads a published graph.
 #
 # **What comes out.** With 15 labelled nodes of 300 and three classes, LSAP-C classifies
 # 62 % of the test nodes correctly (mean of 3 seeds) and a perceptron without the graph
-# 41 %. Random labels of the test nodes leave all scales unchanged: the fit does not
-# read the labels of the test nodes.
+# 41 %. If the labels of the test nodes are replaced by random labels, all scales stay
+# the same. The fit therefore does not use the labels of the test nodes.
 
 # %%
 from pathlib import Path
@@ -29,8 +28,8 @@ figures.mkdir(exist_ok=True)
 # ## Simulate a graph
 #
 # 300 nodes belong to three classes. Links are five times as likely within a class as
-# between classes. The features are words, and each class uses a third of them more
-# often.
+# between classes. The features are words, and a third of the words are more frequent in
+# each class.
 
 # %%
 rng = np.random.default_rng(0)
@@ -48,9 +47,10 @@ print(graph.n_nodes, "nodes,", graph.n_edges, "edges; split", split.sizes)
 # %% [markdown]
 # ## Fit one model and check for leakage
 #
-# The model learns from 15 labels. In such a task the labels of the test nodes are
-# easily used by mistake, because all nodes are in one graph. As a check, the same model
-# is fitted again with random labels of the test nodes: its scales must not change.
+# The model is trained with 15 labels. In this task, the labels of the test nodes can
+# easily be used by mistake, because all nodes are in one graph. As a check, the same
+# model is fitted again with random labels of the test nodes. Its scales must not
+# change.
 
 # %%
 # Few epochs, so that this runs in seconds. Leave n_epochs out in a study.
@@ -71,9 +71,10 @@ assert is_unchanged
 # %% [markdown]
 # ## Compare models over seeds
 #
-# One fit depends on its random start. The comparison therefore uses several seeds, and
-# a model without the graph (`mlp`) shows what the graph adds. `brainlsap nodes cora
-# --models lsap-c,gcn --seeds 10` does this for a published graph.
+# A fit depends on its random initial weights. The comparison therefore uses several
+# seeds. A model without the graph (`mlp`) shows how much the graph improves the
+# accuracy. `brainlsap nodes cora --models lsap-c,gcn --seeds 10` does this for a
+# published graph.
 
 # %%
 # Few seeds and epochs, so that this runs in seconds. Leave both out in a study.
@@ -94,8 +95,9 @@ fig.savefig(figures / "11_accuracy.png", dpi=110)
 # %% [markdown]
 # ## What this does not show
 #
-# - How good the method is on real graphs. This graph has more links within classes,
-#   which suits every method that averages over neighbours.
-# - A stable choice of settings. With few validation nodes the choice depends on chance.
-# - Why published accuracies are higher. Test labels in the update of the scales may be
-#   one reason; see *Reproduction* in the documentation.
+# - The accuracy on real graphs. This graph has more links within classes, which favours
+#   every method that averages over neighbours.
+# - A reliable choice of settings. With few validation nodes, the choice depends on
+#   chance.
+# - Why published accuracies are higher. The use of test labels in the update of the
+#   scales may be one reason; see *Reproduction* in the documentation.

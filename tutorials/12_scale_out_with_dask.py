@@ -1,13 +1,14 @@
 # %% [markdown]
 # # Distribute fits over a Dask cluster
 #
-# How does a long cross-validation run on several machines, and how does a stopped one
-# continue? A cross-validation is many fits: one per model and fold. Joblib runs them in
-# processes of one machine or on the workers of a Dask cluster. Here the cluster is two
-# processes on this machine; on yours, only the address changes.
+# How can a long cross-validation run on several machines, and how can it continue after
+# it was stopped? A cross-validation consists of one fit per model and fold. Joblib runs
+# these fits in processes of one machine or on the workers of a Dask cluster. Here the
+# cluster consists of two processes on this machine. For your cluster, only the address
+# changes.
 #
 # **What comes out.** With 24 simulated people and 3 folds, the 3 fits run on the 2
-# workers, and all predictions and scales are identical to those of one process. A
+# workers, and all predictions and scales are identical to those of a single process. A
 # second call finds the 3 finished fits on disk and computes none. After adding a second
 # model, only its 3 fits are computed.
 
@@ -38,8 +39,8 @@ settings = {"cv": 3, "random_state": 0, "baselines": False}
 #
 # `memory` is a folder of finished fits. The name of each file is a hash of code, data,
 # settings and seed, so a stopped run continues where it stopped. The second call below
-# finds all fits there. `brainlsap run` always keeps them, in `private/folds` of the
-# results.
+# finds all fits in this folder. `brainlsap run` always stores them in `private/folds`
+# of the results.
 
 # %%
 seconds = {}
@@ -53,7 +54,7 @@ assert n_kept == 3  # folds
 assert seconds["again"] < seconds["first"]
 
 # %% [markdown]
-# A changed setting gives another name, so only fits with the changed setting are
+# A changed setting changes the file name, so only fits with the changed setting are
 # computed.
 
 # %%
@@ -69,9 +70,9 @@ assert n_kept_after == n_kept + 3
 # Install Dask with `pip install distributed`. `joblib.parallel_config("dask")` sends
 # the fits to the cluster of the current `Client`. For your cluster, replace
 # `SubprocessCluster` by the address of its scheduler: `Client("tcp://ADDRESS:8786")`.
-# The log of the scheduler shows whether the fits reached the workers. One task is one
-# fit, or the fits of a fold that share a ridge. Use at least two workers, because
-# joblib sends nothing to a single one.
+# The log of the scheduler shows whether the fits reached the workers. Each task is one
+# fit, or all fits of a fold that share a ridge. Use at least two workers, because
+# joblib does not send fits to a single worker.
 
 
 # %%
@@ -111,8 +112,9 @@ fig.savefig(figures / "12_seconds.png", dpi=110)
 # %% [markdown]
 # ## What this does not show
 #
-# - How much faster a cluster is. Starting two processes takes longer than these fits; a
-#   cluster pays off when single fits take minutes.
-# - Identical results on different machines. On one machine results do not depend on the
-#   number of processes; machines with other processors may differ in the last digits.
-# - What the folder of fits contains. It names people: keep it as private as the data.
+# - The speed of a cluster. Starting two processes takes longer than these fits. A
+#   cluster is useful if a single fit takes minutes.
+# - Identical results on different machines. On one machine, results do not depend on
+#   the number of processes. Results on other processors can differ in the last digits.
+# - The privacy of the folder of fits. It names people, so keep it as private as the
+#   data.

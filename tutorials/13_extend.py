@@ -1,16 +1,16 @@
 # %% [markdown]
 # # Add an atlas, a reader, a kernel and a model
 #
-# How does a laboratory use its own atlas, file format, heat kernel or classifier with
+# How can a laboratory use its own atlas, file format, heat kernel or classifier with
 # this package? An atlas is a folder, a reader is one entry in a table, and a model is
-# any scikit-learn classifier. None of these changes the package. Only a kernel for the
-# LSAP models needs a line in it.
+# any scikit-learn classifier. These three do not need a change of the package. Only a
+# kernel for the LSAP models needs one more line in the package.
 #
 # **What comes out.** A new reader returns the weights of a list of edges in the order
 # of a new atlas. A new kernel, Taylor's series, stays below its error bound up to
-# degree 24; from there on only rounding errors of about 1e-15 are left. A new model
-# runs through the folds of the package. Its balanced accuracy of 0.14 on 24 simulated
-# people is not above chance (0.20).
+# degree 24; above this degree, only rounding errors of about 1e-15 remain. A new model
+# is evaluated on the folds of the package. Its balanced accuracy of 0.14 on 24
+# simulated people is not above chance (0.20).
 
 # %%
 from pathlib import Path
@@ -42,7 +42,7 @@ figures.mkdir(exist_ok=True)
 #
 # An atlas is a folder with `regions.tsv`. Its columns `name` and `hemisphere` are
 # required; lobes and positions are optional. Tutorial 02 adds the files for drawing.
-# `match` finds regions by name in the usual spellings.
+# `match` identifies regions by name in the usual spellings.
 
 # %%
 folder = Path("small_atlas")
@@ -57,10 +57,10 @@ print(len(atlas), "regions;", atlas.match(["ctx-rh-cuneus", "lh.precuneus"]))
 # %% [markdown]
 # ## Add a reader
 #
-# `FORMATS` maps the ending of a file name to a format. The function of a format returns
+# `FORMATS` maps the suffix of a file name to a format. The function of a format returns
 # the matrices of a file with the names of their rows and columns. The package then
 # sorts regions into the order of the atlas and checks the values. The format here is a
-# list of edges. Note that the reader returns names and never guesses them.
+# list of edges. The reader returns names from the file and never guesses them.
 
 
 # %%
@@ -132,9 +132,9 @@ taylor = Expansion(
 )
 
 # %% [markdown]
-# Compare a new kernel with the exact one first. On the eigenvalues of a Laplacian the
-# kernel must equal `exp(-s * eigenvalue)`, and the error must stay below the bound.
-# From degree 26 on only rounding errors are left.
+# First compare a new kernel with the exact kernel. On the eigenvalues of a Laplacian
+# the kernel must equal `exp(-s * eigenvalue)`, and the error must stay below the bound.
+# From degree 26 on, only rounding errors remain.
 
 # %%
 cohort = make_cohort(24, atlas="desikan82", random_state=0)
@@ -173,9 +173,9 @@ print("expansions of the package:", *EXPANSIONS)
 # %% [markdown]
 # ## Add a model
 #
-# Any scikit-learn classifier of the array of connectomes and features can run through
-# the same folds, audit and tables. This one uses only the strength of each region: the
-# sum of its connections.
+# Any scikit-learn classifier of the array of connectomes and features can be used with
+# the same folds, audit and tables. The example uses only the strength of each region,
+# that is, the sum of its connection weights.
 
 
 # %%
@@ -212,9 +212,10 @@ assert abs(mean["strength"] - 0.14) < 0.05
 # %% [markdown]
 # ## What this does not show
 #
-# - That a new kernel gives better scores. All expansions compute the same heat kernel.
-# - That a reader is right. Test it on a file with known values, as above, and with
-#   regions in another order.
-# - That the strength of regions carries nothing about a disease: here the simulated
-#   disease does not change connectomes. In real data, strengths also depend on the
-#   scanner.
+# - Whether a new kernel gives better scores. All expansions compute the same heat
+#   kernel.
+# - Whether a reader is correct. Test it on a file with known values, as above, and on a
+#   file with another order of regions.
+# - Whether the strength of regions contains information about a disease. Here the
+#   simulated disease does not change connectomes. In real data, strengths also depend
+#   on the scanner.

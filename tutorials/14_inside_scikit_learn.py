@@ -2,14 +2,15 @@
 # # Use the classifier inside scikit-learn
 #
 # How do `Pipeline`, `cross_val_score` and `GridSearchCV` work with `LSAPClassifier`? It
-# is a scikit-learn classifier, with one thing to watch: every step that splits scans
-# must know which person each scan belongs to. Metadata routing passes this on.
+# is a scikit-learn classifier with one special requirement: every step that splits
+# scans needs the person of each scan. Metadata routing passes this information to the
+# steps.
 #
 # **What comes out.** In 30 simulated people with and without AD, LSAP-C has a balanced
 # accuracy of 1.00 in all three folds, with and without the logarithm of the
-# connectome's weights. Logistic regression reaches 0.96. A grid search prefers the
-# start from a ridge (1.00) to the plain network (0.83). The simulated disease is
-# strong; expect lower scores from patients.
+# connectome's weights. Logistic regression reaches 0.96. A grid search selects the
+# network that starts from a ridge (1.00), not the plain network (0.83). The simulated
+# disease is strong; expect lower scores for patients.
 
 # %%
 from pathlib import Path
@@ -37,9 +38,9 @@ figures.mkdir(exist_ok=True)
 # %% [markdown]
 # ## Get X, y and people
 #
-# scikit-learn needs one array. `to_array` puts the connectome and the features of each
-# scan side by side: shape (scans, regions, regions + features). scikit-learn only
-# selects rows of it.
+# scikit-learn needs one array. `to_array` concatenates the connectome and the features
+# of each scan: the shape is (scans, regions, regions + features). scikit-learn only
+# selects scans from this array.
 
 # %%
 cohort = make_cohort(30, atlas="desikan82", shares={"CN": 0.5, "AD": 0.5})
@@ -49,10 +50,11 @@ print("X", X.shape, "classes", cohort.classes, "people", len(set(people)))
 # %% [markdown]
 # ## Score folds of people with cross_val_score
 #
-# Two steps need to know the people: the splitter that makes the folds, and the model,
-# which holds out some training people to decide when to stop. With metadata routing,
-# both get `groups` from `params`. Without routing, scikit-learn does not pass `groups`
-# to the model, and `fit` warns that it treats every scan as a person.
+# Two steps need the person of each scan: the splitter that makes the folds, and the
+# model, which leaves out some training people to determine when training stops. With
+# metadata routing, both receive `groups` from `params`. Without routing, scikit-learn
+# does not pass `groups` to the model, and `fit` warns that every scan is treated as a
+# separate person.
 
 # %%
 sklearn.set_config(enable_metadata_routing=True)
@@ -69,11 +71,12 @@ for train, test in folds.split(X, y, people):
 print("LSAP-C, fold by fold:", scores.round(2))
 
 # %% [markdown]
-# ## Put steps before it in a pipeline
+# ## Add steps before the classifier in a pipeline
 #
-# A step before the classifier is any function of the array. Here one pipeline takes the
-# logarithm of the connectome's weights. Another takes the features alone, for a
-# logistic regression as a baseline. Pipelines pass `groups` on to the classifier.
+# A step before the classifier can be any function of the array. Here one pipeline
+# computes the logarithm of the connectome's weights. Another pipeline selects the
+# features alone, for a logistic regression as a baseline. Pipelines pass `groups` on to
+# the classifier.
 
 
 # %%
@@ -112,11 +115,12 @@ assert abs(mean["logistic regression"] - 0.96) < 0.05
 # %% [markdown]
 # ## Choose settings with GridSearchCV
 #
-# The grid has two settings: the weights of the connectome, and whether networks start
-# from a ridge model or not (`start="constant"`, the plain network). Pass `groups` to
-# `fit`, so that the search uses folds of people. The best score of a search is too high
-# an estimate, because it chose the settings. For an honest estimate, put the whole
-# search into an outer `cross_val_score` or into `brainlsap.cross_validate`.
+# The grid has two settings. One is the transformation of the connectome's weights. The
+# other is the start of the network: from a ridge model, or from a constant
+# (`start="constant"`, the plain network). Pass `groups` to `fit`, so that the search
+# uses folds of people. The best score of a search is biased upwards, because it was
+# used to choose the settings. For an unbiased estimate, use the whole search as the
+# model in an outer `cross_val_score` or in `brainlsap.cross_validate`.
 
 # %%
 grid = {"weights": ["weighted", "log"], "start": ["ridge", "constant"]}
@@ -138,8 +142,8 @@ ax.set(xlabel="learned scale", ylabel="regions", title="Scales of the best model
 fig.savefig(figures / "14_scales.png", dpi=110)
 
 # %% [markdown]
-# `cross_val_predict` predicts every scan by a model that has not seen the person. Any
-# metric of scikit-learn can use these predictions.
+# `cross_val_predict` predicts every scan with a model that was trained without this
+# person. Any metric of scikit-learn can use these predictions.
 
 # %%
 predicted = cross_val_predict(model, X, y, cv=folds, params=routed)
@@ -150,10 +154,10 @@ sklearn.set_config(enable_metadata_routing=False)
 # %% [markdown]
 # ## Find the regions that the predictions need
 #
-# `region_importance` exchanges all features of a region between people and measures how
-# much the balanced accuracy falls. Use scans that the model was not fitted to. (The
-# function of scikit-learn, `permutation_importance`, exchanges columns of a table and
-# does not know regions.)
+# `region_importance` permutes all features of a region between people and measures the
+# decrease of the balanced accuracy. Use scans that were not in the training data of the
+# model. (The function of scikit-learn, `permutation_importance`, permutes single
+# columns of a table and cannot group them by region.)
 
 # %%
 train, test = next(folds.split(X, y, people))
@@ -167,7 +171,8 @@ assert importance["importance"].max() > 0
 # %% [markdown]
 # ## What this does not show
 #
-# - Which setting is best: people are simulated and few, and training is short.
+# - Which setting is best. The people are simulated and few, and training is short.
 # - The rest of an evaluation: audit, baselines, covariates, rankings and a report. Use
 #   `brainlsap.cross_validate` or `run_study` for these.
-# - The score of the model that the search chose. It needs an outer cross-validation.
+# - The score of the model that the search selected. This score needs an outer
+#   cross-validation.
