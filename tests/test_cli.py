@@ -17,10 +17,11 @@ from brainlsap import cli
 from brainlsap.cli import _make_option_format, build_parser, main
 from brainlsap.exceptions import ParameterError, check_at_least
 from brainlsap.text import format_options, option_text
+from tests.conftest import draw_scores_alone
 
 pytestmark = pytest.mark.usefixtures("brief_studies")
 READING = ("--atlas", "desikan82", "--feature", "fdg")
-BRIEF = ("--folds", "2", "--epochs", "3", "--jobs", "1")
+BRIEF = ("--folds", "2", "--epochs", "3", "--permutations", "9", "--jobs", "1")
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,9 @@ def results(study, config, tmp_path_factory):
     models = ("--models", "LSAP-C,Exact", "--config", str(config))
     named = ("--label", "diagnosis")
     asked = ["run", str(study), *READING, *BRIEF, *models, *named, "--out", str(out)]
-    assert main(asked) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        draw_scores_alone(patch)
+        assert main(asked) == 0
     return out
 
 
@@ -77,6 +80,7 @@ def test_run_writes_a_report_that_names_nobody(results):
     assert "Exact" in (results / "report" / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("scores_figure_alone")
 def test_a_report_is_made_anew_from_its_results(results, tmp_path, capsys):
     out = tmp_path / "again"
     asked = ["report", str(results), "--out", str(out), "--title", "Another <title>"]
@@ -195,6 +199,7 @@ def test_fit_and_predict(study, tmp_path, capsys):
     assert "Predicted: " in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("scores_figure_alone")
 def test_fit_show_and_evaluate(study, tmp_path, capsys):
     model, hospital = tmp_path / "model.safetensors", tmp_path / "hospital"
     fitted = ["fit", str(study), *READING, "--models", "LSAP-R", "--out", str(model)]
