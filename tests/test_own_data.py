@@ -6,6 +6,8 @@ folder is made of simulated people; commands and code have to read the same coho
 
 import re
 import shlex
+import shutil
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -75,18 +77,26 @@ def read_tree(tree):
     return paths
 
 
+@cache
+def draw_cohort(atlas_name):
+    """Return simulated people without an effect; only to be read."""
+    return make_cohort(
+        N_PEOPLE,
+        atlas=atlas_name,
+        feature=["fdg", "thickness", "volume"],
+        visit_shares=(1,),
+        effect=0,
+        shares=dict.fromkeys(LABELS, 1),
+    )
+
+
 class Maker:
     """Writes the files that a tree names, each for everybody if it names a person."""
 
     def __init__(self, folder, tree, atlas):
-        self.atlas = load_atlas("destrieux160" if atlas == "destrieux164" else atlas)
-        how = {
-            "feature": ["fdg", "thickness", "volume"],
-            "visit_shares": (1,),
-            "effect": 0,
-        }
-        how["shares"] = dict.fromkeys(LABELS, 1)
-        self.cohort = make_cohort(N_PEOPLE, atlas=self.atlas, **how)
+        atlas_name = "destrieux160" if atlas == "destrieux164" else atlas
+        self.atlas = load_atlas(atlas_name)
+        self.cohort = draw_cohort(atlas_name)
         self.nodes = mrtrix_nodes(self.atlas)
         self.sub = "sub-" if "sub-01" in tree else ""
         self.is_ukbiobank = "1000011_2" in tree
@@ -242,11 +252,27 @@ def test_the_page_has_every_recipe():
         assert word in title
 
 
+@pytest.fixture(scope="module")
+def copy_study(tmp_path_factory):
+    """Return a function that copies the folder of a recipe, made once."""
+    made_folders = {}
+
+    def copy(title, folder):
+        if title not in made_folders:
+            tree, commands, *_ = RECIPES[title]
+            atlases = re.findall(r"--atlas (\S+)", commands)
+            made_folders[title] = tmp_path_factory.mktemp("recipe")
+            Maker(made_folders[title], tree, (atlases or ["destrieux160"])[0])
+        shutil.copytree(made_folders[title], folder, dirs_exist_ok=True)
+
+    return copy
+
+
 @pytest.mark.parametrize("title", RECIPES)
-def test_commands_and_code_read_the_same_cohort(title, tmp_path, monkeypatch, capsys):
-    tree, commands, code, printed = RECIPES[title]
-    atlases = re.findall(r"--atlas (\S+)", commands)
-    atlas = atlases[0] if atlases else "destrieux160"
+def test_commands_and_code_read_the_same_cohort(
+    title, copy_study, tmp_path, monkeypatch, capsys
+):
+    _, commands, code, printed = RECIPES[title]
 
     def stop(cohort, *_, **__):
         raise ReadError(cohort)
@@ -257,7 +283,7 @@ def test_commands_and_code_read_the_same_cohort(title, tmp_path, monkeypatch, ca
     cohorts = []
     for way in ("commands", "code"):
         folder = tmp_path / way
-        Maker(folder, tree, atlas)
+        copy_study(title, folder)
         monkeypatch.chdir(folder)
         with pytest.raises(ReadError) as read:
             if way == "code":
@@ -339,9 +365,10 @@ def plant_faults(folder, prefix):
 
 
 @pytest.mark.parametrize("title", RECIPES)
-def test_the_flow_of_people_adds_up_with_three_faults(title, tmp_path, monkeypatch):
-    tree, commands, _, _ = RECIPES[title]
-    atlas = "desikan82" if "desikan82" in commands else "destrieux160"
+def test_the_flow_of_people_adds_up_with_three_faults(
+    title, copy_study, tmp_path, monkeypatch
+):
+    _, commands, _, _ = RECIPES[title]
 
     def stop(cohort, *_, **__):
         raise ReadError(cohort)
@@ -349,7 +376,7 @@ def test_the_flow_of_people_adds_up_with_three_faults(title, tmp_path, monkeypat
     stop.__wrapped__ = brainlsap.workflow.run_study
     monkeypatch.setattr("brainlsap.run_study", stop)
     monkeypatch.setattr("brainlsap.workflow.run_study", stop)
-    Maker(tmp_path, tree, atlas)
+    copy_study(title, tmp_path)
     monkeypatch.chdir(tmp_path)
     *earlier_commands, run_command = commands.splitlines()
     for line in earlier_commands:

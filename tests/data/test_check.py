@@ -188,7 +188,7 @@ def test_a_tracer_that_is_not_said_is_not_guessed(study, tiny):
 
 def test_what_lies_in_the_study_is_suggested_while_other_faults_stand(tmp_path):
     """FreeSurfer's subjects in it, one connectome missing."""
-    made = make_cohort(20, atlas="desikan82", feature=["thickness"])
+    made = make_cohort(6, atlas="desikan82", feature=["thickness"])
     study = write_study_folder(made, tmp_path / "study")
     (study / "derivatives" / "freesurfer").rename(study / "recons")
     next(study.rglob("*connectivity.csv")).unlink()
@@ -270,7 +270,7 @@ def suggested(capsys, *words):
 def test_suggested_commands_read_the_study(tmp_path, capsys, style):
     """FreeSurfer's subjects beside a study of another atlas."""
     how = {"feature": ["fdg", "thickness"], "shares": {"CN": 1, "AD": 1}}
-    made = make_cohort(10, atlas="desikan82", **how)
+    made = make_cohort(5, atlas="desikan82", **how)
     study = write_study_folder(made, tmp_path / "my study", style=style)
     (study / "derivatives" / "freesurfer").rename(tmp_path / "recons")
     assert suggested(capsys, "check", study, "--label", "group") == (2, [])
@@ -295,7 +295,7 @@ def test_suggested_commands_read_the_study(tmp_path, capsys, style):
 
 def test_volumes_below_the_cortex_are_not_asked_for_twice(tmp_path, capsys):
     how = {"feature": ["thickness", "volume"], "shares": {"CN": 1, "AD": 1}}
-    made = make_cohort(10, atlas="desikan82", **how)
+    made = make_cohort(5, atlas="desikan82", **how)
     study = write_study_folder(made, tmp_path / "study")
     asked = ("--feature", "thickness", "--subcortex", "volume", "--atlas", "desikan82")
     code, commands = suggested(capsys, "check", study, *asked)

@@ -254,9 +254,9 @@ def test_colors_of_ordered_classes_are_told_apart(make_evaluation):
     assert (np.diff(grey) < -0.13).all()  # for readers of any colour vision
 
 
-@pytest.mark.parametrize("width", [85, 180, "of axes"])
-@pytest.mark.parametrize("plot", ON_AXES)
-def test_letters_have_one_size_and_are_whole(make_evaluation, plot, width):
+@pytest.fixture(scope="module")
+def long_named(make_evaluation):
+    """Return the arguments of every figure, with long names; only to be read."""
     atlas = load_atlas("schaefer100")
     classes = ("CN", "R&D_<50%>", "behavioural-variant frontotemporal dementia")
     models = ("LSAP-C", "logistic regression on all features")
@@ -264,27 +264,28 @@ def test_letters_have_one_size_and_are_whole(make_evaluation, plot, width):
     region_tests = draw_region_tests(evaluation)
     curve = draw_learning_curve(models)
     evaluation = replace(evaluation, region_tests=region_tests, learning_curve=curve)
-    arguments = {
+    return {
         "evaluation": evaluation,
         "ranking": rank_regions(evaluation),
         "atlas": atlas,
+        "gain": ConnectomeGain(draw_gain_table(8, 3)),
+        "connectome": np.ones((len(atlas), len(atlas))),
     }
-    arguments["gain"] = ConnectomeGain(draw_gain_table(8, 3))
-    arguments["connectome"] = np.ones((len(atlas), len(atlas)))
+
+
+@pytest.mark.parametrize("width", [85, 180, "of axes"])
+@pytest.mark.parametrize("plot", ON_AXES)
+def test_letters_have_one_size_and_are_whole(long_named, plot, width):
     parameters = signature(plot).parameters.keys()
-    draw = partial(plot, **{k: arguments[k] for k in parameters & arguments})
+    draw = partial(plot, **{k: long_named[k] for k in parameters & long_named})
     if width == "of axes":
         with plt.rc_context({"font.size": 12}):
             figure, axes = plt.subplots(1, 1 + (plot is report.plot_training))
         assert np.array_equal(np.ravel(draw(axes=axes)), np.ravel(axes))
         texts = [text for text in figure.findobj(Text) if text.get_text()]
         assert {text.get_fontsize() for text in texts} == {7}
-        spines = [
-            evaluation.spines[k]
-            for evaluation in np.ravel(axes)
-            for k in ("top", "right")
-        ]
-        assert not any(evaluation.get_visible() for evaluation in spines)
+        spines = [ax.spines[k] for ax in np.ravel(axes) for k in ("top", "right")]
+        assert not any(spine.get_visible() for spine in spines)
     else:
         figure = np.ravel(draw(width=width))[0].figure
         assert figure.get_size_inches()[0] * 25.4 == pytest.approx(width)
