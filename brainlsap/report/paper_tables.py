@@ -101,8 +101,9 @@ PAPER_TEXTS = {
     "subgroups": PaperText(
         "Balanced accuracy by groups of participants",
         "Each column of groups is scored over the classes that all its scored groups "
-        "have, with 95% intervals over participants. Intervals of the largest "
-        "differences hold for all pairs of groups of all columns together.",
+        "have; numbers are of participants in these classes. Scores have 95% intervals "
+        "over participants. Intervals of the largest differences hold for all pairs of "
+        "groups of all columns together.",
     ),
     "flow": PaperText(
         "Flow of participants and scans from the tables of the study to the analysis",

@@ -1,15 +1,17 @@
 """LaTeX tables of a paper: within the text of a page, whole, and escaped."""
 
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
+from jinja2 import nodes
 from sklearn.metrics import roc_auc_score
 
 from brainlsap import report
 from brainlsap.evaluation import compare_by_person
 from brainlsap.evaluation.comparison import chance_p, class_table
-from brainlsap.report import tables
+from brainlsap.report import page, tables
 from brainlsap.report.page import report_tables
 from brainlsap.report.paper_tables import (
     MAX_ROWS,
@@ -104,6 +106,18 @@ def test_a_class_that_is_separated_has_an_interval(make_evaluation):
     assert (rates["auc"] == 1).all()
     assert (rates["auc_high"] == 1).all()
     assert (rates["auc_low"] < 1).all()
+
+
+def test_every_table_of_a_page_has_a_caption_for_papers():
+    template = page.TEMPLATES.get_template("report.html.j2")
+    calls = page.TEMPLATES.parse(Path(template.filename).read_text("utf-8"))
+    shown = {
+        call.args[0].as_const()
+        for call in calls.find_all(nodes.Call)
+        if getattr(call.node, "name", "") == "table"
+    }
+    assert "added_value" in shown
+    assert shown <= set(PAPER_TEXTS)
 
 
 def test_one_table_joins_score_interval_and_test(evaluation):
