@@ -436,7 +436,7 @@ def judge_covariates(evaluation: Evaluation) -> Conclusion:
     "POSSIBLY": the audit warns of one that predicts the class alone. "NOT SHOWN" does
     not exclude it.
     """
-    question_text = "Do age, sex, site explain it?"
+    question_text = "Do age, sex, site explain the score?"
     if evaluation.audit is None:
         sentence = "No leakage audit was made."
         return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
@@ -704,7 +704,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             f"{difference_text} ({_holm_phrase(comparison_row)})"
         )
         if score_answer == YES and answer_text != YES:
-            score_sentence += "; averages over random connectomes can gain as much"
+            score_sentence += "; averages over random connectomes can raise it as well"
         answer_sentences.append(f"{score_sentence}.")
     if evaluation.connectome_gain is None:
         comparison_columns = ["difference", "low", "high", "p_holm"]
@@ -949,6 +949,7 @@ def _list_forbidden(
     if conclusions.regions_differ.answer == YES:
         phrases += [
             "the most important region",
+            f"... matters for {cohort.label_name}",
             "the disease begins in ...",
             f"specific to {cohort.classes[-1]}",
         ]

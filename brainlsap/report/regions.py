@@ -690,6 +690,8 @@ def replicability_text(evaluation: Evaluation) -> str:
         f"[{replicability_row['spearman_low']:z.2f}, "
         f"{replicability_row['spearman_high']:z.2f}]"
         for replicability_row in evaluation.replicability.to_dict("records")
+        if replicability_row["statistic"] != "scale"
+        or ranks_by_varied_scales(evaluation)
     ]
     return (
         "Replicability: Spearman correlation of the maps of two random halves of the "

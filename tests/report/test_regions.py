@@ -164,6 +164,12 @@ def test_regions_are_neither_named_nor_drawn_by_scales_that_hardly_differ(
     assert not any(name in scale.answer for name in ("hippocampus", "amygdala"))
     assert "no map is drawn" in scale.answer
     assert not any("scale" in name for name in report.region_tests_table(even, ATLAS))
+    halves = pd.DataFrame({"statistic": ["effect", "scale"], "spearman": 0.5})
+    halves = halves.assign(spearman_low=0.4, spearman_high=0.6)
+    for study, has_scale in ((tested, True), (even, False)):
+        text = regions.replicability_text(replace(study, replicability=halves))
+        assert ("scale 0.50" in text) == has_scale
+        assert "effect 0.50" in text
     page_path = report.write_report(even, tmp_path / "out", atlas=NAMES_ALONE)
     written = {path.stem for path in page_path.parent.rglob("*.*")}
     of_scales = {"scales", "agreement", "confounds", "common_regions"}
