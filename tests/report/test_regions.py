@@ -230,6 +230,17 @@ def test_scales_of_few_folds_are_not_those_of_the_study(tested, n_without, has_c
     assert (f"in {n_without} of 3 folds" in scale.answer) == (n_without > 0)
 
 
+def test_a_difference_is_called_neither_specific_nor_important(tested):
+    effect, *_ = regions.answer_region_questions(tested, ATLAS)
+    assert f"specific to {tested.cohort.classes[-1]}" in effect.caution
+    assert "no other disease" in effect.caution
+    assert "does not measure how important" in effect.caution
+    sexes = replace(tested, cohort=replace(tested.cohort, label_name="sex"))
+    effect, *_ = regions.answer_region_questions(sexes, ATLAS)
+    assert "disease" not in effect.caution
+    assert "does not measure how important" in effect.caution
+
+
 def test_notes_say_what_the_tests_are_not(tested):
     notes = " ".join(regions.list_test_notes(tested))
     assert "trend over ordered classes, not of a pair" in notes
