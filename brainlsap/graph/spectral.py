@@ -232,6 +232,8 @@ class GraphBatch:
         Logits to which a network adds its own.
     """
 
+    _region_terms: "RegionTerms | None" = None
+
     def __init__(
         self,
         series: ChebyshevSeries,
@@ -285,6 +287,9 @@ class GraphBatch:
         """Return the batch of some items; a slice copies nothing."""
         batch = copy.copy(self)
         batch.signal = self.signal[:, items]
+        batch._region_terms = None
+        if self._region_terms is not None and isinstance(items, slice):
+            batch._region_terms = self._region_terms.select(items)
         selected_tensors = (
             graph_tensor if len(graph_tensor) == 1 else graph_tensor[items]
             for graph_tensor in self.graphs
@@ -292,6 +297,19 @@ class GraphBatch:
         batch.graphs = tuple(selected_tensors)
         batch.offset = None if self.offset is None else self.offset[items]
         return batch
+
+    def region_terms(self, regions: Tensor) -> "RegionTerms":
+        """Return the terms of these regions, region by region; keep them.
+
+        Every call of a batch must name the same regions.
+        """
+        if self._region_terms is None:
+            terms = self.signal[:, :, regions].permute(2, 3, 0, 1).contiguous()
+            self._region_terms = RegionTerms(terms)
+            if len(regions) == self.signal.shape[2]:
+                # Keep the terms once in memory.
+                self.signal = terms.permute(2, 3, 0, 1)
+        return self._region_terms
 
     def diffuse(self, scale: Tensor, H: Tensor | None = None) -> Tensor:
         """Diffuse the features, or a signal H (n_items, n_rois, n_channels)."""
@@ -313,6 +331,61 @@ class GraphBatch:
             yield tuple(
                 item_tensor[chunk_slice] for item_tensor in (*self.graphs, *signals)
             )
+
+
+class RegionTerms:
+    """The terms of the features with all items of a region side by side.
+
+    Attributes
+    ----------
+    terms : Tensor of shape (n_rois, n_channels, order + 1, n_items)
+    """
+
+    def __init__(self, terms: Tensor) -> None:
+        self.terms = terms
+        self._moments: tuple[Tensor, Tensor] | None = None
+
+    def select(self, items: slice) -> "RegionTerms":
+        """Return the terms of some items, without a copy."""
+        return RegionTerms(self.terms[..., items])
+
+    def diffuse(self, c: Tensor) -> Tensor:
+        """Return Y[p, f, t] = sum_n c[p, n] terms[p, f, n, t]."""
+        n_rois, n_channels = self.terms.shape[:2]
+        terms = self.terms.flatten(0, 1)[:, : c.shape[1]]
+        column_coefs = c.repeat_interleave(n_channels, dim=0)[:, None]
+        return torch.bmm(column_coefs, terms).view(n_rois, n_channels, -1)
+
+    def project(self, Y: Tensor, n_terms: int) -> Tensor:
+        """Return sum_t terms[p, f, n, t] Y[p, f, t] for the first terms."""
+        terms = self.terms.flatten(0, 1)[:, :n_terms]
+        return torch.bmm(terms, Y.flatten(0, 1)[..., None]).view(*Y.shape[:2], -1)
+
+    def statistics(self, c: Tensor) -> tuple[Tensor, Tensor]:
+        """Return mean and standard deviation of Y over the items, from moments.
+
+        They are quadratic forms in c: no item is read again when the scales change.
+        Both are of shape (n_rois, n_channels).
+        """
+        if self._moments is None:
+            # Square in float64: at large scales the terms nearly cancel.
+            moments = [_moments_of(terms.double()) for terms in self.terms]
+            means, covariances = zip(*moments, strict=True)
+            self._moments = torch.stack(means), torch.stack(covariances)
+        term_means, covariance = self._moments
+        n_terms = c.shape[1]
+        coefs = c.double()[:, None, :, None]
+        mean = (term_means[:, :, :n_terms, None] * coefs).sum((2, 3))
+        products = covariance[:, :, :n_terms, :n_terms] @ coefs
+        variance = (products * coefs).sum((2, 3)).clamp_min(0.0)
+        return mean.to(c.dtype), variance.sqrt().to(c.dtype)
+
+
+def _moments_of(terms: Tensor) -> tuple[Tensor, Tensor]:
+    """Return means and covariances of terms (n_channels, n_terms, n_items)."""
+    means = terms.mean(-1)
+    deviations = terms - means[..., None]
+    return means, deviations @ deviations.mT / terms.shape[-1]
 
 
 class _Diffuse(torch.autograd.Function):

@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 
 from brainlsap.graph import Preparation
 from brainlsap.graph.laplacian import SpectrumCache
-from brainlsap.graph.spectral import GraphBatch
+from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch, RegionTerms
 from brainlsap.model.settings import HeatSettings, Settings
 
 # Folds, kernels and starts of one process see the same graphs again and again.
@@ -448,6 +448,120 @@ class _Standardize(torch.autograd.Function):
         )
 
 
+class _ReadRegions(torch.autograd.Function):
+    """What a network of one heat layer reads of all regions, (n_items, n_units).
+
+    Diffusion, standardisation, linear map, ReLU, dropout and the first map of the
+    read-out in one: with all items of a region side by side, each is a product of
+    matrices or one pass, and nothing is copied in between. `statistics` are mean and
+    standard deviation (n_rois, n_channels) for prediction; without them, they are those
+    of the items.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        scale: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        readout_weight: Tensor,
+        region_terms: RegionTerms,
+        series: ChebyshevSeries,
+        keep_mask: Tensor | None,
+        factor: float,
+        statistics: tuple[Tensor, Tensor] | None,
+    ) -> Tensor:
+        c, slope_coefficients = series.truncated_coefficients(scale)
+        Z = region_terms.diffuse(c)
+        mean = Z.mean(2) if statistics is None else statistics[0]
+        Z -= mean[:, :, None]
+        sd = Z.square().mean(2).sqrt_() if statistics is None else statistics[1]
+        inverse_sd = _invert_sd(mean, sd)[:, :, None]
+        Z *= inverse_sd
+        n_rois, _, n_items = Z.shape
+        # A row of ones adds the bias within the product.
+        Z = torch.cat([Z, Z.new_ones(n_rois, 1, n_items)], dim=1)
+        # Scale the weights, which are few, instead of the output.
+        weights = torch.cat([weight, bias[:, None]], dim=1) * factor
+        H = torch.bmm(weights.expand(n_rois, -1, -1), Z).relu_()
+        if keep_mask is not None:
+            H.view(-1).mul_(keep_mask)
+        ctx.factor, ctx.region_terms = factor, region_terms
+        ctx.is_own_statistics = statistics is None
+        ctx.save_for_backward(
+            slope_coefficients, Z, inverse_sd, weights, H, readout_weight
+        )
+        return (readout_weight @ H.flatten(0, 1)).mT
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        slope_coefficients, Z, inverse_sd, weights, H, readout_weight = (
+            ctx.saved_tensors
+        )
+        grad_readout = grad_output.mT @ H.flatten(0, 1).mT
+        grad_H = (readout_weight.mT @ grad_output.mT).view_as(H)
+        # H is positive exactly where the entry was positive and not dropped.
+        masked_gradient = torch.ops.aten.threshold_backward.grad_input
+        masked_gradient(grad_H, H, 0, grad_input=grad_H)
+        grad_weights = torch.bmm(grad_H, Z.mT).sum(0) * ctx.factor
+        grad_scale = None
+        if ctx.needs_input_grad[0]:
+            Z = Z[:, :-1]
+            grad_Z = torch.bmm(weights[:, :-1].mT.expand(len(Z), -1, -1), grad_H)
+            if ctx.is_own_statistics:
+                projection = (grad_Z * Z).mean(2, keepdim=True)
+                grad_Z -= grad_Z.mean(2, keepdim=True)
+                grad_Z.addcmul_(Z, projection, value=-1)
+            products = ctx.region_terms.project(
+                grad_Z * inverse_sd, slope_coefficients.shape[1]
+            )
+            grad_scale = (products * slope_coefficients[:, None]).sum((1, 2))
+            grad_scale = grad_scale.to(slope_coefficients.dtype)
+        no_gradients = (None,) * 5
+        return (
+            grad_scale,
+            grad_weights[:, :-1],
+            grad_weights[:, -1],
+            grad_readout,
+            *no_gradients,
+        )
+
+
+class DropoutMasks:
+    """Random masks of 0 and 1: slices of a pool that is drawn anew now and then.
+
+    Drawing a mask takes longer than using it. Two steps that take their slices from one
+    pool have the masks of other entries.
+
+    Parameters
+    ----------
+    drop_level : int
+        Share of zeros, in 1/256.
+    """
+
+    n_uses = 16
+
+    def __init__(self, drop_level: int) -> None:
+        self.drop_level = drop_level
+        self._pool = torch.empty(0)
+        self._n_left = 0
+
+    def draw(self, like: Tensor, n_entries: int) -> Tensor:
+        """Return a mask of so many entries, on the device and of the dtype of a tensor.
+
+        It is valid until the next call.
+        """
+        if not self._n_left or len(self._pool) < 2 * n_entries:
+            pool = like.new_empty(2 * n_entries)
+            random_bytes = _random_bytes(pool, self.drop_level)
+            self._pool = _keep_mask(random_bytes, self.drop_level, pool)
+            self._n_left = self.n_uses
+        self._n_left -= 1
+        start = int(torch.randint(len(self._pool) - n_entries + 1, ()))
+        return self._pool[start : start + n_entries]
+
+
 class GraphNetwork(nn.Module):
     r"""K layers along the graph, flattened, and a perceptron.
 
@@ -514,9 +628,23 @@ class GraphNetwork(nn.Module):
         self.dropout = settings.dropout
         # indices, not a mask: boolean indexing would synchronise the GPU
         self.register_buffer("rows", is_measured.nonzero().flatten())
+        # One layer of heat, whose input needs no gradient, is computed at once.
+        self.reads_terms = is_heat and n_layers == 1 and is_by_region
+        self._dropout_masks = DropoutMasks(round(settings.dropout * 256))
 
     def forward(self, batch: GraphBatch | DenseGraphs) -> Tensor:
         """Return logits of shape `(n_items, n_classes)`, with the batch's offset."""
+        if self.reads_terms:
+            hidden_units = self._read_terms(batch)
+        else:
+            hidden_units = self._read_layers(batch)
+        # the paper's supplement puts a ReLU on the logits; its authors' code does not
+        logits = self.output(drop(hidden_units, self.dropout, self.training))
+        logits = ordinal_log_probabilities(logits) if self.ordinal else logits
+        return logits if batch.offset is None else logits + batch.offset
+
+    def _read_layers(self, batch: GraphBatch | DenseGraphs) -> Tensor:
+        """Return the hidden units of the read-out."""
         Z = self._propagate_layers(batch)
         if (
             len(self.rows) < Z.shape[1]
@@ -526,15 +654,49 @@ class GraphNetwork(nn.Module):
             H = self._linear_relu(Z, -1)
         else:  # the unchanged features
             H = drop(Z, self.dropout, self.training)
-        # the paper's supplement puts a ReLU on the logits; its authors' code does not
-        hidden_units = torch.relu(self.readout(H.flatten(1)))
-        logits = self.output(drop(hidden_units, self.dropout, self.training))
-        logits = ordinal_log_probabilities(logits) if self.ordinal else logits
-        return logits if batch.offset is None else logits + batch.offset
+        return torch.relu(self.readout(H.flatten(1)))
+
+    def _read_terms(self, batch: Any) -> Tensor:
+        """Return the hidden units of the read-out of a network of one layer."""
+        region_terms, layer = batch.region_terms(self.rows), self.mix[0]
+        keep_mask, factor, statistics = None, 1.0, None
+        if self.training:
+            drop_level = self._dropout_masks.drop_level
+            factor = 256 / (256 - drop_level)
+            if drop_level:
+                n_items = region_terms.terms.shape[-1]
+                n_entries = self.readout.in_features * n_items
+                keep_mask = self._dropout_masks.draw(batch.signal, n_entries)
+        else:
+            standardizer: Any = self.standardize[0]
+            statistics = (
+                standardizer.mean[self.rows],
+                standardizer.deviation[self.rows],
+            )
+        readout_input = _ReadRegions.apply(
+            self.heat()[self.rows],  # type: ignore[misc]
+            layer.weight,
+            layer.bias,
+            self.readout.weight,
+            region_terms,
+            batch.series,
+            keep_mask,
+            factor,
+            statistics,
+        )
+        return torch.relu(readout_input + self.readout.bias)
 
     @torch.no_grad()
     def remember_statistics(self, batch: GraphBatch | DenseGraphs) -> None:
         """Store these scans' statistics, at the present weights, for prediction."""
+        if self.reads_terms:
+            scale = self.heat()[self.rows]  # type: ignore[misc]
+            c, _ = batch.series.truncated_coefficients(scale)  # type: ignore[union-attr]
+            mean, sd = batch.region_terms(self.rows).statistics(c)  # type: ignore[union-attr]
+            standardizer: Any = self.standardize[0]
+            standardizer.mean = standardizer.mean.index_copy(0, self.rows, mean)
+            standardizer.deviation = standardizer.deviation.index_copy(0, self.rows, sd)
+            return
         if any(
             isinstance(network_module, RegionStandardizer)
             for network_module in self.standardize

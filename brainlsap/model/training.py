@@ -6,12 +6,11 @@ that is dead, diverges or does not learn its training scans is repeated with ano
 seed.
 """
 
-import copy
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import compress, cycle, pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -34,7 +33,7 @@ _MIN_IMPROVEMENT = 1e-4
 _MIN_LOGIT_SPREAD = 1e-6
 # The fault of a run that cannot predict.
 _DIVERGED = "training diverged"
-# Most scans of a step, of the statistics while training, and of a validation set.
+# Most scans of a step, of a validation set, and of the statistics while training.
 # Training needs a number of steps; with more scans a step costs more and is no better.
 MAX_STEP_SCANS = 2048
 # With fewer people a validation set would be too noisy; none is split off.
@@ -238,7 +237,8 @@ def _draw_validation_people(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return training and validation rows of every start in a large cohort.
 
-    About `MAX_STEP_SCANS` scans, with as many people of each class as the cohort has.
+    About `MAX_STEP_SCANS` scans, with as many people of each class as the cohort
+    has.
     """
     share = MAX_STEP_SCANS / len(class_codes)
     _, first_rows = np.unique(person_codes, return_index=True)
@@ -362,15 +362,10 @@ def make_epoch(
 ) -> Callable[[], float]:
     """Return a function that takes one training epoch and returns the mean loss.
 
-    Without a batch size an epoch is one step on all scans, or on the next
-    `MAX_STEP_SCANS` of a random order if there are more.
+    Without a batch size an epoch is one step on all scans, or, if there are more than
+    `MAX_STEP_SCANS`, on the next part of them, in their order.
     """
-    batch, class_codes = train
-    n_items = len(class_codes)
-    has_one_step = not settings.batch_size
-    n_epoch_items = min(n_items, MAX_STEP_SCANS) if has_one_step else n_items
-    n_steps = 1 if has_one_step else -(-n_items // settings.batch_size)
-    remaining_items = torch.empty(0, dtype=torch.int64)
+    class_codes = train[1]
     weights_by_decay = dict[float, list]()
     for weight_name, network_weight in network.named_parameters():
         if (
@@ -386,33 +381,58 @@ def make_epoch(
     ]
     loss_function = _make_loss(network, class_codes, settings)
 
+    parts_in_turn = cycle(_divide_scans(network, train))
+
     def epoch() -> float:
-        nonlocal remaining_items
         network.train()
-        # drawn on the CPU, so that batches are the same on every device
-        if len(remaining_items) < n_epoch_items:
-            remaining_items = torch.randperm(n_items)
-        item_order = remaining_items[:n_epoch_items].to(class_codes.device)
-        remaining_items = remaining_items[n_epoch_items:]
         loss_sum = torch.zeros((), device=class_codes.device)
-        # equal parts: a last batch of one scan could not be standardised
-        for item_index in torch.tensor_split(item_order, n_steps):
-            minibatch = (
-                train
-                if len(item_index) == n_items
-                else (batch.select(item_index), class_codes[item_index])
-            )
+        n_seen = 0
+        minibatches = (
+            _draw_minibatches(train, settings.batch_size)
+            if settings.batch_size
+            else [next(parts_in_turn)]
+        )
+        for minibatch, minibatch_codes in minibatches:
             network.zero_grad()
-            loss = loss_function(network(minibatch[0]), minibatch[1])
+            loss = loss_function(network(minibatch), minibatch_codes)
             loss.backward()
-            loss_sum += loss.detach() * len(item_index)
+            loss_sum += loss.detach() * len(minibatch_codes)
+            n_seen += len(minibatch_codes)
             for optimizer in optimizers:
                 optimizer.step()
             if network.heat is not None:
                 network.heat.step_(settings)
-        return float(loss_sum) / n_epoch_items
+        return float(loss_sum) / n_seen
 
     return epoch
+
+
+def _divide_scans(network: GraphNetwork, train: Scans) -> list[Scans]:
+    """Return parts of at most `MAX_STEP_SCANS` scans, in their order."""
+    batch, class_codes = train
+    n_items = len(class_codes)
+    if network.reads_terms:  # before the division: parts copy nothing
+        batch.region_terms(network.rows)  # type: ignore[union-attr]
+    n_parts = -(-n_items // MAX_STEP_SCANS)
+    if n_parts == 1:
+        return [train]
+    bounds = [n_items * k // n_parts for k in range(n_parts + 1)]
+    parts = [slice(start, stop) for start, stop in pairwise(bounds)]
+    return [(batch.select(part), class_codes[part]) for part in parts]
+
+
+def _draw_minibatches(train: Scans, batch_size: int) -> Iterator[Scans]:
+    """Yield all scans in a random order, so many at a time."""
+    batch, class_codes = train
+    n_items = len(class_codes)
+    # Draw on the CPU, so that batches are the same on every device.
+    item_order = torch.randperm(n_items).to(class_codes.device)
+    # Equal parts: a last batch of one scan could not be standardised.
+    for item_index in torch.tensor_split(item_order, -(-n_items // batch_size)):
+        if len(item_index) == n_items:
+            yield train
+        else:
+            yield batch.select(item_index), class_codes[item_index]
 
 
 def _train_once(
@@ -424,7 +444,7 @@ def _train_once(
     """Train once and check the result."""
     train_epoch = make_epoch(network, train, settings)
     loss_of = _make_loss(network, train[1], settings)
-    statistics_scans = _spread_scans(train)
+    statistics_scans = train if network.reads_terms else _spread_scans(train)
     training_history, best_state = History(), network.state_dict()
     snapshots: list[Snapshot] = []
     chooses_epoch = validation_scans is not None and settings.patience > 0
@@ -440,14 +460,14 @@ def _train_once(
             logits = _known_logits(network, statistics_scans, validation_scans[0])
             validation_loss = float(loss_of(logits, validation_scans[1]))
         if settings.network_weight == BY_LEFT_OUT_PEOPLE:
-            network_state = copy.deepcopy(network.state_dict())
+            network_state = _copy_state(network)
             snapshots.append(Snapshot(epoch, logits.cpu().numpy(), network_state))
         training_history.add(epoch, loss, validation_loss, network.heat)
         if not chooses_epoch:
             best_loss, best_epoch = loss, epoch
         elif validation_loss < best_loss - _MIN_IMPROVEMENT:
             best_loss, best_epoch = validation_loss, epoch
-            best_state = copy.deepcopy(network.state_dict())
+            best_state = _copy_state(network)
         elif epoch - best_epoch >= settings.patience:
             break
     # of the last epoch, whichever is selected
@@ -469,6 +489,11 @@ def _train_once(
         fault_text,
         snapshots=snapshots,
     )
+
+
+def _copy_state(network: GraphNetwork) -> dict[str, Tensor]:
+    """Return a copy of weights and statistics."""
+    return {name: tensor.clone() for name, tensor in network.state_dict().items()}
 
 
 def _spread_scans(scans: Scans) -> Scans:
@@ -494,7 +519,7 @@ def _describe_fault(
     network: GraphNetwork, train: Scans, training_accuracy: float, settings: Settings
 ) -> str:
     """Return why a trained network cannot be trusted, or "" if it can."""
-    logits = _known_logits(network, train, train[0]).double()
+    logits = _known_logits(network, train, _spread_scans(train)[0]).double()
     if not bool(torch.isfinite(logits).all()):
         return _DIVERGED
     if float(logits.std(0, correction=0).max()) <= _MIN_LOGIT_SPREAD:
@@ -569,14 +594,17 @@ def train_starts(
 
     training_runs = []
     for start_number, split in enumerate(splits):
-        train, validation_part = (
-            select_scans(batch, class_codes, scan_rows) for scan_rows in split
-        )
+        train_rows, validation_rows = split
+        if len(train_rows) > MAX_STEP_SCANS:  # steps take parts of them in their order
+            rng = np.random.default_rng([seed, start_number])
+            train_rows = rng.permutation(train_rows)
+        train = select_scans(batch, class_codes, train_rows)
+        validation_part = select_scans(batch, class_codes, validation_rows)
         validation_scans = validation_part if len(validation_part[1]) else None
         training_run = train_network(
             make_network, train, validation_scans, settings, seed + 7919 * start_number
         )
-        training_run.validation_rows = split[1]
+        training_run.validation_rows = validation_rows
         # prediction uses the statistics of all training scans
         training_run.network.remember_statistics(batch)
         training_runs.append(training_run)

@@ -8,6 +8,7 @@ from torch import nn
 
 from brainlsap.graph import KERNELS, exact_heat_kernel
 from brainlsap.model.network import (
+    DropoutMasks,
     HeatScale,
     RegionStandardizer,
     _LinearReluDrop,
@@ -72,6 +73,56 @@ def test_gradient_of_scales_is_the_finite_difference(kernel, n_layers, scale_mod
                 raw[region] -= sign * step
     assert analytic.abs().max() > 1e-3
     assert_allclose(analytic, numeric, atol=2e-8)
+
+
+@pytest.mark.parametrize("scale_mode", ["region", "global", "frozen"])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_one_layer_at_once_is_one_step_after_the_other(
+    scale_mode, dropout, monkeypatch
+):
+    settings = settle(n_layers=1, scale_mode=scale_mode, dropout=dropout)
+    batch, _, _ = draw_batch(settings)
+    network = draw_network(settings)
+    network.dropout = dropout
+    network._dropout_masks = DropoutMasks(round(256 * dropout))
+    n_rois, n_units = len(network.rows), network.mix[0].out_features
+    mask = (torch.arange(n_rois * n_units * 9) % 3 > 0).double()
+    monkeypatch.setattr(DropoutMasks, "draw", lambda *_: mask)
+    monkeypatch.setattr("brainlsap.model.network._random_bytes", lambda *_: None)
+    # the same mask with the regions of an item side by side
+    item_mask = mask.view(n_rois, n_units, 9).permute(2, 0, 1)
+    monkeypatch.setattr(
+        "brainlsap.model.network._keep_mask",
+        lambda _bytes, _level, x: (
+            item_mask.reshape(x.shape)
+            if x.numel() == mask.numel()
+            else torch.ones_like(x)
+        ),
+    )
+    assert network.reads_terms
+    at_once = loss_and_gradients(network, batch)
+    network.reads_terms = False
+    step_by_step = loss_and_gradients(network, batch)
+    assert at_once["readout.weight"].abs().max() > 1e-4
+    for name, value in step_by_step.items():
+        if value is None:
+            assert at_once[name] is None
+        else:
+            assert_allclose(at_once[name], value, atol=1e-12)
+
+
+def test_dropout_masks_keep_their_share_and_differ():
+    masks = DropoutMasks(77)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        drawn = [masks.draw(torch.empty(0), 4000).clone() for _ in range(40)]
+    together = torch.stack(drawn)
+    assert set(together.unique().tolist()) == {0.0, 1.0}
+    assert together.mean() == pytest.approx(1 - 77 / 256, abs=0.01)
+    # every two masks agree no more often than by chance
+    centred = together - together.mean()
+    correlation = (centred @ centred.T / 4000 / together.var()).fill_diagonal_(0)
+    assert correlation.abs().max() < 0.1
 
 
 def test_gradients_of_weights_are_those_of_the_exact_kernel():

@@ -166,7 +166,27 @@ def test_steps_of_many_scans_take_each_of_them_once_before_any_twice(
     for first in (0, 3):
         taken = torch.cat(scans_of_steps[first : first + 3])
         assert sorted(taken.tolist()) == list(range(24))
-    assert scans_of_steps[0].tolist() != scans_of_steps[3].tolist()
+
+
+def test_starts_with_many_scans_take_them_in_random_orders(scans, monkeypatch):
+    monkeypatch.setattr(training, "MAX_STEP_SCANS", 8)
+    task = Task(scans, settle(n_epochs=1))
+    rows_of_starts = []
+    select = training.select_scans
+
+    def record(batch, codes, rows):
+        rows_of_starts.append(rows.tolist())
+        return select(batch, codes, rows)
+
+    monkeypatch.setattr(training, "select_scans", record)
+    codes = task.learn[1].numpy()
+    split = np.arange(20), np.arange(20, 24)
+    where = task.measured.numpy(), np.ones(N_ROIS), task.settings
+    train_starts(task.learn[0], codes, [split, split], *where, 0)
+    for rows in rows_of_starts[::2]:
+        assert sorted(rows) == list(range(20))
+        assert rows != list(range(20))
+    assert rows_of_starts[0] != rows_of_starts[2]
 
 
 def test_many_people_are_watched_by_a_few_of_each_class(monkeypatch):
@@ -293,7 +313,9 @@ def test_every_start_has_its_own_seed_and_slice(scans, monkeypatch):
     network = runs[1].network
     with torch.no_grad():
         Z = batch.diffuse(network.heat())
-    assert_allclose(network.standardize[0].mean, Z.mean(0), atol=1e-6)
+    measured = network.rows
+    mean = network.standardize[0].mean
+    assert_allclose(mean[measured], Z.mean(0)[measured], atol=1e-6)
     seen.clear()
     starts_of(scans, settle(n_starts=2, patience=0, network_weight=1))
     assert [one[1:] for one in seen] == [(32, 0), (32, 0)]
