@@ -11,7 +11,7 @@ import sys
 import textwrap
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -615,13 +615,32 @@ def predict(
         print(
             f"Prediction sets (column {brainlsap.prediction.SET_COLUMN}) hold the "
             "class of at least 90 % of new people of every class, if these are like "
-            "the people of the fit."
+            "the people of the fit. `brainlsap evaluate` measures it."
         )
+        if "label" in predictions:
+            classes = list(classifier.origin_.classes)
+            labelled = predictions[predictions["label"].isin(classes)]
+            coverage = brainlsap.external.measure_coverage(
+                labelled.rename(columns={"label": "truth"}), classes
+            )
+            _print_coverage(coverage.to_dict("records"))
     with owner_only():  # The table contains participant IDs.
         print(f"Table: {brainlsap.data.write_tsv(predictions, out)}")
         if explain is not None:
             for path in _draw_person(classifier, cohort, explain, out, overwrite):
                 print(f"Figure: {path}")
+
+
+def _print_coverage(coverage_rows: Sequence[Mapping[Any, Any]]) -> None:
+    """Print how many people of each class have a set that holds their class."""
+    for coverage_row in coverage_rows:
+        interval = f"{coverage_row['low']:.0%} to {coverage_row['high']:.0%}"
+        print(
+            f"Measured coverage, {coverage_row['class']}: "
+            f"{coverage_row['coverage']:.0%} (95% interval {interval}) of "
+            f"{coverage_row['people']} people; {coverage_row['mean_size']:.1f} classes "
+            "in a set"
+        )
 
 
 def _draw_person(
@@ -687,11 +706,7 @@ def evaluate(
     external_facts = evaluation.settings["external"]
     if external_facts["no_sets"]:
         print(f"Prediction sets: {external_facts['no_sets']}.")
-    for coverage_row in external_facts["coverage"]:
-        print(
-            f"Prediction sets at 90 % hold {coverage_row['class']} for "
-            f"{coverage_row['coverage']:.0%} of {coverage_row['people']} people"
-        )
+    _print_coverage(external_facts["coverage"])
     page = brainlsap.write_report(
         evaluation,
         out,

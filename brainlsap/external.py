@@ -238,10 +238,16 @@ def coverage_table(evaluation: Evaluation) -> pd.DataFrame:
         mean_size, the number of classes in a set. A person with several scans counts
         with their mean. No rows where the model gives no sets.
     """
-    predictions = evaluation.predictions
-    if SET_COLUMN not in predictions:
+    if SET_COLUMN not in evaluation.predictions:
         return pd.DataFrame()
-    classes = evaluation.cohort.classes
+    return measure_coverage(evaluation.predictions, evaluation.cohort.classes)
+
+
+def measure_coverage(predictions: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of :func:`coverage_table`.
+
+    `predictions` has participant, truth (a class) and the set of each scan.
+    """
     predicted_sets = predictions[SET_COLUMN].str.split(SET_JOINER, regex=False)
     true_labels = predictions["truth"]
     coverage_rows = pd.DataFrame(

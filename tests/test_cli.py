@@ -220,6 +220,7 @@ def test_fit_show_and_evaluate(study, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "balanced accuracy" in printed
     assert "no set at this level" in printed
+    assert "Measured coverage" not in printed
     page = (out / "report" / "report.html").read_text(encoding="utf-8")
     assert "External evaluation" in page
     assert "sub-00" not in page

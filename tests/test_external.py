@@ -218,7 +218,7 @@ def test_a_folder_of_a_second_hospital_is_read_and_tested(model, sites, tmp_path
 
 @pytest.mark.skipif(not PAGE.is_file(), reason="the docs are not here")
 @pytest.mark.filterwarnings("ignore:.*scans")
-def test_the_commands_of_the_page_run(sites, tmp_path, monkeypatch):
+def test_the_commands_of_the_page_run(sites, tmp_path, monkeypatch, capsys):
     write_study_folder(sites[1], tmp_path / "study")
     write_study_folder(sites[0], tmp_path / "hospital")
     monkeypatch.chdir(tmp_path)
@@ -237,6 +237,12 @@ def test_the_commands_of_the_page_run(sites, tmp_path, monkeypatch):
     assert n_commands == 4
     assert (tmp_path / "evaluation_python" / "report" / "report.html").is_file()
     assert SET_COLUMN in pd.read_csv(tmp_path / "predictions.tsv", sep="\t")
+    lines = capsys.readouterr().out.splitlines()
+    measured = [line for line in lines if line.startswith("Measured coverage")]
+    assert len(measured) == len(CLASSES)
+    asked = "predict model.safetensors hospital --label diagnosis --out again.tsv"
+    assert main(asked.split()) == 0
+    assert set(measured) <= set(capsys.readouterr().out.splitlines())
 
 
 class TestPredictionSets:
