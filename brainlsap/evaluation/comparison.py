@@ -289,16 +289,16 @@ def nested_model_table(
     """
     check_at_least("n_draws", n_draws, 1)
     contributions_by_person = _balanced_accuracy_by_person(evaluation)
-    rng = np.random.default_rng(random_state)
+    ridge_names = [name for name in NESTED_RIDGES if name in contributions_by_person]
+    person_differences = contributions_by_person[ridge_names].diff(axis=1)
+    exchange_tests = _exchange_tests(
+        person_differences[ridge_names[1:]], n_draws, random_state
+    )
     step_rows = []
-    for simpler_model, richer_model in pairwise(
-        ridge_name
-        for ridge_name in NESTED_RIDGES
-        if ridge_name in contributions_by_person
-    ):
+    for simpler_model, richer_model in pairwise(ridge_names):
         simpler_parts = contributions_by_person[simpler_model]
         richer_parts = contributions_by_person[richer_model]
-        exchange_test = _exchange_test(richer_parts - simpler_parts, n_draws, rng)
+        exchange_test = exchange_tests[richer_model]
         step_rows.append(
             {
                 "below": simpler_model,
@@ -374,18 +374,20 @@ def compare_by_person(
     reference = reference or evaluation.models[0]
     check_choice("reference", reference, evaluation.models)
     contributions_by_person = _balanced_accuracy_by_person(evaluation)
-    rng = np.random.default_rng(random_state)
     compared_models = [name for name in evaluation.models if name != reference]
-    tests = []
-    for model_name in compared_models:
-        if not {model_name, reference} <= {*contributions_by_person}:
-            tests.append(ExchangeTest(np.nan, np.nan, np.nan, np.nan))
-            continue
-        person_differences = (
-            contributions_by_person[reference] - contributions_by_person[model_name]
+    exchange_tests = {}
+    if reference in contributions_by_person:
+        person_differences = contributions_by_person.rsub(
+            contributions_by_person[reference], axis=0
         )
-        tests.append(_exchange_test(person_differences, n_draws, rng))
-    test_table = pd.DataFrame(tests, columns=ExchangeTest._fields)
+        exchange_tests = _exchange_tests(
+            person_differences.drop(columns=reference), n_draws, random_state
+        )
+    no_test = ExchangeTest(np.nan, np.nan, np.nan, np.nan)
+    test_table = pd.DataFrame(
+        [exchange_tests.get(model_name, no_test) for model_name in compared_models],
+        columns=ExchangeTest._fields,
+    )
     test_table.insert(0, "model", compared_models)
     test_table.insert(1, "reference", reference)
     _correct_comparisons(test_table, evaluation, reference)
@@ -428,29 +430,47 @@ def added_value_table(
     return comparisons.iloc[np.argsort(order)].reset_index(drop=True)
 
 
-def _exchange_test(
-    person_differences: pd.Series, n_draws: int, rng: np.random.Generator
-) -> ExchangeTest:
-    """Test a difference of two balanced accuracies from what each person adds to it."""
-    d = person_differences.to_numpy()
-    n_people = len(d)
-    null_differences = np.empty(n_draws)
+def _exchange_tests(
+    person_differences: pd.DataFrame, n_draws: int, random_state: int
+) -> dict[str, ExchangeTest]:
+    """Test differences of two balanced accuracies from what people add to them.
+
+    `person_differences` has a row per person and a column per comparison. All
+    comparisons have the same draws, so that a p-value does not depend on which other
+    models were compared.
+    """
+    D = person_differences.to_numpy()
+    n_people, n_comparisons = D.shape
+    if not n_comparisons:
+        return {}
+    smallest_extremes = np.abs(D.sum(axis=0)) - _SAME_SCORE
+    rng = np.random.default_rng(random_state)
+    n_exceeding = np.zeros(n_comparisons)
     for rows in _iter_draws(n_draws, n_people):
-        random_signs = rng.choice([-1.0, 1.0], (rows.stop - rows.start, n_people))
-        null_differences[rows] = np.abs(random_signs @ d)
-    n_exceeding = (null_differences >= abs(d.sum()) - _SAME_SCORE).sum()
-    p_value = (1 + n_exceeding) / (1 + n_draws)
+        is_exchanged = rng.integers(
+            2, size=(rows.stop - rows.start, n_people), dtype=np.int8
+        )
+        null_differences = np.abs((1.0 - 2.0 * is_exchanged) @ D)
+        n_exceeding += (null_differences >= smallest_extremes).sum(axis=0)
+    p_values = (1 + n_exceeding) / (1 + n_draws)
     # Bonett and Price: one person more for each side.
-    two_people = [1 / n_people, -1 / n_people]
-    person_shares = np.append(d, two_people) * n_people / (n_people + 2)
-    standard_error = np.sqrt((n_people + 2) * person_shares.var(ddof=1))
-    sum_interval = student.interval(
-        0.95, n_people - 1, person_shares.sum(), standard_error
+    two_people = np.repeat([[1 / n_people], [-1 / n_people]], n_comparisons, axis=1)
+    person_shares = np.vstack([D, two_people]) * n_people / (n_people + 2)
+    standard_errors = np.sqrt((n_people + 2) * person_shares.var(axis=0, ddof=1))
+    lower_bounds, upper_bounds = student.interval(
+        0.95, n_people - 1, person_shares.sum(axis=0), standard_errors
     )
-    lower_bound, upper_bound = np.clip(sum_interval, -1, 1)
-    return ExchangeTest(
-        float(d.sum()), float(lower_bound), float(upper_bound), float(p_value)
-    )
+    return {
+        comparison_name: ExchangeTest(*map(float, test_values))
+        for comparison_name, *test_values in zip(
+            person_differences,
+            D.sum(axis=0),
+            lower_bounds.clip(-1, 1),
+            upper_bounds.clip(-1, 1),
+            p_values,
+            strict=True,
+        )
+    }
 
 
 def _balanced_accuracy_by_person(evaluation: Evaluation) -> pd.DataFrame:
@@ -584,26 +604,74 @@ def chance_p(
     float
         p, one-sided; NaN for a model without predictions.
     """
-    predictions, person_codes = _predictions_of(evaluation, model)
-    if predictions is None:
-        return float("nan")
-    actual_classes, predicted_classes = predictions.actual, predictions.predicted
+    p_values = chance_p_values(evaluation, [model], n_permutations, random_state)
+    return float(p_values[model])
+
+
+def chance_p_values(
+    evaluation: Evaluation,
+    models: Sequence[str],
+    n_permutations: int = 2000,
+    random_state: int = 0,
+) -> pd.Series:
+    """Return :func:`chance_p` of several models, by model.
+
+    Models with predictions of the same scans share the permutations.
+    """
+    p_values = pd.Series(np.nan, index=list(models))
+    models_of_rows: dict[tuple[bytes, bytes], list[str]] = {}
+    predictions_of_model = {}
+    for model_name in models:
+        predictions, person_codes = _predictions_of(evaluation, model_name)
+        if predictions is None:
+            continue
+        predictions_of_model[model_name] = predictions
+        rows_key = person_codes.tobytes(), predictions.actual.tobytes()
+        models_of_rows.setdefault(rows_key, []).append(model_name)
+    for (codes_bytes, _), model_names in models_of_rows.items():
+        p_values[model_names] = _permutation_p(
+            [predictions_of_model[model_name] for model_name in model_names],
+            np.frombuffer(codes_bytes, dtype=np.intp),
+            n_permutations,
+            np.random.default_rng(random_state),
+        )
+    return p_values
+
+
+def _permutation_p(
+    predictions_of_models: Sequence[Predictions],
+    person_codes: np.ndarray,
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Return p of every model; their predictions are of the same scans."""
+    actual_classes = predictions_of_models[0].actual
+    n_classes = predictions_of_models[0].n_classes
     # The sum over classes of hits by class size orders draws as balanced accuracy does.
-    class_weight = 1 / np.bincount(
-        actual_classes, minlength=predictions.n_classes
-    ).clip(1)
-    observed_score = class_weight[
-        actual_classes[actual_classes == predicted_classes]
-    ].sum()
-    rng = np.random.default_rng(random_state)
+    class_weight = 1 / np.bincount(actual_classes, minlength=n_classes).clip(1)
+    predicted_classes = np.stack(
+        [predictions.predicted for predictions in predictions_of_models]
+    )
+
+    def weigh_hits(labels: np.ndarray) -> np.ndarray:
+        """Return the weighted hits of every model for each row of labels."""
+        # Count hits exactly, so that draws with the same hits have the same score.
+        hits_of_class = [
+            (labels == class_code).astype(np.float32)
+            @ (predicted_classes == class_code).T.astype(np.float32)
+            for class_code in range(n_classes)
+        ]
+        return np.tensordot(class_weight, np.array(hits_of_class, dtype=float), 1)
+
+    smallest_extremes = weigh_hits(actual_classes[None]) - _SAME_SCORE
     row_blocks = person_blocks(person_codes)
-    n_exceeding = 1
-    for _ in range(n_permutations):
-        permuted_labels = actual_classes[permute_rows(row_blocks, rng)]
-        permuted_score = class_weight[
-            permuted_labels[permuted_labels == predicted_classes]
-        ].sum()
-        n_exceeding += permuted_score >= observed_score - _SAME_SCORE
+    n_exceeding = np.ones(len(predictions_of_models))
+    for draws in _iter_draws(n_permutations, len(actual_classes)):
+        row_orders = [
+            permute_rows(row_blocks, rng) for _ in range(draws.stop - draws.start)
+        ]
+        permuted_scores = weigh_hits(actual_classes[np.array(row_orders)])
+        n_exceeding += (permuted_scores >= smallest_extremes).sum(axis=0)
     return n_exceeding / (n_permutations + 1)
 
 

@@ -52,26 +52,29 @@ def class_aucs(
     n_scans) is how often each scan counts.
     """
     scan_weight = np.ascontiguousarray(row_weights.T)
+    n_scans, n_draws = scan_weight.shape
+    # Row i: weight of the i scans of the rest with the smallest values.
+    weight_below = np.zeros((n_scans + 1, n_draws))
     auc_of_class = []
     for class_code in range(ranking_scores.shape[1]):
-        is_class = actual_classes == class_code
         class_scores = ranking_scores[:, class_code]
-        class_weight, rest_weight = scan_weight[is_class], scan_weight[~is_class]
-        score_order = np.argsort(class_scores[~is_class])
-        rest_values = class_scores[~is_class][score_order]
-        # Row i: weight of the i scans of the rest with the smallest values.
-        weight_below = np.vstack(
-            [0 * scan_weight[:1], rest_weight[score_order].cumsum(axis=0)]
-        )
-        rank_bounds = [
-            np.searchsorted(rest_values, class_scores[is_class], search_side)
+        class_rows = np.flatnonzero(actual_classes == class_code)
+        rest_rows = np.flatnonzero(actual_classes != class_code)
+        rest_rows = rest_rows[np.argsort(class_scores[rest_rows])]
+        rest_below = weight_below[: len(rest_rows) + 1]
+        np.cumsum(scan_weight[rest_rows], axis=0, out=rest_below[1:])
+        first_bounds, last_bounds = (
+            np.searchsorted(
+                class_scores[rest_rows], class_scores[class_rows], search_side
+            )
             for search_side in ("left", "right")
-        ]
-        n_ordered_pairs = (class_weight * weight_below[rank_bounds].mean(axis=0)).sum(
-            axis=0
         )
+        twice_below = rest_below[first_bounds]
+        twice_below += rest_below[last_bounds]
+        class_weight = scan_weight[class_rows]
+        n_ordered_pairs = np.einsum("ij,ij->j", class_weight, twice_below) / 2
         n_class = class_weight.sum(axis=0)
-        n_pairs = n_class * weight_below[-1]
+        n_pairs = n_class * rest_below[-1]
         auc = n_ordered_pairs / np.maximum(n_pairs, SMALLEST_DENOMINATOR)
         auc_of_class.append(np.where(n_class > 0, auc, np.nan))
     return np.stack(auc_of_class, 1)

@@ -14,7 +14,6 @@ from brainlsap.data.flow import NO_IMAGE
 from brainlsap.evaluation import (
     ConnectomeGain,
     Evaluation,
-    chance_p,
 )
 from brainlsap.evaluation.connectome_worth import MIN_LOG_CREDIT
 from brainlsap.evaluation.leakage import Check, check_title
@@ -398,7 +397,7 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
             f"{main_model} could not be trained in every fold: it has no score."
         )
         return Conclusion(question_text, NOT_SHOWN, answer_sentence)
-    p_value = chance_p(evaluation, main_model, tables.N_EXCHANGES)
+    p_value = tables.chance_p_values(evaluation)[main_model]
     answer_text = NOT_SHOWN
     if p_value < ALPHA and lower_bound > chance:
         answer_text = YES

@@ -547,12 +547,7 @@ def added_value_text(evaluation: Evaluation) -> pd.DataFrame:
 @lru_cache(maxsize=4)  # hashed by identity; tables and answers use it
 def chance_p_values(evaluation: Evaluation) -> pd.Series:
     """Return p of the balanced accuracy of each model against chance, by model."""
-    return pd.Series(
-        {
-            model_name: comparison.chance_p(evaluation, model_name, N_EXCHANGES)
-            for model_name in evaluation.models
-        }
-    )
+    return comparison.chance_p_values(evaluation, evaluation.models, N_EXCHANGES)
 
 
 def model_score_table(evaluation: Evaluation) -> pd.DataFrame:

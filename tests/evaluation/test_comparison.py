@@ -26,10 +26,12 @@ from brainlsap.evaluation.comparison import (
     adjust_p_values,
     bound_auc,
     bound_count_scores,
+    chance_p_values,
     wilson_interval,
 )
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.scores import SCORES, Predictions
+from brainlsap.evaluation.splits import permute_rows, person_blocks
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import score_table
 
@@ -66,6 +68,39 @@ def test_chance_is_labels_exchanged_between_people(example_evaluation):
         known = replace(sure, predictions=rows.assign(predicted=drawn))
         found.append(chance_p(known, "LSAP-C", 99))
     assert 0.3 < np.mean(found) < 0.7
+
+
+def test_models_share_permutations_and_exchanges(example_evaluation):
+    rows = example_evaluation.predictions
+    assert len(example_evaluation.models) > 2
+    p_values = chance_p_values(example_evaluation, example_evaluation.models, 99)
+    for model in example_evaluation.models:
+        assert chance_p(example_evaluation, model, 99) == p_values[model]
+    # a comparison does not depend on which other models there are
+    reference, other = example_evaluation.models[0], example_evaluation.models[-1]
+    pair = replace(
+        example_evaluation,
+        predictions=rows[rows["model"].isin([reference, other])],
+        fits=example_evaluation.fits.query("model in [@reference, @other]"),
+    )
+    in_all = compare_by_person(example_evaluation, n_draws=99).set_index("model")
+    in_pair = compare_by_person(pair, n_draws=99).set_index("model")
+    assert in_all.loc[other, "p_value"] == in_pair.loc[other, "p_value"]
+
+
+def test_permutations_agree_with_a_slow_truth(example_evaluation):
+    model = example_evaluation.models[0]
+    rows = example_evaluation.predictions.query("model == @model")
+    truth, predicted = rows["truth"].to_numpy(), rows["predicted"].to_numpy()
+    blocks = person_blocks(pd.factorize(rows["participant"], sort=True)[0])
+    rng = np.random.default_rng(0)
+    labels = [truth] + [truth[permute_rows(blocks, rng)] for _ in range(50)]
+    scores = [
+        np.mean([(predicted == name)[drawn == name].mean() for name in set(truth)])
+        for drawn in labels
+    ]
+    n_exceeding = np.sum(np.array(scores[1:]) >= scores[0] - 1e-12)
+    assert chance_p(example_evaluation, model, 50) == (1 + n_exceeding) / 51
 
 
 def test_p_values_are_corrected_for_how_many_there_are():

@@ -109,9 +109,10 @@ def test_without_an_effect_nothing_is_shown(make_study):
 
 def test_chance_needs_test_and_interval(make_study, monkeypatch):
     shown, null = (make_study(skill=skill, p_effect=1.0) for skill in (0.9, 0.0))
-    monkeypatch.setattr(conclusions, "chance_p", lambda *_: 0.2)
+    p_values = {shown.models[0]: 0.2}
+    monkeypatch.setattr(tables, "chance_p_values", lambda _: p_values)
     assert judge_chance(shown).answer == NOT_SHOWN
-    monkeypatch.setattr(conclusions, "chance_p", lambda *_: 0.01)
+    p_values[null.models[0]] = 0.01
     answer = judge_chance(null)
     assert answer.low < 1 / 3 < answer.high
     assert answer.answer == NOT_SHOWN
