@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 from scipy import sparse
+from scipy.linalg.lapack import dposv
 from scipy.special import logsumexp
 from scipy.stats import t as student
 from sklearn.base import clone
@@ -344,58 +345,164 @@ def _diffuse_all(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yield the name of every connectome, and signals diffused along it.
 
-    Shape (n_scales, n_scans, n_rois, n_features).
+    Shape (n_scales, n_scans, n_rois, n_features), float32: residual columns need no
+    more digits.
     """
     from brainlsap import graph
 
-    n_scans, n_rois, n_features = signals.shape
+    n_rois = cohort.n_rois
     is_shared = preparation.network is not None or cohort.shares_connectome
     connectomes = cohort.connectomes[:1] if is_shared else cohort.connectomes
     # To relabel the regions of a connectome is to permute the signals, diffuse, and
-    # permute back: one pass over the connectomes serves all draws. Regions without
-    # values keep their place.
+    # permute back. Regions without values keep their place.
     region_orders = [np.arange(n_rois)]
     for _ in range(n_draws):
         region_order = np.arange(n_rois)
         region_order[is_measured] = rng.permutation(region_order[is_measured])
         region_orders.append(region_order)
-    permuted_signals = np.concatenate(
-        [signals[:, region_order] for region_order in region_orders], axis=2
-    )
-    diffused_signals = _diffuse(connectomes, permuted_signals, preparation)
-    for draw_number, region_order in enumerate(region_orders):
-        draw_signals = diffused_signals[
-            ..., draw_number * n_features : (draw_number + 1) * n_features
-        ]
-        yield (
-            ("relabelled" if draw_number else "original"),
-            draw_signals[:, :, region_order.argsort()],
-        )
     n_pairs = n_rois * (n_rois - 1) // 2
-    for _ in range(n_draws):
-        region_order = rng.permutation(n_pairs)
+    pair_orders = [rng.permutation(n_pairs) for _ in range(n_draws)]
+    n_exchanges = 0 if is_shared else n_draws
+    all_donors = [exchange_scans(cohort.groups, rng) for _ in range(n_exchanges)]
+    signals = signals.astype(np.float32)
+    permuted_signals = np.stack([signals[:, order] for order in region_orders])
+    permuted, rewired, exchanged, mean_connectome = _diffuse(
+        connectomes,
+        permuted_signals,
+        preparation,
+        cohort.groups,
+        pair_orders,
+        all_donors,
+    )
+    for i, region_order in enumerate(region_orders):
         yield (
-            "rewired",
-            _diffuse(connectomes, signals, preparation, pair_order=region_order),
+            "relabelled" if i else "original",
+            permuted[i][:, :, region_order.argsort()],
         )
+    for diffused_signals in rewired:
+        yield "rewired", diffused_signals
     if is_shared:
         return
-    for _ in range(n_draws):
-        donor_scans = exchange_scans(cohort.groups, rng)
-        yield (
-            "exchanged",
-            _diffuse(connectomes, signals, preparation, donor_scans=donor_scans),
-        )
-    _, person_codes, n_visits = np.unique(
-        cohort.groups, return_inverse=True, return_counts=True
+    for diffused_signals in exchanged:
+        yield "exchanged", diffused_signals
+    group_mean, *_ = _diffuse(
+        mean_connectome[None], signals[None], graph.Preparation(), cohort.groups
     )
-    mean_connectome = np.zeros((1, n_rois, n_rois))
-    for batch_rows in _batches(n_scans):
-        edge_weights = preparation.apply(connectomes[batch_rows])
-        mean_connectome[0] += np.tensordot(
-            1 / n_visits[person_codes[batch_rows]], edge_weights, 1
+    yield "group mean", group_mean[0]
+
+
+class _DiffusedSignals(NamedTuple):
+    """Signals diffused along all connectomes that are derived from the scans' own.
+
+    The first three have the shape (n_draws, n_scales, n_scans, n_rois, n_features).
+    """
+
+    permuted: np.ndarray
+    """Of each set of signals along the connectomes."""
+    rewired: np.ndarray
+    """Of the first set, along the rewired connectomes of each draw."""
+    exchanged: np.ndarray
+    """Of the first set, along the connectomes of other scans."""
+    mean_connectome: np.ndarray
+    """Mean over people of the mean over their scans (n_rois, n_rois)."""
+
+
+def _diffuse(
+    connectomes: np.ndarray,
+    signals: np.ndarray,
+    preparation: "Preparation",
+    groups: np.ndarray,
+    pair_orders: Sequence[np.ndarray] = (),
+    all_donors: Sequence[np.ndarray] = (),
+) -> _DiffusedSignals:
+    """Return exp(-s L) x of sets of signals, (n_sets, n_scans, n_rois, n_features).
+
+    Every connectome is read and prepared once; a single connectome serves all scans.
+    `pair_orders` are those of :func:`rewire_connectomes`; each of `all_donors` is the
+    scan of the connectome of each scan.
+    """
+    n_sets, n_scans, n_rois, n_features = signals.shape
+    is_shared = len(connectomes) == 1
+    shape = len(_SCALES), n_scans, n_rois, n_features
+    permuted, rewired, exchanged = (
+        np.empty((n_draws, *shape), dtype=np.float32)
+        for n_draws in (n_sets, len(pair_orders), len(all_donors))
+    )
+    mean_connectome = np.zeros((n_rois, n_rois))
+    _, person_codes, n_visits = np.unique(
+        groups, return_inverse=True, return_counts=True
+    )
+    scan_shares = 1 / (n_visits[person_codes] * len(n_visits))
+    receivers_of_draws = [_list_receivers(donors) for donors in all_donors]
+    for batch_rows in [slice(None)] if is_shared else _batches(n_scans):
+        prepared_weights = preparation.apply(connectomes[batch_rows])
+        if not is_shared:
+            mean_connectome += np.tensordot(
+                scan_shares[batch_rows], prepared_weights, 1
+            )
+        edge_weights = prepared_weights.astype(np.float32)
+        batch_signals = [*signals[:, batch_rows]]
+        # A scan that receives the connectome of another is diffused beside the other.
+        receiver_sets = [
+            receivers[batch_rows]
+            for receivers_of_rank in receivers_of_draws
+            for receivers in receivers_of_rank
+        ]
+        batch_signals += [signals[0, receivers] for receivers in receiver_sets]
+        diffused_sets = _diffuse_batch(edge_weights, batch_signals)
+        permuted[:, :, batch_rows] = diffused_sets[:n_sets]
+        diffused_receivers = iter(
+            zip(receiver_sets, diffused_sets[n_sets:], strict=True)
         )
-    yield "group mean", _diffuse(mean_connectome, signals, graph.Preparation())
+        for draw, receivers_of_rank in enumerate(receivers_of_draws):
+            for _ in receivers_of_rank:
+                receivers, diffused = next(diffused_receivers)
+                is_scan = receivers >= 0
+                exchanged[draw][:, receivers[is_scan]] = diffused[:, is_scan]
+        for draw, pair_order in enumerate(pair_orders):
+            rewired_weights = rewire_connectomes(edge_weights, pair_order)
+            rewired[draw][:, batch_rows] = _diffuse_batch(
+                rewired_weights, batch_signals[:1]
+            )[0]
+    return _DiffusedSignals(permuted, rewired, exchanged, mean_connectome)
+
+
+def _list_receivers(donor_of_scan: np.ndarray) -> list[np.ndarray]:
+    """Return which scans receive the connectome of each scan; -1 where there is none.
+
+    The first array has the first receiver of each scan, the second its second one.
+    """
+    n_scans = len(donor_of_scan)
+    rank_of_receiver = pd.Series(donor_of_scan).groupby(donor_of_scan).cumcount()
+    receivers_of_rank = []
+    for rank in range(rank_of_receiver.max() + 1):
+        receivers = np.flatnonzero(rank_of_receiver == rank)
+        receiver_of_donor = np.full(n_scans, -1)
+        receiver_of_donor[donor_of_scan[receivers]] = receivers
+        receivers_of_rank.append(receiver_of_donor)
+    return receivers_of_rank
+
+
+def _diffuse_batch(
+    edge_weights: np.ndarray, signal_sets: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Return exp(-s L) x of some scans, (n_sets, n_scales, n_scans, n_rois, ...)."""
+    stacked_signals = np.stack(signal_sets)
+    n_sets, n_scans, n_rois, n_features = stacked_signals.shape
+    if len(edge_weights) == 1:
+        # One matrix product for all scans: their columns side by side.
+        signal_columns = stacked_signals.transpose(2, 0, 1, 3).reshape(1, n_rois, -1)
+        diffused_columns = _apply_heat_kernel(edge_weights, signal_columns)
+        diffused_sets = diffused_columns.reshape(
+            len(_SCALES), n_rois, n_sets, n_scans, n_features
+        )
+        return diffused_sets.transpose(2, 0, 3, 1, 4)
+    signal_columns = stacked_signals.transpose(1, 2, 0, 3).reshape(n_scans, n_rois, -1)
+    diffused_columns = _apply_heat_kernel(edge_weights, signal_columns)
+    diffused_sets = diffused_columns.reshape(
+        len(_SCALES), n_scans, n_rois, n_sets, n_features
+    )
+    return diffused_sets.transpose(3, 0, 1, 2, 4)
 
 
 def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -420,44 +527,6 @@ def _batches(n_scans: int) -> Iterator[slice]:
     """Yield the rows of each batch of scans."""
     for first_scan in range(0, n_scans, _DIFFUSED_AT_ONCE):
         yield slice(first_scan, min(first_scan + _DIFFUSED_AT_ONCE, n_scans))
-
-
-def _diffuse(
-    connectomes: np.ndarray,
-    signals: np.ndarray,
-    preparation: "Preparation",
-    *,
-    donor_scans: np.ndarray | None = None,
-    pair_order: np.ndarray | None = None,
-) -> np.ndarray:
-    """Return exp(-s L) x of signals (n_scans, n_rois, n_columns) for every scale.
-
-    A single connectome serves all scans. `donor_scans` is the scan of the connectome of
-    each scan, `pair_order` that of :func:`rewire_connectomes`. Shape (n_scales,
-    n_scans, n_rois, n_columns), float32: residual columns need no more digits.
-    """
-    n_scans, n_rois, n_columns = signals.shape
-    signals = signals.astype(np.float32)
-    is_shared = len(connectomes) == 1
-    diffused_signals = np.empty((len(_SCALES), *signals.shape), dtype=np.float32)
-    for batch_rows in [slice(None)] if is_shared else _batches(n_scans):
-        W = connectomes[batch_rows if donor_scans is None else donor_scans[batch_rows]]
-        edge_weights = preparation.apply(W).astype(np.float32)
-        if pair_order is not None:
-            edge_weights = rewire_connectomes(edge_weights, pair_order)
-        if is_shared:
-            # One matrix product for all scans: their columns side by side.
-            signal_columns = signals.transpose(1, 0, 2).reshape(1, n_rois, -1)
-            scale_signals = _apply_heat_kernel(edge_weights, signal_columns)
-            scale_signals = scale_signals.reshape(
-                len(_SCALES), n_rois, n_scans, n_columns
-            )
-            diffused_signals[:] = scale_signals.transpose(0, 2, 1, 3)
-        else:
-            diffused_signals[:, batch_rows] = _apply_heat_kernel(
-                edge_weights, signals[batch_rows]
-            )
-    return diffused_signals
 
 
 @cache
@@ -505,12 +574,17 @@ def rewire_connectomes(edges: np.ndarray, pair_order: np.ndarray) -> np.ndarray:
     (sum of weights) that it had, which is the degree of a weighted graph. Swaps of
     single edges would not change dense connectomes.
     """
-    row_indices, column_indices = np.triu_indices(edges.shape[1], 1)
-    rewired_edges = np.zeros_like(edges)
-    rewired_edges[:, row_indices, column_indices] = edges[
-        :, row_indices, column_indices
-    ][:, pair_order]
-    rewired_edges += rewired_edges.swapaxes(1, 2)
+    n_rois = edges.shape[1]
+    row_indices, column_indices = np.triu_indices(n_rois, 1)
+    source_pairs = row_indices[pair_order] * n_rois + column_indices[pair_order]
+    # Read every entry of a rewired connectome from its source; the diagonal is 0.
+    source_entries = np.zeros((n_rois, n_rois), dtype=np.intp)
+    source_entries[row_indices, column_indices] = source_pairs
+    source_entries[column_indices, row_indices] = source_pairs
+    flat_edges = edges.reshape(len(edges), -1)
+    rewired_edges = flat_edges.take(source_entries, axis=1)
+    diagonal_index = np.arange(n_rois)
+    rewired_edges[:, diagonal_index, diagonal_index] = 0.0
     node_strengths = edges.sum(axis=2)
     d = np.ones_like(node_strengths)
     for _ in range(_N_SCALINGS):
@@ -549,6 +623,22 @@ class _GainComputation:
             self.own_error[test_rows] = self._squared_error(
                 predicted_targets, test_rows
             )
+        # Rows of each class and group, and the weight of a share of each class in the
+        # model of all people and in those without each group.
+        n_classes = rows.codes.max() + 1
+        self.block_rows = [
+            [test_rows[rows.codes[test_rows] == code] for _, test_rows in splits]
+            for code in range(n_classes)
+        ]
+        self.class_weights = np.zeros((1 + len(splits), n_classes))
+        all_rows = np.arange(len(rows.codes))
+        for model_weights, model_rows in zip(
+            self.class_weights, [all_rows, *(train for train, _ in splits)], strict=True
+        ):
+            selected_rows = rows.select(model_rows)
+            model_weights[selected_rows.codes] = (
+                selected_rows.weights() / selected_rows.shares
+            )
 
     def _squared_error(
         self, predicted_targets: np.ndarray, test_rows: np.ndarray
@@ -576,28 +666,67 @@ class _GainComputation:
 
     def compute(self, columns_of_scale: Sequence[np.ndarray]) -> _Gain:
         """Return the gain by diffused columns (n_rows, n_columns) of each scale."""
-        person_rows = self.rows
-        network_fit = self.full_model.fit_network(columns_of_scale)
-        log_evidences = [network_fit.log_evidence]
+        models = [self.full_model, *self.fold_models]
+        solutions_of_model: list[list[_ScaleSolution]] = [[] for _ in models]
+        for scale_columns in columns_of_scale:
+            for solutions, model, products in zip(
+                solutions_of_model,
+                models,
+                self._iter_products(scale_columns),
+                strict=True,
+            ):
+                solutions.append(model.solve_scale(products))
+        network_fits = [
+            model.average_scales(solutions)
+            for model, solutions in zip(models, solutions_of_model, strict=True)
+        ]
         error_falls = np.empty_like(self.own_error)
-        for fold_model, (train_rows, test_rows) in zip(
-            self.fold_models, self.splits, strict=True
+        for fold_model, fold_fit, (_, test_rows) in zip(
+            self.fold_models, network_fits[1:], self.splits, strict=True
         ):
-            fold_fit = fold_model.fit_network(
-                [scale_columns[train_rows] for scale_columns in columns_of_scale]
-            )
-            log_evidences.append(fold_fit.log_evidence)
             test_columns = [
                 scale_columns[test_rows] for scale_columns in columns_of_scale
             ]
             predicted_targets = fold_model.predict(
-                person_rows.select(test_rows), fold_fit, test_columns
+                self.rows.select(test_rows), fold_fit, test_columns
             )
             error_falls[test_rows] = self.own_error[test_rows] - self._squared_error(
                 predicted_targets, test_rows
             )
-        log_scale = network_fit.scale_probability @ np.log(_SCALES)
-        return _Gain(np.array(log_evidences), error_falls, float(np.exp(log_scale)))
+        log_evidences = np.array([fit.log_evidence for fit in network_fits])
+        log_scale = network_fits[0].scale_probability @ np.log(_SCALES)
+        return _Gain(log_evidences, error_falls, float(np.exp(log_scale)))
+
+    def _iter_products(self, columns: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield the products of one scale of all people, then without each group.
+
+        Products add over rows; the weight of a row depends on its class and its share
+        alone. So the rows of each class and group are multiplied once.
+        """
+        block_products = np.array(
+            [
+                [
+                    _multiply_columns(
+                        columns[block], self.rows.select(block), self.rows.shares[block]
+                    )
+                    for block in group_rows
+                ]
+                for group_rows in self.block_rows
+            ]
+        )
+        class_sums = block_products.sum(axis=1)
+        yield np.tensordot(self.class_weights[0], class_sums, 1)
+        for group, class_weights in enumerate(self.class_weights[1:]):
+            yield np.tensordot(class_weights, class_sums - block_products[:, group], 1)
+
+
+def _multiply_columns(
+    columns: np.ndarray, rows: _Rows, row_weights: np.ndarray
+) -> np.ndarray:
+    """Return H'U [H, F, own values, targets] of diffused columns H and weights U."""
+    H = columns.astype(float)
+    other_columns = [rows.unpenalized_columns(), rows.region_values, rows.targets]
+    return (row_weights[:, None] * H).T @ np.hstack([H, *other_columns])
 
 
 class _NetworkFit(NamedTuple):
@@ -617,22 +746,32 @@ class _NetworkFit(NamedTuple):
     """Weights of standardised own values (n_columns, k)."""
 
 
-class _GridSolution(NamedTuple):
-    """What gives the weights of the network model at one scale and ridge."""
+class _ScaleSolution(NamedTuple):
+    """The network model at one scale, for each ridge and c of the grid."""
 
-    scale_index: int
-    ridge_index: int
-    ridge: float
-    shares: np.ndarray
-    """c / (1 + c e) for each c and eigenvalue."""
-    U: np.ndarray
-    """Eigenvectors of R'K0^-1 R."""
-    projected: np.ndarray
-    """U'R'K0^-1 t."""
-    PtR: np.ndarray
-    """Residual columns in the components of the own values."""
-    basis: np.ndarray
-    """Residual columns by the columns of R (n_basis, n_columns), with their unit."""
+    log_evidence: np.ndarray
+    """Log evidence plus log prior (n_ridges, n_c)."""
+    columns_on_F: np.ndarray
+    """Coefficients of diffused columns on intercept and means."""
+    slopes: np.ndarray
+    """Slope of diffused columns in own values (n_columns,)."""
+    residual_weights: np.ndarray
+    """Weights of residual columns (n_ridges, n_c, n_columns, k)."""
+    own_components: np.ndarray
+    """Targets less the network's part, in the components of the own values
+    (n_ridges, n_c, n_components, k)."""
+
+
+class _ResidualProducts(NamedTuple):
+    """Products of residual columns R with themselves, own values X and targets t."""
+
+    RtR: np.ndarray
+    RtX: np.ndarray
+    Rtt: np.ndarray
+    slopes: np.ndarray
+    """Slope of diffused columns in own values (n_columns,)."""
+    columns_on_F: np.ndarray
+    """Coefficients of diffused columns on intercept and means."""
 
 
 class _OwnValueModel:
@@ -649,6 +788,7 @@ class _OwnValueModel:
             invert_sd,
         )
 
+        self.rows = rows
         row_weights = rows.weights()
         self.root_weights = np.sqrt(row_weights)[:, None]
         n_people = float(row_weights.sum())
@@ -656,6 +796,7 @@ class _OwnValueModel:
         self.F = rows.unpenalized_columns()
         # Coefficients of weighted least squares on F are F_inverse @ values.
         self.F_inverse = np.linalg.pinv(self.root_weights * self.F)
+        self.FtF_inverse = self.F_inverse @ self.F_inverse.T
         self.F_inverse = self.F_inverse * self.root_weights.T
         weighted_means = row_weights @ rows.region_values / n_people
         weighted_variances = (
@@ -673,6 +814,7 @@ class _OwnValueModel:
         is_nonzero = min_singular_value < S
         self.P, self.S, self.Q = P[:, is_nonzero], S[is_nonzero], Qt[is_nonzero].T
         self.Pt = self.P.T @ self.t
+        self.XtX, self.Xtt = self.X.T @ self.X, self.X.T @ self.t
         self.log_ridge_bound = LOG_NOISE_BOUND + np.log(self.X.shape[1])
         log_evidences = [
             self._log_evidence(ridge) for ridge in n_people * np.exp(_LOG_RIDGES)
@@ -701,77 +843,125 @@ class _OwnValueModel:
         log_likelihood = -self.n_contrasts / 2 * (self.dof * np.log(rss) + log_det)
         return log_likelihood - noise_excess**2 / 2
 
-    def residual_columns(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return residual columns of diffused columns, and their slopes in X."""
-        from brainlsap.model.evidence import invert_sd
-
-        H = self._project(columns)
-        squared_norms = (self.X**2).sum(axis=0)
-        slopes = (self.X * H).sum(axis=0) * invert_sd(squared_norms) ** 2
-        R = H - self.X * slopes
-        is_explained = (R**2).sum(axis=0) <= _MIN_RESIDUAL**2 * (H**2).sum(axis=0)
-        R[:, is_explained] = 0.0
-        return R, slopes
-
     def fit_network(self, columns: Sequence[np.ndarray]) -> _NetworkFit:
         """Fit the network model of diffused columns (n_rows, n_columns) of each scale.
 
-        With K0 = XX'/ridge + I and the eigenvalues e and vectors U of R'K0^-1 R, the
-        evidence is a closed form in c.
+        The rows are those of this model.
         """
-        c = _SIGNAL_RATIOS[:, None]
-        log_evidence = np.empty((len(columns), len(_RIDGE_FACTORS), len(c)))
-        all_slopes: list[np.ndarray] = []
-        grid_solutions: list[_GridSolution] = []
-        for i, scale_columns in enumerate(columns):
-            R, slopes = self.residual_columns(scale_columns.astype(float))
-            all_slopes.append(slopes)
-            root_mean_square = np.sqrt((R**2).sum() / self.n_people)
-            unit_factor = 1 / root_mean_square if root_mean_square > 0 else 1.0
-            R *= unit_factor
-            basis = np.eye(R.shape[1])
-            if R.shape[1] > len(R):
-                # As many columns as rows have the same RR'.
-                left_vectors, s, basis = np.linalg.svd(R, full_matrices=False)
-                R = left_vectors * s
-            RtR, Rtt, PtR = R.T @ R, R.T @ self.t, self.P.T @ R
-            for j, ridge_factor in enumerate(_RIDGE_FACTORS):
-                ridge = ridge_factor * self.ridge
-                shrunken_PtR = (PtR.T * (self.S**2 / (self.S**2 + ridge))).T
-                e, U = np.linalg.eigh(RtR - PtR.T @ shrunken_PtR)
-                e = np.maximum(e, 0.0)
-                projected = U.T @ (Rtt - shrunken_PtR.T @ self.Pt)
-                shares = c / (1 + c * e)
-                log_evidence[i, j] = self._log_evidence(
-                    ridge,
-                    rss_fall=shares @ (projected**2).sum(axis=1),
-                    log_det=np.log1p(c * e).sum(axis=1),
+        row_weights = self.root_weights[:, 0] ** 2
+        return self.average_scales(
+            [
+                self.solve_scale(
+                    _multiply_columns(scale_columns, self.rows, row_weights)
                 )
-                grid_solution = _GridSolution(
-                    i, j, ridge, shares, U, projected, PtR, unit_factor * basis
+                for scale_columns in columns
+            ]
+        )
+
+    def residual_products(self, products: np.ndarray) -> "_ResidualProducts":
+        """Return the products of residual columns R, from :func:`_multiply_columns`.
+
+        R = H - X slopes, both projected, by least squares of each column of H on that
+        of X.
+        """
+        from brainlsap.model.evidence import invert_sd
+
+        n_columns, n_unpenalized = len(products), self.F.shape[1]
+        HtH, HtF, HtV, HtT = np.split(
+            products,
+            np.cumsum([n_columns, n_unpenalized, self.X.shape[1]]),
+            axis=1,
+        )
+        # Least squares on F, from its products: (F'UF)^-1 F'UH
+        columns_on_F = self.FtF_inverse @ HtF.T
+        HtH = HtH - HtF @ columns_on_F
+        HtX = HtV * self.inverse_sd - HtF @ self.own_on_F
+        Htt = HtT - HtF @ self.target_on_F
+        squared_norms = np.diag(self.XtX)
+        slopes = np.diag(HtX) * invert_sd(squared_norms) ** 2
+        RtX = HtX - slopes[:, None] * self.XtX
+        RtR = HtH - HtX * slopes - slopes[:, None] * RtX.T
+        Rtt = Htt - slopes[:, None] * self.Xtt
+        is_explained = np.diag(RtR) <= _MIN_RESIDUAL**2 * np.diag(HtH)
+        RtR[is_explained] = 0.0
+        RtR[:, is_explained] = 0.0
+        RtX[is_explained] = 0.0
+        Rtt[is_explained] = 0.0
+        return _ResidualProducts(RtR, RtX, Rtt, slopes, columns_on_F)
+
+    def solve_scale(self, products: np.ndarray) -> _ScaleSolution:
+        """Return the network model at one scale, for each ridge and c.
+
+        With K0 = XX'/ridge + I and E = R'K0^-1 R, the weights of residual columns are
+        (I/c + E)^-1 R'K0^-1 t, and log|I + cE| is added to the log determinant.
+        """
+        residual = self.residual_products(products)
+        n_columns = len(residual.RtR)
+        mean_square = np.trace(residual.RtR) / self.n_people
+        unit_factor = 1 / np.sqrt(mean_square) if mean_square > 0 else 1.0
+        PtR = (residual.RtX @ (self.Q / self.S)).T * unit_factor
+        RtR, Rtt = residual.RtR * unit_factor**2, residual.Rtt * unit_factor
+        grid_shape = len(_RIDGE_FACTORS), len(_SIGNAL_RATIOS)
+        log_evidence = np.empty(grid_shape)
+        log_dets = np.empty(grid_shape)
+        residual_weights = np.empty((*grid_shape, n_columns, self.t.shape[1]))
+        for i, ridge_factor in enumerate(_RIDGE_FACTORS):
+            ridge = ridge_factor * self.ridge
+            shrunken_PtR = (self.S**2 / (self.S**2 + ridge))[:, None] * PtR
+            E = RtR - PtR.T @ shrunken_PtR
+            projected = Rtt - shrunken_PtR.T @ self.Pt
+            for j, c in enumerate(_SIGNAL_RATIOS):
+                # E is symmetric: its transpose saves LAPACK a copy.
+                A = (c * E).T
+                np.einsum("ii->i", A)[:] += 1.0
+                cholesky_factor, residual_weights[i, j], _ = dposv(
+                    A, c * projected, lower=True, overwrite_a=True
                 )
-                grid_solutions.append(grid_solution)
+                log_dets[i, j] = 2 * np.log(np.diag(cholesky_factor)).sum()
+            log_evidence[i] = self._log_evidence(
+                ridge,
+                rss_fall=(projected * residual_weights[i]).sum(axis=(1, 2)),
+                log_det=log_dets[i],
+            )
+        return _ScaleSolution(
+            log_evidence=log_evidence,
+            columns_on_F=residual.columns_on_F,
+            slopes=residual.slopes,
+            residual_weights=unit_factor * residual_weights,
+            own_components=self.Pt - PtR @ residual_weights,
+        )
+
+    def average_scales(self, solutions: Sequence[_ScaleSolution]) -> _NetworkFit:
+        """Return the network model averaged over scales, ridges and c."""
+        log_evidence = np.array([solution.log_evidence for solution in solutions])
         log_total = logsumexp(log_evidence)
         grid_probability = np.exp(log_evidence - log_total)
-        # Posterior means of the weights, which are linear in the shares.
+        # Posterior means of the weights.
+        residual_weights = np.array(
+            [
+                np.tensordot(probability, solution.residual_weights, 2)
+                for probability, solution in zip(
+                    grid_probability, solutions, strict=True
+                )
+            ]
+        )
         own_weights = np.zeros((len(self.Q), self.t.shape[1]))
-        residual_weights = np.zeros((len(columns), *own_weights.shape))
-        for i, j, ridge, shares, U, projected, PtR, basis in grid_solutions:
-            mean_shares = grid_probability[i, j] @ shares
-            component_weights = U @ (mean_shares[:, None] * projected)
-            residual_weights[i] += basis.T @ component_weights
-            own_shrinkage = self.S / (self.S**2 + ridge)
-            own_components = (
-                grid_probability[i, j].sum() * self.Pt - PtR @ component_weights
+        for i, ridge_factor in enumerate(_RIDGE_FACTORS):
+            own_components = sum(
+                np.tensordot(probability[i], solution.own_components[i], 1)
+                for probability, solution in zip(
+                    grid_probability, solutions, strict=True
+                )
             )
+            own_shrinkage = self.S / (self.S**2 + ridge_factor * self.ridge)
             own_weights += self.Q @ (own_shrinkage[:, None] * own_components)
         return _NetworkFit(
             log_evidence=float(
                 log_total - np.log(grid_probability.size) - self.log_evidence
             ),
             scale_probability=grid_probability.sum(axis=(1, 2)),
-            columns_on_F=[self.F_inverse @ scale_columns for scale_columns in columns],
-            slopes=all_slopes,
+            columns_on_F=[solution.columns_on_F for solution in solutions],
+            slopes=[solution.slopes for solution in solutions],
             residual_weights=residual_weights,
             own_weights=own_weights,
         )
@@ -796,9 +986,9 @@ class _OwnValueModel:
         for scale_columns, slopes, column_weights, coefficients_on_F in zip(
             columns, fit.slopes, fit.residual_weights, fit.columns_on_F, strict=True
         ):
-            predicted_targets += (
-                scale_columns - F @ coefficients_on_F - X * slopes
-            ) @ column_weights
+            predicted_targets += scale_columns @ column_weights
+            predicted_targets -= F @ (coefficients_on_F @ column_weights)
+            predicted_targets -= X @ (slopes[:, None] * column_weights)
         return predicted_targets
 
 

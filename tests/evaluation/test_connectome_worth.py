@@ -12,6 +12,8 @@ from brainlsap.evaluation import ConnectomeGain, connectome_gain, connectome_wor
 from brainlsap.evaluation.connectome_worth import (
     MIN_LOG_CREDIT,
     _diffuse_all,
+    _GainComputation,
+    _multiply_columns,
     _OwnValueModel,
     _Rows,
     exchange_scans,
@@ -87,9 +89,26 @@ def slow_residuals(rows, columns):
 
 def test_residual_columns_are_those_of_least_squares(rows_and_columns):
     rows, columns = rows_and_columns
-    residuals, _ = _OwnValueModel(rows).residual_columns(columns)
-    root = np.sqrt(rows.weights())[:, None]
-    np.testing.assert_allclose(residuals, root * slow_residuals(rows, columns))
+    model = _OwnValueModel(rows)
+    products = _multiply_columns(columns, rows, rows.weights())
+    residual = model.residual_products(products)
+    R = np.sqrt(rows.weights())[:, None] * slow_residuals(rows, columns)
+    tolerance = {"rtol": 1e-6, "atol": 1e-9}
+    np.testing.assert_allclose(residual.RtR, R.T @ R, **tolerance)
+    np.testing.assert_allclose(residual.RtX, R.T @ model.X, **tolerance)
+    np.testing.assert_allclose(residual.Rtt, R.T @ model.t, **tolerance)
+
+
+def test_products_without_a_group_are_those_of_the_other_rows(rows_and_columns):
+    rows, columns = rows_and_columns
+    people = np.arange(len(rows.codes))
+    splits = [(people[people % 2 != g], people[people % 2 == g]) for g in (0, 1)]
+    computation = _GainComputation(rows, splits)
+    products = computation._iter_products(columns)
+    for train in (people, *(train for train, _ in splits)):
+        train_rows = rows.select(train)
+        expected = _multiply_columns(columns[train], train_rows, train_rows.weights())
+        np.testing.assert_allclose(next(products), expected, atol=1e-10)
 
 
 def test_gain_and_predictions_are_those_of_dense_covariances(
