@@ -31,7 +31,6 @@ from brainlsap.evaluation import (
     make_models,
     rank_regions,
     region_properties,
-    replicability_table,
 )
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.connectome_worth import MIN_PEOPLE_OF_CLASS
@@ -45,6 +44,13 @@ from brainlsap.evaluation.models import (
     ADDED_VALUE_MODELS,
     NESTED_RIDGES,
     CovariateClassifier,
+)
+from brainlsap.evaluation.ranking import (
+    N_HALVES,
+    N_SCALE_HALVES,
+    correlate_half_scales,
+    correlate_half_tests,
+    summarize_halves,
 )
 from brainlsap.evaluation.results import data_hash
 from brainlsap.evaluation.splits import Split
@@ -350,26 +356,33 @@ def _add_tables(
     """
     step = delayed(_run_with_one_thread)
     seed = random_state
-    tasks = [
-        step(replicability_table, cohort, steps, ridge, random_state=seed),
-        step(_compute_connectome_gain, cohort, steps, ridge, seed),
-        step(quality_table, cohort),
-    ]
-    if not evaluation.scales.empty:
+    # The longest task is the first.
+    tasks = [step(_compute_connectome_gain, cohort, steps, ridge, seed)]
+    has_scales = not evaluation.scales.empty
+    if has_scales:
         tasks.append(step(fit_scales, cohort, steps, ridge))
+    n_tables = len(tasks)
+    tasks += [
+        step(correlate_half_scales, cohort, steps, ridge, [division], seed)
+        for division in range(N_SCALE_HALVES)
+    ]
+    tasks.append(step(correlate_half_tests, cohort, steps, range(N_HALVES), seed))
+    tasks.append(step(quality_table, cohort))
     pool = Parallel(choose_n_jobs(n_jobs, cohort), return_as="generator")
     other_tables = pool(tasks)
     region_tests = compare_regions(
         cohort, evaluation, n_permutations=n_permutations, random_state=seed
     )
-    replicability, gain_table, quality, *scale_tables = other_tables
+    results = list(other_tables)
+    gain_table, *scale_tables = results[:n_tables]
+    quality = results[-1]
     evaluation = replace(
         evaluation,
         region_tests=region_tests,
-        replicability=replicability,
+        replicability=summarize_halves(results[n_tables:-1]),
         connectome_gain=gain_table,
     )
-    if evaluation.scales.empty:
+    if not has_scales:
         return evaluation, quality
     ranking = rank_regions(evaluation)
     if n_permutations:

@@ -4,7 +4,7 @@ Tables say what explains a ranking and how far it is replicated; two maps are co
 with rotations of the cortex as the null model.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,6 +58,9 @@ MIN_REGIONS = 5
 
 MIN_USABLE_SHARE = 0.5
 """A rotation must leave this share of the regions, and this share of rotations must."""
+
+N_HALVES, N_SCALE_HALVES = 20, 5
+"""Divisions of the people for correlations of effects and contrasts, and of scales."""
 
 
 class ModelScales(NamedTuple):
@@ -353,8 +356,8 @@ def replicability_table(
     steps: Deconfounder | None = None,
     model: Any = None,
     *,
-    n_halves: int = 20,
-    n_scale_halves: int = 5,
+    n_halves: int = N_HALVES,
+    n_scale_halves: int = N_SCALE_HALVES,
     random_state: int = 0,
 ) -> pd.DataFrame:
     """Return how well effect, contrast and scale agree between halves of the people.
@@ -391,35 +394,75 @@ def replicability_table(
     check_at_least("n_halves", n_halves, 1)
     check_at_least("n_scale_halves", n_scale_halves, 0)
     steps = steps or Deconfounder()
+    return summarize_halves(
+        [
+            correlate_half_tests(cohort, steps, range(n_halves), random_state),
+            correlate_half_scales(
+                cohort, steps, model, range(n_scale_halves), random_state
+            ),
+        ]
+    )
+
+
+def correlate_half_tests(
+    cohort: Cohort, steps: Deconfounder, divisions: Iterable[int], random_state: int
+) -> dict[str, list[float]]:
+    """Return the correlations of effects and of contrasts between halves of people.
+
+    Each division of the people is drawn from its own number and the seed, so that
+    divisions can be computed apart.
+    """
     region_values = prepare_regions(cohort, steps)
+    correlations: dict[str, list[float]] = {"effect": [], "contrast": []}
+    for division_number in divisions:
+        rng = np.random.default_rng([random_state, division_number])
+        is_in_first_half = _draw_half(cohort, rng)
+        half_maps = [
+            _compute_statistics(
+                region_values.select(is_half[region_values.persons]), rng
+            )
+            for is_half in (is_in_first_half, ~is_in_first_half)
+        ]
+        for statistic_name, first_map, second_map in zip(
+            correlations, *half_maps, strict=True
+        ):
+            correlations[statistic_name].append(_correlate_maps(first_map, second_map))
+    return correlations
+
+
+def correlate_half_scales(
+    cohort: Cohort,
+    steps: Deconfounder,
+    model: Any,
+    divisions: Iterable[int],
+    random_state: int,
+) -> dict[str, list[float]]:
+    """Return the correlations of scales between the halves of the same divisions."""
     features = clone(steps).fit_transform(cohort.features, cohort.table)
     person_index = pd.factorize(cohort.groups)[0]
     ridge = make_region_ridge(cohort, model)
     ridge.set_params(n_draws=0)
     is_measured = cohort.measured.any(axis=(0, 2))
-    rng = np.random.default_rng(random_state)
-    correlations: dict[str, list[float]] = {"effect": [], "contrast": [], "scale": []}
-    for division_number in range(max(n_halves, n_scale_halves)):
+    correlations = []
+    for division_number in divisions:
+        rng = np.random.default_rng([random_state, division_number])
         is_in_first_half = _draw_half(cohort, rng)
-        if division_number < n_halves:
-            half_maps = [
-                _compute_statistics(
-                    region_values.select(is_half[region_values.persons]), rng
-                )
-                for is_half in (is_in_first_half, ~is_in_first_half)
-            ]
-            for statistic_name, first_map, second_map in zip(
-                ("effect", "contrast"), *half_maps, strict=True
-            ):
-                correlations[statistic_name].append(
-                    _correlate_maps(first_map, second_map)
-                )
-        if division_number < n_scale_halves:
-            half_scales = []
-            for is_half in (is_in_first_half, ~is_in_first_half):
-                _fit_ridge_to_scans(ridge, cohort, features, is_half[person_index])
-                half_scales.append(np.where(is_measured, ridge.scales_, np.nan))
-            correlations["scale"].append(_correlate_maps(*half_scales))
+        half_scales = []
+        for is_half in (is_in_first_half, ~is_in_first_half):
+            _fit_ridge_to_scans(ridge, cohort, features, is_half[person_index])
+            half_scales.append(np.where(is_measured, ridge.scales_, np.nan))
+        correlations.append(_correlate_maps(*half_scales))
+    return {"scale": correlations}
+
+
+def summarize_halves(
+    correlations_of_tasks: Iterable[Mapping[str, Sequence[float]]],
+) -> pd.DataFrame:
+    """Return the table of :func:`replicability_table` from correlations of halves."""
+    correlations: dict[str, list[float]] = {"effect": [], "contrast": [], "scale": []}
+    for task_correlations in correlations_of_tasks:
+        for statistic_name, half_correlations in task_correlations.items():
+            correlations[statistic_name] += half_correlations
     table_rows = [
         (
             statistic_name,
