@@ -306,6 +306,7 @@ def run_study(
                 atlas=cohort.atlas,
                 quality=quality.rename_axis("scan").reset_index(),
                 overwrite=overwrite,
+                n_jobs=n_jobs,
             )
         finally:
             _remove_empty_folders(finished_fits, results / "private", results)

@@ -381,7 +381,7 @@ def make_region_ridge(cohort: Cohort, model: Any = None) -> Any:
     return configure_for_cohort(clone(model), cohort)
 
 
-def choose_n_jobs(n_jobs: int | None, cohort: Cohort) -> int | None:
+def choose_n_jobs(n_jobs: int | None, cohort: Cohort | CohortSummary) -> int | None:
     """Return the number of processes for a cohort: by default one a core."""
     from joblib.parallel import get_active_backend
 

@@ -47,6 +47,8 @@ STYLE: Any = {
     "axes.titlesize": 8,
     "legend.frameon": False,
 }
+# Level 6, the default, compresses by 3 % more in three times the time.
+_PNG_COMPRESSION = {"compress_level": 1}
 _SAVED: Any = {
     "pdf.fonttype": 42,  # TrueType: the text can be edited.
     "svg.fonttype": "none",
@@ -63,6 +65,8 @@ class PaperFigure(Figure):
 
     def savefig(self, *arguments: Any, **options: Any) -> None:
         """Save the figure; arguments are those of matplotlib."""
+        if options.get("format") == "png":
+            options = {"pil_kwargs": _PNG_COMPRESSION, **options}
         with plt.rc_context(_SAVED):
             super().savefig(*arguments, **options)
 

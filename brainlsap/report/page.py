@@ -1,6 +1,7 @@
 """Tables and figures of a report, and the page that shows them."""
 
 import base64
+import io
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed
 
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import (
@@ -342,9 +344,18 @@ def _fit_panels(panel_axes: Any) -> None:
         )
 
 
-def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
-    """Write what may be shared: page, tables, figures, predictions and settings."""
-    folder.mkdir()
+def write_page(
+    evaluation: Evaluation, folder: Path, atlas: Any, n_jobs: int | None = None
+) -> None:
+    """Write what may be shared: page, tables, figures, predictions and settings.
+
+    With several processes, one draws the figures while this one does the rest.
+    """
+    (folder / "figures").mkdir(parents=True)
+    draw = delayed(_draw_figures)(evaluation, atlas)
+    pool = Parallel(n_jobs, return_as="generator")
+    # A pool of one process starts when its results are read.
+    drawings = pool([draw])
     code_of_scan, withhold_names = _codes_and_withholder(evaluation)
     page_tables = report_tables(evaluation)
     for item_name, page_table in page_tables.items():
@@ -356,14 +367,13 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         write_tsv(group_table, folder / table_file("group_differences"))
     if evaluation.ranking is not None:
         _write_ranking(evaluation, folder, atlas)
-    saved_figures = {
-        item_name: _save_figure(page_figure, folder / "figures" / f"{item_name}.png")
-        for item_name, page_figure in report_figures(evaluation, atlas).items()
-    }
-    has_interactive_brain = "brain" in saved_figures and atlas.has_surfaces
+    varied_models = regions.models_of_varied_scales(evaluation)
+    has_interactive_brain = bool(
+        evaluation.ranking is not None and varied_models and atlas.has_surfaces
+    )
     if has_interactive_brain:
         write_interactive(
-            relative_scales(evaluation)[regions.models_of_varied_scales(evaluation)],
+            relative_scales(evaluation)[varied_models],
             folder / "brain.html",
             atlas,
             title="Relative heat scale",
@@ -371,6 +381,10 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         )
     methods_paragraphs = list(map(withhold_names, methods_text(evaluation)))
     supplement_paragraphs = list(map(withhold_names, supplement_text(evaluation)))
+    (saved_figures,) = drawings
+    for figure_name, saved_figure in saved_figures.items():
+        png_bytes = base64.b64decode(saved_figure["png"])
+        (folder / "figures" / f"{figure_name}.png").write_bytes(png_bytes)
     methods_file_text = "\n\n".join(
         ["METHODS", *methods_paragraphs, "SUPPLEMENT", *supplement_paragraphs]
     )
@@ -551,12 +565,23 @@ def _first_screen(
     }
 
 
-def _save_figure(figure: Any, png_path: Path) -> dict[str, Any]:
-    """Save a figure as PNG, and return the image, its width in mm and its note."""
-    png_path.parent.mkdir(exist_ok=True)
-    figure.savefig(png_path)
+def _draw_figures(evaluation: Evaluation, atlas: Any) -> dict[str, dict[str, Any]]:
+    """Draw every figure of a report; return image, width in mm and note, by name.
+
+    This process may be one of another machine: it writes no file.
+    """
+    return {
+        figure_name: _encode_figure(page_figure)
+        for figure_name, page_figure in report_figures(evaluation, atlas).items()
+    }
+
+
+def _encode_figure(figure: Any) -> dict[str, Any]:
+    """Return a figure as PNG in base64, its width in mm and its note; close it."""
+    png_buffer = io.BytesIO()
+    figure.savefig(png_buffer, format="png")
     plt.close(figure)
-    png_base64 = base64.b64encode(png_path.read_bytes()).decode("ascii")
+    png_base64 = base64.b64encode(png_buffer.getvalue()).decode("ascii")
     width_mm = round(figure.get_size_inches()[0] * 25.4)  # mm
     return {"png": png_base64, "width": width_mm, "note": figure.note}
 

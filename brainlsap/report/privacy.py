@@ -123,11 +123,10 @@ def withholder(cohort_table: pd.DataFrame) -> Callable[[str], str]:
     }
     pattern_of_name = {
         private_name.lower(): _name_pattern(private_name)
-        for private_name in sorted(
-            private_names - {""},
-            key=lambda private_name: (-len(private_name), private_name),
-        )
+        for private_name in private_names - {""}
     }
+    # Longer names are withheld before shorter ones that they begin with.
+    name_lengths = sorted({len(name) for name in pattern_of_name}, reverse=True)
 
     def withhold(shared_text: str) -> str:
         shared_text = normalize("NFC", shared_text)
@@ -136,12 +135,15 @@ def withholder(cohort_table: pd.DataFrame) -> Callable[[str], str]:
         )
         shared_text = _OPEN_PATH.sub(PATH, shared_text)
         lower_text = shared_text.lower()
-        # Searching for all names at once would be slow in large cohorts.
-        matching_patterns = [
-            pattern_text
-            for private_name, pattern_text in pattern_of_name.items()
-            if private_name in lower_text
-        ]
+        # Large cohorts have many names, of few lengths: look up each part of the text.
+        matching_names: list[str] = []
+        for name_length in name_lengths:
+            text_parts = {
+                lower_text[start : start + name_length]
+                for start in range(len(lower_text) - name_length + 1)
+            }
+            matching_names += sorted(text_parts & pattern_of_name.keys())
+        matching_patterns = [pattern_of_name[name] for name in matching_names]
         if matching_patterns:
             name_pattern = "|".join(matching_patterns)
             bounded_pattern = (

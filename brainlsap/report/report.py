@@ -17,6 +17,7 @@ from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
+from brainlsap.evaluation.cross_validation import choose_n_jobs
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import (
     check_outputs,
@@ -49,6 +50,7 @@ def write_report(
     quality: pd.DataFrame | None = None,
     ranking: pd.DataFrame | None = None,
     overwrite: bool = False,
+    n_jobs: int | None = None,
 ) -> Path:
     """Write a results folder: a page with tables and figures, and a private part.
 
@@ -76,6 +78,9 @@ def write_report(
         evaluation, else :func:`brainlsap.rank_regions`.
     overwrite : bool
         Whether a report of other data or settings may be replaced as well.
+    n_jobs : int, optional
+        Number of processes, as in :func:`brainlsap.cross_validate`. With two or more,
+        one draws the figures; files do not depend on it.
 
     Returns
     -------
@@ -101,7 +106,8 @@ def write_report(
     with lock_folder(folder), fill_folder(folder, replace=True) as new_folder:
         _write_private(evaluation, new_folder / PRIVATE)
         atlas = atlas or evaluation.cohort.atlas
-        write_page(evaluation, new_folder / SHAREABLE, atlas)
+        n_jobs = choose_n_jobs(n_jobs, evaluation.cohort)
+        write_page(evaluation, new_folder / SHAREABLE, atlas, n_jobs)
         finished_fits = folder / PRIVATE / FOLDS
         if finished_fits.is_dir():
             finished_fits.rename(new_folder / PRIVATE / FOLDS)
