@@ -1,7 +1,6 @@
 """What all tests share: one small simulated cohort, and one evaluation of it."""
 
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -121,7 +120,7 @@ def brief_studies():
     For whole studies, where none of it is the subject.
     """
     from brainlsap import workflow
-    from brainlsap.evaluation import leakage, replicability_table, subgroups
+    from brainlsap.evaluation import leakage, subgroups
     from brainlsap.model import ridge
     from brainlsap.report import demographics, figures, tables
 
@@ -130,11 +129,11 @@ def brief_studies():
     def sample_few_scales(evidence, initial_fit, n_draws, *arguments):
         return sample_scales(evidence, initial_fit, min(n_draws, 6), *arguments)
 
-    few_halves = partial(replicability_table, n_halves=2, n_scale_halves=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(models, "POWERS", FEW_POWERS)
         patch.setattr(ridge, "sample_scales", sample_few_scales)
-        patch.setattr(workflow, "replicability_table", few_halves)
+        patch.setattr(workflow, "N_HALVES", 2)
+        patch.setattr(workflow, "N_SCALE_HALVES", 1)
         patch.setattr(leakage, "N_PERMUTATIONS", 999)
         patch.setattr(subgroups, "_N_DRAWS", 500)
         patch.setattr(demographics, "N_LABEL_PERMUTATIONS", 99)

@@ -197,6 +197,14 @@ class Cohort:
             state["connectomes"] = np.array(self.connectomes[:1])
         return state
 
+    def __sizeof__(self) -> int:
+        """Return the bytes of what travels: joblib sends large objects once a worker.
+
+        Dask asks for this size; it would pickle a small object for every task.
+        """
+        W = self.connectomes[:1] if self.shares_connectome else self.connectomes
+        return object.__sizeof__(self) + W.nbytes + self.features.nbytes
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         W, X = state["connectomes"], state["features"]
         for number_array in (W, X):

@@ -414,20 +414,14 @@ def _run_fits(
             # A file may be missing, or cut short.
             with suppress(OSError, ValueError):
                 fit_results[fit_name] = json.loads(fit_path.read_text(encoding="utf-8"))
-    # One shared connectome travels to the workers once, not once a scan.
-    n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
-    cohort_names = (tuple(cohort.classes), cohort.region_names, cohort.feature_names)
-    scans = (
-        cohort.connectomes[:n_matrices],
-        cohort.features,
-        cohort.table,
-        cohort_names,
-    )
     fit_calls = []
     for batch in _batch_tasks(fit_tasks, fit_results):
         batch_models = {fit_name: fit_tasks[fit_name][0] for fit_name in batch}
         split = fit_tasks[batch[0]][1]
-        fit_calls.append(delayed(_fit_fold)(batch_models, split, confound_steps, scans))
+        # The cohort is an argument of its own, so that Dask sends it once a worker.
+        fit_calls.append(
+            delayed(_fit_fold)(batch_models, split, confound_steps, cohort)
+        )
     n_jobs = choose_n_jobs(n_jobs, cohort)
     parallel_pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     n_models = len(fit_tasks) // len({id(split) for _, split in fit_tasks.values()})
@@ -534,7 +528,10 @@ def _ridge_key(ridge: Any) -> str:
 
 
 def _fit_fold(
-    models: Mapping[str, Any], split: Split, confound_steps: Deconfounder, scans: tuple
+    models: Mapping[str, Any],
+    split: Split,
+    confound_steps: Deconfounder,
+    cohort: Cohort,
 ) -> dict[str, Any]:
     """Learn steps and models from the training scans, predict the test scans.
 
@@ -542,19 +539,17 @@ def _fit_fold(
     and models with covariates that start from such a ridge; ridges are fitted together.
     Returns the rows of every table by model, as columns that JSON can hold.
     """
-    connectomes, features, scan_table, (classes, regions, _) = scans
+    connectomes, scan_table = cohort.connectomes, cohort.table
+    classes, regions = tuple(cohort.classes), cohort.region_names
     models = {model_name: clone(model) for model_name, model in models.items()}
     train_rows, test_rows = split
     train_table, test_table = scan_table.iloc[train_rows], scan_table.iloc[test_rows]
-    connectomes = np.broadcast_to(
-        connectomes, (len(scan_table), *connectomes.shape[1:])
-    )
     result_of_model: dict[str, Any] = {}
     with _WARNINGS_LOCK, threadpool_limits(1):
         with _recorded_warnings() as step_warnings:
             steps_start = time.perf_counter()
             fold_steps = clone(confound_steps)
-            features = features.copy()
+            features = cohort.features.copy()
             features[train_rows] = fold_steps.fit_transform(
                 features[train_rows], train_table
             )

@@ -2,6 +2,8 @@
 
 import pickle
 import re
+import sys
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -227,6 +229,18 @@ def test_a_cohort_travels_with_a_shared_connectome_once(is_shared):
     assert not again.connectomes.flags.writeable
     np.testing.assert_array_equal(again.connectomes, cohort.connectomes)
     pd.testing.assert_frame_equal(again.table, cohort.table)
+
+
+def test_a_cohort_is_as_large_as_what_travels(small_cohort):
+    # Dask pickles what is small for every task
+    arrays = small_cohort.connectomes.nbytes + small_cohort.features.nbytes
+    assert arrays <= sys.getsizeof(small_cohort) < arrays + 1000
+    W = small_cohort.connectomes[0]
+    shared = replace(
+        small_cohort, connectomes=np.broadcast_to(W, small_cohort.connectomes.shape)
+    )
+    arrays = W.nbytes + shared.features.nbytes
+    assert arrays <= sys.getsizeof(shared) < arrays + 1000
 
 
 def test_many_connectomes_stay_in_their_file(tmp_path, monkeypatch):
