@@ -502,7 +502,9 @@ def weighted_scores(
                 predictions, model_outputs, row_weights
             )
         _check_draws(score_name, values_of_score[score_name], len(row_weights))
-        _check_range(score_name, values_of_score[score_name], predictions.n_classes)
+        values_of_score[score_name] = _clip_to_range(
+            score_name, values_of_score[score_name], predictions.n_classes
+        )
     return values_of_score
 
 
@@ -528,7 +530,9 @@ def score_counts(
         with np.errstate(invalid="ignore", divide="ignore"):
             values_of_score[score_name] = score_formula(confusion_counts)
         _check_draws(score_name, values_of_score[score_name], len(confusion_counts))
-        _check_range(score_name, values_of_score[score_name], confusion_counts.shape[1])
+        values_of_score[score_name] = _clip_to_range(
+            score_name, values_of_score[score_name], confusion_counts.shape[1]
+        )
     return values_of_score
 
 
@@ -541,8 +545,10 @@ def _check_draws(score_name: str, score_values: np.ndarray, n_draws: int) -> Non
         )
 
 
-def _check_range(score_name: str, score_values: np.ndarray, n_classes: int) -> None:
-    """Raise where a formula leaves the registered range."""
+def _clip_to_range(
+    score_name: str, score_values: np.ndarray, n_classes: int
+) -> np.ndarray:
+    """Return values without rounding beyond their range; raise where they leave it."""
     lower_limit, upper_limit = SCORES[score_name].limits(n_classes)
     tolerance = _RANGE_TOLERANCE * (upper_limit - lower_limit)
     is_outside = (score_values < lower_limit - tolerance) | (
@@ -554,3 +560,4 @@ def _check_range(score_name: str, score_values: np.ndarray, n_classes: int) -> N
             f"range {lower_limit:g} to {upper_limit:g}. Correct its range or formula "
             "in SCORES."
         )
+    return np.clip(score_values, lower_limit, upper_limit)

@@ -14,6 +14,7 @@ from brainlsap.evaluation.scores import (
     accuracy,
     fold_scores,
     get_score,
+    score_counts,
     weighted_counts,
     weighted_scores,
 )
@@ -257,3 +258,13 @@ def test_what_is_not_registered_is_refused(example_evaluation, monkeypatch):
     monkeypatch.setitem(SCORES, "auc", replace(SCORES["auc"], range=(0.0, 0.01)))
     with pytest.raises(ParameterError, match=r"'auc' is .*outside its range 0 to 0.01"):
         bootstrap_scores(example_evaluation, "LSAP-C", 5)
+
+
+def test_rounding_beyond_a_range_is_clipped(monkeypatch):
+    counts = np.eye(2)[None]
+    for name, value in (("above", 1 + 4e-16), ("below", -4e-16), ("unknown", np.nan)):
+        score = Score(title=name, of_counts=lambda _, value=value: np.array([value]))
+        monkeypatch.setitem(SCORES, name, score)
+    values = score_counts(counts, ordered=True)
+    assert (values["above"], values["below"]) == (1, 0)
+    assert np.isnan(values["unknown"])
