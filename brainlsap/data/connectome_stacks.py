@@ -10,7 +10,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import are_counts, is_outside
-from brainlsap.data.connectomes import FORMATS, NameList
+from brainlsap.data.connectomes import FORMATS, NameList, RawMatrix
 from brainlsap.data.find_files import Scan, parse_scan_name
 from brainlsap.data.order_check import OrderCheck
 from brainlsap.data.region_lists import are_numbers
@@ -98,11 +98,22 @@ def read_stack(
         for list_name, name_list in name_lists.items()
         if name_list.names != scan_ids
     }
+    _check_equal_rows(stack_path, raw_matrices, scan_ids)
     n_rows = len(raw_matrices[0].values)
-    file_names = _choose_row_names(stack_path, other_lists, n_rows, atlas)
+    file_names = raw_matrices[0].rows or _choose_row_names(
+        stack_path, other_lists, n_rows, atlas
+    )
     matrix_values = np.array([raw_matrix.values for raw_matrix in raw_matrices])
     mean_matrix = matrix_values.mean(axis=0)
-    row_names = name_rows(stack_path, mean_matrix, atlas, row_order, labels, file_names)
+    row_names = name_rows(
+        stack_path,
+        mean_matrix,
+        atlas,
+        row_order,
+        labels,
+        file_names,
+        raw_matrices[0].header,
+    )
     order_check = OrderCheck(atlas)
     if row_order != UNCHECKED_NAMES or not row_names.names:
         order_check.add(mean_matrix, row_names, stack_path)
@@ -125,6 +136,31 @@ def read_stack(
         *order_check.notes(),
     )
     return ConnectomeStack(stack_path, matrix_index, row_names.names, stack_notes)
+
+
+def _check_equal_rows(
+    stack_path: Path, raw_matrices: Sequence[RawMatrix], scan_ids: Sequence[str]
+) -> None:
+    """Raise where a matrix has another shape, or other names, than the first one."""
+    first_matrix = raw_matrices[0]
+    for scan_id, raw_matrix in zip(scan_ids, raw_matrices, strict=True):
+        if raw_matrix.values.shape != first_matrix.values.shape:
+            raise FileFormatError(
+                f"the matrix of {scan_id} has the shape {raw_matrix.values.shape}; "
+                f"expected {first_matrix.values.shape}, that of {scan_ids[0]}. All "
+                "matrices of a file must have the same regions.",
+                path=stack_path,
+                kind="matrix shape",
+            )
+        column_names = raw_matrix.columns or raw_matrix.rows
+        if not raw_matrix.rows == column_names == first_matrix.rows:
+            raise FileFormatError(
+                f"the rows and columns of the matrix of {scan_id} are not named as the "
+                f"rows of {scan_ids[0]}. All matrices of a file must have the same "
+                "regions in the same order.",
+                path=stack_path,
+                kind="matrix names",
+            )
 
 
 def _choose_ids(

@@ -222,3 +222,24 @@ def test_as_many_scans_as_regions(tmp_path):
     np.savez(tmp_path / "W.npz", W=np.ones_like(W), ids=people)
     with pytest.raises(CohortError, match="does not say which axis"):
         load(tmp_path, "W.npz", row_order="atlas")
+
+
+def test_matrices_of_other_regions_in_one_file_are_refused(study, monkeypatch):
+    matrices = FORMATS[".npy"].read(study / "W.npy")
+    names = tuple(ATLAS.names)
+    named = [matrix._replace(rows=names) for matrix in matrices]
+    smaller = [*matrices[:-1], matrices[-1]._replace(values=np.eye(81))]
+    other = [*named[:-1], named[-1]._replace(rows=names[::-1])]
+    crossed = [matrix._replace(columns=names[::-1]) for matrix in named]
+
+    def register(raw_matrices):
+        own = FORMATS[".npy"]._replace(read=lambda _: raw_matrices)
+        monkeypatch.setitem(FORMATS, ".npy", own)
+
+    for raw_matrices in (smaller, other, crossed):
+        register(raw_matrices)
+        with pytest.raises(CohortError, match="the same regions"):
+            load(study, "W.npy", row_order="atlas")
+    register(named)
+    cohort = load(study, "W.npy")
+    np.testing.assert_array_equal(cohort.connectomes, np.load(study / "W.npy")[:0:-1])
