@@ -9,7 +9,7 @@ What it has instead is one of the policies of `SUBCORTEX`, chosen by name:
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from statistics import mode
 from typing import NamedTuple
@@ -46,6 +46,8 @@ class Tracer(NamedTuple):
     """Region by which uptake is usually divided."""
     plausible: tuple[float, float]
     """No brain has regional ratios outside this range."""
+    usual_medians: tuple[float, float]
+    """A scan's median over regions outside this range is reported."""
 
     @property
     def lower_entities(self) -> tuple[str, ...]:
@@ -63,11 +65,9 @@ def _letters(entity_text: str) -> str:
     return re.sub("[^a-z0-9]", "", entity_text.lower())
 
 
-def _join_plausible(tracers: Sequence[Tracer]) -> tuple[float, float]:
-    """Return the range that holds the plausible ratios of all tracers."""
-    lower_limits, upper_limits = zip(
-        *(tracer.plausible for tracer in tracers), strict=True
-    )
+def _join_ranges(ranges: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """Return the range that holds all ranges."""
+    lower_limits, upper_limits = zip(*ranges, strict=True)
     return min(lower_limits), max(upper_limits)
 
 
@@ -103,7 +103,8 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
                     feature_name,
                     (feature_name,),
                     usual_reference,
-                    _join_plausible(feature_tracers),
+                    _join_ranges(tracer.plausible for tracer in feature_tracers),
+                    _join_ranges(tracer.usual_medians for tracer in feature_tracers),
                 )
             )
     return (*tracers, *generic_tracers)
@@ -111,13 +112,21 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
 
 TRACERS = _add_generic_tracers(
     (
-        Tracer("FDG", "fdg", ("18FFDG", "FDG"), "pons", plausible=(0.1, 4.0)),
+        Tracer(
+            "FDG",
+            "fdg",
+            ("18FFDG", "FDG"),
+            reference="pons",
+            plausible=(0.1, 4.0),
+            usual_medians=(0.5, 3.0),
+        ),
         Tracer(
             "florbetapir",
             "amyloid",
             ("18FAV45", "AV45", "AV-45", "florbetapir", "18FFBP", "FBP"),
             reference="whole cerebellum",
             plausible=(0.2, 6.0),
+            usual_medians=(0.5, 3.0),
         ),
         Tracer(
             "florbetaben",
@@ -125,6 +134,7 @@ TRACERS = _add_generic_tracers(
             ("18FFBB", "FBB", "florbetaben", "florbeta"),
             reference="whole cerebellum",
             plausible=(0.2, 6.0),
+            usual_medians=(0.5, 3.0),
         ),
         Tracer(
             "flutemetamol",
@@ -132,6 +142,7 @@ TRACERS = _add_generic_tracers(
             ("18FFMM", "FMM", "flutemetamol"),
             reference="whole cerebellum",
             plausible=(0.2, 6.0),
+            usual_medians=(0.5, 3.0),
         ),
         Tracer(
             "PiB",
@@ -139,6 +150,7 @@ TRACERS = _add_generic_tracers(
             ("11CPIB", "PIB"),
             reference="cerebellar cortex",
             plausible=(0.2, 6.0),
+            usual_medians=(0.5, 3.0),
         ),
         Tracer(
             "NAV4694",
@@ -146,6 +158,7 @@ TRACERS = _add_generic_tracers(
             ("18FNAV4694", "NAV4694", "AZD4694"),
             reference="whole cerebellum",
             plausible=(0.2, 6.0),
+            usual_medians=(0.5, 3.0),
         ),
         Tracer(
             "flortaucipir",
@@ -156,6 +169,7 @@ TRACERS = _add_generic_tracers(
             ),
             reference="cerebellar cortex",
             plausible=(0.1, 8.0),
+            usual_medians=(0.5, 3.0),
         ),
         Tracer(
             "MK6240",
@@ -163,6 +177,7 @@ TRACERS = _add_generic_tracers(
             ("18FMK6240", "MK6240", "MK-6240"),
             reference="cerebellar cortex",
             plausible=(0.1, 8.0),
+            usual_medians=(0.5, 3.0),
         ),
         Tracer(
             "PI2620",
@@ -170,6 +185,7 @@ TRACERS = _add_generic_tracers(
             ("18FPI2620", "PI2620", "PI-2620"),
             reference="cerebellar cortex",
             plausible=(0.1, 8.0),
+            usual_medians=(0.5, 3.0),
         ),
         Tracer(
             "RO948",
@@ -177,6 +193,7 @@ TRACERS = _add_generic_tracers(
             ("18FRO948", "RO948", "RO-948"),
             reference="cerebellar cortex",
             plausible=(0.1, 8.0),
+            usual_medians=(0.5, 3.0),
         ),
     )
 )
@@ -290,10 +307,9 @@ class Measure(NamedTuple):
     @property
     def expected_files(self) -> str:
         """Names of the files with this measure, as a phrase for messages."""
-        first_entities = [t.entities[0] for t in TRACERS if t.feature == self.name]
-        tracer_text = (
-            f"*_trc-{first_entities[0]}*_regions.tsv, " if first_entities else ""
-        )
+        # Name one tracer, whatever the order of the entries.
+        entities = sorted(t.entities[0] for t in TRACERS if t.feature == self.name)
+        tracer_text = f"*_trc-{entities[0]}*_regions.tsv, " if entities else ""
         return f"{tracer_text}{self.files[-2]} or {self.files[-1]}"
 
 
@@ -320,9 +336,9 @@ def _pet_measure(measure_name: str) -> Measure:
     return Measure(
         measure_name,
         columns=("suvr", "uptake"),
-        plausible=_join_plausible(tracers),
+        plausible=_join_ranges(tracer.plausible for tracer in tracers),
         medians=(0.05, 20.0),
-        usual_medians=(0.5, 3.0),
+        usual_medians=_join_ranges(tracer.usual_medians for tracer in tracers),
         unit="ratios to a reference region",
         head_measures=(measure_name, "suvr"),
         files=(*file_patterns, "gtm.stats.dat", "*_tacs.*", "*_timeseries.*"),

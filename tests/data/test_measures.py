@@ -3,7 +3,7 @@
 import pytest
 
 from brainlsap.adni.convert import MODALITIES, modality_of, tracer_of
-from brainlsap.data import TRACERS, measures
+from brainlsap.data import TRACERS, measures, region_tables
 from brainlsap.data.covariates import kind_of
 from brainlsap.data.find_files import StudyFiles
 from brainlsap.data.measures import (
@@ -21,7 +21,7 @@ from tests.data.conftest import refused
 from tests.data.test_find_files import scan_of
 
 # A tracer of a third party, with names that no registered one has.
-OWN = Tracer("Own-1", "own", ("11COWN1", "Own-1"), "cerebellum", (0.1, 9.0))
+OWN = Tracer("Own-1", "own", ("11COWN1", "Own-1"), "cerebellum", (0.1, 9.0), (0.5, 7.0))
 SPECIFIC = tuple(tracer for tracer in TRACERS if not tracer.is_generic)
 
 
@@ -45,6 +45,8 @@ def test_every_measure_of_pet_is_known_everywhere(feature):
         if tracer.feature == feature:
             assert measure.plausible[0] <= tracer.plausible[0]
             assert measure.plausible[1] >= tracer.plausible[1]
+            assert measure.usual_medians[0] <= tracer.usual_medians[0]
+            assert measure.usual_medians[1] >= tracer.usual_medians[1]
     for name in ("feature", "require"):
         assert any(o.name == name and feature in o.help for o in OPTIONS), name
 
@@ -53,9 +55,11 @@ def test_the_order_of_tracers_has_no_effect(monkeypatch):
     texts = ("amyloid_AV45", "tau AV1451", "florbetapir", "Amyloid PET")
     names = [find_longest_tracer(text).name for text in texts]
     assert names == ["florbetapir", "flortaucipir", "florbetapir", "amyloid"]
+    expected_files = get_measure("amyloid").expected_files
     patterns = [set(group) for group in get_measure("amyloid").files[:8]]
     monkeypatch.setattr(measures, "TRACERS", TRACERS[::-1])
     assert [find_longest_tracer(text).name for text in texts] == names
+    assert get_measure("amyloid").expected_files == expected_files
     reversed_files = measures._pet_measure("amyloid").files[:8]
     assert [set(group) for group in reversed_files] == patterns
 
@@ -92,3 +96,11 @@ def test_files_of_two_tracers_of_a_measure_are_ambiguous(write, tmp_path, tiny):
     files = StudyFiles(tmp_path)
     with refused("2 files could be its amyloid"):
         files.regions(scan_of(files), "amyloid", tiny)
+
+
+def test_reference_regions_and_usual_medians_are_those_of_the_tracer(monkeypatch):
+    with pytest.raises(TypeError, match=r"Own-1 .* Add another region to REFERENCES"):
+        region_tables._check_references((*TRACERS, OWN))
+    registered = measures._add_generic_tracers((*SPECIFIC, OWN))
+    monkeypatch.setattr(measures, "TRACERS", registered)
+    assert measures._pet_measure("own").usual_medians == OWN.usual_medians
