@@ -65,8 +65,12 @@ def test_every_network_has_a_read_out_and_others_are_refused(graph):
         assert resolve_node_settings(name, "chosen", {}).network in READ_OUTS
         if name in NETWORKS:
             assert NODE_MODELS[name] == NETWORKS[name].title
-    settings = replace(resolve_node_settings("gcn", "chosen", {}), network="sage")
-    with pytest.raises(ParameterError, match=r"network must be one of .*'sage'"):
+    settings = replace(
+        resolve_node_settings("gcn", "chosen", {}), network="no such network"
+    )
+    with pytest.raises(
+        ParameterError, match=r"network must be one of .*'no such network'"
+    ):
         NodeNetwork(graph, 3, settings)
 
 
