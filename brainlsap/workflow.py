@@ -57,6 +57,7 @@ from brainlsap.evaluation.splits import Split
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
+from brainlsap.options import CONFIGURABLE
 from brainlsap.report import check_results_folder, write_report
 from brainlsap.report.demographics import choose_table1
 from brainlsap.report.report import check_same_study
@@ -201,6 +202,14 @@ def run_study(
     >>> evaluation.models[0]
     'LSAP-C'
     """
+    # Take the values of all arguments before any other variable exists.
+    arguments = {**locals()}
+    own_options = {
+        option.name: arguments[option.name]
+        for option in CONFIGURABLE
+        if option.recipient == "study" and option.changes_results
+        if option.name not in ("baselines", "splits")  # Recorded as models and cv.
+    }
     check_cohort_given(cohort)
     if hasattr(models, "fit"):
         models = {type(models).__name__: models}
@@ -219,35 +228,24 @@ def run_study(
     table1_settings = choose_table1(cohort.table, table1, is_corrected=table1_holm)
     if not isinstance(cv, int) and not hasattr(cv, "split"):
         cv = list(cv)
-    step_options = {
-        "harmonize": harmonize,
-        "regress_out": regress_out,
-        "reference_class": reference_class,
-    }
-    study_options = to_jsonable(
-        cohort.reading_options.to_jsonable()
-        | {"random_state": random_state}
-        | step_options
-        | model_settings
-    )
-    study_options |= {
+    # Record the options as they were used.
+    own_options |= {
         "models": list(estimators),
         "cv": cv if isinstance(cv, int) else hash_of(cv),
-        "n_repeats": n_repeats,
-        "leave_out": leave_out,
         "covariates": list(covariate_names),
         "subgroups": list(subgroup_columns),
-        "n_permutations": n_permutations,
-        "merged_classes": to_jsonable(cohort.provenance.get("merged_classes")),
-        "feature": list(cohort.feature_names),
+        "merged_classes": cohort.provenance.get("merged_classes"),
+        "learning_curve": learning_curve or None,
     }
+    own_options = to_jsonable(own_options)
+    study_options = to_jsonable(cohort.reading_options.to_jsonable() | model_settings)
+    study_options |= own_options | {"feature": list(cohort.feature_names)}
     for name, model in own_models.items():
         params = to_jsonable(split_role(model)[0].get_params())
         study_options |= {
             f"{name}__{parameter_name}": parameter_value
             for parameter_name, parameter_value in params.items()
         }
-    study_options["learning_curve"] = learning_curve or None
     if not overwrite:
         settings_of_study = {"study_options": study_options}
         check_same_study(results, settings_of_study, data_hash(cohort))
@@ -289,16 +287,11 @@ def run_study(
                     memory=finished_fits,
                 )
                 evaluation = replace(evaluation, learning_curve=curve)
-            study_settings = {
-                "study_options": study_options,
-                "leave_out": leave_out,
-                "covariates": list(covariate_names),
-                "subgroups": list(subgroup_columns),
-            }
-            evaluation = replace(
-                evaluation,
-                settings=evaluation.settings | study_settings | table1_settings,
-            )
+            # The evaluation's own record of steps, folds and models comes first.
+            study_settings = own_options | evaluation.settings["steps"]
+            study_settings |= evaluation.settings
+            study_settings |= {"study_options": study_options} | table1_settings
+            evaluation = replace(evaluation, settings=study_settings)
             write_report(
                 evaluation,
                 results,
