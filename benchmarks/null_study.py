@@ -43,7 +43,7 @@ from brainlsap.evaluation import (
     make_splits,
 )
 from brainlsap.evaluation.models import read_features, standardizer
-from brainlsap.evaluation.splits import permute_labels
+from brainlsap.evaluation.splits import permute_labels, person_blocks
 from brainlsap.model import LSAPClassifier
 
 LIMIT = 18
@@ -176,7 +176,7 @@ def permuted_scores(name: str, options: argparse.Namespace) -> pd.DataFrame:
         if seed in found:
             continue
         rng = np.random.default_rng(seed)
-        label = permute_labels(cohort.y, cohort.groups, rng)
+        label = permute_labels(cohort.y, person_blocks(cohort.groups), rng)
         drawn = replace(cohort, table=cohort.table.assign(label=label))
         found[seed] = SCORES[options.models][0](drawn, seed, options.epochs)
         row = {"data": name, "seed": seed, "scores": found[seed]}

@@ -43,7 +43,7 @@ from brainlsap.evaluation.region_tests import (
     prepare_regions,
     standardize_statistics,
 )
-from brainlsap.evaluation.splits import permute_labels
+from brainlsap.evaluation.splits import permute_labels, person_blocks
 from brainlsap.simulation import make_cohort
 
 N_PERMUTATIONS, ALPHA = 200, 0.05
@@ -266,7 +266,7 @@ def settings(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
 def permute_people(cohort: Cohort, rng: np.random.Generator) -> Cohort:
     """Return the cohort with labels permuted between people."""
-    labels = permute_labels(cohort.y, cohort.groups, rng)
+    labels = permute_labels(cohort.y, person_blocks(cohort.groups), rng)
     return replace(cohort, table=cohort.table.assign(label=labels))
 
 

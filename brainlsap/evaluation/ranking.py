@@ -35,7 +35,7 @@ from brainlsap.evaluation.region_tests import (
     standardize_statistics,
 )
 from brainlsap.evaluation.results import Evaluation, check_evaluation_given
-from brainlsap.evaluation.splits import permute_labels
+from brainlsap.evaluation.splits import permute_rows, person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 # Significance level.
@@ -552,7 +552,7 @@ def region_importance(
     rng = np.random.default_rng(random_state)
     labels = np.asarray(y).astype(str)
     scan_rows = np.arange(len(X))
-    groups = scan_rows if groups is None else groups
+    row_blocks = person_blocks(scan_rows if groups is None else groups)
     _, features = unpack(X)
     permuted_X = np.array(X)
     _, permuted_features = unpack(permuted_X)  # a view
@@ -564,7 +564,7 @@ def region_importance(
     full_accuracy = compute_accuracy()
     accuracy_losses = np.empty((features.shape[1], n_repeats))
     for region, repeat_number in np.ndindex(*accuracy_losses.shape):
-        permuted_rows = permute_labels(scan_rows, groups, rng)
+        permuted_rows = permute_rows(row_blocks, rng)
         permuted_features[:, region] = features[permuted_rows, region]
         accuracy_losses[region, repeat_number] = full_accuracy - compute_accuracy()
         permuted_features[:, region] = features[:, region]

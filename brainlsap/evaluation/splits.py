@@ -348,6 +348,13 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     return tuple(splits)
 
 
+EXCHANGE_PHRASE = "of the labels between participants with equally many scans"
+"""Between whom permutation tests exchange labels; reports use this phrase.
+
+It says what :func:`person_blocks` does.
+"""
+
+
 def person_blocks(groups: ArrayLike) -> list[np.ndarray]:
     """Return the rows of people: of those with n rows as one array (n_people, n)."""
     _, person_index = np.unique(np.asarray(groups), return_inverse=True)
@@ -361,19 +368,21 @@ def person_blocks(groups: ArrayLike) -> list[np.ndarray]:
 
 
 def permute_labels(
-    labels: np.ndarray, groups: ArrayLike, rng: np.random.Generator
+    labels: ArrayLike, row_blocks: Sequence[np.ndarray], rng: np.random.Generator
 ) -> np.ndarray:
-    """Exchange labels between people with equally many scans, all scans together.
+    """Exchange labels between the people of each block, all scans of a person together.
 
-    Every permutation test of labels uses this exchange. The number of visits often goes
-    with the diagnosis and with the data; labels that moved between people with unequal
-    numbers would test that as well, and would change the sizes of classes. Somebody
-    with a number of scans that nobody else has keeps the labels.
+    The people of a block of :func:`person_blocks` have equally many scans. The number
+    of visits often goes with the diagnosis and with the data; labels that moved between
+    people with unequal numbers would test that as well, and would change the sizes of
+    classes. Somebody with a number of scans that nobody else has keeps the labels.
 
     Parameters
     ----------
-    labels, groups : array-like of length n_scans
-        The label and the person of each scan.
+    labels : array-like of length n_scans
+        The label of each scan.
+    row_blocks : sequence of int arrays of shape (n_people, n_scans_of_person)
+        People who may exchange labels, as of :func:`person_blocks`.
     rng : numpy.random.Generator
         Source of the permutation.
 
@@ -382,8 +391,7 @@ def permute_labels(
     array of length n_scans
         A permuted copy of `labels`.
     """
-    labels = np.asarray(labels)
-    return labels[permute_rows(person_blocks(groups), rng)]
+    return np.asarray(labels)[permute_rows(row_blocks, rng)]
 
 
 def permute_rows(

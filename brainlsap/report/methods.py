@@ -17,6 +17,7 @@ from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.connectome_worth import Verdict
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
 from brainlsap.evaluation.models import N_SELECTED, control_phrases
+from brainlsap.evaluation.splits import EXCHANGE_PHRASE
 from brainlsap.report import demographics, tables
 from brainlsap.report.external import (
     external_methods,
@@ -75,7 +76,8 @@ _PROVENANCE = (
     "version brainlsap versions date verbose title overwrite people table1 table1_holm"
 )
 _IN_SENTENCES = (
-    "atlas feature label model models baselines steps study_options options class_prior"
+    "atlas feature label model models baselines steps study_options options "
+    "class_prior merged_classes n_permutations preset learning_curve"
 )
 UNLISTED = frozenset(
     f"{_DESIGN} {_PLACES_AND_SPEED} {_PROVENANCE} {_IN_SENTENCES}".split()
@@ -632,6 +634,7 @@ TEMPLATES.globals |= {
     "ranks": ranks,
     "tables": tables,
     "n_exchanges": tables.N_EXCHANGES,
+    "EXCHANGE_PHRASE": EXCHANGE_PHRASE,
     "n_audited": N_PERMUTATIONS,
     "n_selected": " or ".join(map(str, N_SELECTED)),
 }

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.evaluation import Evaluation
+from brainlsap.evaluation.splits import EXCHANGE_PHRASE
 from brainlsap.report.tables import latex_cells, mark_signs
 from brainlsap.text import count
 
@@ -53,7 +54,7 @@ PAPER_TEXTS = {
     "scores": PaperText(
         "Scores of all models on the same folds",
         f"Balanced accuracy of all test scans with {_INTERVALS} p (chance): one-sided, "
-        "permutation of the labels between participants. Differences: 95% t intervals "
+        f"permutation {EXCHANGE_PHRASE}. Differences: 95% t intervals "
         "over participants (Bonett and Price 2012), not corrected; p: exchange of the "
         "predictions of two models for a participant. Over folds: mean ± s.d.",
     ),

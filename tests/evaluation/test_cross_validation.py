@@ -42,7 +42,7 @@ from brainlsap.evaluation.cross_validation import (
 )
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.results import CohortSummary
-from brainlsap.evaluation.splits import permute_labels
+from brainlsap.evaluation.splits import permute_labels, person_blocks
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
 from brainlsap.workflow import merge_classes
 
@@ -311,8 +311,8 @@ def test_another_seed_label_model_or_covariate_is_computed_anew(small_cohort, tm
         return len(list(tmp_path.iterdir()))
 
     table = small_cohort.table
-    who = small_cohort.y, small_cohort.groups
-    moved = permute_labels(*who, np.random.default_rng(0))
+    blocks = person_blocks(small_cohort.groups)
+    moved = permute_labels(small_cohort.y, blocks, np.random.default_rng(0))
     assert count(DummyClassifier(), small_cohort) == 2
     assert count(DummyClassifier(), small_cohort) == 2
     assert count(DummyClassifier(strategy="most_frequent"), small_cohort) == 4
@@ -386,7 +386,7 @@ def test_permuted_labels_are_at_chance(small_cohort):
     scores = []
     for seed in range(2):
         rng = np.random.default_rng(seed)
-        label = permute_labels(small_cohort.y, small_cohort.groups, rng)
+        label = permute_labels(small_cohort.y, person_blocks(small_cohort.groups), rng)
         permuted = replace(small_cohort, table=small_cohort.table.assign(label=label))
         found = cross_validate(LINEAR, permuted, 2, baselines=False)
         scores.append(found.scores()["balanced_accuracy"].mean())

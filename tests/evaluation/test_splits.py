@@ -13,7 +13,12 @@ from brainlsap.evaluation import (
     make_splits,
     read_splits,
 )
-from brainlsap.evaluation.splits import check_splits, count_repeats, permute_labels
+from brainlsap.evaluation.splits import (
+    check_splits,
+    count_repeats,
+    permute_labels,
+    person_blocks,
+)
 from brainlsap.exceptions import FileFormatError, SplitError
 
 
@@ -159,7 +164,7 @@ def test_labels_move_with_all_scans_between_people_with_equally_many():
     people = np.repeat(list(labels_of), [len(labels) for labels in labels_of.values()])
     rng, drawn = np.random.default_rng(0), set()
     for _ in range(40):
-        permuted = permute_labels(y, people, rng)
+        permuted = permute_labels(y, person_blocks(people), rng)
         drawn.add(tuple(tuple(permuted[people == person]) for person in labels_of))
     a, b, c, d, e, f = labels_of.values()
     singles, pairs = permutations([a, d]), list(permutations([b, c, f]))

@@ -15,6 +15,7 @@ from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation import rank_regions
 from brainlsap.evaluation.models import MODELS, NESTED_RIDGES, ModelEntry
 from brainlsap.graph import EXPANSIONS
+from brainlsap.options import CONFIGURABLE
 from brainlsap.report import (
     fit_table,
     headline,
@@ -155,8 +156,9 @@ STUDY_OPTIONS = {
     "names", [{"leave_out"}, STUDY_OPTIONS.keys() - {"leave_out"}], ids=len
 )
 def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, names):
-    unlisted = (UNLISTED - set(DESIGN)) | {"cohort", "settings"}
-    assert set(signature(run_study).parameters) - unlisted == {*STUDY_OPTIONS}
+    options = [option for option in CONFIGURABLE if option.recipient == "study"]
+    changing = {option.name for option in options if option.changes_results}
+    assert changing - {"models", "baselines", "splits"} == {*STUDY_OPTIONS}
     monkeypatch.setattr(workflow, "write_report", lambda *_, **__: None)
     cohort = make_cohort(60, atlas="desikan82", n_sites=2)
     options = {name: STUDY_OPTIONS[name][0] for name in names}
@@ -165,6 +167,19 @@ def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, nam
     text = "\n".join([*supplement_text(evaluation), *score_remarks(evaluation)])
     for name in names:
         assert STUDY_OPTIONS[name][1] in text, name
+        assert name in UNLISTED or name in evaluation.settings, name
+
+
+def test_one_model_is_compared_with_none(evaluation):
+    alone = replace(
+        evaluation,
+        fits=evaluation.fits.query("model == 'LSAP-C'"),
+        predictions=evaluation.predictions.query("model == 'LSAP-C'"),
+    )
+    compared, single = (" ".join(methods_text(one)) for one in (evaluation, alone))
+    assert "were compared by exchanging" in compared
+    assert "were compared by exchanging" not in single
+    assert "compared with 0" not in single
 
 
 def test_controls_are_described_as_their_entries_say(evaluation, monkeypatch):
