@@ -111,7 +111,7 @@ assert local.scales.equals(remote.scales)
 # Joblib stores the cohort on one worker, and other workers fetch it from there, so the
 # cohort leaves this process twice: once for all fits and once for all tables.
 #
-# We ran a study of 5,000 simulated people (138 MB, 82 regions) in one process and on two
+# We ran a study of 5,000 simulated people (138 MB, 82 regions) in one process and on 2
 # workers, with LSAP-C of 2 epochs, 3 folds, and fewer divisions into halves than by
 # default. The scheduler counted 9 finished tasks: 3 fits, 5 tables and the figures. The
 # cohort was pickled twice. Predictions, scales and tests were identical, and so was the

@@ -7,7 +7,9 @@ knows no atlas: whether names are regions of one is decided where the list is us
 import json
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,6 +57,8 @@ _TOLERANT_LISTS = tuple(
     )
     for suffix in ("txt", "csv", "tsv")
 )
+# A listing of a folder is kept if the folder was last modified so long ago.
+_MIN_FOLDER_AGE_NS = 2_000_000_000
 # Keys by which a BIDS sidecar names the nodes of a matrix.
 _BIDS_KEYS = ("NodeFiles", "NodeFile", "NodeIndices")
 BIDS_SIDECAR = "the .json beside the matrix"
@@ -531,20 +535,23 @@ def _read_lists_of_level(
     """Return the lists of the folder so many levels above the matrix, by file name."""
     folder = matrix_path.parents[folder_level]
     file_names = ["label.json"]  # brainlife keeps it one folder above the matrix
-    if folder_level < n_levels:
+    if folder_level >= n_levels:
+        file_names = file_names if os.access(folder / "label.json", os.F_OK) else []
+    else:
         name_stem = _FILE_ENDING.sub("", matrix_path.name)
         matrix_lists = [
             f"{name_stem}_labels{list_ending}"
             for list_ending in (".txt", ".csv", ".tsv")
         ]
-        file_names = [*matrix_lists, *_STRICT_LISTS, *_TOLERANT_LISTS]
+        list_names_in_order = (*matrix_lists, *_STRICT_LISTS, *_TOLERANT_LISTS)
+        entry_names = _list_folder(folder)
+        file_names = [name for name in list_names_in_order if name in entry_names]
     names_of_list = dict[str, tuple[str, ...]]()
     for file_name in file_names:
-        # most are absent, and a Path for each would take longer than reading the rest
-        list_path = f"{folder}/{file_name}"
-        if not os.access(list_path, os.F_OK) or Path(list_path) == matrix_path:
+        list_path = folder / file_name
+        if list_path == matrix_path:
             continue
-        list_names = _read_list_file(Path(list_path), n_rows)
+        list_names = _read_list_file(list_path, n_rows)
         if list_names is None:
             continue
         if folder_level == 0 and file_name not in _TOLERANT_LISTS:
@@ -675,15 +682,41 @@ def _iter_sidecars(matrix_path: Path, folder: Path) -> Iterator[Path]:
     *matrix_entities, matrix_suffix = matrix_path.name.partition(".")[0].split("_")
     if not folder.is_dir():
         return
-    for entry_name in sorted(folder_entry.name for folder_entry in os.scandir(folder)):
-        if not entry_name.endswith(".json"):
-            continue
+    for entry_name in _list_folder(folder, ".json"):
         name_parts = entry_name.partition(".")[0].split("_")
         if name_parts[-1] == matrix_suffix and {*name_parts} <= {
             *matrix_entities,
             matrix_suffix,
         }:
             yield folder / entry_name
+
+
+def _list_folder(folder: Path, ending: str = "") -> dict[str, None]:
+    """Return the names in a folder that end so, sorted; the dict serves as a set.
+
+    The folder of a study is asked for every matrix, and lists every participant. It is
+    listed again only if its time of modification has changed. A time that is not yet
+    two seconds old could stay the same in another change, so it is not relied on.
+    """
+    modified_ns = folder.stat().st_mtime_ns
+    if time.time_ns() - modified_ns < _MIN_FOLDER_AGE_NS:
+        return _scan_folder(str(folder), ending)
+    return _list_unchanged_folder((str(folder), modified_ns), ending)
+
+
+@lru_cache(maxsize=256)
+def _list_unchanged_folder(
+    folder_and_time: tuple[str, int], ending: str
+) -> dict[str, None]:
+    """Return :func:`_scan_folder` of a folder that was modified at this time."""
+    return _scan_folder(folder_and_time[0], ending)
+
+
+def _scan_folder(folder: str, ending: str) -> dict[str, None]:
+    """Return the names in a folder that end so, sorted."""
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if entry.name.endswith(ending)]
+    return dict.fromkeys(sorted(names))
 
 
 def _read_json(json_path: Path) -> dict[str, Any]:

@@ -1,7 +1,10 @@
 """Lists of region names, as tools and people write them."""
 
+import os
+
 import pytest
 
+from brainlsap.data import region_lists
 from brainlsap.data.region_lists import read_labels, read_names
 from brainlsap.exceptions import FileFormatError
 
@@ -72,3 +75,25 @@ def test_numbers_that_may_be_names_or_anything_are_refused(write):
         read_names(write("l.txt", "a_L -50 10 20 3.5\na_R 51 12 20 3.4\n"))
     with pytest.raises(FileFormatError, match="1 of 2 lines begin with a number"):
         read_names(write("l.txt", "44 L\nHippocampus L\n"))
+
+
+def test_a_folder_is_listed_again_only_after_a_change(tmp_path, monkeypatch):
+    n_listings = []
+    scan_folder = region_lists._scan_folder
+    monkeypatch.setattr(
+        region_lists,
+        "_scan_folder",
+        lambda *arguments: n_listings.append(1) or scan_folder(*arguments),
+    )
+    for name in ("b.json", "a.json", "labels.txt"):
+        (tmp_path / name).touch()
+    # A time that is not yet two seconds old may hide another change.
+    for _ in range(2):
+        assert [*region_lists._list_folder(tmp_path, ".json")] == ["a.json", "b.json"]
+    assert len(n_listings) == 2
+    os.utime(tmp_path, (1, 1))
+    for _ in range(3):
+        assert [*region_lists._list_folder(tmp_path, ".json")] == ["a.json", "b.json"]
+    assert len(n_listings) == 3
+    (tmp_path / "c.json").touch()
+    assert "c.json" in region_lists._list_folder(tmp_path, ".json")
