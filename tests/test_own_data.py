@@ -1,4 +1,4 @@
-"""Every recipe of the page *Use your data* is run, as it stands on the page.
+"""Every recipe of the page *Bring your data* is run, as it stands on the page.
 
 The page has the folder, the commands, the Python code and what `check` prints. The
 folder is made of simulated people; commands and code have to read the same cohort.

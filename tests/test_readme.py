@@ -105,7 +105,7 @@ def test_make_targets_exist(text):
 @pytest.mark.tutorial
 @pytest.mark.usefixtures("scores_figure_alone")
 def test_arrays_of_the_documentation_run(tmp_path, monkeypatch):
-    """Run the page *Use arrays*, with arrays of 30 people and six regions."""
+    """Run the page *Bring arrays*, with arrays of 30 people and six regions."""
     page = ROOT / "docs" / "arrays.rst"
     if not page.is_file():
         pytest.skip("the docs are not here")
