@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Literal, get_args, get_origin, get_type_hints
@@ -10,15 +11,26 @@ import pytest
 
 import brainlsap
 from brainlsap import cli
-from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE
+from brainlsap.data.connectomes import (
+    FORMATS,
+    NEGATIVE,
+    SYMMETRIZE,
+    read_connectome,
+)
 from brainlsap.data.measures import SUBCORTEX
 from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
+from brainlsap.data.tables import TABLE_SUFFIXES
+from brainlsap.graph import EXPANSIONS
 from brainlsap.images import build_connectome, build_study, extract_suvr
+from brainlsap.model import NetworkClassifier
+from brainlsap.model.network import NETWORKS
 from brainlsap.model.settings import OPTIONS as OPTIONS_OF_MODELS
 from brainlsap.model.settings import PRESETS, Settings
+from brainlsap.nodes import NODE_MODELS, LSAPNodeClassifier
 from brainlsap.options import (
     COMMANDS,
     CONFIGURABLE,
+    OPTIONS,
     WHOLE_NUMBER,
     Option,
     _check_option,
@@ -166,3 +178,54 @@ def test_a_stored_option_has_no_default_of_its_own_in_predict():
     helps = {option.name: option.help for option in options_of("predict")}
     assert helps["atlas"] == "parcellation: a name, folder or regions.tsv"
     assert "(default: all)" in helps["scans"]
+
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def docs_text(page_name):
+    return (DOCS / f"{page_name}.rst").read_text("utf-8")
+
+
+def help_of(name):
+    return " ".join(option.help for option in OPTIONS if option.name == name)
+
+
+# Registry, and the texts that name each of its entries in words.
+NAMED_IN = {
+    "formats": (FORMATS, {"read_connectome": read_connectome.__doc__}),
+    "formats of many scans": (
+        [suffix for suffix, entry in FORMATS.items() if entry.may_hold_many_scans],
+        {"docs/own_data.rst": docs_text("own_data")},
+    ),
+    "suffixes of tables": (
+        TABLE_SUFFIXES,
+        {"docs/own_data.rst": docs_text("own_data")},
+    ),
+    "kernels": (
+        EXPANSIONS,
+        {
+            "LSAPClassifier": brainlsap.LSAPClassifier.__doc__,
+            "--kernel": help_of("kernel"),
+            "docs/mathematics.rst": docs_text("mathematics").lower(),
+            "docs/glossary.rst": docs_text("glossary").lower(),
+        },
+    ),
+    "networks": (NETWORKS, {"NetworkClassifier": NetworkClassifier.__doc__}),
+    "networks of nodes": (
+        NODE_MODELS,
+        {"LSAPNodeClassifier": LSAPNodeClassifier.__doc__},
+    ),
+}
+
+
+@pytest.mark.parametrize("registry", NAMED_IN)
+def test_every_entry_is_named_where_readers_look(registry):
+    entry_names, text_of_place = NAMED_IN[registry]
+    missing = [
+        f"name {entry_name!r} in {place}"
+        for place, text in text_of_place.items()
+        for entry_name in entry_names
+        if not re.search(rf"{re.escape(entry_name)}(?!\w)", text)
+    ]
+    assert not missing

@@ -130,8 +130,8 @@ def read_connectome(
     ----------
     source : path, array or DataFrame
         A matrix as text (`.csv`, `.tsv`, `.txt`, `.dat`, also `.gz`, whatever the
-        delimiter), `.npy`, `.npz`, `.mat`, `.h5` or `.gii`. In memory: in the order of
-        the atlas, or with names.
+        delimiter), `.npy`, `.npz`, `.mat`, `.h5`, `.hdf5` or `.gii`. In memory: in
+        the order of the atlas, or with names.
     atlas : Atlas or str
         Names the regions and gives their order.
     measure : str, optional

@@ -12,7 +12,8 @@ _NAMES = {
     "conclusions": "draw_conclusions headline",
     "methods": "methods_text score_remarks supplement_text",
     "plots": "plot_calibration plot_confusion plot_connectome_gain plot_contributions "
-    "plot_directions plot_learning_curve plot_region_tests plot_roc plot_scales "
+    "plot_directions plot_flow plot_learning_curve plot_region_tests plot_roc "
+    "plot_scales "
     "plot_scores plot_subgroups plot_training",
     "regions": "region_group_table region_tests_table",
     "report": "check_results_folder read_results write_figures write_report "

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from jinja2 import nodes
 
+import brainlsap
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.flow import LeftOut, left_out_table
 from brainlsap.data.reading_options import ReadingOptions
@@ -143,6 +144,16 @@ def test_every_figure_stands_on_the_page(written):
     written_names = {path.stem for path in written.glob("report/figures/*.png")}
     further_effects = {name for name in written_names if name.startswith("effects_")}
     assert written_names - further_effects <= shown
+
+
+def test_every_function_that_draws_a_figure_is_public():
+    tree = ast.parse(inspect.getsource(page))
+    used = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree)}
+    drawing = {name for name in used if name.startswith("plot_")}
+    drawing -= {"plot_function", "plot_functions"}  # Variables.
+    assert {"plot_flow", "plot_scores", "plot_effects"} <= drawing
+    missing = drawing - {*brainlsap.report.__all__}
+    assert not missing, f"add {missing} to _NAMES of report/__init__.py"
 
 
 def test_captions_are_short_and_their_numbers_have_no_gap(written):
