@@ -200,7 +200,7 @@ NAMED_IN = {
     ),
     "suffixes of tables": (
         TABLE_SUFFIXES,
-        {"docs/own_data.rst": docs_text("own_data")},
+        {"docs/features_and_atlases.rst": docs_text("features_and_atlases")},
     ),
     "kernels": (
         EXPANSIONS,
