@@ -197,9 +197,9 @@ def run_study(
     >>> from brainlsap import make_cohort
     >>> cohort = make_cohort(20, atlas="desikan82")
     >>> brief = {"n_epochs": 4, "n_starts": 1, "baselines": False}
-    >>> with tempfile.TemporaryDirectory() as folder:
+    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +SKIP
     ...     evaluation = run_study(cohort, f"{folder}/results", cv=2, **brief)
-    >>> evaluation.models[0]
+    >>> evaluation.models[0]  # doctest: +SKIP
     'LSAP-C'
     """
     # Take the values of all arguments before any other variable exists.

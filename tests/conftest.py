@@ -11,14 +11,21 @@ from brainlsap.simulation import make_cohort
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 # Penalties of linear baselines, where how they are chosen is not the subject.
-FEW_POWERS = {"logistic": (-2,), "svm": (-3,)}
+FEW_POWERS = {"logistic": (-2, 0), "svm": (-3, -1)}
 # The files that take longest, apart from tutorials.
 LONG_FILES = (
     "test_brain.py",
+    "test_classifier.py",
     "test_cli.py",
+    "test_cross_validation.py",
     "test_determinism.py",
-    "test_prediction.py",
+    "test_external.py",
+    "test_methods.py",
+    "test_own_data.py",
+    "test_plots.py",
+    "test_ranking.py",
     "test_report.py",
+    "test_workflow.py",
 )
 
 
@@ -122,7 +129,7 @@ def brief_studies():
     from brainlsap import workflow
     from brainlsap.evaluation import leakage, subgroups
     from brainlsap.model import ridge
-    from brainlsap.report import demographics, figures, tables
+    from brainlsap.report import figures, tables
 
     sample_scales = ridge.sample_scales
 
@@ -136,7 +143,6 @@ def brief_studies():
         patch.setattr(workflow, "N_SCALE_HALVES", 1)
         patch.setattr(leakage, "N_PERMUTATIONS", 999)
         patch.setattr(subgroups, "_N_DRAWS", 500)
-        patch.setattr(demographics, "N_LABEL_PERMUTATIONS", 99)
         patch.setattr(tables, "N_EXCHANGES", 99)
         patch.setattr(tables, "N_DRAWS", 100)
         patch.setattr(tables, "N_SWAPS", 200)

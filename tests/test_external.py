@@ -218,6 +218,7 @@ def test_a_folder_of_a_second_hospital_is_read_and_tested(model, sites, tmp_path
 
 @pytest.mark.skipif(not PAGE.is_file(), reason="the docs are not here")
 @pytest.mark.filterwarnings("ignore:.*scans")
+@pytest.mark.usefixtures("scores_figure_alone")
 def test_the_commands_of_the_page_run(sites, tmp_path, monkeypatch, capsys):
     write_study_folder(sites[1], tmp_path / "study")
     write_study_folder(sites[0], tmp_path / "hospital")

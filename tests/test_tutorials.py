@@ -8,6 +8,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
+from tests.conftest import FEW_POWERS
 from tests.test_docs import load
 
 ROOT = Path(__file__).parents[1]
@@ -89,10 +90,29 @@ def test_tutorial_runs_and_says_what_it_does_not_show(
         assert figure.stat().st_size > 5000
 
 
+# What `brief_studies` does, for the process of a notebook.
+BRIEF_KERNEL = f"""
+from brainlsap.evaluation import models
+from brainlsap.model import ridge
+
+models.POWERS = {FEW_POWERS}
+sample_scales = ridge.sample_scales
+
+def sample_few_scales(evidence, initial_fit, n_draws, *arguments):
+    return sample_scales(evidence, initial_fit, min(n_draws, 6), *arguments)
+
+ridge.sample_scales = sample_few_scales
+"""
+
+
 @pytest.mark.tutorial
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the kernel's client
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_shows_its_pictures_and_tables(path, tmp_path):
+def test_a_notebook_shows_its_pictures_and_tables(path, tmp_path, monkeypatch):
+    startup = tmp_path / "ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "brief.py").write_text(BRIEF_KERNEL)
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     gallery = load("gallery")
     cells = gallery.read_cells(path)
     ran = gallery.run_notebook(cells, path, tmp_path)

@@ -214,7 +214,6 @@ def measure_fit(
     weight_matrix: np.ndarray,
     row_order: RowOrder | RowNames,
     atlas: Atlas,
-    regions: np.ndarray | None = None,
 ) -> OrderFit:
     """Return how well a matrix fits an order of its rows.
 
@@ -226,15 +225,10 @@ def measure_fit(
         Names the rows.
     atlas : Atlas
         Whose regions they are.
-    regions : bool array of shape (n_rois,), optional
-        Only pairs with at least one of these regions count; by default all.
     """
     W = _to_regions(weight_matrix, row_order, atlas)
-    is_counted_region = np.ones(len(atlas), dtype=bool) if regions is None else regions
-    is_counted_pair = is_counted_region[:, None] | is_counted_region
-    left_regions = np.flatnonzero(atlas.regions["hemisphere"] == "L")
-    left_regions = left_regions[atlas.homotopic[left_regions] != left_regions]
-    right_regions = atlas.homotopic[left_regions]
+    is_counted_pair = np.ones(W.shape, dtype=bool)
+    left_regions, right_regions = _homotopic_regions(atlas)
     return OrderFit(
         _correlate_with_template(W, template_connectome(atlas), is_counted_pair),
         _correlate_hemispheres(W, left_regions, right_regions, is_counted_pair),
@@ -255,15 +249,23 @@ def fits_clearly_better(
     differing_regions = _first_rows(row_order, atlas) != _first_rows(other_order, atlas)
     if not differing_regions.any():
         return False
-    order_fit = measure_fit(weight_matrix, row_order, atlas, differing_regions)
-    other_fit = measure_fit(weight_matrix, other_order, atlas, differing_regions)
-    if _is_clearly_higher(order_fit.template, other_fit.template):
+    is_counted_pair = differing_regions[:, None] | differing_regions
+    W = _to_regions(weight_matrix, row_order, atlas)
+    other_W = _to_regions(weight_matrix, other_order, atlas)
+    template = template_connectome(atlas)
+    template_fit = _correlate_with_template(W, template, is_counted_pair)
+    other_template_fit = _correlate_with_template(other_W, template, is_counted_pair)
+    if _is_clearly_higher(template_fit, other_template_fit):
         return True
-    if _is_clearly_higher(other_fit.template, order_fit.template):
+    if _is_clearly_higher(other_template_fit, template_fit):
         return False
-    stands_out = order_fit.homotopic >= MIN_HOMOTOPIC_RANK
-    return stands_out and _is_clearly_higher(
-        order_fit.hemispheres, other_fit.hemispheres
+    left_regions, right_regions = _homotopic_regions(atlas)
+    homotopic_rank = _rank_homotopic(W[np.ix_(left_regions, right_regions)])
+    if not homotopic_rank >= MIN_HOMOTOPIC_RANK:
+        return False
+    return _is_clearly_higher(
+        _correlate_hemispheres(W, left_regions, right_regions, is_counted_pair),
+        _correlate_hemispheres(other_W, left_regions, right_regions, is_counted_pair),
     )
 
 
@@ -277,6 +279,13 @@ def is_mirror_image(row_order: RowOrder, row_names: RowNames, atlas: Atlas) -> b
 
 
 # ---- figures ------------------------------------------------------------------------
+
+
+def _homotopic_regions(atlas: Atlas) -> tuple[np.ndarray, np.ndarray]:
+    """Return the regions of the left that have a partner, and their partners."""
+    left_regions = np.flatnonzero(atlas.regions["hemisphere"] == "L")
+    left_regions = left_regions[atlas.homotopic[left_regions] != left_regions]
+    return left_regions, atlas.homotopic[left_regions]
 
 
 def _correlate_with_template(

@@ -779,6 +779,8 @@ class ModelTable(MutableMapping[str, ModelEntry]):
 
     def __getitem__(self, name: str) -> ModelEntry:
         """Return an entry."""
+        if name in self._entries:
+            return self._entries[name]
         return self._list_entries()[name]
 
     def __setitem__(self, name: str, entry: ModelEntry) -> None:

@@ -623,6 +623,9 @@ def _agree_within_groups(split: _IdSplit, fact_codes: np.ndarray) -> bool:
     for _ in range(_N_PERMUTATIONS):
         permuted_codes = rng.permutation(fact_codes)
         n_exceeding += _count_agreeing_pairs(split.groups, permuted_codes) >= n_agreeing
+        # Stop where p can no longer fall below the larger level.
+        if 1 + n_exceeding >= _ALPHA_RECURRING * (1 + _N_PERMUTATIONS):
+            break
     p_value = (1 + n_exceeding) / (1 + _N_PERMUTATIONS)
     if split.n_groups >= 2 * split.n_distinct_parts:
         agrees_mostly = n_agreeing / n_pairs >= (1 + expected_agreement) / 2

@@ -5,6 +5,7 @@ import pytest
 
 from brainlsap.cli import main
 from brainlsap.data import load_cohort
+from brainlsap.report import page
 from brainlsap.simulation import make_cohort, write_study_folder
 
 pytestmark = pytest.mark.usefixtures("brief_studies")
@@ -12,7 +13,11 @@ pytestmark = pytest.mark.usefixtures("brief_studies")
 SEEDS = ["LH_Limbic_TempPole_1", "RH_Limbic_TempPole_1"]
 
 
-def test_enigmas_connectome_is_run_and_drawn(shared, tmp_path, capsys):
+def test_enigmas_connectome_is_run_and_drawn(shared, tmp_path, capsys, monkeypatch):
+    def draw_brain(evaluation, atlas):
+        return {"brain": page._plot_brain(evaluation, atlas)}
+
+    monkeypatch.setattr(page, "report_figures", draw_brain)
     matrix = shared / "enigma_parcellations" / "sc_with_sctx_schaefer_100.csv"
     simulated = make_cohort(
         12, atlas="schaefer100", feature="thickness", seeds=SEEDS, random_state=0
@@ -27,12 +32,13 @@ def test_enigmas_connectome_is_run_and_drawn(shared, tmp_path, capsys):
     command += ["--connectome", str(matrix), "--row-order", "enigma"]
     command += ["--merge-classes", "early-or-late"]
     command += ["--models", "LSAP-C", "--folds", "2", "--epochs", "3"]
+    command += ["--permutations", "9"]
     command += ["--config", str(brief), "--out", str(out)]
     assert main(command) == 2
     assert "--negative drop sets them to 0" in capsys.readouterr().err
     assert main([*command, "--negative", "drop"]) == 0
-    page = (out / "report/report.html").read_text()
-    assert "no surfaces" not in page
+    assert (out / "report/figures/brain.png").is_file()
+    assert "no surfaces" not in (out / "report/report.html").read_text()
     reading = {"row_order": "enigma", "negative": "drop"}
     cohort = load_cohort(
         study, "schaefer100", "thickness", connectome=matrix, **reading

@@ -266,12 +266,11 @@ def suggested(capsys, *words):
     return code, [shlex.split(one)[1:] for one in lines if "  brainlsap check" in one]
 
 
-@pytest.mark.parametrize("style", ["named", "mrtrix"])
-def test_suggested_commands_read_the_study(tmp_path, capsys, style):
+def test_suggested_commands_read_the_study(tmp_path, capsys):
     """FreeSurfer's subjects beside a study of another atlas."""
     how = {"feature": ["fdg", "thickness"], "shares": {"CN": 1, "AD": 1}}
     made = make_cohort(5, atlas="desikan82", **how)
-    study = write_study_folder(made, tmp_path / "my study", style=style)
+    study = write_study_folder(made, tmp_path / "my study", style="mrtrix")
     (study / "derivatives" / "freesurfer").rename(tmp_path / "recons")
     assert suggested(capsys, "check", study, "--label", "group") == (2, [])
     code, commands = suggested(capsys, "check", study)

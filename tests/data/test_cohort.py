@@ -4,6 +4,7 @@ import pickle
 import re
 import sys
 from dataclasses import replace
+from functools import cache
 
 import h5py
 import numpy as np
@@ -20,6 +21,7 @@ from tests.data.conftest import refused
 N_SCANS, N_ROIS, N_FEATURES = 6, 5, 2
 
 
+@cache
 def tiny_atlas(n_rois=N_ROIS):
     names = [f"region-{i}" for i in range(n_rois)]
     return Atlas.from_names(names, "L" * n_rois, name="tiny")

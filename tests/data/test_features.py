@@ -571,23 +571,27 @@ def pet(write, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("file_name", "columns"),
+    ("feature", "file_name", "columns"),
     [
-        ("UCBERKELEY_AMY_6MM.csv", {}),
-        ("suvr.csv", {"TRACER": ["FBP", "FBP", "FBB"]}),
-        ("pet.csv", {"Ligand": ["18F-AV-45", "[18F]AV45", "florbetapir (AV-45)"]}),
-        ("pet.csv", {"x": ["11C-PiB", "11C-PiB", "NAV4694"]}),
-        ("flutemetamol_pet.csv", {}),
-        ("tau_amyloid.csv", {}),
-        ("pet.csv", {"AV45_GLOBAL_SUVR": [1, 1, 2]}),
-        ("pet.csv", {"FBB centiloids": [1, 10, 20]}),
-        ("tau.csv", {"radiotracer": ["FTP", "FBP", "FTP"]}),
-        ("tau.csv", {"tracer": ["PIB", "PIB", "PIB"]}),
+        ("tau", "UCBERKELEY_AMY_6MM.csv", {}),
+        ("fdg", "UCBERKELEY_AMY_6MM.csv", {}),
+        ("fdg", "suvr.csv", {"TRACER": ["FBP", "FBP", "FBB"]}),
+        (
+            "tau",
+            "pet.csv",
+            {"Ligand": ["18F-AV-45", "[18F]AV45", "florbetapir (AV-45)"]},
+        ),
+        ("fdg", "pet.csv", {"x": ["11C-PiB", "11C-PiB", "NAV4694"]}),
+        ("tau", "flutemetamol_pet.csv", {}),
+        ("tau", "tau_amyloid.csv", {}),
+        ("tau", "pet.csv", {"AV45_GLOBAL_SUVR": [1, 1, 2]}),
+        ("fdg", "pet.csv", {"FBB centiloids": [1, 10, 20]}),
+        ("tau", "tau.csv", {"radiotracer": ["FTP", "FBP", "FTP"]}),
+        ("tau", "tau.csv", {"tracer": ["PIB", "PIB", "PIB"]}),
     ],
 )
-@pytest.mark.parametrize("feature", ["tau", "fdg"])
 def test_what_says_amyloid_is_never_taken_for_another_tracer(
-    pet, file_name, columns, feature
+    pet, feature, file_name, columns
 ):
     """A table of FBP, named AMY, was "taken to be tau", and to be FDG."""
     with pytest.raises(CohortError, match=f"{feature}: .*amyloid"):

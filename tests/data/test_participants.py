@@ -361,9 +361,14 @@ NUMBERS = np.random.default_rng(1).permutation(N_PEOPLE) + 1_000_001
 CODES = [f"K{number % 1000:03d}" for number in NUMBERS]
 
 
-@pytest.mark.parametrize("counters", [("people", "values"), ("values",)])
 @pytest.mark.parametrize(
-    "id_head", ["eid", "PATNO", "Subject Number", "src_subject_id"]
+    ("id_head", "counters"),
+    [
+        ("eid", ("people", "values")),
+        ("PATNO", ("people", "values")),
+        ("Subject Number", ("values",)),
+        ("src_subject_id", ("values",)),
+    ],
 )
 @pytest.mark.parametrize("head", ["", "Unnamed: 0", "X", "...1", "id", "image_id"])
 def test_a_row_counter_names_nobody(two_tables, tiny, head, id_head, counters):

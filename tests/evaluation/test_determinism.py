@@ -22,7 +22,7 @@ site = ["north", "south"] * 100
 cohort = replace(cohort, table=cohort.table.assign(site=site[:cohort.n_scans]))
 # torch is not imported by the processes that are started
 runs = ((["exact", "LSAP-R", "ridge with a scale per region"], 1),
-        (["logistic regression", "edges only"], int(sys.argv[1])))
+        (["global means", "edges only"], int(sys.argv[1])))
 texts = {}
 for names, n_jobs in runs:
     models = make_models(names, n_epochs=3, n_starts=1, start="constant")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from brainlsap.arrays import pack
 from brainlsap.evaluation import (
@@ -51,6 +52,8 @@ def with_scales(evaluation, scales, starts=()):
 def test_planted_regions_are_recovered_whatever_the_starts(name):
     cohort = make_cohort(80, atlas="desikan82", random_state=2)
     models = make_models(name, start="constant", n_starts=1, n_epochs=60)
+    if name != "LSAP-C":
+        models[name][0].set_params(n_draws=0)
     evaluation = cross_validate(models, cohort, 3, baselines=False)
     ranking = rank_regions(evaluation)
     assert ranking_auc(ranking) > 0.99
@@ -189,10 +192,11 @@ def tested_evaluation(example_evaluation, small_cohort):
 
 
 def test_scales_of_one_fit_have_intervals_of_draws(small_cohort):
-    table = fit_scales(small_cohort, Deconfounder())
+    ridge = LSAPRidgeClassifier("regions", n_draws=8)
+    table = fit_scales(small_cohort, Deconfounder(), ridge)
     # by draws, as in folds: intervals by curvature hold less than they say
     X = pack(small_cohort.connectomes, small_cohort.features)
-    model = LSAPRidgeClassifier("regions", classes=small_cohort.classes)
+    model = clone(ridge).set_params(classes=small_cohort.classes)
     model.fit(X, small_cohort.y, small_cohort.groups)
     np.testing.assert_allclose(table["fit_scale"], model.scales_, rtol=1e-6)
     columns = table[["fit_low", "fit_high"]]

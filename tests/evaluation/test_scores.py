@@ -195,6 +195,8 @@ def test_a_registered_score_has_wilson_and_exact_bounds(
             lower_is_better=True,
         ),
     )
+    for name in SCORES.keys() - {"accuracy", "percent", "percent_error"}:
+        monkeypatch.delitem(SCORES, name)
     rows = example_evaluation.predictions.copy()
     rows["predicted"] = rows["truth"]
     perfect = replace(example_evaluation, predictions=rows)

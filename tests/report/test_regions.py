@@ -273,7 +273,12 @@ def test_a_caption_names_only_marks_that_are_drawn(tested):
     assert marks == ["planted", "not learned"]
 
 
-def test_the_section_on_regions_has_its_tables_and_files(tested, tmp_path):
+def test_the_section_on_regions_has_its_tables_and_files(tested, tmp_path, monkeypatch):
+    def draw_maps(evaluation, atlas):
+        brain = {"brain": page._plot_brain(evaluation, atlas)}
+        return brain | page._plot_effect_maps(evaluation, atlas)
+
+    monkeypatch.setattr(page, "report_figures", draw_maps)
     evaluation = replace(tested, ranking=rank_regions(tested))
     page_path = report.write_report(evaluation, tmp_path / "out", atlas=NAMES_ALONE)
     text = page_path.read_text("utf-8")
