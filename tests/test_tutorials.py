@@ -90,18 +90,11 @@ def test_tutorial_runs_and_says_what_it_does_not_show(
         assert figure.stat().st_size > 5000
 
 
-# What `brief_studies` does, for the process of a notebook.
+# Few penalties, as `brief_studies` has them, for the process of a notebook.
 BRIEF_KERNEL = f"""
 from brainlsap.evaluation import models
-from brainlsap.model import ridge
 
 models.POWERS = {FEW_POWERS}
-sample_scales = ridge.sample_scales
-
-def sample_few_scales(evidence, initial_fit, n_draws, *arguments):
-    return sample_scales(evidence, initial_fit, min(n_draws, 6), *arguments)
-
-ridge.sample_scales = sample_few_scales
 """
 
 
