@@ -1,5 +1,6 @@
 """What all tests share: one small simulated cohort, and one evaluation of it."""
 
+import gc
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -47,6 +48,20 @@ def pytest_xdist_make_scheduler(config, log):
             return nodeid if file in FILES_OF_EXAMPLES else file
 
     return FileScheduling(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Keep the collector of garbage from what is imported, now and afterwards.
+
+    Each of its full rounds would pass through all modules, as of torch, again: a tenth
+    of the time of tests.
+    """
+    gc.disable()
+    result = yield
+    gc.freeze()
+    gc.enable()
+    return result
 
 
 @pytest.hookimpl(wrapper=True)

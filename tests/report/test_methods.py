@@ -162,7 +162,7 @@ def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, nam
     changing = {option.name for option in options if option.changes_results}
     assert changing - {"models", "baselines", "splits"} == {*STUDY_OPTIONS}
     monkeypatch.setattr(workflow, "write_report", lambda *_, **__: None)
-    cohort = make_cohort(40, atlas="desikan82", n_sites=2)
+    cohort = make_cohort(60, atlas="desikan82", n_sites=2)
     options = {name: STUDY_OPTIONS[name][0] for name in names}
     options |= {"baselines": False, "n_epochs": 1, "n_starts": 1}
     evaluation = run_study(cohort, tmp_path / "out", **options)
