@@ -83,6 +83,7 @@ def test_python_runs(text, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.tutorial
+@pytest.mark.usefixtures("scores_figure_alone")
 def test_commands_run(text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "brief.toml").write_text("baselines = false\nn_starts = 1\n")

@@ -21,6 +21,7 @@ from brainlsap.evaluation import (
 )
 from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
 from brainlsap.options import CONFIGURABLE
+from brainlsap.report import page
 from brainlsap.workflow import merge_classes
 
 WRONG = {"cv": 1, "n_epochs": 0, "kernel": "exact", "n_epoch": 2}
@@ -51,7 +52,12 @@ def test_a_study_returns_what_it_has_written(cohort, tmp_path):
     assert not list((tmp_path / "results" / "private").glob("folds/*.partial*"))
 
 
-def test_a_study_says_what_the_connectome_adds(cohort, tmp_path):
+def test_a_study_says_what_the_connectome_adds(cohort, tmp_path, monkeypatch):
+    def draw_gain(evaluation, _):
+        gain_table = evaluation.connectome_gain
+        return {"connectome_gain": page._plot_gain_panels(gain_table)}
+
+    monkeypatch.setattr(page, "report_figures", draw_gain)
     models = {"prior": DummyClassifier()}
     options = {"baselines": False, "cv": 2, "merged_classes": "5-to-2"}
     evaluation = run_study(cohort, tmp_path, models, regress_out=["age"], **options)
