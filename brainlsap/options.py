@@ -1374,7 +1374,7 @@ OPTIONS: tuple[Option, ...] = (
         "--learning-curve",
         SWITCH,
         "also fit the first model and LSAP-R to 25, 50 and 75% of the training "
-        "participants: would more participants help?",
+        "participants, four times each: would more participants help?",
         recipient="study",
         group="evaluation",
         commands=("run",),

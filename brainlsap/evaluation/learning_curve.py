@@ -1,4 +1,13 @@
-"""Would more people help? The score of models by the number of people in training."""
+r"""Would more people help? The score of models by the number of people in training.
+
+Each share of the training people is drawn several times. An interval over test people
+takes the fits as they are, and which people were drawn for training changes them. With
+:math:`s^2` the variance of the estimate between R draws, :math:`s^2/R` is added to the
+variance over test people. How the training people of the study came about needs no
+further term to first order: a fit to all of them, and the mean of fits to subsets of
+them, deviate alike. Error rates in simulated cohorts are in
+`benchmarks/results/learning_curve.md`.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.data.cohort import Cohort, check_cohort_given
-from brainlsap.evaluation.comparison import bootstrap_scores
+from brainlsap.evaluation.comparison import NORMAL_QUANTILE, bootstrap_scores
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import cross_validate
 from brainlsap.evaluation.results import Evaluation
@@ -25,6 +34,9 @@ FIRST_SHARE_OF_SLOPE = 0.5
 MIN_TRAINING_PEOPLE = 2
 """Smallest number of training people of a class, where it has as many."""
 
+N_SUBSETS = 4
+"""Random subsets of each share, by default."""
+
 SMALLEST_GAIN = 0.02
 """Gain in balanced accuracy by a doubling that is too small to matter."""
 
@@ -37,6 +49,7 @@ def learning_curve(
     splits: Sequence[Split],
     *,
     shares: Sequence[float] = SHARES,
+    n_subsets: int = N_SUBSETS,
     random_state: int = 0,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
@@ -50,10 +63,11 @@ def learning_curve(
 
     Test people are the same at every share. In each fold, the people of a class are
     put in a random order, and a share takes the first of them, so that smaller sets are
-    nested in larger ones. The slope is that of least squares of the balanced accuracy
-    on :math:`\log_2` of the number of people, over shares from 0.5 on: the gain by a
-    doubling. Its interval draws people with replacement, the same at all shares; it
-    holds for these fits and folds.
+    nested in larger ones. This is repeated with other orders, every second of which is
+    the one before in reverse, and scores are means over these subsets. The slope is
+    that of least squares of the balanced accuracy on :math:`\log_2` of the number of
+    people, over shares from 0.5 on: the gain by a doubling. Its interval draws test
+    people with replacement, the same everywhere, and adds the variance between subsets.
 
     Parameters
     ----------
@@ -65,6 +79,8 @@ def learning_curve(
         Row indices, as :func:`brainlsap.evaluation.make_splits` returns them.
     shares : sequence of float
         Shares of the training people, ascending, the last 1.
+    n_subsets : int
+        Random subsets of each share below 1, at least 2.
     random_state : int
         Seed of the order of people, of models and of the bootstrap.
     harmonize, regress_out, reference_class, n_jobs, verbose, memory
@@ -75,11 +91,11 @@ def learning_curve(
     Returns
     -------
     DataFrame
-        One row per model and share: model, share, n_train_people (mean over folds),
-        estimate, low, high (balanced accuracy of all test scans, 95% interval over
-        people), slope, slope_low, slope_high (95%), and answer: "yes" where the
-        intervals of the slope and of the last score are above 0 and chance, "no" where
-        that of the slope is below 0.02, else "unclear".
+        One row per model and share: model, share, n_train_people (mean over folds and
+        subsets), estimate, low, high (balanced accuracy of all test scans, 95% interval
+        over test people and subsets), slope, slope_low, slope_high (95%), and answer:
+        "yes" where the intervals of the slope and of the last score are above 0 and
+        chance, "no" where that of the slope is below 0.02, else "unclear".
         Shares at which harmonisation or regression cannot be learned, for example
         because a site has one person, have no rows. A model that failed in a fold has
         NaN.
@@ -87,7 +103,7 @@ def learning_curve(
     Raises
     ------
     ParameterError
-        If shares are not ascending up to 1.
+        If shares are not ascending up to 1, or there are fewer than two subsets.
     """
     check_cohort_given(cohort)
     shares = [float(share) for share in shares]
@@ -95,40 +111,46 @@ def learning_curve(
         raise ParameterError(
             f"shares must ascend from above 0 to 1, for example {SHARES}; got {shares}."
         )
+    if n_subsets < 2:
+        raise ParameterError(f"n_subsets must be at least 2, got {n_subsets}.")
     steps = Deconfounder(harmonize, regress_out, reference_class)
-    evaluations: dict[float, Evaluation] = {}
+    evaluations: dict[float, list[Evaluation]] = {}
     for share in shares:
-        reduced_splits = reduce_training(cohort, splits, share, random_state)
-        if share < 1 and not _can_learn(steps, cohort, reduced_splits):
+        splits_of_subset = [
+            reduce_training(cohort, splits, share, random_state, subset)
+            for subset in range(n_subsets if share < 1 else 1)
+        ]
+        if share < 1 and not all(
+            _can_learn(steps, cohort, reduced_splits)
+            for reduced_splits in splits_of_subset
+        ):
             continue
-        evaluations[share] = cross_validate(
-            models,
-            cohort,
-            reduced_splits,
-            baselines=False,
-            random_state=random_state,
-            harmonize=harmonize,
-            regress_out=regress_out,
-            reference_class=reference_class,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            memory=memory,
-        )
+        evaluations[share] = [
+            cross_validate(
+                models,
+                cohort,
+                reduced_splits,
+                baselines=False,
+                random_state=random_state,
+                harmonize=harmonize,
+                regress_out=regress_out,
+                reference_class=reference_class,
+                n_jobs=n_jobs,
+                verbose=verbose,
+                memory=memory,
+            )
+            for reduced_splits in splits_of_subset
+        ]
     rows = []
     for model_name in models:
-        model_rows = []
-        for share, evaluation in evaluations.items():
-            fits = evaluation.fits[evaluation.fits["model"] == model_name]
-            scores = bootstrap_scores(evaluation, model_name, n_draws, random_state)
-            score = scores.set_index("score").loc["balanced_accuracy"]
-            model_rows.append(
-                {
-                    "model": model_name,
-                    "share": share,
-                    "n_train_people": float(fits["n_train_people"].mean()),
-                    **score[["estimate", "low", "high"]].to_dict(),
-                }
+        model_rows: list[dict[str, Any]] = []
+        for share, subset_evaluations in evaluations.items():
+            interval = _score_interval(
+                subset_evaluations, model_name, n_draws, random_state
             )
+            n_train_people = _count_training(subset_evaluations, model_name)
+            row = {"model": model_name, "share": share}
+            model_rows.append(row | {"n_train_people": n_train_people} | interval)
         slope = _bootstrap_slope(evaluations, model_name, n_draws, random_state)
         answer = UNCLEAR
         is_above_chance = model_rows[-1]["low"] > 1 / len(cohort.classes)
@@ -141,19 +163,24 @@ def learning_curve(
 
 
 def reduce_training(
-    cohort: Cohort, splits: Sequence[Split], share: float, random_state: int = 0
+    cohort: Cohort,
+    splits: Sequence[Split],
+    share: float,
+    random_state: int = 0,
+    subset: int = 0,
 ) -> list[Split]:
     """Return folds with a share of their training people, stratified by class.
 
     A class keeps at least two people, where it has as many. The people of a smaller
-    share are among those of a larger one.
+    share are among those of a larger one with the same number of the subset. Subsets 1,
+    3, 5 ... take people in the reverse of the order of the subset before.
     """
     if share == 1:
         return list(splits)
     people, labels = np.asarray(cohort.groups), np.asarray(cohort.y)
     reduced_splits = []
     for fold, (train_index, test_rows) in enumerate(splits):
-        rng = np.random.default_rng([random_state, fold])
+        rng = np.random.default_rng([random_state, fold, subset // 2])
         train_rows = np.asarray(train_index)
         train_people, first_rows = np.unique(people[train_rows], return_index=True)
         # A person with scans of several classes counts in that of the first.
@@ -161,6 +188,8 @@ def reduce_training(
         chosen_people: list[Any] = []
         for class_name in np.unique(labels[train_rows]):
             class_people = rng.permutation(train_people[class_of_person == class_name])
+            if subset % 2:
+                class_people = class_people[::-1]
             n_chosen = max(MIN_TRAINING_PEOPLE, int(np.ceil(share * len(class_people))))
             chosen_people += list(class_people[:n_chosen])
         is_chosen = np.isin(people[train_rows], chosen_people)
@@ -177,36 +206,109 @@ def _can_learn(steps: Deconfounder, cohort: Cohort, splits: Sequence[Split]) -> 
     return True
 
 
+def _select_fits(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
+    """Return the fits of a model."""
+    return evaluation.fits[evaluation.fits["model"] == model_name]
+
+
+def _count_training(subset_evaluations: Sequence[Evaluation], model_name: str) -> float:
+    """Return the number of training people, mean over folds and subsets."""
+    means = [
+        _select_fits(evaluation, model_name)["n_train_people"].mean()
+        for evaluation in subset_evaluations
+    ]
+    return float(np.mean(means))
+
+
+def _score_interval(
+    subset_evaluations: Sequence[Evaluation],
+    model_name: str,
+    n_draws: int,
+    random_state: int,
+) -> dict[str, float]:
+    """Return the mean balanced accuracy of subsets, with its interval."""
+    scores = pd.DataFrame(
+        [
+            bootstrap_scores(evaluation, model_name, n_draws, random_state)
+            .set_index("score")
+            .loc["balanced_accuracy"]
+            for evaluation in subset_evaluations
+        ]
+    )
+    # The mean of the intervals over people is at least as wide as that of the mean.
+    estimate, low, high = scores[["estimate", "low", "high"]].mean(skipna=False)
+    low, high = _widen_interval(estimate, low, high, scores["estimate"].to_numpy())
+    return {"estimate": estimate, "low": max(low, 0.0), "high": min(high, 1.0)}
+
+
+def _widen_interval(
+    estimate: float, low: float, high: float, subset_estimates: np.ndarray
+) -> tuple[float, float]:
+    """Add the variance of the mean over subsets to an interval over people."""
+    n_subsets = len(subset_estimates)
+    if n_subsets < 2:
+        return float(low), float(high)
+    standard_error = np.std(subset_estimates, ddof=1) / np.sqrt(n_subsets)
+    half_width = NORMAL_QUANTILE * standard_error
+    return (
+        float(estimate - np.hypot(estimate - low, half_width)),
+        float(estimate + np.hypot(high - estimate, half_width)),
+    )
+
+
 def _bootstrap_slope(
-    evaluations: Mapping[float, Evaluation],
+    evaluations: Mapping[float, Sequence[Evaluation]],
     model_name: str,
     n_draws: int,
     random_state: int,
 ) -> dict[str, float]:
     """Return the slope over the last doubling with its interval; NaN if undefined."""
     log_sizes, score_draws = [], []
-    for share, evaluation in evaluations.items():
-        is_model = evaluation.predictions["model"] == model_name
-        fits = evaluation.fits[evaluation.fits["model"] == model_name]
-        if share < FIRST_SHARE_OF_SLOPE or (fits["failed"] != "").any():
+    for share, subset_evaluations in evaluations.items():
+        is_failed = any(
+            (_select_fits(evaluation, model_name)["failed"] != "").any()
+            for evaluation in subset_evaluations
+        )
+        if share < FIRST_SHARE_OF_SLOPE or is_failed:
             continue
-        rows = evaluation.predictions[is_model]
-        person_codes = pd.factorize(rows["participant"], sort=True)[0]
-        n_people = person_codes.max() + 1
-        rng = np.random.default_rng(random_state)
-        draws = rng.multinomial(n_people, np.full(n_people, 1 / n_people), n_draws)
-        weights = np.vstack([np.ones(n_people), draws])[:, person_codes]
-        counts = weighted_counts(evaluation.as_predictions(rows), weights)
-        score_draws.append(balanced_accuracy(counts))
-        log_sizes.append(np.log2(fits["n_train_people"].mean()))
+        score_draws.append(
+            [
+                _draw_scores(evaluation, model_name, n_draws, random_state)
+                for evaluation in subset_evaluations
+            ]
+        )
+        log_sizes.append(np.log2(_count_training(subset_evaluations, model_name)))
     x = np.array(log_sizes)
     if len(x) < 2 or np.ptp(x) < 1e-9:
         return dict.fromkeys(("slope", "slope_low", "slope_high"), np.nan)
     x_centred = x - x.mean()
-    slopes = x_centred @ np.array(score_draws) / (x_centred @ x_centred)
+    n_subsets = max(map(len, score_draws))
+    # Every subset of a share below 1 has the one fit to all training people.
+    scores_of_subset = np.array(
+        [
+            [draws[min(subset, len(draws) - 1)] for draws in score_draws]
+            for subset in range(n_subsets)
+        ]
+    )
+    # The first column has the scores of everybody, the others those of the draws.
+    subset_slopes = x_centred @ scores_of_subset / (x_centred @ x_centred)
+    slopes = subset_slopes.mean(axis=0)
     low, high = np.quantile(slopes[1:], [0.025, 0.975])
-    return {
-        "slope": float(slopes[0]),
-        "slope_low": float(min(low, slopes[0])),
-        "slope_high": float(max(high, slopes[0])),
-    }
+    slope = float(slopes[0])
+    low, high = _widen_interval(
+        slope, min(low, slope), max(high, slope), subset_slopes[:, 0]
+    )
+    return {"slope": slope, "slope_low": low, "slope_high": high}
+
+
+def _draw_scores(
+    evaluation: Evaluation, model_name: str, n_draws: int, random_state: int
+) -> np.ndarray:
+    """Return the balanced accuracy of everybody, then of people drawn anew."""
+    rows = evaluation.predictions[evaluation.predictions["model"] == model_name]
+    person_codes = pd.factorize(rows["participant"], sort=True)[0]
+    n_people = person_codes.max() + 1
+    rng = np.random.default_rng(random_state)
+    draws = rng.multinomial(n_people, np.full(n_people, 1 / n_people), n_draws)
+    weights = np.vstack([np.ones(n_people), draws])[:, person_codes]
+    return balanced_accuracy(weighted_counts(evaluation.as_predictions(rows), weights))

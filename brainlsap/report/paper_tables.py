@@ -77,8 +77,8 @@ PAPER_TEXTS = {
     ),
     "learning_curve": PaperText(
         "Balanced accuracy by the number of training participants",
-        "Means over folds of the number of participants; 95% intervals over "
-        "participants. Gain: slope from 50 to 100%.",
+        "Means over folds and four random subsets of a share; 95% intervals over test "
+        "participants and subsets. Gain: slope from 50 to 100%.",
     ),
     "connectome_gain": PaperText(
         "What connectomes add to the regions' own values and their mean",

@@ -671,7 +671,7 @@ def learning_curve_sentence(evaluation: Evaluation) -> str:
     return (
         f"{CURVE_ANSWERS[row['answer']]}: from half to all training participants the "
         f"balanced accuracy of {row['model']} changes by {slope} for a doubling (95% "
-        "interval over participants)."
+        "interval over test participants and random training subsets)."
     )
 
 

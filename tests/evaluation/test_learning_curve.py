@@ -72,6 +72,50 @@ def test_smaller_shares_are_nested_and_test_people_the_same(cohort, splits):
     )
 
 
+def test_subsets_differ_and_every_second_is_the_rest_of_one_before(cohort, splits):
+    people = cohort.groups
+    subsets = [
+        set(people[reduce_training(cohort, splits, 0.5, subset=k)[0][0]])
+        for k in range(4)
+    ]
+    n_classes = len(cohort.classes)
+    assert subsets[0] | subsets[1] == set(people[splits[0][0]])
+    # Halves of classes with odd numbers share one person.
+    assert len(subsets[0] & subsets[1]) <= n_classes
+    assert subsets[2] not in subsets[:2]
+
+
+class LuckyClassifier(ClassifierMixin, BaseEstimator):
+    """Is right about everybody, or about nobody, by the first training scan."""
+
+    def fit(self, X, y):
+        self.n_features_in_ = X.shape[1]
+        self.classes_ = np.unique(y)
+        self.is_lucky_ = read_features(X)[:, 0].sum() > 0
+        return self
+
+    def predict_proba(self, X):
+        is_ill = read_features(X).mean(axis=1) > 0
+        is_first = is_ill if self.classes_[0] == "ill" else ~is_ill
+        return np.eye(2)[np.where(is_first == self.is_lucky_, 0, 1)]
+
+
+def test_intervals_hold_the_luck_of_the_draw_of_people(cohort):
+    data = plant_signal(cohort, np.random.default_rng(0), 3.0)
+    rng = np.random.default_rng(1)
+    features = data.features.copy()
+    features[:, 0] = rng.normal(size=features[:, 0].shape)
+    data = replace(data, features=features)
+    folds = make_splits(data.y, data.groups, 3)
+    models = {"lucky": LuckyClassifier()}
+    curve = learning_curve(data, models, folds, shares=(0.5, 1.0), n_draws=50)
+    # Fits are right or wrong about all, so people of a fold add nearly nothing.
+    half = curve.iloc[0]
+    assert half["high"] - half["low"] > 0.2
+    assert half["slope_high"] - half["slope_low"] > 0.2
+    assert curve["answer"].iloc[0] == UNCLEAR
+
+
 def test_a_planted_curve_rises_and_a_permuted_one_does_not(cohort):
     gains, null_gains = [], []
     for seed in (1, 2):
@@ -81,7 +125,8 @@ def test_a_planted_curve_rises_and_a_permuted_one_does_not(cohort):
         folds = make_splits(planted.y, planted.groups, 3)
         for data, gains_of_kind in ((planted, gains), (permuted, null_gains)):
             models = {"linear": linear_model()}
-            curve = learning_curve(data, models, folds, shares=(0.25, 1.0), n_draws=50)
+            options = {"shares": (0.25, 1.0), "n_subsets": 2, "n_draws": 50}
+            curve = learning_curve(data, models, folds, **options)
             assert curve["n_train_people"].is_monotonic_increasing
             gains_of_kind.append(np.diff(curve["estimate"]).item())
     assert np.mean(gains) > 0.05
@@ -111,9 +156,10 @@ def test_more_people_help_a_model_that_needs_them(cohort):
     folds = make_splits(data.y, data.groups, 3)
     n_train = min(len(train) for train, _ in folds)
     models = {"needy": NeedsPeople(n_train), "easy": NeedsPeople()}
-    curve = learning_curve(data, models, folds, n_draws=100).set_index("model")
-    assert curve.loc["needy", "estimate"].tolist() == [0.5, 0.5, 0.5, 1.0]
-    x = np.log2(curve.loc["needy", "n_train_people"].iloc[1:])
+    options = {"shares": (0.5, 0.75, 1.0), "n_subsets": 2, "n_draws": 100}
+    curve = learning_curve(data, models, folds, **options).set_index("model")
+    assert curve.loc["needy", "estimate"].tolist() == [0.5, 0.5, 1.0]
+    x = np.log2(curve.loc["needy", "n_train_people"])
     slope = np.polyfit(x, [0.5, 0.5, 1.0], 1)[0]
     assert curve.loc["needy", "slope"].iloc[0] == pytest.approx(slope)
     assert set(curve.loc["needy", "answer"]) == {YES}
@@ -121,7 +167,8 @@ def test_more_people_help_a_model_that_needs_them(cohort):
 
 
 def test_a_model_that_learns_nothing_has_a_slope_of_zero(cohort, splits):
-    curve = learning_curve(cohort, {"prior": DummyClassifier()}, splits, n_draws=50)
+    options = {"shares": (0.5, 1.0), "n_subsets": 2, "n_draws": 50}
+    curve = learning_curve(cohort, {"prior": DummyClassifier()}, splits, **options)
     assert curve["slope"].abs().max() < 1e-12
     assert curve["slope_high"].max() < SMALLEST_GAIN
     assert set(curve["answer"]) == {NO}
@@ -131,14 +178,16 @@ def test_fits_of_all_training_people_are_those_of_the_evaluation(
     cohort, splits, tmp_path, monkeypatch
 ):
     models = {"prior": DummyClassifier()}
-    first = learning_curve(cohort, models, splits, n_draws=20, memory=tmp_path)
-    assert len(list(tmp_path.glob("*.json"))) == 4 * len(splits)
+    options = {"shares": (0.5, 1.0), "n_subsets": 2, "n_draws": 20}
+    first = learning_curve(cohort, models, splits, **options, memory=tmp_path)
+    n_fits = (2 + 1) * len(splits)
+    assert len(list(tmp_path.glob("*.json"))) == n_fits
 
     def refuse(*_, **__):
         raise AssertionError("fitted again")
 
     monkeypatch.setattr(DummyClassifier, "fit", refuse)
-    again = learning_curve(cohort, models, splits, n_draws=20, memory=tmp_path)
+    again = learning_curve(cohort, models, splits, **options, memory=tmp_path)
     pd.testing.assert_frame_equal(first, again)
 
 
@@ -149,8 +198,9 @@ def test_shares_without_two_people_of_a_site_are_left_out():
     cohort = replace(cohort, table=cohort.table.assign(site=site))
     folds = make_splits(cohort.y, cohort.groups, 3)
     models = {"prior": DummyClassifier()}
-    curve = learning_curve(cohort, models, folds, n_draws=20, harmonize="site")
-    assert len(curve) < 4
+    options = {"shares": (0.25, 1.0), "n_subsets": 2, "n_draws": 20}
+    curve = learning_curve(cohort, models, folds, harmonize="site", **options)
+    assert len(curve) < 2
     assert curve["share"].iloc[-1] == 1.0
 
 
@@ -158,6 +208,11 @@ def test_shares_without_two_people_of_a_site_are_left_out():
 def test_shares_must_ascend_to_one(cohort, splits, shares):
     with pytest.raises(ParameterError, match="shares"):
         learning_curve(cohort, {"prior": DummyClassifier()}, splits, shares=shares)
+
+
+def test_one_subset_is_refused(cohort, splits):
+    with pytest.raises(ParameterError, match="n_subsets"):
+        learning_curve(cohort, {"prior": DummyClassifier()}, splits, n_subsets=1)
 
 
 def test_one_share_has_no_slope(cohort, splits):
