@@ -270,3 +270,31 @@ def test_rounding_beyond_a_range_is_clipped(monkeypatch):
     values = score_counts(counts, ordered=True)
     assert (values["above"], values["below"]) == (1, 0)
     assert np.isnan(values["unknown"])
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, score in SCORES.items() if not score.needs_order]
+)
+def test_a_score_that_depends_on_the_order_of_classes_says_so(name):
+    first_counts = np.random.default_rng(0).integers(1, 9, (1, 4, 4)).astype(float)
+    class_order = [2, 0, 3, 1]
+    values = [
+        score_counts(counts, ordered=True, is_certain=True).get(name)
+        for counts in (first_counts, first_counts[:, class_order][:, :, class_order])
+    ]
+    if values[0] is not None:
+        assert values[0] == pytest.approx(values[1]), f"{name} needs needs_order=True"
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, score in SCORES.items() if score.interval == "proportion"]
+)
+def test_a_proportion_is_a_share_of_all_people(name):
+    counts = np.random.default_rng(0).integers(1, 9, (2, 4, 4)).astype(float)
+    n_people = counts.sum(axis=(1, 2))
+    values = score_counts(counts, ordered=True, is_certain=True)[name]
+    together = score_counts(counts.sum(axis=0)[None], ordered=True, is_certain=True)
+    mean_value = np.average(values, weights=n_people)
+    assert together[name][0] == pytest.approx(mean_value), (
+        f"{name} is no share of all people; it needs interval='percentile'"
+    )
