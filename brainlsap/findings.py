@@ -33,8 +33,13 @@ EXCLUDED = "excluded"
 """Scans left out, since the user named them."""
 FAULTY = "fault"
 """Scans left out for a fault of their own, since the user said so."""
+NO_LABEL = "no label"
+"""Scans without a label, a fault or left out."""
 CHOICES = frozenset(
-    (ASSUMED, CLASSES, OTHER_CLASSES, BASELINE, SCALES_DIFFER, EXCLUDED, FAULTY)
+    (
+        *(ASSUMED, CLASSES, OTHER_CLASSES, BASELINE, SCALES_DIFFER),
+        *(EXCLUDED, FAULTY, NO_LABEL),
+    )
 )
 """Kinds of notes on what was chosen for the user, whom the command line tells."""
 # Most places that are named of findings that are alike.
@@ -261,6 +266,7 @@ __all__ = [
     "LEFT_OUT",
     "NAMES_WITHHELD",
     "NOTE",
+    "NO_LABEL",
     "OTHER_CLASSES",
     "ROW_ORDER",
     "SCALES_DIFFER",

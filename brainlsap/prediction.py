@@ -23,10 +23,15 @@ from brainlsap.class_prior import ClassPrior, change_prior, resolve_class_prior
 from brainlsap.data import Cohort, order_classes, read_study
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.covariates import KEY_COLUMNS, has_groups
+from brainlsap.data.flow import exclude_text
 from brainlsap.data.load import NO_CONNECTOME, read_folder
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
-from brainlsap.data.stored_cohort import is_cohort_file, label_column
+from brainlsap.data.stored_cohort import (
+    is_cohort_file,
+    label_column,
+    leave_out_faulty,
+)
 from brainlsap.evaluation import (
     Deconfounder,
     Evaluation,
@@ -40,7 +45,7 @@ from brainlsap.evaluation.results import data_hash
 from brainlsap.evaluation.subgroups import describe_people
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs
-from brainlsap.findings import Finding, group_findings
+from brainlsap.findings import FAULT, Finding, group_findings
 from brainlsap.graph.connectomes import find_unlike, learn_kind
 from brainlsap.model import (
     LSAPClassifier,
@@ -283,26 +288,46 @@ def _missing_share(model: PackedClassifier, features: np.ndarray) -> np.ndarray:
     return is_missing.mean(axis=(1, 2))
 
 
+def _find_sparse_scans(
+    model: PackedClassifier, features: np.ndarray, scan_names: pd.Series
+) -> list[Finding]:
+    """Return a fault for each scan that lacks most values of the fit."""
+    missing_share = _missing_share(model, features)
+    is_refused = missing_share > MAX_MISSING_SHARE
+    return [
+        Finding(
+            f"too few values: {scan_share:.0%} of those used in the fit are missing",
+            FAULT,
+            scan=scan_name,
+        )
+        for scan_name, scan_share in zip(
+            scan_names[is_refused], missing_share[is_refused], strict=True
+        )
+    ]
+
+
+def _skip_sparse_scans(model: PackedClassifier, cohort: Cohort) -> Cohort:
+    """Return the cohort without scans that lack most values, if faults are skipped."""
+    if not cohort.reading_options.skip_faulty:
+        return cohort
+    _, features = match_regions_and_features(model, cohort)
+    faults = _find_sparse_scans(model, features, cohort.table["scan"])
+    return leave_out_faulty(cohort, {fault.scan: fault for fault in faults})
+
+
 def _check_missing_values(
     model: PackedClassifier, features: np.ndarray, scan_names: pd.Series
 ) -> None:
     """Raise for scans that lack most values of the fit; warn if many are missing."""
     missing_share = _missing_share(model, features)
-    is_refused = missing_share > MAX_MISSING_SHARE
-    if is_refused.any():
-        faults = [
-            Finding(
-                f"{scan_share:.0%} of the values used in the fit are missing",
-                scan=scan_name,
-            )
-            for scan_name, scan_share in zip(
-                scan_names[is_refused], missing_share[is_refused], strict=True
-            )
-        ]
+    faults = _find_sparse_scans(model, features, scan_names)
+    if faults:
+        exclusion = exclude_text([fault.scan for fault in faults])
         raise CohortError(
-            f"{is_refused.sum()} of {len(scan_names)} scans lack more than "
-            f"{MAX_MISSING_SHARE:.0%} of the values and cannot be predicted; leave "
-            "these scans out, or read the missing regions",
+            f"{len(faults)} of {len(scan_names)} scans lack more than "
+            f"{MAX_MISSING_SHARE:.0%} of the values and cannot be predicted. Read the "
+            "missing regions, or leave these scans out by "
+            f"{exclusion} or {option_text('skip_faulty', True)}",
             group_findings(faults),
         )
     max_share_in_fit = model.origin_.facts.get("most_missing", 1.0)
@@ -392,7 +417,8 @@ def read_new_people(
         # The options of the fit are left out: `predict_people` compares them with
         # those stored in the cohort.
         label_option = options.pop("label", None)
-        return _add_labels(read_study(folder, **options), label_option, folder)
+        cohort = _skip_sparse_scans(model, read_study(folder, **options))
+        return _add_labels(cohort, label_option, folder)
     atlas = str(stored_options.atlas)
     is_bundled = str(Path(atlas)) in available_atlases()
     if not (is_bundled or "atlas" in options or Path(atlas).exists()):
@@ -415,6 +441,7 @@ def read_new_people(
     label_option = options.pop("label", None)
     reading_options = reading_options.change(**options)
     cohort = read_folder(folder, reading_options, verbose=verbose)
+    cohort = _skip_sparse_scans(model, cohort)
     return _add_labels(cohort, label_option, folder)
 
 

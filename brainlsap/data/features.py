@@ -31,7 +31,7 @@ from brainlsap.data.find_files import (
     StudyFiles,
     ambiguity_error,
 )
-from brainlsap.data.flow import NO_IMAGE
+from brainlsap.data.flow import NO_IMAGE, leave_out_text
 from brainlsap.data.id_columns import (
     NO_CHOICE,
     ChosenColumns,
@@ -55,7 +55,7 @@ from brainlsap.data.region_tables import (
     read_sheets,
     unknown_names,
 )
-from brainlsap.data.tables import ADD_IT, IMPORT_FILES, read_lines
+from brainlsap.data.tables import IMPORT_FILES, read_lines
 from brainlsap.exceptions import (
     ABSENT,
     BrainlsapError,
@@ -581,7 +581,7 @@ class FeatureSources:
                 continue
             message = (
                 f"no table of regions for {feature_name}; expected a file "
-                f"{expected_text}: {ADD_IT}"
+                f"{expected_text}: add it, or {leave_out_text()}"
             )
             message = "; not used: ".join(
                 [message, *_other_tracers(feature_name, [scan])]
@@ -708,7 +708,7 @@ class FeatureSources:
                 message += f", but a {other_kind} one; they are never mixed"
             message += (
                 "; expected a folder of its name with stats inside, there are "
-                f"{listed(self.files.subjects, 3)}: {ADD_IT}"
+                f"{listed(self.files.subjects, 3)}: add it, or {leave_out_text()}"
             )
             feature_sources.append(
                 Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name)
@@ -1012,7 +1012,7 @@ class FeatureSources:
                 row_hint = _explain_missing_row(scan, scan_table, rows_by_person)
                 missing_row_text = (
                     f"no row in {scan_table.path_and_sheet}, whose rows are "
-                    f"{row_hint}, {ADD_IT}"
+                    f"{row_hint}, add it, or {leave_out_text()}"
                 )
                 fault_of_scan[i] = Finding(
                     missing_row_text, FAULT, kind=NO_IMAGE, scan=scan.name

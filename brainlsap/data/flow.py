@@ -11,12 +11,11 @@ from typing import NamedTuple
 import pandas as pd
 
 from brainlsap.exceptions import ParameterError, reading
-from brainlsap.findings import EXCLUDED, FAULT, FAULTY, LEFT_OUT, Finding
+from brainlsap.findings import EXCLUDED, FAULT, FAULTY, LEFT_OUT, NO_LABEL, Finding
 from brainlsap.text import listed, option_text
 
 NO_IMAGE = "no image"
 LATER_VISIT = "later visit"
-NO_LABEL = "no label"
 OTHER_CLASS = "other class"
 NOT_SELECTED = "not selected"
 ANALYSED = "analysed"
@@ -32,6 +31,10 @@ FATE_TITLES = {
     NOT_SELECTED: "not selected",
 }
 """What becomes of scans that are not analysed, in order; a later fate came further."""
+
+
+# Most ids that a message writes behind `--exclude`.
+_MAX_IDS_OF_OPTION = 10
 
 
 class LeftOut(NamedTuple):
@@ -148,6 +151,21 @@ def match_exclusions(
         )
     scan_sets = [scans_of_name[_spell_name(name)] for name in names]
     return set[str]().union(*scan_sets)
+
+
+def leave_out_text() -> str:
+    """Return the advice to leave out the scan that a message is about."""
+    return (
+        f"leave the scan out by {option_text('exclude')} or "
+        f"{option_text('skip_faulty', True)}"
+    )
+
+
+def exclude_text(names: Sequence[str]) -> str:
+    """Return the option that leaves out people or scans; many need a file."""
+    if len(names) > _MAX_IDS_OF_OPTION:
+        return f"{option_text('exclude')} (a file with an id a line)"
+    return option_text("exclude", ",".join(names))
 
 
 def fate_of_fault(finding: Finding) -> str:

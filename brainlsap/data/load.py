@@ -30,6 +30,7 @@ from brainlsap.data.flow import (
     NO_IMAGE,
     describe_left_out,
     find_faulty,
+    leave_out_text,
     left_out_table,
     read_exclusions,
 )
@@ -45,7 +46,6 @@ from brainlsap.data.participants import (
 from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.data.region_lists import read_names
 from brainlsap.data.region_tables import ScanTable, read_sheets
-from brainlsap.data.tables import ADD_IT
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -335,7 +335,7 @@ def _find_empty_scans(X: np.ndarray, scan_names: Sequence[str]) -> list[Finding]
     is_empty = np.isnan(X).all(axis=(1, 2))
     if is_empty.all():
         return []
-    message = "no value of any feature; add it, or leave the scan out"
+    message = f"no value of any feature; add it, or {leave_out_text()}"
     return [
         Finding(message, FAULT, kind=NO_IMAGE, scan=scan_name)
         for scan_name, has_no_value in zip(scan_names, is_empty, strict=True)
@@ -684,7 +684,10 @@ def _read_connectomes(
             connectome_path = (connectome_stack or study_files).connectome(scan, atlas)
             if connectome_path is None:
                 n_missing += 1
-                message = f"no connectome; expected {expected_text}: {ADD_IT}"
+                message = (
+                    f"no connectome; expected {expected_text}: add it, or "
+                    f"{leave_out_text()}"
+                )
                 scan_list.add_fault(
                     Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name)
                 )

@@ -23,10 +23,10 @@ from brainlsap.data.find_files import FIRST_VISITS, Scan, ScanName, visit_order
 from brainlsap.data.flow import (
     LATER_VISIT,
     NO_IMAGE,
-    NO_LABEL,
     OTHER_CLASS,
     LeftOut,
     fate_of_fault,
+    leave_out_text,
     match_exclusions,
 )
 from brainlsap.data.region_tables import ScanTable
@@ -49,6 +49,7 @@ from brainlsap.findings import (
     EXCLUDED,
     FAULT,
     LEFT_OUT,
+    NO_LABEL,
     Finding,
     as_findings,
 )
@@ -852,7 +853,7 @@ def _describe_unlabelled(
             f"{label_name} is {label_word!r}, {_explain_word(label_word)}; give another"
         )
     message += (
-        f", leave the scan out, or keep those with a label by {option_text('classes')}"
+        f", {leave_out_text()}, or keep those with a label by {option_text('classes')}"
     )
     return Finding(message, FAULT, kind=NO_LABEL, scan=scan_name)
 

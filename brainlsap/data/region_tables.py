@@ -37,6 +37,7 @@ from brainlsap.atlas.region_names import (
 )
 from brainlsap.data.covariates import kind_of
 from brainlsap.data.find_files import SIDE_IN_NAME, ScanName, other_side, read_rows
+from brainlsap.data.flow import leave_out_text
 from brainlsap.data.id_columns import NO_CHOICE, ChosenColumns
 from brainlsap.data.measures import (
     MEASURE_OF_WORD,
@@ -71,7 +72,7 @@ from brainlsap.exceptions import (
     reading,
 )
 from brainlsap.findings import FAULT, LEFT_OUT, Finding
-from brainlsap.text import listed, option_text
+from brainlsap.text import count, listed, option_text
 
 # Covariates that a study adjusts for, though their names look like regions.
 _HEAD_SIZES = (
@@ -516,15 +517,15 @@ def _find_row_faults(
     row_faults: dict[int, Finding] = {}
     for row in np.flatnonzero(is_wrong_row):
         columns = np.flatnonzero(is_wrong[row])
-        cell_texts = [
-            f"{cell_array[row, column]!r} in column {region_cells.columns[column]!r}"
-            for column in columns
-        ]
+        cell_texts = listed(dict.fromkeys(map(repr, cell_array[row, columns])), 3)
+        first_column = str(region_cells.columns[columns[0]])
         row_faults[int(row)] = Finding(
-            f"its cells in {path_and_sheet} must be numbers or n/a",
+            f"its cells in {path_and_sheet} must be numbers. Write n/a for missing "
+            f"values, or {leave_out_text()}",
             FAULT,
             kind="not numbers",
-            got=listed(cell_texts, 5),
+            got=f"{cell_texts} in {count(len(columns), 'column')} (first "
+            f"{first_column!r})",
             values={"cells": tuple(cell_array[row, columns])},
         )
     return row_faults

@@ -7,7 +7,7 @@ unless the folder was read with the same value.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,10 @@ from brainlsap.data.covariates import KEY_COLUMNS, find_spellings
 from brainlsap.data.find_files import visit_order
 from brainlsap.data.flow import (
     LATER_VISIT,
-    NO_LABEL,
     OTHER_CLASS,
     LeftOut,
     describe_left_out,
+    leave_out_text,
     match_exclusions,
     read_exclusions,
 )
@@ -46,6 +46,7 @@ from brainlsap.findings import (
     FAULT,
     FAULTY,
     LEFT_OUT,
+    NO_LABEL,
     Finding,
     as_findings,
     group_findings,
@@ -362,6 +363,21 @@ def _check_named_classes(cohort_path: str | Path, cohort: Cohort) -> None:
         )
 
 
+def leave_out_faulty(cohort: Cohort, fault_of_scan: Mapping[str, Finding]) -> Cohort:
+    """Return the cohort without the scans that have a fault, which its notes list."""
+    if not fault_of_scan:
+        return cohort
+    is_faulty = cohort.table["scan"].isin(fault_of_scan.keys()).to_numpy()
+    selected_cohort = cohort.select(~is_faulty, fate=FAULTY)
+    left_out = selected_cohort.left_out
+    reasons = [
+        str(fault_of_scan[scan]) if scan in fault_of_scan else reason
+        for scan, reason in zip(left_out["scan"], left_out["reason"], strict=True)
+    ]
+    selected_cohort = replace(selected_cohort, left_out=left_out.assign(reason=reasons))
+    return _update_notes(selected_cohort)
+
+
 def _update_notes(cohort: Cohort) -> Cohort:
     """Return the cohort with notes on all who are excluded, or have faults."""
     other_findings = [
@@ -519,7 +535,7 @@ def _select_labels(
         refuse_continuous(label_name, class_order)
         label_faults = [
             Finding(
-                f"no {label_name} (n/a); leave the scan out, or keep those with a "
+                f"no {label_name} (n/a); {leave_out_text()}, or keep those with a "
                 f"label by {option_text('classes')}",
                 FAULT,
                 scan=scan,

@@ -109,8 +109,6 @@ IMPORT_FILES = (
     *("adni_pairing.tsv", "adni_unused_images.tsv", "adni_labels_by_phase.tsv"),
     *("adni_skipped.tsv", "adni_notes.txt"),
 )
-# Advice in messages about a scan that a file lacks.
-ADD_IT = "add it, or leave the scan out (its rows in tables, its folder)"
 
 
 def read_lines(table_path: str | Path, *, keeps_comments: bool = False) -> list[str]:

@@ -25,6 +25,7 @@ from brainlsap.findings import (
     EXCLUDED,
     FAULTY,
     LEFT_OUT,
+    NO_LABEL,
     OTHER_CLASSES,
     as_findings,
 )
@@ -325,7 +326,10 @@ def left_out_text(evaluation: Evaluation) -> str:
             f"{count(n_people_left_out, 'participant')}, "
             f"{count(n_scans_left_out, 'scan')} (scans: {scans_by_fate})"
         )
-    is_in_flow = (BASELINE, CLASSES, OTHER_CLASSES, NO_IMAGE, EXCLUDED, FAULTY)
+    is_in_flow = (
+        *(BASELINE, CLASSES, OTHER_CLASSES, NO_IMAGE),
+        *(EXCLUDED, FAULTY, NO_LABEL),
+    )
     left_out += [
         finding.shareable_text()
         for finding in as_findings(cohort.findings)
