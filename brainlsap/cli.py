@@ -11,7 +11,7 @@ import sys
 import textwrap
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import brainlsap
 from brainlsap.exceptions import BrainlsapError, CohortError
 from brainlsap.files import check_outputs, owner_only
-from brainlsap.findings import CHOICES, group_findings
+from brainlsap.findings import CHOICES, Finding, group_findings
 from brainlsap.options import (
     COMMANDS,
     CONFIGURABLE,
@@ -199,9 +199,9 @@ def _make_option_format(command_name: str) -> OptionFormat:
     def format_option(name: str, value: object) -> str:
         if name in flag_of_option:
             has_value = value is not None and value is not True
-            return (
-                f"{flag_of_option[name]} {value}" if has_value else flag_of_option[name]
-            )
+            if not has_value:
+                return flag_of_option[name]
+            return f"{flag_of_option[name]} {shlex.quote(str(value))}"
         if name not in settings:
             return format_argument(name, value)
         setting = name
@@ -703,6 +703,7 @@ def evaluate(
     )
     score_intervals = brainlsap.report.tables.interval_table(evaluation)
     print(score_intervals.T.to_string(header=False))
+    _print_choices(evaluation.cohort.findings)
     external_facts = evaluation.settings["external"]
     if external_facts["no_sets"]:
         print(f"Prediction sets: {external_facts['no_sets']}.")
@@ -763,10 +764,15 @@ def _load_cohort(
         print(f"Values: {value_sentence}", flush=True)
     for finding in brainlsap.data.quality.find_odd_units(cohort):
         print(f"Warning: {finding}", flush=True)
-    for finding in cohort.findings:
+    _print_choices(cohort.findings)
+    return cohort
+
+
+def _print_choices(findings: Iterable[Finding]) -> None:
+    """Print the notes on what was chosen, assumed or left out for the user."""
+    for finding in findings:
         if finding.kind in CHOICES:
             print(f"Note: {finding}", flush=True)
-    return cohort
 
 
 def _command_line(command_name: str, study: str, options: OptionValues) -> str:

@@ -15,7 +15,7 @@ from brainlsap.arrays import to_jsonable
 from brainlsap.class_prior import ClassPrior
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.flow import NO_LABEL
+from brainlsap.data.flow import exclude_text
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.comparison import calibration_table, wilson_interval
@@ -27,7 +27,7 @@ from brainlsap.evaluation.subgroups import (
     describe_people,
 )
 from brainlsap.exceptions import CohortError, ParameterError
-from brainlsap.findings import LEFT_OUT, Finding, group_findings
+from brainlsap.findings import LEFT_OUT, NO_LABEL, Finding, group_findings
 from brainlsap.model.inputs import PackedClassifier
 from brainlsap.prediction import (
     SET_COLUMN,
@@ -40,8 +40,8 @@ from brainlsap.prediction import (
     predict_people,
     read_new_people,
 )
-from brainlsap.text import listed, option_text
-from brainlsap.workflow import merge_classes
+from brainlsap.text import listed, option_name, option_text
+from brainlsap.workflow import merge_classes, parse_merged_classes
 
 __all__ = ["evaluate_model", "read_labelled_people"]
 
@@ -66,8 +66,9 @@ def read_labelled_people(
     label : str, optional
         Column of the classes; by default that of the fit.
     merged_classes : str or mapping, optional
-        As of :func:`brainlsap.merge_classes`: renames classes, and leaves out those
-        that it does not name.
+        As of :func:`brainlsap.merge_classes`, for labels that the model does not
+        have: {"AD": ["Alzheimer"]}, or the text "AD=Alzheimer". Labels of the model
+        stay without being named. Scans with other labels are left out.
     verbose, **options
         As of :func:`brainlsap.read_new_people`.
 
@@ -84,7 +85,41 @@ def read_labelled_people(
     model = load_fitted_model(model)
     label = model.origin_.label_name if label is None else label
     cohort = read_new_people(model, folder, label=label, verbose=verbose, **options)
-    return merge_classes(cohort, merged_classes)
+    if merged_classes is None:
+        return cohort
+    cohort = _leave_out_unlabelled(model, cohort)
+    return merge_classes(cohort, _add_classes_of_model(model, cohort, merged_classes))
+
+
+def _add_classes_of_model(
+    model: PackedClassifier,
+    cohort: Cohort,
+    merged_classes: str | Mapping[str, Sequence[str]],
+) -> dict[str, list[str]]:
+    """Return which labels each class gets; those of the model need not be named."""
+    if isinstance(merged_classes, str):
+        merged_classes = parse_merged_classes(merged_classes, cohort.classes)
+    labels_of_class = {
+        class_name: list(labels) for class_name, labels in merged_classes.items()
+    }
+    origin = model.origin_
+    class_of_label = {str(class_name): str(class_name) for class_name in origin.classes}
+    merged_in_fit = origin.facts.get("merged_classes") or {}
+    for class_name, original_labels in merged_in_fit.items():
+        class_of_label |= dict.fromkeys(map(str, original_labels), str(class_name))
+    unknown_classes = [name for name in labels_of_class if name not in class_of_label]
+    if unknown_classes:
+        raise ParameterError(
+            f"{option_name('merged_classes')} makes the class "
+            f"{listed(map(repr, unknown_classes))}, which the model does not have; its "
+            f"classes are {', '.join(origin.classes)}. Write the class of the model "
+            "first, then the label of these people: CLASS=LABEL."
+        )
+    named_labels = {label for labels in labels_of_class.values() for label in labels}
+    for label in cohort.classes:
+        if label in class_of_label and label not in named_labels:
+            labels_of_class.setdefault(class_of_label[label], []).append(label)
+    return labels_of_class
 
 
 def evaluate_model(
@@ -287,43 +322,52 @@ def measure_coverage(predictions: pd.DataFrame, classes: Sequence[str]) -> pd.Da
     return pd.DataFrame(rows)
 
 
+def _leave_out_unlabelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
+    """Return the scans with a label; raise if no scan has one."""
+    label_name = model.origin_.label_name
+    is_labelled = (cohort.table["label"] != UNLABELLED).to_numpy()
+    if not is_labelled.any():
+        raise ParameterError(
+            f"no scan has a {label_name}. Name the column of the classes by "
+            f"{option_text('label')}; for people without labels use `predict`."
+        )
+    if is_labelled.all():
+        return cohort
+    note_text = f"scans without a {label_name} left out: {(~is_labelled).sum()}"
+    classes = [name for name in cohort.classes if name != UNLABELLED]
+    return replace(
+        cohort.select(is_labelled, fate=NO_LABEL),
+        classes=tuple(classes),
+        findings=(*cohort.findings, Finding(note_text, LEFT_OUT, kind=NO_LABEL)),
+    )
+
+
 def _select_labelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
     """Return the scans with a label, as a class of the model; refuse other labels."""
     origin = model.origin_
+    cohort = _leave_out_unlabelled(model, cohort)
     scan_labels = pd.Series(
         merge_labels(cohort, origin.facts.get("merged_classes") or {}), dtype=object
     )
-    is_labelled = (scan_labels != UNLABELLED).to_numpy()
-    if not is_labelled.any():
-        raise ParameterError(
-            f"no scan has a {origin.label_name}. Name the column of the classes by "
-            f"{option_text('label')}; for people without labels use `predict`."
-        )
-    is_unknown = is_labelled & ~scan_labels.isin(list(origin.classes)).to_numpy()
+    is_unknown = ~scan_labels.isin(list(origin.classes))
     if is_unknown.any():
         label_counts = scan_labels[is_unknown].value_counts()
         unknown_text = ", ".join(
             f"{class_name} ({n} scans)" for class_name, n in label_counts.items()
         )
+        assignments = ",".join(f"???={class_name}" for class_name in label_counts.index)
         raise ParameterError(
             f"the model does not know the classes {unknown_text}; its classes are "
-            f"{', '.join(origin.classes)}. Rename classes, or leave some out, by "
-            f"{option_text('merged_classes')}, for example "
-            f"{origin.classes[0]}={label_counts.index[0]}."
+            f"{', '.join(origin.classes)}. Replace ??? by a class of the model in "
+            f"{option_text('merged_classes', assignments)}. Classes of the model stay "
+            "as they are; remove an entry to leave its scans out."
         )
-    findings = cohort.findings
-    if not is_labelled.all():
-        n_left_out = int((~is_labelled).sum())
-        note_text = f"scans without a {origin.label_name} left out: {n_left_out}"
-        findings = (*findings, Finding(note_text, LEFT_OUT))
-    selection = cohort.select(is_labelled, fate=NO_LABEL)
     return replace(
-        selection,
-        table=selection.table.assign(label=scan_labels[is_labelled].to_numpy()),
+        cohort,
+        table=cohort.table.assign(label=scan_labels.to_numpy()),
         classes=tuple(origin.classes),
         classes_ordered=True,
         label_name=origin.label_name,
-        findings=findings,
     )
 
 
@@ -351,8 +395,8 @@ def _check_not_in_training(
         ]
         raise CohortError(
             f"{len(same_scans)} of {len(scans)} scans were in the training of the "
-            f"model ({listed(same_scans, 3)}). A test needs other people; leave these "
-            "out",
+            f"model ({listed(same_scans, 3)}). A test needs other people: leave these "
+            f"out by {exclude_text(same_scans)}",
             group_findings(faults),
         )
     if ids_are_new:
@@ -367,7 +411,8 @@ def _check_not_in_training(
     if same_people:
         raise CohortError(
             f"{len(same_people)} of {len(person_ids)} people have the id of a person "
-            f"of the training ({listed(same_people, 3)}). Leave them out. If they are "
-            "other people with the same ids by chance, as in two studies that count "
-            f"from 1, say so by {option_text('ids_are_new', True)}."
+            f"of the training ({listed(same_people, 3)}). Leave them out by "
+            f"{exclude_text(same_people)}. If they are other people with the same ids "
+            "by chance, as in two studies that count from 1, say so by "
+            f"{option_text('ids_are_new', True)}."
         )

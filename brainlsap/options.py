@@ -1031,8 +1031,8 @@ OPTIONS: tuple[Option, ...] = (
         "merged_classes",
         "--merge-classes",
         CLASS_GROUPS,
-        "rename, merge or leave out classes so that they are those of the model, for "
-        "example CN=Control,AD=Dementia; classes that are not named are left out",
+        "read labels that the model does not have as its classes, for example "
+        "CN=Control,AD=Dementia; labels of the model stay, other labels are left out",
         "HOW",
         group="data",
         commands=("evaluate",),

@@ -483,7 +483,7 @@ def merge_classes(
     if merged is None:
         return cohort
     if isinstance(merged, str):
-        merged = _parse_merged_classes(merged, cohort.classes)
+        merged = parse_merged_classes(merged, cohort.classes)
     originals_of_class = {
         new_class: list(original_names) for new_class, original_names in merged.items()
     }
@@ -538,17 +538,22 @@ def merge_classes(
     )
 
 
-def _parse_merged_classes(
+def parse_merged_classes(
     text: str, classes: Sequence[str]
 ) -> Mapping[str, Sequence[str]]:
     """Return each new class of a text and the classes that it merges."""
     if "=" in text:
-        originals_of_class: dict[str, Sequence[str]] = {}
+        originals_of_class: dict[str, list[str]] = {}
         for assignment in text.split(","):
             new_class, _, names_text = assignment.partition("=")
-            originals_of_class[new_class.strip()] = [
-                class_name.strip() for class_name in names_text.split("+")
-            ]
+            class_names = [class_name.strip() for class_name in names_text.split("+")]
+            if not new_class.strip() or not all(class_names):
+                raise ParameterError(
+                    f"{option_name('merged_classes')} must be NEW=OLD or NEW=OLD+OLD, "
+                    f"with commas between; got {assignment.strip()!r}. A class CN that "
+                    "keeps its name is CN=CN."
+                )
+            originals_of_class.setdefault(new_class.strip(), []).extend(class_names)
         return originals_of_class
     if text not in MERGED_CLASSES:
         raise ParameterError(

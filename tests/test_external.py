@@ -24,6 +24,7 @@ from brainlsap import (
 )
 from brainlsap.arrays import pack
 from brainlsap.cli import main
+from brainlsap.data.flow import OTHER_CLASS
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.evaluation import (
     Deconfounder,
@@ -32,6 +33,7 @@ from brainlsap.evaluation import (
     make_models,
 )
 from brainlsap.exceptions import CohortError, ParameterError
+from brainlsap.findings import FAULTY, NO_LABEL
 from brainlsap.model import LSAPRidgeClassifier
 from brainlsap.model.prediction_sets import fit_prediction_sets, predict_sets
 from brainlsap.prediction import SET_COLUMN, hash_people
@@ -210,10 +212,56 @@ def test_a_folder_of_a_second_hospital_is_read_and_tested(model, sites, tmp_path
     )
     hospital = replace(sites[0], table=table, classes=("Control", "EMCI", "Dementia"))
     folder = write_study_folder(hospital, tmp_path / "hospital")
+    # EMCI is a class of the model, so it needs no name.
     people = read_labelled_people(
-        model, folder, merged_classes="CN=Control,EMCI=EMCI,AD=Dementia"
+        model, folder, merged_classes="CN=Control,AD=Dementia"
     )
-    assert set(evaluate_model(model, people).predictions["truth"]) == set(CLASSES)
+    truth = evaluate_model(model, people).predictions.set_index("scan")["truth"]
+    assert truth.to_dict() == dict(
+        zip(sites[0].table["scan"], sites[0].table["label"], strict=True)
+    )
+    # Two labels may be one class; a label that nobody names is left out.
+    people = read_labelled_people(model, folder, merged_classes="AD=Dementia")
+    assert set(people.y) == {"EMCI", "AD"}
+    assert set(people.left_out["fate"]) == {OTHER_CLASS}
+    for text in ("CN,EMCI,AD=Dementia", "AD=", "Dementia=AD"):
+        with pytest.raises(ParameterError, match="merged_classes"):
+            read_labelled_people(model, folder, merged_classes=text)
+
+
+def test_people_without_label_are_no_other_class(model, sites, tmp_path):
+    table = sites[0].table
+    labels = table["label"].replace("AD", "Dementia")
+    is_unknown = table["participant"] == table["participant"][0]
+    labels[is_unknown] = UNLABELLED
+    cohort = replace(
+        sites[0],
+        table=table.assign(label=labels),
+        classes=("CN", "EMCI", "Dementia", UNLABELLED),
+    )
+    cohort.save(tmp_path / "people.h5")
+    cohort = read_labelled_people(
+        model, tmp_path / "people.h5", merged_classes="AD=Dementia"
+    )
+    fates = cohort.left_out.set_index("scan")["fate"]
+    assert fates.loc[table["scan"][is_unknown]].eq(NO_LABEL).all()
+    assert OTHER_CLASS not in set(fates)
+
+
+def test_scans_without_most_values_are_left_out_on_request(model, sites, tmp_path):
+    features = sites[0].features.copy()
+    features[1, 30:] = np.nan
+    scan = sites[0].table["scan"][1]
+    path = tmp_path / "people.h5"
+    replace(sites[0], features=features).save(path)
+    people = read_labelled_people(model, path)
+    with pytest.raises(CohortError, match="exclude='" + scan):
+        evaluate_model(model, people)
+    people = read_labelled_people(model, path, skip_faulty=True)
+    assert scan not in set(evaluate_model(model, people).predictions["scan"])
+    (row,) = people.left_out.query("scan == @scan").to_dict("records")
+    assert row["fate"] == FAULTY
+    assert "too few values" in row["reason"]
 
 
 @pytest.mark.skipif(not PAGE.is_file(), reason="the docs are not here")
