@@ -571,8 +571,13 @@ def fit(
     step_options = _select(study_options, step_names)
     if scores is not None:
         step_options["scores"] = brainlsap.report.read_results(scores)
-    brainlsap.fit_model(cohort, out, model, overwrite=overwrite, **step_options)
+    model = brainlsap.fit_model(cohort, out, model, overwrite=overwrite, **step_options)
     print(f"Model: {out}\nIts card: brainlsap show {shlex.quote(str(out))}")
+    if not isinstance(model, brainlsap.model.LSAPRidgeClassifier):
+        print(
+            f"Note: {name or 'LSAP-C'} has no prediction sets and no contributions of "
+            f"regions. LSAP-R ({option_text('models', 'LSAP-R')}) has both."
+        )
 
 
 @command
