@@ -598,6 +598,11 @@ def predict(
         classifier, study, verbose=True, **options
     )
     print(f"Study: {cohort}")
+    figure_rows: dict[Path, pd.DataFrame] = {}
+    if explain is not None:
+        # Refuse a wrong id or model before the table is written.
+        figure_rows = _contributions_by_figure(classifier, cohort, explain, out)
+        check_outputs(figure_rows, overwrite=overwrite)
     predictions = brainlsap.predict_people(classifier, cohort, class_prior=class_prior)
     class_counts = predictions["predicted"].value_counts().items()
     print(
@@ -631,9 +636,9 @@ def predict(
             _print_coverage(coverage.to_dict("records"))
     with owner_only():  # The table contains participant IDs.
         print(f"Table: {brainlsap.data.write_tsv(predictions, out)}")
-        if explain is not None:
-            for path in _draw_person(classifier, cohort, explain, out, overwrite):
-                print(f"Figure: {path}")
+        for figure_path, contributions in figure_rows.items():
+            _draw_contributions(classifier, cohort, contributions, figure_path)
+            print(f"Figure: {figure_path}")
 
 
 def _print_coverage(coverage_rows: Sequence[Mapping[Any, Any]]) -> None:
@@ -648,35 +653,43 @@ def _print_coverage(coverage_rows: Sequence[Mapping[Any, Any]]) -> None:
         )
 
 
-def _draw_person(
-    classifier: Any, cohort: "Cohort", participant: str, out: str, overwrite: bool
-) -> list[Path]:
-    """Draw what every region adds to the score of each scan of a participant."""
+def _contributions_by_figure(
+    classifier: Any, cohort: "Cohort", participant: str, out: str
+) -> "dict[Path, pd.DataFrame]":
+    """Return what every region adds to the score of a person, by path of the figure.
+
+    There is a figure for each scan and target.
+    """
     is_person = cohort.groups == participant
     if not is_person.any():
         raise BrainlsapError(
-            f"--explain names {participant!r}, who is not one of the "
-            f"{len(set(cohort.groups))} participants of the study."
+            f"{option_text('explain')} names {participant!r}, who is not one of the "
+            f"{len(set(cohort.groups))} participants of the study. Ids look like "
+            f"{cohort.groups[0]}."
         )
-    person_contributions = brainlsap.contribution_table(
-        classifier, cohort.select(is_person)
-    )
-    rows_of_figure = dict(list(person_contributions.groupby(["scan", "target"])))
-    path_of_figure = {
-        figure_key: Path(out).with_name(f"{Path(out).stem}_{'_'.join(figure_key)}.png")
-        for figure_key in rows_of_figure
+    contributions = brainlsap.contribution_table(classifier, cohort.select(is_person))
+    return {
+        Path(out).with_name(f"{Path(out).stem}_{scan}_{target_name}.png"): rows
+        for (scan, target_name), rows in contributions.groupby(["scan", "target"])
     }
-    check_outputs(path_of_figure.values(), overwrite=overwrite)
-    first_stage, *_, last_stage = classifier.origin_.classes
-    for (scan, target_name), figure_rows in rows_of_figure.items():
-        axis_label = f"contribution to {target_name}"
-        if target_name == "stage":
-            axis_label = f"contribution, from {first_stage} (-) to {last_stage} (+)"
-        figure = brainlsap.report.plot_contributions(
-            figure_rows, cohort.atlas, axis_label
-        )
-        figure.savefig(path_of_figure[scan, target_name])
-    return list(path_of_figure.values())
+
+
+def _draw_contributions(
+    classifier: Any,
+    cohort: "Cohort",
+    contributions: "pd.DataFrame",
+    figure_path: Path,
+) -> None:
+    """Draw what every region adds to one score of one scan."""
+    target_name = contributions["target"].iloc[0]
+    axis_label = f"contribution to {target_name}"
+    if target_name == "stage":
+        first_stage, *_, last_stage = classifier.origin_.classes
+        axis_label = f"contribution, from {first_stage} (-) to {last_stage} (+)"
+    figure = brainlsap.report.plot_contributions(
+        contributions, cohort.atlas, axis_label
+    )
+    figure.savefig(figure_path)
 
 
 @command

@@ -188,9 +188,14 @@ def test_fit_and_predict(study, tmp_path, capsys):
     assert main(fitted) == 0
     printed = capsys.readouterr().out
     assert "\nNote: left out, diagnosis is not among the classes: LMCI (" in printed
+    assert "\nNote: LSAP-C has no prediction sets" in printed
+    assert "--models LSAP-R" in printed
     assert "\nscans by diagnosis: unimpaired (" in printed
     nowhere = refused(capsys, "predict", tmp_path, study, "--out", table)
     assert "as a whole model file, as `brainlsap fit` writes" in nowhere
+    explain = ("--out", table, "--explain", "sub-0001")
+    assert "is not linear" in refused(capsys, "predict", model, study, *explain)
+    assert not table.exists()
     with pytest.warns(UserWarning, match="unlike those of the fit"):  # LMCI
         assert main(["predict", str(model), str(study), "--out", str(table)]) == 0
     assert table.stat().st_mode & 0o077 == 0  # it names people
@@ -206,6 +211,7 @@ def test_fit_show_and_evaluate(study, tmp_path, capsys):
     assert main(fitted) == 0
     assert main(["show", str(model)]) == 0
     printed = capsys.readouterr().out
+    assert "Note: LSAP-R has no" not in printed
     assert "Model: LSAP-R" in printed
     assert "20 people" in printed
     made = ("--people", "12", "--atlas", "desikan82", "--seed", "7")

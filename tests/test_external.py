@@ -384,10 +384,14 @@ def test_a_person_is_drawn_on_request_only(model, sites, tmp_path, capsys):
     cohort = sites[0]
     cohort.save(tmp_path / "people.h5")
     asked = ["predict", str(path), str(tmp_path / "people.h5"), "--out", str(table)]
-    assert main([*asked, "--explain", "nobody"]) == 2
-    assert "'nobody'" in capsys.readouterr().err
     person = cohort.groups[0]
-    assert main([*asked, "--overwrite", "--explain", person]) == 0
+    assert main([*asked, "--explain", "nobody"]) == 2
+    message = capsys.readouterr().err
+    assert "--explain names 'nobody'" in message
+    assert person in message
+    # Nothing was written, so the command needs no --overwrite.
+    assert not table.exists()
+    assert main([*asked, "--explain", person]) == 0
     figures = sorted(tmp_path.glob("*.png"))
     assert len(figures) == (cohort.groups == person).sum()
     assert figures[0].stat().st_mode & 0o077 == 0
