@@ -8,6 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.decomposition import KernelPCA
 from sklearn.dummy import DummyClassifier
@@ -41,6 +43,9 @@ from brainlsap.text import option_text
 
 # Powers of ten among which C is tuned.
 POWERS = {"logistic": range(-4, 2), "svm": range(-5, 1)}
+
+# Tolerance of fits that are compared to choose C.
+_TUNING_TOLERANCE = 1e-3
 
 N_SELECTED = (5, 20, 80)
 """Numbers of inputs among which the baseline that selects features chooses."""
@@ -244,6 +249,181 @@ def _is_label(values: pd.Series, labels: pd.Series | np.ndarray) -> bool:
     return bool((pairs.nunique() == len(pairs.drop_duplicates())).all())
 
 
+class LinearLoss(NamedTuple):
+    """A loss of scores (n_outputs, n_scans) and classes.
+
+    Attributes
+    ----------
+    compute : callable
+        `(scores, is_class, weights) -> (loss, slopes)`: the sum over scans, and its
+        derivatives in the scores.
+    curvature : float
+        Typical second derivative in a score.
+    """
+
+    compute: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[float, np.ndarray]]
+    curvature: float
+
+
+def _softmax_loss(
+    scores: np.ndarray, is_class: np.ndarray, weights: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Return the cross-entropy of several classes."""
+    shifted_scores = scores - scores.max(axis=0)
+    probabilities = np.exp(shifted_scores)
+    totals = probabilities.sum(axis=0)
+    losses = np.log(totals) - (shifted_scores * is_class).sum(axis=0)
+    probabilities /= totals
+    return float(weights @ losses), (probabilities - is_class) * weights
+
+
+def _logistic_loss(
+    scores: np.ndarray, is_class: np.ndarray, weights: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Return the cross-entropy of two classes; the score is that of the second."""
+    sign = np.where(is_class, 1.0, -1.0)
+    margins = sign * scores
+    return -float(weights @ log_expit(margins)[0]), -sign * expit(-margins) * weights
+
+
+def _squared_hinge_loss(
+    scores: np.ndarray, is_class: np.ndarray, weights: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Return the squared hinge of each class against the rest."""
+    sign = np.where(is_class, 1.0, -1.0)
+    gaps = np.maximum(1 - sign * scores, 0.0)
+    return float((weights * gaps**2).sum()), -2 * sign * gaps * weights
+
+
+def fit_linear_models(
+    kind: str,
+    X: np.ndarray,
+    class_codes: np.ndarray,
+    penalties: Sequence[float],
+    class_weight: str | None = None,
+    tolerance: float = 1e-5,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    r"""Fit a linear model at several penalties, each from the one before.
+
+    The objectives are those of scikit-learn's `LogisticRegression` and `LinearSVC`,
+    :math:`\tfrac{1}{2} |W|^2 + C \sum_i u_i \, loss(x_i W^\top + b)`. Their curvature
+    is near :math:`I + C h X^\top U X`, with the loss's own curvature h. L-BFGS steps in
+    coordinates in which this is the identity, so that correlated inputs need no more
+    steps than others. The eigenvectors of :math:`X^\top U X` serve for all penalties.
+
+    Parameters
+    ----------
+    kind : {"logistic", "svm"}
+    X : array of shape (n_scans, n_inputs)
+        Centred and scaled.
+    class_codes : int array of shape (n_scans,)
+        From 0 to the number of classes minus 1; none is missing.
+    penalties : sequence of float
+        C, in increasing order.
+    class_weight : {None, "balanced"}
+    tolerance : float
+        Largest slope at the end, in standard deviations of the likelihood.
+
+    Returns
+    -------
+    list of (coefficients, intercepts)
+        For each C, of shapes (n_outputs, n_inputs) and (n_outputs,): an output per
+        class, or that of the second of two.
+    """
+    n_scans, n_inputs = X.shape
+    class_counts = np.bincount(class_codes)
+    n_classes = len(class_counts)
+    weight_of_class = np.ones(n_classes)
+    if class_weight == "balanced":
+        weight_of_class = n_scans / (n_classes * class_counts)
+    weights = weight_of_class[class_codes]
+    is_class = class_codes == np.arange(n_classes)[:, None]
+    if n_classes == 2:
+        is_class = is_class[1:]
+    if kind == "svm":
+        # The intercept is penalised: a further input of ones. Only a class's own scans
+        # have its weight, not the rest.
+        loss = LinearLoss(_squared_hinge_loss, 1.0)
+        design = np.column_stack([X, np.ones(n_scans)])
+        metric_weights, is_penalized = np.ones(n_scans), np.ones(n_inputs + 1)
+        center = np.zeros(n_inputs)
+        if n_classes > 2:
+            weights = np.where(is_class, weight_of_class[:, None], 1.0)
+    else:
+        loss = LinearLoss(_softmax_loss, 1 / n_classes)
+        if n_classes == 2:
+            loss = LinearLoss(_logistic_loss, 0.25)
+        metric_weights = weights
+        center = weights @ X / weights.sum()
+        design = X - center
+    eigenvalues, V = _decompose_gram(design * np.sqrt(metric_weights)[:, None])
+    rotated = design @ V
+    is_penalized = np.ones(len(eigenvalues))
+    if kind != "svm":  # the intercept: independent of the inputs, which are centred
+        rotated = np.column_stack([rotated, np.ones(n_scans)])
+        eigenvalues = np.append(eigenvalues, weights.sum())
+        is_penalized = np.append(is_penalized, 0.0)
+    W = np.zeros((len(is_class), len(eigenvalues)))
+    fits = []
+    for C in penalties:
+        unit = 1 / np.sqrt(is_penalized + C * loss.curvature * eigenvalues)
+
+        def objective(
+            x: np.ndarray, C: float = C, unit: np.ndarray = unit
+        ) -> tuple[float, np.ndarray]:
+            W = x.reshape(len(is_class), -1) * unit
+            loss_sum, slopes = loss.compute(W @ rotated.T, is_class, weights)
+            penalized = W * is_penalized
+            gradient = (C * (slopes @ rotated) + penalized) * unit
+            return C * loss_sum + (penalized**2).sum() / 2, gradient.ravel()
+
+        options = {"gtol": tolerance * np.sqrt(C), "ftol": 1e-13, "maxiter": 2000}
+        start = (W / unit).ravel()
+        fit = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+        W = fit.x.reshape(W.shape) * unit
+        if kind == "svm":
+            coefficients = W @ V.T
+            fits.append((coefficients[:, :-1], coefficients[:, -1]))
+        else:
+            coefficients = W[:, :-1] @ V.T
+            fits.append((coefficients, W[:, -1] - coefficients @ center))
+    return fits
+
+
+def _decompose_gram(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return eigenvalues and eigenvectors of X'X, those of the span of the rows."""
+    n_rows, n_columns = X.shape
+    if n_rows >= n_columns:
+        eigenvalues, V = np.linalg.eigh(X.T @ X)
+        return np.maximum(eigenvalues, 0.0), V
+    eigenvalues, left_vectors = np.linalg.eigh(X @ X.T)
+    is_positive = eigenvalues > 1e-12 * max(eigenvalues[-1], 1e-300)
+    eigenvalues = eigenvalues[is_positive]
+    return eigenvalues, X.T @ (left_vectors[:, is_positive] / np.sqrt(eigenvalues))
+
+
+class _LogisticRegression(LogisticRegression):
+    """scikit-learn's model, fitted by :func:`fit_linear_models`."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "_LogisticRegression":
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        fits = fit_linear_models("logistic", X, codes, [self.C], self.class_weight)
+        self.coef_, self.intercept_ = fits[0]
+        self.n_features_in_ = X.shape[1]
+        return self
+
+
+class _LinearSVC(LinearSVC):
+    """scikit-learn's model, fitted by :func:`fit_linear_models`."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "_LinearSVC":
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        fits = fit_linear_models("svm", X, codes, [self.C], self.class_weight)
+        self.coef_, self.intercept_ = fits[0]
+        self.n_features_in_ = X.shape[1]
+        return self
+
+
 class _Choice(NamedTuple):
     """Settings of a linear model, and their mean score over the inner folds."""
 
@@ -325,15 +505,13 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         y, input_values = np.asarray(y).astype(str), self._read_inputs(X, covariates)
         # With one shared connectome the edges are constant: no span to rotate onto.
         reads = self.reads if np.ptp(input_values, axis=0).any() else "nothing"
-        linear_model: BaseEstimator = LogisticRegression(max_iter=2000, warm_start=True)
+        linear_model = _LinearSVC() if self.kind == "svm" else _LogisticRegression()
         seed = self.random_state
-        if self.kind == "svm":
-            linear_model = LinearSVC(dual="auto", random_state=seed, max_iter=20000)
         groups = check_groups(groups, len(y), "the inner folds that choose C")
         participant_ids = pd.Series(groups.astype(str))
         n_folds = min(self.n_inner_folds, participant_ids.groupby(y).nunique().min())
         splits = make_splits(y, participant_ids, n_folds, seed) if n_folds > 1 else ()
-        tuned_choice = self._tune(linear_model, input_values, y, splits, reads)
+        tuned_choice = self._tune(input_values, y, splits, reads)
         linear_model.set_params(
             C=tuned_choice.C, class_weight=tuned_choice.class_weight
         )
@@ -360,7 +538,6 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
 
     def _tune(
         self,
-        linear_model: BaseEstimator,
         input_values: np.ndarray,
         y: np.ndarray,
         splits: Sequence[Split],
@@ -372,21 +549,36 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
             input_counts = [
                 *sorted({min(k, input_values.shape[1]) for k in self.n_selected})
             ]
-        # Numbers sort as the names of the classes do, and are checked faster.
         class_codes = np.unique(y, return_inverse=True)[1]
+        penalties = [10.0**power for power in POWERS[self.kind]]
         fold_scores: dict[tuple[float, str | None, int | None], list[float]] = {}
         for train_rows, test_rows in splits:
-            train_codes, test_codes = class_codes[train_rows], class_codes[test_rows]
+            present_codes, train_codes = np.unique(
+                class_codes[train_rows], return_inverse=True
+            )
+            test_codes = class_codes[test_rows]
             input_scaler = standardizer(reads).fit(input_values[train_rows])
             X_train = input_scaler.transform(input_values[train_rows])
             X_test = input_scaler.transform(input_values[test_rows])
-            input_order = np.argsort(-score_inputs(X_train, train_codes), kind="stable")
+            input_order = np.arange(X_train.shape[1])
+            if self.n_selected:
+                F = score_inputs(X_train, train_codes)
+                input_order = np.argsort(-F, kind="stable")
             for n_inputs, class_weight in product(input_counts, (None, "balanced")):
-                input_columns = input_order[:n_inputs] if n_inputs else slice(None)
-                model = clone(linear_model).set_params(class_weight=class_weight)
-                for C in [10.0**power for power in POWERS[self.kind]]:
-                    model.set_params(C=C).fit(X_train[:, input_columns], train_codes)
-                    predicted_codes = model.predict(X_test[:, input_columns])
+                input_columns = input_order[:n_inputs]
+                fits = fit_linear_models(
+                    self.kind,
+                    X_train[:, input_columns],
+                    train_codes,
+                    penalties,
+                    class_weight,
+                    _TUNING_TOLERANCE,
+                )
+                for C, (coefficients, intercepts) in zip(penalties, fits, strict=True):
+                    scores = X_test[:, input_columns] @ coefficients.T + intercepts
+                    if scores.shape[1] == 1:  # of the second of two classes
+                        scores = np.column_stack([-scores, scores])
+                    predicted_codes = present_codes[scores.argmax(axis=1)]
                     test_score = _mean_recall(test_codes, predicted_codes)
                     fold_scores.setdefault((C, class_weight, n_inputs), []).append(
                         test_score

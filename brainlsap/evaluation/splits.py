@@ -12,6 +12,7 @@ a few of its values come again and again, or if labels agree within the groups.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +30,8 @@ Split = tuple[np.ndarray, np.ndarray]
 
 # Random divisions of the people, of which the most even is taken.
 N_DRAWN_DIVISIONS = 1000
+# Fewer divisions are drawn where they would assign people more often than this.
+_MAX_DRAWN_PEOPLE = 2_000_000
 # Cost of a class that is absent from a fold, above any imbalance: it leaves scores
 # undefined.
 ABSENCE = 10.0
@@ -89,7 +92,8 @@ def make_splits(
     :math:`\sum_c v_c n_{fc} / n_c^2`, a greedy step on the squared deviations of all
     :math:`n_{fc} / n_c` from their mean. Where all people of a class have equally many
     visits, no class differs by more than one person between folds. Elsewhere a random
-    cost is added, and the best of 1,000 divisions is taken: the one with the smallest
+    cost is added, and the best of 1,000 divisions (fewer above 2,000 people) is
+    taken: the one with the smallest
     largest difference between the class shares of a fold and those of all scans.
 
     Parameters
@@ -138,10 +142,11 @@ def make_splits(
     person_codes = visit_counts.index.get_indexer(groups.astype(str))
     splits: list[Split] = []
     for repeat_number in range(n_repeats):
-        rng = np.random.default_rng([random_state, repeat_number])
-        fold_of_scan = _assign_folds(visit_counts.to_numpy(), n_folds, rng)[
-            person_codes
-        ]
+        counts = np.ascontiguousarray(visit_counts.to_numpy(), dtype=np.int64)
+        fold_of_person = _assign_folds(
+            counts.tobytes(), counts.shape, n_folds, random_state, repeat_number
+        )
+        fold_of_scan = fold_of_person[person_codes]
         splits += _splits_of_folds(fold_of_scan, range(n_folds))
     return tuple(splits)
 
@@ -154,15 +159,26 @@ def _splits_of_folds(fold_of_scan: np.ndarray, fold_names: Iterable) -> list[Spl
     ]
 
 
+# Linear models of one training fold choose their settings on the same inner folds.
+@lru_cache(maxsize=8)
 def _assign_folds(
-    visit_counts: np.ndarray, n_folds: int, rng: np.random.Generator
+    count_bytes: bytes,
+    shape: tuple[int, int],
+    n_folds: int,
+    random_state: int,
+    repeat_number: int,
 ) -> np.ndarray:
-    """Return the fold of every person; `visit_counts` is (n_people, n_classes)."""
+    """Return the fold of every person from int64 visits (n_people, n_classes)."""
+    visit_counts = np.frombuffer(count_bytes, dtype=np.int64).reshape(shape)
+    rng = np.random.default_rng([random_state, repeat_number])
     class_totals = visit_counts.sum(axis=0)
     n_visits_of_person = visit_counts.sum(axis=1)
     # With one kind of person in each class, even spreading is exact.
     is_uniform = len(np.unique(visit_counts, axis=0)) == len(class_totals)
-    n_draws = 1 if is_uniform else N_DRAWN_DIVISIONS
+    # Divisions of many people differ little, and cost more.
+    n_draws = min(N_DRAWN_DIVISIONS, max(20, _MAX_DRAWN_PEOPLE // len(visit_counts)))
+    if is_uniform:
+        n_draws = 1
     by_class = (
         visit_counts.argmax(axis=1) if is_uniform else np.zeros_like(n_visits_of_person)
     )
@@ -197,7 +213,7 @@ def _assign_folds(
         (
             largest_deviations + ABSENCE * (fold_class_counts == 0).sum(axis=(1, 2))
         ).argmin()
-    ]
+    ].copy()
 
 
 def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...]:

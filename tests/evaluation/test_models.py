@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from torch import nn
 
 from brainlsap.arrays import pack, unpack
@@ -28,6 +29,7 @@ from brainlsap.evaluation.models import (
     ADDED_VALUE_MODELS,
     GlobalMeansClassifier,
     TunedLinearClassifier,
+    fit_linear_models,
     score_inputs,
     shuffle_edges,
 )
@@ -138,11 +140,33 @@ def test_a_tuned_model_is_plain_logistic_regression_at_the_chosen_penalty():
     X, y, people = draw()
     model = TunedLinearClassifier().fit(X, y, groups=people)
     values = unpack(X)[1].reshape(len(X), -1).astype(float)
-    plain = LogisticRegression(C=model.fit_report_["C"], max_iter=2000)
+    plain = LogisticRegression(C=model.fit_report_["C"], tol=1e-8, max_iter=2000)
     if model.fit_report_["class_weight"] != "none":
         plain.set_params(class_weight="balanced")
     wanted = plain.fit(StandardScaler().fit_transform(values), y)
     np.testing.assert_allclose(model.model_[-1].coef_, wanted.coef_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("n_inputs", [4, 60])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+@pytest.mark.parametrize("kind", ["logistic", "svm"])
+def test_linear_models_of_all_penalties_are_those_of_scikit_learn(
+    kind, class_weight, n_classes, n_inputs
+):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, n_inputs)) + rng.normal(size=(40, 1))  # correlated
+    codes = np.minimum(rng.integers(2 * n_classes, size=40), n_classes - 1)
+    X[:, 0] += codes
+    fits = fit_linear_models(kind, X, codes, [0.01, 1.0], class_weight, 1e-7)
+    for C, (coefficients, intercepts) in zip([0.01, 1.0], fits, strict=True):
+        plain = LogisticRegression(C=C, class_weight=class_weight, tol=1e-9)
+        if kind == "svm":
+            plain = LinearSVC(C=C, class_weight=class_weight, tol=1e-9, dual=False)
+        plain.set_params(max_iter=100_000).fit(X, codes)
+        assert coefficients.shape == plain.coef_.shape
+        np.testing.assert_allclose(coefficients, plain.coef_, atol=1e-4)
+        np.testing.assert_allclose(intercepts, plain.intercept_, atol=1e-4)
 
 
 @pytest.mark.parametrize("weight", [0, 1])
@@ -260,7 +284,7 @@ def test_logistic_regression_assumes_the_shares_of_training_at_any_class_weight(
     for weight in ("balanced", None):
         model = make_models("logistic regression")["logistic regression"][0]
         model.fit(X, y, groups=people)
-        model.model_.set_params(logisticregression__class_weight=weight)
+        model.model_[-1].set_params(class_weight=weight)
         model.model_.fit(model._read_inputs(X), y)
         model._learn_prior(y, model.class_prior, is_balanced=weight == "balanced")
         assert abs(model.predict_proba(X)[:, 0].mean() - share) < 0.06
