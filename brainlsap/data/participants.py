@@ -441,6 +441,7 @@ def list_scans(
         )
         if n_removed:
             exclusion_reasons = [f"{n_removed} were excluded or have faults"]
+            exclusion_reasons += _describe_commonest_fault(skipped_faults or {})
         if visit_list.unscanned_visits:
             n_unscanned = len(visit_list.unscanned_visits)
             exclusion_reasons.append(
@@ -505,6 +506,17 @@ def list_scans(
         scan_faults,
         left_out=visit_list.left_out,
     )
+
+
+def _describe_commonest_fault(fault_of_name: Mapping[str, Finding]) -> list[str]:
+    """Return the text of the fault of most scans or people, if there are faults."""
+    fault_of_message = {fault.message: fault for fault in fault_of_name.values()}
+    message_counts = Counter(fault.message for fault in fault_of_name.values())
+    return [
+        f"the commonest fault ({n_faults} of {message_counts.total()}) is: "
+        f"{fault_of_message[message].text()}"
+        for message, n_faults in message_counts.most_common(1)
+    ]
 
 
 def _heads_of(people: People) -> list[str]:

@@ -486,6 +486,18 @@ def test_scans_with_faults_are_skipped_on_request_only(study, tiny):
         load_cohort(study, tiny, "fdg", skip_faulty=True)
 
 
+def test_the_commonest_fault_is_told_where_no_scan_remains(study, tiny):
+    paths = sorted(study.rglob("*_connectivity.csv"))
+    paths[0].unlink()
+    for path in paths[1:]:
+        path.write_text(",cuneus,pons\ncuneus,0,1\npons,1,0\n")
+    with pytest.raises(CohortError, match="no scan is left") as refusal:
+        load_cohort(study, tiny, "fdg", skip_faulty=True)
+    message = str(refusal.value)
+    assert f"commonest fault ({len(paths) - 1} of {len(paths)}) is: " in message
+    assert "cuneus" in message
+
+
 def test_every_visit_has_one_fate(study, tiny):
     sessions = "session_id\nses-M00\nses-M12\nses-M24\n"
     (study / "sub-01" / "sub-01_sessions.tsv").write_text(sessions)
