@@ -30,6 +30,7 @@ import pandas as pd
 
 from brainlsap.atlas.atlas import Atlas, load_atlas
 from brainlsap.data.row_order import (
+    FIGURES_TEXT,
     UNKNOWN_ORDER,
     RowNames,
     RowOrder,
@@ -70,7 +71,8 @@ class OrderFit(NamedTuple):
     homotopic: float
 
     def __str__(self) -> str:
-        figure_pairs = zip(self._fields, self, strict=True)
+        figure_names = ("template", "hemispheres", "left-right links")
+        figure_pairs = zip(figure_names, self, strict=True)
         return ", ".join(
             f"{figure_name} {figure_value:.2f}"
             for figure_name, figure_value in figure_pairs
@@ -476,7 +478,15 @@ def _unknown_order_message(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
     figures_of_order = {
         row_order: str(fit_of_order[row_order]) for row_order in best_orders
     }
-    return unknown_order_message(weight_sum, atlas, figures_of_order=figures_of_order)
+    best_order = None
+    if len(best_orders) > 1 and all(
+        fits_clearly_better(weight_sum, best_orders[0], other_order, atlas)
+        for other_order in best_orders[1:]
+    ):
+        best_order = best_orders[0]
+    return unknown_order_message(
+        weight_sum, atlas, figures_of_order=figures_of_order, best_order=best_order
+    )
 
 
 def _other_order_message(
@@ -494,8 +504,7 @@ def _other_order_message(
     return (
         f"the weights fit another order of rows than this: {matrix_group.rows.note} "
         f"({own_figures}). Better fit:{list_candidates(candidate_lines)}"
-        "The figures are the correlation with a template connectome, that of the two "
-        "hemispheres, and the rank of homotopic links. Choose an order by "
+        f"{FIGURES_TEXT} Choose an order by "
         f"{option_text('row_order')}, name the rows by {option_text('labels')}, or "
         f"keep the names unchecked by {option_text('row_order', 'names')}."
     )

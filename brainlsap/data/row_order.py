@@ -88,6 +88,14 @@ _ARRANGEMENTS = frozenset(
 )
 
 
+FIGURES_TEXT = (
+    "The figures are the correlation with a template connectome, that of the two "
+    "hemispheres, and the mean rank of links between a left region and its right "
+    "counterpart (1: strongest)."
+)
+"""What the figures of an order in a message are."""
+
+
 class RowOrder(NamedTuple):
     """An order in which a tool writes the rows of its matrices.
 
@@ -501,6 +509,7 @@ def unknown_order_message(
     atlas: Atlas,
     row_order: str | None = None,
     figures_of_order: Mapping[RowOrder, str] | None = None,
+    best_order: RowOrder | None = None,
 ) -> str:
     """Return the message that rows have no known order, with the orders they may have.
 
@@ -514,6 +523,8 @@ def unknown_order_message(
         The order that was asked for and has another number of rows.
     figures_of_order : mapping of RowOrder to str, optional
         How well the weights fit each order, the best first.
+    best_order : RowOrder, optional
+        The order that the weights fit clearly better than all others.
     """
     n_rows = len(weight_matrix)
     if figures_of_order is None:
@@ -526,7 +537,10 @@ def unknown_order_message(
             f"{n_rows} {candidate_order.names[-1]}"
         )
         facts_text = f"{rows_text}; {figure_text}" if figure_text else rows_text
-        candidate_lines.append(format_candidate(candidate_order, facts_text))
+        candidate_line = format_candidate(candidate_order, facts_text)
+        if candidate_order is best_order:
+            candidate_line = f"best fit: {candidate_line}"
+        candidate_lines.append(candidate_line)
     candidate_lines += filter(None, [atlas.settings.get("sizes", {}).get(str(n_rows))])
     if n_rows == len(atlas) + 1:
         candidate_lines.append(
@@ -537,7 +551,7 @@ def unknown_order_message(
         f"{atlas.name} ({len(atlas)} regions)"
     )
     if row_order:
-        message += f" as row_order={row_order!r}"
+        message += f" as {option_text('row_order', row_order)}"
     advice_text = (
         f"Name the rows in the first row and column or by {option_text('labels')}, "
         f"choose their order by {option_text('row_order')}, or choose the atlas that "
@@ -545,6 +559,8 @@ def unknown_order_message(
     )
     if not candidate_lines:
         return f"{message}. {advice_text}"
+    if any(figures_of_order.values()):
+        advice_text = f"{FIGURES_TEXT} {advice_text}"
     return (
         f"{message}; its rows could be:{list_candidates(candidate_lines)}"
         f"{_describe_empty_walls(weight_matrix, atlas)}{advice_text}"
@@ -553,7 +569,8 @@ def unknown_order_message(
 
 def format_candidate(row_order: RowOrder, facts_text: str) -> str:
     """Return the line of a message for one order that rows may have."""
-    return f"row_order={row_order.tool!r} ({row_order.description}): {facts_text}"
+    setting_text = option_text("row_order", row_order.tool)
+    return f"{setting_text} ({row_order.description}): {facts_text}"
 
 
 def list_candidates(candidate_lines: Iterable[str]) -> str:
@@ -590,9 +607,9 @@ def _follow_list(
         atlas, expected_order.names
     ):
         raise FileFormatError(
-            f"{list_name} and row_order={expected_order.tool!r} name the rows "
-            f"differently. Leave {option_text('row_order')} out to follow the list, or "
-            f"give the names by {option_text('labels')}.",
+            f"{list_name} and {option_text('row_order', expected_order.tool)} name the "
+            f"rows differently. Leave {option_text('row_order')} out to follow the "
+            f"list, or give the names by {option_text('labels')}.",
             path=matrix_path,
         )
     return RowNames(row_names, f"rows named by {list_name}", "names")

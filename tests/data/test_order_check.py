@@ -171,6 +171,8 @@ def test_a_study_is_refused_once_with_what_the_weights_say(tmp_path, brains):
     (fault,) = refused.value.faults
     assert "3 other matrices" in fault
     assert fault.index("row_order='ukbiobank'") < fault.index("row_order='mrtrix'")
+    assert fault.count("best fit: row_order='ukbiobank'") == 1
+    assert fault.count("best fit:") == 1
     cohort = load_cohort(tmp_path, DESIKAN, "strength", row_order="ukbiobank")
     assert any("fits the weights best" in note for note in cohort.notes)
     with pytest.raises(CohortError, match=r"(?s)Better fit:.*row_order='ukbiobank'"):
