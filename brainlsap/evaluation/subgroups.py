@@ -15,6 +15,7 @@ quantile of
 with the variances :math:`v_i` of the groups; columns share the error by Bonferroni.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Any, NamedTuple
@@ -37,6 +38,10 @@ from brainlsap.text import option_text
 
 COUNTED_KINDS = ("sex", "site", "scanner")
 """Kinds of covariates whose values are counted."""
+
+SEX_OF_SPELLING = dict.fromkeys(("m", "male", "man"), "male")
+SEX_OF_SPELLING |= dict.fromkeys(("f", "female", "woman"), "female")
+"""Sex by its unambiguous spellings, in lower case. Numbers are ambiguous."""
 
 SUBGROUP_KINDS = ("sex", "age", "site", "scanner")
 """Kinds of covariates whose groups are scored by default."""
@@ -141,11 +146,30 @@ def case_mix_table(
         rows.append((name, _number_text(before), _number_text(after), difference))
     for kind in COUNTED_KINDS:
         before, after = training["counts"].get(kind), test["counts"].get(kind)
+        if kind == "sex" and before and after:
+            before, after = _unify_sex(before, after)
+            if not before.keys() & after.keys():
+                rows.append(("sex: no value occurs in both", "", "", ""))
         if before or after:
             rows += _case_mix_rows(kind, before or {}, after or {})
     return pd.DataFrame(
         rows, columns=["characteristic", "training", "test", "difference"]
     )
+
+
+def _unify_sex(
+    training: Mapping[str, int], test: Mapping[str, int]
+) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Return counts of sex in one spelling, if those of the test people differ."""
+    if test.keys() <= training.keys():
+        return training, test
+    unified_counts = []
+    for counts in (training, test):
+        unified = Counter[str]()
+        for value, n_people in counts.items():
+            unified[SEX_OF_SPELLING.get(value.strip().lower(), value)] += n_people
+        unified_counts.append(unified)
+    return unified_counts[0], unified_counts[1]
 
 
 def _case_mix_rows(
