@@ -45,6 +45,9 @@ from brainlsap.workflow import merge_classes, parse_merged_classes
 
 __all__ = ["evaluate_model", "read_labelled_people"]
 
+ALL_CLASSES = "all classes"
+"""Last row of a table of coverage."""
+
 
 def read_labelled_people(
     model: PackedClassifier | str | Path,
@@ -270,8 +273,9 @@ def coverage_table(evaluation: Evaluation) -> pd.DataFrame:
     -------
     DataFrame
         class, people, coverage, low, high (95 % Wilson interval over people) and
-        mean_size, the number of classes in a set. A person with several scans counts
-        with their mean. No rows where the model gives no sets.
+        mean_size, the number of classes in a set. The last row is of all classes. A
+        person with several scans counts with their mean. No rows where the model gives
+        no sets.
     """
     if SET_COLUMN not in evaluation.predictions:
         return pd.DataFrame()
@@ -301,25 +305,30 @@ def measure_coverage(predictions: pd.DataFrame, classes: Sequence[str]) -> pd.Da
         }
     )
     people = coverage_rows.groupby(["class", "participant"]).mean()
-    rows = []
-    for class_name in classes:
-        if class_name not in people.index:
-            continue
-        of_class = people.loc[class_name]
-        n_people = len(of_class)
-        n_covered = float(of_class["covered"].sum())
-        lower_bound, upper_bound = wilson_interval(round(n_covered), n_people)
-        rows.append(
-            {
-                "class": class_name,
-                "people": n_people,
-                "coverage": n_covered / n_people,
-                "low": lower_bound,
-                "high": upper_bound,
-                "mean_size": float(of_class["size"].mean()),
-            }
-        )
+    rows = [
+        _measure_class_coverage(class_name, people.loc[class_name])
+        for class_name in classes
+        if class_name in people.index
+    ]
+    if len(rows) > 1:
+        all_people = coverage_rows.drop(columns="class").groupby("participant").mean()
+        rows.append(_measure_class_coverage(ALL_CLASSES, all_people))
     return pd.DataFrame(rows)
+
+
+def _measure_class_coverage(class_name: str, people: pd.DataFrame) -> dict[str, Any]:
+    """Return the row of :func:`coverage_table` of people of one class, or of all."""
+    n_people = len(people)
+    n_covered = float(people["covered"].sum())
+    lower_bound, upper_bound = wilson_interval(round(n_covered), n_people)
+    return {
+        "class": class_name,
+        "people": n_people,
+        "coverage": n_covered / n_people,
+        "low": lower_bound,
+        "high": upper_bound,
+        "mean_size": float(people["size"].mean()),
+    }
 
 
 def _leave_out_unlabelled(model: PackedClassifier, cohort: Cohort) -> Cohort:

@@ -32,12 +32,15 @@ from brainlsap.evaluation import (
     leave_one_out_splits,
     make_models,
 )
+from brainlsap.evaluation.subgroups import case_mix_table
 from brainlsap.exceptions import CohortError, ParameterError
+from brainlsap.external import ALL_CLASSES
 from brainlsap.findings import FAULTY, NO_LABEL
 from brainlsap.model import LSAPRidgeClassifier
 from brainlsap.model.prediction_sets import fit_prediction_sets, predict_sets
 from brainlsap.prediction import SET_COLUMN, hash_people
 from brainlsap.report import read_results
+from brainlsap.report.external import external_headline
 from brainlsap.simulation import write_study_folder
 
 pytestmark = pytest.mark.usefixtures("brief_studies")
@@ -165,6 +168,23 @@ def test_case_mix_shows_what_differs(model, sites):
     assert table.loc[f"site: {site}", "training"].startswith("0 ")
 
 
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ({"male": 3, "Woman": 1}, {"male": "3 (75%)", "female": "1 (25%)"}),
+        ({"F": 2}, {"M": "0 (0%)", "F": "2 (100%)"}),
+        ({"1": 2}, {"no value occurs in both": "", "1": "2 (100%)"}),
+    ],
+)
+def test_spellings_of_sex_are_counted_together(test, expected):
+    people = {"n_people": 4, "n_scans": 4, "classes": {}, "numbers": {}}
+    table = case_mix_table(
+        people | {"counts": {"sex": {"M": 2, "F": 2}}},
+        people | {"counts": {"sex": test}},
+    ).set_index("characteristic")["test"]
+    assert {name: table[f"sex: {name}"] for name in expected} == expected
+
+
 @pytest.mark.filterwarnings("ignore:.*scans")
 def test_a_report_is_headed_external_evaluation_and_read_again(
     evaluation, tmp_path_factory
@@ -288,7 +308,7 @@ def test_the_commands_of_the_page_run(sites, tmp_path, monkeypatch, capsys):
     assert SET_COLUMN in pd.read_csv(tmp_path / "predictions.tsv", sep="\t")
     lines = capsys.readouterr().out.splitlines()
     measured = [line for line in lines if line.startswith("Measured coverage")]
-    assert len(measured) == len(CLASSES)
+    assert len(measured) == len(CLASSES) + 1
     asked = "predict model.safetensors hospital --label diagnosis --out again.tsv"
     assert main(asked.split()) == 0
     assert set(measured) <= set(capsys.readouterr().out.splitlines())
@@ -360,8 +380,33 @@ def test_sets_and_their_coverage_are_in_the_evaluation(model, sites, evaluation)
     ]
     by_person = rows.assign(holds=holds).groupby(["truth", "participant"])["holds"]
     expected = by_person.mean().groupby("truth").mean()
+    expected[ALL_CLASSES] = (
+        rows.assign(holds=holds).groupby("participant")["holds"].mean().mean()
+    )
+    assert coverage["class"].tolist() == [*CLASSES, ALL_CLASSES]
     for row in coverage.to_dict("records"):
         assert row["coverage"] == pytest.approx(expected[row["class"]])
+
+
+@pytest.mark.parametrize("is_low", [True, False])
+def test_the_first_lines_say_whether_sets_and_probabilities_hold(evaluation, is_low):
+    external_facts = evaluation.settings["external"]
+    coverage = [row | {"high": 0.95} for row in external_facts["coverage"]]
+    calibration = [
+        row
+        | {"slope_low": 0.8, "slope_high": 1.2, "intercept_low": -1}
+        | {"intercept_high": 1}
+        for row in external_facts["calibration"]
+    ]
+    coverage[1]["high"] = 0.8 if is_low else 0.95
+    calibration[2]["intercept_low"] = 0.5 if is_low else -0.5
+    changed = {"coverage": coverage, "calibration": calibration}
+    settings = evaluation.settings | {"external": external_facts | changed}
+    lines = external_headline(replace(evaluation, settings=settings))
+    text = " ".join(lines)
+    assert ("do not hold for EMCI (" in text) == is_low
+    assert ("probabilities are too small for AD." in text) == is_low
+    assert ("no slope differs clearly from 1" in text) != is_low
 
 
 def test_contributions_of_regions_sum_to_the_score(model, sites):

@@ -1,10 +1,16 @@
 """Text and tables of an external evaluation, beside those of every evaluation."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import pandas as pd
 
 from brainlsap.evaluation import Evaluation
 from brainlsap.report import tables
 from brainlsap.text import count, with_and
+
+# Share of people of every class whose prediction set should hold their class.
+NOMINAL_COVERAGE = 0.9
 
 
 def is_external(evaluation: Evaluation) -> bool:
@@ -86,16 +92,64 @@ def external_headline(evaluation: Evaluation) -> list[str]:
     }
     if n_unlike:
         difference_texts = [
-            f"the {difference_kind} of {count(n, 'scan')}"
+            f"{n} of {count(cohort.n_scans, 'scan')} have {difference_kind} unlike those "
+            "of the training"
             for difference_kind, n in n_unlike.items()
         ]
         paragraphs.append(
-            f"Unlike those of the training are {with_and(difference_texts)}. Their "
-            "predictions are less reliable."
+            f"{with_and(difference_texts)}. The predictions of these scans are less "
+            "reliable."
         )
     if external_facts["no_sets"]:
         paragraphs.append(f"Prediction sets: {external_facts['no_sets']}.")
+    paragraphs += _coverage_sentences(external_facts["coverage"], cohort.classes)
+    paragraphs += _calibration_sentences(_number_table(external_facts["calibration"]))
     return paragraphs
+
+
+def _coverage_sentences(
+    coverage_rows: Sequence[Mapping[str, Any]], classes: Sequence[str]
+) -> list[str]:
+    """Return for which classes the prediction sets do not reach their coverage."""
+    class_rows = [row for row in coverage_rows if row["class"] in classes]
+    if not class_rows:
+        return []
+    low_texts = [
+        f"{row['class']} ({row['coverage']:.0%} of {row['people']})"
+        for row in class_rows
+        if row["high"] < NOMINAL_COVERAGE
+    ]
+    if low_texts:
+        return [
+            f"The 90% prediction sets do not hold for {with_and(low_texts)}: the 95% "
+            "interval of the share of participants whose set has their class lies "
+            "below 90%."
+        ]
+    smallest_n = min(row["people"] for row in class_rows)
+    return [
+        "No class has a coverage of the 90% prediction sets whose 95% interval lies "
+        f"below 90%; the smallest class has {count(smallest_n, 'participant')}."
+    ]
+
+
+def _calibration_sentences(calibration: pd.DataFrame) -> list[str]:
+    """Return for which classes intervals exclude perfect calibration."""
+    if calibration.empty or calibration["slope"].isna().all():
+        return []
+    verdicts = {
+        "too extreme": calibration["slope_high"] < 1,
+        "not extreme enough": calibration["slope_low"] > 1,
+        "too small": calibration["intercept_low"] > 0,
+        "too large": calibration["intercept_high"] < 0,
+    }
+    verdict_texts = [
+        f"{verdict} for {with_and(calibration.loc[is_true, 'class'])}"
+        for verdict, is_true in verdicts.items()
+        if is_true.any()
+    ]
+    if not verdict_texts:
+        return ["Calibration: no slope differs clearly from 1, no intercept from 0."]
+    return [f"Calibration: probabilities are {'; '.join(verdict_texts)}."]
 
 
 def _cross_validation_text(card: dict) -> str:
