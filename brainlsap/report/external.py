@@ -92,8 +92,8 @@ def external_headline(evaluation: Evaluation) -> list[str]:
     }
     if n_unlike:
         difference_texts = [
-            f"{n} of {count(cohort.n_scans, 'scan')} have {difference_kind} unlike those "
-            "of the training"
+            f"{n} of {count(cohort.n_scans, 'scan')} have {difference_kind} unlike "
+            "those of the training"
             for difference_kind, n in n_unlike.items()
         ]
         paragraphs.append(
