@@ -683,7 +683,8 @@ def _find_predictive_columns(
     ):
         finding_text = (
             f"{tested_column.title}: balanced accuracy {mean_accuracy:.2f}, chance "
-            f"{chance_accuracy:.2f} ({correction_text}{p_phrase(p)})"
+            f"{chance_accuracy:.2f} (difference between classes: {correction_text}"
+            f"{p_phrase(p)})"
         )
         is_different = p < MAX_P_VALUE
         is_predictive = is_different and mean_accuracy >= chance_accuracy + MIN_GAIN

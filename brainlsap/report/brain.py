@@ -581,7 +581,7 @@ def highlight_options(
     return {
         "outline": significant_regions(evaluation, "effect", feature),
         "mark": significant_regions(evaluation, "contrast", feature),
-        "outline_label": "classes differ (corrected p < 0.05)",
+        "outline_label": "test of all classes: corrected p < 0.05",
         "mark_label": "stands out from connected regions (corrected p < 0.05)",
     }
 

@@ -50,9 +50,9 @@ CLASS_TITLES = {
 
 METHOD_TITLES = {
     "network": "a graph neural network that learns, for every region, how far to "
-    "average along the connectome",
+    "average along the connectome (its scale)",
     "ridge and network": "a ridge regression plus a graph neural network that learns, "
-    "for every region, how far to average along the connectome",
+    "for every region, how far to average along the connectome (its scale)",
     "none": "a ridge regression without the connectome",
     "one": "a ridge regression on features averaged along the connectome at one scale",
     "regions": "a ridge regression on features averaged along the connectome, at a "
@@ -61,6 +61,8 @@ METHOD_TITLES = {
     "scale per region",
 }
 """What a model is, by the scales that it learns."""
+METHODS_OF_SCALES = ("network", "ridge and network", "regions", "auto")
+"""Those which learn a scale for every region."""
 
 SIMPLE_MODELS = {
     "majority class": "the largest class",
@@ -71,6 +73,7 @@ SIMPLE_MODELS = {
 """Simple models with which the main model is compared, by their phrase."""
 
 NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
+NO_WARNING, NOT_USED = "NO WARNING", "NOT USED"
 """Verdicts that fit questions for regions or risks; their answer is "NOT SHOWN"."""
 
 _NOT_VALID = " Not valid: see Beware."  # follows the sentence of a conclusion
@@ -348,16 +351,22 @@ def method_text(evaluation: Evaluation) -> str:
     main_model, settings = evaluation.models[0], evaluation.settings
     is_main = evaluation.fits["model"] == main_model
     options = settings_of_model(evaluation.fits[is_main])
-    method_title = METHOD_TITLES.get(options.get("scales") or "", "")
+    method_key = options.get("scales") or ""
     if "kernel" in options and options.get("network", "heat") == "heat":
-        method_title = METHOD_TITLES["network"]
-        if _network_weights(evaluation).size:
-            method_title = METHOD_TITLES["ridge and network"]
+        has_network_weights = _network_weights(evaluation).size > 0
+        method_key = "ridge and network" if has_network_weights else "network"
+    method_title = METHOD_TITLES.get(method_key, "")
+    scale_sentence = ""
+    if method_key in METHODS_OF_SCALES:
+        scale_sentence = (
+            " A small scale of a region means little averaging, and neither a "
+            "difference nor importance."
+        )
     folds_text = f"{settings['n_folds']}-fold cross-validation"
     test_unit = "scan" if settings["people_shared"] else "participant"
     return (
         f"{main_model}{f', {method_title}' if method_title else ''}; tested by "
-        f"{folds_text}, divided by {test_unit}."
+        f"{folds_text}, divided by {test_unit}.{scale_sentence}"
     )
 
 
@@ -447,7 +456,7 @@ def judge_covariates(evaluation: Evaluation) -> Conclusion:
     findings = evaluation.audit[is_covariate]
     warnings = findings.loc[findings["severity"] == "warning", "finding"]
     shown_findings = list(findings["finding"])[:N_COVARIATES]
-    label, reason = "", "The audit gives no warning."
+    label, reason = NO_WARNING, "The audit gives no warning, which does not exclude it."
     if len(warnings):
         shown_findings = list(warnings)
         label, reason = POSSIBLY, "Something other than the brain may explain it."
@@ -456,13 +465,7 @@ def judge_covariates(evaluation: Evaluation) -> Conclusion:
         return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
     sentences = [f"{'; '.join(shown_findings)}."]
     sentences[0] = sentences[0][:1].upper() + sentences[0][1:]
-    adjusted_names = tables.regressed_text(evaluation)
-    unadjusted_names = [
-        name
-        for name in ("age", "sex", "site")
-        if demographics.covariate(evaluation.cohort.table, name) is not None
-        and name not in adjusted_names
-    ]
+    unadjusted_names = _unadjusted_names(evaluation)
     if unadjusted_names:
         sentences.append(
             f"Scores and regions are not adjusted for {with_and(unadjusted_names)}."
@@ -472,12 +475,23 @@ def judge_covariates(evaluation: Evaluation) -> Conclusion:
     )
 
 
+def _unadjusted_names(evaluation: Evaluation) -> list[str]:
+    """Return which of age, sex and site are known and were not regressed out."""
+    adjusted_names = tables.regressed_text(evaluation)
+    return [
+        name
+        for name in ("age", "sex", "site")
+        if demographics.covariate(evaluation.cohort.table, name) is not None
+        and name not in adjusted_names
+    ]
+
+
 def judge_network(evaluation: Evaluation) -> Conclusion | None:
     """Answer whether the neural network adds to the ridge regression it starts from.
 
-    None if the main model does not add a network to a ridge regression. "NO": it had no
-    weight in any fold, or made the score worse. A weight alone shows nothing, because
-    networks get one in some folds of permuted labels as well.
+    None if the main model does not add a network to a ridge regression. "NO": it made
+    the score worse. A weight alone shows nothing, because networks get one in some
+    folds of permuted labels as well.
     """
     question_text = "Does its neural network help?"
     weights = _network_weights(evaluation)
@@ -487,9 +501,10 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     if not n_used:
         return Conclusion(
             question_text,
-            NO,
+            NOT_SHOWN,
             "A ridge regression alone made the score.",
             reason=f"It had no weight in any of {count(weights.size, 'fold')}.",
+            label=NOT_USED,
         )
     main_model = evaluation.models[0]
     reason_text = f"It had weight in {n_used} of {count(weights.size, 'fold')}."
@@ -524,13 +539,17 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
 def judge_probabilities(evaluation: Evaluation) -> Conclusion:
     """Answer whether one patient's probability can be trusted, which no study shows."""
     main_model, class_priors = evaluation.models[0], evaluation.class_priors()
-    sentence = "They were not tested in other people."
+    question_text = "Can one patient's probability be trusted?"
+    if judge_chance(evaluation).answer != YES:
+        reason_text = "The model is not shown to be better than chance."
+        return Conclusion(question_text, NOT_SHOWN, "", reason=reason_text)
+    sentence = "Probabilities were not tested in other people."
     if main_model in class_priors:
         sentence = (
-            f"They assume {phrase_prior(class_priors[main_model])}, not those of a "
-            "clinic, and were not tested in other people."
+            f"Probabilities assume {phrase_prior(class_priors[main_model])}, not those "
+            "of a clinic, and were not tested in other people."
         )
-    return Conclusion("Can one patient's probability be trusted?", NOT_SHOWN, sentence)
+    return Conclusion(question_text, NOT_SHOWN, sentence)
 
 
 def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
@@ -671,10 +690,11 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         original_gain = gain_rows.loc["original", "evidence_gain"]
         random_gain = gain_rows.loc[network.compared_with, "evidence_gain"]
         answer_sentences.append(
-            f"Gain in log evidence: {original_gain:z.1f}, with random connectomes "
-            f"{random_gain:z.1f}; difference "
-            f"{tables.interval_text(estimate, low, high, 1)} (90% interval; "
-            f"{MIN_LOG_CREDIT:.1f} or more would count)."
+            "Beyond each region's own value and the mean of all regions, it adds "
+            f"{original_gain:z.1f} to the log evidence; {network.compared_with} "
+            f"connectomes add {random_gain:z.1f} (difference "
+            f"{tables.interval_text(estimate, low, high, 1)}, 90% interval; a YES "
+            f"needs {MIN_LOG_CREDIT:.1f})."
         )
     if without_model not in evaluation.models or with_model == without_model:
         if not answer_sentences:
@@ -707,7 +727,9 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             f"{difference_text} ({_holm_phrase(comparison_row)})"
         )
         if score_answer == YES and answer_text != YES:
-            score_sentence += "; averages over random connectomes can raise it as well"
+            score_sentence += (
+                ". Averages over random connections can raise the score as well"
+            )
         answer_sentences.append(f"{score_sentence}.")
     if evaluation.connectome_gain is None:
         comparison_columns = ["difference", "low", "high", "p_holm"]
@@ -744,6 +766,12 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
         _judge_region_test(evaluation, question, region_p_values, p_column)
         for p_column, question in questions.items()
     )
+    differing_regions, outstanding_regions = (
+        set(region_p_values.loc[region_p_values[p_column] < ALPHA, "region"])
+        for p_column in questions
+    )
+    if stand_out.answer == YES and differing_regions == outstanding_regions:
+        stand_out = replace(stand_out, sentence="In the same regions.")
     return differ, stand_out
 
 
@@ -766,6 +794,13 @@ def _region_p_values(evaluation: Evaluation) -> pd.DataFrame | None:
             statistic_sizes = region_table[size_column].abs()
         p_values[statistic] = statistic_sizes.groupby(region_table["region"]).max()
     return p_values.reset_index()
+
+
+def difference_term(evaluation: Evaluation) -> str:
+    """Return what the tests of regions test: a trend, or any difference."""
+    if evaluation.cohort.classes_ordered and len(evaluation.cohort.classes) > 2:
+        return "trend over the ordered classes"
+    return "difference between classes"
 
 
 def _judge_region_test(
@@ -801,7 +836,8 @@ def _judge_region_test(
     return Conclusion(
         question_text,
         YES,
-        f"In {region_text} (p corrected for {n_tested_text}).",
+        f"In {region_text} ({difference_term(evaluation)}; p corrected for "
+        f"{n_tested_text}).",
         float(n_significant),
         p_value=smallest_p,
         label=f"{n_significant} OF {len(tested_regions)}",
@@ -903,10 +939,16 @@ def _write_quote(
                 "ridge regression predicted alone."
             )
     regions_answer = conclusions.regions_differ
+    unadjusted_names = _unadjusted_names(evaluation)
+    unadjusted_text = (
+        f"; not adjusted for {with_and(unadjusted_names)}" if unadjusted_names else ""
+    )
     if regions_answer.answer == YES:
         quote_sentences.append(
-            f"Classes differed in {regions_answer.estimate:.0f} of "
-            f"{count(int(cohort.measured.sum()), 'region')} (family-wise p < {ALPHA})."
+            f"A {difference_term(evaluation)} was shown in "
+            f"{regions_answer.estimate:.0f} of "
+            f"{count(int(cohort.measured.sum()), 'region')} (family-wise p < {ALPHA}"
+            f"{unadjusted_text})."
         )
         quote_sentences.append(_stand_out_text(conclusions.regions_stand_out))
     elif np.isfinite(regions_answer.estimate) and not leak_text:

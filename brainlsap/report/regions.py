@@ -570,7 +570,8 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     question_text = "How does the model read the region?"
     caution_text = (
         "This describes the model and has no p-value; a small scale does not mean that "
-        "classes differ there or that the region is important."
+        "classes differ there, that the region is important, or that disease has "
+        "spread from it."
     )
     ranking = scale_ranking(evaluation)
     model_name = str(ranking["model"].iloc[0])

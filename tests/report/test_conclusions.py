@@ -12,9 +12,11 @@ from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
 from brainlsap.report import conclusions, draw_conclusions, headline, tables
 from brainlsap.report.conclusions import (
     NO,
+    NO_WARNING,
     NONE_SHOWN,
     NOT_SHOWN,
     NOT_TESTED,
+    NOT_USED,
     POSSIBLY,
     YES,
     judge_chance,
@@ -205,7 +207,7 @@ def test_variables_that_predict_the_class_may_explain_the_score(make_study):
     assert "not adjusted for age, sex and site" in covariates.sentence
     # A note is shown as well, so that its score can be read.
     noted = judge_covariates(study)
-    assert noted.verdict == NOT_SHOWN
+    assert (noted.answer, noted.verdict) == (NOT_SHOWN, NO_WARNING)
     assert "Age alone: 0.34" in noted.sentence
     for audit in (None, study.audit[:0]):
         assert judge_covariates(replace(study, audit=audit)).verdict == NOT_TESTED
@@ -229,7 +231,7 @@ def test_a_network_is_credited_only_for_a_better_score(make_study):
     study = make_study(skill=0.9, p_effect=1.0)
     assert judge_network(study) is None
     unused = judge_network(add_network(study, [0, 0, 0]))
-    assert unused.answer == NO
+    assert (unused.answer, unused.verdict) == (NOT_SHOWN, NOT_USED)
     # A weight alone is none: both models have the same skill.
     used = add_network(study, [0, 0.5, 0])
     weighted = judge_network(used)
