@@ -192,7 +192,7 @@ def test_fit_and_predict(study, tmp_path, capsys):
     assert "--models LSAP-R" in printed
     assert "\nscans by diagnosis: unimpaired (" in printed
     nowhere = refused(capsys, "predict", tmp_path, study, "--out", table)
-    assert "as a whole model file, as `brainlsap fit` writes" in nowhere
+    assert "model comes first" in nowhere
     explain = ("--out", table, "--explain", "sub-0001")
     assert "is not linear" in refused(capsys, "predict", model, study, *explain)
     assert not table.exists()

@@ -211,7 +211,22 @@ def load_model(path: str | Path) -> Any:
     """
     from safetensors import safe_open
 
+    if Path(path).is_dir():
+        raise FileFormatError(
+            "a folder, but a model file was expected. The model comes first, then the "
+            "study.",
+            path=path,
+        )
     with reading(path, "a whole model file, as `brainlsap fit` writes"):
+        with Path(path).open("rb") as model_file:
+            first_bytes = model_file.read(9)
+            # The header of a model file begins at byte 8.
+            if first_bytes.startswith(b"\x80") and not first_bytes.endswith(b"{"):
+                raise FileFormatError(
+                    "looks like a pickle. Opening a pickle can run any program, so "
+                    "brainlsap never opens one. Store the model by `brainlsap fit`.",
+                    path=path,
+                )
         with safe_open(path, framework="numpy") as safetensors_file:
             header = json.loads((safetensors_file.metadata() or {})[HEADER])
             stored_arrays = {

@@ -1,6 +1,7 @@
 """A model in a file: the same predictions in another process, and nothing else."""
 
 import json
+import pickle
 import subprocess
 import sys
 
@@ -155,6 +156,11 @@ def test_damaged_and_strange_files_are_refused(stored, tmp_path):
         load_model(tmp_path / "other")
     with raises_kind("no such file"):
         load_model(tmp_path / "absent")
+    with pytest.raises(FileFormatError, match="a folder, but a model file"):
+        load_model(tmp_path)
+    (tmp_path / "pickle").write_bytes(pickle.dumps({"a": 1}))
+    with pytest.raises(FileFormatError, match="looks like a pickle"):
+        load_model(tmp_path / "pickle")
 
 
 def test_what_cannot_be_stored_is_refused(fitted, tmp_path):
