@@ -901,7 +901,7 @@ def _read_scores(
     if not model_names:
         raise ParameterError(
             "the scores hold no model with the settings of this one; their models are "
-            "{', '.join(evaluation.models)}. Run this model there, too."
+            f"{', '.join(evaluation.models)}. Run this model there, too."
         )
     intervals = bootstrap_scores(evaluation, model_names[0]).set_index("score")
     return {

@@ -218,7 +218,7 @@ def test_the_card_says_on_whom_and_with_what_scores(cohort, tmp_path):
     assert not any(person in text for person in set(cohort.groups))
     with pytest.raises(ParameterError, match="regress_out"):
         fit_model(cohort, tmp_path / "m", ridge(), regress_out="age", scores=scores)
-    with pytest.raises(ParameterError, match="no model with the settings"):
+    with pytest.raises(ParameterError, match="models are ridge with one scale"):
         fit_model(cohort, tmp_path / "m", "ridge without connectome", scores=scores)
     half = cohort.select(np.arange(cohort.n_scans) > 5)
     with pytest.raises(ParameterError, match="other data"):
