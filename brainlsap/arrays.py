@@ -103,10 +103,10 @@ def check_connectomes(W: np.ndarray) -> None:
     if not is_valid.all():
         invalid_row = np.flatnonzero(~is_valid)[0]
         raise ParameterError(
-            "connectomes must be finite and not negative; that of row "
-            f"{invalid_row} of X is not. Leave the scan out or correct it; for "
+            "connectomes must be finite and not negative, but the connectome in row "
+            f"{invalid_row} of X is not. Correct it or leave this scan out. For "
             "correlations, Cohort.from_arrays(..., negative='drop').to_array() sets "
-            "those below 0 to 0."
+            "negative weights to 0."
         )
 
 
@@ -118,7 +118,8 @@ def check_features(features: np.ndarray) -> None:
         raise ParameterError(
             "features must be finite, or NaN where not measured, and at most "
             f"{MAX_ABSOLUTE:g} in size; got {features[tuple(too_large[0])]:g} in row "
-            f"{scan_row} of X. Correct it, or give the feature in another unit."
+            f"{scan_row} of X. Correct the value, or convert the feature to another "
+            "unit."
         )
 
 
@@ -145,7 +146,9 @@ def check_groups(
             stacklevel=3,
         )
     if np.ma.is_masked(groups):
-        raise ParameterError("groups has masked entries; name the person of each scan.")
+        raise ParameterError(
+            "groups has masked entries. Give the participant ID of each scan."
+        )
     groups = np.arange(n_scans) if groups is None else np.asarray(groups)
     if groups.shape != (n_scans,):
         raise ParameterError(

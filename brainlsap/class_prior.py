@@ -66,9 +66,9 @@ def resolve_class_prior(
         ]
         if missing_classes:
             raise ParameterError(
-                f"{option_name('class_prior')} has no share of "
-                f"{', '.join(missing_classes)}; it names "
-                f"{', '.join(share_of_class) or 'no class'}. Give a share of each of "
+                f"{option_name('class_prior')} contains shares for "
+                f"{', '.join(share_of_class) or 'no class'} but not for "
+                f"{', '.join(missing_classes)}. Give a share for each of the classes "
                 f"{', '.join(class_names)}."
             )
         try:

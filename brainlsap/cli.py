@@ -225,8 +225,8 @@ def demo(
         has_results = results_folder.is_dir() and any(results_folder.iterdir())
         if has_results and not options.get("overwrite"):
             raise BrainlsapError(
-                f"{results_folder} holds results of another study. Choose another "
-                f"{option_text('out')}, or replace the results by "
+                f"{results_folder} contains the results of another study. Choose "
+                f"another {option_text('out')}, or replace the results by "
                 f"{option_text('overwrite', True)}."
             )
         simulate(str(study_folder), n_people=n_people, random_state=random_state)
@@ -559,7 +559,7 @@ def fit(
     if models is None and len(models_of_file) > 1:
         raise BrainlsapError(
             f"the settings file names {len(models_of_file)} models, but fit stores "
-            "one. Choose it with --models."
+            "only one. Choose a model with --models."
         )
     name = models or next(iter(models_of_file), None)
     if name is None:
@@ -663,9 +663,9 @@ def _contributions_by_figure(
     is_person = cohort.groups == participant
     if not is_person.any():
         raise BrainlsapError(
-            f"{option_text('explain')} names {participant!r}, who is not one of the "
-            f"{len(set(cohort.groups))} participants of the study. Ids look like "
-            f"{cohort.groups[0]}."
+            f"{option_text('explain')} names {participant!r}, but none of the "
+            f"{len(set(cohort.groups))} participants of the study has this ID. An "
+            f"example of an ID is {cohort.groups[0]}."
         )
     contributions = brainlsap.contribution_table(classifier, cohort.select(is_person))
     return {

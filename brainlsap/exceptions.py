@@ -176,7 +176,7 @@ def reading(path: str | Path, expected_content: str) -> Iterator[None]:
             failure_text = "it is a folder"
         raise FileFormatError(
             f"cannot be read as {expected_content}: {failure_text.rstrip('.')}. The "
-            "file may be truncated, or its format may differ from its name.",
+            "file may be truncated, or its suffix may not match its format.",
             path=path,
             kind=UNREADABLE,
         ) from error

@@ -176,8 +176,8 @@ def evaluate_model(
     card = model.origin_.facts.get("card")
     if not card:
         raise ParameterError(
-            "the stored model lacks its model card. Fit it again by `brainlsap fit`, "
-            "or by fit_model in Python."
+            "the stored model contains no model card. Fit the model again by "
+            "`brainlsap fit`, or by fit_model in Python."
         )
     cohort = _select_labelled(model, cohort)
     _check_not_in_training(model, cohort, ids_are_new=ids_are_new)
@@ -404,8 +404,8 @@ def _check_not_in_training(
         ]
         raise CohortError(
             f"{len(same_scans)} of {len(scans)} scans were in the training of the "
-            f"model ({listed(same_scans, 3)}). A test needs other people: leave these "
-            f"out by {exclude_text(same_scans)}",
+            f"model ({listed(same_scans, 3)}). A test requires other people. Leave "
+            f"these scans out by {exclude_text(same_scans)}",
             group_findings(faults),
         )
     if ids_are_new:
@@ -420,8 +420,8 @@ def _check_not_in_training(
     if same_people:
         raise CohortError(
             f"{len(same_people)} of {len(person_ids)} people have the id of a person "
-            f"of the training ({listed(same_people, 3)}). Leave them out by "
-            f"{exclude_text(same_people)}. If they are other people with the same ids "
-            "by chance, as in two studies that count from 1, say so by "
+            f"of the training ({listed(same_people, 3)}). If they are the same "
+            f"people, leave them out by {exclude_text(same_people)}. If they are other "
+            "people, for example because both studies count from 1, give "
             f"{option_text('ids_are_new', True)}."
         )

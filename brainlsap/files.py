@@ -189,8 +189,9 @@ def lock_folder(folder: str | Path) -> Iterator[Path]:
             file_lock.acquire()
         except Timeout:
             raise ParameterError(
-                f"{folder} is in use by another run. Wait for it, or choose another "
-                f"folder; if no run uses it, delete {lock_path}."
+                f"{folder} is in use by another run. Wait for it to finish, or "
+                "choose another folder. If no run uses the folder, delete "
+                f"{lock_path}."
             ) from None
     try:
         yield folder

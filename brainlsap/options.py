@@ -1592,7 +1592,9 @@ def read_config(path: str | Path) -> dict[str, object]:
             first_key = first_keys[option.name]
             alias_note = "" if first_key == key else f" {key} is {first_key}."
             raise BrainlsapError(
-                f"{key} is set twice in the file.{alias_note} Keep one.", path=path
+                f"{key} is set twice in the file.{alias_note} Keep only one of these "
+                "lines.",
+                path=path,
             )
         try:
             settings[option.name] = option.convert(value)
@@ -1601,8 +1603,8 @@ def read_config(path: str | Path) -> dict[str, object]:
         first_keys[option.name] = key
     if unknown_keys:
         raise BrainlsapError(
-            f"unknown settings: {', '.join(unknown_keys)}. Use the names of "
-            "flags without --, or of parameters of load_cohort, run_study and "
+            f"unknown settings: {', '.join(unknown_keys)}. Use the names of flags "
+            "without --, or the parameters of load_cohort, run_study and "
             "LSAPClassifier.",
             path=path,
         )

@@ -219,15 +219,17 @@ def make_storable_model(
     )
     if len(models_by_name) > 1:
         raise ParameterError(
-            f"{name!r} names {len(models_by_name)} models, but a model file holds one. "
-            f"Name one of {', '.join(list_storable_models())}."
+            f"{name!r} names {len(models_by_name)} models, but a model file can "
+            "contain only one. Name one model of "
+            f"{', '.join(list_storable_models())}."
         )
     ((model_title, (model, _)),) = models_by_name.items()
     if type(model).__name__ not in CLASSIFIERS:
         raise ParameterError(
-            f"{model_title} cannot be stored safely: it has covariates or steps of "
-            "scikit-learn, which only pickle stores, and opening a pickle can run any "
-            f"program. Choose one of {', '.join(list_storable_models())}."
+            f"{model_title} cannot be stored: it has covariates or steps of "
+            "scikit-learn, which only pickle files can store, and opening a pickle "
+            "file can run any program. "
+            f"Choose one model of {', '.join(list_storable_models())}."
         )
     return model
 
@@ -325,9 +327,9 @@ def _check_missing_values(
         exclusion = exclude_text([fault.scan for fault in faults])
         raise CohortError(
             f"{len(faults)} of {len(scan_names)} scans lack more than "
-            f"{MAX_MISSING_SHARE:.0%} of the values and cannot be predicted. Read the "
-            "missing regions, or leave these scans out by "
-            f"{exclusion} or {option_text('skip_faulty', True)}",
+            f"{MAX_MISSING_SHARE:.0%} of the values and cannot be predicted. Add the "
+            f"missing regions, or leave these scans out by {exclusion} or "
+            f"{option_text('skip_faulty', True)}",
             group_findings(faults),
         )
     max_share_in_fit = model.origin_.facts.get("most_missing", 1.0)
@@ -423,7 +425,7 @@ def read_new_people(
     is_bundled = str(Path(atlas)) in available_atlases()
     if not (is_bundled or "atlas" in options or Path(atlas).exists()):
         raise ParameterError(
-            f"the atlas of the fit, {Path(atlas)}, no longer exists; give its new "
+            f"the atlas of the fit, {Path(atlas)}, no longer exists. Give its new "
             f"location by {option_text('atlas')}."
         )
     if folder is None:
@@ -462,8 +464,9 @@ def _cohort_from_arrays(model: PackedClassifier, options: Mapping[str, Any]) -> 
     for name in ("connectomes", "features"):
         if name not in cohort_arguments:
             raise ParameterError(
-                f"read_new_people needs the folder of a study, or arrays: {name}= is "
-                f"missing ({len(origin.region_names)} regions in the model's order)."
+                f"read_new_people requires the folder of a study, or arrays: {name}= "
+                f"is missing ({len(origin.region_names)} regions in the order of the "
+                "model)."
             )
     is_named = isinstance(cohort_arguments["features"], Mapping)
     is_named = is_named or "feature_names" in cohort_arguments
@@ -504,8 +507,9 @@ def load_fitted_model(model: PackedClassifier | str | Path) -> PackedClassifier:
     model = load_model(model) if isinstance(model, str | Path) else model
     if not hasattr(model, "origin_"):
         raise ParameterError(
-            "model must be one that fit_model or load_model returned, or its file; got "
-            f"{type(model).__name__}, which does not say what it was fitted on."
+            "model must be a result of fit_model or load_model, or the path of a "
+            f"model file; got {type(model).__name__}, which does not contain the "
+            "data of its fit."
         )
     return model
 
@@ -522,8 +526,8 @@ def _check_fixed_options(
         if option_value not in (stored_value, "refuse"):
             raise ParameterError(
                 f"{option_name(name)} must be {stored_value!r}, as in the fit of the "
-                f"model; got {options[name]!r}. Leave {option_text(name)} out; then "
-                "the value of the model is used."
+                f"model; got {options[name]!r}. Leave {option_text(name)} out to use "
+                "the value of the model."
             )
 
 
@@ -600,7 +604,7 @@ def predict_people(
         warnings.warn(
             f"{is_outlier.sum()} of {len(scan_names)} scans are unlike those of the "
             f"fit ({listed(scan_names[is_outlier], 5)}): more than a tenth of their "
-            "values lie over 3 standard deviations from the means of the fit. Their "
+            "values are over 3 standard deviations from the means of the fit. Their "
             "probabilities are unreliable.",
             stacklevel=2,
         )
@@ -681,8 +685,8 @@ def contribution_table(
     model = load_fitted_model(model)
     if not isinstance(model, LSAPRidgeClassifier):
         raise ParameterError(
-            f"{type(model).__name__} is not linear, so regions have no exact "
-            "contributions. Fit LSAP-R or another ridge."
+            f"{type(model).__name__} is not linear, so exact contributions of "
+            "regions do not exist. Fit LSAP-R or another ridge."
         )
     connectomes, features = match_regions_and_features(model, cohort)
     features = _apply_steps(model, cohort, features)
@@ -717,9 +721,9 @@ def match_regions_and_features(
     missing_features = sorted(set(origin.feature_names) - set(cohort.feature_names))
     if missing_features:
         raise ParameterError(
-            f"the model needs the feature {missing_features[0]!r}, and the cohort has "
-            f"{', '.join(cohort.feature_names)}. Name it by {option_text('feature')} "
-            "or feature_names="
+            f"the model requires the feature {missing_features[0]!r}, but the "
+            f"features of the cohort are {', '.join(cohort.feature_names)}. Name the "
+            f"feature by {option_text('feature')} or feature_names="
         )
     feature_index = [
         cohort.feature_names.index(feature_name)
@@ -731,17 +735,17 @@ def match_regions_and_features(
         connectomes, np.broadcast_to(shared_connectome, connectomes.shape)
     ):
         raise ParameterError(
-            "the model was fitted with one connectome for everybody, and the cohort "
-            f"has others. Leave {option_text('connectome')} out: the model brings its "
-            "own."
+            "the model was fitted with one connectome for everybody, but the cohort "
+            f"has others. Leave {option_text('connectome')} out, because the model "
+            "includes its connectome."
         )
     uses_own_connectomes = (
         shared_connectome is None and model.preparation_.network is None
     )
     if uses_own_connectomes and cohort.shares_connectome:
         raise ParameterError(
-            "the model was fitted with a connectome for every scan, and the cohort has "
-            "one for everybody. Give each scan its own."
+            "the model was fitted with a connectome for every scan, but the cohort "
+            "has one for everybody. Give each scan its own connectome."
         )
     features = cohort.features[:, region_index][:, :, feature_index]
     return connectomes, features
@@ -771,15 +775,16 @@ def _check_covariate(
         or new_maximum > 1.5 * fit_maximum - fit_minimum / 2
     ):
         warnings.warn(
-            f"{covariate_name} is {new_minimum:g} to {new_maximum:g}, in the fit "
-            f"{fit_minimum:g} to {fit_maximum:g}: is it in another unit?",
+            f"{covariate_name} ranges from {new_minimum:g} to {new_maximum:g}, but "
+            f"from {fit_minimum:g} to {fit_maximum:g} in the fit. The two may have "
+            "different units",
             stacklevel=3,
         )
     covariate_values = cohort.table[find_covariate_column(cohort.table, covariate_name)]
     if n_missing := covariate_values.isna().sum():
         warnings.warn(
-            f"{n_missing} of {len(covariate_values)} scans have no {covariate_name}: "
-            "it is replaced by the mean of the fit.",
+            f"{n_missing} of {len(covariate_values)} scans have no {covariate_name}. "
+            "The mean of the fit is used for them.",
             stacklevel=3,
         )
 
@@ -809,9 +814,9 @@ def _resolve_prior(
         unknown_names = [n for n in map(str, class_prior) if n not in class_names]
         if unknown_names:
             raise ParameterError(
-                f"{option_name('class_prior')} names {', '.join(unknown_names)}, and "
-                f"the classes of the model are {', '.join(class_names)}. Give a share "
-                "of each of these."
+                f"{option_name('class_prior')} names {', '.join(unknown_names)}, but "
+                f"the classes of the model are {', '.join(class_names)}. Give a "
+                "share for each of these classes."
             )
     return resolve_class_prior(class_prior, model.classes_, model.training_shares_)
 
@@ -878,8 +883,8 @@ def _read_scores(
     """Return the cross-validated scores of a model of these settings."""
     if evaluation.cohort.data_hash != data_hash(cohort):
         raise ParameterError(
-            "the scores come from other data than this fit. Give "
-            "the results of `run` on the same study with the same options."
+            "the scores belong to other data than this fit. Give the results of "
+            "`run` on the same study with the same options."
         )
     steps_of_scores = evaluation.settings.get("steps") or {}
     for step_option in ("harmonize", "regress_out", "reference_class"):
@@ -887,9 +892,9 @@ def _read_scores(
         in_scores = steps_of_scores.get(step_option) or []
         if in_fit != in_scores:
             raise ParameterError(
-                f"the results of the scores have {step_option} "
-                f"{in_scores or 'not given'}, and this fit has "
-                f"{in_fit or 'not given'}. Use the same in both."
+                f"{step_option} was {in_scores or 'not given'} for the scores, but "
+                f"is {in_fit or 'not given'} for this fit. Use the same value in "
+                "both."
             )
     model_settings = to_jsonable(model.get_params())
     first_fits = evaluation.fits.drop_duplicates("model").set_index("model")
@@ -900,8 +905,9 @@ def _read_scores(
     ]
     if not model_names:
         raise ParameterError(
-            "the scores hold no model with the settings of this one; their models are "
-            f"{', '.join(evaluation.models)}. Run this model there, too."
+            "the scores contain no model with the settings of this model. Their models "
+            f"are {', '.join(evaluation.models)}. Add this model to the study of the "
+            "scores."
         )
     intervals = bootstrap_scores(evaluation, model_names[0]).set_index("score")
     return {
@@ -973,8 +979,8 @@ def card_text(model: PackedClassifier) -> str:
     card = getattr(model, "origin_", None) and model.origin_.facts.get("card")
     if not card:
         raise ParameterError(
-            "the model has no model card. Fit it by `brainlsap fit`, or by fit_model "
-            "in Python."
+            "the model has no model card. Fit the model by `brainlsap fit`, or by "
+            "fit_model in Python."
         )
     training_facts = card["training"]
     order_text = "in order of stage" if card["classes_ordered"] else "without an order"

@@ -381,8 +381,8 @@ def _find_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
         )
     if not is_seed.any():
         raise ParameterError(
-            f"atlas {atlas.name!r} has none of the regions in which disease starts by "
-            f"default. Name some of its regions by {option_text('seeds')}."
+            f"atlas {atlas.name!r} contains none of the regions in which the disease "
+            f"starts by default. Name some of its regions by {option_text('seeds')}."
         )
     return is_seed
 
@@ -446,8 +446,9 @@ def _atlas_network(
     region_centroids = atlas.regions.reindex(columns=[*"xyz"]).to_numpy(dtype=float)
     if not np.isfinite(region_centroids).all():
         raise ParameterError(
-            f"atlas {atlas.name!r} has no centroid for every region, and simulated "
-            "connectomes need distances. Add columns x, y, z (mm) to its regions.tsv."
+            f"atlas {atlas.name!r} has no centroid for some regions, but simulated "
+            "connectomes require distances. Add columns x, y, z (mm) to its "
+            "regions.tsv."
         )
     hub_strengths = np.where(is_hub, HUB_STRENGTH, 1.0)
     # The midline (0) belongs to both sides.
@@ -638,8 +639,8 @@ def write_study_folder(
     check_choice(f"style for {cohort.atlas.name}", style, known_styles)
     if cohort.truth is None:
         raise ParameterError(
-            "cohort must be a simulated one, with a truth, because the files call it "
-            "simulated. Use Cohort.save(path) to keep any other cohort."
+            "cohort must be a simulated cohort with a truth, because the files "
+            "describe it as simulated. Use Cohort.save(path) for any other cohort."
         )
     node_rows = mrtrix_nodes(cohort.atlas) if style == "mrtrix" else None
     with fill_folder(folder) as partial_folder:

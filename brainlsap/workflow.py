@@ -515,7 +515,7 @@ def merge_classes(
     )
     if new_label.nunique() < 2:
         raise CohortError(
-            f"{option_text('merged_classes')} must leave two classes, got "
+            f"{option_text('merged_classes')} must result in two classes; got "
             f"{description} of scans of {', '.join(cohort.classes)}."
         )
     is_selected = new_label.notna().to_numpy()

@@ -306,7 +306,7 @@ def test_labels_that_are_not_known_are_written_as_missing(own_study, tmp_path):
         (("--atlas", "no-atlas"), "no-atlas"),
         (("--harmonize", "scanner", "--folds", "2"), "scanner"),
         (("--merge-classes", "5-to-4"), "5-to-3"),
-        (("--merge-classes", "well=CN"), "leave two classes, got CN = well of"),
+        (("--merge-classes", "well=CN"), "result in two classes; got CN = well of"),
         (("--merge-classes", "well=CN,ill=Ad"), "'Ad' of classes; found CN ("),
         (("--splits", "nowhere.tsv"), "nowhere.tsv"),
         (
@@ -360,7 +360,7 @@ def test_bad_input_is_one_message_and_nothing_written(
         ("feature_ = 'fdg'", "'feature_' (nearest: 'feature')"),
         ("fold = 3", "'fold' (nearest: 'folds')"),
         ("[data_]\nfeature = 'fdg'", "'data_' (nearest: 'data')"),
-        ("n_epochs = 3\nepochs = 4", "epochs is n_epochs. Keep one"),
+        ("n_epochs = 3\nepochs = 4", "epochs is n_epochs. Keep only one"),
         ("seed = 1\n[study]\nseed = 2", "seed is set twice in the file"),
     ],
 )

@@ -152,7 +152,7 @@ def test_scans_without_label_are_left_out_and_counted(model, sites, evaluation):
     assert any(f"left out: {is_unknown.sum()}" in note for note in tested.cohort.notes)
 
 
-@pytest.mark.filterwarnings("ignore:age is", "ignore:.*unlike those")
+@pytest.mark.filterwarnings("ignore:age ranges", "ignore:.*unlike those")
 def test_case_mix_shows_what_differs(model, sites):
     older = sites[0].table.assign(age=sites[0].table["age"] + 12)
     tested = evaluate_model(model, replace(sites[0], table=older))
@@ -356,7 +356,9 @@ class TestPredictionSets:
         sets = fit_prediction_sets(fitted, y, np.arange(len(y)))
         assert (None not in sets["quantiles"]) == has_sets
         if not has_sets:
-            with pytest.raises(ParameterError, match="no set at this level"):
+            with pytest.raises(
+                ParameterError, match="no set can be computed at this level"
+            ):
                 predict_sets(fitted, sets, fitted.left_out_scores_)
 
     def test_a_person_counts_once_whatever_the_number_of_visits(self):

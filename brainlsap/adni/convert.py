@@ -161,8 +161,9 @@ def find_images(
     if images.empty:
         misplaced_images = all_images.loc[is_misplaced, ["source", "reason"]].head(3)
         raise CohortError(
-            f"{folder}: no image found; expected PTID/description/date/I-id, such as "
-            "002_S_0295/Axial_DTI/2011-06-02_07_58_30.0/I240811, with files in it",
+            f"{folder}: the folder contains no image. Images are expected in "
+            "PTID/description/date/I-id, such as "
+            "002_S_0295/Axial_DTI/2011-06-02_07_58_30.0/I240811",
             [
                 f"{image_folder}: {omission_reason}"
                 for image_folder, omission_reason in misplaced_images.to_numpy()
@@ -173,8 +174,8 @@ def find_images(
     is_faulty = images["reason"] != ""
     if is_faulty.any() and not skip_faulty:
         raise CohortError(
-            f"{folder}: images that cannot be used. Correct the folders, or leave "
-            f"such images out by {option_text('skip_faulty', True)}",
+            f"{folder}: some images cannot be used. Correct the folders, or leave "
+            f"these images out by {option_text('skip_faulty', True)}",
             _describe_faults(images[is_faulty]),
         )
     unused_images = pd.concat(

@@ -158,8 +158,8 @@ def refuse_faults(folder: str | Path, table_faults: Sequence[AdniFault]) -> None
     if len(visit_faults) > 20:
         fault_lines.append(f"and {len(visit_faults) - 20} more visits with such faults")
     raise CohortError(
-        f"{folder}: what the tables say cannot be used. Correct the tables, or leave "
-        f"such visits out by {option_text('skip_faulty', True)}",
+        f"{folder}: some entries of the tables cannot be used. Correct the tables, "
+        f"or leave these visits out by {option_text('skip_faulty', True)}",
         fault_lines,
     )
 
@@ -183,7 +183,9 @@ def _tables_by_kind(folder: Path) -> tuple[dict[str, pd.DataFrame], list[str]]:
         if table_path.suffix.lower() in (".csv", ".tsv")
     ]
     if not table_paths:
-        raise CohortError(f"{folder}: no such folder, or no .csv tables in it")
+        raise CohortError(
+            f"{folder}: the folder does not exist or contains no .csv tables"
+        )
     table_of_kind: dict[str, pd.DataFrame] = {}
     unused_files = list[str]()
     for table_path in table_paths:
@@ -195,7 +197,8 @@ def _tables_by_kind(folder: Path) -> tuple[dict[str, pd.DataFrame], list[str]]:
             continue
         if table_kind in table_of_kind:
             raise CohortError(
-                f"{table_path} and another table are both {table_kind}; keep one"
+                f"{table_path} and another table are both {table_kind}. Keep only "
+                "one of them"
             )
         if table_kind == "IMAGES":
             table = table.rename(columns=_unify_image_heads(table))

@@ -467,9 +467,9 @@ class Atlas:
         ]
         if repeated_regions:
             raise RegionNameError(
-                f"{len(repeated_regions)} of the regions of atlas {self.name} came "
-                f"more than once: {listed(repeated_regions, 5)}. Keep one name per "
-                "region."
+                f"{len(repeated_regions)} of the regions of atlas {self.name} occur "
+                f"more than once: {listed(repeated_regions, 5)}. Give each region "
+                "once."
             )
         return np.array([*spellings_of_row], dtype=int)
 
@@ -480,7 +480,7 @@ class Atlas:
         atlas_name = self.other_atlas(all_names)
         if atlas_name:
             return RegionNameError(
-                f"The names are those of {atlas_name}, not of {self.name}.",
+                f"The names belong to {atlas_name}, not to {self.name}.",
                 values={"atlas": atlas_name},
             )
         name_descriptions = list(unknown_names)
@@ -528,9 +528,9 @@ class Atlas:
         ]
         if missing_regions:
             raise RegionNameError(
-                f"{len(missing_regions)} of the {len(self)} regions of {self.name} are "
-                f"missing: {listed(missing_regions, 5)}. Write NaN where nothing is "
-                "known."
+                f"{len(missing_regions)} of the {len(self)} regions of {self.name} "
+                f"are missing: {listed(missing_regions, 5)}. Write NaN for an "
+                "unknown value."
             )
         return region_rows
 
@@ -659,8 +659,8 @@ def _coordinates_by_name(atlas: Atlas, coordinate_table: pd.DataFrame) -> pd.Dat
     text_columns = numeric_table.select_dtypes(exclude="number").columns
     if len(text_columns):
         raise ParameterError(
-            "coordinates of a table are read by its index, which must be the names of "
-            "the regions, beside numbers x, y, z: try "
+            "The index of a table of coordinates must contain the names of the "
+            "regions, and the columns must be x, y and z. For this table, use "
             f".set_index({text_columns[0]!r})."
         )
     if is_counted:

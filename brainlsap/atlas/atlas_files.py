@@ -200,9 +200,9 @@ def read_settings(path: Path, n_cortex: int) -> AtlasSettings:
                 setting_name, _VALUE_CHECKS, 1, cutoff=0.0
             )
             raise FileFormatError(
-                f"unknown key {setting_name!r}. The nearest known one is "
-                f"{nearest_key!r}; correct or remove it (atlases/README.md explains "
-                "all keys).",
+                f"unknown key {setting_name!r}. The most similar valid key is "
+                f"{nearest_key!r}. Correct the key or remove it (atlases/README.md "
+                "explains all keys).",
                 path=path,
             )
         if not value_check.is_valid(setting_value):
@@ -231,7 +231,9 @@ def _join_pairs(
         json_key for json_key in json_keys if json_keys.count(json_key) > 1
     ]
     if repeated_keys:
-        raise FileFormatError(f"{repeated_keys[0]} stands twice. Keep one.", path=path)
+        raise FileFormatError(
+            f"{repeated_keys[0]} is repeated. Keep only one of its entries.", path=path
+        )
     return dict(key_value_pairs)
 
 
@@ -272,7 +274,10 @@ def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
         used_colors, color_rows = np.unique(vertex_colors, return_inverse=True)
         for color_code, clashing_names in clash_of_color.items():
             if color_code in used_colors:
-                raise ValueError(f"{clashing_names} have one color; give each its own")
+                raise ValueError(
+                    f"{clashing_names} have the same color. Give each region a "
+                    "different color."
+                )
         if not set(used_colors.tolist()) <= set(index_of_color):
             raise ValueError("a vertex has a label without a name")
     used_indices = np.array(

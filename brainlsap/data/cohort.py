@@ -727,8 +727,9 @@ def _stack_connectomes(
     if isinstance(connectomes, pd.DataFrame):
         if len({*connectomes.shape}) > 1:
             raise ParameterError(
-                f"connectomes, a DataFrame, must be square; got {connectomes.shape}. "
-                "Of several scans give a list of them, or {scan: DataFrame}."
+                "connectomes is a DataFrame and must be square; got "
+                f"{connectomes.shape}. For several scans, give a list of DataFrames, "
+                "or {scan: DataFrame}."
             )
         connectome = read_connectome(connectomes, atlas, negative=negative)
         return connectome.matrix, connectome.findings
@@ -765,8 +766,9 @@ def _name_features(
     name_list = [*features] if name_list is None else [*name_list]
     if {*name_list} != {*features}:
         raise ParameterError(
-            f"features has {', '.join(map(str, features))}; expected "
-            f"{', '.join(name_list)}. Name each array by its feature."
+            f"features contains {', '.join(map(str, features))}; expected "
+            f"{', '.join(name_list)}. Use the name of its feature as the key of each "
+            "array."
         )
     return name_list, {
         f"features[{feature_name!r}]": features[feature_name]
@@ -832,10 +834,10 @@ def _check_label_words(label_cells: Sequence[object]) -> None:
     ]  # NumPy's, of text
     if missing_words := list(filter(is_missing_word, label_texts)):
         raise ParameterError(
-            f"labels is {missing_words[0]!r} for "
-            f"{missing_words.count(missing_words[0])} scans, which is read as missing. "
-            f"If {missing_words[0]!r} is a class, rename it; if the label is missing, "
-            "leave these scans out."
+            f"labels= contains {missing_words[0]!r} for "
+            f"{missing_words.count(missing_words[0])} scans, and this text counts as "
+            f"missing. If {missing_words[0]!r} is a class, rename the class. If the "
+            "label is missing, leave these scans out."
         )
 
 
@@ -852,8 +854,9 @@ def _check_people(
         ):
             if claimed_id != participant_id and claimed_id in known_people:
                 raise ParameterError(
-                    f"groups= says {participant_id!r} for {scan_id}, but its index or "
-                    f"ids say {claimed_id!r}. Use the same ids of people in both."
+                    f"groups= names {participant_id!r} for {scan_id}, but its index "
+                    f"or ids name {claimed_id!r}. Use the same participant IDs in "
+                    "both."
                 )
     scan_names = [
         participant_id
@@ -863,7 +866,8 @@ def _check_people(
     if scan_names:
         participant_id = scan_names[0].partition("_ses-")[0]
         raise ParameterError(
-            f"groups= must be people, as {participant_id}; got {scan_names[0]}."
+            f"groups= must contain participant IDs, for example {participant_id}; "
+            f"got the scan name {scan_names[0]}."
         )
 
 
@@ -884,9 +888,9 @@ def _check_label_column(
     if differing_rows and {*column_texts} & {*scan_labels}:
         raise ParameterError(
             f"{scan_names[differing_rows[0]]}: column {label_column} of covariates "
-            f"says {column_texts[differing_rows[0]]!r}, labels= says "
+            f"contains {column_texts[differing_rows[0]]!r}, but labels= contains "
             f"{scan_labels[differing_rows[0]]!r} ({len(differing_rows)} of "
-            f"{len(scan_labels)} scans disagree). Put the rows of both in the same "
+            f"{len(scan_labels)} scans differ). Put the rows of both in the same "
             "order, or leave this column out."
         )
 
@@ -934,8 +938,8 @@ def _person_column(
             message = f"{column_name!r} has {n_values} values in {len(labels)} scans"
     if message and is_needed:
         raise ParameterError(
-            f"covariates: {message}, so whose scans they are is not clear. Give the "
-            "person of every scan as groups=."
+            f"covariates: {message}, so the person of each scan is unclear. Give the "
+            "participant ID of every scan by groups=."
         )
     return None
 
@@ -960,9 +964,9 @@ def _by_region(name: str, values: Any, atlas: Atlas) -> Any:
         hasattr(region_entry, "iloc") for region_entry in values
     ):
         raise ParameterError(
-            f"{name} is a list of tables; their row and column names would be lost. "
-            "Give pd.DataFrame(the list) of scans by regions; of several features "
-            "{name: DataFrame}."
+            f"{name} is a list of tables, and their row and column names would be "
+            "lost. For one feature, give pd.DataFrame(the list), with scans as rows "
+            "and regions as columns. For several features, give {name: DataFrame}."
         )
     return values
 
@@ -1008,10 +1012,11 @@ def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
                 if len({*text_pair}) > 1
             )
             raise ParameterError(
-                f"{first_name} and {second_name} have different people for scan "
-                f"{scan + 1}: {first_texts[scan]!r} and {second_texts[scan]!r}. Put "
-                "one in the order of the other (.reindex), or take one off "
-                "(.reset_index(drop=True))."
+                f"Row {scan + 1} of {first_name} and row {scan + 1} of {second_name} "
+                f"belong to different people: {first_texts[scan]!r} and "
+                f"{second_texts[scan]!r}. Sort one table in the order of the other "
+                "(.reindex). If the rows are already in the same order, drop one of "
+                "the two indexes (.reset_index(drop=True))."
             )
     group_argument = table_of_argument["groups"]
     group_people = [] if group_argument is None else [*map(_person_of, group_argument)]
@@ -1020,16 +1025,17 @@ def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
         if indexed_people != group_people and {*indexed_people} <= {*group_people}:
             row_position = int(np.argmax(np.array(indexed_people) != group_people))
             raise ParameterError(
-                f"{argument_name} has {indexed_people[row_position]!r} in its index "
-                f"for scan {row_position + 1}, groups= says "
-                f"{group_people[row_position]!r}. Put rows in the order of groups, or "
-                "take the index off (.reset_index(drop=True))."
+                f"Row {row_position + 1} of {argument_name} has the index "
+                f"{indexed_people[row_position]!r}, but groups= names "
+                f"{group_people[row_position]!r} for this row. Sort the rows in the "
+                "order of groups=. If they are already in this order, drop the "
+                "index (.reset_index(drop=True))."
             )
         if pd.Series(group_people).groupby(indexed_people).nunique().max() > 1:
             raise ParameterError(
-                f"The index of {argument_name} has several scans of one person, but "
-                "groups= gives them to different people. Give groups= the same ID for "
-                "all scans of a person."
+                f"The index of {argument_name} names one person for several scans, "
+                "but groups= names different people for them. Give all scans of a "
+                "person the same ID in groups=."
             )
     if not named_arguments:
         return None
@@ -1044,16 +1050,17 @@ def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
         )
     ):
         raise ParameterError(
-            f"{named_arguments[0]} has the index {listed(entry_texts, 3)}: its rows "
-            "are in another order than they were, and the other arrays have no index "
-            "to match. Put it in their order, for example by .sort_index(), then "
-            ".reset_index(drop=True)."
+            f"The rows of {named_arguments[0]} were reordered (index "
+            f"{listed(entry_texts, 3)}), and the other arrays have no index to "
+            "compare with. Sort the rows in the order of the other arrays, for "
+            "example by .sort_index(). Then drop the index "
+            "(.reset_index(drop=True))."
         )
     is_one_each = shared_index.is_unique and shared_index.nlevels == 1
     if group_argument is None and not is_one_each:
         raise ParameterError(
-            f"{named_arguments[0]} has an index of several levels, or an entry twice; "
-            "say whose scans they are by groups=."
+            f"The index of {named_arguments[0]} has several levels or a repeated "
+            "entry. Give the participant ID of every scan by groups=."
         )
     return (
         shared_index

@@ -50,8 +50,9 @@ class ConnectomeStack(NamedTuple):
             return None
         if len(scan_matrices) > 1:
             raise CohortError(
-                f"{self.path.name} has {len(scan_matrices)} connectomes of it; "
-                "expected one, under an id with its visit, for example sub-01_ses-M00"
+                f"{self.path.name} contains {len(scan_matrices)} connectomes of this "
+                "scan; expected one. The id of each connectome must include the "
+                "visit, for example sub-01_ses-M00"
             )
         return pd.DataFrame(scan_matrices[0], self.names, self.names)
 
@@ -120,8 +121,8 @@ def read_stack(
     order_check.raise_refusal()
     if row_names.adds_parts:
         raise FileFormatError(
-            f"some regions have several rows ({row_names.note}). Add these rows "
-            "and columns first, and name the rows.",
+            f"some regions have several rows ({row_names.note}). Sum the rows and "
+            "columns of each such region first, and give every row a name.",
             path=stack_path,
         )
     matrix_index: MatrixIndex = {}
@@ -147,17 +148,17 @@ def _check_equal_rows(
         if raw_matrix.values.shape != first_matrix.values.shape:
             raise FileFormatError(
                 f"the matrix of {scan_id} has the shape {raw_matrix.values.shape}; "
-                f"expected {first_matrix.values.shape}, that of {scan_ids[0]}. All "
-                "matrices of a file must have the same regions.",
+                f"expected {first_matrix.values.shape}, the shape of the matrix of "
+                f"{scan_ids[0]}. All matrices of a file must have the same regions.",
                 path=stack_path,
                 kind="matrix shape",
             )
         column_names = raw_matrix.columns or raw_matrix.rows
         if not raw_matrix.rows == column_names == first_matrix.rows:
             raise FileFormatError(
-                f"the rows and columns of the matrix of {scan_id} are not named as the "
-                f"rows of {scan_ids[0]}. All matrices of a file must have the same "
-                "regions in the same order.",
+                f"the matrices of {scan_id} and {scan_ids[0]} have different row or "
+                "column names. All matrices of a file must have the same regions in "
+                "the same order.",
                 path=stack_path,
                 kind="matrix names",
             )
@@ -205,9 +206,8 @@ def _choose_ids(
         }
         if len({*study_lists.values()}) > 1:
             raise FileFormatError(
-                f"the lists {' and '.join(map(repr, study_lists))} could both "
-                "be the ids of its matrices, and they differ. Keep the one that is "
-                "right.",
+                f"both lists {' and '.join(map(repr, study_lists))} fit the matrices "
+                "as ids, but the lists differ. Keep only the correct list.",
                 path=stack_path,
             )
         for list_name, list_ids in study_lists.items():
@@ -215,9 +215,9 @@ def _choose_ids(
     other_lists = text_lists | number_lists
     if len(other_lists) > 1:
         raise FileFormatError(
-            f"none of its lists {', '.join(map(repr, other_lists))} holds the "
-            "ids of this study. Write them as texts into the file, or as lines of "
-            f"{default_list} beside it.",
+            f"none of the lists {', '.join(map(repr, other_lists))} in the file "
+            "contains the ids of this study. Store the ids as text in the file, or "
+            f"write them in {default_list} in the same folder, one id per line.",
             path=stack_path,
         )
     # ids of others are refused later, with the scans that have no matrix
@@ -229,8 +229,10 @@ def _choose_ids(
         id_origin, name_list = next(iter(lists_beside.items()))
         n_ids = len(name_list.names)
     raise FileFormatError(
-        f"{n_scans} connectomes, but {n_ids} ids ({id_origin}); expected one for "
-        f"each, as texts in the file or as lines of {default_list} beside it.",
+        f"the file contains {n_scans} connectomes, but there are {n_ids} ids "
+        f"({id_origin}); expected one id for each connectome. Store the ids as text "
+        f"in the file, or write them in {default_list} in the same folder, one id "
+        "per line.",
         path=stack_path,
     )
 
@@ -299,8 +301,8 @@ def _choose_row_names(
     }
     if len(rows_by_list) > 1:
         raise FileFormatError(
-            f"the lists {' and '.join(map(repr, region_lists))} name the rows "
-            "differently. Keep the one that is right.",
+            f"the lists {' and '.join(map(repr, region_lists))} give the rows "
+            "different names. Keep only the correct list.",
             path=stack_path,
         )
     label_lists = [

@@ -216,7 +216,7 @@ def read_connectome(
         row_order_check.raise_refusal()
     if not row_names.names:  # the collected matrices are refused together
         raise UnknownOrderError(
-            f"nothing names the {len(raw_matrix.values)} rows.", path=connectome_path
+            f"the {len(raw_matrix.values)} rows have no names.", path=connectome_path
         )
     raw_matrix = _apply_row_names(raw_matrix, row_names, connectome_path)
     weight_matrix, order_findings = _in_atlas_order(raw_matrix, atlas, connectome_path)
@@ -247,9 +247,9 @@ def _read_source(
     matrix_format = FORMATS.get(connectome_path.suffix.lower())
     if matrix_format is None:
         raise FileFormatError(
-            f"connectomes are read from {', '.join(sorted(FORMATS))} files, "
-            f"got {connectome_path.suffix or 'a name without suffix'}. A tractogram "
-            "becomes a connectome by brainlsap.images.build_connectome.",
+            f"Connectomes are read from {', '.join(sorted(FORMATS))} files; got "
+            f"{connectome_path.suffix or 'a name without suffix'}. To compute a "
+            "connectome from a tractogram, use brainlsap.images.build_connectome.",
             path=connectome_path,
             kind="unknown format",
         )
@@ -338,8 +338,9 @@ def _add_parts(raw_matrix: RawMatrix, connectome_path: Path) -> RawMatrix:
     mean_word = _MEAN_WORDS.search(connectome_path.name)
     if mean_word:
         raise FileFormatError(
-            f"a region has several rows, and {mean_word[0]} of parts cannot be summed. "
-            "Give a matrix of counts of streamlines, or of their weights.",
+            f"a region has several rows, and the {mean_word[0]} of parts of a region "
+            "cannot be summed. Give a matrix of streamline counts or of summed "
+            "streamline weights.",
             path=connectome_path,
             kind="parts of means",
         )
@@ -402,7 +403,8 @@ def _choose_matrix(
         ]
         if not raw_matrices:
             raise FileFormatError(
-                f"no measure {measure!r}; found {measures_text}.",
+                f"the file does not contain the measure {measure!r}. It contains "
+                f"{measures_text}.",
                 path=connectome_path,
                 kind="no such measure",
             )
@@ -462,8 +464,9 @@ def _in_atlas_order(
         if len(missing_regions) > max_missing:
             raise RegionNameError(
                 f"{len(missing_regions)} of the {len(atlas)} regions of {atlas.name} "
-                f"are missing: {listed((atlas.names[i] for i in missing_regions), 5)}. "
-                "Write a row of zeros for a region without connections."
+                "are missing: "
+                f"{listed((atlas.names[i] for i in missing_regions), 5)}. For a "
+                "region without connections, write a row of zeros."
             )
     except RegionNameError as error:
         hint_text = atlas.settings.get("remake_connectome", "")
@@ -479,7 +482,10 @@ def _in_atlas_order(
     if dropped_names:
         dropped_names_text = listed(dict.fromkeys(dropped_names), 8)
         findings.append(
-            Finding(f"left out, not in {atlas.name}: {dropped_names_text}", LEFT_OUT)
+            Finding(
+                f"left out, not in {atlas.name}: {dropped_names_text}",
+                LEFT_OUT,
+            )
         )
     ordered_weights = raw_matrix.values.take(row_of_region, 0).take(column_of_region, 1)
     ordered_weights = ordered_weights.astype(np.float64)
@@ -510,12 +516,13 @@ def treat_negative_weights(
         return W, []
     if negative == "refuse":
         raise ParameterError(
-            f"weights are negative. Of correlations, {option_text('negative', 'drop')} "
-            f"sets them to 0, {option_text('negative', 'absolute')} takes their "
-            "absolute values",
+            "weights are negative. For correlations, "
+            f"{option_text('negative', 'drop')} sets them to 0, and "
+            f"{option_text('negative', 'absolute')} takes their absolute values",
             path=source,
             kind="negative weights",
-            got=f"{int((W < 0).sum())}, down to {np.nanmin(W):.3g}.",
+            got=f"{int((W < 0).sum())} negative weights, the lowest "
+            f"{np.nanmin(W):.3g}.",
         )
     if negative == "drop":
         return np.maximum(W, 0), ["negative weights were set to 0"]
@@ -546,9 +553,8 @@ def _treat_weights(
             f"weights are NaN or infinite {hint_text}",
             path=connectome_path,
             kind="weights not finite",
-            got=f"{is_bad.sum()} such, first {weight_matrix[i, j]} between "
-            f"{region_names[i]} and "
-            f"{region_names[j]}.",
+            got=f"{is_bad.sum()} such weights, for example {weight_matrix[i, j]} "
+            f"between {region_names[i]} and {region_names[j]}.",
         )
     n_loops = np.count_nonzero(weight_matrix.diagonal())
     if np.count_nonzero(np.maximum(weight_matrix, weight_matrix.T)) == n_loops:
@@ -587,14 +593,14 @@ def _symmetrize(
     if symmetrize == "refuse":
         i, j = np.unravel_index(weight_difference.argmax(), weight_difference.shape)
         raise FileFormatError(
-            "weights are not symmetric, and neither triangle is 0. Take their mean, "
-            f"(W + W.T) / 2; for files {option_text('symmetrize', 'mean')} or 'max' "
-            "does so",
+            "the matrix is not symmetric, and neither triangle is empty. Symmetrise "
+            "it, for example by (W + W.T) / 2. For files, "
+            f"{option_text('symmetrize', 'mean')} takes the mean of the two weights, "
+            "and 'max' takes the larger one",
             path=connectome_path,
             kind="not symmetric",
-            got=f"{weight_matrix[i, j]} from {region_names[i]} to {region_names[j]} "
-            f"but {weight_matrix[j, i]} "
-            "back.",
+            got=f"{weight_matrix[i, j]} from {region_names[i]} to {region_names[j]}, "
+            f"but {weight_matrix[j, i]} in the opposite direction.",
         )
     triangle_note = f"the two triangles differ: symmetrized by their {symmetrize}"
     return (larger_weights if symmetrize == "max" else mean), [triangle_note]
@@ -619,8 +625,8 @@ def _read_text(connectome_path: Path) -> list[RawMatrix]:
     delimiter = sniff_delimiter(text_lines[0])
     if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", text_lines[-1]):
         raise FileFormatError(
-            "numbers have decimal commas. Write decimal points, and no separators of "
-            "thousands.",
+            "the numbers have decimal commas. Write decimal points, and remove "
+            "separators of thousands.",
             path=connectome_path,
             kind="decimal commas",
         )
@@ -640,8 +646,8 @@ def _read_text(connectome_path: Path) -> list[RawMatrix]:
     for axis_word, axis_names in (("rows", row_names), ("columns", column_names)):
         if axis_names and len(axis_names) != len(weight_matrix):
             raise FileFormatError(
-                f"{len(axis_names)} names for {len(weight_matrix)} {axis_word}; "
-                "expected one name for each.",
+                f"there are {len(axis_names)} names for {len(weight_matrix)} "
+                f"{axis_word}; expected one name for each.",
                 path=connectome_path,
                 kind="names per axis",
             )
@@ -724,9 +730,9 @@ def _refuse_other_layouts(
         cell_text.lower() for row_cells in cell_rows[:2] for cell_text in row_cells[:2]
     ] == ["data"] * 4:
         raise FileFormatError(
-            "is a connectogram of DSI Studio, with two rows and two columns "
-            "of heads; expected a square matrix. Give the .connectivity.mat of the "
-            "same run.",
+            "the file is a connectogram of DSI Studio, with two rows and two "
+            "columns of names; expected a square matrix. Give the .connectivity.mat "
+            "file of the same run.",
             path=connectome_path,
             kind="connectogram",
         )
@@ -736,10 +742,10 @@ def _refuse_other_layouts(
     is_long = len(cell_rows) > 1 or len(cell_rows[0]) > 2
     if n_words == {2} and len(row_widths) == 1 and is_long:
         raise FileFormatError(
-            "is a list of connections, whose lines have two regions and "
+            "the file is a list of connections, whose lines contain two regions and "
             f"{row_widths.pop() - 2} number(s); expected a square matrix. Write one "
-            "row and one column per region, with the regions' names, and 0 where there "
-            "is no connection.",
+            "row and one column for each region, with the names of the regions. "
+            "Write 0 for each missing connection.",
             path=connectome_path,
             kind="list of connections",
         )
@@ -1043,9 +1049,9 @@ def _choose_row_list(
             f"{k!r} ({len(list_names)})" for k, list_names in own_lists.items()
         )
         raise FileFormatError(
-            f"{matrix_key!r} has {n_rows} rows, and the file's lists of names have "
-            f"these lengths: {lengths_text}. Keep one list of {n_rows} region names, "
-            f"under the key {_NAME_KEYS[0]!r}.",
+            f"{matrix_key!r} has {n_rows} rows, but the lists of names in the file "
+            f"have these lengths: {lengths_text}. Keep one list of {n_rows} region "
+            f"names, under the key {_NAME_KEYS[0]!r}.",
             path=connectome_path,
             kind="names per row",
         )
@@ -1072,8 +1078,8 @@ def _split_stack(
         is_scan_last = _are_connectomes(np.moveaxis(stacked_matrices, 2, 0))
         if is_scan_last == _are_connectomes(stacked_matrices):
             raise FileFormatError(
-                f"an array of {n_first} x {n_rows} x {n_last} does not say which axis "
-                "is that of scans. Write one file for each scan."
+                f"the array has the shape {n_first} x {n_rows} x {n_last}, so the "
+                "axis of the scans is unclear. Write one file for each scan."
             )
     if is_scan_last:
         stacked_matrices = np.moveaxis(stacked_matrices, 2, 0)

@@ -267,7 +267,7 @@ def find_ditto_marks(
     scan_names = scan_table.get("scan", scan_table.index.to_series())
     return [
         Finding(
-            f"{column_name} is a mark for the cell above; write the word itself",
+            f"{column_name} is a ditto mark. Write the value itself in this cell",
             FAULT,
             scan=str(scan_name),
             got=str(cell_text),
@@ -358,8 +358,8 @@ def find_faults(
             n_sexes = column_values.groupby(scan_table["participant"]).nunique()
             faults += [
                 Finding(
-                    f"{column_name} differs between visits of a person; write the same "
-                    "value for all visits",
+                    f"{column_name} differs between visits of a person. Write the "
+                    "same value for all visits",
                     FAULT,
                     participant=str(participant_id),
                 )

@@ -210,9 +210,9 @@ def read_stats(
     annotation_name = atlas.settings.get("annotation")
     if annotation_name is None:
         raise FileFormatError(
-            "FreeSurfer's stats are known for atlases whose atlas.json names "
-            f"their annotation, not for atlas {atlas.name}. Give the values as a table "
-            "of regions.",
+            f"FreeSurfer stats files cannot be read for atlas {atlas.name}, because "
+            "its atlas.json names no FreeSurfer annotation. Give the values as a "
+            "table of regions.",
             path=stats_folder,
         )
     measure_name = measure.name
@@ -280,16 +280,16 @@ def _read_stats_column(
     is_complete = {*n_cells} == {len(column_heads)} and n_rows == f"{len(row_cells)}"
     if not (is_complete and {"StructName", measure_column} <= {*column_heads}):
         raise FileFormatError(
-            "expected a FreeSurfer stats file with a line '# ColHeaders' that "
-            f"names StructName and {measure_column}, and {n_rows} rows of "
-            f"{len(column_heads)} cells; got {len(row_cells)} rows of "
-            f"{min(n_cells, default=0)} or more. It may be cut short.",
+            f"expected a FreeSurfer stats file with {n_rows} rows of "
+            f"{len(column_heads)} cells and a line '# ColHeaders' that contains "
+            f"StructName and {measure_column}; got {len(row_cells)} rows of "
+            f"{min(n_cells, default=0)} or more cells. The file may be incomplete.",
             path=stats_path,
         )
     if HEMISPHERES.get(header.get("hemi", ""), side) != side:
         raise FileFormatError(
-            "says that it is of the other hemisphere; the files of the two "
-            "may be exchanged.",
+            "the content of the file belongs to the other hemisphere. The files of "
+            "the two hemispheres may be exchanged.",
             path=stats_path,
         )
     cells_by_head = dict(zip(column_heads, zip(*row_cells, strict=True), strict=True))
@@ -317,7 +317,7 @@ def _read_stats_column(
         raise FileFormatError(
             f"{missing_regions.size} of {is_expected.sum()} regions have no row "
             f"({listed((atlas.names[i] for i in missing_regions), 5)}). The file may "
-            "be cut short; run mris_anatomical_stats or mri_segstats again.",
+            "be incomplete. Run mris_anatomical_stats or mri_segstats again.",
             path=stats_path,
         )
     is_read = is_expected & (row_of_region >= 0)
@@ -342,7 +342,7 @@ def _vertex_means(
     if measure_name in ("area", "volume"):
         raise FileFormatError(
             f"{measure_name} of a region is a sum over faces, not a mean over "
-            "vertices; it is read from stats. Run mris_anatomical_stats.",
+            "vertices, so it is read from stats files. Run mris_anatomical_stats.",
             path=subject_folder,
         )
     region_values = np.full(len(atlas.names), np.nan)
@@ -353,9 +353,9 @@ def _vertex_means(
         vertex_labels = atlas.vertex_labels(HEMISPHERES[hemisphere], annot_path)
         if len(vertex_labels) != len(vertex_values):
             raise FileFormatError(
-                f"{len(vertex_values)} vertices, but {annot_path.name} has "
-                f"{len(vertex_labels)}; they are not of one surface, or one file is "
-                "truncated.",
+                f"the file contains {len(vertex_values)} vertices, but "
+                f"{annot_path.name} contains {len(vertex_labels)}. The two files "
+                "describe different surfaces, or one of them is incomplete.",
                 path=overlay_path,
             )
         is_averaged = vertex_labels >= 0
@@ -549,7 +549,7 @@ class FeatureSources:
             return self._read_table_rows(column_of_region, scans, measure)
         search_text = self._explain_search(measure, scans)
         raise CohortError(
-            f"{feature}: found nowhere; looked for {search_text}",
+            f"{feature}: not found in any file or table; expected {search_text}",
             values=find_other_atlas(
                 [scan_table.unmatched_names for scan_table in self.tables], self.atlas
             ),
@@ -680,10 +680,10 @@ class FeatureSources:
         ]
         if all(has_cross) and all(has_long):
             raise CohortError(
-                "FreeSurfer: every scan has a cross-sectional and a longitudinal run; "
-                "choose one by pattern = {freesurfer = '*.long.*'} or pattern = "
-                "{freesurfer = '!*.long.*'} in --config (in Python "
-                "pattern={'freesurfer': '*.long.*'})"
+                "every scan has both a cross-sectional and a longitudinal "
+                "FreeSurfer run. Choose one of the two by pattern = {freesurfer = "
+                "'*.long.*'} or pattern = {freesurfer = '!*.long.*'} in --config "
+                "(in Python pattern={'freesurfer': '*.long.*'})"
             )
         is_long = sum(has_long) > sum(has_cross)
         run_kind = _LONGITUDINAL if is_long else _CROSS_SECTIONAL
@@ -792,9 +792,10 @@ class FeatureSources:
                     f"{cell_text} ({n})" for cell_text, n in cell_counts.most_common()
                 )
                 raise CohortError(
-                    f"{feature_name}: {scan_table.name_and_sheet} has tracers of "
-                    f"{' and '.join(tracer_features)} in its column {tracer_column!r}: "
-                    f"{counts_text}. Keep the rows of one, and name it by "
+                    f"{feature_name}: column {tracer_column!r} of "
+                    f"{scan_table.name_and_sheet} contains values of several "
+                    f"tracers, {' and '.join(tracer_features)}: {counts_text}. Keep "
+                    "only the rows of one tracer, and name this tracer by "
                     f"{option_text('feature')}"
                 )
         pet_heads = [
@@ -811,9 +812,10 @@ class FeatureSources:
         if is_unnamed and is_other and feature_name != "suvr":
             raise CohortError(
                 f"{feature_name}: the name or the columns of "
-                f"{scan_table.name_and_sheet} say {listed(sorted(named_features))}, "
-                "and the columns of its regions no tracer. Name the tracer in their "
-                "heads, or in the name of the file"
+                f"{scan_table.name_and_sheet} contain "
+                f"{listed(sorted(named_features))}, but the columns of the regions "
+                "do not name a tracer. Name the tracer in these column names or in "
+                "the file name"
             )
 
     def _choose_columns(self, measure: Measure) -> dict[int, _Column]:
@@ -868,7 +870,7 @@ class FeatureSources:
                 if is_one_file:
                     advice_text = "keep one of them in this file"
                 raise CohortError(
-                    f"{measure.name}: more than one table holds the same regions: "
+                    f"{measure.name}: several tables contain the same regions: "
                     f"{table_paths}; {advice_text}"
                 )
             column_of_region[region_index] = best_columns[0]
@@ -1000,7 +1002,8 @@ class FeatureSources:
         for i, (scan, row_indices) in enumerate(zip(scans, rows_by_scan, strict=True)):
             if len(row_indices) > 1:
                 fault_of_scan[i] = Finding(
-                    f"more than one row in {scan_table.path_and_sheet}; expected one",
+                    f"{scan_table.path_and_sheet} contains more than one row of this "
+                    "scan; expected one",
                     FAULT,
                     scan=scan.name,
                     got=f"{len(row_indices)} rows",
@@ -1208,8 +1211,9 @@ def _check_one_kind_of_run(scan_tables: Sequence[ScanTable], table_names: str) -
     }
     if len(is_longitudinal) > 1:
         raise CohortError(
-            f"{table_names}: rows of longitudinal ('.long.') and of cross-sectional "
-            "FreeSurfer runs; they are never mixed. Keep one kind"
+            f"{table_names}: the rows come from longitudinal ('.long.') and from "
+            "cross-sectional FreeSurfer runs. The two are never mixed. Keep only "
+            "one of the two types"
         )
 
 

@@ -199,9 +199,9 @@ def _choose_id_column(table_path: str | Path, table_columns: TableColumns) -> st
         comment_line = table_columns.comment_lines[-1]
         hint_text = f" Line {comment_line} begins with # and is a comment."
     raise FileFormatError(
-        f"{id_choice.problem}. Columns that may be the ids of people: "
-        f"{candidates_text}. Name the column by {option_text('id_column')}, or give it "
-        f"the head participant_id.{hint_text}",
+        f"{id_choice.problem}. Columns that may contain participant IDs: "
+        f"{candidates_text}. Name the ID column by {option_text('id_column')}, or "
+        f"rename it to participant_id.{hint_text}",
         path=table_path,
     )
 
@@ -225,9 +225,9 @@ def _take_scan_names(
     ]
     if unnamed_rows:
         raise FileFormatError(
-            f"{id_column or 'the first column'} must be the name of a subject "
-            "in every row (cells that were merged are empty but the first); not so in "
-            f"{listed(unnamed_rows)}.",
+            f"{id_column or 'the first column'} must contain a participant ID in "
+            "every row (of merged cells, all but the first are empty). Rows without "
+            f"an ID: {listed(unnamed_rows)}.",
             path=table_path,
         )
     return scan_names
@@ -243,8 +243,8 @@ def _take_sessions(
             raise FileFormatError(
                 f"{session_column} must be the name of a visit, or empty",
                 path=table_path,
-                got=f"{session_cell!r}, a formula that failed, in row "
-                f"{table_columns.lines[row_index]}. Write the visit there.",
+                got=f"{session_cell!r} in row {table_columns.lines[row_index]} is "
+                "the result of a failed formula. Write the visit there.",
             )
     return session_cells
 

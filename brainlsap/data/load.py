@@ -361,8 +361,8 @@ def _check_features(
         )
     if subcortex == "volume" and "volume" in feature_names:
         raise ParameterError(
-            f"{option_text('subcortex', 'volume')} beside the feature volume would "
-            f"count volumes twice; leave {option_text('subcortex')} out."
+            f"{option_text('subcortex', 'volume')} together with the feature volume "
+            f"would count volumes twice. Leave {option_text('subcortex')} out."
         )
     return feature_names
 
@@ -544,11 +544,12 @@ def _compare_with_files(
     scan_list.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted_people)))
     if people_with_files.isdisjoint(listed_people):
         feature_sources.unmatched = Finding(
-            "nobody in the table has files. Its ids look like "
-            f"{people_table.scan_names[0].participant!r}, those of files and folders "
-            f"like {unlisted_people[0]!r}. Write the ids in {table_name} as files have "
-            "them (Excel drops the zeros of 001 unless the column is text), but visits "
-            "in a column session_id; or rename the files",
+            "no person in the table has files. The IDs in the table look like "
+            f"{people_table.scan_names[0].participant!r}, and those of files and "
+            f"folders like {unlisted_people[0]!r}. Write the IDs in {table_name} "
+            "exactly as in the file names (Excel drops the zeros of 001 unless the "
+            "column is text), and write visits in a column session_id. Or rename "
+            "the files",
             FAULT,
             kind=FOREIGN_IDS,
             path=table_name,
@@ -571,8 +572,9 @@ def _check_chosen(feature_sources: FeatureSources) -> None:
         and find_chosen([people_table.id_column], chosen_columns.id) is None
     ):
         raise CohortError(
-            f"no column {listed(map(repr, chosen_columns.id))}, named by "
-            f"{option_text('id_column')}; found {listed(column_heads, 8)}",
+            f"{option_text('id_column')} names the column "
+            f"{listed(map(repr, chosen_columns.id))}, but the table does not contain "
+            f"it. Its columns are {listed(column_heads, 8)}",
             path=people_table.path_and_sheet,
         )
     if not chosen_columns.session:
@@ -584,9 +586,9 @@ def _check_chosen(feature_sources: FeatureSources) -> None:
     ]
     if find_chosen(column_heads, chosen_columns.session) is None:
         raise CohortError(
-            f"no column {listed(map(repr, chosen_columns.session))}, named by "
-            f"{option_text('session_column')}; found "
-            f"{listed(dict.fromkeys(column_heads), 8)}",
+            f"{option_text('session_column')} names the column "
+            f"{listed(map(repr, chosen_columns.session))}, but the table does not "
+            f"contain it. Its columns are {listed(dict.fromkeys(column_heads), 8)}",
             path=people_table.path_and_sheet,
         )
 
@@ -873,8 +875,8 @@ def _locate_feature(
     is_shared = W.strides[0] == 0
     if is_shared:
         raise CohortError(
-            f"strength: with one {option_text('connectome')} for everybody it is the "
-            "same for every scan. Choose another feature"
+            f"strength is the same for every scan if one {option_text('connectome')} "
+            "is used for all participants. Choose another feature"
         )
     # A region's links to itself are no links to others.
     own_weights = W.diagonal(axis1=1, axis2=2)

@@ -441,8 +441,9 @@ def apply_subcortex_policy(
         return region_values, tuple(note_texts)
     if subcortex == "volume" and np.isnan(region_values[is_subcortex]).all():
         raise FileFormatError(
-            f"{option_text('subcortex', 'volume')} needs volumes of the subcortex, and "
-            "there are none. Add aseg.stats or a table of volumes, or choose 'absent'."
+            f"{option_text('subcortex', 'volume')} requires volumes of the "
+            "subcortex, but the study contains none. Add aseg.stats or a table of "
+            "volumes, or choose 'absent'."
         )
     if subcortex != "volume":
         region_values[is_subcortex] = np.nan
@@ -460,7 +461,7 @@ def _check_region_values(
     if np.isnan(region_values).all():
         raise FileFormatError(
             f"{measure.name} has no value in any region of {atlas.name}. Leave the "
-            "scan out (its rows in tables, its folder)."
+            "scan out: delete its rows in the tables and its folder."
         )
     is_invalid = np.isinf(region_values) | ((region_values < 0) & measure.in_stats)
     if is_invalid.any():
@@ -503,8 +504,8 @@ def check_unit(region_values: np.ndarray, measure: Measure, atlas: Atlas) -> Non
         return
     sign_text = f" and {share_below_0:.0%} of them below 0" if share_below_0 else ""
     raise FileFormatError(
-        f"{measure.name} seems to be in another unit than {measure.unit}: expected "
-        f"values above 0 and a median over regions of {lowest_median:g} to "
+        f"the unit of {measure.name} is probably not {measure.unit}: expected values "
+        f"above 0 and a median over regions of {lowest_median:g} to "
         f"{highest_median:g}",
         got=f"a median of {median_value:.4g}{sign_text}. Convert the values, or give "
         f"them a head and a name of their own (feature='{measure.name}_z').",

@@ -453,7 +453,8 @@ def list_scans(
             if not omission_note.people
         ]
         raise CohortError(
-            f"no scan is left; {'; '.join(exclusion_reasons)}", path=folder
+            f"every scan was left out. Reasons: {'; '.join(exclusion_reasons)}",
+            path=folder,
         )
     covariate_heads = _heads_of(people)
     covariate_table = pd.DataFrame(
@@ -549,9 +550,9 @@ def _find_label_column(
     ]
     if len(matching_columns) != 1:
         raise CohortError(
-            f"the label {label!r} is not a column of {table_name}; its columns are "
-            f"{', '.join(column_names) or 'none besides the id'}. Name the column by "
-            f"{option_text('label')}",
+            f"{table_name} has no column {label!r} for the label; its columns are "
+            f"{', '.join(column_names) or 'none besides the id'}. Name the label "
+            f"column by {option_text('label')}",
             path=folder,
         )
     return matching_columns[0]
@@ -880,8 +881,8 @@ def _count_failed_formulas(people: People, label_name: str | None) -> list[Findi
     )
     return [
         Finding(
-            f"{error_text}, a formula that failed in the spreadsheet, counts as "
-            f"missing ({n_rows} rows)"
+            f"{n_rows} rows contain {error_text}, the result of a failed formula, "
+            "which counts as missing"
         )
         for error_text, n_rows in failed_cells.items()
     ]
@@ -901,8 +902,8 @@ def _add_covariates(
         if are_marked_numbers or kind_of(column_name) in ("age", "education"):
             covariate_faults += [
                 Finding(
-                    f"{column_name} must be a number with a point and no unit or mark "
-                    "of thousands, or n/a",
+                    f"{column_name} must be a number with a decimal point or n/a, "
+                    "without a unit and without separators of thousands",
                     FAULT,
                     scan=scan_table["scan"][row_index],
                     got=repr(cell_text),
@@ -929,9 +930,9 @@ def refuse_continuous(label: str, classes: Sequence[str]) -> None:
     if len(label_numbers) and label_numbers.notna().all() and has_many_values:
         raise CohortError(
             f"{label} is continuous ({len(label_numbers)} values from "
-            f"{label_numbers.min():g} to {label_numbers.max():g}), and labels are "
-            f"classes. Name a column of classes by {option_text('label')}, or say "
-            f"which values are classes by {option_text('classes')}"
+            f"{label_numbers.min():g} to {label_numbers.max():g}), but labels must "
+            f"be classes. Name a column of classes by {option_text('label')}, or "
+            f"list the classes by {option_text('classes')}"
         )
 
 

@@ -115,12 +115,13 @@ def read_labels(
     text_lines = read_lines(list_path)
     if not text_lines:
         raise FileFormatError(
-            "the file is empty; expected names of regions.", path=list_path
+            "the file is empty; expected region names.", path=list_path
         )
     if text_lines[0].lstrip().startswith("<"):
         raise FileFormatError(
-            "is XML; expected names of regions, a table or a list. Write a "
-            "number and a name on each line (1 more than the index of FSL's atlases).",
+            "the file is XML; expected a table or a list of region names. Write a "
+            "number and a name on each line (for atlases of FSL, the number is the "
+            "index plus 1).",
             path=list_path,
         )
     workbench_labels = _read_workbench_list(text_lines)
@@ -207,8 +208,8 @@ def _choose_name_column(
     ]
     if word_columns and name_column not in text_columns:
         raise FileFormatError(
-            f"the column {name_column!r} holds numbers and no names. Give the "
-            f"column of names the head 'name' ({', '.join(word_columns)}?).",
+            f"the column {name_column!r} contains numbers instead of names. Rename "
+            f"the column of region names to 'name' ({', '.join(word_columns)}?).",
             path=list_path,
         )
     return name_column
@@ -259,9 +260,9 @@ def _in_counted_order(
         list_table = list_table.set_index("index").loc[sorted_numbers]
     elif label_numbers.is_unique and not label_numbers.is_monotonic_increasing:
         raise FileFormatError(
-            "its numbers do not rise from line to line, so the order of the "
-            "rows is unknown. Sort the lines in the order of the rows, or leave the "
-            "numbers out.",
+            "the numbers of the list are not in ascending order, so the order of "
+            "the rows is unknown. Sort the lines in the order of the rows, or "
+            "remove the numbers.",
             path=list_path,
         )
     return tuple(list_table["name"])
@@ -286,9 +287,9 @@ def _read_list_rows(
         numbered_line = " ".join(cell_rows[n_leading.index(max(n_leading))])
         raise FileFormatError(
             f"{len(cell_rows) - n_unnumbered} of {len(cell_rows)} lines begin with a "
-            f"number ({numbered_line!r}), the others do not. Give every line its "
-            "number, or write name into the first line where such numbers are parts "
-            "of names.",
+            f"number ({numbered_line!r}), but the other lines do not. Give every "
+            "line a number. If these numbers are parts of names, write name into "
+            "the first line.",
             path=list_path,
         )
     n_behind = min(_count_numbers(row_cells[::-1]) for row_cells in cell_rows)
@@ -300,10 +301,10 @@ def _read_list_rows(
     # a short name and a long one, or a name and a side, need no header
     if has_header or (has_delimiter and max(map(len, name_cells)) > 2):
         raise FileFormatError(
-            f"no column of names among {', '.join(map(repr, cell_rows[0]))}; "
-            f"understood are {', '.join(NAME_COLUMNS)} (or roi_name ...), and for "
-            f"their numbers {', '.join(filter(None, INDEX_COLUMNS))}. Write one of "
-            "these heads into the first row.",
+            f"none of the columns {', '.join(map(repr, cell_rows[0]))} contains "
+            f"names. Accepted column names are {', '.join(NAME_COLUMNS)} (or "
+            f"roi_name ...), and {', '.join(filter(None, INDEX_COLUMNS))} for region "
+            "numbers. Write one of these column names into the first row.",
             path=list_path,
         )
     columns_before = [
@@ -441,9 +442,9 @@ def _take_coordinates(
             number_columns is columns_behind and columns_before[1:]
         ):
             raise FileFormatError(
-                "the numbers beside the names have no heads, and are neither "
-                "labels nor colours. Name the columns in the first row: index, name, "
-                "x, y, z (mm of MNI152).",
+                "the columns of numbers have no names, and they are neither labels "
+                "nor colours. Name the columns in the first row: index, name, x, y, "
+                "z (mm of MNI152).",
                 path=list_path,
             )
         values_of_axis = dict(zip("xyz", number_columns[start_index:], strict=True))
@@ -522,9 +523,9 @@ def check_length(
     """Raise FileFormatError where there is not one name for each row."""
     if len(region_names) != n_rows:
         raise FileFormatError(
-            f"{n_rows} rows, but {len(region_names)} names ({origin_text}); expected "
-            "one for each row. Correct the list, or give another by "
-            f"{option_text('labels')}.",
+            f"the matrix has {n_rows} rows, but the list contains "
+            f"{len(region_names)} names ({origin_text}); expected one name for each "
+            f"row. Correct the list, or give another list by {option_text('labels')}.",
             path=matrix_path,
         )
 
@@ -625,7 +626,7 @@ def _read_tvb_centres(centres_path: Path) -> tuple[str, ...]:
     ]
     if any(len(row_cells) < 4 for row_cells in cell_rows):
         raise FileFormatError(
-            "expected the name and three coordinates of a region on each line.",
+            "expected the name and the three coordinates of a region on each line.",
             path=centres_path,
         )
     return tuple(" ".join(row_cells[:-3]) for row_cells in cell_rows)
@@ -665,8 +666,8 @@ def _read_sidecars(
                 sidecar_path.name for sidecar_path in sidecar_paths
             )
             raise FileFormatError(
-                f"{names_text} in {folder} describe its nodes differently. Keep one "
-                "of them in that folder.",
+                f"{names_text} in {folder} describe the nodes differently. Keep only "
+                "one of these files in that folder.",
                 path=matrix_path,
             )
         if node_descriptions:
@@ -759,9 +760,9 @@ def _read_bids_nodes(
         node_names = names_by_index.get(node_index, [])
         if len(node_names) != 1:
             raise FileFormatError(
-                f"the node {node_index} is {' and '.join(node_names) or 'nowhere'} in "
-                f"{node_files}; expected every index once. Give each node its own "
-                "index.",
+                f"the node {node_index} is {' and '.join(node_names) or 'nowhere'} "
+                f"in {node_files}; expected every index once. Give each node a "
+                "different index.",
                 path=sidecar_path,
             )
     if not node_indices:

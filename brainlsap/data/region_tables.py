@@ -281,8 +281,8 @@ def read_scan_table(
     )
     if are_regions and not are_counts(participant_ids):
         raise FileFormatError(
-            f"rows are named by regions, such as {participant_ids[0]!r}; expected a "
-            "row for every scan. Of a connectome say so by "
+            f"The row names are regions, such as {participant_ids[0]!r}; expected "
+            "one row per scan. If the file is a connectome, give it by "
             f"{option_text('connectome')}.",
             path=table_path,
         )
@@ -374,8 +374,8 @@ def _check_tracer(
     file_tracer = wrong_tracer(table_path.name, measure_name)
     if file_tracer is not None and find_tracers(file_tracer):
         raise FileFormatError(
-            f"is of {file_tracer}, not of {measure_name}. Name its measure by "
-            f"{option_text('feature')}.",
+            f"the file contains {file_tracer}, not {measure_name}. Name its measure "
+            f"by {option_text('feature')}.",
             path=table_path,
         )
     other_features = find_tracer_features(cells_by_column) - {measure_name}
@@ -383,7 +383,7 @@ def _check_tracer(
         columns_text = listed(map(repr, find_tracer_columns(cells_by_column)))
         raise FileFormatError(
             f"the column {columns_text} names a tracer of "
-            f"{listed(sorted(other_features))}, not of {measure_name}. Name its "
+            f"{listed(sorted(other_features))}, not of {measure_name}. Name the "
             f"measure by {option_text('feature')}.",
             path=table_path,
         )
@@ -459,8 +459,8 @@ def _sort_columns(
             zero_regions.append(region_name)
     if conflict_texts:
         raise FileFormatError(
-            f"{len(conflict_texts)} regions stand in more than one column: "
-            f"{listed(conflict_texts)}. Keep one column for each.",
+            f"{len(conflict_texts)} regions have more than one column: "
+            f"{listed(conflict_texts)}. Keep one column for each region.",
             path=path_and_sheet,
         )
     table_notes = list[Finding]()
@@ -682,8 +682,8 @@ def _read_static_table(
     if name_column is None or value_column is None:
         expected_heads = NAME_COLUMNS if name_column is None else measure.columns
         raise FileFormatError(
-            f"no column headed {', '.join(expected_heads)}; found "
-            f"{', '.join(cells_by_column)}.",
+            f"none of the column names is one of {', '.join(expected_heads)}. The "
+            f"columns are {', '.join(cells_by_column)}.",
             path=table_path,
         )
     _check_one_scan(table_path, cells_by_column)
@@ -737,9 +737,9 @@ def _check_one_scan(table_path: Path, cells_by_column: Mapping[str, _Cells]) -> 
         ]
         if len(unique_cells) > 1:
             raise FileFormatError(
-                f"the column {column_name!r} has {len(unique_cells)} values, such as "
-                f"{unique_cells[0]!r} and {unique_cells[1]!r}; expected the regions of "
-                "one scan.",
+                f"the column {column_name!r} contains {len(unique_cells)} different "
+                f"values, such as {unique_cells[0]!r} and {unique_cells[1]!r}; "
+                "expected the regions of one scan.",
                 path=table_path,
             )
 
@@ -796,10 +796,9 @@ def _add_sides(
                 row_index for row_pair in row_pairs for row_index in row_pair
             )
             raise FileFormatError(
-                f"{len(row_pairs)} regions, such as {region_names[first_row]!r}, stand "
-                "twice, and nothing says which is left and which is right. Write the "
-                "sides into the names (lh_, rh_), or into a column hemisphere (left, "
-                "right).",
+                f"{len(row_pairs)} regions, such as {region_names[first_row]!r}, are "
+                "repeated, and their hemisphere is unclear. Write the side into "
+                "each name (lh_, rh_), or into a column hemisphere (left, right).",
                 path=table_path,
             )
         side_heads = [*dict.fromkeys([*distinguishing_heads, *side_heads])]
@@ -810,10 +809,10 @@ def _add_sides(
                 is_only = len(side_heads) == 1
                 other_source = "the name of the file" if is_only else "another column"
                 raise FileFormatError(
-                    f"the column {column_name!r} says "
-                    f"{cells_by_column[column_name][row_index]!r} of "
-                    f"{region_names[row_index]!r}, and {other_source} says the other "
-                    "side. Correct it.",
+                    f"the column {column_name!r} contains "
+                    f"{cells_by_column[column_name][row_index]!r} for "
+                    f"{region_names[row_index]!r}, but {other_source} gives the "
+                    "opposite side. Correct the table.",
                     path=table_path,
                 )
             side_letters[row_index] = column_side or side_letters[row_index]
@@ -855,9 +854,9 @@ def _check_side_words(
     ]
     if unknown_cells:
         raise FileFormatError(
-            f"the column {column_name!r} has "
-            f"{listed(dict.fromkeys(unknown_cells), 5)}, which are no known words for "
-            "left and right. Write left and right (or L and R, lh and rh) there.",
+            f"the column {column_name!r} contains "
+            f"{listed(dict.fromkeys(unknown_cells), 5)}, which mean neither left nor "
+            "right. Write left and right (or L and R, lh and rh) in this column.",
             path=table_path,
         )
 
@@ -879,9 +878,9 @@ def _refuse_halves(
                 repr(half_value or "n/a") for half_value in half_values
             )
             raise FileFormatError(
-                f"the column {column_name!r} tells regions of one name apart by "
-                f"{value_texts}, which may be left and right, or right and left. Write "
-                "left and right there.",
+                f"the column {column_name!r} separates regions of the same name by "
+                f"{value_texts}. It is unclear which value is left. Write left and "
+                "right in this column.",
                 path=table_path,
             )
 
@@ -1133,8 +1132,8 @@ def read_gtm_stats(
     ]
     if {len(row_cells) for row_cells in cell_rows} not in ({7}, {8}) or not are_counted:
         raise FileFormatError(
-            "expected PETSurfer's rows of 7 or 8 cells, counted 1, 2 ... in "
-            "their first column. The file may be cut short.",
+            "expected a PETSurfer table with 7 or 8 cells in each row and the row "
+            "numbers 1, 2 ... in the first column. The file may be incomplete.",
             path=stats_path,
         )
     segment_table = pd.DataFrame([row_cells[:7] for row_cells in cell_rows])
@@ -1168,9 +1167,9 @@ def average_frames(
     reference_paths = list(table_path.parent.glob(f"{name_stem}_ref-*_timeseries.tsv"))
     if len(reference_paths) != 1:
         raise ParameterError(
-            f"{table_path} holds activity over time; name the reference region, whose "
-            f"mean becomes 1, by {option_text('reference')}, one of "
-            f"{', '.join(REFERENCES)}, or a column."
+            f"{table_path} contains activity over time. Name the reference region, "
+            f"whose mean becomes 1, by {option_text('reference')}: one of "
+            f"{', '.join(REFERENCES)}, or a column of the table."
         )
     reference_path = reference_paths[0]
     reference_names, reference_values = _mean_of_frames(
@@ -1197,7 +1196,8 @@ def _mean_of_frames(
     ]
     if None in edge_columns:
         raise FileFormatError(
-            "no columns of starts and ends of frames.", path=table_path
+            "the table has no columns for the start and the end of each frame.",
+            path=table_path,
         )
     # A column without a name counts the rows.
     region_names = [
@@ -1225,8 +1225,8 @@ def frame_weights(
     )
     if frames is None and len(frame_starts) != 1:
         raise ParameterError(
-            f"{len(frame_starts)} frames that change at {edges_text}; say which to "
-            f"average by {option_text('frames')}, as start and end.",
+            f"the {len(frame_starts)} frames change at {edges_text}. Choose the "
+            f"frames to average by {option_text('frames')}, as [start, end].",
             path=table_path,
         )
     window_start, window_end = frames or (frame_starts[0], frame_ends[0])
@@ -1243,9 +1243,9 @@ def frame_weights(
     )
     if not (are_consecutive and is_filled):
         raise FileFormatError(
-            f"frames must follow each other, and the window {window_start:g} "
-            f"to {window_end:g} must begin and end where frames do; they change at "
-            f"{edges_text}.",
+            f"the window {window_start:g} to {window_end:g} must begin and end at a "
+            "border of frames, and these frames must be continuous; the frames "
+            f"change at {edges_text}.",
             path=table_path,
         )
     return frame_durations / frame_durations.sum()
@@ -1272,15 +1272,15 @@ def _reference_mean(
             core_of_row[row_index] = name_core
     if set(core_of_row.values()) != set(accepted_cores):
         raise FileFormatError(
-            f"no reference region {reference!r}; known are "
+            f"unknown reference region {reference!r}. Accepted are "
             f"{', '.join(REFERENCES)} and the regions of the file.",
             path=table_path,
         )
     if len(accepted_cores) > 1 and region_sizes is None:
         raise FileFormatError(
-            f"the {reference} has {len(core_of_row)} parts, whose mean is weighted by "
-            "volume, but their volumes are not in the file. Choose another "
-            f"{option_text('reference')}.",
+            f"{reference} consists of {len(core_of_row)} parts, and their mean "
+            "requires their volumes as weights, but the file contains no volumes. "
+            f"Choose another {option_text('reference')}.",
             path=table_path,
         )
     row_indices = list(core_of_row)

@@ -597,8 +597,8 @@ def _follow_list(
     }
     if len({*regions_by_list.values()}) > 1:
         raise FileFormatError(
-            f"{' and '.join(names_of_list)} beside it name its rows differently. "
-            "Keep the one that is right, or give the names by "
+            f"{' and '.join(names_of_list)} in the same folder give the rows "
+            "different names. Keep only the correct list, or give the names by "
             f"{option_text('labels')}.",
             path=matrix_path,
         )
@@ -607,8 +607,8 @@ def _follow_list(
         atlas, expected_order.names
     ):
         raise FileFormatError(
-            f"{list_name} and {option_text('row_order', expected_order.tool)} name the "
-            f"rows differently. Leave {option_text('row_order')} out to follow the "
+            f"{list_name} and {option_text('row_order', expected_order.tool)} give the "
+            f"rows different names. Leave {option_text('row_order')} out to use the "
             f"list, or give the names by {option_text('labels')}.",
             path=matrix_path,
         )

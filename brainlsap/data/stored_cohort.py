@@ -209,9 +209,9 @@ def _check_unchanged(
         )
     if refused_options:
         raise ParameterError(
-            f"{cohort_path} holds a cohort that was read before, so "
-            f"{', '.join(refused_options)} cannot be applied. Leave it out, or read "
-            "the study's folder."
+            f"{cohort_path} is a saved cohort, so {', '.join(refused_options)} "
+            "cannot be applied. Leave this option out, or read the folder of the "
+            "study."
         )
 
 
@@ -222,10 +222,11 @@ def _check_atlas(
     expected_atlas = load_atlas(atlas)
     if expected_atlas.names != cohort.atlas.names:
         raise ParameterError(
-            f"{cohort_path} holds the {cohort.n_rois} regions of {cohort.atlas.name}, "
-            f"and {option_text('atlas')} names {expected_atlas.name} "
-            f"({len(expected_atlas)} regions), which differ in names or order. Leave "
-            f"{option_text('atlas')} out, or read the study's folder."
+            f"{cohort_path} contains the {cohort.n_rois} regions of "
+            f"{cohort.atlas.name}, but {option_text('atlas')} names "
+            f"{expected_atlas.name} ({len(expected_atlas)} regions). The two differ "
+            f"in names or order. Leave {option_text('atlas')} out, or read the "
+            "folder of the study."
         )
     return replace(cohort, atlas=expected_atlas)
 
@@ -236,17 +237,18 @@ def _apply_connectome(
     """Return the cohort without connectomes for "none"; refuse other ones."""
     if not isinstance(connectome, str | Path):
         raise ParameterError(
-            f"{cohort_path} holds a cohort with connectomes, so "
-            f"{option_text('connectome')} cannot be applied. Leave it out, or read the "
-            "study's folder."
+            f"{cohort_path} is a saved cohort with connectomes, so "
+            f"{option_text('connectome')} cannot be applied. Leave this option out, "
+            "or read the folder of the study."
         )
     if str(connectome) == cohort.provenance.get("connectome"):
         return cohort
     if connectome != NO_CONNECTOME:
         raise ParameterError(
-            f"{cohort_path} holds a cohort with connectomes, so "
-            f"{option_text('connectome')} can only be 'none'; got {str(connectome)!r}. "
-            "Leave it out, or read the study's folder."
+            f"{cohort_path} is a saved cohort with connectomes, so "
+            f"{option_text('connectome')} can only be 'none'; got "
+            f"{str(connectome)!r}. Leave this option out, or read the folder of the "
+            "study."
         )
     matrix_shape = cohort.connectomes.shape
     zero_matrices = np.broadcast_to(
@@ -281,9 +283,9 @@ def _select_features(
     ]
     if missing_features:
         raise ParameterError(
-            f"{cohort_path} holds the features {', '.join(cohort.feature_names)}, and "
-            f"not {', '.join(missing_features)}. Choose of these by "
-            f"{option_text('feature')}, or read the study's folder."
+            f"{cohort_path} contains the features {', '.join(cohort.feature_names)}, "
+            f"but not {', '.join(missing_features)}. Choose some of its features by "
+            f"{option_text('feature')}, or read the folder of the study."
         )
     feature_index = [
         cohort.feature_names.index(feature_name) for feature_name in chosen_features
@@ -335,7 +337,7 @@ def _exclude_scans(
     is_excluded = cohort.table["scan"].isin(excluded_scans).to_numpy()
     if is_excluded.all():
         raise CohortError(
-            f"no scan is left; {option_text('exclude')} names all {cohort.n_scans}",
+            f"{option_text('exclude')} leaves out all {cohort.n_scans} scans",
             path=cohort_path,
         )
     if is_excluded.any():
@@ -397,9 +399,9 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scans: str) -> Cohort
         return cohort
     if scans == "all":
         raise ParameterError(
-            f"{cohort_path} holds the scans of the baseline only, so "
-            f"{option_text('scans', 'all')} cannot be applied. Leave it out, or read "
-            "the study's folder."
+            f"{cohort_path} contains baseline scans only, so "
+            f"{option_text('scans', 'all')} cannot be applied. Leave this option "
+            "out, or read the folder of the study."
         )
     scan_table = cohort.table
     is_baseline_name = scan_table["session"].map(is_called_baseline)
@@ -440,7 +442,8 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scans: str) -> Cohort
         )
     if not baseline_rows:
         raise CohortError(
-            f"no scan is left with {option_text('scans', 'baseline')}", path=cohort_path
+            f"{option_text('scans', 'baseline')} leaves out every scan",
+            path=cohort_path,
         )
     n_left_out = len(scan_table) - len(baseline_rows)
     scan_note = f"{n_left_out} scans that are not the baseline left out"
@@ -514,8 +517,9 @@ def _select_labels(
             *map(str, scan_table.columns[len(KEY_COLUMNS) :]),
         ]
         raise CohortError(
-            f"the label {label!r} is not a column of its table; its columns are "
-            f"{', '.join(column_heads)}. Name the column by {option_text('label')}",
+            f"the table has no column {label!r} for the label; its columns are "
+            f"{', '.join(column_heads)}. Name the label column by "
+            f"{option_text('label')}",
             path=cohort_path,
         )
     if is_same_column:
@@ -535,8 +539,8 @@ def _select_labels(
         refuse_continuous(label_name, class_order)
         label_faults = [
             Finding(
-                f"no {label_name} (n/a); {leave_out_text()}, or keep those with a "
-                f"label by {option_text('classes')}",
+                f"{label_name} is missing (n/a). To continue, {leave_out_text()}, or list "
+                f"the classes to keep by {option_text('classes')}",
                 FAULT,
                 scan=scan,
             )

@@ -68,7 +68,7 @@ def read_text(text_path: str | Path) -> str:
             file_text = file_bytes.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise FileFormatError(
-                f"is not text in UTF-8 ({error}). Save a table as that (in "
+                f"the file is not text in UTF-8 ({error}). Save it as UTF-8 (in "
                 "Excel: CSV UTF-8).",
                 path=text_path,
                 kind="not UTF-8",
@@ -77,8 +77,8 @@ def read_text(text_path: str | Path) -> str:
     if "\0" in file_text:
         line_number = file_text.count("\n", 0, file_text.index("\0")) + 1
         raise FileFormatError(
-            f"not a text file (it holds zero bytes, the first in line {line_number}). "
-            "The file may be damaged, or text in UTF-16; save it as UTF-8.",
+            "the file is not a text file: it contains zero bytes, the first in line "
+            f"{line_number}. It may be damaged, or text in UTF-16. Save it as UTF-8.",
             path=text_path,
             kind="zero bytes",
             values={"line": line_number},
@@ -287,10 +287,10 @@ def choose_header(
             and table_row.cells != first_row.cells
         ):
             raise FileFormatError(
-                f"line {table_row.line_number} begins with # and has as many cells as "
-                f"line {first_row.line_number}, so either could be the header. Take "
-                f"the # away if line {table_row.line_number} is the header; delete the "
-                "line if it is a comment.",
+                f"line {table_row.line_number} begins with # and has as many cells "
+                f"as line {first_row.line_number}, so either line could be the "
+                f"header. If line {table_row.line_number} is the header, delete the "
+                "#. If it is a comment, delete the line.",
                 path=table_path,
                 kind="two headers",
                 values={"line": first_row.line_number},
@@ -444,9 +444,10 @@ def _parse_lines(
         return next(csv_reader), csv_reader.line_num
     except csv.Error as error:
         raise FileFormatError(
-            f'line {start_index + 1} has a quotation mark (") that opens a cell and '
-            f"does not close it; read on to line {start_index + csv_reader.line_num}. "
-            "Delete the mark, or write it twice inside a cell in quotation marks.",
+            f'line {start_index + 1} has an unclosed quotation mark ("), so the cell '
+            f"continues to line {start_index + csv_reader.line_num}. Delete the "
+            "mark. If it belongs to the text, write it twice and put the cell in "
+            "quotation marks.",
             path=table_path,
             kind="open quotation mark",
             values={"line": start_index + 1},
@@ -476,9 +477,10 @@ def _refuse_swallowed_rows(
         )
         if has_row_inside or has_rows_at_ends:
             raise FileFormatError(
-                f'a quotation mark (") in line {first_line} opens a cell that '
-                f"goes on to line {last_line}, over lines that look like rows of the "
-                "table. Delete a stray mark; write a cell of text in one line.",
+                f'a cell in quotation marks (") starts in line {first_line} and '
+                f"continues to line {last_line}, although the lines between look "
+                "like rows of the table. Delete an extra mark, or write the text of "
+                "the cell in one line.",
                 path=table_path,
                 kind="open quotation mark",
                 values={"line": first_line},
@@ -510,9 +512,9 @@ def _match_widths(
             return TableRow(header.line_number, ["", *header.cells])
         raise FileFormatError(
             f"every line below the header (line {header.line_number}) has "
-            f"{n_cells + 1} cells, expected {n_cells}. Delete a title above the "
-            "header, and delimiters at the ends of lines; write decimals with a point; "
-            "name the first column where R wrote names of rows without a head.",
+            f"{n_cells + 1} cells; expected {n_cells}. Delete a title above the "
+            "header, and delimiters at the ends of lines, and write decimal points. "
+            "If R wrote row names without a column name, name the first column.",
             path=table_path,
             kind="cells beyond the header",
             values={"line": header.line_number},
@@ -542,8 +544,9 @@ def _match_widths(
     n_wrong = len(wrong_rows)
     count_text = f" ({n_wrong} lines have another number)" if n_wrong > 1 else ""
     raise FileFormatError(
-        f"line {table_row.line_number} has {_count_cells(table_row.cells)}, expected "
-        f"{n_cells} as in the header (line {header.line_number}){count_text}. {advice}",
+        f"line {table_row.line_number} has {_count_cells(table_row.cells)}; expected "
+        f"{n_cells} as in the header (line {header.line_number}){count_text}. "
+        f"{advice}",
         path=table_path,
         kind="number of cells",
         values={"line": table_row.line_number},

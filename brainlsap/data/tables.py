@@ -210,9 +210,10 @@ def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
     )
     if repeated_names:
         raise FileFormatError(
-            f"{listed(map(repr, repeated_names))} stand more than once in the "
-            f"first row, taken for the header: {listed(map(repr, column_names), 5)}. "
-            "Name every column otherwise, and delete what stands above the header.",
+            f"{listed(map(repr, repeated_names))} are repeated in the first row, "
+            f"which was read as the header: {listed(map(repr, column_names), 5)}. "
+            "Give every column a different name, and delete all lines above the "
+            "header.",
             path=table_path,
             kind="repeated heads",
             values={"heads": tuple(repeated_names)},
@@ -418,9 +419,9 @@ def _check_marked_rows(table_path: str | Path, table_text: TableText) -> None:
         count_text = f" (and {n_further} more)" if n_further else ""
         raise FileFormatError(
             f"line {table_row.line_number}{count_text} begins with # "
-            f"({table_row.cells[0].strip()!r}) below the header, where no comments "
-            "are. Delete the line to leave the row out, or write its first cell "
-            "without #.",
+            f"({table_row.cells[0].strip()!r}) below the header, where comments are "
+            "not allowed. Delete the line to leave the row out, or write its first "
+            "cell without #.",
             path=table_path,
             kind="comment among rows",
             values={"line": table_row.line_number},

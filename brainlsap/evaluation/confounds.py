@@ -144,17 +144,17 @@ class Deconfounder(BaseEstimator):
         site_column = _check_confound(table, self.harmonize)
         if IS_CATEGORICAL.get(acquisition_kind(site_column)) is False:
             raise ParameterError(
-                f"{option_text('harmonize', self.harmonize)} must name groups, for "
-                f"example sites or scanners, but {site_column} is a quantity. Remove "
-                f"its effect with {option_text('regress_out')}."
+                f"{option_text('harmonize', self.harmonize)} must name a column of "
+                f"groups, for example sites or scanners, but {site_column} is a "
+                f"quantity. Remove its effect with {option_text('regress_out')}."
             )
         for covariate_name in self.preserved_covariates(table):
             check_values(table, find_covariate_column(table, covariate_name))
         site_names = group_names(table[site_column])
         if site_names.isna().any():
             raise ParameterError(
-                f"{site_names.isna().sum()} scans have no {self.harmonize}; give one, "
-                "or leave them out."
+                f"{site_names.isna().sum()} scans have no value of {self.harmonize}. "
+                "Add the values, or leave these scans out."
             )
         for fold, (train_rows, test_rows) in enumerate(splits, start=1):
             train_table = table.iloc[train_rows]
@@ -177,13 +177,13 @@ class Deconfounder(BaseEstimator):
         option = option_text("reference_class", str(self.reference_class))
         if not (self.harmonize or self.regress_out):
             raise ParameterError(
-                f"{option} says from whom covariates are learned, and none is taken "
-                f"out. Name covariates by {option_text('regress_out')}, or a site by "
+                f"{option} has no effect, because no covariate or site is adjusted "
+                f"for. Name covariates by {option_text('regress_out')}, or a site by "
                 f"{option_text('harmonize')}."
             )
         if not self._is_learned_from(table).any():
             raise ParameterError(
-                f"{option} is no class of the cohort; its classes are "
+                f"{option} is not a class of the cohort; its classes are "
                 f"{', '.join(sorted(map(str, table['label'].unique())))}."
             )
         covariate_names = (*self.regress_out, *self.preserved_covariates(table))
@@ -198,9 +198,10 @@ class Deconfounder(BaseEstimator):
             if n_people < n_required:
                 raise ParameterError(
                     f"{option}: fold {fold} has {n_people} people of this class in "
-                    f"training, and {n_required} are needed for these covariates. Take "
-                    "fewer covariates or more folds, merge classes, or learn from all "
-                    f"people (without {option_text('reference_class')})."
+                    f"training, but these covariates require {n_required}. Use fewer "
+                    "covariates or more folds, or merge classes. To estimate the "
+                    "effects from all people, leave out "
+                    f"{option_text('reference_class')}."
                 )
             for covariate_name in covariate_names:
                 self._check_groups_of_reference(
@@ -223,10 +224,11 @@ class Deconfounder(BaseEstimator):
         absent_groups = sorted(groups_in_training - groups_in_reference)
         if absent_groups:
             raise ParameterError(
-                f"{option_text('reference_class', str(self.reference_class))}: in fold "
-                f"{fold} nobody of this class has {column_name} "
-                f"{listed(absent_groups, 8)}, so its effect cannot be learned. Leave "
-                f"these people or {column_name} out, or learn from all people."
+                f"{option_text('reference_class', str(self.reference_class))}: in "
+                f"fold {fold}, no person of this class has {column_name} "
+                f"{listed(absent_groups, 8)}, so the effect of this value cannot be "
+                f"estimated. Leave out these people or {column_name}. To estimate "
+                "the effects from all people, give no reference class."
             )
 
     def _check_sites_of_fold(
@@ -247,13 +249,13 @@ class Deconfounder(BaseEstimator):
             if self.reference_class is not None:
                 class_text = f" of class {self.reference_class}"
             raise ParameterError(
-                f"{option_text('harmonize', self.harmonize)} cannot work in fold "
-                f"{fold}, whose training scans{class_text} are of "
-                f"{listed(site_texts, 8)}; ComBat needs two sites and {MIN_PER_SITE} "
-                f"people of each, and cannot know a site that is held out: "
-                f"{option_text('leave_out')} goes without "
-                f"{option_text('harmonize')}. Else leave people out, merge small "
-                "sites, or take fewer folds by person."
+                f"{option_text('harmonize', self.harmonize)} cannot be applied in "
+                f"fold {fold}, because the training scans{class_text} come from "
+                f"the sites {listed(site_texts, 8)}. ComBat requires two sites with "
+                f"{MIN_PER_SITE} people each, and training scans from every site. "
+                f"Therefore {option_text('leave_out')} cannot be combined with "
+                f"{option_text('harmonize')}. Leave people out, merge small sites, "
+                "or use fewer folds by person."
             )
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "Deconfounder":
@@ -324,9 +326,9 @@ class Deconfounder(BaseEstimator):
         ]
         if missing_names:
             raise ParameterError(
-                f"the model needs {', '.join(missing_names)} of new people; given are "
-                f"{', '.join(covariates) or 'no covariates'}. Add the missing columns "
-                "to their table, or to covariates=."
+                f"the model requires {', '.join(missing_names)} for new people; got "
+                f"{', '.join(covariates) or 'no covariates'}. Add the missing "
+                "columns to their table, or to covariates=."
             )
         for covariate_name, column_coding in learned_design.items():
             covariate_values = table[find_covariate_column(table, covariate_name)]
@@ -335,8 +337,10 @@ class Deconfounder(BaseEstimator):
             group_labels = {*_group_labels(covariate_values)} - {_UNKNOWN}
             if not group_labels <= {*column_coding}:
                 raise ParameterError(
-                    f"{covariate_name} was {' or '.join(column_coding)} in training, "
-                    f"got {', '.join(sorted(group_labels))}. Write it in the same way."
+                    f"the values of {covariate_name} were "
+                    f"{' or '.join(column_coding)} in training; got "
+                    f"{', '.join(sorted(group_labels))}. Write the values as in "
+                    "training."
                 )
 
     def to_dict(self) -> dict[str, Any]:
@@ -405,8 +409,8 @@ class Deconfounder(BaseEstimator):
         if not is_learned.all():
             unknown_sites = ", ".join(sorted(set(site_labels[~is_learned])))
             warnings.warn(
-                f"{(~is_learned).sum()} scans are of sites not learned "
-                f"({unknown_sites}); they are left as they are.",
+                f"{(~is_learned).sum()} scans come from sites that were not in "
+                f"training ({unknown_sites}). They were not harmonised.",
                 stacklevel=3,
             )
         combat_parameters = self.combat_ or {}
@@ -514,8 +518,8 @@ def learn_design(
         column_values = table[column_name]
         if column_values.notna().sum() == 0:
             raise ParameterError(
-                f"the covariate {column_name!r} is missing in every training scan; "
-                "leave it out."
+                f"the covariate {column_name!r} is missing in every training scan. "
+                "Leave this covariate out."
             )
         if has_groups(column_name, column_values):
             group_labels = pd.Series(_group_labels(column_values.dropna()))
@@ -548,8 +552,9 @@ def apply_design(covariate_design: Design, table: pd.DataFrame) -> np.ndarray:
         unknown_groups = sorted({*group_labels[~is_known_group]} - {_UNKNOWN})
         if unknown_groups:
             warnings.warn(
-                f"{covariate_name}: {', '.join(unknown_groups)} not among "
-                f"{', '.join(column_coding)} of the training; nothing is taken out.",
+                f"{covariate_name}: {', '.join(unknown_groups)} did not occur in "
+                f"training ({', '.join(column_coding)}), so these values were not "
+                "adjusted for.",
                 stacklevel=3,
             )
         for group_name in list(column_coding)[1:]:
@@ -662,8 +667,8 @@ def _check_coding(
         is_other_coding = is_number & learned_numbers.isna().all()
     if len(column_values) and is_other_coding.all():
         raise ParameterError(
-            f"the covariate {column_name!r} was {expected_coding} in training, got "
-            f"{str(column_values.iloc[0])!r}. Write it in the same way."
+            f"the covariate {column_name!r} was {expected_coding} in training; got "
+            f"{str(column_values.iloc[0])!r}. Write the values as in training."
         )
 
 
@@ -761,9 +766,9 @@ def _check_confound(table: pd.DataFrame, covariate_name: str) -> str:
     are_groups = 1 < len(n_labels) <= table["participant"].nunique() / 2
     if are_groups and table["label"].nunique() > 1 and n_labels.max() == 1:
         raise ParameterError(
-            f"each value of {column_name} occurs with one label only, so regressing it "
-            "out would remove what is to be predicted. Leave it out; the audit reports "
-            "how well it predicts the label by itself."
+            f"each value of {column_name} occurs with one label only, so adjusting "
+            "for it would remove the differences between the labels. Leave this "
+            "covariate out. The audit reports how well it predicts the label alone."
         )
     return column_name
 
@@ -782,8 +787,8 @@ def check_values(table: pd.DataFrame, column_name: str) -> None:
     n_missing = len(table) - len(column_values)
     if n_missing:
         warnings.warn(
-            f"{n_missing} of {len(table)} scans have no {column_name}: the mean of the "
-            "training stands for it.",
+            f"{n_missing} of {len(table)} scans have no {column_name}. The mean of "
+            "the training scans is used for them.",
             stacklevel=4,
         )
     is_categorical = IS_CATEGORICAL.get(acquisition_kind(column_name), False)
@@ -802,13 +807,14 @@ def check_values(table: pd.DataFrame, column_name: str) -> None:
     has_too_many_kinds = n_kinds > MOST_GROUPS and 2 * n_kinds > n_people
     if has_too_many_kinds and are_codes:
         raise ParameterError(
-            f"the column {column_name} has {n_kinds} groups among {n_people} people, "
-            "which is too many: regressing it out would remove the differences between "
-            "people. Merge small groups, or leave it out."
+            f"the column {column_name} has {n_kinds} groups among {n_people} people. "
+            "These are too many, because adjusting for them would remove the "
+            "differences between people. Merge small groups, or leave the column "
+            "out."
         )
     if is_mixed or has_too_many_kinds:
         raise ParameterError(
-            f"the column {column_name} holds text such as {text_values.iloc[0]!r}, "
-            "neither numbers nor groups. Write numbers with a dot and no unit, n/a for "
-            "unknown ones."
+            f"the column {column_name} contains text such as "
+            f"{text_values.iloc[0]!r}, which is neither a number nor a group. Write "
+            "numbers with a decimal point and no unit, and n/a for unknown values."
         )

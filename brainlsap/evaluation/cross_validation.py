@@ -226,8 +226,8 @@ def _make_folds(
         return splits, "stratified folds of whole people"
     if n_repeats != 1:
         raise ParameterError(
-            f"{option_name('n_repeats')} works only if {option_name('cv')} is a number "
-            "of folds. Otherwise leave it out and list the folds of all repeats in "
+            f"{option_name('n_repeats')} is valid only if {option_name('cv')} is a "
+            "number of folds. Leave it out, or list the folds of all repeats in "
             f"{option_name('cv')}."
         )
     X = np.zeros((cohort.n_scans, 1))
@@ -252,9 +252,9 @@ def _named_models(
     repeated_names = set(own_models) & set(baseline_models)
     if not own_models or repeated_names:
         raise ParameterError(
-            "model must name at least one classifier, and none may have the name of a "
-            f"baseline, got {', '.join(repeated_names) or 'no model'}. Rename it, or "
-            f"pass {option_text('baselines', False)}."
+            "model must name at least one classifier, and the names of baselines "
+            f"are reserved; got {', '.join(repeated_names) or 'no model'}. Rename "
+            f"the classifier, or pass {option_text('baselines', False)}."
         )
     named_models: dict[str, tuple[Any, str]] = {}
     for model_name, model_and_role in (dict(own_models) | baseline_models).items():
@@ -664,9 +664,10 @@ def _fit_models(
             if isinstance(error, ParameterError) or not _reads_two_dimensions(model):
                 raise
             raise ParameterError(
-                f"{error} Give it features alone, by read_features of "
-                "brainlsap.evaluation: make_pipeline(FunctionTransformer("
-                f"read_features), SimpleImputer(), {type(model).__name__}())."
+                f"{error} Pass only the features to it, by read_features of "
+                "brainlsap.evaluation: "
+                "make_pipeline(FunctionTransformer(read_features), SimpleImputer(), "
+                f"{type(model).__name__}())."
             ) from error
 
 

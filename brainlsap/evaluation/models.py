@@ -119,8 +119,8 @@ def read_global_means(
     )
     if not len(is_subcortex) == len(side_letters) == n_rois:
         raise ParameterError(
-            f"hemispheres and structures must have {n_rois} entries, one per region; "
-            f"got {len(side_letters)} and {len(is_subcortex)}."
+            f"hemispheres and structures must have {n_rois} entries, one for each "
+            f"region; got {len(side_letters)} and {len(is_subcortex)}."
         )
     is_measured = ~np.isnan(features)
     measured_values = np.where(is_measured, features, 0.0)
@@ -236,8 +236,8 @@ def choose_covariates(
     for column in columns:
         if _is_label(table[column], table["label"]):
             raise ParameterError(
-                f"{option_text('covariates')} names {column}, which is the label under "
-                "another name. Leave it out."
+                f"{option_text('covariates')} names {column}, which is a copy of the "
+                "label. Leave this covariate out."
             )
         check_values(table, column)
     return columns
@@ -1176,8 +1176,9 @@ def make_models(
         model_name for model_name in names if _key(model_name) not in members_of_key
     ]:
         raise ParameterError(
-            f"models must be {', '.join(GROUPS)}, or some of {', '.join(MODELS)}; "
-            f"got {unknown_names[0]!r}. Classifiers of your own are a dict by name."
+            f"models must be {', '.join(GROUPS)}, or a selection of "
+            f"{', '.join(MODELS)}; got {unknown_names[0]!r}. Pass your own "
+            "classifiers as a dict by name."
         )
     if "kernel" in settings:
         raise ParameterError(

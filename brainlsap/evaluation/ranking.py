@@ -176,8 +176,8 @@ def _rank_by_statistic(evaluation: Evaluation, by: str) -> pd.DataFrame:
     region_table = evaluation.region_tests
     if region_table is None:
         raise ParameterError(
-            f"by={by!r} needs the table of compare_regions, which the evaluation does "
-            "not have. Set it: dataclasses.replace(evaluation, "
+            f"by={by!r} requires the table of compare_regions, which the evaluation "
+            "does not contain. Add the table: dataclasses.replace(evaluation, "
             "region_tests=compare_regions(cohort, evaluation))."
         )
     statistic_sizes = (
@@ -206,9 +206,10 @@ def _choose_model_with_scales(evaluation: Evaluation, model: str | None) -> str:
         model = next(iter(model_names), evaluation.models[0])
     if model not in model_names:
         raise ParameterError(
-            f"model {model!r} has no scales to rank regions by; those that have: "
-            f"{', '.join(model_names) or 'none'}. (A ridge has none if the data favour "
-            "no connectome or one scale; LSAPRidgeClassifier('regions') always has.)"
+            f"model {model!r} has no scales to rank regions by. Models with scales: "
+            f"{', '.join(model_names) or 'none'}. (A ridge has none if the data "
+            "favour a model without a connectome or with one scale; "
+            "LSAPRidgeClassifier('regions') always has scales.)"
         )
     return model
 
@@ -764,7 +765,7 @@ def common_regions(
     check_at_least("n_smallest", n_smallest, 1)
     if len(model_names) < 2:
         raise ParameterError(
-            "regions in common need two models with scales, got "
+            "common regions require two models with scales; got "
             f"{', '.join(model_names) or 'none'}."
         )
     reference_model = "Exact" if "Exact" in model_names else model_names[0]
@@ -911,8 +912,7 @@ def spin_test(
     n_regions = int(is_common.sum())
     if n_regions < MIN_REGIONS or not np.isfinite(observed_correlation):
         raise ParameterError(
-            "two maps can be compared where both vary over at least five common "
-            f"regions, got {n_regions}."
+            f"both maps must vary over at least five common regions; got {n_regions}."
         )
     first_map[~is_common] = second_map[~is_common] = np.nan
     null_correlations = _correlate_rotated_maps(
@@ -1004,8 +1004,9 @@ def _correlate_rotated_maps(
         if n_unusable > (1 - MIN_USABLE_SHARE) * n_spins:
             raise ParameterError(
                 f"{n_unusable} of the first {spin_index + 1} rotations leave fewer "
-                f"than {n_needed} of the {n_regions} regions that both maps know, "
-                "which is too few to compare. Give maps of more of the cortex."
+                f"than {n_needed} of the {n_regions} regions that have a value in "
+                "both maps. This is too few for a comparison. Give maps that cover "
+                "more of the cortex."
             )
     return spun_correlations
 

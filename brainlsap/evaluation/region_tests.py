@@ -270,12 +270,12 @@ def _choose_steps(
     check_evaluation_given(evaluation)
     if evaluation.cohort.data_hash != data_hash(cohort):
         raise ParameterError(
-            "cohort must be the one that was evaluated; got other scans or labels."
+            "cohort must be the evaluated cohort, but its scans or labels differ."
         )
     if harmonize or regress_out:
         raise ParameterError(
-            f"{option_text('harmonize')} and {option_text('regress_out')} are those of "
-            "the evaluation; leave them out."
+            f"{option_text('harmonize')} and {option_text('regress_out')} are taken "
+            "over from the evaluation. Leave them out."
         )
     step_options = evaluation.settings["steps"]
     # Leave the reference class out: permuting labels would change who is in it.

@@ -568,8 +568,9 @@ class Evaluation:
             )
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise FileFormatError(
-                f"no evaluation can be read there ({error}). Name the folder "
-                "that `run` wrote; in Python, its private/evaluation.",
+                f"the folder contains no readable evaluation ({error}). Name the "
+                "results folder of `run`; in Python, name its subfolder "
+                "private/evaluation.",
                 path=folder,
             ) from error
 
@@ -599,6 +600,6 @@ def check_evaluation_given(evaluation: object) -> None:
     # A module that was reloaded has another class of the same name.
     if not hasattr(evaluation, "as_predictions"):
         raise ParameterError(
-            f"evaluation must be an Evaluation; got {type(evaluation).__name__}. "
-            "cross_validate or run_study makes one."
+            f"evaluation must be an Evaluation; got {type(evaluation).__name__}. Use "
+            "cross_validate or run_study to create one."
         )

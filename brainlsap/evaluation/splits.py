@@ -121,9 +121,9 @@ def make_splits(
     n_missing = int(pd.isna(groups).sum() + pd.isna(y).sum())
     if y.ndim != 1 or y.shape != groups.shape or n_missing:
         raise SplitError(
-            "y and groups must name the label and the person of every scan, got "
-            f"shapes {y.shape} and {groups.shape}, {n_missing} missing. Of a cohort "
-            "they are cohort.y and cohort.groups."
+            "y and groups must contain the label and the person of every scan; got "
+            f"shapes {y.shape} and {groups.shape}, {n_missing} missing. For a "
+            "cohort, pass cohort.y and cohort.groups."
         )
     visit_counts = pd.crosstab(groups.astype(str), y.astype(str))
     n_people = (visit_counts > 0).sum()
@@ -227,13 +227,14 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
             raise SplitError(f"fold {fold_number} has no training or no test scans.")
         if shared_people := sorted(set(groups[train_index]) & set(groups[test_index])):
             raise SplitError(
-                f"fold {fold_number} has {len(shared_people)} people in training and "
-                f"test scans ({', '.join(shared_people[:3])}); all visits of a person "
-                "must be on one side. make_splits does that."
+                f"fold {fold_number} has {len(shared_people)} people in both "
+                f"training and test scans ({', '.join(shared_people[:3])}). All "
+                "scans of a person must be in one of the two. Use make_splits to "
+                "create such folds."
             )
         index_splits.append((train_index, test_index))
     if not index_splits:
-        raise SplitError("splits is empty; make_splits makes folds.")
+        raise SplitError("splits is empty. Use make_splits to create folds.")
     return tuple(index_splits)
 
 
@@ -302,9 +303,9 @@ def leave_one_out_splits(
     fold_names = sorted(group_values.dropna().unique(), key=str)
     if group_values.isna().any() or len(fold_names) < 2:
         raise SplitError(
-            "to leave one site out, every scan needs a site and there must be at least "
-            f"two; got {len(fold_names)} and {int(group_values.isna().sum())} scans "
-            "without a site."
+            "leaving one site out requires at least two sites, and a site for every "
+            f"scan; got {len(fold_names)} sites and {int(group_values.isna().sum())} "
+            "scans without a site."
         )
     test_rows = [
         fold_test_rows
@@ -354,10 +355,10 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
         unmatched_scans = sorted(set(fold_of.index) ^ set(scans))
         if unmatched_scans or not fold_of.index.is_unique:
             raise SplitError(
-                f"{path}: repeat {repeat_number} does not fit the cohort: "
-                f"{len(unmatched_scans)} scans are in one of them only "
-                f"({', '.join(unmatched_scans[:3])}), "
-                f"{fold_of.index.duplicated().sum()} in two folds."
+                f"{path}: repeat {repeat_number} does not match the cohort: "
+                f"{len(unmatched_scans)} scans occur in only one of the two "
+                f"({', '.join(unmatched_scans[:3])}), and "
+                f"{fold_of.index.duplicated().sum()} scans occur in two folds."
             )
         fold_of_scan = fold_of.loc[list(scans)].to_numpy()
         splits += _splits_of_folds(fold_of_scan, repeat_rows["fold"].unique())

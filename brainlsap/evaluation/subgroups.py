@@ -275,7 +275,7 @@ def choose_subgroups(
                 raise ParameterError(
                     f"{option_text('subgroups')} names {name}, which has "
                     f"{groups.nunique()} values among {len(groups)} people. Name a "
-                    "column of groups, for example sex."
+                    "column with few groups, for example sex."
                 )
         return tuple(dict.fromkeys(names))
     column_of_kind: dict[str, str] = {}

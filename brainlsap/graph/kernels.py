@@ -637,7 +637,7 @@ def diffuse(
     kernel_error = error_bound(kernel, max_scale, degree)
     if kernel_error > _REFUSED_ERROR:
         raise ParameterError(
-            f"the {kernel} kernel of degree {degree} can be wrong by "
+            f"the {kernel} kernel of degree {degree} can have an error of "
             f"{kernel_error:.2g} at scale {max_scale:g}. Use a higher degree, or the "
             "chebyshev kernel."
         )
@@ -645,9 +645,9 @@ def diffuse(
     max_recurrence_scale = find_recurrence_limit(kernel, dtype)
     if max_scale > max_recurrence_scale:
         raise ParameterError(
-            f"the {kernel} recurrence in {str(dtype).removeprefix('torch.')} is right "
-            f"up to scale {max_recurrence_scale:.3g} only, got {max_scale:g}; use the "
-            "chebyshev kernel."
+            f"the {kernel} recurrence in {str(dtype).removeprefix('torch.')} is "
+            f"accurate only up to scale {max_recurrence_scale:.3g}; got "
+            f"{max_scale:g}. Use the chebyshev kernel."
         )
     return diffuse_recurrence(L, X, scale, kernel, degree)
 

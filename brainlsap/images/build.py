@@ -277,15 +277,16 @@ def _check_owner(output_folder: Path, folder: Path, study_key: str) -> None:
     is_ours = stored_description.get("Name") == DATASET_NAME
     if generator.get("Name") != "brainlsap" or not is_ours:
         raise ParameterError(
-            f"{output_folder} is not empty, and no earlier build wrote it. Name "
-            f"another folder by {option_text('out')}."
+            f"{output_folder} is not empty, and its files were not written by "
+            f"`build`. Name another folder by {option_text('out')}."
         )
     # A folder in the study moves with the study.
     is_inside = folder.resolve() in output_folder.resolve().parents
     if not is_inside and generator.get("StudyKey", study_key) != study_key:
         raise ParameterError(
-            f"{output_folder} was built of another study, or the study has moved. Name "
-            f"another folder by {option_text('out')}, or delete it."
+            f"{output_folder} contains files built from another study, or the study "
+            f"was moved. Name another folder by {option_text('out')}, or delete this "
+            "one."
         )
 
 
@@ -327,8 +328,8 @@ def find_tasks(
     missing_inputs = _describe_missing(image_counts, has_tasks=bool(build_tasks))
     if not build_tasks and not faults:
         raise CohortError(
-            f"no tractogram ({', '.join(TRACTOGRAM_FORMATS)}) and no *_pet.nii.gz "
-            "was found below sub-* of it, of its derivatives, or of "
+            f"the study contains no tractogram ({', '.join(TRACTOGRAM_FORMATS)}) and "
+            "no *_pet.nii.gz in its sub-* folders, in its derivatives, or in "
             f"{option_text('derivatives')}",
             missing_inputs,
             path=study_files.folder,

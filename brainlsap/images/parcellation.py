@@ -202,9 +202,9 @@ def _locate_regions(
     absent_regions = [atlas.names[i] for i in np.flatnonzero(label_rows < 0)]
     if len(absent_regions) > MAX_ABSENT_REGIONS:
         raise RegionNameError(
-            f"{len(absent_regions)} of the {len(atlas)} regions of "
-            f"{atlas.name} have no voxel: {listed(absent_regions, 5)}. Choose another "
-            f"atlas, or give {option_text('labels')}.",
+            f"{len(absent_regions)} of the {len(atlas)} regions of {atlas.name} have "
+            f"no voxel: {listed(absent_regions, 5)}. Choose another atlas, or give "
+            f"{option_text('labels')}.",
             path=image_path,
         )
     position_of_label = {
@@ -235,9 +235,9 @@ def _check_sides(image: LabelImage, atlas: Atlas) -> None:
         and x_of_left.mean() - x_of_right.mean() > x.std()
     ):
         raise FileFormatError(
-            "the left hemisphere's regions lie to the right of those of "
-            "the right one (image flipped, or its affine lost?). Write it anew from "
-            "its source, with the affine that belongs to it.",
+            "the regions of the left hemisphere are to the right of those of the "
+            "right hemisphere. The image may be flipped, or its affine may be lost. "
+            "Write the image again from its source, with the affine of the source.",
             path=image.path,
         )
 
@@ -254,12 +254,12 @@ def _check_order(image: LabelImage, atlas: Atlas) -> None:
         has_lead = order_explained_share - explained_share >= _MIN_LEAD
         if order_explained_share >= _MIN_EXPLAINED_SHARE and has_lead:
             raise FileFormatError(
-                f"labels 1 to {len(label_centroids)} do not lie where their "
-                f"regions would be ({explained_share:.0%} of the variance of places "
-                f"explained), but labels {row_order.note} do "
-                f"({order_explained_share:.0%}). Name the labels by "
-                f"{option_text('labels')}, or by a table of index and name beside the "
-                "image.",
+                f"the positions of the labels 1 to {len(label_centroids)} do not "
+                f"match the regions in this order ({explained_share:.0%} of the "
+                f"variance of positions explained), but labels {row_order.note} "
+                f"match ({order_explained_share:.0%}). Name the labels by "
+                f"{option_text('labels')}, or by a table with the columns index and "
+                "name in the folder of the image.",
                 path=image.path,
             )
 
@@ -335,8 +335,8 @@ def _name_labels(
         if nameless_labels:
             raise FileFormatError(
                 f"{option_text('labels')} names {len(name_of_label)} labels, but not "
-                f"{listed(nameless_labels, 8)}, which it holds. Add their names, or "
-                "set these voxels to 0.",
+                f"{listed(nameless_labels, 8)}, which occur in the image. Add their "
+                "names, or set these voxels to 0.",
                 path=image_path,
             )
         used_names = {label: name_of_label[label] for label in used_labels}
@@ -349,12 +349,13 @@ def _name_labels(
         label for label in used_labels if label not in known_labels
     ] or used_labels
     raise FileFormatError(
-        f"the labels are not known for {atlas.name}: found "
-        f"{listed(map(str, unknown_labels), 8)}. Expected the atlas' own numbers, "
-        "FreeSurfer's (aparc+aseg), the nodes of MRtrix's labelconvert, or (an atlas "
-        f"on disk) 1 to {len(atlas)} in its order. Choose the atlas of the image, or "
-        "name them in a table of index and name beside it "
-        f"({table_path.name}), or by {option_text('labels')}.",
+        f"the labels {listed(map(str, unknown_labels), 8)} of the image do not "
+        f"belong to {atlas.name}. Four numberings are accepted: the label numbers of "
+        "the atlas, those of FreeSurfer (aparc+aseg), those of MRtrix's "
+        f"labelconvert, and, for an atlas on disk, 1 to {len(atlas)} in the order of "
+        "its regions. Choose the atlas that matches the image. Or give a table with "
+        f"the columns index and name, saved as {table_path.name} in the folder of "
+        f"the image or given by {option_text('labels')}.",
         path=image_path,
     )
 
@@ -415,8 +416,9 @@ def read_label_table(
         )
         if len(repeated_names) > 1 and has_region:
             raise FileFormatError(
-                f"the label {label_number} is {' and '.join(repeated_names)}; expected "
-                "one name for each number. Keep the one that the image means.",
+                f"the label {label_number} has several names: "
+                f"{' and '.join(repeated_names)}; expected one name for each number. "
+                "Keep only the name that is correct for this image.",
                 path=labels,
             )
     label_rows = label_rows.drop_duplicates("index")
@@ -468,13 +470,14 @@ def make_atlas(
     """
     if Path(folder).name in available_atlases():
         raise ParameterError(
-            f"{option_text('folder')} must have another name than "
-            f"{', '.join(available_atlases())}, which come with brainlsap."
+            f"{option_text('folder')} must not be one of "
+            f"{', '.join(available_atlases())}, the names of the atlases of "
+            "brainlsap."
         )
     if annot is None and labels is None:
         raise ParameterError(
-            f"{option_text('annot')} or {option_text('labels')} must name the regions; "
-            "give one."
+            f"the names of the regions are missing. Give {option_text('annot')} or "
+            f"{option_text('labels')}."
         )
     settings: AtlasSettings = {"file_words": [Path(folder).name.lower()], "notes": []}
     label_volume = None if image is None else _read_label_volume(image)
@@ -539,9 +542,10 @@ def _read_annotations(left_path: Path) -> Annotations:
     for hemisphere, (vertex_names, _) in annotations.items():
         if len(vertex_names) not in _N_VERTICES:
             raise FileFormatError(
-                f"{_path_of_side(left_path, hemisphere)} has {len(vertex_names)} "
-                f"vertices; expected one of {_N_VERTICES} (fsaverage5, fsaverage6, "
-                "fsaverage). Map it by mri_surf2surf."
+                f"{_path_of_side(left_path, hemisphere)} contains "
+                f"{len(vertex_names)} vertices; expected one of {_N_VERTICES} "
+                "(fsaverage5, fsaverage6, fsaverage). Map the annotation by "
+                "mri_surf2surf."
             )
     return annotations
 
@@ -598,8 +602,8 @@ def _read_label_regions(
     zero_names = label_table["name"][is_zero & ~is_background].tolist()
     if zero_names:
         raise FileFormatError(
-            f"region {zero_names[0]} has number 0, which images use for the "
-            "background. Give each region the number it has in the image.",
+            f"region {zero_names[0]} has the number 0, which is reserved for the "
+            "background. Give each region the number of its voxels in the image.",
             path=labels,
         )
     label_table = label_table[~is_zero].reset_index(drop=True)
@@ -645,8 +649,8 @@ def _locate_label_regions(
     voxels = np.asarray(label_volume.dataobj)
     if (voxels != np.round(voxels)).any():
         raise FileFormatError(
-            "labels must be whole numbers; it was interpolated. Resample "
-            "the parcellation by nearest neighbour.",
+            "labels must be whole numbers, but this parcellation was interpolated. "
+            "Resample it by nearest neighbour.",
             path=image_name,
         )
     if not any(region_table.get("freesurfer_id", ())):
@@ -656,8 +660,8 @@ def _locate_label_regions(
     is_repeated = is_in_image & label_numbers.duplicated(keep=False)
     if is_repeated.any():
         raise FileFormatError(
-            f"{listed(region_table['name'][is_repeated], 8)} share their numbers "
-            "with one another; expected one name for each label. Correct the numbers.",
+            f"the regions {listed(region_table['name'][is_repeated], 8)} have the "
+            "same numbers; expected one name for each label. Correct the numbers.",
             path=labels,
         )
     nameless_labels = np.setdiff1d(voxels, [0, *label_numbers])
@@ -668,10 +672,10 @@ def _locate_label_regions(
             unused_note = f", of which the image does not hold {unused_names}"
         raise FileFormatError(
             f"{option_text('labels')} has no name for "
-            f"{listed(map('{:.9g}'.format, nameless_labels), 8)}; it names "
-            f"{label_numbers.min():g} to {label_numbers.max():g} (a list without "
-            f"numbers counts from 1){unused_note}. Add a line for each, or set them to "
-            "0.",
+            f"{listed(map('{:.9g}'.format, nameless_labels), 8)}; it contains names "
+            f"for {label_numbers.min():g} to {label_numbers.max():g} (a list without "
+            f"numbers is numbered from 1){unused_note}. Add one line for each "
+            "missing label, or set these voxels to 0.",
             path=image_name,
         )
     region_table = region_table[is_in_image].reset_index(drop=True)
@@ -703,11 +707,12 @@ def _compare_coordinates(
     ]
     if distant_regions:
         raise FileFormatError(
-            f"x, y, z of {len(distant_regions)} of {len(region_table)} regions are "
-            f"more than {_MAX_DISTANCE} mm from their centres in {image_name}: "
-            f"{listed(distant_regions, 3)}. Names or numbers are exchanged, or the "
-            "table is of another image; correct it, or leave x, y and z out, as the "
-            "image's count.",
+            f"the coordinates x, y, z of {len(distant_regions)} of "
+            f"{len(region_table)} regions are more than {_MAX_DISTANCE} mm from the "
+            f"centres of these regions in {image_name}: "
+            f"{listed(distant_regions, 3)}. Names or numbers may be exchanged, or "
+            "the table may belong to another image. Correct the table, or remove x, "
+            "y and z to use the centres of the image.",
             path=labels_name,
         )
 
@@ -730,7 +735,7 @@ def _find_surface_centres(
             )
         except FileFormatError as error:
             raise FileFormatError(
-                "does not name all regions of the annotation, or not with "
+                "the table does not name all regions of the annotation, or gives no "
                 f"sides (lh_, rh_, or a column hemisphere): {error}",
                 path=names_source,
             ) from error

@@ -170,9 +170,10 @@ def extract_suvr(
     if space_faults and not accept_low_coverage:
         raise FileFormatError(
             f"the image {' and '.join(space_faults)}; expected {MIN_OVERLAP:.0%} of "
-            f"the regions and {MIN_REFERENCE_COVERAGE:.0%} of the reference. Are both "
-            f"in one space, or is a {option_text('transform')} missing? "
-            f"{option_text('accept_low_coverage')} accepts it.",
+            f"the regions and {MIN_REFERENCE_COVERAGE:.0%} of the reference. The two "
+            f"images may be in different spaces. Give a {option_text('transform')} "
+            "between these spaces, or accept the image by "
+            f"{option_text('accept_low_coverage')}.",
             path=pet,
         )
     if not 0 < reference_mean < np.inf:
@@ -206,8 +207,8 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
     """Raise unless the names of PET and parcellation state the same space."""
     if named_space(pet) != (named_space(parcellation) or "t1w"):
         raise ParameterError(
-            "nothing says that it is in the space of the parcellation. "
-            "Give an image whose name says so (*_space-T1w_*_pet.nii.gz), "
+            "the space of the image is unknown. Give an image in the space of the "
+            "parcellation with this space in its name (*_space-T1w_*_pet.nii.gz), "
             f"{option_text('transform')} with its registration, or "
             f"{option_text('same_space', True)}",
             path=pet,
@@ -224,8 +225,8 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[VoxelImag
         ]
         if not all(label_groups):
             raise FileFormatError(
-                "the parcellation has no label for every part of the "
-                f"reference {reference_name}. Give a mask in the same space by "
+                "the parcellation has no labels for some parts of the reference "
+                f"{reference_name}. Give a mask in the same space by "
                 f"{option_text('reference')}.",
                 path=image.path,
             )

@@ -161,8 +161,8 @@ def read_reference_grid(path: str | Path) -> ImageGrid | None:
             header_sizes, affine_sizes, rtol=0.01, atol=1e-3
         ):
             raise ValueError(
-                f"the header says voxels of {header_sizes.tolist()} mm, and its affine "
-                f"of {affine_sizes.round(3).tolist()}"
+                f"the header contains voxel sizes of {header_sizes.tolist()} mm, but "
+                f"its affine has {affine_sizes.round(3).tolist()}"
             )
     return ImageGrid(grid_shape, affine)
 
@@ -170,8 +170,8 @@ def read_reference_grid(path: str | Path) -> ImageGrid | None:
 def _check_count(header_count: int, file_count: int, cause_hint: str = "") -> None:
     if header_count and header_count != file_count:  # 0 means not counted
         raise ValueError(
-            f"the header says {header_count} streamlines, found "
-            f"{file_count}{cause_hint}"
+            f"the header contains a count of {header_count} streamlines, but the "
+            f"file contains {file_count}{cause_hint}"
         )
 
 
@@ -212,11 +212,11 @@ def _read_tck(path: Path) -> BlockArrays:
     separator_rows = np.flatnonzero(~np.isfinite(points[:, 0]))
     is_file_end = np.isinf(points[separator_rows, 0])
     if not is_file_end.any():
-        raise ValueError("the mark at the end is missing")
+        raise ValueError("the file does not end with the end mark of its format")
     n_streamlines = int(np.argmax(is_file_end))
     streamline_offsets = np.append(0, separator_rows[:n_streamlines] + 1)
     if separator_rows[n_streamlines] != streamline_offsets[-1]:
-        raise ValueError("the last streamline has no end")
+        raise ValueError("the last streamline has no end mark")
     cause_hint = " (a point that is NaN ends a streamline)"
     _check_count(int(header.get("count") or 0), n_streamlines, cause_hint)
     for point_rows, line_offsets in _iter_blocks(streamline_offsets):
@@ -300,7 +300,7 @@ def read_streamline_weights(weights: str | Path | np.ndarray) -> np.ndarray:
         if not is_valid.all():
             invalid_value = weight_values[~is_valid][0]
             raise ValueError(
-                f"weights must be finite, not negative; one is {invalid_value}"
+                f"weights must be finite and not negative; got {invalid_value}"
             )
     return weight_values
 
@@ -613,30 +613,29 @@ class Placement:
         )
         if self.n_ends == 0:
             raise FileFormatError(
-                "contains no streamline; expected some.", path=tractogram
+                "the tractogram contains no streamlines.", path=tractogram
             )
         if self.n_ends < MIN_ENDS:
             return
         if self.share_in_nodes < MIN_SHARE_IN_NODES:
             raise FileFormatError(
-                f"{self.share_in_nodes:.1%} of the streamlines' ends lie "
-                f"in a node; expected {MIN_SHARE_IN_NODES:.0%} or more. {advice_text}",
+                f"{self.share_in_nodes:.1%} of the streamline ends are inside a "
+                f"region; expected {MIN_SHARE_IN_NODES:.0%} or more. {advice_text}",
                 path=tractogram,
             )
         if self.brain is None:
             return
         if self.share_outside > MAX_SHARE_OUTSIDE:
             raise FileFormatError(
-                f"{self.share_outside:.0%} of the streamlines' ends lie "
-                f"outside of the brain; expected {MAX_SHARE_OUTSIDE:.0%} at most. "
-                f"{advice_text}",
+                f"{self.share_outside:.0%} of the streamline ends are outside the "
+                f"brain; expected at most {MAX_SHARE_OUTSIDE:.0%}. {advice_text}",
                 path=tractogram,
             )
         largest_extent = (self.highest - self.lowest).max()
         if largest_extent < MIN_EXTENT_SHARE * self.label_span:
             raise FileFormatError(
-                f"all streamlines end within {largest_extent:.2g} mm of each "
-                f"other, and the labels span {self.label_span:.0f} mm. {advice_text}",
+                f"all streamlines end within {largest_extent:.2g} mm of each other, "
+                f"but the labels span {self.label_span:.0f} mm. {advice_text}",
                 path=tractogram,
             )
 

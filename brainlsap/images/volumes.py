@@ -89,9 +89,10 @@ def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None
         line_text = f"space-{line_space}" if line_space else "no space"
         label_text = f"space-{label_space}" if label_space else "none but the person's"
         raise ParameterError(
-            f"its name says {line_text}, and the name of the parcellation says "
-            f"{label_text}. Give a parcellation in the space of the tractogram, or "
-            f"state that both lie in one space by {option_text('same_space', True)}",
+            f"the file name gives {line_text}, but the name of the parcellation "
+            f"gives {label_text}. Give a parcellation in the space of the "
+            "tractogram. If both are in the same space, give "
+            f"{option_text('same_space', True)}",
             path=tractogram,
             got=f"parcellation {Path(parcellation).name}",
         )
@@ -121,10 +122,10 @@ def check_grids(
         max_corner_distance = corner_distances.min(axis=1).max()
         if max_corner_distance > max(MAX_CORNER_DISTANCE, label_sizes.max()):
             raise FileFormatError(
-                "the image in its header has the size of the "
-                f"parcellation {label_grid.shape[:3]}, but lies "
-                f"{max_corner_distance:.0f} mm beside it (its affine differs). Give "
-                f"the parcellation of that image, or {advice_text}.",
+                "the image in the header has the size of the parcellation "
+                f"{label_grid.shape[:3]}, but a different affine: the two are "
+                f"{max_corner_distance:.0f} mm apart. Give the parcellation of that "
+                f"image, or {advice_text}.",
                 path=tractogram,
             )
     voxel_coordinates = apply_affine(np.linalg.inv(line_grid.affine), labelled_mm)
@@ -133,9 +134,9 @@ def check_grids(
     share_inside = (is_above & is_below).all(axis=1).mean()
     if share_inside < MIN_SHARE_IN_GRID:
         raise FileFormatError(
-            f"the image in its header holds {share_inside:.0%} of the "
-            f"parcellation's labelled voxels; expected {MIN_SHARE_IN_GRID:.0%} or "
-            f"more. Give a parcellation in the same space, or {advice_text}.",
+            f"the image in the header covers {share_inside:.0%} of the labelled "
+            f"voxels of the parcellation; expected {MIN_SHARE_IN_GRID:.0%} or more. "
+            f"Give a parcellation in the same space, or {advice_text}.",
             path=tractogram,
         )
 
@@ -171,7 +172,7 @@ def read_volume(path: str | Path) -> tuple[np.ndarray, np.ndarray, Any]:
         image: Any = nibabel.load(path)
         affine = np.asarray(image.affine, dtype=np.float64)
         if not _is_invertible(affine):
-            raise ValueError("the affine must be numbers, not singular")
+            raise ValueError("the affine must be finite and invertible")
         voxel_values = np.asarray(image.dataobj)
         if voxel_values.ndim == 4 and voxel_values.shape[3] == 1:
             voxel_values = voxel_values[..., 0]

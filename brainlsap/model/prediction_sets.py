@@ -132,7 +132,8 @@ def predict_sets(
     """
     if None in fitted_sets["quantiles"]:
         raise ParameterError(
-            f"a class has fewer than {MIN_PEOPLE} people: no set at this level."
+            f"a class has fewer than {MIN_PEOPLE} people, so no set can be computed "
+            "at this level."
         )
     set_columns = [
         _nonconformity(model, scores, class_code, center) <= quantile

@@ -196,17 +196,17 @@ def resolve_start(settings: Settings, setting_changes: dict[str, Any]) -> Settin
     if settings.inputs == "constant":
         if setting_changes.get("start") == "ridge":
             raise ParameterError(
-                f"{option_text('start', 'ridge')} gives the network a ridge of the "
-                f"features, which {option_text('inputs', 'constant')} keeps from it. "
-                f"Leave {option_name('start')} out."
+                f"{option_text('start', 'ridge')} adds a ridge model of the features "
+                f"to the network, but {option_text('inputs', 'constant')} excludes "
+                f"the features. Leave {option_name('start')} out."
             )
         settings = replace(settings, start="constant")
     if settings.start == "constant" and settings.initial_scale == EVIDENCE:
         if "initial_scale" in setting_changes and settings.inputs != "constant":
             raise ParameterError(
-                f"{option_text('initial_scale', EVIDENCE)} takes the scales from the "
-                f"ridge, which {option_text('start', 'constant')} goes without. Give "
-                f"{option_name('initial_scale')} a number, or "
+                f"{option_text('initial_scale', EVIDENCE)} starts from the scales of "
+                f"the ridge model, but {option_text('start', 'constant')} fits no "
+                f"ridge model. Give {option_name('initial_scale')} a number, or give "
                 f"{option_text('start', 'ridge')}."
             )
         settings = replace(settings, initial_scale=_CONSTANT_SCALE)
@@ -214,9 +214,10 @@ def resolve_start(settings: Settings, setting_changes: dict[str, Any]) -> Settin
         given_weight = setting_changes.get("network_weight", 1)
         if given_weight != 1 and settings.inputs != "constant":
             raise ParameterError(
-                f"{option_text('network_weight', given_weight)} weighs the network "
-                f"against the ridge, which {option_text('start', 'constant')} goes "
-                f"without. Leave {option_name('network_weight')} out, or give "
+                f"{option_text('network_weight', given_weight)} is the weight of the "
+                "network relative to the ridge model, but "
+                f"{option_text('start', 'constant')} fits no ridge model. Leave "
+                f"{option_name('network_weight')} out, or give "
                 f"{option_text('start', 'ridge')}."
             )
         settings = replace(settings, network_weight=1.0)
@@ -244,8 +245,9 @@ def resolve_kernel(settings: Settings) -> Settings:
         max_scale = EXPANSIONS["chebyshev" if kernel == "exact" else kernel].max_scale
     if max_scale < initial_scale:
         raise ParameterError(
-            f"{option_text('initial_scale', initial_scale)} lies above "
-            f"{option_text('max_scale', max_scale)}; raise {option_name('max_scale')}."
+            f"{option_text('initial_scale', initial_scale)} is above "
+            f"{option_text('max_scale', max_scale)}. Increase "
+            f"{option_name('max_scale')}."
         )
     if kernel == "exact":
         polynomial_degree = None
@@ -257,10 +259,11 @@ def resolve_kernel(settings: Settings) -> Settings:
         )
         if initial_error > MAX_INITIAL_ERROR:
             raise ParameterError(
-                f"the {kernel} kernel of degree {polynomial_degree} can be wrong by "
-                f"{initial_error:.2g} at "
+                f"the {kernel} kernel of degree {polynomial_degree} can have an "
+                f"error of {initial_error:.2g} at "
                 f"{option_text('initial_scale', initial_scale)}. Leave "
-                f"{option_name('degree')} out, or lower {option_name('initial_scale')}."
+                f"{option_name('degree')} out, or lower "
+                f"{option_name('initial_scale')}."
             )
         tolerance = max(settings.tolerance, initial_error)
         accurate_scale = largest_scale(kernel, polynomial_degree, tolerance)

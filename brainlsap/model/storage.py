@@ -116,8 +116,8 @@ def save_model(
     origin = origin or getattr(model, "origin_", None)
     if origin is None:
         raise ParameterError(
-            "origin must be given: ModelOrigin(cohort.region_names, "
-            "cohort.feature_names) of what the model was fitted on."
+            "origin must name the regions and features of the fit: "
+            "ModelOrigin(cohort.region_names, cohort.feature_names)."
         )
     origin.check(model)
     stored_arrays: dict[str, np.ndarray] = {}
@@ -235,8 +235,9 @@ def load_model(path: str | Path) -> Any:
             }
         if header["sha256"] != _hash_model(header["about"], stored_arrays):
             raise FileFormatError(
-                "changed after it was written: names, settings or weights do "
-                "not fit their checksum. Get the file again, or fit the model again.",
+                "the file was changed after it was written, because its names, "
+                "settings or weights do not match its checksum. Copy the file "
+                "again, or fit the model again.",
                 path=path,
             )
         file_record = json.loads(header["about"])
@@ -247,10 +248,10 @@ def load_model(path: str | Path) -> Any:
         is_same_minor = file_version.split(".")[:2] == running_version.split(".")[:2]
         if not is_same_minor or file_format != FORMAT_VERSION:
             raise FileFormatError(
-                f"fitted by brainlsap {file_version}, and this is {running_version} "
-                f"(format {file_format}, and {FORMAT_VERSION} is read): predictions "
-                f"may differ. Install brainlsap {file_version}, or fit the model "
-                "again.",
+                f"the model was fitted by brainlsap {file_version}, and this is "
+                f"{running_version} (format {file_format}; this version reads "
+                f"{FORMAT_VERSION}). Predictions may differ. Install brainlsap "
+                f"{file_version}, or fit the model again.",
                 path=path,
             )
         return _restore_model(header["about"], stored_arrays)

@@ -301,7 +301,7 @@ def usable_runs(training_runs: list[Run]) -> list[Run]:
     ]
     if not healthy_runs:
         raise ParameterError(
-            f"training diverged in every start ({len(training_runs)}), also with other "
+            f"training diverged in all {len(training_runs)} starts, also with other "
             f"seeds. Lower {option_name('learning_rate')} or "
             f"{option_name('scale_step')}, or check the features."
         )

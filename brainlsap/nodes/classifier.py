@@ -540,9 +540,9 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
             )
         if not np.isfinite(self.history_["train_loss"][-1]):
             raise ParameterError(
-                f"training diverged; lower {option_name('learning_rate')} or "
-                f"{option_name('scale_step')}, or look for NaN and very large "
-                "numbers in features and adjacency."
+                f"training diverged. Lower {option_name('learning_rate')} or "
+                f"{option_name('scale_step')}, or check features and adjacency for "
+                "NaN and very large numbers."
             )
         self.network_, self.settings_, self.best_epoch_ = network, settings, best_epoch
         if settings.network == "heat":
@@ -586,7 +586,7 @@ def read_node_labels(
     shared_nodes = np.intersect1d(*index_sets) if len(index_sets) > 1 else []
     if len(shared_nodes):
         raise ParameterError(
-            f"{len(shared_nodes)} node(s) stand in both train and validation: "
+            f"{len(shared_nodes)} node(s) are in both train and validation: "
             f"{shared_nodes[:5]}."
         )
     class_names = np.unique(node_labels[index_sets[0]])
@@ -595,9 +595,10 @@ def read_node_labels(
     is_unknown_label = ~np.isin(node_labels[np.concatenate(index_sets)], class_names)
     if is_unknown_label.any() or len(class_names) < 2:
         raise ParameterError(
-            "train must hold two classes, and validation no others: "
-            f"{is_unknown_label.sum()} node(s) have no label, or one that no training "
-            f"node has; train has the classes {class_names.tolist()}."
+            "train must contain at least two classes, and validation no other "
+            f"classes; got {is_unknown_label.sum()} node(s) without a label or with "
+            "a label of no training node. The classes of train are "
+            f"{class_names.tolist()}."
         )
     labelled_sets = []
     for set_nodes in index_sets:
@@ -789,7 +790,7 @@ def run_nodes(
             score_table = pd.read_csv(out, sep=column_separator, keep_default_na=False)
         if not {*_ABOUT, "hash"} <= {*score_table}:
             raise ParameterError(
-                f"{out} is there already, and is no table that run_nodes wrote. Name "
+                f"{out} already exists and was not written by run_nodes. Name "
                 "another file by out=."
             )
         row_of_run_key = {

@@ -190,8 +190,8 @@ class NodeSplit:
         is_shared = (split_masks.sum(axis=0) > 1).any()
         if split_masks.dtype != bool or not is_filled or is_shared:
             raise SplitError(
-                "train, validation and test must be masks that hold a node each and "
-                f"share none; got {split_masks.dtype}, sizes {self.sizes}."
+                "train, validation and test must be disjoint masks with at least "
+                f"one node each; got {split_masks.dtype}, sizes {self.sizes}."
             )
 
     @property
@@ -281,9 +281,10 @@ def load_nodes(
         dataset_files = [_download_planetoid(dataset_name, data_folder) / file_name]
     if not dataset_files:
         raise FileFormatError(
-            f"{data_folder} does not hold {file_name}; give its folder as "
-            f"{option_text('data')}, or {option_text('download', True)} for Planetoid "
-            "files; the others are in github.com/shchur/gnn-benchmark."
+            f"{data_folder} does not contain {file_name}. Name the folder of this "
+            f"file by {option_text('data')}, or download Planetoid files by "
+            f"{option_text('download', True)}. The other files are in "
+            "github.com/shchur/gnn-benchmark."
         )
     if is_planetoid:
         graph = read_planetoid(dataset_files[0].parent, dataset_name)
@@ -297,8 +298,8 @@ def load_nodes(
     ]
     if graph_counts != NODE_DATASETS[dataset_name]["counts"]:
         raise FileFormatError(
-            f"{dataset_files[0]} is another version of {dataset_name}: {graph_counts} "
-            "nodes, edges, classes and features, expected "
+            f"{dataset_files[0]} is another version of {dataset_name}: it contains "
+            f"{graph_counts} nodes, edges, classes and features; expected "
             f"{NODE_DATASETS[dataset_name]['counts']}."
         )
     return graph
@@ -317,9 +318,9 @@ def _download_planetoid(dataset_name: str, data_folder: Path) -> Path:
                 downloader.fetch(file_name)
     except (ImportError, OSError, ValueError) as error:
         raise FileFormatError(
-            f"{dataset_name} could not be downloaded from {_PLANETOID} ({error}): pip "
-            "install pooch if that is missing, or give a folder of the files as "
-            f"{option_text('data')}."
+            f"{dataset_name} could not be downloaded from {_PLANETOID} ({error}). "
+            "Install pooch if it is missing (pip install pooch), or name a folder "
+            f"with the files by {option_text('data')}."
         ) from None
     return data_folder
 
@@ -348,8 +349,9 @@ class _ArrayUnpickler(pickle.Unpickler):
         """Return what stands for a name here."""
         if class_name not in _ALLOWED:
             raise pickle.UnpicklingError(
-                f"it names {module_name}.{class_name}; only arrays, CSR matrices, "
-                "dictionaries and lists are read, and nothing of it was run"
+                f"the file refers to {module_name}.{class_name}. Only arrays, CSR "
+                "matrices, dictionaries and lists are read, and no code of the file "
+                "was run"
             )
         return _ALLOWED[class_name]
 
@@ -600,10 +602,10 @@ def split_per_class(
     ]
     if small_classes:
         raise SplitError(
-            f"{n_per_class} training nodes of every class were asked for, but classes "
-            f"have fewer nodes (class: nodes): {', '.join(small_classes)}. Take at "
-            f"most n_per_class={min(n_nodes.values())}, or give nodes of small classes "
-            "the label -1."
+            f"classes have fewer nodes than the {n_per_class} training nodes per "
+            f"class (class: nodes): {', '.join(small_classes)}. Use at most "
+            f"n_per_class={min(n_nodes.values())}, or set the labels of small "
+            "classes to -1."
         )
     train_nodes = np.concatenate(
         [

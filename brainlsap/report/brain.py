@@ -381,7 +381,7 @@ def _describe_undrawn(
     if len(regions_without_place) == has_value.sum() > 0:
         region_names = listed((atlas.full_names[k] for k in regions_without_place), 5)
         raise ParameterError(
-            f"atlas {atlas.name} does not say where {region_names} lie."
+            f"atlas {atlas.name} does not contain the positions of {region_names}."
         )
     regions_by_reason = {
         f"drawn, as atlas {atlas.name} does not say where": regions_without_place,

@@ -64,7 +64,8 @@ def interactive_brain(
     atlas = load_atlas(atlas)
     if not atlas.has_surfaces:
         raise ParameterError(
-            f"{atlas.name}: no surfaces for an interactive view; plot_regions works."
+            f"atlas {atlas.name} has no surfaces for an interactive view. Use "
+            "plot_regions."
         )
     map_table = region_maps(maps, atlas)
     color_scale_of_maps = color_scale(map_table, cmap, vmin, vmax)

@@ -106,8 +106,9 @@ def export_maps(
         *map_table
     }:
         raise ParameterError(
-            "maps must have names that differ in their letters and digits and are none "
-            f"of {', '.join(export_names)}; got {', '.join(map(repr, map_table))}."
+            "the names of maps must be different in letters and digits, and none "
+            f"may be one of {', '.join(export_names)}; got "
+            f"{', '.join(map(repr, map_table))}."
         )
     image_of_file: dict[str, Any] = {}
     surface_regions: set[str] = set()
@@ -238,9 +239,9 @@ def _volume_images(
     has_numbers = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
     if not has_numbers and label_image.is_order:
         raise ParameterError(
-            f"{label_path}: the region of each label is unknown. Write a table with "
-            "the columns index and name beside the image, with its name and the "
-            "ending .tsv"
+            f"{label_path}: the regions of the labels are unknown. Save a table with "
+            "the columns index and name in the folder of the image. Give it the "
+            "file name of the image, with the ending .tsv"
         )
     labels, affine, header = read_volume(label_path)
     labels = labels.astype(np.int32)

@@ -150,9 +150,7 @@ def own_axes(axes: Any, width: float, height: float = 0, n_panels: int = 1) -> A
         size_warning = (
             f"a panel of {smallest_side:.0f} mm may be too small for its letters"
         )
-        warnings.warn(
-            f"{size_warning}; give it about 60 mm.", UserWarning, stacklevel=4
-        )
+        warnings.warn(f"{size_warning}. Use about 60 mm.", UserWarning, stacklevel=4)
     for panel_ax in panels_given:  # They may have been made in another style.
         panel_ax.tick_params(labelsize=FONT_SIZE)
         plt.setp(

@@ -170,8 +170,8 @@ def check_results_folder(folder: str | Path) -> Path:
         foreign_names = _find_foreign_files(folder)
     if foreign_names:
         raise ParameterError(
-            f"{folder} holds files that no report wrote ({listed(foreign_names, 3)}); "
-            "name another folder."
+            f"{folder} contains files that were not written by a report "
+            f"({listed(foreign_names, 3)}). Name another folder."
         )
     return folder
 
@@ -208,9 +208,10 @@ def check_same_study(
     if not stored_path.is_file():
         if (folder / SHAREABLE).is_dir():
             raise ParameterError(
-                f"{folder} holds a report without its private/ folder, so the study "
-                f"cannot be compared. Choose another {option_text('out')}, or replace "
-                f"the report by {option_text('overwrite', True)}."
+                f"{folder} contains a report without its private/ folder, so its "
+                "study cannot be compared with this one. Choose another "
+                f"{option_text('out')}, or replace the report by "
+                f"{option_text('overwrite', True)}."
             )
         return
     stored_record = json.loads(stored_path.read_text(encoding="utf-8"))
@@ -227,8 +228,8 @@ def check_same_study(
     if difference_texts:
         differences_text = ", ".join(difference_texts).replace("None", "not given")
         raise ParameterError(
-            f"{folder} holds a report with other {differences_text}. Choose another "
-            f"{option_text('out')}, or replace the report by "
+            f"{folder} contains a report with other {differences_text}. Choose "
+            f"another {option_text('out')}, or replace the report by "
             f"{option_text('overwrite', True)}."
         )
 

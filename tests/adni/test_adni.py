@@ -267,7 +267,7 @@ def test_the_way_after_import(tables, tmp_path, out, capsys):
     assert written == {*IMPORT_FILES}
     assert main(["check", str(out), "--atlas", "desikan82"]) == 2
     printed = capsys.readouterr().out
-    assert "thickness: found nowhere" in printed
+    assert "thickness: not found in any" in printed
     assert "adni_" not in printed
 
 
@@ -286,9 +286,9 @@ def test_tables_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
             import_adni(tables, images, out)
     table.to_csv(path, index=False)
     table.to_csv(tables / "another.csv", index=False)
-    with pytest.raises(CohortError, match="another table are both ADNIMERGE; keep one"):
+    with pytest.raises(CohortError, match="another table are both ADNIMERGE"):
         import_adni(tables, images, out)
-    with pytest.raises(CohortError, match=r"no such folder, or no \.csv"):
+    with pytest.raises(CohortError, match=r"does not exist or contains no \.csv"):
         import_adni(tmp_path / "nowhere", images, out)
     assert not out.exists()
 
@@ -298,7 +298,9 @@ def test_images_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
         with pytest.raises(CohortError, match=match):
             import_adni(tables, place, out)
 
-    refused(r"no image found; expected PTID/description/date/I-id", tables)
+    refused(
+        r"contains no image. Images are expected in PTID/description/date/I-id", tables
+    )
     alone = made.write_images(tmp_path / "alone", [made.IMAGES[-1]])
     refused(r"no image joins a visit: 1 images of 1 people", alone)
     made.write_image(images, "005_S_4010", "Axial_DTI", "2012-02-03_09_00_00.0", "I100")

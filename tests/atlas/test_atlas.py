@@ -120,10 +120,10 @@ def test_matching_returns_positions_in_the_order_given(atlas):
         (["insula"], r"nearest: ctx-lh-insula, ctx-rh-insula.*with its side"),
         (
             ["lh_insula", "lh_cuneus", "insula_lh"],
-            r"1 of the regions of atlas desikan82 came more than once: "
-            r"ctx-lh-insula as 'lh_insula', 'insula_lh'\. Keep one name per region",
+            r"1 of the regions of atlas desikan82 occur more than once: "
+            r"ctx-lh-insula as 'lh_insula', 'insula_lh'\. Give each region once",
         ),
-        (load_atlas("destrieux160").names, "those of destrieux160, not of desikan82"),
+        (load_atlas("destrieux160").names, "belong to destrieux160, not to desikan82"),
     ],
 )
 def test_names_that_do_not_fit_are_refused_all_at_once(names, message):
@@ -232,7 +232,7 @@ def test_a_new_atlas_is_a_folder(own, tmp_path):
         ('{"sizes": {"few": "a slab"}}', "sizes must be texts by number of rows"),
         ('{"order_17networks": [1, 1]}', "order_17networks must be the numbers from 1"),
         ('{"order_17networks": [1]}', "order_17networks must have 2 numbers.* got 1"),
-        ('{"wall": 1, "wall": 2}', "wall stands twice"),
+        ('{"wall": 1, "wall": 2}', "wall is repeated"),
         ("[]", "expected keys with values"),
     ],
 )

@@ -83,7 +83,7 @@ def test_names_of_schaefers_parcels_and_enigmas_structures():
     for name in ("Laccumb", "Left-Accumbens-area", "lh.accumbens", "Accumbens_L"):
         assert atlas.find(name) == 100
     assert load_atlas("desikan82").find("Rthal") == 75
-    with pytest.raises(RegionNameError, match=r"of schaefer200, not of schaefer1"):
+    with pytest.raises(RegionNameError, match=r"to schaefer200, not to schaefer1"):
         atlas.match(load_atlas("schaefer200").names)
 
 

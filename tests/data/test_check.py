@@ -66,8 +66,8 @@ def test_nothing_can_be_said_without_people(tmp_path, study, tiny):
     assert check.found == ()
     (study / "participants.tsv").write_text("participant_id\tdiagnosis\n..\tCN\n")
     check = check_cohort(study, tiny)
-    assert "in every row (cells that were merged" in check.faults[0]
-    assert "not so in row 2 (..)" in check.faults[0]
+    assert "in every row (of merged cells" in check.faults[0]
+    assert "Rows without an ID: row 2 (..)" in check.faults[0]
 
 
 def move(study, names, *to):
@@ -253,7 +253,7 @@ def test_visits_in_the_names_of_files_are_suggested_and_read(tmp_path, tiny, mat
     np.testing.assert_array_equal(cohort.features[..., 0], values)
     for pattern, told in (
         ("sc/{participant}_*.txt", "3 scans: 2 files could be its connectome; choose"),
-        ("sc/{participant}*.txt", "participants.csv: nobody in the table has files"),
+        ("sc/{participant}*.txt", "participants.csv: no person in the table has files"),
     ):
         faults = check_cohort(tmp_path, **options, pattern=pattern).faults
         assert re.match(told, faults[0])

@@ -85,9 +85,9 @@ def test_a_list_of_subjects_is_of_ids_and_no_table_of_people(study):
     ("ids", "said"),
     [
         (["a", *IDS], None),
-        (IDS, "4 connectomes, but 3 ids (W_ids.txt); expected one for each"),
+        (IDS, "4 connectomes, but there are 3 ids (W_ids.txt); expected one id"),
         (["a", "b", *IDS[1:]], "sub-01_ses-M00: no connectome; expected an id of it"),
-        ([IDS[1], *IDS], "W.npy has 2 connectomes of it; expected one, under an id"),
+        ([IDS[1], *IDS], "W.npy contains 2 connectomes of this scan; expected one"),
     ],
 )
 def test_ids_that_do_not_fit_are_refused(study, ids, said):
@@ -104,7 +104,7 @@ def test_without_ids_or_names_it_is_said_what_to_write(study):
     with pytest.raises(CohortError, match="82 x 82 without names cannot be mapped"):
         load(study, "W.npy")
     (study / "W_ids.txt").unlink()
-    with pytest.raises(CohortError, match=r"but 0 ids .*lines of W_ids.txt beside"):
+    with pytest.raises(CohortError, match=r"are 0 ids .*write them in W_ids.txt"):
         load(study, "W.npy", row_order="atlas")
 
 
@@ -162,13 +162,13 @@ def test_texts_that_are_the_study_s_ids_win_over_numbers(numbered, suffix, more)
 @pytest.mark.parametrize(
     ("lists", "message"),
     [
-        ({"a": [*"123456789", "10", "11", "12"]}, "'a' and 'whose' could both be"),
+        ({"a": [*"123456789", "10", "11", "12"]}, "lists 'a' and 'whose' fit"),
         (
             {"whose": [2, 1, *range(3, 13)], "ids": range(12, 0, -1)},
-            "could both be the",
+            "both lists",
         ),
-        ({"whose": ["x"] * 12, "sex": ["F"] * 12}, "none of its lists 'sex', 'whose'"),
-        ({"whose": ["x"], "row": range(1, 13)}, "12 connectomes, but 0 ids"),
+        ({"whose": ["x"] * 12, "sex": ["F"] * 12}, "none of the lists 'sex', 'whose'"),
+        ({"whose": ["x"], "row": range(1, 13)}, "12 connectomes, but there are 0 ids"),
     ],
 )
 def test_lists_that_leave_whose_it_is_open_are_refused(numbered, lists, message):
@@ -186,7 +186,7 @@ def test_a_list_beside_the_file_may_not_contradict_one_in_it(numbered):
     cohort = load(folder, "W.npz", row_order="atlas")
     np.testing.assert_array_equal(cohort.connectomes, W)
     (folder / "W_ids.txt").write_text("\n".join(sorted(ids)))
-    with pytest.raises(CohortError, match=r"'subjects' and 'W_ids\.txt' could both"):
+    with pytest.raises(CohortError, match=r"lists 'subjects' and 'W_ids\.txt' fit"):
         load(folder, "W.npz", row_order="atlas")
 
 
@@ -204,7 +204,7 @@ def test_region_names_win_over_an_index(numbered, suffix, first):
         np.testing.assert_array_equal(cohort.connectomes, W)
     both = {"names": np.array(ATLAS.names), "region_names": names}
     save_stack(folder / f"W{suffix}", W=stored, ids=ids, **both)
-    with pytest.raises(CohortError, match="'names' and 'region_names' name the rows"):
+    with pytest.raises(CohortError, match="'names' and 'region_names' give the rows"):
         load(folder, f"W{suffix}")
 
 
@@ -220,7 +220,7 @@ def test_as_many_scans_as_regions(tmp_path):
         cohort = load(tmp_path, "W.npz", row_order="atlas")
         np.testing.assert_array_equal(cohort.connectomes, W)
     np.savez(tmp_path / "W.npz", W=np.ones_like(W), ids=people)
-    with pytest.raises(CohortError, match="does not say which axis"):
+    with pytest.raises(CohortError, match="axis of the scans is unclear"):
         load(tmp_path, "W.npz", row_order="atlas")
 
 

@@ -189,11 +189,36 @@ def change(matrix, *places, value):
 @pytest.mark.parametrize(
     ("places", "value", "kind", "got"),
     [
-        ([(1, 4)], np.nan, NOT_FINITE, "1 such, first nan between lh_b and rh_b."),
-        ([(1, 4)], np.inf, NOT_FINITE, "1 such, first inf between lh_b and rh_b."),
-        ([(2, 2)], np.inf, NOT_FINITE, "1 such, first inf between lh_c and lh_c."),
-        ([(1, 4), (4, 1)], -2, "negative weights", "2, down to -2."),
-        ([(1, 4)], 99, "not symmetric", "99.0 from lh_b to rh_b but 9.0 back."),
+        (
+            [(1, 4)],
+            np.nan,
+            NOT_FINITE,
+            "1 such weights, for example nan between lh_b and rh_b.",
+        ),
+        (
+            [(1, 4)],
+            np.inf,
+            NOT_FINITE,
+            "1 such weights, for example inf between lh_b and rh_b.",
+        ),
+        (
+            [(2, 2)],
+            np.inf,
+            NOT_FINITE,
+            "1 such weights, for example inf between lh_c and lh_c.",
+        ),
+        (
+            [(1, 4), (4, 1)],
+            -2,
+            "negative weights",
+            "2 negative weights, the lowest -2.",
+        ),
+        (
+            [(1, 4)],
+            99,
+            "not symmetric",
+            "99.0 from lh_b to rh_b, but 9.0 in the opposite direction.",
+        ),
         ([np.s_[:]], 0, "no connections", ""),
     ],
 )
@@ -224,7 +249,7 @@ def test_symmetrize_is_decided_by_the_reader(tmp_path, tiny, matrix):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ("lh_a lh_a lh_a lh_a lh_a lh_a lh_a", "came more than once: lh_a as"),
+        ("lh_a lh_a lh_a lh_a lh_a lh_a lh_a", "occur more than once: lh_a as"),
         ("lh_aa lh_b lh_c rh_a rh_b rh_c x", "2 of 7 names unknown to atlas tiny"),
         ("lh_a lh_b lh_c rh_a rh_b rh_c CSF", "1 of the 7 regions of tiny are missing"),
     ],
@@ -237,7 +262,7 @@ def test_names_refused(read, matrix, names, message):
 def test_another_parcellation_is_refused_with_the_step(tmp_path):
     names = load_atlas("desikan82").names
     path = formats.write_npz(tmp_path / "c.npz", formats.telling_matrix(82), names)
-    message = r"those of desikan82, not of destrieux160\. Make .*labelconvert aparc"
+    message = r"belong to desikan82, not to destrieux160\. Make .*labelconvert aparc"
     with pytest.raises(RegionNameError, match=message):
         read_connectome(path, ATLAS)
 
@@ -247,7 +272,10 @@ def test_matrices_in_memory(tiny, matrix):
     frame = pd.DataFrame(matrix, tiny.names, tiny.names).iloc[::-1]
     same(read_connectome(frame, tiny), matrix)
     same(read_connectome(pd.DataFrame(matrix), tiny), matrix)
-    with pytest.raises(FileFormatError, match=r"connectome=: 3 rows, but 7 names"):
+    with pytest.raises(
+        FileFormatError,
+        match=r"connectome=: the matrix has 3 rows, but the list contains 7 names",
+    ):
         read_connectome(np.ones((3, 3)), tiny)
     with raises_kind(NOT_FINITE, "connectome="):
         read_connectome(change(matrix, (0, 2), value=np.nan), tiny)
@@ -509,7 +537,7 @@ def test_sidecars(tmp_path):
     (tmp_path / "sub-01" / "labels.txt").write_text("lh_a\nlh_b\n")
     same(read_connectome(path, ATLAS), EXPECTED)
     (path.parent / "c_labels.csv").write_text("lh_a\nlh_b\n")
-    message = r"160 rows, but 2 names .*c_labels\.csv"
+    message = r"160 rows, but the list contains 2 names .*c_labels\.csv"
     with pytest.raises(FileFormatError, match=message):
         read_connectome(path, ATLAS)
     same(read_connectome(path, ATLAS, labels=tmp_path / "labels.txt"), EXPECTED)
@@ -520,12 +548,18 @@ def test_sidecars(tmp_path):
     [
         ("{", "cannot be read as a BIDS sidecar"),
         ({"NodeFiles": ["no.tsv"]}, r"no\.tsv: no such file"),
-        ({"NodeIndices": [1, 2]}, r"160 rows, but 2 names .*the \.json beside"),
+        (
+            {"NodeIndices": [1, 2]},
+            r"160 rows, but the list contains 2 names .*the \.json beside",
+        ),
         (
             {"NodeFiles": ["seg-destrieux_nodes.tsv"], "NodeIndices": [999]},
             "the node 999 is nowhere in .*seg-destrieux_nodes.tsv",
         ),
-        ({"NodeFiles": ["bad.tsv"]}, r"no column of names among 'x', 'y'; understood"),
+        (
+            {"NodeFiles": ["bad.tsv"]},
+            r"none of the columns 'x', 'y' contains names. Accepted",
+        ),
     ],
 )
 def test_bids_sidecars_refused(tmp_path, described, message):
@@ -584,7 +618,7 @@ def test_one_sidecar_at_the_root_is_of_all_matrices(tmp_path, above, ending):
     same(read_connectome(other, ATLAS), EXPECTED[::-1, ::-1])
     # two of one folder may not differ
     (tmp_path / "seg-y_relmat.json").write_text(json.dumps({"NodeIndices": [1]}))
-    with pytest.raises(FileFormatError, match="describe its nodes differently"):
+    with pytest.raises(FileFormatError, match="describe the nodes differently"):
         read_connectome(other, ATLAS)
 
 

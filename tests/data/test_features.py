@@ -90,7 +90,7 @@ def test_longitudinal_and_cross_sectional_are_never_mixed(people, subject, write
     assert people().features[:, 0, 0].tolist() == [2, 2, 2]
     subject("sub-02_ses-1", 3)
     subject("sub-03_ses-1", 3)
-    with refused("every scan has a cross-sectional and a long"):
+    with refused("every scan has both a cross-sectional and a long"):
         people()
     chosen = people(pattern={"freesurfer": "!*.long.*"})
     assert chosen.features[:, 0, 0].tolist() == [3, 3, 3]
@@ -274,7 +274,7 @@ def test_kinds_of_runs_in_tables_are_never_mixed(tables):
     make, load = tables
     rows = [("sub-01_ses-1.long.sub-01", range(6)), *ROWS[::2]]
     make("table.csv", ["id", *CORTEX], rows)
-    with refused(r"table\.csv: rows of longitudinal .*never mix"):
+    with refused(r"table\.csv: the rows come from longitudinal .*never mix"):
         load()
 
 
@@ -284,7 +284,7 @@ def test_a_table_of_another_parcellation_is_named(write, tmp_path):
     values = ",".join(["1.5"] * len(DESIKAN.names))
     rows = f"sub-01,{values}\nsub-02,{values}\n"
     write("table.csv", f"id,{','.join(DESIKAN.names)}\n{rows}")
-    message = "no cortical region. The names are those of desikan82, .*gtmseg"
+    message = "no cortical region. The names belong to desikan82, .*gtmseg"
     with refused(rf"table\.csv: {message}"):
         load_cohort(tmp_path, "destrieux160", "volume", connectome="w.npy")
 
@@ -293,7 +293,7 @@ def test_tables_that_hold_the_same_are_refused(tables):
     make, load = tables
     make("one.csv", ["id", *CORTEX], ROWS)
     make("two.csv", ["id", *CORTEX], ROWS)
-    with refused(r"more than one table holds .*one\.csv, .*two"):
+    with refused(r"several tables contain .*one\.csv, .*two"):
         load()
     assert "thickness: read from two.csv" in load(features_table="two.csv").notes
     # the one that names the atlas' regions and no others is taken
@@ -323,7 +323,7 @@ def test_own_features_are_told_apart_by_the_names_of_tables(tables):
     make("curvature.csv", ["id", *CORTEX], [(w, [-v for v in c]) for w, c in ROWS])
     make("myelin.csv", ["id", *CORTEX], ROWS)
     assert load(["myelin", "curvature"]).features[1, 0].tolist() == [2, -2]
-    with refused(r"mylein: more than one table holds .*curvature.csv, .*myelin.csv"):
+    with refused(r"mylein: several tables contain .*curvature.csv, .*myelin.csv"):
         load("mylein")
 
 
@@ -336,7 +336,7 @@ def test_a_tracer_in_the_name_of_a_table_or_a_column_counts(tables, name, head):
     make, load = tables
     path = make(name, ["id", *map(head.format, CORTEX)], ROWS)
     assert load("amyloid").features[1, 0].tolist() == [2]
-    with refused(rf"fdg: found nowhere.*not used: {name} is of amyloid"):
+    with refused(rf"fdg: not found.*not used: {name} is of amyloid"):
         load("fdg")
     path.unlink()
     make("PET_SUVR_2024.csv", ["id", *CORTEX], ROWS)
@@ -387,7 +387,9 @@ def test_tables_that_are_given_must_serve(tables):
     with raises_kind("no such file", "absent.csv"):
         load(features_table="absent.csv")
     make("other.csv", ["id", "x"], [("sub-01", [1])])
-    with refused(r"found nowhere; looked for a column per region .* in other.csv"):
+    with refused(
+        r"not found in any file or table; expected a column per region .* in other.csv"
+    ):
         load(features_table=["other.csv"])
 
 
@@ -478,7 +480,7 @@ def test_a_connectome_is_no_table_of_features(tables, tmp_path, matrix):
     expected = load().features
     pd.DataFrame(matrix, NAMES, NAMES).to_csv(tmp_path / "group.csv")
     np.testing.assert_array_equal(load().features, expected)
-    told = r"group\.csv: rows are named by regions, such as 'lh_a'; expected a row"
+    told = r"group\.csv: The row names are regions, such as 'lh_a'; expected one row"
     with pytest.raises(FileFormatError, match=told):
         load(features_table="group.csv")
 
@@ -490,7 +492,7 @@ def test_a_sheet_that_cannot_be_read_is_told(tmp_path, tiny, matrix):
     with pd.ExcelWriter(tmp_path / "study.xlsx") as book:
         people.to_excel(book, sheet_name="who", index=False)
         values.to_excel(book, sheet_name="fdg")
-    told = r"fdg: found nowhere; .*sheet 'fdg': 1 cells must be numbers .*'1,07'"
+    told = r"fdg: not found .*sheet 'fdg': 1 cells must be numbers .*'1,07'"
     with refused(told):
         load_cohort(tmp_path, tiny, "fdg", connectome=matrix)
 
@@ -523,7 +525,7 @@ def test_policies_are_of_the_surface_and_need_values(write, tiny):
     found = read_feature(region_table(write, VALUES), "fdg", tiny, subcortex="mean")
     assert (found.values[6], found.notes) == (7, ())
     path = region_table(write, {**VALUES, "Left-Amygdala": "n/a"}, "region\tthickness")
-    with pytest.raises(FileFormatError, match="subcortex='volume' needs volumes of"):
+    with pytest.raises(FileFormatError, match="subcortex='volume' requires volumes of"):
         read_feature(path, "thickness", tiny, subcortex="volume")
 
 
@@ -669,7 +671,9 @@ def test_one_scan_s_table_may_not_be_of_another_tracer(write, tiny):
         read_feature(path, "tau", tiny)
     assert read_feature(path, "amyloid", tiny).values[0] == 1.2
     path = path.rename(path.with_name("sub-01_trc-18FAV45_regions.tsv"))
-    with pytest.raises(FileFormatError, match=r"of trc-18FAV45 .florbetapir., not of"):
+    with pytest.raises(
+        FileFormatError, match=r"contains trc-18FAV45 .florbetapir., not"
+    ):
         read_feature(path, "fdg", tiny)
 
 
@@ -693,7 +697,7 @@ def test_values_in_another_unit_are_refused_but_under_a_name_of_their_own(
     moved = {name: value * scale + shift for name, value in values.items()}
     path = region_table(write, moved, f"region\t{feature}")
     with pytest.raises(
-        FileFormatError, match=f"{feature} seems to be in another unit than .*; got a"
+        FileFormatError, match=f"the unit of {feature} is probably not .*; got a"
     ):
         read_feature(path, feature, own_atlas := Atlas.from_names(NAMES))
     path = region_table(write, moved, f"region\t{feature}_z")
@@ -707,5 +711,5 @@ def test_units_of_a_study_are_refused_scan_by_scan(study, tiny):
         table = pd.read_csv(path, sep="\t")
         table["suvr"] *= 8000
         table.to_csv(path, sep="\t", index=False)
-    with refused("3 scans: fdg seems to be in another unit than ratios"):
+    with refused("3 scans: the unit of fdg is probably not ratios"):
         load_cohort(study, tiny, "fdg")

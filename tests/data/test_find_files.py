@@ -356,7 +356,7 @@ def test_time_series_beside_scans_make_a_cohort(study, tiny):
     cohort = load_cohort(study, tiny, "suvr", **options)
     np.testing.assert_array_equal(cohort.features[:, 3, 0], np.arange(1, 8))
     assert "PET: divided by the mean of Pons (7 of 7)" in cohort.notes
-    with refused(r"1 fault:\n  7 files: 2 frames .* which to average"):
+    with refused(r"1 fault:\n  7 files: the 2 frames .* the frames to average"):
         load_cohort(study, tiny, "suvr")
 
 

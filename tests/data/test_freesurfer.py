@@ -71,13 +71,13 @@ def exchange(old, new):
     [
         ("lh.aparc", without("insula"), r"1 of 34 regions have no row .ctx-lh-insula"),
         ("rh.aparc", without(*LOBES), r"5 of 34 regions have no row .ctx-rh-cun"),
-        ("aseg", lambda rows: rows[:-1], r"and 16 rows of 6 cells; got 15 rows"),
+        ("aseg", lambda rows: rows[:-1], r"with 16 rows of 6 cells .*got 15 rows"),
         ("aseg", lambda rows: [*rows[:-1], rows[0]], "more than once"),
         ("lh.aparc", exchange("cuneus ", "cunnus "), "atlas desikan82: 'cunnus'"),
         (
             "lh.aparc",
             lambda rows: [*rows[:-1], "insula 2 3"],
-            "6 cells; got 34 rows of 3",
+            "6 cells .*got 34 rows of 3",
         ),
         ("lh.aparc", exchange(".0", "x"), "could not convert string to float"),
         ("lh.aparc", lambda rows: rows[:0], "expected a FreeSurfer stats file"),
@@ -103,14 +103,16 @@ def test_other_names_of_the_thalamus_and_lost_structures(subject):
 def test_hemispheres_that_were_exchanged_are_refused(subject):
     left, right = (subject / f"stats/{side}.aparc.stats" for side in ("lh", "rh"))
     left.write_text(right.read_text())
-    with pytest.raises(FileFormatError, match=r"lh\.aparc\.stats: says .* other hemi"):
+    with pytest.raises(
+        FileFormatError, match=r"lh\.aparc\.stats: .* belongs to the other hemi"
+    ):
         read(subject)
 
 
 def test_missing_files_and_other_parcellations_are_named(subject, tiny):
     with pytest.raises(FileFormatError, match=r"lh\.aparc\.stats is of another"):
         read(subject, atlas=ATLAS)
-    with pytest.raises(FileFormatError, match="not for atlas tiny"):
+    with pytest.raises(FileFormatError, match="for atlas tiny"):
         read(subject, atlas=tiny)
     with pytest.raises(ParameterError, match="must be one of 'area', 'thickness', 'v"):
         read(subject, "curvature")
@@ -187,8 +189,10 @@ def test_files_of_vertices_refused(tmp_path):
     whole = path.read_bytes()
     for cut in (2, 20, -4):
         path.write_bytes(whole[:cut])
-        with pytest.raises(FileFormatError, match=r"lh\.thickness: .* truncated"):
+        with pytest.raises(
+            FileFormatError, match=r"lh\.thickness: .* (truncated|incomplete)"
+        ):
             read(tmp_path, "thickness", ATLAS)
     nib.freesurfer.write_morph_data(path, np.ones(5, np.float32))
-    with pytest.raises(FileFormatError, match=r"5 vertices, but .* has 3040"):
+    with pytest.raises(FileFormatError, match=r"5 vertices, but .* contains 3040"):
         read(tmp_path, "thickness", ATLAS)

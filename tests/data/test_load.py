@@ -104,7 +104,7 @@ def test_one_connectome_for_everybody(study, tiny, matrix, tmp_path):
         assert cohort.shares_connectome
         np.testing.assert_array_equal(cohort.connectomes[3], matrix)
     assert "one connectome for everybody" in cohort.notes
-    with refused(r"strength: with one .* same for every scan"):
+    with refused(r"strength is the same for every scan"):
         load_cohort(study, tiny, ["fdg", "strength"], connectome=matrix)
 
 
@@ -206,9 +206,11 @@ def test_a_shared_connectome_that_cannot_be_read_is_a_fault(study, tiny):
     _, faults = faults_of(study, tiny, connectome="absent.csv")
     assert faults == ["absent.csv: no such file"]
     _, faults = faults_of(study, tiny, connectome="template.tck")
-    assert faults[0].startswith("template.tck: connectomes are read from")
+    assert faults[0].startswith("template.tck: Connectomes are read from")
     _, faults = faults_of(study, tiny, connectome=np.ones((3, 3)))
-    assert faults[0].startswith("connectome=: 3 rows, but 7 names")
+    assert faults[0].startswith(
+        "connectome=: the matrix has 3 rows, but the list contains 7 names"
+    )
 
 
 def test_folder_refused(tmp_path, tiny, write):
@@ -217,10 +219,10 @@ def test_folder_refused(tmp_path, tiny, write):
     with refused(r"no participants\.tsv .*, and no table"):
         load_cohort(tmp_path, tiny)
     write("participants.tsv", "participant_id\tdiagnosis\n")
-    with refused(r"no scan is left; participants\.tsv lists none"):
+    with refused(r"every scan was left out\. Reasons: participants\.tsv lists none"):
         load_cohort(tmp_path, tiny)
     write("participants.tsv", "participant_id\tdiagnosis\ns1\tCN\n")
-    with refused("label 'dx' is not a column of .* its columns are diagnosis"):
+    with refused("has no column 'dx' for the label; its columns are diagnosis"):
         load_cohort(tmp_path, tiny, label="dx")
 
 
@@ -242,7 +244,7 @@ def test_arguments_refused(study, tiny, options, message):
 
 
 def test_a_feature_that_is_nowhere(study, tiny):
-    with refused(r"thickness: found nowhere; looked for files .*or in subjects_dir=,"):
+    with refused(r"thickness: not found .* expected files .*or in subjects_dir=,"):
         load_cohort(study, tiny, "thickness")
     for wrong, right in (
         ("FDG", "fdg"),
@@ -299,8 +301,9 @@ def test_ids_that_no_file_has_are_shown_beside_those_of_files(study, tiny):
     replace(study, "participants.tsv", "sub-0", "P", count=5)
     fault = faults_of(study, tiny)[1][0]
     assert fault.startswith(
-        "participants.tsv: nobody in the table has files. Its ids look like 'P1', "
-        "those of files and folders like '01'. Write the ids in participants.tsv as"
+        "participants.tsv: no person in the table has files. The IDs in "
+        "the table look like 'P1', "
+        "and those of files and folders like '01'. Write the IDs in participants.tsv"
     )
 
 
@@ -331,7 +334,7 @@ def test_why_tables_were_not_used_is_said(tmp_path, tiny, write):
     write("s1_connectome.csv", "0,1,1,1,1,1\n" * 6)
     with refused(r"no table that holds ids") as error:
         load_cohort(tmp_path, tiny)
-    assert "odd.csv: line 2 has 1 cell," in str(error.value)
+    assert "odd.csv: line 2 has 1 cell;" in str(error.value)
     assert "people.csv: has no column 'diagnosis'; found sex" in str(error.value)
     assert "connectome.csv" not in str(error.value)
 
@@ -424,7 +427,7 @@ def test_a_label_in_front_that_failed_takes_no_person_away(study, tiny):
     table.to_csv(path, sep="\t", index=False)
     cohort = load_cohort(study, tiny, "fdg")
     assert cohort.table["age"].isna().sum() == 2  # both visits of sub-02
-    assert any("age: '#DIV/0!', a formula that failed" in x for x in cohort.notes)
+    assert any("'#DIV/0!', the result of a failed formula" in x for x in cohort.notes)
     for head in ("participant_id", "diagnosis"):
         odd = table.astype(object)
         odd.loc[2, head] = '"'

@@ -280,7 +280,9 @@ def test_brainlife_s_labels_have_an_entry_more_than_rows(tmp_path, brains):
     # one that is no entry of the diagonal is a name too many
     entries[0]["name"] = "ctx-lh-unknown"
     (path.parent / "label.json").write_text(json.dumps(entries))
-    with pytest.raises(FileFormatError, match="82 rows, but 83 names"):
+    with pytest.raises(
+        FileFormatError, match="82 rows, but the list contains 83 names"
+    ):
         read_connectome(path, DESIKAN)
 
 
@@ -298,7 +300,9 @@ def test_centres_of_the_virtual_brain_name_rows(tmp_path, brains):
     # the toolbox VBI has two of them, in different orders
     other = "".join(f"{name} 0 0 0\n" for name in DESIKAN.names)
     (tmp_path / "centers.txt").write_text(other)
-    with pytest.raises(FileFormatError, match=r"centres.txt and centers.txt beside"):
+    with pytest.raises(
+        FileFormatError, match=r"centres.txt and centers.txt in the same folder"
+    ):
         read_connectome(path, DESIKAN)
 
 

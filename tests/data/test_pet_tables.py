@@ -48,18 +48,18 @@ def test_petsurfer_is_rescaled(tmp_path, reference, value):
 
 def test_petsurfer_refused(tmp_path):
     path = formats.write_gtm_stats(tmp_path / "gtm.stats.dat", ATLAS.names, VALUES)
-    with pytest.raises(FileFormatError, match="no reference region 'left arm'"):
+    with pytest.raises(FileFormatError, match="unknown reference region 'left arm'"):
         read(path, reference="left arm")
     text = path.read_text()
     path.write_text(text[: len(text) // 2])
-    with pytest.raises(FileFormatError, match="rows of 7 or 8 cells"):
+    with pytest.raises(FileFormatError, match="7 or 8 cells in each row"):
         read(path)
     lines = text.splitlines()
     path.write_text("\n".join(lines[:5] + lines[6:]))
-    with pytest.raises(FileFormatError, match="in their first column"):
+    with pytest.raises(FileFormatError, match="in the first column"):
         read(path)
     formats.write_gtm_stats(path, DESIKAN.names, np.ones(82))
-    message = r"those of desikan82, not of destrieux160\. .*--ctx-annot aparc\.a2009s"
+    message = r"belong to desikan82, not to destrieux160\. .*--ctx-annot aparc\.a2009s"
     with pytest.raises(RegionNameError, match=message):
         read(path)
     assert read(path, DESIKAN)[0].sum() == 82
@@ -86,7 +86,7 @@ def test_the_whole_cerebellum_of_a_time_series_is_refused(tmp_path):
     path = tmp_path / "x_tacs.tsv"
     values = [*VALUES, *formats.OTHERS.values()]
     formats.write_time_series(path, [*ATLAS.names, *formats.OTHERS], values)
-    with pytest.raises(FileFormatError, match="4 parts, whose mean is weighted"):
+    with pytest.raises(FileFormatError, match="4 parts, and their mean requires"):
         read(path, frames=(20, 40), reference="whole cerebellum")
 
 
@@ -106,8 +106,8 @@ def test_petprep_writes_the_reference_beside_it(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({}, ParameterError, ": 4 frames that .* 40, 60; say which .* by frames="),
-        ({"frames": (10, 40)}, ParameterError, "name the reference .* by reference="),
+        ({}, ParameterError, ": the 4 frames change .* 40, 60. Choose .* by frames="),
+        ({"frames": (10, 40)}, ParameterError, "Name the reference .* by reference="),
         ({"frames": (5, 40)}, FileFormatError, "window 5 to 40 must begin and end"),
         ({"frames": (20, 90)}, FileFormatError, "change at 0, 10, 20, 40, 60"),
         ({"frames": (0, 10), "reference": "Pons"}, FileFormatError, "the mean 0; exp"),
@@ -123,7 +123,7 @@ def test_time_series_refused(tmp_path, options, error, message):
 @pytest.mark.parametrize("rows", ["", "0\t10\t1\n5\t20\t1\n"])
 def test_frames_refused(write, rows):
     path = write("x_tacs.tsv", f"frame_start\tframe_end\tPons\n{rows}")
-    with pytest.raises(FileFormatError, match="frames must follow each other"):
+    with pytest.raises(FileFormatError, match="frames must be continuous"):
         read(path, frames=(0, 20), reference="Pons")
 
 
@@ -137,5 +137,5 @@ def test_activity_over_time_is_known_wherever_its_frames_stand(write, tiny, orde
     text = "\n".join("\t".join(row) for row in zip(*columns, strict=True)) + "\n"
     path = write("x_tacs.tsv", text)
     np.testing.assert_allclose(read(path, tiny, reference="pons")[0], values / 4)
-    with pytest.raises(ParameterError, match="activity over time; name the ref"):
+    with pytest.raises(ParameterError, match=r"activity over time\. Name the ref"):
         read(path, tiny)

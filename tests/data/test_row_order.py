@@ -149,7 +149,9 @@ def test_whose_order_can_be_said(tmp_path):
         np.testing.assert_array_equal(found.matrix, expected)
     with pytest.raises(FileFormatError, match="as row_order='mrtrix'"):
         read_connectome(path, DESIKAN, row_order="mrtrix")
-    with pytest.raises(FileFormatError, match=r"82 rows, but 2 names .rows named by"):
+    with pytest.raises(
+        FileFormatError, match=r"82 rows, but the list contains 2 names .rows named by"
+    ):
         read_connectome(path, DESIKAN, labels=["lh_a", "lh_b"])
     np.save(path, np.ones((7, 7)))
     with pytest.raises(ParameterError, match="row_order must be one of"):

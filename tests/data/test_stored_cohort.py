@@ -139,12 +139,15 @@ def test_scans_without_the_label_of_a_file_are_skipped_on_request(stored, tmp_pa
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"feature": "thickness"}, "holds the features fdg, volume, and not thickness"),
+        (
+            {"feature": "thickness"},
+            "contains the features fdg, volume, but not thickness",
+        ),
         (
             {"label": "stage"},
-            "the label 'stage' is not a column of its table",
+            "the table has no column 'stage' for the label",
         ),
-        ({"label": "scan"}, "the label 'scan' is not a column"),
+        ({"label": "scan"}, "no column 'scan' for the label"),
         ({"label": "age"}, "age is continuous"),
         ({"classes": ["CN", "ad"]}, "no scan has the diagnosis 'ad'"),
         ({"classes": ["control", "patient"]}, "no scan has the diagnosis 'control'"),
@@ -206,7 +209,7 @@ def test_whole_numbers_are_labels_without_a_point(stored, tmp_path):
     assert read_study(path, label="converter").classes == ("1", "2")
     table.loc[0, "converter"] = np.nan
     path = replace(cohort, table=table).save(tmp_path / "codes.h5")
-    with pytest.raises(BrainlsapError, match=r"no converter \(n/a"):
+    with pytest.raises(BrainlsapError, match=r"converter is missing \(n/a"):
         read_study(path, label="converter")
     known = read_study(path, label="converter", classes=["2", "1"])
     assert known.n_scans == cohort.n_scans - 1

@@ -398,7 +398,7 @@ def test_copies_and_regions_without_values_are_named(scans):
 def test_scan_tables_refused(scans, tiny):
     with pytest.raises(FileFormatError, match=r"no column names the scans.*id_column="):
         scans(["age", "lh_a"], [70, 2])
-    with pytest.raises(FileFormatError, match=r"id must be .* row 3 \(empty\)"):
+    with pytest.raises(FileFormatError, match=r"id must contain .* row 3 \(empty\)"):
         scans(["id", "lh_a"], ["s1", 2], ["n/a", 3])
     with raises_kind("not numbers", cells=("x", "y")):
         scans(["id", "lh_a"], ["s1", "x"], ["s2", "y"])
@@ -412,7 +412,7 @@ def test_scan_tables_refused(scans, tiny):
     names = [f"{name}_suvr" for name in DESIKAN.names]
     table = scans(["id", *names], ["s", *range(82)], atlas=ATLAS)
     message = unknown_names(table.unmatched_names, ATLAS)
-    assert "those of desikan82, not of destrieux160. Make the values again" in message
+    assert "belong to desikan82, not to destrieux160. Make the values again" in message
 
 
 def test_adni_s_tables(scans):
@@ -595,7 +595,7 @@ def test_of_two_columns_for_a_region_the_measure_decides(read, reverse):
     text = lines_of([heads[::step], cells[::step]], "\t")
     np.testing.assert_array_equal(read(text, name="x_amyloid.tsv"), VALUES)
     text = lines_of([[*REGIONS, "Amygdala_L", "a_L"], range(9)], "\t")
-    message = "2 regions stand .*'lh_a' and 'a_L' .*'Left-Amygdala' and 'Amygdala_L'"
+    message = "2 regions have .*'lh_a' and 'a_L' .*'Left-Amygdala' and 'Amygdala_L'"
     with pytest.raises(FileFormatError, match=message):
         read(text)
 
@@ -634,13 +634,13 @@ def test_a_column_of_words_tells_regions_of_one_name_apart(read, head, right, le
     lines = [[BARE[i], words[SIDES[i] == "L"], VALUES[i]] for i in [3, 4, 5, 0, 1, 2]]
     text = lines_of([["region", head, "suvr"], *lines], "\t")
     np.testing.assert_array_equal(read(text)[:6], VALUES[:6])
-    with pytest.raises(FileFormatError, match=rf"'{head}' .*, and .* says the other"):
+    with pytest.raises(FileFormatError, match=rf"'{head}' .*, but .* the opposite"):
         read(text, name="sub-01_hemi-L_suvr.tsv")
     lines = [[*line, "RL"[k > 2]] for k, line in enumerate(lines)]
     same = lines_of([["region", head, "suvr", "side"], *lines], "\t")
     np.testing.assert_array_equal(read(same)[:6], VALUES[:6])
     other = same.replace("\tR\n", "\tL\n", 1)
-    with pytest.raises(FileFormatError, match="another column says the other side"):
+    with pytest.raises(FileFormatError, match="another column gives the opposite side"):
         read(other)
 
 
@@ -659,9 +659,11 @@ def test_a_column_whose_words_are_not_known_is_named(read, head, values):
 def test_a_second_scan_is_not_the_other_side(read, head):
     rows = [[scan, name, k] for k, scan in enumerate("12") for name in "abc"]
     text = lines_of([[head, "region", "suvr"], *rows], "\t")
-    with pytest.raises(FileFormatError, match=f"'{head}' has 2 values, such as '1' an"):
+    with pytest.raises(
+        FileFormatError, match=f"'{head}' contains 2 different values, such as '1' an"
+    ):
         read(text)
-    with pytest.raises(FileFormatError, match="3 regions, such as 'a', stand twice"):
+    with pytest.raises(FileFormatError, match="3 regions, such as 'a', are repeated"):
         read(text.replace("\n2\t", "\n1\t"))  # nor is the first half the left
 
 
@@ -671,11 +673,15 @@ def test_a_second_scan_is_not_the_other_side(read, head):
         (upright([*VALUES[:6], "x"]), FileFormatError, "'x' .*suvr of Left-Amygdala"),
         (upright(names=[*REGIONS[:6], "lh_q"]), RegionNameError, "'lh_q'"),
         (upright(names=[*REGIONS[:6], "lh.a"]), RegionNameError, "more than once"),
-        (upright(head="x\tsuvr"), FileFormatError, "no column headed name, .* found x"),
+        (
+            upright(head="x\tsuvr"),
+            FileFormatError,
+            "none of the column names is one of name, .* are x",
+        ),
         (
             upright(head="name\tx"),
             FileFormatError,
-            "no column headed suvr, .* found na",
+            "none of the column names is one of suvr, .* are na",
         ),
     ],
 )

@@ -171,7 +171,7 @@ def test_folds_that_share_people_are_refused_or_said_to_be_shared(small_cohort):
     scans = np.arange(small_cohort.n_scans)
     shared = make_splits(small_cohort.y, scans, 2)
     model = {"it": DummyClassifier()}
-    with pytest.raises(SplitError, match="people in training and test scans"):
+    with pytest.raises(SplitError, match="people in both training and test scans"):
         cross_validate(model, small_cohort, shared, baselines=False)
     how = {"baselines": False, "people_may_be_shared": True}
     found = cross_validate(model, small_cohort, shared, **how)
@@ -346,7 +346,7 @@ def test_an_evaluation_is_loaded_as_it_was_saved(example_evaluation, tmp_path):
     again = loaded.save(folder)  # in the place of the other
     for one in folder.iterdir():
         assert one.read_bytes() == (again / one.name).read_bytes()
-    with pytest.raises(FileFormatError, match="no evaluation can be read there"):
+    with pytest.raises(FileFormatError, match="no readable evaluation"):
         Evaluation.load(tmp_path)
     (tmp_path / "letters.txt").write_text("mine")
     with pytest.raises(ParameterError, match="must be new or empty"):

@@ -211,7 +211,7 @@ def test_regions_are_ranked_by_effect_and_contrast(
     size = ranking[statistic].abs() if by == "effect" else ranking[statistic]
     np.testing.assert_array_equal(ranking["rank"], size.rank(ascending=False))
     assert ranking_auc(ranking) > 0.9
-    with pytest.raises(ParameterError, match="needs the table of compare_regions"):
+    with pytest.raises(ParameterError, match="requires the table of compare_regions"):
         rank_regions(example_evaluation, by=by)
     # The feature in which a region comes first counts; what is missing has no rank.
     tests = tested_evaluation.region_tests

@@ -154,7 +154,7 @@ def test_pet_of_an_unsaid_space_needs_consent_or_a_transform(study, capsys):
     pet.rename(pet.with_name(pet.name.replace("_space-T1w", "")))
     assert main(command(study)) == 2
     said = capsys.readouterr().err
-    assert "nothing says that it is in the space of the parcellation" in said
+    assert "the space of the image is unknown" in said
     assert "got parcellation sub-03_ses-M00_atlas-five_dseg.nii.gz" in said
     assert "--same-space" in said
     assert main(command(study, "--same-space")) == 0
@@ -174,7 +174,7 @@ def test_one_line_for_each_scan_that_fails(study, capsys):
         lines,
         (
             "sub-01_ses-M00: 2 files could be its tractogram",
-            "the mark at the end is missing",
+            "does not end with the end mark",
             "sub-03_ses-M00: no parcellation of five",
         ),
         strict=True,
@@ -221,7 +221,7 @@ def test_one_fault_of_many_scans_is_said_once_and_the_next_command_is(study, cap
         pet.rename(pet.with_name(pet.name.replace("_space-T1w", "")))
     out = study.parent / "built"
     assert main(command(study, "--out", str(out))) == 2
-    assert capsys.readouterr().err.count("nothing says that it is in the space") == 1
+    assert capsys.readouterr().err.count("the space of the image is unknown") == 1
     assert main(command(study, "--out", str(out), "--same-space")) == 0
     (line,) = (
         line
@@ -261,7 +261,7 @@ def test_parcellations_of_freesurfer_subjects(
 
 def test_nothing_to_build_is_said(tmp_path):
     (tmp_path / "sub-01").mkdir()
-    with pytest.raises(CohortError, match=r"no tractogram \(\.tck, .* was found"):
+    with pytest.raises(CohortError, match=r"contains no tractogram \(\.tck, .* in its"):
         build_study(tmp_path)
     with pytest.raises(CohortError, match="nowhere: no such folder"):
         build_study(tmp_path / "nowhere")

@@ -120,8 +120,11 @@ def test_an_image_may_have_an_axis_of_one_and_keeps_its_space(tmp_path, image, w
 def test_heads_and_flags_are_named_as_they_are_typed(tmp_path, write, capsys):
     labels = write("e.csv", "Gebiet,Nr\nHeschl_L,7\n")
     for given, said in (
-        (["--labels", labels], "'Nr'; understood are name, region, roi, label"),
-        ([], "--annot or --labels must name the regions"),
+        (
+            ["--labels", labels],
+            "'Nr' contains names. Accepted column names are name, region, roi, label",
+        ),
+        ([], "names of the regions are missing. Give --annot or --labels"),
         (["--annot", labels], "error: --annot must be a file lh.NAME.annot"),
     ):
         assert main(["atlas", str(tmp_path / "out"), *map(str, given)]) == 2
@@ -193,7 +196,7 @@ def test_annotations_must_tell_regions_apart_and_be_named(tmp_path, write):
     annot = annotation(tmp_path, 10242)
     for rows in ("index,name\n1,north\n2,south\n", "name\nlh_north\nrh_north\n"):
         with pytest.raises(
-            FileFormatError, match=r"a\.csv: does not name all regions of"
+            FileFormatError, match=r"a\.csv: the table does not name all regions of"
         ):
             make_atlas(tmp_path / "own", annot=annot, labels=write("a.csv", rows))
     rows = "index,name,hemi\n1,north,L\n2,south,L\n1,north,R\n2,south,R\n"
@@ -202,19 +205,22 @@ def test_annotations_must_tell_regions_apart_and_be_named(tmp_path, write):
     codes, colours, names = nib.freesurfer.read_annot(annot)
     colours[2] = colours[1]
     nib.freesurfer.write_annot(annot, codes, colours, names)
-    with pytest.raises(FileFormatError, match="north and south have one color"):
+    with pytest.raises(FileFormatError, match="north and south have the same color"):
         make_atlas(tmp_path / "other", annot=annot)
 
 
 def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, write):
     labels = write("a.csv", "No,name\n7,Heschl_L\n")
-    said = "labels= has no name for 9, 30; it names 7 to 7 .* from 1.. Add"
+    said = "labels= has no name for 9, 30; it contains names for 7 to 7 .* from 1.. Add"
     with pytest.raises(FileFormatError, match=said):
         make_atlas(tmp_path / "out", labels=labels, image=image)
     for text, said in (
-        ("No,name\n7,A_L\n7,B_L\n9,C_R\n", r"b\.csv: A_L, B_L share their numbers"),
-        ("No,name\n0,A_L\n7,B_L\n9,C_R\n30,V\n", "region A_L has number 0"),
-        ("7,HL,Heschl,L\n9,HR,Heschl,R\n", "no column of names among '7', 'HL', "),
+        (
+            "No,name\n7,A_L\n7,B_L\n9,C_R\n",
+            r"b\.csv: the regions A_L, B_L have the same numbers",
+        ),
+        ("No,name\n0,A_L\n7,B_L\n9,C_R\n30,V\n", "region A_L has the number 0"),
+        ("7,HL,Heschl,L\n9,HR,Heschl,R\n", "none of the columns '7', 'HL', "),
         (
             "No,name,x,y,z\n7,Heschl_L,20,6,10\n9,Heschl_R,20,6,10\n30,Vermis,,,\n",
             r"1 of 3 .* 20 mm .* Heschl_L at \(20, 6, 10\), not \(-20, 6, 10\)\. Names",
@@ -222,12 +228,14 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
     ):
         with pytest.raises(FileFormatError, match=said):
             make_atlas(tmp_path / "out", labels=write("b.csv", text), image=image)
-    with pytest.raises(ParameterError, match="another name than desikan82"):
+    with pytest.raises(ParameterError, match="must not be one of desikan82"):
         make_atlas(tmp_path / "desikan82", labels=labels, image=image)
     picture = nib.load(image)
     blurred = nib.Nifti1Image(picture.get_fdata() * 0.9, picture.affine)
     nib.save(blurred, tmp_path / "blurred.nii.gz")
-    with pytest.raises(FileFormatError, match="whole numbers; it was interpolated"):
+    with pytest.raises(
+        FileFormatError, match="whole numbers, but this parcellation was interpolated"
+    ):
         make_atlas(tmp_path / "out", labels=labels, image=tmp_path / "blurred.nii.gz")
     lines = write("l.txt", "Heschl_R\nHeschl_L\n")
     with pytest.raises(
@@ -236,7 +244,7 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
         make_atlas(tmp_path / "out", labels=lines, image=image)
     with pytest.raises(FileFormatError, match=r"atlas NAME --labels FILE --im"):
         load_atlas(image)
-    with pytest.raises(ParameterError, match="annot= or labels= must name the regions"):
+    with pytest.raises(ParameterError, match="names of the regions are missing"):
         make_atlas(tmp_path / "out", image=image)
     with pytest.raises(FileFormatError, match="has 9 vertices; expected one of"):
         make_atlas(tmp_path / "out", annot=annotation(tmp_path, 9))

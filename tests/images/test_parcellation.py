@@ -117,7 +117,7 @@ def test_absent_regions_are_said(tmp_path, tiny):
 
 def test_an_image_whose_sides_are_flipped_is_refused(tmp_path, tiny):
     path = save(tmp_path / "a.nii", whole(NUMBERS[5::-1]))
-    with pytest.raises(FileFormatError, match=r"left .* lie to the right of those"):
+    with pytest.raises(FileFormatError, match=r"left .* are to the right of those"):
         read_label_image(path, tiny)
 
 
@@ -127,12 +127,17 @@ DESIKAN = load_atlas("desikan82")
 @pytest.mark.parametrize(
     ("atlas", "numbers", "labels", "said"),
     [
-        (None, [5000, *NUMBERS], None, "not known for tiny: found 5000"),
+        (
+            None,
+            [5000, *NUMBERS],
+            None,
+            "the labels 5000 of the image do not belong to tiny",
+        ),
         (
             Atlas.from_names(["a_L", "a_R"]),
             DESIKAN.regions["freesurfer_id"],
             None,
-            r"own: found 1001, .* Choose the atlas of the image, .* \(a\.tsv\)",
+            r"labels 1001, .* not belong to own.* Choose the atlas that .* a\.tsv",
         ),
         (None, [0], None, "0 for none, found 0 to 0"),
         (None, range(10), NAMES, "names 7 labels, but not 8, 9, which"),
@@ -156,8 +161,11 @@ def test_what_is_not_known_is_refused(tmp_path, tiny, atlas, numbers, labels, sa
     ("table", "said"),
     [
         ("1 lh_a\nlh_b\n", "1 of 2 lines begin with a number"),
-        ("index\tname\n1.5\tlh_a\n", "names 0 labels, but not 1, 2, which it holds"),
-        ("1 lh_a\n2 lh_b\n1 rh_a\n", "label 1 is lh_a and rh_a; expected one"),
+        ("index\tname\n1.5\tlh_a\n", "names 0 labels, but not 1, 2, which occur"),
+        (
+            "1 lh_a\n2 lh_b\n1 rh_a\n",
+            "label 1 has several names: lh_a and rh_a; expected one",
+        ),
     ],
 )
 def test_tables_that_are_none_are_refused(tmp_path, tiny, table, said):

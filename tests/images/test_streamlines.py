@@ -141,15 +141,27 @@ SHORT = trx_bytes(
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("a.tck", TCK[:-12], "the mark at the end is missing"),
+        ("a.tck", TCK[:-12], "does not end with the end mark"),
         ("a.tck", TCK[:-24] + TCK[-12:], "the last streamline has no end"),
-        ("a.tck", TCK.replace(b"count: 30", b"count: 29"), "says 29 streamlines, fo"),
+        (
+            "a.tck",
+            TCK.replace(b"count: 30", b"count: 29"),
+            "count of 29 streamlines, but",
+        ),
         ("a.tck", TCK[:94] + NAN + TCK[98:], "coordinates that are not numbers"),
         ("a.trk", TRK[:-4], "buffer is too small"),
-        ("a.trk", trk_bytes(LINES[:-1]).replace(*COUNTS), "says 30 streamlines, fo"),
+        (
+            "a.trk",
+            trk_bytes(LINES[:-1]).replace(*COUNTS),
+            "count of 30 streamlines, but",
+        ),
         ("a.trx", TRX.replace(b"positions", b"positionz"), "no positions in the"),
         ("a.trx", trx_bytes(LINES, NB_VERTICES=3), "do not lead from 0 to 3 points"),
-        ("a.trx", trx_bytes(LINES, NB_STREAMLINES=7), "says 7 streamlines, found 30"),
+        (
+            "a.trx",
+            trx_bytes(LINES, NB_STREAMLINES=7),
+            "count of 7 streamlines, but the file contains 30",
+        ),
         ("a.trx", SHORT, "points expected"),
         ("a.vtk", b"", f"{', '.join(TRACTOGRAM_FORMATS)} files, got .vtk"),
     ],
@@ -199,5 +211,5 @@ def test_what_is_no_weight_is_refused(tmp_path):
     with raises_kind("unreadable", "w.txt"):
         read_streamline_weights(tmp_path / "w.txt")
     for bad in (-1, np.nan, np.inf):
-        with pytest.raises(FileFormatError, match="not negative; one is"):
+        with pytest.raises(FileFormatError, match="not negative; got"):
             read_streamline_weights(np.array([1, bad]))

@@ -200,9 +200,12 @@ def stay(points):
 @pytest.mark.parametrize(
     ("move", "words"),
     [
-        (lambda points: points + 500, "0.0% of the streamlines' ends lie in a node"),
-        (lambda points: points * 1.8, "outside of the brain"),
-        (lambda points: points + np.array([0, 40, 0]), "outside of the brain"),
+        (
+            lambda points: points + 500,
+            "0.0% of the streamline ends are inside a region",
+        ),
+        (lambda points: points * 1.8, "outside the brain"),
+        (lambda points: points + np.array([0, 40, 0]), "outside the brain"),
         (lambda points: points / 1000, "end within 0.088 mm of each other"),
         (lambda points: points / 10, "end within 8.8 mm of each other"),
     ],
@@ -262,8 +265,8 @@ def test_the_image_of_a_header_must_be_where_the_labels_are(
     ):
         assert build_connectome(*saved(affine, shape), counted).n_kept > 0
     for affine, shape, words in (
-        (shifted(20), (32, 32, 32), "lies 20 mm beside"),
-        (np.array(fine), (20, 64, 64), "holds .*% of the parcellation's labelled"),
+        (shifted(20), (32, 32, 32), "20 mm apart"),
+        (np.array(fine), (20, 64, 64), "covers .*% of the labelled"),
     ):
         files = saved(affine, shape)
         with pytest.raises(FileFormatError, match=words):
@@ -308,6 +311,6 @@ def test_names_that_say_two_spaces_are_refused(
     tracks, nodes = save_as(tmp_path, brain, stay)
     files = tracks.rename(tmp_path / lines), nodes.rename(tmp_path / labels)
     if is_refused:
-        with pytest.raises(ParameterError, match="by same_space=True"):
+        with pytest.raises(ParameterError, match="give same_space=True"):
             build_connectome(*files, counted)
     assert build_connectome(*files, counted, same_space=is_refused).n_kept > 0

@@ -54,8 +54,8 @@ def test_what_is_no_image_is_refused(tmp_path):
         (tmp_path / "a.mif", "mrconvert"),
         (save(tmp_path / "b.nii", (3, 4)), "expected three axes"),
         (save(tmp_path / "f.nii", (2, 3, 4, 5)), "Align and average frames first"),
-        (patch(save(tmp_path / "c.nii"), 312, 0, 0, 0, 0), "not singular"),
-        (patch(save(tmp_path / "d.nii"), 312, 0, np.nan, 1), "affine must be numbers"),
+        (patch(save(tmp_path / "c.nii"), 312, 0, 0, 0, 0), "finite and invertible"),
+        (patch(save(tmp_path / "d.nii"), 312, 0, np.nan, 1), "affine must be finite"),
         (complex_numbers, "a number in every voxel, got .* complex64"),
     ):
         with pytest.raises(FileFormatError, match=said):

@@ -128,7 +128,11 @@ SETTINGS = "model", "settings_", "hidden_units"
     [
         (swap_regions, False, "changed after it was written"),
         (dict.clear, True, "as a whole model file, .*'version'"),
-        (setter(8, "format_version"), True, f"format 8, and {FORMAT_VERSION} is read"),
+        (
+            setter(8, "format_version"),
+            True,
+            f"format 8; this version reads {FORMAT_VERSION}",
+        ),
         (setter("99.3.1", "version"), True, "fitted by brainlsap 99"),
         (setter(9, *SETTINGS), True, "size mismatch"),
         (setter("Stranger", "model", "__record__"), True, "as a whole .*'Stranger'"),
@@ -145,7 +149,7 @@ def test_damaged_and_strange_files_are_refused(stored, tmp_path):
     whole = bytearray(stored.read_bytes())
     whole[-3] ^= 1
     stored.write_bytes(bytes(whole))
-    with pytest.raises(FileFormatError, match="do not fit their checksum"):
+    with pytest.raises(FileFormatError, match="do not match its checksum"):
         load_model(stored)
     for length in (0, 5, len(whole) // 2):
         stored.write_bytes(whole[:length])
@@ -167,7 +171,10 @@ def test_what_cannot_be_stored_is_refused(fitted, tmp_path):
     model, _ = fitted
     with pytest.raises(ParameterError, match="the model is not fitted; call fit"):
         save_model(LSAPClassifier(), tmp_path / "m")
-    with pytest.raises(ParameterError, match=r"origin must be given: ModelOrigin"):
+    with pytest.raises(
+        ParameterError,
+        match=r"origin must name the regions and features of the fit: ModelOrigin",
+    ):
         save_model(model, tmp_path / "m")
     doubled = ModelOrigin(("a",) * 7, FEATURES)
     with pytest.raises(ParameterError, match=r"7 different names.* got 7, 1 of them"):

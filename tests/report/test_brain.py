@@ -443,7 +443,9 @@ def test_a_region_with_a_value_and_no_surface_is_named():
     with pytest.warns(UserWarning, match="Not drawn, .* where: brain stem"):
         figure = plot_regions({"Brain-Stem": 1.0, "lh_S_central": 2.0}, atlas)
     assert "brain stem" in figure.note
-    with pytest.raises(ParameterError, match="161 does not say where brain stem lie"):
+    with pytest.raises(
+        ParameterError, match="161 does not contain the positions of brain stem"
+    ):
         plot_regions({"Brain-Stem": 1.0}, atlas)
 
 

@@ -125,7 +125,7 @@ def test_numbers_of_an_image_are_not_taken_for_the_order_of_names(tmp_path):
     path = tmp_path / "image.nii.gz"
     nibabel.Nifti1Image(data, np.eye(4)).to_filename(path)
     own, values = Atlas.from_names(names), pd.Series([1.0, 2.0, 3.0], names)
-    with pytest.raises(ParameterError, match="the region of each label is unknown"):
+    with pytest.raises(ParameterError, match="the regions of the labels are unknown"):
         export_maps(values, tmp_path / "maps", own, parcellation=path)
     rows = "index\tname\n1\tStem\n2\tInsula_L\n3\tInsula_R\n"
     (tmp_path / "image.tsv").write_text(rows)

@@ -270,7 +270,9 @@ def test_what_no_report_wrote_is_not_replaced(evaluation, results, tmp_path):
     (tmp_path / "empty").mkdir()
     assert check_results_folder(tmp_path / "empty") == tmp_path / "empty"
     (results / "report" / "notes.txt").write_text("mine")
-    with pytest.raises(ParameterError, match=r"no report wrote \(report/notes.txt\)"):
+    with pytest.raises(
+        ParameterError, match=r"not written by a report \(report/notes.txt\)"
+    ):
         write_report(evaluation, results)
     assert (results / "report" / "notes.txt").read_text() == "mine"
 

@@ -122,7 +122,7 @@ def test_bad_arguments_are_refused(arguments, message):
 
 def test_an_atlas_without_centroids_is_refused():
     flat = load_atlas("desikan82").regions.drop(columns=["x", "y", "z"])
-    with pytest.raises(ParameterError, match="no centroid for every region"):
+    with pytest.raises(ParameterError, match="no centroid for some regions"):
         make_cohort(6, atlas=Atlas("flat", flat, None))
 
 
