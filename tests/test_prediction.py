@@ -149,10 +149,10 @@ def test_covariates_are_taken_out_of_new_people_as_in_the_fit(cohort, stored):
     with pytest.raises(ParameterError, match="sex were F or M in training; got m, w"):
         predict_people(fitted, replace(cohort, table=coded))
     without = replace(cohort, table=cohort.table.drop(columns="age"))
-    with pytest.raises(ParameterError, match="needs age of new people; given are sex"):
+    with pytest.raises(ParameterError, match="requires age for new people; got sex"):
         predict_people(fitted, without)
     bare = replace(cohort, table=cohort.table[[*KEY_COLUMNS]])
-    with pytest.raises(ParameterError, match=r"needs sex, age of .* no covariates"):
+    with pytest.raises(ParameterError, match=r"requires sex, age for .* no covariates"):
         predict_people(fitted, bare)
 
 

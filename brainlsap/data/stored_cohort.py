@@ -539,8 +539,8 @@ def _select_labels(
         refuse_continuous(label_name, class_order)
         label_faults = [
             Finding(
-                f"{label_name} is missing (n/a). To continue, {leave_out_text()}, or list "
-                f"the classes to keep by {option_text('classes')}",
+                f"{label_name} is missing (n/a). To continue, {leave_out_text()}, or "
+                f"list the classes to keep by {option_text('classes')}",
                 FAULT,
                 scan=scan,
             )

@@ -163,7 +163,9 @@ def test_cv_is_a_number_a_splitter_or_folds(small_cohort):
     assert split.fits["fold"].tolist() == [1, 2, 3, 4]
     with pytest.raises(ValueError, match="or an iterable yielding"):
         cross_validate(model, small_cohort, "five", baselines=False)
-    with pytest.raises(ParameterError, match="n_repeats works only if cv is a number"):
+    with pytest.raises(
+        ParameterError, match="n_repeats is valid only if cv is a number"
+    ):
         cross_validate(model, small_cohort, splits, n_repeats=2, baselines=False)
 
 
@@ -227,7 +229,10 @@ def test_inner_folds_of_people_are_not_warned_of(small_cohort, search):
             for wrong in ([LINEAR], "LSAP-C", {"it": DummyClassifier})
         ),
         (LogisticRegression(), r"FunctionTransformer\(read_features\)"),
-        ({"linear SVM": DummyClassifier()}, "name of a baseline, got linear SVM"),
+        (
+            {"linear SVM": DummyClassifier()},
+            "names of baselines are reserved; got linear SVM",
+        ),
     ],
     ids=["list", "name", "class", "no reader", "name of a baseline"],
 )

@@ -193,7 +193,9 @@ def test_a_kernel_whose_terms_cancel_is_refused_where_it_is_wrong():
     assert 1 < limit < 10
     L = normalized_laplacian(np.ones((3, 3)) - np.eye(3)).float()
     heat_kernel(L, 0.99 * limit, kernel="cancelling")
-    with pytest.raises(ParameterError, match="recurrence in float32 is right up to"):
+    with pytest.raises(
+        ParameterError, match="recurrence in float32 is accurate only up to"
+    ):
         heat_kernel(L, 1.5 * limit, kernel="cancelling")
 
 

@@ -246,14 +246,16 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
         load_atlas(image)
     with pytest.raises(ParameterError, match="names of the regions are missing"):
         make_atlas(tmp_path / "out", image=image)
-    with pytest.raises(FileFormatError, match="has 9 vertices; expected one of"):
+    with pytest.raises(FileFormatError, match="contains 9 vertices; expected one of"):
         make_atlas(tmp_path / "out", annot=annotation(tmp_path, 9))
     with pytest.raises(ParameterError, match=r"a file lh\.NAME\.annot, got a\.csv"):
         make_atlas(tmp_path / "out", annot=labels)
     with pytest.raises(FileFormatError, match=r"b\.txt: name of '.* no other"):
         make_atlas(tmp_path / "out", labels=write("b.txt", "a\na\n"))
     odd = write("odd.csv", "Label,Anatomical name\n9,Heschl_R\n7,Heschl_L\n")
-    with pytest.raises(FileFormatError, match=r"'label' holds .* 'name' \(anatomical"):
+    with pytest.raises(
+        FileFormatError, match=r"'label' contains .* 'name' \(anatomical"
+    ):
         make_atlas(tmp_path / "out", labels=odd, image=image)
     xml = write("fsl.xml", '<?xml version="1.0"?>\n<label index="0">Heschl</label>\n')
     with pytest.raises(FileFormatError, match=r"fsl\.xml: is XML; expected names"):

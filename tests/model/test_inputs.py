@@ -33,8 +33,8 @@ def test_packed_scans_come_apart_and_stay_as_they_were(scans, dtype):
 
 
 FAULTS = {
-    "nan edge": r"connectomes must be finite.*row 4 of X is not\. Leave the scan out",
-    "negative edge": r"not negative; that of row 6 of X.*negative='drop'",
+    "nan edge": r"connectomes must be finite.*row 4 of X is not\. Correct it or leave",
+    "negative edge": r"not negative, but .* row 6 of X.*negative='drop'",
     "infinite feature": r"features must be finite, or NaN where not measured",
     "no scan": r"X holds no scan",
     "no feature": r"at least one feature, got \(32, 7, 7\)",

@@ -73,11 +73,11 @@ def test_a_degree_by_hand_limits_the_scale(kernel, degree):
     [
         (
             {"kernel": "hermite", "degree": 30, "initial_scale": 6, "max_scale": 8},
-            r"hermite kernel of degree 30 can be wrong by .* at initial_scale=6",
+            r"hermite kernel of degree 30 can have an error of .* at initial_scale=6",
         ),
         (
             {"initial_scale": 3.0, "max_scale": 2.5},
-            r"initial_scale=3.0 lies above max_scale=2.5; raise",
+            r"initial_scale=3.0 is above max_scale=2.5",
         ),
         ({"kernel": "hermite", "max_scale": 9.0}, "hermite kernel cannot"),
         ({"kernel": "fourier"}, r"kernel must be one of '.*got 'fourier'"),
