@@ -61,7 +61,9 @@ def test_every_model_is_made_by_its_name_or_a_group():
     default = make_models()
     assert list(default) == ["LSAP-C", *make_models("baselines")]
     assert make_models("lsap-c", n_starts=1)["LSAP-C"][0].n_starts == 1
-    with pytest.raises(ParameterError, match=r"some of LSAP-C, LSAP-H.*got 'lasp'"):
+    with pytest.raises(
+        ParameterError, match=r"selection of LSAP-C, LSAP-H.*got 'lasp'"
+    ):
         make_models("lasp")
     made = make_models(threshold=3.0, weights="log")
     for name in ("LSAP-C", "LSAP-R"):  # ridges prepare networks as the models do
@@ -434,5 +436,5 @@ def test_covariates_are_age_and_sex_or_those_named():
     assert choose_covariates(table) == ("age", "sex")
     assert choose_covariates(table.assign(sex="F")) == ("age",)
     assert choose_covariates(table, "school") == ("school",)
-    with pytest.raises(ParameterError, match="disease, which is the label"):
+    with pytest.raises(ParameterError, match="disease, which is a copy of the label"):
         choose_covariates(table, ["sex", "disease"])

@@ -37,7 +37,9 @@ def test_maps_of_few_regions_that_rotations_tear_apart_are_refused(layout):
         regions = rng.choice(np.flatnonzero(ATLAS.cortex), 6, replace=False)
     names = np.array(ATLAS.names)[regions]
     first, second = (pd.Series(rng.normal(size=6), names) for _ in range(2))
-    with pytest.raises(ParameterError, match="of the 6 regions that both maps know"):
+    with pytest.raises(
+        ParameterError, match="of the 6 regions that have a value in both maps"
+    ):
         spin_test(first, second, ATLAS, 19)
 
 

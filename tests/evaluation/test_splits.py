@@ -102,7 +102,9 @@ def test_every_site_is_left_out_once_without_the_people_who_were_there_too():
     splits = leave_one_out_splits(site, person)
     assert [test.tolist() for _, test in splits] == [[0, 1], [2, 3], [4]]
     assert splits[0][0].tolist() == [3, 4]
-    with pytest.raises(SplitError, match="at least two; got 1 and 1 scans"):
+    with pytest.raises(
+        SplitError, match="at least two sites, .* got 1 sites and 1 scans"
+    ):
         leave_one_out_splits(["a", None], ["1", "2"])
 
 
@@ -120,7 +122,7 @@ def test_folds_of_a_table_are_those_of_its_scans_in_any_order(tmp_path):
         for wanted, read in zip(splits, found, strict=True):
             for one, rows in zip(wanted, read, strict=True):
                 assert {scans[row] for row in one} == {order[row] for row in rows}
-    with pytest.raises(SplitError, match="repeat 0 does not fit the cohort: 2 scans"):
+    with pytest.raises(SplitError, match="repeat 0 does not match the cohort: 2 scans"):
         read_splits(tmp_path / "s.csv", [*scans[:-1], "stranger"])
     table.drop(columns="fold").to_csv(tmp_path / "s.tsv", index=False)
     with pytest.raises(FileFormatError, match=r"s\.tsv: folds need the columns"):
@@ -145,7 +147,7 @@ def test_what_cannot_be_divided_is_refused(y, groups, n_folds, message):
 @pytest.mark.parametrize(
     ("splits", "message"),
     [
-        ([([0, 1], [2])], r"fold 1 has 1 people in training and test scans \(a\)"),
+        ([([0, 1], [2])], r"fold 1 has 1 people in both training and test scans \(a\)"),
         ([([0, 2], [])], "fold 1 has no training or no test scans"),
         ([], "splits is empty"),
     ],

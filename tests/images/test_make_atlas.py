@@ -258,7 +258,9 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
     ):
         make_atlas(tmp_path / "out", labels=odd, image=image)
     xml = write("fsl.xml", '<?xml version="1.0"?>\n<label index="0">Heschl</label>\n')
-    with pytest.raises(FileFormatError, match=r"fsl\.xml: is XML; expected names"):
+    with pytest.raises(
+        FileFormatError, match=r"fsl\.xml: the file is XML; expected a table"
+    ):
         make_atlas(tmp_path / "out", labels=xml)
     names = write("c.txt", "lh_north\nrh_north\n")
     with pytest.raises(FileFormatError, match=r"c\.txt: does not name .*'south'"):
