@@ -494,7 +494,7 @@ def test_the_commonest_fault_is_told_where_no_scan_remains(study, tiny):
     paths[0].unlink()
     for path in paths[1:]:
         path.write_text(",cuneus,pons\ncuneus,0,1\npons,1,0\n")
-    with pytest.raises(CohortError, match="no scan is left") as refusal:
+    with pytest.raises(CohortError, match="every scan was left out") as refusal:
         load_cohort(study, tiny, "fdg", skip_faulty=True)
     message = str(refusal.value)
     assert f"commonest fault ({len(paths) - 1} of {len(paths)}) is: " in message

@@ -103,7 +103,7 @@ def test_every_site_is_left_out_once_without_the_people_who_were_there_too():
     assert [test.tolist() for _, test in splits] == [[0, 1], [2, 3], [4]]
     assert splits[0][0].tolist() == [3, 4]
     with pytest.raises(
-        SplitError, match="at least two sites, .* got 1 sites and 1 scans"
+        SplitError, match=r"at least two sites, .* got 1 sites and 1 scans"
     ):
         leave_one_out_splits(["a", None], ["1", "2"])
 
