@@ -94,7 +94,7 @@ def test_sparse_laplacian_diffuses_by_recurrence():
 def test_silently_wrong_kernels_are_refused(laplacian):
     with pytest.raises(
         ParameterError,
-        match=r"hermite kernel of degree 30 can be wrong by .* at scale 6",
+        match=r"hermite kernel of degree 30 can have an error of .* at scale 6",
     ):
         heat_kernel(laplacian, 6.0, kernel="hermite", degree=30)
     with pytest.raises(ParameterError, match=r"hermite recurrence in float32 .* 2.5"):

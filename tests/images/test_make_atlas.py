@@ -263,7 +263,9 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
     ):
         make_atlas(tmp_path / "out", labels=xml)
     names = write("c.txt", "lh_north\nrh_north\n")
-    with pytest.raises(FileFormatError, match=r"c\.txt: does not name .*'south'"):
+    with pytest.raises(
+        FileFormatError, match=r"c\.txt: the table does not name .*'south'"
+    ):
         make_atlas(tmp_path / "out", annot=annotation(tmp_path, 10242), labels=names)
     assert not (tmp_path / "out").exists()
 

@@ -302,7 +302,7 @@ def test_a_class_prior_changes_probabilities_and_no_decision():
     ("prior", "message"),
     [
         ("uniform", "class_prior must be 'training', 'balanced'.*got 'uniform'"),
-        ({"CN": 0.9}, "no share of AD"),
+        ({"CN": 0.9}, "but not for AD"),
         ({"CN": 0.9, "AD": 0.9}, "sum to 1; got CN=0.9, AD=0.9"),
         ({"CN": 1.0, "AD": 0.0}, "above 0"),
         ({"CN": 90, "AD": 10}, "sum to 1"),
