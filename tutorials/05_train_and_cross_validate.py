@@ -8,7 +8,7 @@
 #
 # **What comes out.** With 60 simulated people in five stages, LSAP-C has a balanced
 # accuracy of 0.78 in cross-validation (chance is 0.20). The plain network, which does
-# not start from a ridge model, reaches 0.36 after 8 epochs. During training, its scales
+# not start from a ridge model, reaches 0.26 after 8 epochs. During training, its scales
 # change about seven times as much as those of LSAP-C. A stored model can account for a
 # lower frequency of the disease among new people. Their probability of being healthy
 # then increases, and the predicted stages do not change.
@@ -136,7 +136,7 @@ evaluation = cross_validate(models, cohort, cv=3, random_state=0, baselines=Fals
 print(score_table(evaluation).to_string(index=False))
 mean = evaluation.scores().groupby("model")["balanced_accuracy"].mean()
 assert abs(mean["LSAP-C"] - 0.78) < 0.08
-assert abs(mean["plain network"] - 0.36) < 0.08
+assert abs(mean["plain network"] - 0.26) < 0.08
 
 # %% [markdown]
 # Are the probabilities calibrated? On the diagonal, 70 % of the scans with a predicted
