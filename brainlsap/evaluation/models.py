@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -330,7 +330,7 @@ def fit_linear_models(
         For each C, of shapes (n_outputs, n_inputs) and (n_outputs,): an output per
         class, or that of the second of two.
     """
-    n_scans, n_inputs = X.shape
+    n_scans = len(X)
     class_counts = np.bincount(class_codes)
     n_classes = len(class_counts)
     weight_of_class = np.ones(n_classes)
@@ -345,8 +345,7 @@ def fit_linear_models(
         # have its weight, not the rest.
         loss = LinearLoss(_squared_hinge_loss, 1.0)
         design = np.column_stack([X, np.ones(n_scans)])
-        metric_weights, is_penalized = np.ones(n_scans), np.ones(n_inputs + 1)
-        center = np.zeros(n_inputs)
+        metric_weights = np.ones(n_scans)
         if n_classes > 2:
             weights = np.where(is_class, weight_of_class[:, None], 1.0)
     else:
@@ -402,26 +401,32 @@ def _decompose_gram(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return eigenvalues, X.T @ (left_vectors[:, is_positive] / np.sqrt(eigenvalues))
 
 
-class _LogisticRegression(LogisticRegression):
-    """scikit-learn's model, fitted by :func:`fit_linear_models`."""
+class _FittedByCurvature:
+    """Fits a linear model of scikit-learn by :func:`fit_linear_models`."""
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> "_LogisticRegression":
+    kind: str
+    C: float
+    class_weight: str | None
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
+        """Fit coefficients and intercepts to centred and scaled inputs."""
         self.classes_, codes = np.unique(y, return_inverse=True)
-        fits = fit_linear_models("logistic", X, codes, [self.C], self.class_weight)
+        fits = fit_linear_models(self.kind, X, codes, [self.C], self.class_weight)
         self.coef_, self.intercept_ = fits[0]
         self.n_features_in_ = X.shape[1]
         return self
 
 
-class _LinearSVC(LinearSVC):
-    """scikit-learn's model, fitted by :func:`fit_linear_models`."""
+class _LogisticRegression(_FittedByCurvature, LogisticRegression):
+    """scikit-learn's logistic regression, but for its fit."""
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> "_LinearSVC":
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        fits = fit_linear_models("svm", X, codes, [self.C], self.class_weight)
-        self.coef_, self.intercept_ = fits[0]
-        self.n_features_in_ = X.shape[1]
-        return self
+    kind = "logistic"
+
+
+class _LinearSVC(_FittedByCurvature, LinearSVC):
+    """scikit-learn's linear support vector machine, but for its fit."""
+
+    kind = "svm"
 
 
 class _Choice(NamedTuple):

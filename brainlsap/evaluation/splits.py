@@ -93,8 +93,8 @@ def make_splits(
     :math:`n_{fc} / n_c` from their mean. Where all people of a class have equally many
     visits, no class differs by more than one person between folds. Elsewhere a random
     cost is added, and the best of 1,000 divisions (fewer above 2,000 people) is
-    taken: the one with the smallest
-    largest difference between the class shares of a fold and those of all scans.
+    taken: the one with the smallest largest difference between the class shares of a
+    fold and those of all scans.
 
     Parameters
     ----------
@@ -142,9 +142,11 @@ def make_splits(
     person_codes = visit_counts.index.get_indexer(groups.astype(str))
     splits: list[Split] = []
     for repeat_number in range(n_repeats):
-        counts = np.ascontiguousarray(visit_counts.to_numpy(), dtype=np.int64)
         fold_of_person = _assign_folds(
-            counts.tobytes(), counts.shape, n_folds, random_state, repeat_number
+            tuple(visit_counts.itertuples(index=False, name=None)),
+            n_folds,
+            random_state,
+            repeat_number,
         )
         fold_of_scan = fold_of_person[person_codes]
         splits += _splits_of_folds(fold_of_scan, range(n_folds))
@@ -162,14 +164,13 @@ def _splits_of_folds(fold_of_scan: np.ndarray, fold_names: Iterable) -> list[Spl
 # Linear models of one training fold choose their settings on the same inner folds.
 @lru_cache(maxsize=8)
 def _assign_folds(
-    count_bytes: bytes,
-    shape: tuple[int, int],
+    visits_of_people: tuple[tuple[int, ...], ...],
     n_folds: int,
     random_state: int,
     repeat_number: int,
 ) -> np.ndarray:
-    """Return the fold of every person from int64 visits (n_people, n_classes)."""
-    visit_counts = np.frombuffer(count_bytes, dtype=np.int64).reshape(shape)
+    """Return the fold of every person, from each person's visits by class."""
+    visit_counts = np.array(visits_of_people)
     rng = np.random.default_rng([random_state, repeat_number])
     class_totals = visit_counts.sum(axis=0)
     n_visits_of_person = visit_counts.sum(axis=1)
