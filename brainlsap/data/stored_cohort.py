@@ -370,14 +370,19 @@ def leave_out_faulty(cohort: Cohort, fault_of_scan: Mapping[str, Finding]) -> Co
     if not fault_of_scan:
         return cohort
     is_faulty = cohort.table["scan"].isin(fault_of_scan.keys()).to_numpy()
-    selected_cohort = cohort.select(~is_faulty, fate=FAULTY)
-    left_out = selected_cohort.left_out
+    return _state_faults(cohort.select(~is_faulty, fate=FAULTY), fault_of_scan)
+
+
+def _state_faults(cohort: Cohort, fault_of_scan: Mapping[str, Finding]) -> Cohort:
+    """Return the cohort with the faults of scans that it leaves out as reasons."""
+    if not fault_of_scan:
+        return cohort
+    left_out = cohort.left_out
     reasons = [
         str(fault_of_scan[scan]) if scan in fault_of_scan else reason
         for scan, reason in zip(left_out["scan"], left_out["reason"], strict=True)
     ]
-    selected_cohort = replace(selected_cohort, left_out=left_out.assign(reason=reasons))
-    return _update_notes(selected_cohort)
+    return _update_notes(replace(cohort, left_out=left_out.assign(reason=reasons)))
 
 
 def _update_notes(cohort: Cohort) -> Cohort:
@@ -534,7 +539,7 @@ def _select_labels(
     class_order, is_ordered = order_classes(list(label_counts.index), classes)
     has_class = label_texts.isin(class_order)
     faults, class_note = list[Finding](), ""
-    reason_of_scan: dict[str, str] = {}
+    skipped_faults: dict[str, Finding] = {}
     if classes is None:
         refuse_continuous(label_name, class_order)
         label_faults = [
@@ -547,7 +552,7 @@ def _select_labels(
             for scan in scan_table["scan"][~has_class]
         ]
         if skip_faulty:
-            reason_of_scan = {fault.scan: str(fault) for fault in label_faults}
+            skipped_faults = {fault.scan: fault for fault in label_faults}
         else:
             faults += label_faults
     else:
@@ -574,11 +579,6 @@ def _select_labels(
         has_class.to_numpy(),
         fate=[NO_LABEL if pd.isna(text) else OTHER_CLASS for text in label_texts],
     )
-    left_out = selected_cohort.left_out
-    reasons = [
-        reason_of_scan.get(scan, reason)
-        for scan, reason in zip(left_out["scan"], left_out["reason"], strict=True)
-    ]
     selected_cohort = replace(
         selected_cohort,
         table=scan_table,
@@ -586,9 +586,8 @@ def _select_labels(
         classes_ordered=is_ordered,
         label_name=label_name,
         findings=findings,
-        left_out=left_out.assign(reason=reasons),
     )
-    return _update_notes(selected_cohort) if reason_of_scan else selected_cohort
+    return _state_faults(selected_cohort, skipped_faults)
 
 
 __all__ = ["is_cohort_file", "label_column", "read_cohort_file", "read_study"]
