@@ -57,7 +57,6 @@ from brainlsap.evaluation.splits import Split
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
-from brainlsap.options import CONFIGURABLE
 from brainlsap.report import check_results_folder, write_report
 from brainlsap.report.demographics import choose_table1
 from brainlsap.report.report import check_same_study
@@ -202,14 +201,6 @@ def run_study(
     >>> evaluation.models[0]  # doctest: +SKIP
     'LSAP-C'
     """
-    # Take the values of all arguments before any other variable exists.
-    arguments = {**locals()}
-    own_options = {
-        option.name: arguments[option.name]
-        for option in CONFIGURABLE
-        if option.recipient == "study" and option.changes_results
-        if option.name not in ("baselines", "splits")  # Recorded as models and cv.
-    }
     check_cohort_given(cohort)
     if hasattr(models, "fit"):
         models = {type(models).__name__: models}
@@ -228,16 +219,26 @@ def run_study(
     table1_settings = choose_table1(cohort.table, table1, is_corrected=table1_holm)
     if not isinstance(cv, int) and not hasattr(cv, "split"):
         cv = list(cv)
-    # Record the options as they were used.
-    own_options |= {
-        "models": list(estimators),
-        "cv": cv if isinstance(cv, int) else hash_of(cv),
-        "covariates": list(covariate_names),
-        "subgroups": list(subgroup_columns),
-        "merged_classes": cohort.provenance.get("merged_classes"),
-        "learning_curve": learning_curve or None,
-    }
-    own_options = to_jsonable(own_options)
+    # Record the options that change results, as they were used. Baselines are among
+    # the models.
+    own_options = to_jsonable(
+        {
+            "models": list(estimators),
+            "preset": preset,
+            "cv": cv if isinstance(cv, int) else hash_of(cv),
+            "n_repeats": n_repeats,
+            "leave_out": leave_out,
+            "random_state": random_state,
+            "harmonize": harmonize,
+            "regress_out": regress_out,
+            "reference_class": reference_class,
+            "covariates": list(covariate_names),
+            "subgroups": list(subgroup_columns),
+            "merged_classes": cohort.provenance.get("merged_classes"),
+            "learning_curve": learning_curve or None,
+            "n_permutations": n_permutations,
+        }
+    )
     study_options = to_jsonable(cohort.reading_options.to_jsonable() | model_settings)
     study_options |= own_options | {"feature": list(cohort.feature_names)}
     for name, model in own_models.items():
