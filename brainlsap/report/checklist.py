@@ -575,7 +575,7 @@ def checklist_table(evaluation: Evaluation, files: Collection[str]) -> pd.DataFr
         For example from :func:`brainlsap.report.read_results`.
     files : collection of str
         Files of the report, as paths in its folder, and sections of its page
-        (_PEOPLE).
+        ("report.html#people").
 
     Returns
     -------

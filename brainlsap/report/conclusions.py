@@ -32,7 +32,7 @@ from brainlsap.findings import (
 from brainlsap.report import demographics, tables
 from brainlsap.report.external import external_headline, is_external
 from brainlsap.report.methods import phrase_prior, settings_of_model
-from brainlsap.report.regions import name_regions
+from brainlsap.report.regions import is_trend_tested, name_regions
 from brainlsap.text import count, p_phrase, with_and
 
 YES, NO, NOT_SHOWN = "YES", "NO", "NOT SHOWN"
@@ -202,7 +202,8 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         that depends on them into "NOT SHOWN".
     """
     leak_text = _leak_text(evaluation)
-    chance = _withdraw(judge_chance(evaluation), leak_text)
+    tested_chance = judge_chance(evaluation)
+    chance = _withdraw(tested_chance, leak_text)
     comparisons = tuple(
         # The table of differences has no room for the remark, which stands above it.
         replace(_withdraw(comparison, leak_text), sentence=comparison.sentence)
@@ -227,7 +228,7 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         chance=chance,
         covariates=judge_covariates(evaluation),
         network=network,
-        probabilities=judge_probabilities(evaluation),
+        probabilities=judge_probabilities(evaluation, tested_chance),
         simple_models=simple_models,
         comparisons=comparisons,
         added_value=added_value,
@@ -524,23 +525,14 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
             " A weight is no evidence: with permuted labels, networks get one in some "
             "folds, too."
         )
-    return Conclusion(
-        question_text,
-        answer,
-        sentence,
-        row["difference"],
-        row["low"],
-        row["high"],
-        row["p_holm"],
-        reason=reason_text,
-    )
+    return _conclude_difference(question_text, answer, sentence, row, reason_text)
 
 
-def judge_probabilities(evaluation: Evaluation) -> Conclusion:
+def judge_probabilities(evaluation: Evaluation, chance: Conclusion) -> Conclusion:
     """Answer whether one patient's probability can be trusted, which no study shows."""
     main_model, class_priors = evaluation.models[0], evaluation.class_priors()
     question_text = "Can one patient's probability be trusted?"
-    if judge_chance(evaluation).answer != YES:
+    if chance.answer != YES:
         reason_text = "The model is not shown to be better than chance."
         return Conclusion(question_text, NOT_SHOWN, "", reason=reason_text)
     sentence = "Probabilities were not tested in other people."
@@ -575,14 +567,8 @@ def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
         if _have_same_predictions(evaluation, main_model, model_name):
             comparison_sentence = "same predictions"
         conclusions.append(
-            Conclusion(
-                model_phrase,
-                answer_text,
-                comparison_sentence,
-                comparison_row["difference"],
-                comparison_row["low"],
-                comparison_row["high"],
-                comparison_row["p_holm"],
+            _conclude_difference(
+                model_phrase, answer_text, comparison_sentence, comparison_row
             )
         )
     return conclusions
@@ -649,14 +635,26 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     if _have_same_predictions(evaluation, covariates_name, both_name):
         sentence = f"{names} with and without {brain_name} predicted the same."
         sentence = sentence[:1].upper() + sentence[1:]
+    return _conclude_difference(question, answer, sentence, row)
+
+
+def _conclude_difference(
+    question_text: str,
+    answer: str,
+    sentence: str,
+    comparison_row: pd.Series,
+    reason: str = "",
+) -> Conclusion:
+    """Return the answer with the numbers of a comparison of two models."""
     return Conclusion(
-        question,
+        question_text,
         answer,
         sentence,
-        row["difference"],
-        row["low"],
-        row["high"],
-        row["p_holm"],
+        comparison_row["difference"],
+        comparison_row["low"],
+        comparison_row["high"],
+        comparison_row["p_holm"],
+        reason=reason,
     )
 
 
@@ -798,7 +796,7 @@ def _region_p_values(evaluation: Evaluation) -> pd.DataFrame | None:
 
 def difference_term(evaluation: Evaluation) -> str:
     """Return what the tests of regions test: a trend, or any difference."""
-    if evaluation.cohort.classes_ordered and len(evaluation.cohort.classes) > 2:
+    if is_trend_tested(evaluation):
         return "trend over the ordered classes"
     return "difference between classes"
 

@@ -506,9 +506,18 @@ def _hypothesis_text(evaluation: Evaluation) -> str:
     """Return what the test of the effect compares."""
     if len(evaluation.cohort.classes) == 2:
         return "two classes"
-    if "F" in _rows_of(evaluation):
-        return "all classes together"
-    return "the trend over ordered classes"
+    if is_trend_tested(evaluation):
+        return "the trend over ordered classes"
+    return "all classes together"
+
+
+def is_trend_tested(evaluation: Evaluation) -> bool:
+    """Return whether tests of regions are of a trend over more than two classes."""
+    if len(evaluation.cohort.classes) == 2:
+        return False
+    if evaluation.region_tests is None:
+        return bool(evaluation.cohort.classes_ordered)
+    return "F" not in evaluation.region_tests
 
 
 def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
