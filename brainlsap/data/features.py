@@ -478,10 +478,11 @@ class FeatureSources:
         rejection_reasons = [*dict.fromkeys((*rejection_reasons, *self.skip_reasons))][
             :5
         ]
+        add_text = "Correct a table below" if rejection_reasons else "Add such a table"
         raise CohortError(
-            f"{problem_text} no table that holds ids and {label or 'people'!r} in its "
-            "place. Correct the table below, name the label by "
-            f"{option_text('label')}, or another folder"
+            f"{problem_text} no table that holds ids and {label or 'people'!r} in "
+            f"its place. {add_text}, name the label column by {option_text('label')}, "
+            "or give the folder of the study"
             + "".join(
                 f"\n    not used: {rejection_reason}"
                 for rejection_reason in rejection_reasons
