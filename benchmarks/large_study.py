@@ -424,20 +424,25 @@ def draw_growth(answers: list[dict[str, Any]], path: Path) -> None:
     """Draw processor seconds and memory of steps over the number of scans."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.3, 3.0), layout="constrained")
+    figure = Figure(figsize=(6.3, 3.6), layout="constrained")
     time_axes, memory_axes = figure.subplots(1, 2)
     n_scans = [answer["n_scans"] for answer in answers]
-    for step in DRAWN_STEPS:
+    for step, marker in zip(DRAWN_STEPS, "o^sD", strict=True):
         uses = [answer["uses"][step] for answer in answers]
         seconds = [use.processor_seconds for use in uses]
         power = growth_power(answers, step, "processor_seconds")
-        time_axes.loglog(n_scans, seconds, "o-", label=f"{step}, power {power:.2f}")
-        memory_axes.loglog(n_scans, [use.peak_gb for use in uses], "o-")
+        line_style = {"marker": marker, "fillstyle": "none"}
+        label = f"{step}, power {power:.2f}"
+        time_axes.loglog(n_scans, seconds, label=label, **line_style)
+        memory_axes.plot(n_scans, [use.peak_gb for use in uses], **line_style)
     time_axes.set(xlabel="scans", ylabel="seconds of the processor")
-    memory_axes.set(xlabel="scans", ylabel="peak memory (GB)")
-    time_axes.legend(frameon=False, fontsize="x-small")
+    memory_axes.set(xlabel="scans", ylabel="peak memory (GB)", ylim=(0, None))
+    memory_axes.set_xscale("log")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
     for axes in (time_axes, memory_axes):
         axes.spines[["top", "right"]].set_visible(False)
+        axes.set_xticks(n_scans, [f"{n:,}" for n in n_scans], fontsize="x-small")
+        axes.set_xticks([], minor=True)
     figure.savefig(path, dpi=200)
     print(path)
 
