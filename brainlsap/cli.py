@@ -561,11 +561,8 @@ def fit(
             f"the settings file names {len(models_of_file)} models, but fit stores "
             "only one. Choose a model with --models."
         )
-    name = models or next(iter(models_of_file), None)
-    if name is None:
-        model = brainlsap.LSAPClassifier(random_state=0).set_params(**model_options)
-    else:
-        model = brainlsap.prediction.make_storable_model(name, **model_options)
+    name = models or next(iter(models_of_file), "LSAP-C")
+    model = brainlsap.prediction.make_storable_model(name, **model_options)
     cohort = _load_cohort(study, reading_options, study_options)
     step_names = {"harmonize", "regress_out", "reference_class"}
     step_options = _select(study_options, step_names)

@@ -104,7 +104,7 @@ NOT_FOR = (
 def fit_model(
     cohort: Cohort,
     out: str | Path,
-    model: PackedClassifier | str | None = None,
+    model: PackedClassifier | str = "LSAP-C",
     *,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
@@ -126,7 +126,7 @@ def fit_model(
     model : str or classifier, optional
         Name of one of :data:`brainlsap.evaluation.MODELS`, for example "LSAP-R", or an
         unfitted LSAPClassifier, LSAPRidgeClassifier or NetworkClassifier; by default
-        an LSAPClassifier with default settings.
+        "LSAP-C".
     harmonize, regress_out, reference_class
         As in :func:`brainlsap.run_study`. New participants need the same columns. With
         `harmonize` they also need age and sex if the cohort has them, because ComBat
@@ -153,8 +153,6 @@ def fit_model(
     check_cohort_given(cohort)
     study_folder = cohort.provenance.get("folder")
     check_outputs([out], inputs=[study_folder], overwrite=overwrite)
-    if model is None:
-        model = LSAPClassifier(random_state=0)
     if isinstance(model, str):
         model = make_storable_model(model)
     check_choice("model", type(model).__name__, CLASSIFIERS)
@@ -236,16 +234,22 @@ def make_storable_model(
 
 def _find_model_name(model: PackedClassifier) -> str:
     """Return the name in `MODELS` of what kind of model this is, else its class."""
-    model_settings = model.get_params()
-    kind_settings = ("kernel", "scales", "network", "scale_mode", "inputs")
+    kind = _kind_settings(model)
     for model_name, (candidate_model, _) in make_models("all").items():
-        if type(candidate_model) is type(model):
-            settings = candidate_model.get_params()
-            if all(
-                settings.get(kind) == model_settings.get(kind) for kind in kind_settings
-            ):
-                return model_name
+        if type(candidate_model) is not type(model):
+            continue
+        if _kind_settings(candidate_model) == kind:
+            return model_name
     return type(model).__name__
+
+
+def _kind_settings(model: PackedClassifier) -> dict[str, object]:
+    """Return the settings that distinguish the kinds of models of one class."""
+    settings: dict[str, object] = model.get_params()
+    if isinstance(model, LSAPClassifier):
+        settings = vars(model.resolve())  # Includes the values of defaults.
+    kinds = ("kernel", "scales", "network", "scale_mode", "inputs")
+    return {kind: settings.get(kind) for kind in kinds}
 
 
 def _hash_training(cohort: Cohort) -> dict[str, Any]:

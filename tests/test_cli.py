@@ -16,6 +16,7 @@ import brainlsap
 from brainlsap import cli
 from brainlsap.cli import _make_option_format, build_parser, main
 from brainlsap.exceptions import ParameterError, check_at_least
+from brainlsap.model import load_model
 from brainlsap.text import format_options, option_text
 from tests.conftest import draw_scores_alone
 
@@ -190,6 +191,8 @@ def test_fit_and_predict(study, tmp_path, capsys):
     assert "\nNote: left out, diagnosis is not among the classes: LMCI (" in printed
     assert "\nNote: LSAP-C has no prediction sets" in printed
     assert "--models LSAP-R" in printed
+    card = load_model(model).origin_.facts["card"]
+    assert (card["model"], card["settings"]["kernel"]) == ("LSAP-C", "chebyshev")
     assert "\nscans by diagnosis: unimpaired (" in printed
     nowhere = refused(capsys, "predict", tmp_path, study, "--out", table)
     assert "model comes first" in nowhere

@@ -16,6 +16,7 @@ from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.exceptions import CohortError, ParameterError, RegionNameError
 from brainlsap.model import LSAPRidgeClassifier, load_model
 from brainlsap.prediction import (
+    _find_model_name,
     card_text,
     fit_model,
     make_storable_model,
@@ -355,3 +356,18 @@ def test_the_ridge_is_stored_by_name_as_cross_validation_fits_it(cohort, tmp_pat
         np.testing.assert_array_equal(
             probabilities[f"p_{class_name}"], expected[class_name]
         )
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (LSAPClassifier(n_epochs=3), "LSAP-C"),
+        (LSAPClassifier("hermite", preset="paper"), "LSAP-H"),
+        (LSAPClassifier(options={"inputs": "constant"}), "constant features"),
+        (make_storable_model("frozen scales"), "frozen scales"),
+        (make_storable_model("gcn"), "GCN"),
+        (LSAPRidgeClassifier("none"), "ridge without connectome"),
+    ],
+)
+def test_a_model_is_named_as_in_reports(model, name):
+    assert _find_model_name(model) == name
