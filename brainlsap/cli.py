@@ -572,7 +572,7 @@ def fit(
     print(f"Model: {out}\nIts card: brainlsap show {shlex.quote(str(out))}")
     if not isinstance(model, brainlsap.model.LSAPRidgeClassifier):
         print(
-            f"Note: {name or 'LSAP-C'} has no prediction sets and no contributions of "
+            f"Note: {name} has no prediction sets and no contributions of "
             f"regions. LSAP-R ({option_text('models', 'LSAP-R')}) has both."
         )
 
@@ -632,7 +632,10 @@ def predict(
             )
             _print_coverage(coverage.to_dict("records"))
     with owner_only():  # The table contains participant IDs.
-        print(f"Table: {brainlsap.data.write_tsv(predictions, out)}")
+        table_path = brainlsap.data.write_tsv(
+            predictions, out, n_digits=brainlsap.data.tables.PREDICTION_DIGITS
+        )
+        print(f"Table: {table_path}")
         for figure_path, contributions in figure_rows.items():
             _draw_contributions(classifier, cohort, contributions, figure_path)
             print(f"Figure: {figure_path}")

@@ -449,7 +449,13 @@ def _drop_empty_columns(table_text: TableText) -> tuple[list[str], list[Sequence
     return filled_names, filled_columns
 
 
-def write_tsv(table: pd.DataFrame, table_path: str | Path) -> Path:
+# Significant digits of probabilities and decision values in shared tables.
+PREDICTION_DIGITS = 6
+
+
+def write_tsv(
+    table: pd.DataFrame, table_path: str | Path, *, n_digits: int | None = None
+) -> Path:
     r"""Write a table as TSV, with "n/a" for missing values as in BIDS.
 
     Cells are separated by commas if the file is named `.csv`.
@@ -460,6 +466,9 @@ def write_tsv(table: pd.DataFrame, table_path: str | Path) -> Path:
         Without its index.
     table_path : str or Path
         The file; it appears whole or not at all.
+    n_digits : int, optional
+        Number of significant digits of floating-point numbers; by default as many as
+        identify the number.
 
     Returns
     -------
@@ -478,9 +487,15 @@ def write_tsv(table: pd.DataFrame, table_path: str | Path) -> Path:
     b'age\n70.5\nn/a\n'
     """
     delimiter = "," if Path(table_path).suffix.lower() == ".csv" else "\t"
+    float_format = None if n_digits is None else f"%.{n_digits}g"
     with replace_when_whole(table_path) as partial_path:
         table.to_csv(
-            partial_path, sep=delimiter, index=False, na_rep="n/a", lineterminator="\n"
+            partial_path,
+            sep=delimiter,
+            index=False,
+            na_rep="n/a",
+            lineterminator="\n",
+            float_format=float_format,
         )
     return Path(table_path)
 

@@ -17,6 +17,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from brainlsap.data import write_tsv
+from brainlsap.data.tables import PREDICTION_DIGITS
 from brainlsap.evaluation import (
     ConnectomeGain,
     Evaluation,
@@ -450,7 +451,7 @@ def _write_predictions(
     model_index = predictions["model"].map(evaluation.models.index)
     # Sort by code: the order of the cohort would reveal who is who.
     row_order = np.lexsort((predictions["scan"], predictions["repeat"], model_index))
-    write_tsv(predictions.iloc[row_order], table_path)
+    write_tsv(predictions.iloc[row_order], table_path, n_digits=PREDICTION_DIGITS)
 
 
 def _write_checklist(

@@ -44,7 +44,7 @@ from brainlsap.report.checklist import (
 from brainlsap.report.conclusions import sample_text
 from brainlsap.report.page import withholder
 from brainlsap.report.paper_tables import PAPER_TEXTS, UNSHOWN_TABLES, table_file
-from tests.conftest import draw_scores_alone
+from tests.conftest import draw_scores_alone, files_named_on_page
 from tests.report.conftest import assert_heads_match_cells, draw_learning_curve
 
 pytestmark = pytest.mark.usefixtures("brief_studies")
@@ -324,6 +324,27 @@ def test_settings_and_versions_are_kept(written):
     assert record["models"]["LSAP-C"]["degree"] == 20
     assert record["cohort"]["provenance"]["folder"] == "[path withheld]"
     assert "report/report.html" in record["files"]
+
+
+def test_the_files_that_the_page_lists_are_there(written):
+    named_files = files_named_on_page(written)
+    assert {"report/tables/ranking.tsv", "private/audit.tsv"} <= named_files
+    assert [name for name in named_files if not (written / name).is_file()] == []
+
+
+def test_shared_probabilities_have_six_digits_and_stored_ones_all(evaluation, written):
+    path = written / "report" / "predictions.tsv"
+    shared = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
+    stored = read_results(written).predictions
+    for column in stored.select_dtypes("float"):
+        is_number = shared[column] != "n/a"
+        digits = shared.loc[is_number, column].str.replace(r"e.*|\D", "", regex=True)
+        assert (digits.str.lstrip("0").str.len() <= 6).all()
+        numbers = shared.loc[is_number, column].astype(float)
+        np.testing.assert_allclose(
+            np.sort(numbers), np.sort(stored[column].dropna()), rtol=5e-6
+        )
+    assert stored.equals(evaluation.predictions)
 
 
 def test_predictions_say_which_scans_are_of_one_person(written):
