@@ -1,6 +1,7 @@
 """What all tests share: one small simulated cohort, and one evaluation of it."""
 
 import gc
+import re
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -92,6 +93,19 @@ def raises_kind(kind, file=None, error=FileFormatError, **values):
         assert Path(caught.value.path).name == file
     for name, value in values.items():
         assert caught.value.values[name] == value
+
+
+def files_named_on_page(results_folder):
+    """Return the files that a page lists beside itself, relative to the results."""
+    page = (results_folder / "report" / "report.html").read_text(encoding="utf-8")
+    file_list = page.split("<summary>Files beside this page</summary>")[1]
+    named_files = set()
+    for item in re.findall("<li>(.*?)</li>", file_list, re.DOTALL):
+        folder = "private" if item.startswith("../private/") else "report"
+        for name in re.findall(r"(?:tables/)?\b\w+\.(?:tsv|html|txt|json)\b", item):
+            is_table = item.startswith("tables/") and not name.startswith("tables/")
+            named_files.add(f"{folder}/{'tables/' if is_table else ''}{name}")
+    return named_files
 
 
 @pytest.fixture(scope="session")

@@ -42,6 +42,7 @@ from brainlsap.prediction import SET_COLUMN, hash_people
 from brainlsap.report import read_results
 from brainlsap.report.external import external_headline
 from brainlsap.simulation import write_study_folder
+from tests.conftest import files_named_on_page
 
 pytestmark = pytest.mark.usefixtures("brief_studies")
 
@@ -197,6 +198,9 @@ def test_a_report_is_headed_external_evaluation_and_read_again(
     assert {"case_mix", "calibration", "subgroups"} <= {
         path.stem for path in (folder / "report" / "tables").iterdir()
     }
+    named_files = files_named_on_page(folder)
+    assert {"report/tables/fold_scores.tsv", "private/codes.tsv"} <= named_files
+    assert [name for name in named_files if not (folder / name).is_file()] == []
     again = read_results(folder)
     assert again.settings["subgroups"] == ["sex", "age"]  # All are of one site.
     assert isinstance(again, Evaluation)
