@@ -48,9 +48,11 @@ if TYPE_CHECKING:  # Importing these takes seconds.
 
 OptionValues = dict[str, Any]
 
-EXIT_CODES = """exit codes: 0 finished; 1 internal error of brainlsap, please report it;
-2 invalid input, data leakage found by check, or output that cannot be written;
-130 interrupted"""
+EXIT_CODES = """exit codes:
+  0    The command finished.
+  1    brainlsap has an internal error. Please report it.
+  2    The input is invalid, check found data leakage, or output cannot be written.
+  130  The command was interrupted."""
 
 HelpFormatter = partial(argparse.RawDescriptionHelpFormatter, max_help_position=25)
 
@@ -68,9 +70,11 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands; it stores the function to run as `call`."""
     parser = argparse.ArgumentParser(
         prog="brainlsap",
-        description="Predict disease stages from connectomes and regional measures "
-        "with learned diffusion scales: cross-validation, ranking of regions, brain "
-        "figures and a report.",
+        description=(
+            "Predict disease stages from connectomes and regional measures with\n"
+            "learned diffusion scales. The commands cross-validate models, compare\n"
+            "brain regions, draw figures and write a report."
+        ),
         epilog=EXIT_CODES,
         formatter_class=HelpFormatter,
     )
@@ -161,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         input_path = options.get("study", options.get("results", "."))
         if not Path(input_path).exists():  # Fail before the slow imports.
-            raise BrainlsapError("no such file or folder", path=input_path)
+            raise BrainlsapError("there is no such file or folder", path=input_path)
         with format_options(_make_option_format(call.__name__)):
             call(**options)
     except BrokenPipeError:  # The reader has closed the pipe, for example `| head`.
@@ -170,14 +174,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"brainlsap: error: {error}", file=sys.stderr)
         if isinstance(error, CohortError) and call in (fit, run):
             print(
-                "Run `brainlsap check` on the study: it suggests options that read it.",
+                "Run `brainlsap check` on the study. It suggests options that read it.",
                 file=sys.stderr,
             )
         return 2
     except KeyboardInterrupt:
         print(
-            "brainlsap: interrupted; no incomplete files are left. Run the same "
-            "command again to continue.",
+            "brainlsap: the command was interrupted and left no incomplete files. Run "
+            "the same command again to continue.",
             file=sys.stderr,
         )
         return 130
@@ -226,8 +230,8 @@ def demo(
         if has_results and not options.get("overwrite"):
             raise BrainlsapError(
                 f"{results_folder} contains the results of another study. Choose "
-                f"another {option_text('out')}, or replace the results by "
-                f"{option_text('overwrite', True)}."
+                f"another folder with {option_text('out')}, or replace the results "
+                f"with {option_text('overwrite', True)}."
             )
         simulate(str(study_folder), n_people=n_people, random_state=random_state)
     run(
@@ -251,14 +255,14 @@ def simulate(out: str, style: str = "", **options: Any) -> None:
 
 @command
 def atlas(folder: str, **sources: Any) -> None:
-    """Create an atlas of your own for --atlas FOLDER."""
+    """Create an atlas from a parcellation of your own, for use with --atlas FOLDER."""
     new_atlas = brainlsap.make_atlas(folder, **sources)
     regions = new_atlas.regions
     structure_counts = new_atlas.count_structures()
     print(f"Atlas: {Path(folder)} ({len(new_atlas)} regions: {structure_counts})")
     names_line = f"Names: {listed(new_atlas.names, 3)}"
     if new_atlas.full_names != new_atlas.names:
-        names_line += f"; in reports {new_atlas.full_names[0]}"
+        names_line += f". Reports use full names, for example {new_atlas.full_names[0]}"
     print(names_line)
     n_regions = Counter(regions["hemisphere"])
     print(
@@ -271,13 +275,16 @@ def atlas(folder: str, **sources: Any) -> None:
             f"Treated as cortex, because the structure is unknown: {unknown_structures}"
         )
         print(
-            "To set it, add a column structure (cortex, subcortex) to the label table."
+            'To set the structure, add a column "structure" with the values cortex '
+            "and subcortex to the label table."
         )
     is_sided = (regions["hemisphere"] != "M") | regions["x"].notna()
     if unsided_names := listed(regions["name"][new_atlas.cortex & ~is_sided], 8):
         print(f"Treated as midline, because the hemisphere is unknown: {unsided_names}")
     if regions["x"].isna().all():
-        print("Coordinates: none; figures show a dot per region, not the brain.")
+        print(
+            "Coordinates: none. Figures show one dot per region instead of the brain."
+        )
     for atlas_note in new_atlas.settings.get("notes", ()):
         print(atlas_note)
     print(f"Next: {_command_line('check', 'STUDY', {'atlas': folder})}")
@@ -291,7 +298,7 @@ def import_adni(
     modality: Sequence[tuple[str, str]] = (),
     **options: Any,
 ) -> None:
-    """Create a study folder from ADNI tables and images."""
+    """Create a study folder from tables and images of ADNI."""
     adni_import = brainlsap.adni.import_adni(
         tables, images, out, modalities=dict(modality), **options
     )
@@ -360,7 +367,7 @@ def _options_after_build(built: "BuiltStudy", options: OptionValues) -> OptionVa
 
 @command
 def check(study: str, **options: Any) -> None:
-    """Check a study: data, matched and dropped regions, errors and data leakage."""
+    """Check a study for errors and data leakage, and list its data and regions."""
     print(f"Checking {study} ...", flush=True)  # The imports take seconds.
     reading_options, study_options, _ = _options_by_recipient(options)
     cohort_check = brainlsap.check_cohort(study, **reading_options, verbose=True)
@@ -376,14 +383,16 @@ def check(study: str, **options: Any) -> None:
     if not Path(study).is_file():
         _print_suggestions(study, cohort_check, options, reading_options)
     if cohort is None:
-        raise BrainlsapError(f"{study} cannot be read; see the errors listed above")
+        raise BrainlsapError(
+            f"{study} cannot be read because of the errors listed above"
+        )
     n_participants = cohort.table.groupby("label")["participant"].nunique()
     reason_text = ""
     if not fold_options and n_participants.min() < 5:
         fold_options["cv"] = max(2, int(n_participants.min()))
         reason_text = (
-            f"\n  (5 folds are too many: {n_participants.idxmin()} has "
-            f"{fold_options['cv']} participants)"
+            "\n  (5 folds are too many, because class "
+            f"{n_participants.idxmin()} has only {fold_options['cv']} participants.)"
         )
     folds = brainlsap.workflow.choose_folds(cohort, **fold_options)
     if isinstance(folds, int):
@@ -448,7 +457,7 @@ def _print_findings(audit_table: "pd.DataFrame") -> None:
         textwrap.fill(finding_text, width=96, subsequent_indent="  ")
         for finding_text in finding_texts
     ]
-    heading_text = "\nData leakage and other explanations of a score:"
+    heading_text = "\nData leakage, and variables that could explain a score:"
     print(heading_text, *(wrapped_lines or ["none found"]), sep="\n  ")
 
 
@@ -467,7 +476,9 @@ def run(study: str, out: str, **options: Any) -> None:
     cohort = _load_cohort(study, reading_options, study_options)
     if split_table is not None:
         if "cv" in study_options:
-            raise BrainlsapError("--splits cannot be combined with --folds")
+            raise BrainlsapError(
+                "--splits cannot be combined with --folds. Remove one of them."
+            )
         scans = cohort.table["scan"]
         study_options["cv"] = brainlsap.evaluation.read_splits(split_table, scans)
     study_options.setdefault("n_jobs", -1)
@@ -480,7 +491,7 @@ def run(study: str, out: str, **options: Any) -> None:
         print(f"{name}: {model_remark}")
     is_error = evaluation.audit["severity"] == "error"
     for finding in evaluation.audit.loc[is_error, "finding"].unique():
-        print(f"Data leakage (see the report): {finding}")
+        print(f"Data leakage, with details in the report: {finding}")
     print(f"Report: {Path(out) / 'report' / 'report.html'}")
 
 
@@ -495,7 +506,7 @@ def report(
     overwrite: bool = False,
     **export_folders: str,
 ) -> None:
-    """Write a report again, or export its maps, tables or figures."""
+    """Write the report of a study again, or export its maps, tables or figures."""
     evaluation = brainlsap.report.read_results(Path(results))
     has_other_table = table1 is not None or table1_holm is not None
     if has_other_table:
@@ -507,8 +518,8 @@ def report(
     atlas_folder = evaluation.cohort.atlas_folder
     if atlas_folder and not Path(atlas_folder).is_dir():
         print(
-            f"Note: the atlas {atlas_folder} no longer exists; only the names of its "
-            "regions are known."
+            f"Note: the atlas folder {atlas_folder} no longer exists, so the report "
+            "uses only the names of its regions."
         )
     export_functions: dict[str, Callable[..., Sequence[Path]]] = {
         "export": partial(brainlsap.report.export_maps, parcellation=parcellation),
@@ -558,8 +569,8 @@ def fit(
     models_of_file = study_options.get("models", [])
     if models is None and len(models_of_file) > 1:
         raise BrainlsapError(
-            f"the settings file names {len(models_of_file)} models, but fit stores "
-            "only one. Choose a model with --models."
+            f"the settings file names {len(models_of_file)} models, but brainlsap fit "
+            "stores only one model. Choose one with --models."
         )
     name = models or next(iter(models_of_file), "LSAP-C")
     model = brainlsap.prediction.make_storable_model(name, **model_options)
@@ -572,8 +583,9 @@ def fit(
     print(f"Model: {out}\nIts card: brainlsap show {shlex.quote(str(out))}")
     if not isinstance(model, brainlsap.model.LSAPRidgeClassifier):
         print(
-            f"Note: {name} has no prediction sets and no contributions of "
-            f"regions. LSAP-R ({option_text('models', 'LSAP-R')}) has both."
+            f"Note: {name} provides neither prediction sets nor the "
+            "contributions of regions to a prediction. LSAP-R "
+            f"({option_text('models', 'LSAP-R')}) provides both."
         )
 
 
@@ -611,18 +623,19 @@ def predict(
         f"{class_name} {class_share:.1%}" for class_name, class_share in class_shares
     )
     print(
-        f"The probabilities (columns p_) assume these class shares: {shares_text}. The "
-        "predicted class uses the class weights of the fit, so it can differ from the "
-        "class with the largest probability."
+        f"The probabilities (columns p_) assume these class shares: {shares_text}. "
+        "The predicted class instead uses the class weights of the fit, so it can "
+        "differ from the class with the largest probability."
     )
     no_sets = predictions.attrs["no_sets"]
     if no_sets:
         print(f"Prediction sets: {no_sets}.")
     else:
         print(
-            f"Prediction sets (column {brainlsap.prediction.SET_COLUMN}) hold the "
-            "class of at least 90 % of new people of every class, if these are like "
-            "the people of the fit. `brainlsap evaluate` measures it."
+            f"Prediction sets (column {brainlsap.prediction.SET_COLUMN}) contain the "
+            "true class of at least 90 % of new participants of every class, if new "
+            "participants resemble the training participants. `brainlsap evaluate` "
+            "measures this share."
         )
         if "label" in predictions:
             classes = list(classifier.origin_.classes)
@@ -646,10 +659,10 @@ def _print_coverage(coverage_rows: Sequence[Mapping[Any, Any]]) -> None:
     for coverage_row in coverage_rows:
         interval = f"{coverage_row['low']:.0%} to {coverage_row['high']:.0%}"
         print(
-            f"Measured coverage, {coverage_row['class']}: "
-            f"{coverage_row['coverage']:.0%} (95% interval {interval}) of "
-            f"{coverage_row['people']} people; {coverage_row['mean_size']:.1f} classes "
-            "in a set"
+            f"Measured coverage in class {coverage_row['class']}: the prediction sets "
+            f"contain the true class of {coverage_row['coverage']:.0%} of "
+            f"{coverage_row['people']} participants (95% interval {interval}); a set "
+            f"contains {coverage_row['mean_size']:.1f} classes on average"
         )
 
 
@@ -663,9 +676,9 @@ def _contributions_by_figure(
     is_person = cohort.groups == participant
     if not is_person.any():
         raise BrainlsapError(
-            f"{option_text('explain')} names {participant!r}, but none of the "
+            f"{option_text('explain')} is {participant!r}, but none of the "
             f"{len(set(cohort.groups))} participants of the study has this ID. An "
-            f"example of an ID is {cohort.groups[0]}."
+            f"example of an ID in this study is {cohort.groups[0]}."
         )
     contributions = brainlsap.contribution_table(classifier, cohort.select(is_person))
     return {
@@ -685,7 +698,10 @@ def _draw_contributions(
     axis_label = f"contribution to {target_name}"
     if target_name == "stage":
         first_stage, *_, last_stage = classifier.origin_.classes
-        axis_label = f"contribution, from {first_stage} (-) to {last_stage} (+)"
+        axis_label = (
+            f"contribution (negative: towards {first_stage}, positive: towards "
+            f"{last_stage})"
+        )
     figure = brainlsap.report.plot_contributions(
         contributions, cohort.atlas, axis_label
     )
@@ -703,7 +719,7 @@ def evaluate(
     subgroups: Sequence[str] | None = None,
     **options: Any,
 ) -> None:
-    """Test a saved model on other people whose classes are known.
+    """Test a saved model on other participants with known classes.
 
     for example:
       brainlsap evaluate model.safetensors second_hospital --out evaluation
@@ -737,7 +753,7 @@ def evaluate(
 
 @command
 def show(model: str) -> None:
-    """Print the card of a saved model: what it is, on whom it was trained, its scores.
+    """Print the card of a saved model: its method, training participants and scores.
 
     for example:
       brainlsap show model.safetensors
@@ -753,7 +769,7 @@ def nodes(
     download: bool = False,
     **options: Any,
 ) -> None:
-    """Classify the nodes of a citation or co-purchase graph, with several seeds."""
+    """Classify the nodes of a citation or co-purchase graph with several seeds."""
     node_graph = brainlsap.load_nodes(dataset, data, download=download)
     print(
         f"{node_graph.name}: {node_graph.n_nodes} nodes, {node_graph.n_edges} edges, "

@@ -193,7 +193,7 @@ CLASS_GROUPS = Kind(
     _convert_merged_classes,
     str,
 )
-NAME_AND_TEXT = Kind("NAME=WORDS", _convert_text, _parse_pair)
+NAME_AND_TEXT = Kind("NAME=TEXT", _convert_text, _parse_pair)
 CLASS_SHARES = Kind(
     "training, balanced, or a share for each class (CN=0.8,AD=0.2)",
     _convert_shares,
@@ -304,8 +304,11 @@ READING_COMMANDS = ("check", "run", "fit", *MODEL_COMMANDS)
 
 _TITLES_WITH_MODEL = {
     "": "options",
-    "probabilities": "probabilities (default: as in the fit)",
-    "data": "data (default: as in the fit; give options that locate files again)",
+    "probabilities": "probabilities (default: the value used in the fit)",
+    "data": (
+        "data (defaults: the values used in the fit; options that locate files must "
+        "be given again)"
+    ),
 }
 
 GROUP_TITLES: dict[str, dict[str, str]] = {
@@ -346,14 +349,14 @@ OPTIONS: tuple[Option, ...] = (
         "model",
         "MODEL",
         FILE_PATH,
-        "model file of fit",
+        "model file written by brainlsap fit",
         commands=(*MODEL_COMMANDS, "show"),
     ),
     Option(
         "study",
         "STUDY",
         FOLDER_PATH,
-        "study folder, or a saved cohort (.h5)",
+        "study folder, or a cohort file (.h5) written by Cohort.save",
         group="data",
         commands=("run", "fit"),
     ),
@@ -361,7 +364,7 @@ OPTIONS: tuple[Option, ...] = (
         "study",
         "STUDY",
         FOLDER_PATH,
-        "study folder, or a saved cohort (.h5)",
+        "study folder, or a cohort file (.h5) written by Cohort.save",
         commands=MODEL_COMMANDS,
     ),
     Option(
@@ -410,7 +413,11 @@ OPTIONS: tuple[Option, ...] = (
         commands=("build",),
     ),
     Option(
-        "results", "RESULTS", FOLDER_PATH, "results folder of run", commands=("report",)
+        "results",
+        "RESULTS",
+        FOLDER_PATH,
+        ("results folder written by brainlsap run"),
+        commands=("report",),
     ),
     Option(
         "out",
@@ -425,7 +432,7 @@ OPTIONS: tuple[Option, ...] = (
         "dataset",
         "DATASET",
         TEXT,
-        "name of the graph, for example cora",
+        "name of the data set, for example cora",
         commands=("nodes",),
     ),
     Option(
@@ -465,7 +472,7 @@ OPTIONS: tuple[Option, ...] = (
         "n_people",
         "--people",
         WHOLE_NUMBER,
-        "simulated participants (default: 120)",
+        "number of simulated participants (default: 120)",
         "N",
         commands=("demo",),
     ),
@@ -473,7 +480,7 @@ OPTIONS: tuple[Option, ...] = (
         "n_starts",
         "--starts",
         WHOLE_NUMBER,
-        "networks trained and averaged in each fit",
+        "number of networks that each fit trains and averages",
         "N",
         commands=("demo",),
     ),
@@ -481,7 +488,7 @@ OPTIONS: tuple[Option, ...] = (
         "n_people",
         "--people",
         WHOLE_NUMBER,
-        "participants (default: 120)",
+        "number of participants (default: 120)",
         "N",
         commands=("simulate",),
     ),
@@ -489,7 +496,7 @@ OPTIONS: tuple[Option, ...] = (
         "feature",
         "--feature",
         NAMES,
-        "one or more of fdg, thickness, volume (default: fdg)",
+        "features to simulate: one or more of fdg, thickness and volume (default: fdg)",
         "NAMES",
         commands=("simulate",),
     ),
@@ -497,7 +504,8 @@ OPTIONS: tuple[Option, ...] = (
         "style",
         "--style",
         TEXT,
-        "file format of connectomes (default: mrtrix where it numbers the regions)",
+        "file format of connectomes: rows in the order of MRtrix, or with region "
+        "names (default: mrtrix if MRtrix numbers the regions of the atlas)",
         choices=("mrtrix", "named"),
         commands=("simulate",),
     ),
@@ -505,7 +513,7 @@ OPTIONS: tuple[Option, ...] = (
         "seeds",
         "--seed-regions",
         NAMES,
-        "regions in which the disease starts (default: medial temporal lobe)",
+        "regions in which the simulated disease starts (default: medial temporal lobe)",
         "NAMES",
         commands=("simulate",),
     ),
@@ -513,7 +521,8 @@ OPTIONS: tuple[Option, ...] = (
         "annot",
         "--annot",
         FILE_PATH,
-        "lh.NAME.annot on fsaverage; rh.NAME.annot must be in the same folder",
+        "FreeSurfer annotation lh.NAME.annot of fsaverage; rh.NAME.annot must be in "
+        "the same folder",
         "FILE",
         group="source",
         commands=("atlas",),
@@ -522,7 +531,7 @@ OPTIONS: tuple[Option, ...] = (
         "labels",
         "--labels",
         FILE_PATH,
-        "region names: a table, a list or a FreeSurfer lookup table",
+        "file with the region names: a table, a list or a FreeSurfer lookup table",
         "FILE",
         group="source",
         commands=("atlas",),
@@ -548,7 +557,8 @@ OPTIONS: tuple[Option, ...] = (
         "require",
         "--require",
         NAMES,
-        "modalities that a visit must have: anat, dwi, fdg, amyloid, tau",
+        "modalities that a visit must have, for example anat,dwi,fdg; also amyloid "
+        "and tau",
         "NAMES",
         commands=("import_adni",),
     ),
@@ -556,8 +566,8 @@ OPTIONS: tuple[Option, ...] = (
         "modality",
         "--modality",
         NAME_AND_TEXT,
-        "text in the image description that identifies a modality, for example "
-        "fdg=Coreg,_Avg; may be repeated",
+        "text by which image descriptions identify a modality, for example "
+        "fdg=Coreg,_Avg; the option may be repeated",
         "NAME=TEXT",
         is_repeatable=True,
         commands=("import_adni",),
@@ -566,8 +576,8 @@ OPTIONS: tuple[Option, ...] = (
         "skip_faulty",
         "--skip-faulty",
         SWITCH,
-        "leave out and list entries that cannot be used, for example two "
-        "diagnoses of one visit or unknown codes",
+        "leave out entries that cannot be used, for example two diagnoses of one "
+        "visit or unknown codes, and list them",
         commands=("import_adni",),
     ),
     Option(
@@ -583,7 +593,7 @@ OPTIONS: tuple[Option, ...] = (
         "labels",
         "--labels",
         FILE_PATH,
-        "table of label numbers and names",
+        "table with the number and the name of every region in the parcellation",
         "FILE",
         commands=("build",),
     ),
@@ -591,7 +601,7 @@ OPTIONS: tuple[Option, ...] = (
         "tractogram",
         "--tractogram",
         TEXT,
-        "name pattern of tractograms",
+        "file-name pattern of tractograms",
         "PATTERN",
         group="patterns",
         commands=("build",),
@@ -600,7 +610,8 @@ OPTIONS: tuple[Option, ...] = (
         "parcellation",
         "--parcellation",
         TEXT,
-        "name pattern of parcellations, or the path of one image for all participants",
+        "file-name pattern of parcellations, or the path of one image for all "
+        "participants",
         "PATTERN",
         group="patterns",
         commands=("build",),
@@ -609,7 +620,7 @@ OPTIONS: tuple[Option, ...] = (
         "pet",
         "--pet",
         TEXT,
-        "name pattern of PET images",
+        "file-name pattern of PET images",
         "PATTERN",
         group="patterns",
         commands=("build",),
@@ -618,7 +629,7 @@ OPTIONS: tuple[Option, ...] = (
         "transform",
         "--transform",
         TEXT,
-        "name pattern of transforms from PET to parcellation",
+        "file-name pattern of the spatial transforms from PET to parcellation",
         "PATTERN",
         group="patterns",
         commands=("build",),
@@ -627,7 +638,7 @@ OPTIONS: tuple[Option, ...] = (
         "streamline_weights",
         "--streamline-weights",
         TEXT,
-        "name pattern of files with a weight for each streamline",
+        "file-name pattern of files with one weight per streamline",
         "PATTERN",
         group="patterns",
         commands=("build",),
@@ -636,7 +647,8 @@ OPTIONS: tuple[Option, ...] = (
         "assignment",
         "--assignment",
         TEXT,
-        "method that assigns streamline ends to regions (default: radial)",
+        "assign the end of a streamline to the nearest region within --radius "
+        "(radial, default) or to the region of its voxel (end_voxels)",
         choices=("end_voxels", "radial"),
         group="connectomes",
         commands=("build",),
@@ -645,7 +657,7 @@ OPTIONS: tuple[Option, ...] = (
         "radius",
         "--radius",
         NUMBER,
-        "search radius in mm (default: 4)",
+        "radius of the search for the nearest region, in mm (default: 4)",
         "X",
         group="connectomes",
         commands=("build",),
@@ -654,7 +666,7 @@ OPTIONS: tuple[Option, ...] = (
         "weight",
         "--weight",
         TEXT,
-        "contribution of a streamline to the edge weight (default: count)",
+        "contribution of a streamline to the weight of a connection (default: count)",
         choices=("count", "inverse_length", "inverse_node_volume", "mean_length"),
         group="connectomes",
         commands=("build",),
@@ -663,7 +675,8 @@ OPTIONS: tuple[Option, ...] = (
         "reference",
         "--reference",
         TEXT,
-        "reference region or mask (default: cerebellar cortex)",
+        "reference region of the SUVR, or a mask image of it (default: cerebellar "
+        "cortex)",
         "NAME",
         group="SUVR",
         commands=("build",),
@@ -672,8 +685,8 @@ OPTIONS: tuple[Option, ...] = (
         "same_space",
         "--same-space",
         SWITCH,
-        "PET and tractogram are in the space of the parcellation, whatever "
-        "their file names say",
+        "state that PET and tractogram are aligned with the parcellation, although "
+        "their file names do not say so",
         group="SUVR",
         commands=("build",),
     ),
@@ -681,7 +694,7 @@ OPTIONS: tuple[Option, ...] = (
         "accept_low_coverage",
         "--accept-low-coverage",
         SWITCH,
-        "accept PET images that cover too few regions",
+        "accept PET images that do not cover or do not fit the parcellation",
         group="SUVR",
         commands=("build",),
     ),
@@ -692,7 +705,8 @@ OPTIONS: tuple[Option, ...] = (
         "export",
         "--export",
         FOLDER_PATH,
-        "write maps of the scales to this folder: GIFTI or NIfTI, and TSV",
+        "write maps of the diffusion scales to this folder, as GIFTI or NIfTI and as "
+        "TSV",
         "FOLDER",
         commands=("report",),
     ),
@@ -700,7 +714,8 @@ OPTIONS: tuple[Option, ...] = (
         "parcellation",
         "--parcellation",
         FILE_PATH,
-        "parcellation image; also write NIfTI maps in its space",
+        "parcellation image for --export, which then also writes NIfTI maps in the "
+        "space of this image",
         "IMAGE",
         commands=("report",),
     ),
@@ -708,7 +723,7 @@ OPTIONS: tuple[Option, ...] = (
         "tables",
         "--tables",
         FOLDER_PATH,
-        "write tables for a manuscript to this folder: LaTeX, Markdown",
+        "write tables for a manuscript to this folder, as LaTeX and Markdown",
         "FOLDER",
         commands=("report",),
     ),
@@ -716,7 +731,7 @@ OPTIONS: tuple[Option, ...] = (
         "figures",
         "--figures",
         FOLDER_PATH,
-        "write figures for a manuscript to this folder: PDF",
+        "write figures for a manuscript to this folder, as PDF",
         "FOLDER",
         commands=("report",),
     ),
@@ -724,18 +739,22 @@ OPTIONS: tuple[Option, ...] = (
         "data",
         "--data",
         FOLDER_PATH,
-        "folder of its files (default: in ~/.cache)",
+        "folder with the files of the data set (default: a folder in ~/.cache)",
         "FOLDER",
         commands=("nodes",),
     ),
     Option(
-        "download", "--download", SWITCH, "download missing files", commands=("nodes",)
+        "download",
+        "--download",
+        SWITCH,
+        ("download missing files of the data set"),
+        commands=("nodes",),
     ),
     Option(
         "models",
         "--models",
         NAMES,
-        "models to compare, or all (default: lsap-c,gcn)",
+        "models to compare, or the word all (default: lsap-c,gcn)",
         "NAMES",
         commands=("nodes",),
     ),
@@ -743,7 +762,7 @@ OPTIONS: tuple[Option, ...] = (
         "n_seeds",
         "--seeds",
         WHOLE_NUMBER,
-        "number of seeds (default: 10)",
+        "number of random seeds; every model is trained once per seed (default: 10)",
         "N",
         commands=("nodes",),
     ),
@@ -751,7 +770,8 @@ OPTIONS: tuple[Option, ...] = (
         "split",
         "--split",
         TEXT,
-        "node split: public (default), per-class or 60-20-20",
+        "division of nodes into training, validation and test: public (default), "
+        "per-class or 60-20-20",
         "NAME",
         commands=("nodes",),
     ),
@@ -759,7 +779,8 @@ OPTIONS: tuple[Option, ...] = (
         "variant",
         "--variant",
         TEXT,
-        "how scales are learned (default: chosen for the data set)",
+        "method of learning the diffusion scales (default: the method chosen on "
+        "validation nodes of the data set)",
         "NAME",
         commands=("nodes",),
     ),
@@ -767,7 +788,8 @@ OPTIONS: tuple[Option, ...] = (
         "out",
         "--out",
         FILE_PATH,
-        "table (.csv, .tsv) with one row for each run; existing rows are kept",
+        "output table (.csv, .tsv) with one row per training run; existing rows are "
+        "kept",
         "FILE",
         changes_results=False,
         commands=("nodes",),
@@ -777,7 +799,8 @@ OPTIONS: tuple[Option, ...] = (
         "atlas",
         "--atlas",
         TEXT,
-        "parcellation: a name, folder or regions.tsv (default: destrieux160)",
+        "parcellation: the name of an atlas, an atlas folder or a file regions.tsv "
+        "(default: destrieux160)",
         "NAME",
         recipient="reading",
         stored_model="default",
@@ -788,8 +811,8 @@ OPTIONS: tuple[Option, ...] = (
         "feature",
         "--feature",
         NAMES,
-        "regional measures: thickness (default), volume, area, fdg, amyloid, "
-        "tau, strength, or columns of your tables",
+        "regional measures to analyse: thickness (default), volume, area, fdg, "
+        "amyloid, tau, strength (of connections), or columns of your tables",
         "NAMES",
         recipient="reading",
         stored_model="default",
@@ -811,7 +834,7 @@ OPTIONS: tuple[Option, ...] = (
         "label",
         "--label",
         TEXT,
-        "table column with known labels, if any, to copy",
+        "table column with known classes; its values are copied into the output",
         "COLUMN",
         group="data",
         commands=("predict",),
@@ -820,7 +843,7 @@ OPTIONS: tuple[Option, ...] = (
         "label",
         "--label",
         TEXT,
-        "table column of the classes (default: as in the fit)",
+        "table column with the known classes (default: the column used in the fit)",
         "COLUMN",
         group="data",
         commands=("evaluate",),
@@ -829,7 +852,8 @@ OPTIONS: tuple[Option, ...] = (
         "classes",
         "--classes",
         NAMES,
-        "classes in order of disease stage; scans of other classes are left out",
+        "classes to analyse, in order of disease stage; scans of other classes are "
+        "left out",
         "NAMES",
         recipient="reading",
         selects_files=True,
@@ -840,7 +864,8 @@ OPTIONS: tuple[Option, ...] = (
         "connectome",
         "--connectome",
         FILE_PATH,
-        "one connectome for all participants; none: estimate it from the features",
+        "file with one connectome for all participants; the word none estimates it "
+        "from the features",
         "FILE",
         recipient="reading",
         group="data",
@@ -861,7 +886,8 @@ OPTIONS: tuple[Option, ...] = (
         "exclude",
         "--exclude",
         FILE_PATH_OR_NAMES,
-        "people or scans to leave out: ids with commas, or a file with an id a line",
+        "participants or scans to leave out: IDs separated by commas, or a file with "
+        "one ID per line",
         "FILE or IDS",
         recipient="reading",
         selects_files=True,
@@ -872,7 +898,8 @@ OPTIONS: tuple[Option, ...] = (
         "skip_faulty",
         "--skip-faulty",
         SWITCH,
-        "leave out and list scans with a fault, for example a damaged file or no label",
+        "leave out scans with an error, for example a damaged file or a missing "
+        "label, and list them",
         recipient="reading",
         group="data",
         commands=READING_COMMANDS,
@@ -881,8 +908,9 @@ OPTIONS: tuple[Option, ...] = (
         "subcortex",
         "--subcortex",
         TEXT,
-        "values of subcortical regions for thickness and area, which only "
-        "cortex has (default: absent)",
+        "subcortical values of thickness and area, which exist only in cortex: none "
+        "(absent), the cortical mean of the hemisphere (mean) or the volume (default: "
+        "absent)",
         choices=("absent", "mean", "volume"),
         recipient="reading",
         selects_files=True,
@@ -894,7 +922,7 @@ OPTIONS: tuple[Option, ...] = (
         "subjects_dir",
         "--subjects-dir",
         FOLDER_PATH,
-        "folder of FreeSurfer subjects",
+        "folder of FreeSurfer results (SUBJECTS_DIR)",
         "FOLDER",
         recipient="reading",
         selects_files=True,
@@ -940,7 +968,7 @@ OPTIONS: tuple[Option, ...] = (
         "derivatives",
         "--derivatives",
         FOLDER_PATHS,
-        "folder with results of another program; may be repeated",
+        "folder with the results of another program; the option may be repeated",
         "FOLDER",
         recipient="reading",
         selects_files=True,
@@ -963,7 +991,7 @@ OPTIONS: tuple[Option, ...] = (
         "labels",
         "--labels",
         FILE_PATH_OR_NAMES,
-        "region names for the rows of connectomes without names",
+        "file with the region names of the rows, for connectomes without region names",
         "FILE",
         recipient="reading",
         group="data",
@@ -973,9 +1001,9 @@ OPTIONS: tuple[Option, ...] = (
         "row_order",
         "--row-order",
         TEXT,
-        "row order of connectomes without region names: atlas, labels, mrtrix, "
-        "ukbiobank, micapipe, enigma ... (the error message lists orders that "
-        "fit)",
+        "order of the rows in connectomes without region names, for example atlas, "
+        "labels, mrtrix, ukbiobank, micapipe or enigma; if it is missing, an error "
+        "message lists the orders that fit",
         "NAME",
         recipient="reading",
         stored_model="default",
@@ -986,7 +1014,8 @@ OPTIONS: tuple[Option, ...] = (
         "negative",
         "--negative",
         TEXT,
-        "treatment of negative connectome weights (default: refuse)",
+        "negative weights in connectomes: reject the connectome (refuse), set them to "
+        "0 (drop) or use their absolute values (default: refuse)",
         choices=("refuse", "drop", "absolute"),
         recipient="reading",
         stored_model="fixed",
@@ -1020,9 +1049,9 @@ OPTIONS: tuple[Option, ...] = (
         "merged_classes",
         "--merge-classes",
         CLASS_GROUPS,
-        "merge classes: 5-to-3, 5-to-2, cn-or-ad, early-or-late, or your own, "
-        "for example healthy=CN+SMC,ill=AD",
-        "HOW",
+        "merge classes by a predefined scheme (5-to-3, 5-to-2, cn-or-ad, "
+        "early-or-late) or by your own, for example healthy=CN+SMC,ill=AD",
+        "SCHEME",
         recipient="study",
         group="data",
         commands=("check", "run", "fit"),
@@ -1031,9 +1060,10 @@ OPTIONS: tuple[Option, ...] = (
         "merged_classes",
         "--merge-classes",
         CLASS_GROUPS,
-        "read labels that the model does not have as its classes, for example "
-        "CN=Control,AD=Dementia; labels of the model stay, other labels are left out",
-        "HOW",
+        "translate labels of this study to classes of the model, for example "
+        "CN=Control,AD=Dementia; scans with any other label that is no class of the "
+        "model are left out",
+        "SCHEME",
         group="data",
         commands=("evaluate",),
     ),
@@ -1041,8 +1071,9 @@ OPTIONS: tuple[Option, ...] = (
         "explain",
         "--explain",
         TEXT,
-        "draw what every region adds to the score of this participant, beside the "
-        "table (private; LSAP-R and other ridges)",
+        "draw the contribution of every region to the score of this participant, and "
+        "save the figure in the folder of the table; the model must be LSAP-R or "
+        "another ridge regression, and the figure is private",
         "ID",
         changes_results=False,
         commands=("predict",),
@@ -1051,7 +1082,8 @@ OPTIONS: tuple[Option, ...] = (
         "ids_are_new",
         "--ids-are-new",
         SWITCH,
-        "people with the id of a person of the training are other people",
+        "state that a participant with the ID of a training participant is a "
+        "different person",
         commands=("evaluate",),
     ),
     # Options of LSAPClassifier, preset and seed also of run_study.
@@ -1059,7 +1091,8 @@ OPTIONS: tuple[Option, ...] = (
         "preset",
         "--preset",
         TEXT,
-        "model settings: default, or those of Sim et al. 2024 (paper)",
+        "settings of the models: those of brainlsap (default) or those of Sim et al. "
+        "2024 (paper)",
         choices=("default", "paper"),
         recipient="study",
         group="model",
@@ -1069,7 +1102,8 @@ OPTIONS: tuple[Option, ...] = (
         "threshold",
         "--threshold",
         NUMBER,
-        "drop edges with a smaller weight (paper: 10 streamlines)",
+        "remove connections with a smaller weight (with --preset paper: 10 "
+        "streamlines)",
         "X",
         recipient="model",
         group="model",
@@ -1079,7 +1113,8 @@ OPTIONS: tuple[Option, ...] = (
         "weights",
         "--weights",
         TEXT,
-        "edge weights (default: weighted; paper: binary)",
+        "connection weights: unchanged (weighted, default), log(1 + weight) (log), or "
+        "1 for every connection (binary, used by --preset paper)",
         choices=("weighted", "log", "binary"),
         recipient="model",
         group="model",
@@ -1089,7 +1124,8 @@ OPTIONS: tuple[Option, ...] = (
         "head",
         "--head",
         TEXT,
-        "output layer (default: softmax); ordinal uses the order of classes (CORN)",
+        "output layer of the network (default: softmax); ordinal uses the order of "
+        "the classes (CORN)",
         choices=("softmax", "ordinal"),
         recipient="model",
         group="model",
@@ -1141,8 +1177,9 @@ OPTIONS: tuple[Option, ...] = (
         "class_prior",
         "--class-prior",
         CLASS_SHARES,
-        "class shares that probabilities assume: training (default), balanced, "
-        "or your own, for example CN=0.8,AD=0.2",
+        "class shares that predicted probabilities assume: those of the training data "
+        "(training, default), equal shares (balanced), or your own, for example "
+        "CN=0.8,AD=0.2",
         "SHARES",
         recipient="model",
         group="model",
@@ -1152,8 +1189,8 @@ OPTIONS: tuple[Option, ...] = (
         "class_prior",
         "--class-prior",
         CLASS_SHARES,
-        "class shares that probabilities assume: training, balanced, or your "
-        "own, for example CN=0.8,AD=0.2",
+        "class shares that predicted probabilities assume: those of the training data "
+        "(training), equal shares (balanced), or your own, for example CN=0.8,AD=0.2",
         "SHARES",
         group="probabilities",
         commands=MODEL_COMMANDS,
@@ -1237,8 +1274,9 @@ OPTIONS: tuple[Option, ...] = (
         "models",
         "--models",
         NAMES,
-        "models to compare: LSAP-C (default), LSAP-H, LSAP-L, Exact, MLP, GCN "
-        "...; or all, models, controls",
+        "models to compare, for example LSAP-C (default), LSAP-R, LSAP-H, LSAP-L, "
+        "Exact, MLP or GCN; the words all, models and controls each name a group of "
+        "models",
         "NAMES",
         recipient="study",
         group="evaluation",
@@ -1248,8 +1286,8 @@ OPTIONS: tuple[Option, ...] = (
         "models",
         "--models",
         TEXT,
-        "model to store: LSAP-C (default), LSAP-R, LSAP-H, LSAP-L, Exact, a ridge or a "
-        "network",
+        "model to fit: LSAP-C (default), LSAP-R, LSAP-H, LSAP-L, Exact, or the name "
+        "of another ridge regression or network",
         "NAME",
         group="model",
         commands=("fit",),
@@ -1258,8 +1296,8 @@ OPTIONS: tuple[Option, ...] = (
         "scores",
         "--scores",
         FOLDER_PATH,
-        "results folder of run on this study; its scores of this model go into the "
-        "model card",
+        "results folder that brainlsap run wrote for this study; the model card then "
+        "contains the scores of the model from this folder",
         "RESULTS",
         group="model",
         changes_results=False,
@@ -1269,7 +1307,7 @@ OPTIONS: tuple[Option, ...] = (
         "cv",
         "--folds",
         WHOLE_NUMBER,
-        "number of folds, split by participant (default: 5)",
+        "number of cross-validation folds, divided by participant (default: 5)",
         "N",
         recipient="study",
         group="evaluation",
@@ -1279,7 +1317,7 @@ OPTIONS: tuple[Option, ...] = (
         "leave_out",
         "--leave-out",
         TEXT,
-        "use each value of this column, for example site, as a test fold once",
+        "use each value of this column once as the test fold, for example each site",
         "COLUMN",
         recipient="study",
         group="evaluation",
@@ -1299,7 +1337,7 @@ OPTIONS: tuple[Option, ...] = (
         "splits",
         "--splits",
         FILE_PATH,
-        "table of your own folds with columns scan, repeat, fold",
+        "table with your own folds, in the columns scan, repeat and fold",
         "FILE",
         recipient="study",
         group="evaluation",
@@ -1309,8 +1347,8 @@ OPTIONS: tuple[Option, ...] = (
         "covariates",
         "--covariates",
         NAMES,
-        "say what the brain adds to these covariates, for example age,sex,education "
-        "(default: age and sex, where the table has them)",
+        "test whether brain features improve the prediction beyond these covariates, "
+        "for example age,sex,education (default: age and sex, if the table has them)",
         "NAMES",
         recipient="study",
         group="evaluation",
@@ -1320,8 +1358,9 @@ OPTIONS: tuple[Option, ...] = (
         "subgroups",
         "--subgroups",
         NAMES,
-        "columns of groups in which the main model is scored (default: sex, age, site "
-        "and scanner, where the table has them); quantities are cut into thirds",
+        "score the main model separately in the groups of these table columns "
+        "(default: sex, age, site and scanner, if the table has them); numeric "
+        "columns are divided into thirds",
         "COLUMNS",
         recipient="study",
         group="evaluation",
@@ -1331,8 +1370,9 @@ OPTIONS: tuple[Option, ...] = (
         "subgroups",
         "--subgroups",
         NAMES,
-        "columns of groups in which the model is scored (default: sex, age, site and "
-        "scanner, where the table has them); quantities are cut into thirds",
+        "score the model separately in the groups of these table columns (default: "
+        "sex, age, site and scanner, if the table has them); numeric columns are "
+        "divided into thirds",
         "COLUMNS",
         commands=("evaluate",),
     ),
@@ -1340,7 +1380,7 @@ OPTIONS: tuple[Option, ...] = (
         "n_permutations",
         "--permutations",
         WHOLE_NUMBER,
-        "label permutations for the p-values of regions (default: 200)",
+        "number of label permutations for the p-values of regions (default: 200)",
         "N",
         recipient="study",
         group="evaluation",
@@ -1350,8 +1390,8 @@ OPTIONS: tuple[Option, ...] = (
         "harmonize",
         "--harmonize",
         TEXT,
-        "remove effects of this column, for example site, by ComBat fitted to "
-        "the training scans",
+        "remove the effect of this column, for example site, from the features by "
+        "ComBat, which is fitted to the training scans",
         "COLUMN",
         recipient="study",
         group="evaluation",
@@ -1361,9 +1401,9 @@ OPTIONS: tuple[Option, ...] = (
         "regress_out",
         "--regress-out",
         NAMES,
-        "regress these covariates, for example age,sex, out of the features, "
-        "as fitted to the training scans; this also removes group differences "
-        "that are correlated with them",
+        "remove these covariates, for example age,sex, from the features by a linear "
+        "regression, which is fitted to the training scans; this also removes group "
+        "differences that are correlated with the covariates",
         "NAMES",
         recipient="study",
         group="evaluation",
@@ -1374,7 +1414,8 @@ OPTIONS: tuple[Option, ...] = (
         "--learning-curve",
         SWITCH,
         "also fit the first model and LSAP-R to 25, 50 and 75% of the training "
-        "participants, four times each: would more participants help?",
+        "participants, four times each, to estimate whether more participants would "
+        "help",
         recipient="study",
         group="evaluation",
         commands=("run",),
@@ -1383,8 +1424,8 @@ OPTIONS: tuple[Option, ...] = (
         "table1",
         "--table1",
         NAMES,
-        "covariates of the table of participants, for example age,sex,education "
-        "(default: those of age, sex and site that the study has)",
+        "covariates shown in the table of participants, for example age,sex,education "
+        "(default: age, sex and site, if the study has them)",
         "NAMES",
         recipient="study",
         changes_results=False,
@@ -1395,7 +1436,8 @@ OPTIONS: tuple[Option, ...] = (
         "table1_holm",
         "--table1-holm",
         SWITCH,
-        "also correct p-values of the table of participants for their number (Holm)",
+        "also show p-values in the table of participants with Holm's correction for "
+        "the number of tests",
         recipient="study",
         changes_results=False,
         group="output",
@@ -1405,8 +1447,8 @@ OPTIONS: tuple[Option, ...] = (
         "reference_class",
         "--reference-class",
         TEXT,
-        "learn --harmonize and --regress-out from training people of this class, for "
-        "example CN, and apply them to all (W-scores)",
+        "fit --harmonize and --regress-out only to training participants of this "
+        "class, for example CN, and apply them to all participants (W-scores)",
         "CLASS",
         recipient="study",
         group="evaluation",
@@ -1420,7 +1462,7 @@ OPTIONS: tuple[Option, ...] = (
         "overwrite",
         "--overwrite",
         SWITCH,
-        "replace existing output, also that of another study",
+        "replace existing output, including that of another study",
         recipient="study",
         changes_results=False,
         group="output",
@@ -1441,8 +1483,8 @@ OPTIONS: tuple[Option, ...] = (
         "config",
         "--config",
         FILE_PATH,
-        "settings file (TOML) with these and further settings; options given "
-        "here take precedence",
+        "settings file (TOML) with these and further settings; options on the command "
+        "line take precedence",
         "FILE",
         group="output",
         commands=("check", "run", "fit"),

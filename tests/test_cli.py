@@ -111,7 +111,7 @@ def test_check_says_what_a_study_holds(study, capsys):
         _, _, command = printed.partition("\nNext: brainlsap run ")
         asked = " ".join([str(study), *READING, *more])
         assert command.startswith(f"{asked}{folds} --out results\n")
-        assert ("5 folds are too many: AD has 2 participants" in command) == bool(folds)
+        assert bool(re.search(r"5 folds.* AD .*2 participants", command)) == bool(folds)
 
 
 def test_check_speaks_of_flags_and_shows_exchanged_hemispheres(own_study, capsys):
@@ -189,7 +189,7 @@ def test_fit_and_predict(study, tmp_path, capsys):
     assert main(fitted) == 0
     printed = capsys.readouterr().out
     assert "\nNote: left out, diagnosis is not among the classes: LMCI (" in printed
-    assert "\nNote: LSAP-C has no prediction sets" in printed
+    assert re.search(r"\nNote: LSAP-C .*prediction sets.*LSAP-R", printed)
     assert "--models LSAP-R" in printed
     card = load_model(model).origin_.facts["card"]
     assert (card["model"], card["settings"]["kernel"]) == ("LSAP-C", "chebyshev")
