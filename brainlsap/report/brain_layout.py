@@ -24,7 +24,6 @@ import numpy as np
 from contourpy import contour_generator
 from matplotlib.path import Path
 from matplotlib.textpath import TextPath
-from PIL import Image, ImageDraw
 from scipy import ndimage
 from scipy.sparse import coo_array
 
@@ -249,6 +248,7 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     # The row of pixels above which each line of drawings ends; row 0 is at the top.
     line_rows = [round(-line_top * pixels_per_mm) for line_top in line_tops]
     line_rows.append(len(region_of_pixel))
+    distance_of_pixel = _measure_border_distance(region_of_pixel)
     # `find_objects` lists the labels from 1.
     region_boxes = ndimage.find_objects(region_of_pixel - BACKGROUND)
     for region_index in np.unique(region_of_pixel[region_of_pixel >= 0]).tolist():
@@ -262,9 +262,11 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
             region_mask, pixels_per_mm, box_corner
         )
         area_of_region[region_index] = region_mask.sum() / pixels_per_mm**2
-        border_distance = ndimage.distance_transform_edt(np.pad(region_mask[::-1], 1))
+        border_distance = np.where(
+            region_mask, distance_of_pixel[box_rows, box_columns], 0.0
+        )[::-1]
         mark_spots[region_index] = [
-            box_corner + (inmost_point - 0.5) / pixels_per_mm
+            box_corner + (inmost_point + 0.5) / pixels_per_mm
             for inmost_point in _find_inmost_points(
                 border_distance,
                 [len(region_mask) - (r - box_rows.start) for r in line_rows],
@@ -276,7 +278,7 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
             border_distance.argmax(), border_distance.shape
         )[::-1]
         centre_of_region[region_index] = (
-            box_corner + (np.array(inmost_pixel) - 0.5) / pixels_per_mm
+            box_corner + (np.array(inmost_pixel) + 0.5) / pixels_per_mm
         )
     pixel_shade = None
     if is_subcortex:
@@ -301,6 +303,17 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     )
 
 
+def _measure_border_distance(region_of_pixel: np.ndarray) -> np.ndarray:
+    """Return the distance of every pixel from another region, in pixels."""
+    is_border = np.zeros(region_of_pixel.shape, bool)
+    for axis in range(2):
+        is_step = np.diff(region_of_pixel, axis=axis) != 0
+        no_step = np.zeros_like(np.take(is_step, [0], axis))
+        is_border |= np.append(is_step, no_step, axis)
+        is_border |= np.append(no_step, is_step, axis)
+    return ndimage.distance_transform_edt(~is_border) + 1
+
+
 def _find_inmost_points(border_distance: np.ndarray, line_ends: list[int]) -> list[Any]:
     """Return the pixel (x, y) farthest from the border in every line of drawings.
 
@@ -310,7 +323,7 @@ def _find_inmost_points(border_distance: np.ndarray, line_ends: list[int]) -> li
     inmost_points = []
     for upper_end, lower_end in pairwise(line_ends):
         line_distance = border_distance.copy()
-        line_distance[max(upper_end, 0) + 1 :] = 0
+        line_distance[max(upper_end, 0) :] = 0
         line_distance[: max(lower_end, 0)] = 0
         if line_distance.any():
             inmost_row, inmost_column = np.unravel_index(
@@ -372,15 +385,65 @@ def rasterise(vertices: np.ndarray, faces: np.ndarray, pixels_per_mm: float) -> 
     )
     face_corners = (vertices[faces, :2] - lower_corner) * pixels_per_mm + 0.5
     face_corners[..., 1] = n_pixel_rows - 1 - face_corners[..., 1]
-    front_faces = np.flatnonzero(face_normals(vertices, faces)[:, 2] > 0)
-    # Draw the nearest faces last.
+    # Twice the area on the picture is negative where a face shows its back.
+    edge_x, edge_y = np.moveaxis(face_corners[:, 1:] - face_corners[:, :1], -1, 0)
+    front_faces = np.flatnonzero(
+        edge_x[:, 0] * edge_y[:, 1] < edge_x[:, 1] * edge_y[:, 0]
+    )
+    # The rank of a face is its place from the farthest to the nearest.
     front_faces = front_faces[np.argsort(vertices[faces[front_faces], 2].mean(axis=1))]
-    image = Image.new("I", (int(n_pixel_columns), int(n_pixel_rows)), -1)
-    draw_polygon = ImageDraw.Draw(image).polygon
-    flat_corners = face_corners[front_faces].reshape(-1, 6).tolist()
-    for face_index, corner_list in zip(front_faces.tolist(), flat_corners, strict=True):
-        draw_polygon(corner_list, fill=face_index)
-    return np.asarray(image)
+    ranks, rows, first_columns, last_columns = _find_face_spans(
+        face_corners[front_faces]
+    )
+    span_of_pixel, step = _number_repeats(last_columns - first_columns + 1)
+    pixel_index = (rows * n_pixel_columns + first_columns)[span_of_pixel] + step
+    highest_rank = np.full(n_pixel_rows * n_pixel_columns, -1)
+    np.maximum.at(highest_rank, pixel_index, ranks[span_of_pixel])
+    face_of_pixel = np.append(front_faces, -1)[highest_rank]
+    return face_of_pixel.reshape(n_pixel_rows, n_pixel_columns)
+
+
+def _find_face_spans(face_corners: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return face, row, first and last column of each row of pixels in a triangle.
+
+    Corners (n_faces, 3, 2) are columns and rows (row 0 at the top), counter-clockwise.
+    A pixel is in a triangle if its centre, at whole numbers, is in it or on its border.
+    """
+    rounding_error = 1e-9
+    first_row = np.ceil(face_corners[..., 1].min(axis=1) - rounding_error).astype(int)
+    last_row = np.floor(face_corners[..., 1].max(axis=1) + rounding_error).astype(int)
+    face, step = _number_repeats(last_row - first_row + 1)
+    row = first_row[face] + step
+    first_column = np.full(len(row), -np.inf)
+    last_column = np.full(len(row), np.inf)
+    for k in range(3):
+        x, y = face_corners[:, k].T
+        next_x, next_y = face_corners[:, (k + 1) % 3].T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = (next_x - x) / (next_y - y)
+            column = (x - slope * y)[face] + slope[face] * row
+        # Counter-clockwise, edges go down at the left and up at the right.
+        is_left, is_right = (next_y > y)[face], (next_y < y)[face]
+        np.maximum(first_column, column, out=first_column, where=is_left)
+        np.minimum(last_column, column, out=last_column, where=is_right)
+    first_column = np.ceil(first_column - rounding_error)
+    last_column = np.floor(last_column + rounding_error)
+    is_seen = first_column <= last_column
+    first_column, last_column = first_column[is_seen], last_column[is_seen]
+    return (
+        face[is_seen],
+        row[is_seen],
+        first_column.astype(int),
+        last_column.astype(int),
+    )
+
+
+def _number_repeats(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return each position as often as its count says, and the number of the repeat."""
+    counts = np.maximum(counts, 0)
+    position = np.repeat(np.arange(len(counts)), counts)
+    first = np.cumsum(counts) - counts
+    return position, np.arange(len(position)) - first[position]
 
 
 def face_normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:

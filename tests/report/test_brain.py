@@ -13,7 +13,12 @@ from brainlsap.evaluation import rank_regions
 from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.report import plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain import NO_VALUE, color_scale
-from brainlsap.report.brain_layout import NO_REGION, VIEWS, region_picture
+from brainlsap.report.brain_layout import (
+    NO_REGION,
+    VIEWS,
+    rasterise,
+    region_picture,
+)
 from brainlsap.report.tables import shorten_name
 from tests.report.conftest import check_letters
 
@@ -99,6 +104,29 @@ def test_outlines_hold_the_pixels_of_their_regions(view):
     brain = picture.shapes[NO_REGION].vertices
     assert brain.min() >= 0
     assert (brain.max(axis=0) <= (picture.width, picture.height)).all()
+
+
+def test_every_pixel_shows_the_nearest_of_the_faces_that_hold_its_centre():
+    rng = np.random.default_rng(0)
+    vertices, faces = rng.uniform(0, 10, (60, 3)), np.arange(60).reshape(20, 3)
+    shown = rasterise(vertices, faces, 3.0)
+    n_rows = len(shown)
+    expected, depth = np.full(shown.shape, -1), np.full(shown.shape, -np.inf)
+    low = vertices.min(axis=0)
+    row, column = np.indices(shown.shape)
+    # Half a pixel lies between the mesh and the centre of the first pixel.
+    x = low[0] + (column - 0.5) / 3
+    y = low[1] + (n_rows - 1 - row - 0.5) / 3
+    for k, corners in enumerate(vertices[faces]):
+        edges = np.roll(corners, -1, axis=0) - corners
+        sides = [
+            edge[0] * (y - start[1]) - edge[1] * (x - start[0])
+            for start, edge in zip(corners, edges, strict=True)
+        ]
+        holds = (np.min(sides, axis=0) >= 0) & (corners[:, 2].mean() > depth)
+        expected[holds], depth[holds] = k, corners[:, 2].mean()
+    np.testing.assert_array_equal(shown, expected)
+    assert 5 < len(np.unique(shown)) < 20  # Some faces show their back.
 
 
 def test_the_finished_figure_shows_the_color_where_the_region_is():
