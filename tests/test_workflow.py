@@ -54,8 +54,7 @@ def test_a_study_returns_what_it_has_written(cohort, tmp_path):
 
 def test_a_study_says_what_the_connectome_adds(cohort, tmp_path, monkeypatch):
     def draw_gain(evaluation, _):
-        gain_table = evaluation.connectome_gain
-        return {"connectome_gain": page._plot_gain_panels(gain_table)}
+        return {"connectome_gain": page._plot_gain_panels(evaluation)}
 
     monkeypatch.setattr(page, "report_figures", draw_gain)
     models = {"prior": DummyClassifier()}

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
+from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.data.tables import PREDICTION_DIGITS
 from brainlsap.evaluation import (
@@ -186,44 +187,6 @@ def _list_region_marks(evaluation: Evaluation) -> list[str]:
     return marks
 
 
-def _plot_people(evaluation: Evaluation) -> dict[str, Any]:
-    """Draw the flow of participants, if anybody was left out."""
-    if not len(tables.flow_text_table(evaluation)):
-        return {}
-    return {"flow": plots.plot_flow(evaluation)}
-
-
-def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
-    """Draw every figure of a report, by name."""
-    figure_of_name = _plot_people(evaluation)
-    if not is_external(evaluation):  # It has one fold of one model.
-        figure_of_name["scores"] = plots.plot_scores(evaluation).figure
-    if not evaluation.predictions.empty:
-        figure_of_name["classes"] = _plot_class_panels(evaluation)
-        with suppress(ParameterError):  # No group may have a score.
-            figure_of_name["subgroups"] = plots.plot_subgroups(evaluation)
-            figure_of_name["subgroups"] = figure_of_name["subgroups"].figure
-    if evaluation.connectome_gain is not None:
-        figure_of_name["connectome_gain"] = _plot_gain_panels(
-            evaluation.connectome_gain
-        )
-    if evaluation.learning_curve is not None:
-        figure_of_name["learning_curve"] = plots.plot_learning_curve(evaluation).figure
-    if evaluation.region_tests is not None:
-        figure_of_name |= _plot_effect_maps(evaluation, atlas)
-        figure_of_name["regions"] = _plot_region_panels(evaluation)
-    elif evaluation.ranking is not None and regions.ranks_by_varied_scales(evaluation):
-        figure_of_name["regions"] = _plot_scale_panels(evaluation)
-    varied_models = regions.models_of_varied_scales(evaluation)
-    if evaluation.ranking is not None and varied_models:
-        figure_of_name["brain"] = _plot_brain(evaluation, atlas)
-        if _has_moved_scales(evaluation):
-            figure_of_name["quarters"] = plot_scales_at_quarters(
-                evaluation, atlas=atlas
-            )
-    return figure_of_name
-
-
 def _has_moved_scales(evaluation: Evaluation) -> bool:
     """Return whether training changed most scales of the first network.
 
@@ -235,16 +198,18 @@ def _has_moved_scales(evaluation: Evaluation) -> bool:
     return bool(rank_regions(evaluation, trained_models[0])["moved"].mean() >= 0.5)
 
 
-def _plot_effect_maps(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
-    """Draw maps of class differences: of the first feature, and each further one."""
-    first_feature, *further_features = evaluation.cohort.feature_names
-    name_of_feature = {first_feature: "effects"}
-    name_of_feature |= {
-        feature: f"effects_{re.sub(r'[^A-Za-z0-9]+', '-', feature)}"
-        for feature in further_features
-    }
+def _plot_first_effects(evaluation: Evaluation, atlas: Atlas | None) -> Any:
+    """Draw a map of class differences in the first feature."""
+    return plot_effects(evaluation, evaluation.cohort.feature_names[0], atlas)
+
+
+def _plot_further_effects(
+    evaluation: Evaluation, atlas: Atlas | None
+) -> dict[str, Any]:
+    """Draw a map of class differences in each further feature, by name."""
     figure_of_name = {}
-    for feature, figure_name in name_of_feature.items():
+    for feature in evaluation.cohort.feature_names[1:]:
+        figure_name = f"effects_{re.sub(r'[^A-Za-z0-9]+', '-', feature)}"
         with suppress(ParameterError):  # No two classes may have a value of it.
             figure_of_name[figure_name] = plot_effects(evaluation, feature, atlas)
     return figure_of_name
@@ -282,8 +247,9 @@ def _plot_class_panels(evaluation: Evaluation) -> Any:
     return panel_axes[0].figure
 
 
-def _plot_gain_panels(gain_table: pd.DataFrame) -> Any:
+def _plot_gain_panels(evaluation: Evaluation) -> Any:
     """Draw what the connectome adds in log evidence and in left-out error."""
+    gain_table: Any = evaluation.connectome_gain
     gain = ConnectomeGain(gain_table)
     panels = own_axes(None, PAGE, 19 + 6 * len(gain_table), n_panels=2)
     scores = ("evidence_gain", "error_gain")
@@ -334,6 +300,13 @@ def _plot_scale_panels(evaluation: Evaluation) -> Any:
     return panel_axes[0].figure
 
 
+def _plot_selected_regions(evaluation: Evaluation) -> Any:
+    """Draw the regions that tests select, or those of smallest scale."""
+    if evaluation.region_tests is not None:
+        return _plot_region_panels(evaluation)
+    return _plot_scale_panels(evaluation)
+
+
 def _fit_panels(panel_axes: Any) -> None:
     """Keep the names of rows in the first panel; wrap labels to its width."""
     for axes in panel_axes[1:]:
@@ -343,6 +316,117 @@ def _fit_panels(panel_axes: Any) -> None:
         axes.set_xlabel(
             fill(" ".join(axes.get_xlabel().split()), 96 // len(panel_axes))
         )
+
+
+@dataclass(frozen=True)
+class ReportFigure:
+    """One figure of a report.
+
+    `guide_title` is its title in `docs/reading_a_report.rst`. `draw` takes an
+    evaluation, and an atlas if it `needs_atlas`, and returns a figure or the axes of
+    one. It is called if `is_drawn` is true of the evaluation. With `may_lack_data`, the
+    report has no such figure if `draw` raises a `ParameterError`.
+    """
+
+    guide_title: str
+    draw: Callable[..., Any]
+    is_drawn: Callable[[Evaluation], bool]
+    needs_atlas: bool = False
+    may_lack_data: bool = False
+
+
+FIGURES = {
+    "flow": ReportFigure(
+        "flow of participants",
+        draw=plots.plot_flow,
+        is_drawn=lambda evaluation: len(tables.flow_text_table(evaluation)) > 0,
+    ),
+    "scores": ReportFigure(
+        "balanced accuracy of every model",
+        draw=plots.plot_scores,
+        # An external evaluation has one fold of one model.
+        is_drawn=lambda evaluation: not is_external(evaluation),
+    ),
+    "classes": ReportFigure(
+        "confusion, ROC and calibration",
+        draw=_plot_class_panels,
+        is_drawn=lambda evaluation: not evaluation.predictions.empty,
+    ),
+    "subgroups": ReportFigure(
+        "balanced accuracy of subgroups",
+        draw=plots.plot_subgroups,
+        is_drawn=lambda evaluation: not evaluation.predictions.empty,
+        may_lack_data=True,  # No group may have a score.
+    ),
+    "connectome_gain": ReportFigure(
+        "what connectomes add",
+        draw=_plot_gain_panels,
+        is_drawn=lambda evaluation: evaluation.connectome_gain is not None,
+    ),
+    "learning_curve": ReportFigure(
+        "balanced accuracy by training participants",
+        draw=plots.plot_learning_curve,
+        is_drawn=lambda evaluation: evaluation.learning_curve is not None,
+    ),
+    "effects": ReportFigure(
+        "difference between classes",
+        draw=_plot_first_effects,
+        needs_atlas=True,
+        is_drawn=lambda evaluation: evaluation.region_tests is not None,
+        may_lack_data=True,  # No two classes may have a value of the feature.
+    ),
+    "regions": ReportFigure(
+        "the same regions",
+        draw=_plot_selected_regions,
+        is_drawn=lambda evaluation: (
+            evaluation.region_tests is not None
+            or (
+                evaluation.ranking is not None
+                and regions.ranks_by_varied_scales(evaluation)
+            )
+        ),
+    ),
+    "brain": ReportFigure(
+        "how models read regions",
+        draw=_plot_brain,
+        needs_atlas=True,
+        is_drawn=lambda evaluation: (
+            evaluation.ranking is not None
+            and len(regions.models_of_varied_scales(evaluation)) > 0
+        ),
+    ),
+    "quarters": ReportFigure(
+        "scales at quarters of training",
+        draw=plot_scales_at_quarters,
+        needs_atlas=True,
+        is_drawn=lambda evaluation: (
+            evaluation.ranking is not None and _has_moved_scales(evaluation)
+        ),
+    ),
+}
+"""Every figure of a report by its key, which is the name of its file.
+
+Maps of class differences in further features are added.
+"""
+
+
+def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any]:
+    """Draw every figure of a report, by name."""
+    figure_of_name = {}
+    for figure_name, entry in FIGURES.items():
+        if not entry.is_drawn(evaluation):
+            continue
+        atlas_keyword = {"atlas": atlas} if entry.needs_atlas else {}
+        try:
+            drawing = entry.draw(evaluation, **atlas_keyword)
+        except ParameterError:
+            if not entry.may_lack_data:
+                raise
+        else:
+            figure_of_name[figure_name] = drawing.figure  # Of axes, or of itself.
+    if evaluation.region_tests is not None:
+        figure_of_name |= _plot_further_effects(evaluation, atlas)
+    return figure_of_name
 
 
 def write_page(

@@ -275,8 +275,10 @@ def test_a_caption_names_only_marks_that_are_drawn(tested):
 
 def test_the_section_on_regions_has_its_tables_and_files(tested, tmp_path, monkeypatch):
     def draw_maps(evaluation, atlas):
-        brain = {"brain": page._plot_brain(evaluation, atlas)}
-        return brain | page._plot_effect_maps(evaluation, atlas)
+        return {
+            key: page.FIGURES[key].draw(evaluation, atlas)
+            for key in ("brain", "effects")
+        }
 
     monkeypatch.setattr(page, "report_figures", draw_maps)
     evaluation = replace(tested, ranking=rank_regions(tested))
@@ -301,7 +303,8 @@ def test_every_feature_has_a_map_and_classes_without_order_have_eta(tested):
     both = pd.concat([tested.region_tests, second], ignore_index=True).assign(F=2.0)
     cohort = replace(tested.cohort, feature_names=("thickness", "fdg 2"))
     evaluation = replace(tested, cohort=cohort, region_tests=both)
-    drawn = page._plot_effect_maps(evaluation, NAMES_ALONE)
+    drawn = {"effects": page.FIGURES["effects"].draw(evaluation, NAMES_ALONE)}
+    drawn |= page._plot_further_effects(evaluation, NAMES_ALONE)
     rings = {
         name: max(figure.axes[0].collections[-1].get_linewidths()) > 1
         for name, figure in drawn.items()

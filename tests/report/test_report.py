@@ -51,6 +51,7 @@ pytestmark = pytest.mark.usefixtures("brief_studies")
 
 QUALITY = pd.DataFrame({"scan": [f"anna{k:03d}_v0" for k in (3, 1, 2)]})
 QUALITY["flags"] = ["same as anna008_v0", "no links", ""]
+DOCS = Path(__file__).parents[2] / "docs"
 NAMES = re.compile(r"anna\d|anna003|berta|clara|2021-03-04", re.IGNORECASE)
 
 
@@ -129,23 +130,31 @@ def test_tables_on_the_page_are_those_of_the_files(written):
     assert ranks[:6].notna().all()
 
 
-def test_every_figure_stands_on_the_page(written):
+def test_every_figure_has_a_place_on_the_page_and_a_paragraph_in_the_guide(written):
     page_template = page.TEMPLATES.get_template("report.html.j2")
     source = Path(page_template.filename).read_text("utf-8")
-    shown = {
+    placed_keys = {
         call.args[0].as_const()
         for call in page.TEMPLATES.parse(source).find_all(nodes.Call)
         if getattr(call.node, "name", "") == "figure"
     }
-    drawn = {
-        node.slice.value
-        for node in ast.walk(ast.parse(inspect.getsource(page.report_figures)))
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
-    }
-    assert {"scores", "brain"} <= drawn <= shown
+    guide = " ".join((DOCS / "reading_a_report.rst").read_text("utf-8").split())
+    missing = [
+        f'add figure("{key}", ...) to report.html.j2'
+        for key in page.FIGURES
+        if key not in placed_keys
+    ]
+    missing += [
+        f"explain **Figure: {entry.guide_title}** in docs/reading_a_report.rst"
+        for entry in page.FIGURES.values()
+        if not re.search(
+            rf"figure: {re.escape(entry.guide_title)}[.*]", guide, re.IGNORECASE
+        )
+    ]
+    assert not missing
+    assert placed_keys == {*page.FIGURES}
     written_names = {path.stem for path in written.glob("report/figures/*.png")}
-    further_effects = {name for name in written_names if name.startswith("effects_")}
-    assert written_names - further_effects <= shown
+    assert {"scores", "brain"} <= written_names <= {*page.FIGURES}
 
 
 def test_every_function_that_draws_a_figure_is_public():
@@ -415,8 +424,11 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path, monkeypatch
     unchanged = replace(
         evaluation, scales=pd.concat([final_scales, final_scales.assign(share=0.0)])
     )
-    for name in ("_plot_brain", "_plot_class_panels", "_plot_scale_panels"):
-        monkeypatch.setattr(page, name, lambda one, *_: plots.plot_roc(one).figure)
+    for key in ("brain", "classes", "regions"):
+        quick_entry = replace(
+            page.FIGURES[key], draw=lambda one, **_: plots.plot_roc(one)
+        )
+        monkeypatch.setitem(page.FIGURES, key, quick_entry)
     page_path = write_report(unchanged, tmp_path / "still")  # as they began
     assert not (page_path.parent / "figures" / "quarters.png").exists()
     text = page_path.read_text("utf-8")
