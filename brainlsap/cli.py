@@ -597,6 +597,7 @@ def predict(
     overwrite: bool = False,
     class_prior: "ClassPrior | None" = None,
     explain: str | None = None,
+    ids_are_new: bool = False,
     **options: Any,
 ) -> None:
     """Predict the classes of new participants with a saved model."""
@@ -612,7 +613,9 @@ def predict(
         # Refuse a wrong id or model before the table is written.
         figure_rows = _contributions_by_figure(classifier, cohort, explain, out)
         check_outputs(figure_rows, overwrite=overwrite)
-    predictions = brainlsap.predict_people(classifier, cohort, class_prior=class_prior)
+    predictions = brainlsap.predict_people(
+        classifier, cohort, class_prior=class_prior, ids_are_new=ids_are_new
+    )
     class_counts = predictions["predicted"].value_counts().items()
     print(
         "Predicted: "
@@ -644,6 +647,8 @@ def predict(
                 labelled.rename(columns={"label": "truth"}), classes
             )
             _print_coverage(coverage.to_dict("records"))
+    if predictions["remark"].notna().any():
+        print("The column remark says which predictions are unreliable, and why.")
     with owner_only():  # The table contains participant IDs.
         table_path = brainlsap.data.write_tsv(
             predictions, out, n_digits=brainlsap.data.tables.PREDICTION_DIGITS

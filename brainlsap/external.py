@@ -32,8 +32,7 @@ from brainlsap.model.inputs import PackedClassifier
 from brainlsap.prediction import (
     SET_COLUMN,
     SET_JOINER,
-    hash_person,
-    hash_scans,
+    find_training_scans,
     load_fitted_model,
     match_regions_and_features,
     merge_labels,
@@ -182,8 +181,18 @@ def evaluate_model(
     cohort = _select_labelled(model, cohort)
     _check_not_in_training(model, cohort, ids_are_new=ids_are_new)
     subgroup_columns = choose_subgroups(cohort.table, subgroups)
+    study_options = {
+        "model": card["model"],
+        "training": model.origin_.facts["people"]["salt"][:8],
+        "class_prior": to_jsonable(class_prior),
+        "ids_are_new": ids_are_new,
+        "subgroups": list(subgroup_columns),
+    }
     start = time.perf_counter()
-    answers = predict_people(model, cohort, class_prior=class_prior)
+    # People of the training are excluded already.
+    answers = predict_people(
+        model, cohort, class_prior=class_prior, ids_are_new=ids_are_new
+    )
     seconds = time.perf_counter() - start
     answers["truth"] = answers.pop("label")
     key = {"model": card["model"], "repeat": 1, "fold": 1}
@@ -216,13 +225,6 @@ def evaluate_model(
         "settings": json.dumps(to_jsonable(settings)),
         "warnings": "[]",
         "report": json.dumps(card["fit_report"]),
-    }
-    study_options = {
-        "model": card["model"],
-        "training": model.origin_.facts["people"]["salt"][:8],
-        "class_prior": to_jsonable(class_prior),
-        "ids_are_new": ids_are_new,
-        "subgroups": list(subgroup_columns),
     }
     summary = CohortSummary.of(cohort, cohort.features, None)
     summary = replace(
@@ -384,19 +386,12 @@ def _check_not_in_training(
     model: PackedClassifier, cohort: Cohort, *, ids_are_new: bool
 ) -> None:
     """Raise if people or scans of a cohort were in the training of a model."""
-    stored_hashes = model.origin_.facts["people"]
-    hash_salt = stored_hashes["salt"]
     scans = cohort.table["scan"]
     connectomes, features = match_regions_and_features(model, cohort)
-    hashes = hash_scans(
-        features, None if cohort.shares_connectome else connectomes, hash_salt
+    has_training_data, has_training_id = find_training_scans(
+        model, cohort, connectomes, features
     )
-    known_scans = set(stored_hashes["scans"])
-    same_scans = [
-        scan
-        for scan, hashes_of_scan in zip(scans, hashes, strict=True)
-        if known_scans & set(hashes_of_scan)
-    ]
+    same_scans = list(scans[has_training_data])
     if same_scans:
         faults = [
             Finding("the same data as a scan of the training", scan=scan)
@@ -410,17 +405,11 @@ def _check_not_in_training(
         )
     if ids_are_new:
         return
-    person_ids = list(dict.fromkeys(cohort.groups))
-    known_people = set(stored_hashes["ids"])
-    same_people = [
-        person_id
-        for person_id in person_ids
-        if hash_person(person_id, hash_salt) in known_people
-    ]
+    same_people = list(dict.fromkeys(cohort.groups[has_training_id]))
     if same_people:
         raise CohortError(
-            f"{len(same_people)} of {len(person_ids)} people have the id of a person "
-            f"of the training ({listed(same_people, 3)}). If they are the same "
+            f"{len(same_people)} of {len(set(cohort.groups))} people have the id of a "
+            f"person of the training ({listed(same_people, 3)}). If they are the same "
             f"people, leave them out by {exclude_text(same_people)}. If they are other "
             "people, for example because both studies count from 1, give "
             f"{option_text('ids_are_new', True)}."

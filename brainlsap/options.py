@@ -1084,7 +1084,7 @@ OPTIONS: tuple[Option, ...] = (
         SWITCH,
         "state that a participant with the ID of a training participant is a "
         "different person",
-        commands=("evaluate",),
+        commands=("predict", "evaluate"),
     ),
     # Options of LSAPClassifier, preset and seed also of run_study.
     Option(

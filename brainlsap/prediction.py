@@ -21,7 +21,7 @@ from brainlsap.arrays import pack, to_jsonable
 from brainlsap.atlas import Atlas, available_atlases
 from brainlsap.class_prior import ClassPrior, change_prior, resolve_class_prior
 from brainlsap.data import Cohort, order_classes, read_study
-from brainlsap.data.cohort import check_cohort_given
+from brainlsap.data.cohort import NOT_GIVEN, check_cohort_given
 from brainlsap.data.covariates import KEY_COLUMNS, has_groups
 from brainlsap.data.flow import exclude_text
 from brainlsap.data.load import NO_CONNECTOME, read_folder
@@ -93,6 +93,16 @@ MAX_OUTLIER_SHARE = 0.1
 SET_COLUMN = f"set_{LEVEL * 100}"
 SET_JOINER = " + "
 EMPTY_SET = "none"
+
+REMARKS = (
+    "features unlike the training",
+    "connectome unlike the training",
+    "was in the training",
+)
+"""Remarks on a prediction that is unreliable: more than a tenth of the values lie over
+3 standard deviations from the mean of the training; unit, density, transformation or
+order of regions of the connectome differ; the person, or the data, was in the
+training."""
 
 NOT_FOR = (
     "a diagnosis, or a decision about a person",
@@ -349,26 +359,94 @@ def _check_missing_values(
         warnings.warn(message, stacklevel=3)
 
 
-def _check_connectomes(
+def _find_unlike_connectomes(
     model: PackedClassifier, connectomes: np.ndarray, scan_names: pd.Series
-) -> int:
-    """Warn of connectomes that differ in kind from those of the fit; count them."""
+) -> np.ndarray:
+    """Return and warn which connectomes differ in kind from those of the fit."""
+    is_unlike = np.zeros(len(scan_names), dtype=bool)
     kind_in_fit = model.origin_.facts.get("connectomes")
     if kind_in_fit is None:
-        return 0
+        return is_unlike
     differences = find_unlike(connectomes, kind_in_fit)
-    n_unlike = 0
     if differences:
         is_unlike = np.any([*differences.values()], axis=0)
-        n_unlike = int(is_unlike.sum())
         message = (
-            f"{n_unlike} of {len(scan_names)} scans "
+            f"{is_unlike.sum()} of {len(scan_names)} scans "
             f"({listed(scan_names[is_unlike], 5)}) have connectomes unlike those of "
             f"the fit: {'; '.join(differences)}. Compute them as those of the fit; "
             "otherwise the predictions are unreliable."
         )
         warnings.warn(message, stacklevel=3)
-    return n_unlike
+    return is_unlike
+
+
+def find_training_scans(
+    model: PackedClassifier,
+    cohort: Cohort,
+    connectomes: np.ndarray,
+    features: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which scans have the data, and which the person's id, of the training.
+
+    Parameters
+    ----------
+    model : classifier
+        With an origin.
+    cohort : Cohort
+    connectomes, features : arrays
+        Those of the cohort in the order of the model, before any step.
+
+    Returns
+    -------
+    has_training_data, has_training_id : arrays of bool, shape (n_scans,)
+        All False for files of models that hold no hashes.
+    """
+    hashes_of_training = model.origin_.facts.get("people")
+    if not hashes_of_training:
+        nowhere = np.zeros(cohort.n_scans, dtype=bool)
+        return nowhere, nowhere
+    salt = hashes_of_training["salt"]
+    own_connectomes = None if cohort.shares_connectome else connectomes
+    training_scans = set(hashes_of_training["scans"])
+    has_training_data = [
+        not training_scans.isdisjoint(hashes_of_scan)
+        for hashes_of_scan in hash_scans(features, own_connectomes, salt)
+    ]
+    training_ids = set(hashes_of_training["ids"])
+    if cohort.provenance.get("people") == NOT_GIVEN:
+        training_ids = set()  # The ids are row numbers.
+    has_training_id = [
+        hash_person(person_id, salt) in training_ids for person_id in cohort.groups
+    ]
+    return np.array(has_training_data), np.array(has_training_id)
+
+
+def _warn_of_training(cohort: Cohort, was_in_training: np.ndarray) -> None:
+    """Warn how many people of a cohort were in the training."""
+    people = list(dict.fromkeys(cohort.groups[was_in_training]))
+    if not people:
+        return
+    warnings.warn(
+        f"{len(people)} of {len(set(cohort.groups))} people were in the training of "
+        f"the model ({listed(people, 3)}): they have the ID of a person, or the data "
+        "of a scan, of the training. Their predictions do not show how the model "
+        "predicts new people. If equal IDs are those of different people, give "
+        f"{option_text('ids_are_new', True)}.",
+        stacklevel=3,
+    )
+
+
+def _write_remarks(scans_of_remark: Mapping[str, np.ndarray]) -> list[str | None]:
+    """Return the remarks that apply to each scan, or None where none does."""
+    return [
+        "; ".join(
+            remark
+            for remark, applies in zip(scans_of_remark, row, strict=True)
+            if applies
+        )
+        or None
+        for row in zip(*scans_of_remark.values(), strict=True)
+    ]
 
 
 def _covariate_range(cohort: Cohort, covariate_name: str) -> tuple[float, float]:
@@ -540,6 +618,7 @@ def predict_people(
     cohort: Cohort,
     *,
     class_prior: ClassPrior | None = None,
+    ids_are_new: bool = False,
 ) -> pd.DataFrame:
     """Predict the class of every scan; regions and features are matched by name.
 
@@ -553,6 +632,9 @@ def predict_people(
         Class shares that the probabilities assume: those of the training scans, equal
         shares, or your own, which sum to 1. By default those of the model, which are
         "training" unless it was fitted with others.
+    ids_are_new : bool
+        Whether people with the id of a person of the training are other people, as in
+        two studies that both count from 1.
 
     Returns
     -------
@@ -562,7 +644,8 @@ def predict_people(
         the set of at least 90 % of new people of every class holds their class ("none"
         where a scan is unlike all classes; no column where the model gives no sets,
         and `attrs["no_sets"]` says why); label too, if the cohort has labels (None: not
-        known).
+        known); remark, why a prediction is unreliable (:data:`REMARKS`; None: nothing
+        was noticed).
         `attrs["class_prior"]` holds the class shares that the probabilities assume.
         `predicted` does not depend on them. As in cross-validation it is the likeliest
         class under the class weights of the fit, so that rare classes are predicted,
@@ -583,9 +666,9 @@ def predict_people(
     Warns
     -----
     UserWarning
-        For scans with features or covariates far from those of the fit, scans with
-        many missing values, and connectomes of another kind (unit, density,
-        transformation, order of regions).
+        For people who were in the training, scans with features or covariates far
+        from those of the fit, scans with many missing values, and connectomes of
+        another kind (unit, density, transformation, order of regions).
     """
     check_cohort_given(cohort)
     model = load_fitted_model(model)
@@ -598,7 +681,13 @@ def predict_people(
     connectomes, features = match_regions_and_features(model, cohort)
     scan_names = cohort.table["scan"]
     _check_missing_values(model, features, scan_names)
-    n_unlike_connectomes = _check_connectomes(model, connectomes, scan_names)
+    is_unlike_connectome = _find_unlike_connectomes(model, connectomes, scan_names)
+    was_in_training, has_training_id = find_training_scans(
+        model, cohort, connectomes, features
+    )
+    if not ids_are_new:
+        was_in_training = was_in_training | has_training_id
+    _warn_of_training(cohort, was_in_training)
     features = _apply_steps(model, cohort, features)
     for covariate_name, fit_range in origin.facts.get("ranges", {}).items():
         _check_covariate(cohort, covariate_name, fit_range)
@@ -648,6 +737,10 @@ def predict_people(
             None if true_label == UNLABELLED else true_label
             for true_label in true_labels
         ]
+    remark_columns = (is_outlier, is_unlike_connectome, was_in_training)
+    prediction_table["remark"] = _write_remarks(
+        dict(zip(REMARKS, remark_columns, strict=True))
+    )
     share_of_class = dict(zip(class_names, prior_shares.tolist(), strict=True))
     prediction_table.attrs["class_prior"] = {
         class_name: share_of_class[class_name] for class_name in ordered_classes
@@ -655,7 +748,7 @@ def predict_people(
     prediction_table.attrs["no_sets"] = reason_without_set
     prediction_table.attrs["n_unlike"] = {
         "features": int(is_outlier.sum()),
-        "connectomes": n_unlike_connectomes,
+        "connectomes": int(is_unlike_connectome.sum()),
     }
     return prediction_table
 

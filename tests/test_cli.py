@@ -199,11 +199,15 @@ def test_fit_and_predict(study, tmp_path, capsys):
     explain = ("--out", table, "--explain", "sub-0001")
     assert "is not linear" in refused(capsys, "predict", model, study, *explain)
     assert not table.exists()
-    with pytest.warns(UserWarning, match="unlike those of the fit"):  # LMCI
+    with (
+        pytest.warns(UserWarning, match="unlike those of the fit"),  # LMCI
+        pytest.warns(UserWarning, match="of 20 people were in the training"),
+    ):
         assert main(["predict", str(model), str(study), "--out", str(table)]) == 0
     assert table.stat().st_mode & 0o077 == 0  # it names people
     found = pd.read_csv(table, sep="\t")
     assert {"scan", "predicted", "p_unimpaired", "p_impaired"} <= set(found)
+    assert found["remark"].str.contains("was in the training").any()
     assert "Predicted: " in capsys.readouterr().out
 
 
@@ -281,6 +285,7 @@ def stored_model(study, folder):
     return path
 
 
+@pytest.mark.filterwarnings("ignore:.* were in the training")
 def test_labels_that_are_not_known_are_written_as_missing(own_study, tmp_path):
     model = stored_model(own_study, tmp_path)
     path = own_study / "participants.tsv"
@@ -488,7 +493,8 @@ def test_an_existing_model_or_table_is_replaced_only_where_asked(
     asked = ["predict", model, study, "--out", table]
     assert "--overwrite" in refused(capsys, *asked)
     assert table.read_text() == "another table"
-    assert main([*map(str, asked), "--overwrite"]) == 0
+    with pytest.warns(UserWarning, match="were in the training"):
+        assert main([*map(str, asked), "--overwrite"]) == 0
     assert table.read_text() != "another table"
     capsys.readouterr()
 

@@ -448,6 +448,7 @@ def test_a_person_is_drawn_on_request_only(model, sites, tmp_path, capsys):
     assert figures[0].stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.filterwarnings("ignore:.* were in the training")
 def test_a_network_gives_no_sets_and_says_why(cohort, tmp_path):
     from brainlsap import LSAPClassifier
 

@@ -16,6 +16,7 @@ from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.exceptions import CohortError, ParameterError, RegionNameError
 from brainlsap.model import LSAPRidgeClassifier, load_model
 from brainlsap.prediction import (
+    REMARKS,
     _find_model_name,
     card_text,
     fit_model,
@@ -25,6 +26,9 @@ from brainlsap.prediction import (
 )
 from brainlsap.simulation import write_study_folder
 from brainlsap.workflow import merge_classes
+
+# Most models here predict the people of their own training.
+pytestmark = pytest.mark.filterwarnings("ignore:.* people were in the training")
 
 
 def brief_model():
@@ -253,7 +257,36 @@ def test_others_of_the_same_kind_are_predicted_without_a_word(cohort, tmp_path):
     features = cohort.features.copy()
     features[:, :6] = np.nan
     people = replace(cohort, connectomes=other, features=features)
-    assert len(predict_people(model, people)) == cohort.n_scans
+    assert predict_people(model, people, ids_are_new=True)["remark"].isna().all()
+
+
+@pytest.mark.filterwarnings("ignore:.* scans are unlike")
+def test_people_of_the_training_are_counted_and_remarked(cohort, tmp_path):
+    model = fit_model(cohort.select(range(12)), tmp_path / "model", ridge_model())
+    table = cohort.table.copy()
+    is_known = np.arange(cohort.n_scans) < 12
+    table["participant"] = [f"new-{row}" for row in range(cohort.n_scans)]
+    table.loc[20:21, "participant"] = cohort.groups[0]  # an id of the training
+    people = replace(cohort, table=table)
+    n_people = len(set(people.groups))
+    with pytest.warns(UserWarning, match=f"^13 of {n_people} people were in the"):
+        remarks = predict_people(model, people)["remark"]
+    was_in_training = remarks.fillna("").str.contains(REMARKS[2])
+    assert was_in_training.tolist() == [*is_known[:20], True, True, *is_known[22:]]
+    with pytest.warns(UserWarning, match=f"^12 of {n_people} people were in the"):
+        remarks = predict_people(model, people, ids_are_new=True)["remark"]
+    assert remarks.fillna("").str.contains(REMARKS[2]).tolist() == is_known.tolist()
+
+
+def test_row_numbers_are_no_ids_of_people(cohort, tmp_path):
+    """People of arrays without ids are not those of the training."""
+    arrays = {"connectomes": cohort.connectomes, "features": cohort.features}
+    kw = {"atlas": cohort.region_names, "feature_names": "fdg"}
+    learnt = Cohort.from_arrays(labels=cohort.y, **arrays, **kw)
+    model = fit_model(learnt, tmp_path / "model", ridge_model())
+    people = read_new_people(model, **arrays | {"features": cohort.features * 1.01})
+    people = replace(people, connectomes=people.connectomes * np.float32(1.01))
+    assert not predict_people(model, people)["remark"].eq(REMARKS[2]).any()
 
 
 def test_scans_without_most_regions_are_refused(cohort, stored):

@@ -161,7 +161,8 @@ figure.savefig(figures / "05_scales_at_quarters.png", dpi=110)
 fit_model(cohort, "model.safetensors", LSAPClassifier(**brief), overwrite=True)
 stored = load_model("model.safetensors")
 new_people = make_cohort(6, atlas="desikan82", random_state=9)
-predictions = predict_people(stored, new_people)
+# Both simulations count people from 1: equal ids are those of different people.
+predictions = predict_people(stored, new_people, ids_are_new=True)
 print(predictions.round(2).head(3).to_string(index=False))
 
 # %% [markdown]
@@ -173,7 +174,9 @@ print(predictions.round(2).head(3).to_string(index=False))
 # %%
 expected_shares = [0.7, 0.1, 0.1, 0.05, 0.05]
 class_prior = dict(zip(cohort.classes, expected_shares, strict=True))
-with_prior = predict_people(stored, new_people, class_prior=class_prior)
+with_prior = predict_people(
+    stored, new_people, class_prior=class_prior, ids_are_new=True
+)
 print(with_prior.round(2).head(3).to_string(index=False))
 assert (with_prior["p_CN"] >= predictions["p_CN"]).all()
 assert with_prior["p_CN"].mean() > predictions["p_CN"].mean()

@@ -94,12 +94,13 @@ print(*sorted(path.name for path in Path("maps").iterdir())[:6])
 # prints these shares, and `--class-prior` changes them. The table of predictions names
 # people, so keep it as private as the data. The new people here come from another
 # simulation, so `predict` also warns that their data differ from those of the study.
+# `--ids-are-new` says that equal ids of both simulations are those of different people.
 
 # %%
 # Few epochs and one start again. Leave both out in a study.
 brainlsap(f"fit study {reading} {brief} --out model.safetensors")
 brainlsap("simulate others --people 6 --atlas desikan82 --seed 2")
-brainlsap("predict model.safetensors others --out predictions.tsv")
+brainlsap("predict model.safetensors others --ids-are-new --out predictions.tsv")
 print(Path("predictions.tsv").read_text()[:160])
 assert "p_EMCI" in Path("predictions.tsv").read_text()
 assert len(Path("predictions.tsv").read_text().splitlines()) == 1 + 12
