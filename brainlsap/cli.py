@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import brainlsap
 from brainlsap.exceptions import BrainlsapError, CohortError
-from brainlsap.files import check_outputs, owner_only
+from brainlsap.files import check_new_folder, check_outputs, owner_only
 from brainlsap.findings import CHOICES, Finding, group_findings
 from brainlsap.options import (
     COMMANDS,
@@ -225,6 +225,7 @@ def demo(
     """Run the complete workflow on simulated data."""
     study_folder = Path(out) / f"study_{n_people}_people_seed_{random_state}"
     results_folder = Path(out) / "results"
+    brainlsap.report.check_results_folder(results_folder)
     if not study_folder.is_dir():
         has_results = results_folder.is_dir() and any(results_folder.iterdir())
         if has_results and not options.get("overwrite"):
@@ -248,6 +249,7 @@ def demo(
 @command
 def simulate(out: str, style: str = "", **options: Any) -> None:
     """Write a simulated study in which the affected regions are known."""
+    check_new_folder(out)
     cohort = brainlsap.make_cohort(**options)
     brainlsap.simulation.write_study_folder(cohort, out, style=style, verbose=True)
     print(f"Simulated study: {Path(out)}: {cohort}")
@@ -508,6 +510,8 @@ def report(
 ) -> None:
     """Write the report of a study again, or export its maps, tables or figures."""
     evaluation = brainlsap.report.read_results(Path(results))
+    if out is not None:
+        brainlsap.report.check_results_folder(out)
     has_other_table = table1 is not None or table1_holm is not None
     if has_other_table:
         table1_settings = brainlsap.report.demographics.choose_table1(
@@ -739,6 +743,8 @@ def evaluate(
         class_prior=class_prior,
         ids_are_new=ids_are_new,
         subgroups=subgroups,
+        out=out,
+        overwrite=overwrite,
     )
     score_intervals = brainlsap.report.tables.interval_table(evaluation)
     print(score_intervals.T.to_string(header=False))

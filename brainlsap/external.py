@@ -20,7 +20,7 @@ from brainlsap.data.participants import UNLABELLED
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.comparison import calibration_table, wilson_interval
 from brainlsap.evaluation.cross_validation import COLUMNS, KEYS
-from brainlsap.evaluation.results import CohortSummary
+from brainlsap.evaluation.results import CohortSummary, data_hash
 from brainlsap.evaluation.subgroups import (
     case_mix_table,
     choose_subgroups,
@@ -39,6 +39,7 @@ from brainlsap.prediction import (
     predict_people,
     read_new_people,
 )
+from brainlsap.report.report import check_results_folder, check_same_study
 from brainlsap.text import listed, option_name, option_text
 from brainlsap.workflow import merge_classes, parse_merged_classes
 
@@ -131,6 +132,8 @@ def evaluate_model(
     class_prior: ClassPrior | None = None,
     ids_are_new: bool = False,
     subgroups: str | Sequence[str] | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
 ) -> Evaluation:
     """Test a stored model on people who were not in its training.
 
@@ -153,6 +156,11 @@ def evaluate_model(
     subgroups : str or sequence of str, optional
         Columns of groups in which the model is scored, as of
         :func:`brainlsap.evaluation.choose_subgroups`.
+    out : str or Path, optional
+        Results folder that :func:`brainlsap.write_report` will write. If it cannot be
+        written or holds another report, this is an error before the prediction.
+    overwrite : bool
+        Whether `out` may hold another report.
 
     Returns
     -------
@@ -167,8 +175,10 @@ def evaluate_model(
     CohortError
         If people or scans were in the training, or scans lack most values.
     ParameterError
-        If no scan has a label, the model does not know a label, or as of
-        :func:`brainlsap.predict_people`.
+        If no scan has a label, the model does not know a label, `out` holds another
+        report, or as of :func:`brainlsap.predict_people`.
+    WritingError
+        If `out` cannot be written.
     """
     check_cohort_given(cohort)
     model = load_fitted_model(model)
@@ -188,6 +198,11 @@ def evaluate_model(
         "ids_are_new": ids_are_new,
         "subgroups": list(subgroup_columns),
     }
+    if out is not None:
+        results_folder = check_results_folder(out)
+        if not overwrite:
+            options = {"study_options": study_options}
+            check_same_study(results_folder, options, data_hash(cohort))
     start = time.perf_counter()
     # People of the training are excluded already.
     answers = predict_people(

@@ -15,7 +15,9 @@ from brainlsap.exceptions import ParameterError, WritingError
 from brainlsap.text import option_text
 
 __all__ = [
+    "check_new_folder",
     "check_outputs",
+    "check_writable",
     "fill_folder",
     "lock_folder",
     "owner_only",
@@ -24,6 +26,66 @@ __all__ = [
 
 # Errors of the system for a full disk, or a folder that must not be written to.
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise unless a file or folder can be made, or replaced, at a path.
+
+    Call it before a long computation; it writes nothing.
+
+    Parameters
+    ----------
+    path : str or Path
+        Its folder need not exist.
+
+    Raises
+    ------
+    WritingError
+        If the nearest existing folder above it is a file, or may not be written to.
+    """
+    path = Path(path).expanduser().absolute()
+    existing_parent = next(parent for parent in path.parents if parent.exists())
+    if not existing_parent.is_dir():
+        raise WritingError(
+            f"{path} cannot be written: {existing_parent} is a file, not a folder. "
+            "Choose another folder."
+        )
+    if not os.access(existing_parent, os.W_OK | os.X_OK):
+        raise WritingError(
+            f"{path} cannot be written: {existing_parent} is read-only for you. "
+            "Choose a folder that you may write to."
+        )
+
+
+def check_new_folder(folder: str | Path) -> Path:
+    """Raise unless a folder is new or empty, and can be written.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Folder to make.
+
+    Returns
+    -------
+    Path
+        The absolute path of the folder.
+
+    Raises
+    ------
+    ParameterError
+        If the folder is not empty, or is a file.
+    WritingError
+        As of :func:`check_writable`.
+    """
+    folder = Path(folder).expanduser().resolve()
+    if folder.is_file():
+        raise ParameterError(f"{folder} is a file; give the path of a folder.")
+    if folder.exists() and any(folder.iterdir()):
+        raise ParameterError(
+            f"{folder} must be new or empty; delete it or choose another folder."
+        )
+    check_writable(folder)
+    return folder
 
 
 def check_outputs(
@@ -48,6 +110,8 @@ def check_outputs(
     ------
     ParameterError
         If a file exists, is an input, or is a folder.
+    WritingError
+        If a file cannot be written, as of :func:`check_writable`.
     """
     input_paths = [
         Path(input_value)
@@ -58,6 +122,7 @@ def check_outputs(
         path.expanduser().resolve() for path in input_paths if os.path.lexists(path)
     ]
     for path in map(Path, output_paths):
+        check_writable(path)
         if not os.path.lexists(path):
             continue
         resolved_output = path.resolve()
@@ -138,12 +203,8 @@ def fill_folder(folder: str | Path, *, replace: bool = False) -> Iterator[Path]:
         If the disk is full, or the parent may not be written to.
     """
     folder = Path(folder).expanduser().resolve()
-    if folder.is_file():
-        raise ParameterError(f"{folder} is a file; give the path of a folder.")
-    if not replace and folder.exists() and any(folder.iterdir()):
-        raise ParameterError(
-            f"{folder} must be new or empty; delete it or choose another folder."
-        )
+    if folder.is_file() or not replace:
+        check_new_folder(folder)
     for old_temporary_folder in folder.parent.glob(f".partial-{folder.name}-????????"):
         shutil.rmtree(old_temporary_folder, ignore_errors=True)
     with replace_when_whole(folder) as partial_folder:

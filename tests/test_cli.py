@@ -479,6 +479,44 @@ def test_files_that_are_read_are_never_written(own_study, tmp_path, capsys, more
     assert contents(tmp_path) == before
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run {study} --out {out}",
+        "fit {study} --out {out}",
+        "predict {model} {study} --out {out}",
+        "evaluate {model} {study} --out {out}",
+        "report {results} --out {out}",
+        "simulate {out}",
+        "demo --out {out}",
+        "atlas {out} --labels {study}/participants.tsv",
+        "import-adni {study} {study} {out}",
+        "build {study} --out {out}",
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_it_is_computed(
+    study, results, tmp_path, monkeypatch, capsys, command
+):
+    """Not even the model or the study is read."""
+    for name in (
+        "brainlsap.data.read_study",
+        "brainlsap.model.load_model",
+        "brainlsap.make_cohort",
+        "brainlsap.write_report",
+        "brainlsap.images.parcellation._list_regions",
+        "brainlsap.adni.convert.gather_adni_tables",
+        "brainlsap.images.build.build_file",
+    ):
+        monkeypatch.setattr(name, lambda *_, **__: pytest.fail("It was computed."))
+    (tmp_path / "file").write_text("mine")
+    model, out = tmp_path / "model.safetensors", tmp_path / "file" / "out"
+    model.write_bytes(b"a model")
+    before = contents(tmp_path)
+    arguments = command.format(study=study, model=model, results=results, out=out)
+    assert "is a file, not a folder" in refused(capsys, *arguments.split())
+    assert contents(tmp_path) == before
+
+
 def test_an_existing_model_or_table_is_replaced_only_where_asked(
     study, tmp_path, capsys
 ):

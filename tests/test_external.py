@@ -15,6 +15,7 @@ from brainlsap import (
     contribution_table,
     cross_validate,
     evaluate_model,
+    external,
     fit_model,
     load_model,
     make_cohort,
@@ -188,7 +189,7 @@ def test_spellings_of_sex_are_counted_together(test, expected):
 
 @pytest.mark.filterwarnings("ignore:.*scans")
 def test_a_report_is_headed_external_evaluation_and_read_again(
-    evaluation, tmp_path_factory
+    model, sites, evaluation, tmp_path_factory, monkeypatch
 ):
     folder = tmp_path_factory.mktemp("out") / "results"
     page = write_report(evaluation, folder).read_text(encoding="utf-8")
@@ -201,6 +202,11 @@ def test_a_report_is_headed_external_evaluation_and_read_again(
     named_files = files_named_on_page(folder)
     assert {"report/tables/fold_scores.tsv", "private/codes.tsv"} <= named_files
     assert [name for name in named_files if not (folder / name).is_file()] == []
+    # The same evaluation replaces it, another is refused before people are predicted.
+    evaluate_model(model, sites[0], out=folder)
+    monkeypatch.delattr(external, "predict_people")
+    with pytest.raises(ParameterError, match="overwrite=True"):
+        evaluate_model(model, sites[0], class_prior="balanced", out=folder)
     again = read_results(folder)
     assert again.settings["subgroups"] == ["sex", "age"]  # All are of one site.
     assert isinstance(again, Evaluation)

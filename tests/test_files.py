@@ -8,7 +8,9 @@ import pytest
 
 from brainlsap.exceptions import ParameterError, WritingError
 from brainlsap.files import (
+    check_new_folder,
     check_outputs,
+    check_writable,
     fill_folder,
     lock_folder,
     owner_only,
@@ -88,6 +90,26 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, number):
         with replace_when_whole(tmp_path / "a.tsv"):
             raise OSError(number, "as the system says")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_place_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    check_writable(tmp_path / "new" / "folder" / "file.tsv")
+    assert check_new_folder(tmp_path / "new") == tmp_path / "new"
+    for check in (check_writable, check_new_folder, lambda path: check_outputs([path])):
+        with pytest.raises(WritingError, match="file is a file, not a folder"):
+            check(tmp_path / "file" / "new" / "model")
+    for name in ("file", "full"):
+        with pytest.raises(ParameterError):
+            check_new_folder(tmp_path / name)
+    monkeypatch.setattr("os.access", lambda path, _: path != tmp_path)
+    with pytest.raises(WritingError, match="is read-only for you"):
+        check_new_folder(tmp_path / "new" / "folder")
+    check_writable(tmp_path / "full" / "file.tsv")
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_private_files_are_for_their_owner_alone(tmp_path):

@@ -41,7 +41,7 @@ from brainlsap.exceptions import (
     WritingError,
     check_at_least,
 )
-from brainlsap.files import lock_folder, replace_when_whole
+from brainlsap.files import check_writable, lock_folder, replace_when_whole
 from brainlsap.findings import FAULT, Finding
 from brainlsap.images.suvr import extract_suvr
 from brainlsap.images.tractography import TRACTOGRAM_FORMATS, build_connectome
@@ -196,6 +196,7 @@ def build_study(
     if not folder.is_dir():
         raise CohortError("no such folder", path=folder)
     out = folder / OUTPUT_FOLDER if out is None else Path(out)
+    check_writable(out)
     study_key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
     _check_owner(out, folder, study_key)
     people_tables = people_files(folder)

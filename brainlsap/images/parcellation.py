@@ -24,7 +24,7 @@ from brainlsap.data.region_lists import RegionList, read_labels
 from brainlsap.data.row_order import fitting_orders, row_orders
 from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, write_tsv
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
-from brainlsap.files import fill_folder
+from brainlsap.files import check_new_folder, fill_folder
 from brainlsap.images.volumes import read_volume
 from brainlsap.text import listed, option_text
 
@@ -474,6 +474,7 @@ def make_atlas(
             f"{', '.join(available_atlases())}, the names of the atlases of "
             "brainlsap."
         )
+    check_new_folder(folder)
     if annot is None and labels is None:
         raise ParameterError(
             f"the names of the regions are missing. Give {option_text('annot')} or "

@@ -2,7 +2,6 @@
 
 import datetime as dt
 import json
-import os
 import platform
 import secrets
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from brainlsap.evaluation.cross_validation import choose_n_jobs
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import (
     check_outputs,
+    check_writable,
     fill_folder,
     lock_folder,
     replace_when_whole,
@@ -151,18 +151,14 @@ def check_results_folder(folder: str | Path) -> Path:
     Raises
     ------
     ParameterError
-        If it cannot be made or replaced, is a file, or holds files that no run wrote.
+        If it is a file or a mounted disk, or holds files that no run wrote.
+    WritingError
+        If it cannot be made or replaced.
     """
     folder = Path(folder).expanduser().resolve()
-    existing_parent = next(
-        parent_path for parent_path in folder.parents if parent_path.exists()
-    )
     if folder.is_file() or folder.is_mount():  # Neither can be replaced.
         raise ParameterError(f"{folder} is a file or a mounted disk; name a folder.")
-    if not os.access(existing_parent, os.W_OK):
-        raise ParameterError(
-            f"{folder} cannot be made: {existing_parent} is read-only."
-        )
+    check_writable(folder)
     top_names = {parent_path.name for parent_path in folder.glob("*")}
     foreign_names = sorted(top_names - {SHAREABLE, PRIVATE})
     # Walk the folder only if it looks like results: a home folder would take long.
@@ -356,6 +352,7 @@ def write_figures(
     ParameterError
         If a file of that name exists.
     """
+    check_writable(Path(folder, "figure.pdf"))  # Before the figures are drawn.
     from matplotlib.pyplot import close
 
     from brainlsap.report.page import report_figures
