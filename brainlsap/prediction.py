@@ -24,9 +24,13 @@ from brainlsap.data import Cohort, order_classes, read_study
 from brainlsap.data.cohort import NOT_GIVEN, check_cohort_given
 from brainlsap.data.covariates import KEY_COLUMNS, has_groups
 from brainlsap.data.flow import exclude_text
-from brainlsap.data.load import NO_CONNECTOME, read_folder
+from brainlsap.data.load import read_folder
 from brainlsap.data.participants import UNLABELLED
-from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
+from brainlsap.data.reading_options import (
+    DEFAULT_OPTIONS,
+    NO_CONNECTOME,
+    ReadingOptions,
+)
 from brainlsap.data.stored_cohort import (
     is_cohort_file,
     label_column,
@@ -540,8 +544,10 @@ def _cohort_from_arrays(model: PackedClassifier, options: Mapping[str, Any]) -> 
         "atlas": stored_options.atlas or atlas,
         "negative": stored_options.negative or "refuse",
     }
-    if model.shared_connectome_ is not None:
-        cohort_arguments["connectomes"] = model.shared_connectome_
+    shared_connectome = model.shared_connectome_
+    if shared_connectome is not None:
+        has_weights = shared_connectome.any()
+        cohort_arguments["connectomes"] = shared_connectome if has_weights else None
     cohort_arguments |= options
     for name in ("connectomes", "features"):
         if name not in cohort_arguments:

@@ -14,7 +14,6 @@ from brainlsap.data.connectomes import is_matrix
 from brainlsap.data.features import FeatureSources, Source
 from brainlsap.data.find_files import Scan
 from brainlsap.data.load import (
-    NO_CONNECTOME,
     STRENGTH,
     RefusedStudyError,
     count_people,
@@ -22,7 +21,11 @@ from brainlsap.data.load import (
 )
 from brainlsap.data.measures import PET_FEATURES
 from brainlsap.data.participants import ScanList, people_files
-from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
+from brainlsap.data.reading_options import (
+    DEFAULT_OPTIONS,
+    NO_CONNECTOME,
+    ReadingOptions,
+)
 from brainlsap.data.stored_cohort import read_study
 from brainlsap.data.tables import IMPORT_FILES, TABLE_SUFFIXES
 from brainlsap.exceptions import (

@@ -39,7 +39,7 @@ from brainlsap.data.participants import (
     order_classes,
     refuse_continuous,
 )
-from brainlsap.data.reading_options import ReadingOptions
+from brainlsap.data.reading_options import NO_CONNECTOME, ReadingOptions
 from brainlsap.data.tables import (
     MISSING_CELLS,
     PEOPLE_COLUMNS,
@@ -57,7 +57,7 @@ from brainlsap.findings import (
     as_findings,
     group_findings,
 )
-from brainlsap.text import listed
+from brainlsap.text import count, listed
 
 NOT_GIVEN = "not given: every scan is a person"
 COHORT_FORMAT, COHORT_FORMAT_VERSION = "brainlsap cohort", 4
@@ -218,7 +218,8 @@ class Cohort:
         connectomes: np.ndarray
         | pd.DataFrame
         | Sequence[pd.DataFrame]
-        | Mapping[str, pd.DataFrame],
+        | Mapping[str, pd.DataFrame]
+        | None,
         features: np.ndarray | pd.DataFrame | Mapping[str, np.ndarray | pd.DataFrame],
         labels: Sequence[object] | None,
         *,
@@ -237,7 +238,8 @@ class Cohort:
         connectomes : array of shape (n_scans, n_rois, n_rois) or (n_rois, n_rois)
             One for each scan, or one for everybody; rows in the order of `atlas`. A
             DataFrame, or a list of them, is read by the names of rows and columns; a
-            Series or dict of them names scans, as an index does.
+            Series or dict of them names scans, as an index does. With None, models
+            estimate one connectome from the features of the training people.
         features : array of shape (n_scans, n_rois) or (n_scans, n_rois, n_features)
             NaN where not measured, or masked, or `pd.NA`. The columns of a DataFrame
             are read by name where they do more than count. Of several features also
@@ -334,6 +336,9 @@ class Cohort:
         n_scans = len(X)
         if W.ndim == 2:
             W = np.broadcast_to(W, (n_scans, *W.shape[-2:]))
+        connectome_origin = "array" if W.strides[0] == 0 else "one per scan"
+        if connectomes is None:
+            connectome_origin = NO_CONNECTOME
         if names_of_features is None:
             names_of_features = _number_features(X.shape[-1])
         scan_names, people_of_index, session_ids = _name_scans(scan_index, n_scans)
@@ -377,7 +382,7 @@ class Cohort:
             label_name=label_name,
             findings=(Finding("made from arrays"), *finding_list),
             provenance={
-                "connectome": "array" if W.strides[0] == 0 else "one per scan",
+                "connectome": connectome_origin,
                 "people": NOT_GIVEN if are_people_unknown else "given",
             },
             reading_options=ReadingOptions(negative=negative),
@@ -722,8 +727,11 @@ def _stack_connectomes(
 ) -> tuple[np.ndarray, Sequence[Finding | str]]:
     """Return the weights in the order of the atlas, and notes; tables by their names.
 
-    The array has two axes for one connectome for everybody.
+    The array has two axes for one connectome for everybody, and zeros without any.
     """
+    if connectomes is None:
+        no_weights = np.zeros((len(atlas), len(atlas)), dtype=np.float32)
+        return no_weights, [Finding("no connectome: models make it of the features")]
     if isinstance(connectomes, pd.DataFrame):
         if len({*connectomes.shape}) > 1:
             raise ParameterError(
@@ -1141,11 +1149,14 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
     key_table = pd.DataFrame(
         {key_column: _as_text(scan_table[key_column]) for key_column in KEY_COLUMNS}
     )
-    faults = [
-        f"table has no {key_column} in row {np.argmax(key_table[key_column] == '')}"
-        for key_column in ("scan", "participant", "label")
-        if (key_table[key_column] == "").any()
-    ]
+    faults = list[str]()
+    for key_column in ("scan", "participant", "label"):
+        row_numbers = np.flatnonzero(key_table[key_column] == "") + 1
+        if len(row_numbers):
+            faults.append(
+                f"the {key_column} is missing in {count(len(row_numbers), 'row')} "
+                f"(counted from 1): {listed(row_numbers, 8)}"
+            )
     repeated_scans = key_table["scan"][key_table["scan"].duplicated()].unique()
     faults += [
         f"scan {scan!r} stands more than once in table" for scan in repeated_scans

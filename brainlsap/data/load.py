@@ -43,7 +43,7 @@ from brainlsap.data.participants import (
     list_scans,
     people_files,
 )
-from brainlsap.data.reading_options import ReadingOptions
+from brainlsap.data.reading_options import NO_CONNECTOME, ReadingOptions
 from brainlsap.data.region_lists import read_names
 from brainlsap.data.region_tables import ScanTable, read_sheets
 from brainlsap.exceptions import (
@@ -66,7 +66,6 @@ from brainlsap.findings import (
 from brainlsap.text import listed, option_text
 
 STRENGTH = "strength"
-NO_CONNECTOME = "none"
 
 
 class RefusedStudyError(CohortError):
@@ -267,6 +266,12 @@ def _read_without(
     features = _check_features(reading_options.feature, reading_options.subcortex)
     atlas = load_atlas(reading_options.atlas)
     folder = Path(folder)
+    if folder.is_file():
+        raise CohortError(
+            "a file, where a folder was expected. Read a file written by Cohort.save "
+            "by Cohort.load",
+            path=folder,
+        )
     if not folder.is_dir():
         raise CohortError("no such folder", path=folder)
 

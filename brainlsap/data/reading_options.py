@@ -17,6 +17,9 @@ import pandas as pd
 from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas
 
+NO_CONNECTOME = "none"
+"""The option `connectome` of a study that is read without any."""
+
 
 @dataclass(frozen=True, eq=False)
 class ReadingOptions:

@@ -28,7 +28,7 @@ from brainlsap.data.flow import (
     match_exclusions,
     read_exclusions,
 )
-from brainlsap.data.load import NO_CONNECTOME, load_cohort
+from brainlsap.data.load import load_cohort
 from brainlsap.data.participants import (
     UNLABELLED,
     choose_baselines,
@@ -37,7 +37,7 @@ from brainlsap.data.participants import (
     order_classes,
     refuse_continuous,
 )
-from brainlsap.data.reading_options import ReadingOptions
+from brainlsap.data.reading_options import NO_CONNECTOME, ReadingOptions
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.findings import (
     BASELINE,

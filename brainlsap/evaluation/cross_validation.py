@@ -31,6 +31,7 @@ import brainlsap
 from brainlsap.arrays import PackedScans, to_jsonable
 from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.data.cohort import Cohort, check_cohort_given
+from brainlsap.data.reading_options import NO_CONNECTOME
 from brainlsap.evaluation.confounds import Deconfounder, adjust_features
 from brainlsap.evaluation.leakage import Check, audit, check_title
 from brainlsap.evaluation.models import NESTED_RIDGES, make_models
@@ -361,7 +362,7 @@ def configure_for_cohort(model: Any, cohort: Cohort) -> Any:
         has_no_order = parameters.get(classes_key, "") is None
         if cohort.classes_ordered and uses_order and has_no_order:
             parameter_changes[classes_key] = cohort.classes
-        was_not_read = cohort.provenance.get("connectome") == "none"
+        was_not_read = cohort.provenance.get("connectome") == NO_CONNECTOME
         if bare_parameter == "connectome" and parameter_value is None and was_not_read:
             parameter_changes[parameter_name] = "covariance"
         if bare_parameter in ("hemispheres", "structures") and parameter_value is None:

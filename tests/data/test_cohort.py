@@ -14,6 +14,7 @@ import pytest
 from brainlsap.arrays import pack
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort, read_connectome
+from brainlsap.data.reading_options import NO_CONNECTOME
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 from tests.conftest import raises_kind
 from tests.data.conftest import refused
@@ -130,7 +131,7 @@ FAULTS = [
     ({"table": TABLE.drop(columns="label")}, "columns scan, .*, label, each once; g"),
     ({"table": TABLE.iloc[:0]}, "table must have a row for every scan .* got 0 rows"),
     ({"connectomes": W + np.diag([np.inf] * 5)}, "6 scans: .* diagonal is not; set"),
-    ({"table": TABLE.assign(label=None)}, "no label in row 0"),
+    ({"table": TABLE.assign(label=None)}, "label is missing in 6 rows"),
     ({"table": TABLE.assign(scan="s")}, "scan 's' stands more than once"),
     ({"table": TABLE.assign(label="XY")}, "label 'XY' of 6 scan.s. is not among the"),
     (
@@ -320,10 +321,18 @@ def test_arrays_make_a_cohort():
     assert Cohort.from_arrays(W, F[..., 1], labels, **kw).feature_names == ("fdg",)
     with refused("'AD' of 2 .* CN, MCI; name it in classes= too, or leave"):
         Cohort.from_arrays(W, F[..., 1], labels, classes=["CN", "MCI"], **kw)
-    with refused("table has no label in row 2"):
-        Cohort.from_arrays(W, F[..., 1], [0, 1, np.nan, 1, 0, 1], **kw)
-    with refused("table has no participant in row 5"):
+    with refused("label is missing in 2 rows .counted from 1.: 3, 5"):
+        Cohort.from_arrays(W, F[..., 1], [0, 1, np.nan, 1, None, 1], **kw)
+    with refused("participant is missing in 1 row .counted from 1.: 6"):
         Cohort.from_arrays(W, F[..., 1], labels, groups=[*"abcde", None], **kw)
+
+
+def test_arrays_without_connectomes_have_one_made_of_the_features():
+    atlas = tiny_atlas()
+    cohort = Cohort.from_arrays(None, F, ["CN", "AD"] * 3, atlas=atlas)
+    assert cohort.shares_connectome
+    assert not cohort.connectomes.any()
+    assert cohort.provenance["connectome"] == NO_CONNECTOME
 
 
 def test_negative_weights_of_correlations_need_an_option():
@@ -640,7 +649,7 @@ def test_masked_weights_and_people_are_refused():
     for argument, what in (("labels", "label"), ("groups", "participant")):
         given = {"labels": STAGE, "groups": [f"p{i}" for i in range(8)]}
         given[argument] = np.ma.array(given[argument], mask=masked)
-        with pytest.raises(CohortError, match=f"table has no {what} in row 1"):
+        with pytest.raises(CohortError, match=f"{what} is missing in 1 row .*: 2"):
             Cohort.from_arrays(np.ones((4, 4)), SUVR, atlas=SIDED, **given)
 
 
