@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from brainlsap.model.training import (
     choose_network_share,
     inner_splits,
     mix_logits,
+    networks_are_futile,
     restore_snapshots,
     train_starts,
     usable_runs,
@@ -147,6 +149,24 @@ class GraphClassifier(PackedClassifier):
                 _set_offset(batch, self.ridge_, self.ridge_.left_out_scores_)
             initial_scales = self._initial_scales(settings)
             splits = inner_splits(class_codes, groups, settings, seed)
+            ridge_logits = None
+            is_decided = None
+            if (
+                settings.network_weight == BY_LEFT_OUT_PEOPLE
+                and self.ridge_ is not None
+            ):
+                ridge_logits = self._ridge_logits(
+                    self.ridge_, self.ridge_.left_out_scores_
+                )
+                left_out_rows = np.concatenate([rows for _, rows in splits])
+                is_decided = partial(
+                    networks_are_futile,
+                    n_people_of_starts=len(set(groups[left_out_rows])),
+                    class_codes=class_codes,
+                    groups=groups,
+                    ridge_logits=ridge_logits,
+                    settings=settings,
+                )
             training_runs = train_starts(
                 batch,
                 class_codes,
@@ -155,17 +175,12 @@ class GraphClassifier(PackedClassifier):
                 initial_scales,
                 settings,
                 seed,
+                is_decided,
             )
             averaged_runs = usable_runs(training_runs)
             network_share = None
             self.network_weight_ = 1.0
-            if (
-                settings.network_weight == BY_LEFT_OUT_PEOPLE
-                and self.ridge_ is not None
-            ):
-                ridge_logits = self._ridge_logits(
-                    self.ridge_, self.ridge_.left_out_scores_
-                )
+            if ridge_logits is not None:
                 network_share = choose_network_share(
                     averaged_runs, class_codes, groups, ridge_logits, settings
                 )
@@ -386,7 +401,9 @@ class LSAPClassifier(GraphClassifier):
     n_epochs : int, optional
         Maximum number of epochs.
     n_starts : int, optional
-        Number of networks to average, each with its own seed.
+        Number of networks to average, each with its own seed. Fewer are trained where
+        the first gain so little over the ridge that their weight will be 0; see
+        `network_weight`.
     threshold : float, optional
         Edges with a smaller weight, in the unit of the connectome, are dropped
         (paper 10).
@@ -437,8 +454,10 @@ class LSAPClassifier(GraphClassifier):
           prediction: logits are (1 - w) times those of the ridge and w times those of
           a network. The default, "left-out", chooses w and the epoch on the
           participants that each network leaves out; w is 0 unless their cross-entropy
-          falls by more than two standard errors. Without such participants (fewer
-          than 20, or a class with one) it is 0.
+          falls by more than two standard errors. Training ends after fewer than
+          `n_starts` networks if the gain of the first, by its standard error, would
+          not reach two over the participants whom all networks leave out. Without
+          such participants (fewer than 20, or a class with one) w is 0.
 
         :meth:`set_params` accepts these names, too, so that searches can vary them.
 
@@ -457,7 +476,8 @@ class LSAPClassifier(GraphClassifier):
         Learned scales of the networks, averaged over them, whatever their weight; those
         of the ridge are `ridge_.scales_`.
     scales_by_start_ : array of shape (n_starts, n_rois)
-        Learned scales of each averaged network, without those that failed.
+        Learned scales of each averaged network, without those that failed or were not
+        trained.
     scales_start_ : array of shape (n_rois,)
         Initial scales.
     ridge_ : LSAPRidgeClassifier or None

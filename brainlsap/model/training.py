@@ -563,6 +563,7 @@ def train_starts(
     initial_scales: np.ndarray,
     settings: Settings,
     seed: int,
+    is_decided: Callable[[list[Run]], bool] | None = None,
 ) -> list[Run]:
     """Train several networks, each validated on other people of the training scans.
 
@@ -580,6 +581,9 @@ def train_starts(
     settings : Settings
         With kernel and degree settled.
     seed : int
+    is_decided : callable, optional
+        `(training_runs) -> bool`, called before every further start: whether training
+        ends without it.
     """
     n_rois, n_channels = batch.signal.shape[-2:]
     network_dimensions = n_rois, n_channels, int(class_codes.max()) + 1
@@ -592,8 +596,10 @@ def train_starts(
                 nn.init.zeros_(output_parameters)
         return network.to(batch.signal.device)
 
-    training_runs = []
+    training_runs: list[Run] = []
     for start_number, split in enumerate(splits):
+        if training_runs and is_decided is not None and is_decided(training_runs):
+            break
         train_rows, validation_rows = split
         if len(train_rows) > MAX_STEP_SCANS:  # steps take parts of them in their order
             rng = np.random.default_rng([seed, start_number])
@@ -698,6 +704,56 @@ def choose_network_share(
     return NetworkShare(
         float(_NETWORK_WEIGHTS[weight_index]), mean_gain, standard_error, int(best_step)
     )
+
+
+def networks_are_futile(
+    training_runs: list[Run],
+    n_people_of_starts: int,
+    class_codes: np.ndarray,
+    groups: np.ndarray,
+    ridge_logits: np.ndarray,
+    settings: Settings,
+) -> bool:
+    r"""Return whether the weight of networks will be 0 after all starts, too.
+
+    A gain of z standard errors over the n people whom the first starts leave out comes
+    to :math:`z \sqrt{N / n}` over the N people whom all starts leave out. The weight is
+    0 unless that exceeds two. z is the largest over epochs and weights, and therefore
+    rather too large than too small.
+
+    Only starts count whose best epoch is no earlier than `patience`. Other starts may
+    have stopped on a plateau that the next start leaves, and took little time.
+
+    Parameters
+    ----------
+    training_runs : list of Run
+        The starts so far, with snapshots.
+    n_people_of_starts : int
+        Number of people whom all starts leave out, N.
+    class_codes, groups, ridge_logits, settings
+        As of :func:`choose_network_share`.
+    """
+    trained_runs = [
+        training_run
+        for training_run in training_runs
+        if not training_run.fault and training_run.best_epoch >= settings.patience
+    ]
+    if not trained_runs:
+        return False
+    share = choose_network_share(
+        trained_runs, class_codes, groups, ridge_logits, settings
+    )
+    if share.gain is None or share.standard_error is None:
+        return True  # Nobody is left out.
+    left_out_rows = [training_run.validation_rows for training_run in trained_runs]
+    n_people = len(set(groups[np.concatenate(left_out_rows)]))
+    expected_gain = share.gain * np.sqrt(n_people_of_starts / n_people)
+    if expected_gain > _MIN_STANDARD_ERRORS * share.standard_error:
+        return False
+    share_of_all = choose_network_share(
+        usable_runs(training_runs), class_codes, groups, ridge_logits, settings
+    )
+    return share_of_all.weight == 0
 
 
 def restore_snapshots(training_runs: list[Run], step: int, batch: Batch) -> None:

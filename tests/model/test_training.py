@@ -15,6 +15,7 @@ from brainlsap.model.training import (
     Snapshot,
     choose_network_share,
     inner_splits,
+    networks_are_futile,
     train_network,
     train_starts,
 )
@@ -285,14 +286,14 @@ def test_few_people_are_not_divided():
 # --- starts ---------------------------------------------------------------------
 
 
-def starts_of(scans, settings):
+def starts_of(scans, settings, is_decided=None):
     task = Task(scans, settings)
     how = settings, settings.preparation(), torch.device("cpu")
     batch = make_batch(scans.connectomes, task.scaled, *how)
     codes = np.unique(scans.y, return_inverse=True)[1]
     splits = inner_splits(codes, scans.people, settings, 5)
     given = splits, task.measured.numpy(), np.linspace(0.1, 1.9, N_ROIS), settings
-    return batch, train_starts(batch, codes, *given, seed=5)
+    return batch, train_starts(batch, codes, *given, seed=5, is_decided=is_decided)
 
 
 def test_every_start_has_its_own_seed_and_slice(scans, monkeypatch):
@@ -389,3 +390,57 @@ def test_epochs_that_diverged_are_not_chosen():
     runs = make_runs(codes, [3.0, 3.0])
     runs[0].snapshots[1].validation_logits[0, 0] = np.nan
     assert choose(codes, runs).step == 0
+
+
+def is_futile(codes, runs, n_people, **settings):
+    ridge_logits = np.zeros((len(codes), 2))
+    people = np.arange(len(codes))
+    return networks_are_futile(
+        runs, n_people, codes, people, ridge_logits, settle(**settings)
+    )
+
+
+def test_starts_end_where_the_gain_would_not_reach_two_standard_errors():
+    codes = np.arange(80) % 2
+    runs = make_runs(codes, [0.0, 0.4])[:1]
+    runs[0].best_epoch = 3
+    share = choose(codes, runs)
+    z = share.gain / share.standard_error
+    assert 0.5 < z < 2
+    # over N people in place of 40 the gain has z sqrt(N / 40) standard errors
+    enough_people = 40 * (2 / z) ** 2
+    assert is_futile(codes, runs, 0.99 * enough_people, patience=3)
+    assert not is_futile(codes, runs, 1.01 * enough_people, patience=3)
+    # a start that stopped before it had learned tells nothing
+    assert not is_futile(codes, runs, 40, patience=4)
+    runs[0].fault = "every scan gets the same output"
+    assert not is_futile(codes, runs, 40, patience=3)
+
+
+def test_starts_go_on_where_all_of_them_have_a_weight():
+    codes = np.arange(80) % 2
+    useless, useful = make_runs(codes, [0.0])[0], make_runs(codes, [3.0])[1]
+    useless.best_epoch, useful.best_epoch = 9, 1
+    assert is_futile(codes, [useless], 80, patience=5)
+    assert not is_futile(codes, [useless, useful], 80, patience=5)
+
+
+def test_starts_end_where_nobody_is_left_out():
+    codes = np.arange(80) % 2
+    runs = make_runs(codes, [3.0])[:1]
+    runs[0].validation_rows = np.zeros(0, dtype=int)
+    runs[0].snapshots[0] = Snapshot(1, np.zeros((0, 2)), {})
+    assert is_futile(codes, runs, 0, patience=0)
+
+
+def test_starts_end_when_they_are_decided(scans):
+    settings = settle(n_starts=4)
+    n_asked = []
+
+    def is_decided(runs):
+        n_asked.append(len(runs))
+        return len(runs) == 2
+
+    _, runs = starts_of(scans, settings, is_decided)
+    assert len(runs) == 2
+    assert n_asked == [1, 2]
