@@ -20,6 +20,7 @@ from brainlsap.data.connectomes import (
 from brainlsap.data.measures import SUBCORTEX
 from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
 from brainlsap.data.tables import TABLE_SUFFIXES
+from brainlsap.evaluation.models import MODELS
 from brainlsap.graph import EXPANSIONS
 from brainlsap.images import build_connectome, build_study, extract_suvr
 from brainlsap.model import NetworkClassifier
@@ -189,8 +190,12 @@ def docs_text(page_name):
     return (DOCS / f"{page_name}.rst").read_text("utf-8")
 
 
-def help_of(name):
-    return " ".join(option.help for option in OPTIONS if option.name == name)
+def help_of(name, command=None):
+    return " ".join(
+        option.help
+        for option in OPTIONS
+        if option.name == name and (command is None or command in option.commands)
+    )
 
 
 # Registry, and the texts that name each of its entries in words.
@@ -208,9 +213,16 @@ NAMED_IN = {
         EXPANSIONS,
         {
             "LSAPClassifier": brainlsap.LSAPClassifier.__doc__,
-            "--kernel": help_of("kernel"),
+            "the help of --kernel": help_of("kernel"),
             "docs/mathematics.rst": docs_text("mathematics").lower(),
             "docs/glossary.rst": docs_text("glossary").lower(),
+        },
+    ),
+    "models": (
+        [name for name, entry in MODELS.items() if entry.role == "model"],
+        {
+            f"the help of --models of brainlsap {command}": help_of("models", command)
+            for command in ("run", "fit")
         },
     ),
     "networks": (NETWORKS, {"NetworkClassifier": NetworkClassifier.__doc__}),

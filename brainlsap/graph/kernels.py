@@ -323,8 +323,8 @@ def error_bound(
 
     Parameters
     ----------
-    kernel : {"exact", "chebyshev", "hermite", "laguerre"}
-        Which expansion.
+    kernel : str
+        A key of `EXPANSIONS`, or `exact`.
     scale : float, array or Tensor
         Heat scale, dimensionless, not negative; of several the largest counts.
     degree : int or None
@@ -376,8 +376,8 @@ def choose_degree(kernel: str, max_scale: float, tolerance: float = 1e-4) -> int
 
     Parameters
     ----------
-    kernel : {"chebyshev", "hermite", "laguerre"}
-        Which expansion.
+    kernel : str
+        A key of `EXPANSIONS`.
     max_scale : float
         Largest scale that must be trusted.
     tolerance : float
@@ -468,8 +468,8 @@ def largest_scale(
 
     Parameters
     ----------
-    kernel : {"exact", "chebyshev", "hermite", "laguerre"}
-        Which expansion.
+    kernel : str
+        A key of `EXPANSIONS`, or `exact`.
     degree : int or None
         Its degree; None for `exact`.
     tolerance : float
@@ -587,8 +587,8 @@ def diffuse(
         Signals.
     scale : Tensor of shape (n_rois,) or float
         Heat scale of every region, dimensionless, not negative.
-    kernel : {"exact", "chebyshev", "hermite", "laguerre"}
-        Eigenvectors, or which expansion.
+    kernel : str
+        A key of `EXPANSIONS`, or `exact`, which uses eigenvectors.
     degree : int or None
         Degree of the expansion. None chooses the lowest that keeps `tolerance`
         at the largest scale.
@@ -685,8 +685,8 @@ def diffuse_recurrence(
         Signals on the regions, in the precision of `L`.
     scale : Tensor of shape (n_rois,)
         Heat scale of every region.
-    kernel : {"chebyshev", "hermite", "laguerre"}
-        Which expansion.
+    kernel : str
+        A key of `EXPANSIONS`.
     degree : int
         Its degree; the caller has checked that the scales can be trusted.
 

@@ -103,7 +103,8 @@ class ChebyshevSeries:
 
     Parameters
     ----------
-    kernel : {"exact", "chebyshev", "hermite", "laguerre"}
+    kernel : str
+        A key of `EXPANSIONS`, or `exact`.
     degree : int or None
         Of the expansion; the exact kernel's follows from `max_scale`.
     max_scale : float

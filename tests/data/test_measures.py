@@ -48,7 +48,8 @@ def test_every_measure_of_pet_is_known_everywhere(feature):
             assert measure.usual_medians[0] <= tracer.usual_medians[0]
             assert measure.usual_medians[1] >= tracer.usual_medians[1]
     for name in ("feature", "require"):
-        assert any(o.name == name and feature in o.help for o in OPTIONS), name
+        is_named = any(o.name == name and feature in o.help for o in OPTIONS)
+        assert is_named, f"name {feature} in the help of --{name}"
 
 
 def test_the_order_of_tracers_has_no_effect(monkeypatch):

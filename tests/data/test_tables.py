@@ -1,6 +1,9 @@
 """Tables of text, and tables of regions in every layout: what each column means."""
 
+import ast
 import datetime as dt
+import inspect
+import re
 import sys
 
 import numpy as np
@@ -8,13 +11,20 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import load_atlas
+from brainlsap.data import measures, region_tables
 from brainlsap.data.measures import get_measure
 from brainlsap.data.region_tables import (
     read_region_values,
     read_scan_table,
     unknown_names,
 )
-from brainlsap.data.tables import parse_numbers, read_columns, read_table, write_tsv
+from brainlsap.data.tables import (
+    TABLE_SUFFIXES,
+    parse_numbers,
+    read_columns,
+    read_table,
+    write_tsv,
+)
 from brainlsap.exceptions import FileFormatError, RegionNameError
 from tests.conftest import raises_kind
 from tests.data import feature_formats as formats
@@ -774,3 +784,21 @@ def test_a_word_that_says_a_side_is_no_measure(write):
     heads = ["lh.aparc.thickness", *(f"rh_x_{n}" for n in DESIKAN.names[:68])]
     table = read_scan_table(write("t.csv", lines_of([heads, *rows], ",")), DESIKAN)
     assert not table.region_columns
+
+
+def test_every_suffix_that_readers_name_is_one_of_tables():
+    """A file of another suffix would be read by its path, but never searched for."""
+    texts = {
+        node.value
+        for module in (region_tables, measures)
+        for node in ast.walk(ast.parse(inspect.getsource(module)))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    suffixes = {
+        match[1]
+        for text in texts
+        if (match := re.fullmatch(r"[*\w.-]*(\.[a-z]+)", text))
+    }
+    assert {".dat", ".xlsx"} <= suffixes
+    missing = suffixes - {*TABLE_SUFFIXES}
+    assert not missing, f"add {missing} to TABLE_SUFFIXES of brainlsap/data/tables.py"

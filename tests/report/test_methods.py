@@ -1,6 +1,7 @@
 """Methods text: every option that changes a number changes the text."""
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
@@ -152,6 +153,13 @@ STUDY_OPTIONS = {
 }
 
 
+def run_examples(cohort, folder, names):
+    """Run a study with the examples of these options."""
+    options = {name: STUDY_OPTIONS[name][0] for name in names}
+    options |= {"baselines": False, "n_epochs": 1, "n_starts": 1}
+    return run_study(cohort, folder, **options)
+
+
 # Of one study; all others are of another.
 ALONE = {"leave_out", "learning_curve"}
 
@@ -160,15 +168,25 @@ ALONE = {"leave_out", "learning_curve"}
 def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, names):
     options = [option for option in CONFIGURABLE if option.recipient == "study"]
     changing = {option.name for option in options if option.changes_results}
-    assert changing - {"models", "baselines", "splits"} == {*STUDY_OPTIONS}
+    missing = changing - {"models", "baselines", "splits"} - {*STUDY_OPTIONS}
+    assert not missing, f"add examples of {missing} to STUDY_OPTIONS"
+    assert {*STUDY_OPTIONS} <= changing
     monkeypatch.setattr(workflow, "write_report", lambda *_, **__: None)
     cohort = make_cohort(60, atlas="desikan82", n_sites=2)
-    options = {name: STUDY_OPTIONS[name][0] for name in names}
-    options |= {"baselines": False, "n_epochs": 1, "n_starts": 1}
-    evaluation = run_study(cohort, tmp_path / "out", **options)
+    try:
+        evaluation = run_examples(cohort, tmp_path / "out", names)
+    except Exception as error:
+        spoiling_names = []
+        for name in sorted(names):
+            with suppress(Exception):
+                run_examples(cohort, tmp_path / f"without {name}", names - {name})
+                spoiling_names.append(name)
+        advice = f"correct the example of {spoiling_names or names} in STUDY_OPTIONS"
+        raise AssertionError(advice) from error
     text = "\n".join([*supplement_text(evaluation), *score_remarks(evaluation)])
+    unstated = {name for name in names if STUDY_OPTIONS[name][1] not in text}
+    assert not unstated, f"the text lacks the phrases of {unstated} in STUDY_OPTIONS"
     for name in names:
-        assert STUDY_OPTIONS[name][1] in text, name
         assert name in UNLISTED or name in evaluation.settings, name
 
 
