@@ -282,7 +282,8 @@ def nested_model_table(
     -------
     DataFrame
         One row a step: below, above (models), score_below, score_above, difference
-        (above minus below), low, high (95%, not corrected), p_value, p_holm, and adds:
+        (above minus below), low, high (95%, not corrected; both 0 where the two have
+        the same predictions), p_value, p_holm, and adds:
         the gain of `GAINS` where the model above is better and p_holm < 0.05,
         "no" where it is worse and p_holm < 0.05, else "unclear". Empty where the models
         were not run, or failed.
@@ -299,6 +300,8 @@ def nested_model_table(
         simpler_parts = contributions_by_person[simpler_model]
         richer_parts = contributions_by_person[richer_model]
         exchange_test = exchange_tests[richer_model]
+        if evaluation.have_same_predictions(simpler_model, richer_model):
+            exchange_test = SAME_PREDICTIONS
         step_rows.append(
             {
                 "below": simpler_model,
@@ -331,6 +334,11 @@ class ExchangeTest(NamedTuple):
     p_value: float
 
 
+SAME_PREDICTIONS = ExchangeTest(difference=0.0, low=0.0, high=0.0, p_value=1.0)
+"""Of two models that predict the same; an interval for two models that may differ in
+other people does not apply."""
+
+
 @threadpool_limits.wrap(limits=1)
 def compare_by_person(
     evaluation: Evaluation,
@@ -361,8 +369,9 @@ def compare_by_person(
     DataFrame
         One row per other model, in order: model, reference, difference (reference minus
         model; above 0 the reference has the higher score), low, high (95%, not
-        corrected), p_value, p_holm (corrected for the number of comparisons; models
-        with the same predictions in every fold count once), n_comparisons. A model with
+        corrected; both 0 where the two models have the same predictions), p_value,
+        p_holm (corrected for the number of comparisons; models with the same
+        predictions in every fold count once), n_comparisons. A model with
         a failed fit has NaN.
 
     Raises
@@ -383,6 +392,9 @@ def compare_by_person(
         exchange_tests = _exchange_tests(
             person_differences.drop(columns=reference), n_draws, random_state
         )
+    for model_name in exchange_tests:
+        if evaluation.have_same_predictions(reference, model_name):
+            exchange_tests[model_name] = SAME_PREDICTIONS
     no_test = ExchangeTest(np.nan, np.nan, np.nan, np.nan)
     test_table = pd.DataFrame(
         [exchange_tests.get(model_name, no_test) for model_name in compared_models],

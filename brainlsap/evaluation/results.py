@@ -334,6 +334,13 @@ class Evaluation:
             if model_name != first_name
         }
 
+    def have_same_predictions(self, first_model: str, second_model: str) -> bool:
+        """Return whether two models have the same predictions in every fold."""
+        twins = self.twin_of_model
+        return twins.get(first_model, first_model) == twins.get(
+            second_model, second_model
+        )
+
     def scores(self) -> pd.DataFrame:
         """Return one row per model and fold: model, repeat, fold, n_test, each score.
 

@@ -363,11 +363,21 @@ def method_text(evaluation: Evaluation) -> str:
             " A small scale of a region means little averaging, and neither a "
             "difference nor importance."
         )
+    unused_clause = ""
+    if has_unused_network(evaluation):
+        source_text = "its ridge regression"
+        has_ridge = "LSAP-R" in evaluation.models
+        if has_ridge and evaluation.have_same_predictions(main_model, "LSAP-R"):
+            source_text = "LSAP-R"
+        unused_clause = (
+            " (here the network has no weight in any fold, so the predictions are "
+            f"those of {source_text})"
+        )
     folds_text = f"{settings['n_folds']}-fold cross-validation"
     test_unit = "scan" if settings["people_shared"] else "participant"
     return (
-        f"{main_model}{f', {method_title}' if method_title else ''}; tested by "
-        f"{folds_text}, divided by {test_unit}.{scale_sentence}"
+        f"{main_model}{f', {method_title}' if method_title else ''}{unused_clause}; "
+        f"tested by {folds_text}, divided by {test_unit}.{scale_sentence}"
     )
 
 
@@ -376,6 +386,12 @@ def _network_weights(evaluation: Evaluation) -> np.ndarray:
     is_main = evaluation.fits["model"] == evaluation.models[0]
     weights = tables.network_weights(evaluation.fits[is_main])
     return weights[np.isfinite(weights)]
+
+
+def has_unused_network(evaluation: Evaluation) -> bool:
+    """Return whether the main model adds a network that has no weight in any fold."""
+    weights = _network_weights(evaluation)
+    return weights.size > 0 and not weights.any()
 
 
 def _count_unused_networks(evaluation: Evaluation) -> int:
@@ -564,8 +580,8 @@ def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
             comparison_row["difference"], comparison_row["low"], comparison_row["high"]
         )
         comparison_sentence += f" ({_holm_phrase(comparison_row)})"
-        if _have_same_predictions(evaluation, main_model, model_name):
-            comparison_sentence = "same predictions"
+        if evaluation.have_same_predictions(main_model, model_name):
+            comparison_sentence = tables.SAME_PREDICTIONS
         conclusions.append(
             _conclude_difference(
                 model_phrase, answer_text, comparison_sentence, comparison_row
@@ -632,7 +648,7 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
         f"Balanced accuracy of {brain_name} (a ridge regression) with {names} minus "
         f"that of {names} alone: {difference} ({_holm_phrase(row)})."
     )
-    if _have_same_predictions(evaluation, covariates_name, both_name):
+    if evaluation.have_same_predictions(covariates_name, both_name):
         sentence = f"{names} with and without {brain_name} predicted the same."
         sentence = sentence[:1].upper() + sentence[1:]
     return _conclude_difference(question, answer, sentence, row)
@@ -714,7 +730,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     )
     if score_answer == NO:
         answer_text = NOT_SHOWN if answer_text == YES else NO
-    if _have_same_predictions(evaluation, with_model, without_model):
+    if evaluation.have_same_predictions(with_model, without_model):
         answer_sentences.append(f"{with_model} and {without_model} predicted the same.")
     elif np.isfinite(comparison_row["difference"]):
         difference_text = _difference_text(
@@ -1006,17 +1022,6 @@ def _list_forbidden(
 def _difference_text(difference: float, low: float, high: float) -> str:
     """Return a difference with its sign and interval."""
     return f"{difference:+z.3f} [{low:+z.3f}, {high:+z.3f}]"
-
-
-def _have_same_predictions(
-    evaluation: Evaluation, first_model: str, second_model: str
-) -> bool:
-    """Return whether one of two models is reported as the same as the other."""
-    twin_of_model = evaluation.twin_of_model
-    return (
-        twin_of_model.get(first_model) == second_model
-        or twin_of_model.get(second_model) == first_model
-    )
 
 
 def _holm_phrase(comparison_row: pd.Series) -> str:

@@ -684,9 +684,8 @@ def planted_text(evaluation: Evaluation) -> str:
     )
     if min(auc_of_statistic.values()) < 0.5:
         auc_sentence += (
-            " An AUC below 0.5 does not find these regions. If labels were changed "
-            "after the simulation, for example permuted, these regions do not apply to "
-            "them."
+            " An AUC below 0.5 places the planted regions behind the others. The "
+            f"planted regions apply to the {evaluation.cohort.label_name} as simulated."
         )
     return auc_sentence
 
@@ -717,12 +716,14 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
     if region_tests is None:
         return []
     cohort = evaluation.cohort
+    reference_class = cohort.classes[0]
     sentences = ["Intervals are not corrected for the number of regions."]
     if len(cohort.classes) > 2:
         sentences.append(
             f"The test is of {_hypothesis_text(evaluation)}, not of a pair of classes. "
-            f"Differences of single classes from {cohort.classes[0]} were not tested "
-            "with correction."
+            f"Differences of single classes from {reference_class} were not tested "
+            "with correction. Whether a class differs more from "
+            f"{reference_class} than another class was not tested."
         )
     if has_region_tests(evaluation):
         n_permutations = int(region_tests["n_permutations"].iloc[0])

@@ -49,6 +49,9 @@ N_EXCHANGES = 2000
 CHANCE_TITLE = "p (chance)"
 """Title of the column of p-values against chance."""
 
+SAME_PREDICTIONS = "same predictions"
+"""Text in place of the difference of two models that predict the same."""
+
 CONTRAST_MEANING = (
     "the smaller of the region's effect and of the effect of the region minus the mean "
     "of the regions connected to it, in the same direction"
@@ -403,6 +406,22 @@ def _interval_texts(evaluation: Evaluation) -> pd.DataFrame:
     return score_texts.rename(columns=title_of_score).rename_axis("model")
 
 
+def _difference_texts(
+    comparisons: pd.DataFrame,
+    titles: Mapping[str, str],
+    has_same_predictions: Sequence[bool],
+) -> pd.DataFrame:
+    """Return comparisons of two models as text; no interval if they predict the same.
+
+    The titles are those of :func:`number_texts`.
+    """
+    texts = number_texts(comparisons, titles)
+    title = titles["difference"]
+    is_same = np.array(has_same_predictions, dtype=bool)
+    texts[title] = texts[title].mask(is_same, SAME_PREDICTIONS)
+    return texts
+
+
 def _add_tests(model_table: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
     """Add p against chance, and the difference of the first model from each other."""
     main_model = evaluation.models[0]
@@ -415,9 +434,15 @@ def _add_tests(model_table: pd.DataFrame, evaluation: Evaluation) -> pd.DataFram
             "difference": f"{main_model} minus this [95%]",
             "p_holm": _holm_title(comparisons),
         }
-        model_table = model_table.merge(
-            number_texts(comparisons, column_titles), how="left", on="model"
+        difference_texts = _difference_texts(
+            comparisons,
+            column_titles,
+            [
+                evaluation.have_same_predictions(main_model, model_name)
+                for model_name in comparisons["model"]
+            ],
         )
+        model_table = model_table.merge(difference_texts, how="left", on="model")
     return model_table.astype(object).fillna("")
 
 
@@ -537,7 +562,14 @@ def added_value_text(evaluation: Evaluation) -> pd.DataFrame:
         "difference": "both minus this [95%]",
         "p_holm": _holm_title(comparisons),
     }
-    difference_texts = number_texts(comparisons, column_titles)
+    difference_texts = _difference_texts(
+        comparisons,
+        column_titles,
+        [
+            evaluation.have_same_predictions(both_name, model_name)
+            for model_name in comparisons["model"]
+        ],
+    )
     table = pd.DataFrame(rows).merge(difference_texts, how="left", on="name")
     table = table.drop(columns="name").fillna("")
     table = table.rename(columns={"score": "balanced accuracy [95%]"})
@@ -626,7 +658,12 @@ def nested_model_text(evaluation: Evaluation) -> pd.DataFrame:
         "p_holm": "Holm p" if len(model_steps) > 1 else "p",
         "adds": "gain",
     }
-    return _mark_limits(number_texts(model_steps, column_titles), evaluation)
+    has_same_predictions = [
+        evaluation.have_same_predictions(below, above)
+        for below, above in zip(model_steps["below"], model_steps["above"], strict=True)
+    ]
+    step_texts = _difference_texts(model_steps, column_titles, has_same_predictions)
+    return _mark_limits(step_texts, evaluation)
 
 
 CURVE_ANSWERS = {

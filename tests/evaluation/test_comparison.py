@@ -194,6 +194,11 @@ def test_a_choice_that_fell_on_one_ridge_throughout_counts_once(example_evaluati
     assert found.loc["LSAP-R", "p_holm"] == found.loc[NESTED_RIDGES[0], "p_holm"]
     itself = compare_models(one, reference="LSAP-R").set_index("model")
     assert itself.loc[NESTED_RIDGES[0], ["p_holm", "better"]].tolist() == [1, "unclear"]
+    by_person = compare_by_person(one, "LSAP-R").set_index("model")
+    test_columns = ["difference", "low", "high", "p_holm"]
+    assert by_person.loc[NESTED_RIDGES[0], test_columns].tolist() == [0, 0, 0, 1]
+    has_interval = by_person["low"] < by_person["high"]
+    assert has_interval.sum() == len(by_person) - 1
     remark = score_table(one).set_index("model")["remark"]
     assert remark["LSAP-R"] == f"same predictions as {NESTED_RIDGES[0]}"
 
@@ -414,7 +419,10 @@ def test_steps_between_nested_ridges_are_judged_by_exchanging_people(
         few = replace(two, predictions=pd.concat([below, above]))
         step = nested_model_table(few).iloc[0]
         assert (step["p_value"], step["adds"]) == (p_value, "unclear")
-        assert step["low"] < 0 < step["high"]
+        if n:
+            assert step["low"] < 0 < step["high"]
+        else:  # The predictions are the same.
+            assert (step["low"], step["high"]) == (0, 0)
     assert nested_model_table(replace(two, fits=two.fits.assign(failed="yes"))).empty
     steps = nested_model_table(example_evaluation)[["below", "above"]]
     assert [*map(tuple, steps.to_numpy())] == [*itertools.pairwise(NESTED_RIDGES)]

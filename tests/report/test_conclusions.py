@@ -25,6 +25,7 @@ from brainlsap.report.conclusions import (
     judge_difference,
     judge_network,
     judge_regions,
+    method_text,
 )
 from tests.report.conftest import draw_gain_table, draw_predictions
 
@@ -232,6 +233,18 @@ def test_a_network_is_credited_only_for_a_better_score(make_study):
     assert judge_network(study) is None
     unused = judge_network(add_network(study, [0, 0, 0]))
     assert (unused.answer, unused.verdict) == (NOT_SHOWN, NOT_USED)
+    unused_clause = "no weight in any fold, so the predictions are those of "
+    texts = [
+        method_text(add_network(study, weights)) for weights in ([0] * 3, [0, 1, 0])
+    ]
+    assert [unused_clause in text for text in texts] == [True, False]
+    # LSAP-R predicts otherwise here; where it predicts the same, it is named.
+    assert f"{unused_clause}its ridge regression" in texts[0]
+    rows = study.predictions
+    same = rows[rows["model"] == "LSAP-C"].assign(model="Exact")
+    twins = pd.concat([rows[rows["model"] != "Exact"], same])
+    named = method_text(add_network(study, [0, 0, 0], twins))
+    assert f"{unused_clause}LSAP-R" in named
     # A weight alone is none: both models have the same skill.
     used = add_network(study, [0, 0.5, 0])
     weighted = judge_network(used)

@@ -244,6 +244,9 @@ def test_a_difference_is_called_neither_specific_nor_important(tested):
 def test_notes_say_what_the_tests_are_not(tested):
     notes = " ".join(regions.list_test_notes(tested))
     assert "trend over ordered classes, not of a pair" in notes
+    first_class = tested.cohort.classes[0]
+    not_tested = f"differs more from {first_class} than another class was not tested"
+    assert not_tested in notes
     assert "1/(99 + 1) = 0.010" in notes
     table = tested.region_tests.assign(F=2.0)
     notes = " ".join(regions.list_test_notes(replace(tested, region_tests=table)))
@@ -262,7 +265,7 @@ def test_planted_regions_below_chance_are_questioned(tested, planted, has_cautio
     simulated = replace(tested, cohort=cohort, region_tests=table, scales=scales)
     text = regions.planted_text(simulated)
     assert "planted disease in 1 region" in text
-    assert ("labels were changed" in text) == has_caution
+    assert ("behind the others" in text) == has_caution
 
 
 def test_a_caption_names_only_marks_that_are_drawn(tested):
