@@ -21,6 +21,7 @@ from brainlsap.data.measures import SUBCORTEX
 from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
 from brainlsap.data.tables import TABLE_SUFFIXES
 from brainlsap.evaluation.models import MODELS
+from brainlsap.evaluation.splits import EXCHANGE_PHRASE
 from brainlsap.graph import EXPANSIONS
 from brainlsap.images import build_connectome, build_study, extract_suvr
 from brainlsap.model import NetworkClassifier
@@ -187,7 +188,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 
 def docs_text(page_name):
-    return (DOCS / f"{page_name}.rst").read_text("utf-8")
+    return " ".join((DOCS / f"{page_name}.rst").read_text("utf-8").split())
 
 
 def help_of(name, command=None):
@@ -223,6 +224,13 @@ NAMED_IN = {
         {
             f"the help of --models of brainlsap {command}": help_of("models", command)
             for command in ("run", "fit")
+        },
+    ),
+    "exchange of permutation tests": (
+        [EXCHANGE_PHRASE],
+        {
+            "docs/statistics.rst": docs_text("statistics"),
+            "docs/glossary.rst": docs_text("glossary"),
         },
     ),
     "networks": (NETWORKS, {"NetworkClassifier": NetworkClassifier.__doc__}),

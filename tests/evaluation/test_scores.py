@@ -75,6 +75,13 @@ def test_each_score_is_in_its_range_whatever_the_order_of_rows(name, n_classes):
         assert score_once(reorder(predictions, order))[name] == pytest.approx(value)
 
 
+def test_every_score_has_a_title_of_its_own():
+    for n_classes in (2, 3):
+        titles = [score.title_for(n_classes) for score in SCORES.values()]
+        repeated = {title for title in titles if titles.count(title) > 1}
+        assert not repeated, f"change one of the titles {repeated} in SCORES"
+
+
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_each_score_is_best_at_perfect_predictions(name, n_classes):
@@ -84,7 +91,8 @@ def test_each_score_is_best_at_perfect_predictions(name, n_classes):
     perfect = draw_predictions(
         actual=actual, n_classes=n_classes, probability=certain[actual]
     )
-    assert score_once(perfect)[name] == pytest.approx(best_value(score, n_classes))
+    is_best = score_once(perfect)[name] == pytest.approx(best_value(score, n_classes))
+    assert is_best, f"correct lower_is_better or range of {name} in SCORES"
     wrong = perfect._replace(
         predicted=n_classes - 1 - actual,
         probability=certain[::-1][actual],

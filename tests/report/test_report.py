@@ -130,7 +130,7 @@ def test_tables_on_the_page_are_those_of_the_files(written):
     assert ranks[:6].notna().all()
 
 
-def test_every_figure_has_a_place_on_the_page_and_a_paragraph_in_the_guide(written):
+def test_every_figure_has_a_place_on_the_page_and_a_paragraph_in_the_guide():
     page_template = page.TEMPLATES.get_template("report.html.j2")
     source = Path(page_template.filename).read_text("utf-8")
     placed_keys = {
@@ -151,8 +151,11 @@ def test_every_figure_has_a_place_on_the_page_and_a_paragraph_in_the_guide(writt
             rf"figure: {re.escape(entry.guide_title)}[.*]", guide, re.IGNORECASE
         )
     ]
+    missing += [f"add {key!r} to FIGURES" for key in placed_keys - {*page.FIGURES}]
     assert not missing
-    assert placed_keys == {*page.FIGURES}
+
+
+def test_every_figure_of_a_report_is_registered(written):
     written_names = {path.stem for path in written.glob("report/figures/*.png")}
     assert {"scores", "brain"} <= written_names <= {*page.FIGURES}
 
