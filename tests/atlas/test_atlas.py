@@ -39,6 +39,8 @@ def own(tmp_path):
 def test_bundled_atlases(atlas):
     n_cortex, n_subcortex = SIZES[atlas.name]
     regions = atlas.regions
+    missing = {*available_atlases()} - {*SIZES}
+    assert not missing, f"add the numbers of regions of {missing} to SIZES"
     assert available_atlases() == tuple(sorted(SIZES))
     assert len(atlas) == n_cortex + n_subcortex
     assert tuple(regions.columns)[: len(REGION_COLUMNS)] == REGION_COLUMNS

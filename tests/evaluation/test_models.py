@@ -10,6 +10,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from torch import nn
@@ -58,6 +59,17 @@ def test_every_model_is_made_by_its_name_or_a_group():
         assert role in ("model", "baseline", "control")
     controls = [name for name, one in MODELS.items() if one.role == "control"]
     assert list(make_models(["controls"])) == ["LSAP-C", *controls]
+
+
+@pytest.mark.parametrize("name", [n for n, entry in MODELS.items() if entry.is_variant])
+def test_a_variant_differs_from_lsap_c_in_one_input_or_setting(name):
+    study_models = make_models(["LSAP-C", name], random_state=3)
+    variant, reference = study_models[name][0], study_models["LSAP-C"][0]
+    steps = variant if isinstance(variant, Pipeline) else [variant]
+    assert type(steps[-1]) is type(reference), f"set is_variant=False for {name}"
+    settings = steps[-1].get_params()
+    different = {k for k, v in reference.get_params().items() if settings[k] != v}
+    assert len(different) == 1, f"set is_variant=False for {name}: {different}"
     default = make_models()
     assert list(default) == ["LSAP-C", *make_models("baselines")]
     assert make_models("lsap-c", n_starts=1)["LSAP-C"][0].n_starts == 1
