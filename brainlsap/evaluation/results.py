@@ -186,6 +186,10 @@ class CohortSummary:
 
     def class_counts(self) -> pd.DataFrame:
         """Return class, participants and scans, one row per class."""
+        return self._class_counts.copy()
+
+    @cached_property
+    def _class_counts(self) -> pd.DataFrame:
         people_by_label = self.table.groupby("label")["participant"]
         count_table = people_by_label.agg(participants="nunique", scans="size")
         count_table = count_table.reindex(list(self.classes), fill_value=0)

@@ -448,8 +448,9 @@ def _count_groups(
     """Return the counts of the groups that are scored, and the classes that count."""
     model = evaluation.models[0] if model is None else model
     check_choice("model", model, evaluation.models)
-    is_failed = evaluation.fits.query("model == @model")["failed"].ne("").any()
-    rows = evaluation.predictions.query("model == @model")
+    fits, predictions = evaluation.fits, evaluation.predictions
+    is_failed = (fits.loc[fits["model"] == model, "failed"] != "").any()
+    rows = predictions[predictions["model"] == model]
     if is_failed or rows.empty:
         return {}, ()
     cells = rows.assign(is_correct=rows["truth"] == rows["predicted"]).groupby(

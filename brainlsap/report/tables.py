@@ -136,8 +136,11 @@ def has_missing_values(cohort: CohortSummary) -> bool:
 
 def _measured_regions(cohort: Any, feature_name: str) -> tuple[int, float]:
     """Return the number of regions with a feature, and the share missing there."""
-    class_features = cohort.class_features.dropna(subset="mean")
-    feature_rows = class_features[class_features["feature"] == feature_name]
+    class_features = cohort.class_features
+    has_mean = class_features["mean"].notna()
+    feature_rows = class_features[
+        has_mean & (class_features["feature"] == feature_name)
+    ]
     n_regions = feature_rows["region"].nunique()
     n_people = cohort.class_counts()["participants"].sum()
     return n_regions, 1 - feature_rows["people"].sum() / (n_regions * n_people)
