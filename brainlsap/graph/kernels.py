@@ -371,6 +371,7 @@ def error_bound(
     return truncation_error
 
 
+@lru_cache(maxsize=256)  # every fit of a study has the same limits
 def choose_degree(kernel: str, max_scale: float, tolerance: float = 1e-4) -> int:
     """Return the lowest degree whose error stays within a tolerance.
 
