@@ -158,7 +158,7 @@ def brief_studies():
     from brainlsap import workflow
     from brainlsap.evaluation import leakage, subgroups
     from brainlsap.model import ridge
-    from brainlsap.report import figures, tables
+    from brainlsap.report import demographics, figures, tables
 
     sample_scales = ridge.sample_scales
 
@@ -172,6 +172,7 @@ def brief_studies():
         patch.setattr(workflow, "N_SCALE_HALVES", 1)
         patch.setattr(leakage, "N_PERMUTATIONS", 999)
         patch.setattr(subgroups, "_N_DRAWS", 500)
+        patch.setattr(demographics, "N_LABEL_PERMUTATIONS", 99)
         patch.setattr(tables, "N_EXCHANGES", 99)
         patch.setattr(tables, "N_DRAWS", 100)
         patch.setattr(tables, "N_SWAPS", 200)
@@ -181,16 +182,16 @@ def brief_studies():
 
 @pytest.fixture
 def scores_figure_alone(monkeypatch):
-    """Let reports draw the scores alone, where figures are not the subject."""
+    """Let reports draw an empty figure alone, where figures are not the subject."""
     draw_scores_alone(monkeypatch)
 
 
 def draw_scores_alone(patch):
-    """Let reports draw the scores alone until the patch ends."""
-    from brainlsap.report import page, plots
+    """Let reports draw an empty figure of scores alone until the patch ends."""
+    from brainlsap.report import figures, page
 
-    def draw_scores(evaluation, _):
-        return {"scores": plots.plot_scores(evaluation).figure}
+    def draw_scores(_, __):
+        return {"scores": figures.new_figure(30, 20)}
 
     def write_nothing(_maps, path, *_, **__):
         path.write_text("")

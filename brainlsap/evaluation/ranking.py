@@ -5,6 +5,7 @@ with rotations of the cortex as the null model.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -131,6 +132,12 @@ def rank_regions(
     if by != "scale":
         return _rank_by_statistic(evaluation, by)
     model = _choose_model_with_scales(evaluation, model)
+    return _rank_by_scale(evaluation, model).copy()
+
+
+@lru_cache(maxsize=8)  # hashed by identity; tables, figures and texts use it
+def _rank_by_scale(evaluation: Evaluation, model: str) -> pd.DataFrame:
+    """Return the ranking by the learned scales of a model; only to be read."""
     is_measured = np.asarray(evaluation.cohort.measured, dtype=bool)
     model_scales = _select_scales(evaluation, model)
     relative_scales = _relative_scales(model_scales.final, is_measured)

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -421,6 +421,10 @@ class Evaluation:
         Where a fit failed, the mean is NaN: the mean over the other folds would be
         one over selected folds.
         """
+        return self._summary.copy()
+
+    @cached_property
+    def _summary(self) -> pd.DataFrame:
         score_table = self._scores.melt(
             ["model"], fold_scores(), var_name="score", value_name="value"
         )
@@ -493,7 +497,11 @@ class Evaluation:
             for table_name, table in table_of_name.items()
             if table is not None
         }
-        cohort_fields = vars(self.cohort) | dict.fromkeys(("table", *COHORT_TABLES))
+        cohort_fields = {
+            cohort_field.name: getattr(self.cohort, cohort_field.name)
+            for cohort_field in fields(self.cohort)
+        }
+        cohort_fields |= dict.fromkeys(("table", *COHORT_TABLES))
         findings = as_findings(self.cohort.findings)
         cohort_fields["findings"] = [finding.to_jsonable() for finding in findings]
         cohort_fields["reading_options"] = self.cohort.reading_options.to_jsonable()

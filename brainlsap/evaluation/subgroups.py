@@ -17,6 +17,7 @@ with the variances :math:`v_i` of the groups; columns share the error by Bonferr
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
@@ -359,8 +360,8 @@ def subgroup_table(
         As of :func:`choose_subgroups`, or for an unknown model.
     """
     rows: list[dict[str, Any]] = []
-    for column, groups in _group_by_columns(evaluation, columns).items():
-        counts_of_group, classes = _count_groups(evaluation, groups, model)
+    for column, counted in _count_columns(evaluation, columns, model).items():
+        groups, counts_of_group, classes = counted
         all_groups = np.nan
         if counts_of_group:
             all_counts = map(np.vstack, zip(*counts_of_group.values(), strict=True))
@@ -413,8 +414,8 @@ def subgroup_gaps(
         as fixed.
     """
     scores_of_column: dict[str, dict[str, _GroupScore]] = {}
-    for column, groups in _group_by_columns(evaluation, columns).items():
-        counts_of_group, classes = _count_groups(evaluation, groups, model)
+    for column, counted in _count_columns(evaluation, columns, model).items():
+        _, counts_of_group, classes = counted
         if len(counts_of_group) > 1:
             scores_of_column[column] = {
                 group: counts.score(1 / len(classes))
@@ -431,15 +432,31 @@ def subgroup_gaps(
     return pd.DataFrame(rows, columns=names)
 
 
-def _group_by_columns(
-    evaluation: Evaluation, columns: str | Sequence[str] | None
-) -> dict[str, pd.Series]:
-    """Return the groups of people by each column."""
-    table = evaluation.cohort.table
+class _ColumnCounts(NamedTuple):
+    """Groups of people by a column, counts of scored groups, and classes that count."""
+
+    groups: pd.Series
+    counts_of_group: dict[str, _GroupCounts]
+    classes: tuple[str, ...]
+
+
+def _count_columns(
+    evaluation: Evaluation, columns: str | Sequence[str] | None, model: str | None
+) -> dict[str, _ColumnCounts]:
+    """Return the groups of people by each column, and their counts."""
     if columns is None:
         columns = evaluation.settings.get("subgroups")
-    names = choose_subgroups(table, columns)
-    return {name: group_people(table, name) for name in names}
+    names = choose_subgroups(evaluation.cohort.table, columns)
+    return {name: _count_column(evaluation, name, model) for name in names}
+
+
+@lru_cache(maxsize=16)  # hashed by identity; tables, checklist and figure use it
+def _count_column(
+    evaluation: Evaluation, column: str, model: str | None
+) -> _ColumnCounts:
+    """Return the groups of people by a column, and their counts; only to be read."""
+    groups = group_people(evaluation.cohort.table, column)
+    return _ColumnCounts(groups, *_count_groups(evaluation, groups, model))
 
 
 def _count_groups(
