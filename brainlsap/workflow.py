@@ -26,7 +26,6 @@ from brainlsap.evaluation import (
     compare_regions,
     connectome_gain,
     cross_validate,
-    fit_scales,
     leave_one_out_splits,
     make_models,
     rank_regions,
@@ -48,8 +47,8 @@ from brainlsap.evaluation.models import (
 from brainlsap.evaluation.ranking import (
     N_HALVES,
     N_SCALE_HALVES,
-    correlate_half_scales,
     correlate_half_tests,
+    fit_scales_and_halves,
     summarize_halves,
 )
 from brainlsap.evaluation.results import data_hash
@@ -352,37 +351,38 @@ def _add_tables(
     step = delayed(_run_with_one_thread)
     seed = random_state
     # The longest task is the first.
-    tasks = [step(_compute_connectome_gain, cohort, steps, ridge, seed)]
-    has_scales = not evaluation.scales.empty
-    if has_scales:
-        tasks.append(step(fit_scales, cohort, steps, ridge))
-    n_tables = len(tasks)
-    tasks += [
-        step(correlate_half_scales, cohort, steps, ridge, [division], seed)
-        for division in range(N_SCALE_HALVES)
+    tasks = [
+        step(
+            fit_scales_and_halves,
+            cohort,
+            steps,
+            ridge,
+            n_halves=N_SCALE_HALVES,
+            random_state=seed,
+        ),
+        step(_compute_connectome_gain, cohort, steps, ridge, seed),
+        step(quality_table, cohort),
+        step(correlate_half_tests, cohort, steps, range(N_HALVES), seed),
     ]
-    tasks.append(step(correlate_half_tests, cohort, steps, range(N_HALVES), seed))
-    tasks.append(step(quality_table, cohort))
     pool = Parallel(choose_n_jobs(n_jobs, cohort), return_as="generator")
     other_tables = pool(tasks)
     region_tests = compare_regions(
         cohort, evaluation, n_permutations=n_permutations, random_state=seed
     )
-    results = list(other_tables)
-    gain_table, *scale_tables = results[:n_tables]
-    quality = results[-1]
+    scales_and_halves, gain_table, quality, half_tests = other_tables
+    scale_table, half_scales = scales_and_halves
     evaluation = replace(
         evaluation,
         region_tests=region_tests,
-        replicability=summarize_halves(results[n_tables:-1]),
+        replicability=summarize_halves([half_tests, half_scales]),
         connectome_gain=gain_table,
     )
-    if not has_scales:
+    if evaluation.scales.empty:
         return evaluation, quality
     ranking = rank_regions(evaluation)
     if n_permutations:
         ranking = add_region_tests(ranking, region_tests)
-    for columns in (*scale_tables, region_properties(cohort)):
+    for columns in (scale_table, region_properties(cohort)):
         ranking = ranking.merge(columns, on="region", how="left")
     return replace(evaluation, ranking=ranking), quality
 

@@ -335,28 +335,47 @@ def fit_scales(cohort: Cohort, steps: Deconfounder, model: Any = None) -> pd.Dat
         NaN for regions that were not measured.
     """
     check_cohort_given(cohort)
-    model = make_region_ridge(cohort, model)
+    return fit_scales_and_halves(cohort, steps, model, n_halves=0, random_state=0)[0]
+
+
+def fit_scales_and_halves(
+    cohort: Cohort,
+    steps: Deconfounder,
+    model: Any,
+    *,
+    n_halves: int,
+    random_state: int,
+) -> tuple[pd.DataFrame, dict[str, list[float]]]:
+    """Return the table of :func:`fit_scales`, and correlations of scales of halves.
+
+    Divisions into halves are those of :func:`correlate_half_tests`. Terms are computed
+    once for all scans, and every half keeps the spread of log scales of the whole fit.
+    """
+    ridge = make_region_ridge(cohort, model)
     features = clone(steps).fit_transform(cohort.features, cohort.table)
-    is_selected = np.ones(cohort.n_scans, dtype=bool)
-    _fit_ridge_to_scans(model, cohort, features, is_selected)
-    scales_and_bounds = np.column_stack([model.scales_, model.scales_interval_])
-    scales_and_bounds = scales_and_bounds.clip(
-        max=model.max_scale
-    )  # rounding may exceed it
-    scales_and_bounds[~cohort.measured.any(axis=(0, 2))] = np.nan
+    all_rows = np.arange(cohort.n_scans)
+    X = PackedScans(cohort.connectomes, features, all_rows, keeps_terms=True)
+    ridge.fit(X, cohort.y, groups=cohort.groups)
+    is_measured = cohort.measured.any(axis=(0, 2))
+    person_index = pd.factorize(cohort.groups)[0]
+    correlations = []
+    for division_number in range(n_halves):
+        rng = np.random.default_rng([random_state, division_number])
+        is_in_first_half = _draw_half(cohort, rng)[person_index]
+        half_scales = []
+        for is_half in (is_in_first_half, ~is_in_first_half):
+            scales = ridge.refit_scales(X, cohort.y, cohort.groups, is_half)
+            half_scales.append(np.where(is_measured, scales, np.nan))
+        correlations.append(_correlate_maps(*half_scales))
+    scales_and_bounds = np.column_stack([ridge.scales_, ridge.scales_interval_])
+    # Rounding may exceed the largest scale.
+    scales_and_bounds = scales_and_bounds.clip(max=ridge.max_scale)
+    scales_and_bounds[~is_measured] = np.nan
     scale_table = pd.DataFrame(
         scales_and_bounds, columns=["fit_scale", "fit_low", "fit_high"]
     )
     scale_table.insert(0, "region", list(cohort.region_names))
-    return scale_table
-
-
-def _fit_ridge_to_scans(
-    model: Any, cohort: Cohort, features: np.ndarray, is_selected: np.ndarray
-) -> None:
-    """Fit a ridge to some of the scans, with these features of all scans."""
-    X = PackedScans(cohort.connectomes, features, np.flatnonzero(is_selected))
-    model.fit(X, cohort.y[is_selected], groups=cohort.groups[is_selected])
+    return scale_table, {"scale": correlations}
 
 
 def replicability_table(
@@ -372,9 +391,10 @@ def replicability_table(
 
     People are divided at random into two halves of the same classes, again and again.
     Each statistic is computed in either half, and the two maps are correlated by ranks
-    (over regions and features). Steps are fitted to all scans, as they do not know the
-    labels. A half has half of the people: maps of all people
-    replicate better than that.
+    (over regions and features). Steps and standardisation of features are fitted to all
+    scans, because they do not depend on the labels. Scales of a half are the most
+    probable ones at the spread of log scales that a fit to all scans has. A half has
+    half of the people: maps of all people replicate better than that.
 
     Parameters
     ----------
@@ -383,12 +403,11 @@ def replicability_table(
     steps : Deconfounder, optional
         What is harmonised and regressed out; by default nothing.
     model : LSAPRidgeClassifier, optional
-        As of :func:`fit_scales`; its most probable scales are used.
+        As of :func:`fit_scales`.
     n_halves : int
         Divisions for effect and contrast, each of 0.1 s.
     n_scale_halves : int
-        Divisions for scales, each of two fits: with one shared connectome of 148
-        regions 2 s for 400 people. 0 leaves scales out.
+        Divisions for scales. 0 leaves scales out.
     random_state : int
         Seed.
 
@@ -402,14 +421,13 @@ def replicability_table(
     check_at_least("n_halves", n_halves, 1)
     check_at_least("n_scale_halves", n_scale_halves, 0)
     steps = steps or Deconfounder()
-    return summarize_halves(
-        [
-            correlate_half_tests(cohort, steps, range(n_halves), random_state),
-            correlate_half_scales(
-                cohort, steps, model, range(n_scale_halves), random_state
-            ),
-        ]
-    )
+    correlations = [correlate_half_tests(cohort, steps, range(n_halves), random_state)]
+    if n_scale_halves:
+        _, scale_correlations = fit_scales_and_halves(
+            cohort, steps, model, n_halves=n_scale_halves, random_state=random_state
+        )
+        correlations.append(scale_correlations)
+    return summarize_halves(correlations)
 
 
 def correlate_half_tests(
@@ -436,31 +454,6 @@ def correlate_half_tests(
         ):
             correlations[statistic_name].append(_correlate_maps(first_map, second_map))
     return correlations
-
-
-def correlate_half_scales(
-    cohort: Cohort,
-    steps: Deconfounder,
-    model: Any,
-    divisions: Iterable[int],
-    random_state: int,
-) -> dict[str, list[float]]:
-    """Return the correlations of scales between the halves of the same divisions."""
-    features = clone(steps).fit_transform(cohort.features, cohort.table)
-    person_index = pd.factorize(cohort.groups)[0]
-    ridge = make_region_ridge(cohort, model)
-    ridge.set_params(n_draws=0)
-    is_measured = cohort.measured.any(axis=(0, 2))
-    correlations = []
-    for division_number in divisions:
-        rng = np.random.default_rng([random_state, division_number])
-        is_in_first_half = _draw_half(cohort, rng)
-        half_scales = []
-        for is_half in (is_in_first_half, ~is_in_first_half):
-            _fit_ridge_to_scans(ridge, cohort, features, is_half[person_index])
-            half_scales.append(np.where(is_measured, ridge.scales_, np.nan))
-        correlations.append(_correlate_maps(*half_scales))
-    return {"scale": correlations}
 
 
 def summarize_halves(

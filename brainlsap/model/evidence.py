@@ -421,7 +421,11 @@ class _ScalePosterior:
         )
 
     def minimize(
-        self, x: np.ndarray, scale_spread: float, n_free: int
+        self,
+        x: np.ndarray,
+        scale_spread: float,
+        n_free: int,
+        relative_tolerance: float = 1e-8,
     ) -> tuple[np.ndarray, float]:
         """Return the minimum over the first `n_free` entries of x, and its value."""
 
@@ -438,7 +442,7 @@ class _ScalePosterior:
             x[:n_free],
             jac=True,
             bounds=parameter_bounds[:n_free],
-            options={"maxiter": 60, "ftol": 1e-8},
+            options={"maxiter": 60, "ftol": relative_tolerance},
         )
         x = x.copy()
         x[:n_free] = minimization.x
@@ -535,3 +539,32 @@ def fit_nested_models(
             break
         scale_fits["regions"] = scale_fit
     return scale_fits
+
+
+def refit_scales(
+    evidence: Evidence,
+    *,
+    spread: float,
+    initial_ridge: float,
+    initial_scale: float,
+    max_scale: float,
+) -> np.ndarray:
+    """Return the most probable scales (n_rois,) at a known spread of log scales.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    spread : float
+        Standard deviation of log scales around the common one; 0 for one scale.
+    initial_ridge, initial_scale : float
+        Start of the ridge and of the scales of all regions.
+    max_scale : float
+        Largest scale.
+    """
+    scale_posterior = _ScalePosterior(evidence, max_scale)
+    x = np.zeros(2 + evidence.n_rois)
+    x[:2] = np.log([initial_ridge, initial_scale])
+    n_free = len(x) if spread else 2
+    # Ranks of scales change no more at smaller tolerances than between draws of people.
+    x, _ = scale_posterior.minimize(x, spread, n_free, relative_tolerance=1e-6)
+    return np.exp(scale_posterior.log_scales(x, spread))

@@ -28,9 +28,10 @@ from brainlsap.model.evidence import (
     class_targets,
     diffusion_terms,
     fit_nested_models,
+    refit_scales,
     term_basis,
 )
-from brainlsap.model.inputs import PackedClassifier, check_packed
+from brainlsap.model.inputs import PackedClassifier, check_packed, order_labels
 from brainlsap.model.scale_sampler import sample_scales
 
 
@@ -154,16 +155,8 @@ class LSAPRidgeClassifier(PackedClassifier):
         diffusion_terms, B = self._learn_terms(X, participants)
         is_ordered = self.classes is not None
         scan_targets = class_targets(class_codes, is_ordered)
-        _, person_index, n_visits = np.unique(
-            participants, return_inverse=True, return_counts=True
-        )
-        # every person counts once, and every class the same
-        visit_weights = 1 / n_visits[person_index]
-        scan_weights = 1 / (
-            n_visits[person_index]
-            * np.bincount(class_codes, visit_weights)[class_codes]
-        )
-        scan_weights *= len(n_visits) / scan_weights.sum()
+        person_index = np.unique(participants, return_inverse=True)[1]
+        scan_weights = _weigh_scans(class_codes, person_index)
         evidence = Evidence(
             diffusion_terms, scan_targets, scan_weights, self.n_features_, B
         )
@@ -222,24 +215,79 @@ class LSAPRidgeClassifier(PackedClassifier):
         connectomes, features = self._learn_inputs(
             X, participants, preparation, "region"
         )
-        return self._terms(connectomes, features), term_basis(self.max_scale)
-
-    def _terms(self, connectomes: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """Return the terms of prepared scans."""
-        scaled_features = self.scaler_.apply(features)
-        B = term_basis(self.max_scale)
-        return diffusion_terms(connectomes, scaled_features, self.preparation_, B)
+        terms = self._compute_terms(X, connectomes, features)
+        return terms, term_basis(self.max_scale)
 
     def _terms_of(self, X: np.ndarray | PackedScans) -> np.ndarray:
-        """Return the terms of packed scans; packed scans of a cohort may keep them."""
+        """Return the terms of packed scans."""
         connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
-        if not (isinstance(X, PackedScans) and X.keeps_terms):
-            return self._terms(connectomes, features)
-        preparation = vars(self.preparation_)
-        terms_key = joblib_hash((vars(self.scaler_), preparation, self.max_scale))
-        if X.terms[0] != terms_key:
-            X.terms = terms_key, self._terms(connectomes, features)
-        return X.terms[1]
+        return self._compute_terms(X, connectomes, features)
+
+    def _compute_terms(
+        self,
+        X: np.ndarray | PackedScans,
+        connectomes: np.ndarray,
+        features: np.ndarray,
+    ) -> np.ndarray:
+        """Return the terms of checked scans; packed scans of a cohort may keep them."""
+        keeper = X if isinstance(X, PackedScans) and X.keeps_terms else None
+        terms_key = ""
+        if keeper is not None:
+            preparation = vars(self.preparation_)
+            terms_key = joblib_hash((vars(self.scaler_), preparation, self.max_scale))
+            if keeper.terms[0] == terms_key:
+                return keeper.terms[1]
+        scaled_features = self.scaler_.apply(features)
+        B = term_basis(self.max_scale)
+        terms = diffusion_terms(connectomes, scaled_features, self.preparation_, B)
+        if keeper is not None:
+            keeper.terms = terms_key, terms
+        return terms
+
+    @threadpool_limits.wrap(limits=1)
+    def refit_scales(
+        self,
+        X: np.ndarray | PackedScans,
+        y: np.ndarray,
+        groups: np.ndarray,
+        is_selected: np.ndarray,
+    ) -> np.ndarray:
+        """Return the most probable scales of some of the scans of the fit.
+
+        Preparation, standardisation of features, nested model and spread of log scales
+        stay those of the fit. Its ridge and its common scale are the start, and all
+        regions start at the common scale.
+
+        Parameters
+        ----------
+        X, y, groups
+            Of the fit.
+        is_selected : bool array of shape (n_scans,)
+
+        Returns
+        -------
+        array of shape (n_rois,)
+        """
+        check_is_fitted(self, "coefficients_")
+        if self.chosen_ == "none":
+            return np.zeros(self.n_rois_)
+        n_scans = int(is_selected.sum())
+        class_codes = order_labels(y[is_selected], n_scans, self.classes)[1]
+        person_index = np.unique(groups[is_selected], return_inverse=True)[1]
+        evidence = Evidence(
+            self._terms_of(X)[:, is_selected],
+            class_targets(class_codes, self.classes is not None),
+            _weigh_scans(class_codes, person_index),
+            self.n_features_,
+            term_basis(self.max_scale),
+        )
+        return refit_scales(
+            evidence,
+            spread=self.fit_report_["spread"],
+            initial_ridge=self.fit_report_["ridge"],
+            initial_scale=self.fit_report_["common_scale"],
+            max_scale=self.max_scale,
+        )
 
     @threadpool_limits.wrap(limits=1)
     def decision_scores(self, X: np.ndarray) -> np.ndarray:
@@ -292,6 +340,15 @@ class LSAPRidgeClassifier(PackedClassifier):
         """
         balanced_probabilities = softmax(self.log_odds(self.decision_scores(X)), axis=1)
         return self._assume_prior(balanced_probabilities[:, self.stages_.argsort()])
+
+
+def _weigh_scans(class_codes: np.ndarray, person_index: np.ndarray) -> np.ndarray:
+    """Return weights with which every person counts once, and every class the same."""
+    n_visits = np.bincount(person_index)
+    visit_weights = 1 / n_visits[person_index]
+    class_sums = np.bincount(class_codes, visit_weights)
+    scan_weights = 1 / (n_visits[person_index] * class_sums[class_codes])
+    return scan_weights * (len(n_visits) / scan_weights.sum())
 
 
 def _richest_model(scale_choice: str) -> str:

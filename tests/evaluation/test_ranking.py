@@ -26,8 +26,8 @@ from brainlsap.evaluation import (
     replicability_table,
 )
 from brainlsap.evaluation.ranking import (
-    correlate_half_scales,
     correlate_half_tests,
+    fit_scales_and_halves,
     summarize_halves,
 )
 from brainlsap.exceptions import ParameterError
@@ -258,8 +258,10 @@ def test_too_few_permutations_are_said_to_be_too_few(ranked):
 
 
 def test_maps_of_an_effect_replicate_and_maps_of_noise_do_not(small_cohort):
+    ridge = LSAPRidgeClassifier("regions", n_draws=0)
     options = {"n_halves": 4, "n_scale_halves": 1, "random_state": 1}
-    table = replicability_table(small_cohort, **options).set_index("statistic")
+    table = replicability_table(small_cohort, None, ridge, **options)
+    table = table.set_index("statistic")
     assert table.index.tolist() == ["effect", "contrast", "scale"]
     assert table["n_halves"].tolist() == [4, 4, 1]
     # divisions computed apart, as a study computes them, are the same
@@ -268,9 +270,12 @@ def test_maps_of_an_effect_replicate_and_maps_of_noise_do_not(small_cohort):
         correlate_half_tests(small_cohort, steps, [division], 1)
         for division in range(4)
     ]
-    correlations.append(correlate_half_scales(small_cohort, steps, None, [0], 1))
+    options = {"n_halves": 1, "random_state": 1}
+    scales, half_scales = fit_scales_and_halves(small_cohort, steps, ridge, **options)
+    correlations.append(half_scales)
     again = summarize_halves(correlations).set_index("statistic")
     pd.testing.assert_frame_equal(table, again)
+    pd.testing.assert_frame_equal(scales, fit_scales(small_cohort, steps, ridge))
     assert table.loc["effect", "spearman"] > 0.2
     assert (table["spearman_low"] <= table["spearman"]).all()
     noise = np.random.default_rng(0).normal(size=small_cohort.features.shape)

@@ -144,6 +144,28 @@ def cohort(rng, n_people=60, n_rois=12, visits=2):
     return pack(W[again], noisy), np.array(["CN", "MCI", "AD"])[stage][again], again
 
 
+def test_scales_of_some_scans_are_those_of_a_fit_to_them(rng):
+    X, y, people = cohort(rng)
+    settings = {"n_draws": 0, "classes": ("CN", "MCI", "AD")}
+    half = LSAPRidgeClassifier("regions", **settings).fit(X, y, people)
+    is_selected = np.arange(2 * len(X)) < len(X)
+    # The same people again are standardised alike; only the spread is another.
+    again = np.r_[people, people + people.max() + 1]
+    whole = LSAPRidgeClassifier("regions", **settings)
+    whole.fit(np.tile(X, (2, 1, 1)), np.tile(y, 2), again)
+    whole.fit_report_["spread"] = half.fit_report_["spread"]
+    scales = whole.refit_scales(
+        np.tile(X, (2, 1, 1)), np.tile(y, 2), again, is_selected
+    )
+    np.testing.assert_allclose(scales, half.scales_, rtol=0.02)
+    assert np.ptp(scales) > 0.1
+    everybody = np.ones(len(X), bool)
+    for name in ("one", "none"):
+        fit = LSAPRidgeClassifier(name, **settings).fit(X, y, people)
+        scales = fit.refit_scales(X, y, people, everybody)
+        np.testing.assert_allclose(scales, fit.scales_, rtol=0.01)
+
+
 def test_left_out_scores_are_those_of_a_fit_without_the_person(rng):
     X, y, people = cohort(rng, n_people=20)
     y = np.where(y == "AD", 1.0, 0.0)
