@@ -125,8 +125,9 @@ def test_arrays_of_the_documentation_run(tmp_path, monkeypatch):
         "names": [f"{name}_{side}" for name in "abc" for side in "LR"],
         "xyz": [[side * 9.0 * k, -7 * k, 9] for k in (2, 3, 4) for side in (-1, 1)],
     }
-    variables["new_connectomes"] = variables["connectomes"][:3]
-    variables["new_features"] = variables["features"][:3]
+    new_upper = rng.uniform(-1, 1, (3, 6, 6))
+    variables["new_connectomes"] = new_upper + new_upper.transpose(0, 2, 1)
+    variables["new_features"] = rng.normal(size=(3, 6))
     exec(compile(make_brief(block), str(page), "exec"), variables)
     plt.close("all")
     assert (tmp_path / "results_arrays" / "report" / "report.html").is_file()
