@@ -1029,7 +1029,7 @@ MODELS = ModelTable(
         "edges only": ModelEntry(
             _linear(reads="edges"),
             "control",
-            "logistic regression on the connectome's weights",
+            "a logistic regression on the connectome's weights",
             is_variant=False,
         ),
         "shuffled edges": ModelEntry(
@@ -1059,7 +1059,7 @@ MODELS = ModelTable(
         "confounds only": ModelEntry(
             _linear(reads="covariates"),
             "control",
-            "logistic regression on covariates and on the sum and density of the "
+            "a logistic regression on covariates and on the sum and density of the "
             "connectome",
             is_variant=False,
         ),

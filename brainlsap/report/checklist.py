@@ -24,9 +24,9 @@ AUTHORS, NOT_APPLICABLE = "for the authors", "not applicable"
 DEVELOPMENT, EVALUATION, BOTH = "development", "evaluation", "both"
 
 ABOUT = (
-    "Numbers and topics of TRIPOD+AI (Collins et al., BMJ 2024;385:e078378); read the "
-    "full wording of each item in the statement. States say what this run answers, not "
-    "whether a manuscript reports it."
+    "Numbers and topics are those of TRIPOD+AI (Collins et al., BMJ "
+    "2024;385:e078378). Read the full wording of each item in the statement. The "
+    "state of an item is what this run answers, not whether a manuscript reports it."
 )
 """What the file is, in its last row."""
 
@@ -64,13 +64,16 @@ class Item:
 def _describe_title(evaluation: Evaluation) -> str:
     cohort = evaluation.cohort
     kind = "evaluation" if is_external(evaluation) else "development"
-    return f"{kind} of a model of {cohort.label_name} ({', '.join(cohort.classes)})"
+    return (
+        f"{kind} of a model that predicts {cohort.label_name} "
+        f"({', '.join(cohort.classes)})"
+    )
 
 
 def _describe_objective(evaluation: Evaluation) -> str:
     if is_external(evaluation):
-        return "Evaluation of a stored model in other participants."
-    return "Development with internal validation by cross-validation."
+        return "A stored model was evaluated in other participants."
+    return "Models were developed and validated internally by cross-validation."
 
 
 def _count_sites(evaluation: Evaluation) -> str:
@@ -100,7 +103,7 @@ def _describe_predictors(evaluation: Evaluation) -> str:
     cohort = evaluation.cohort
     return (
         f"{tables.feature_text(cohort)} of all measured regions of "
-        f"{cohort.atlas_name}; no selection before the models."
+        f"{cohort.atlas_name}. No features were selected before modelling."
     )
 
 
@@ -132,8 +135,8 @@ def _describe_design(evaluation: Evaluation) -> str:
 
 def _describe_steps(evaluation: Evaluation) -> str:
     adjusted = tables.regressed_text(evaluation)
-    text = "Standardised on training scans."
-    return f"{text} Adjusted for {adjusted}." if adjusted else text
+    text = "Features were standardised on the training scans."
+    return f"{text} They were adjusted for {adjusted}." if adjusted else text
 
 
 def _name_models(evaluation: Evaluation) -> str:
@@ -142,7 +145,11 @@ def _name_models(evaluation: Evaluation) -> str:
 
 def _describe_clusters(evaluation: Evaluation) -> str:
     left_out = evaluation.settings.get("leave_out")
-    return f"Whole values of {left_out} were held out." if left_out else ""
+    return (
+        (f"All scans with the same value of {left_out} were held out together.")
+        if left_out
+        else ""
+    )
 
 
 def _name_scores(evaluation: Evaluation) -> str:
@@ -160,8 +167,8 @@ def _describe_output(evaluation: Evaluation) -> str:
     predictions = evaluation.predictions
     is_main = predictions["model"] == evaluation.models[0]
     if predictions[is_main].filter(regex="^p_").isna().all(axis=None):
-        return "The class of the largest decision value."
-    return "A probability of every class, and the class that it favours."
+        return "The output is the class with the largest decision value."
+    return "The output is a probability of every class, and the predicted class."
 
 
 def _describe_folds(evaluation: Evaluation) -> str:
@@ -169,19 +176,23 @@ def _describe_folds(evaluation: Evaluation) -> str:
     if is_external(evaluation) or "n_train_people" not in fits:
         return ""
     return (
-        f"{fits['n_train_people'].mean():.0f} participants for training in a fold, on "
-        f"average; {evaluation.cohort.n_participants} tested."
+        f"Models were trained on {fits['n_train_people'].mean():.0f} participants per "
+        f"fold on average; {evaluation.cohort.n_participants} participants were "
+        "tested."
     )
 
 
 def _name_version(evaluation: Evaluation) -> str:
     version = evaluation.settings["version"]
-    return f"brainlsap {version}; settings.json has every setting and version."
+    return (
+        f"brainlsap {version}. The file settings.json contains every setting and "
+        "version."
+    )
 
 
 def _name_subgroups(evaluation: Evaluation) -> str:
     columns = dict.fromkeys(subgroup_table(evaluation)["column"])
-    return f"Scored in groups by {with_and(columns)}." if columns else ""
+    return f"The model was scored in groups by {with_and(columns)}." if columns else ""
 
 
 def _describe_performance(evaluation: Evaluation) -> str:
@@ -213,34 +224,40 @@ ITEMS = (
         _describe_title,
         (PAGE,),
     ),
-    Item("2", "Abstract", "Abstract", BOTH, "Use TRIPOD+AI for Abstracts."),
+    Item(
+        "2",
+        "Abstract",
+        "Abstract",
+        BOTH,
+        ("Use the checklist TRIPOD+AI for Abstracts."),
+    ),
     Item(
         "3a",
         "Introduction",
         "Background",
         BOTH,
-        "Healthcare context, rationale, and existing models.",
+        "State the healthcare context, the rationale, and existing models.",
     ),
     Item(
         "3b",
         "Introduction",
         "Background",
         BOTH,
-        "Target population, purpose in care, and intended users.",
+        "State the target population, the purpose in care, and the intended users.",
     ),
     Item(
         "3c",
         "Introduction",
         "Background",
         BOTH,
-        "Known health inequalities between groups.",
+        "State known health inequalities between groups.",
     ),
     Item(
         "4",
         "Introduction",
         "Objectives",
         BOTH,
-        "Objectives of the study.",
+        "State the objectives of the study.",
         _describe_objective,
         _METHODS,
     ),
@@ -249,15 +266,18 @@ ITEMS = (
         "Methods",
         "Data",
         BOTH,
-        "Sources of the data, why these, and how representative they are.",
+        "State the sources of the data, the reasons for choosing them, and how "
+        "representative they are.",
     ),
-    Item("5b", "Methods", "Data", BOTH, "Dates of recruitment and follow-up."),
+    Item(
+        "5b", "Methods", "Data", BOTH, ("State the dates of recruitment and follow-up.")
+    ),
     Item(
         "6a",
         "Methods",
         "Participants",
         BOTH,
-        "Setting, and location of the centres.",
+        "State the setting and the location of the centres.",
         _count_sites,
         (table_file("demographics"),),
     ),
@@ -266,17 +286,23 @@ ITEMS = (
         "Methods",
         "Participants",
         BOTH,
-        "Eligibility criteria of the study that recruited.",
+        "State the eligibility criteria of the study that recruited the participants.",
         _describe_sample,
         (table_file("flow"), _PEOPLE),
     ),
-    Item("6c", "Methods", "Participants", BOTH, "Treatments, if relevant."),
+    Item(
+        "6c",
+        "Methods",
+        "Participants",
+        BOTH,
+        ("State treatments, if they are relevant."),
+    ),
     Item(
         "7",
         "Methods",
         "Data preparation",
         BOTH,
-        "Processing and quality control of the images before this run.",
+        "Describe the processing and quality control of the images before this run.",
         _describe_missing_values,
         (_PEOPLE, table_file("quality")),
     ),
@@ -285,18 +311,18 @@ ITEMS = (
         "Methods",
         "Outcome",
         BOTH,
-        "How and when the outcome was assessed, and why it was chosen.",
+        "State how and when the outcome was assessed, and why it was chosen.",
         _describe_outcome,
         _METHODS,
     ),
-    Item("8b", "Methods", "Outcome", BOTH, "Who assessed the outcome."),
-    Item("8c", "Methods", "Outcome", BOTH, "Blinding of the assessment."),
+    Item("8b", "Methods", "Outcome", BOTH, "State who assessed the outcome."),
+    Item("8c", "Methods", "Outcome", BOTH, "State whether the assessment was blinded."),
     Item(
         "9a",
         "Methods",
         "Predictors",
         DEVELOPMENT,
-        "Why these measures.",
+        "State why these measures were chosen.",
         _describe_predictors,
         _METHODS,
     ),
@@ -305,7 +331,7 @@ ITEMS = (
         "Methods",
         "Predictors",
         BOTH,
-        "Acquisition and processing of the images, and blinding.",
+        "Describe acquisition and processing of the images, and blinding.",
         _describe_measures,
         _METHODS,
     ),
@@ -314,14 +340,14 @@ ITEMS = (
         "Methods",
         "Predictors",
         BOTH,
-        "Who measured, if measurement needs judgement.",
+        "State who made the measurements, if these need judgement.",
     ),
     Item(
         "10",
         "Methods",
         "Sample size",
         BOTH,
-        "Why the size was sufficient.",
+        "State why the sample size was sufficient.",
         _describe_learning,
         (table_file("learning_curve"), _PEOPLE),
     ),
@@ -330,7 +356,7 @@ ITEMS = (
         "Methods",
         "Missing data",
         BOTH,
-        "Why data are missing.",
+        "State why data are missing.",
         _describe_missing_values,
         _METHODS,
     ),
@@ -357,7 +383,7 @@ ITEMS = (
         "Methods",
         "Analytical methods",
         DEVELOPMENT,
-        "Why this model.",
+        "State why this model was chosen.",
         _name_models,
         _METHODS,
     ),
@@ -366,7 +392,7 @@ ITEMS = (
         "Methods",
         "Analytical methods",
         BOTH,
-        "How differences between centres were handled.",
+        "State how differences between centres were handled.",
         _describe_clusters,
         (*_METHODS, table_file("fold_scores")),
     ),
@@ -375,7 +401,8 @@ ITEMS = (
         "Methods",
         "Analytical methods",
         BOTH,
-        "Why these measures of performance; clinical utility.",
+        "State why these measures of performance were chosen, and the clinical "
+        "utility.",
         _name_scores,
         (*_METHODS, table_file("intervals")),
     ),
@@ -402,7 +429,8 @@ ITEMS = (
         "Methods",
         "Class imbalance",
         BOTH,
-        "Why, and whether predictions were recalibrated.",
+        "State whether class imbalance was handled and predictions were recalibrated, "
+        "and why.",
         _describe_prior,
         _METHODS,
     ),
@@ -411,7 +439,7 @@ ITEMS = (
         "Methods",
         "Fairness",
         BOTH,
-        "Approaches to fairness, and why.",
+        "State the approaches to fairness and their reasons.",
         _name_subgroups,
         _SUBGROUPS,
     ),
@@ -420,7 +448,7 @@ ITEMS = (
         "Methods",
         "Model output",
         DEVELOPMENT,
-        "Why classes or probabilities are used.",
+        "State why classes or probabilities are used.",
         _describe_output,
         ("predictions.tsv", *_METHODS),
     ),
@@ -429,22 +457,62 @@ ITEMS = (
         "Methods",
         "Training versus evaluation",
         BOTH,
-        "Differences in setting, eligibility and outcome.",
-        lambda evaluation: "Case mix is compared." if is_external(evaluation) else "",
+        "State differences in setting, eligibility and outcome.",
+        lambda evaluation: (
+            ("The case mix of training and test is compared.")
+            if is_external(evaluation)
+            else ""
+        ),
         _CASE_MIX,
     ),
-    Item("17", "Methods", "Ethical approval", BOTH, "Committee, and consent."),
-    Item("18a", "Open science", "Funding", BOTH, "Source and role of funders."),
-    Item("18b", "Open science", "Conflicts of interest", BOTH, "Of all authors."),
-    Item("18c", "Open science", "Protocol", BOTH, "Where it is, or that none is."),
-    Item("18d", "Open science", "Registration", BOTH, "Register and number."),
-    Item("18e", "Open science", "Data sharing", BOTH, "Where the data are."),
+    Item(
+        "17",
+        "Methods",
+        "Ethical approval",
+        BOTH,
+        ("Name the ethics committee, and state how consent was obtained."),
+    ),
+    Item(
+        "18a",
+        "Open science",
+        "Funding",
+        BOTH,
+        ("State the source of funding and the role of the funders."),
+    ),
+    Item(
+        "18b",
+        "Open science",
+        "Conflicts of interest",
+        BOTH,
+        ("State the conflicts of interest of all authors."),
+    ),
+    Item(
+        "18c",
+        "Open science",
+        "Protocol",
+        BOTH,
+        ("State where the protocol is, or that there is none."),
+    ),
+    Item(
+        "18d",
+        "Open science",
+        "Registration",
+        BOTH,
+        ("State the register and the registration number."),
+    ),
+    Item(
+        "18e",
+        "Open science",
+        "Data sharing",
+        BOTH,
+        ("State where the data are available."),
+    ),
     Item(
         "18f",
         "Open science",
         "Code sharing",
         BOTH,
-        "Where your own code is.",
+        "State where your own code is available.",
         _name_version,
         ("settings.json",),
     ),
@@ -453,14 +521,14 @@ ITEMS = (
         "Patient and public involvement",
         "Patient and public involvement",
         BOTH,
-        "Involvement, or that there was none.",
+        "Describe the involvement, or state that there was none.",
     ),
     Item(
         "20a",
         "Results",
         "Participants",
         BOTH,
-        "People who were left out before this run.",
+        "State which people were left out before this run.",
         _describe_sample,
         (table_file("flow"), _PEOPLE),
     ),
@@ -469,7 +537,7 @@ ITEMS = (
         "Results",
         "Participants",
         BOTH,
-        "Key dates and treatments.",
+        "State key dates and treatments.",
         _describe_size,
         (table_file("demographics"),),
     ),
@@ -479,7 +547,7 @@ ITEMS = (
         "Participants",
         EVALUATION,
         "",
-        "Training and test participants side by side.",
+        "Training and test participants are compared in a table.",
         _CASE_MIX,
     ),
     Item(
@@ -496,7 +564,8 @@ ITEMS = (
         "Results",
         "Model specification",
         DEVELOPMENT,
-        "Where the fitted model is (`brainlsap fit` writes it), and who may use it.",
+        "State where the fitted model is available (`brainlsap fit` writes it), and "
+        "who may use it.",
         _name_version,
         ("settings.json", *_METHODS),
     ),
@@ -505,7 +574,7 @@ ITEMS = (
         "Results",
         "Model performance",
         BOTH,
-        "Key subgroups.",
+        "State the performance in key subgroups.",
         _describe_performance,
         (_SCORES, table_file("intervals"), *_SUBGROUPS),
     ),
@@ -514,7 +583,7 @@ ITEMS = (
         "Results",
         "Model performance",
         BOTH,
-        "Differences between centres, if examined.",
+        "State differences between centres, if these were examined.",
         _describe_clusters,
         (table_file("fold_scores"), *_SUBGROUPS),
     ),
@@ -532,35 +601,36 @@ ITEMS = (
         "Discussion",
         "Interpretation",
         BOTH,
-        "Interpretation in the light of earlier studies, and fairness.",
+        "Interpret the results in the light of earlier studies, and discuss fairness.",
     ),
     Item(
         "26",
         "Discussion",
         "Limitations",
         BOTH,
-        "Limitations and their effects; the first screen of the page names some.",
+        "Discuss limitations and their effects. The first screen of the page names "
+        "some.",
     ),
     Item(
         "27a",
         "Discussion",
         "Usability in current care",
         DEVELOPMENT,
-        "What to do with poor or missing input.",
+        "State how to handle input of low quality and missing input.",
     ),
     Item(
         "27b",
         "Discussion",
         "Usability in current care",
         DEVELOPMENT,
-        "What users must do, and the expertise that they need.",
+        "State what users must do, and the expertise that they need.",
     ),
     Item(
         "27c",
         "Discussion",
         "Usability in current care",
         BOTH,
-        "Next steps, and where the model may be applied.",
+        "State the next steps, and where the model may be applied.",
     ),
 )
 """The 52 items, in the order of the statement."""

@@ -76,7 +76,9 @@ NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
 NO_WARNING, NOT_USED = "NO WARNING", "NOT USED"
 """Verdicts that fit questions for regions or risks; their answer is "NOT SHOWN"."""
 
-_NOT_VALID = " Not valid: see Beware."  # follows the sentence of a conclusion
+_NOT_VALID = (
+    " This result is not valid (see Beware)."  # follows the sentence of a conclusion
+)
 N_COVARIATES = 3
 """Most covariates without a warning that are named."""
 
@@ -344,7 +346,9 @@ def left_out_text(evaluation: Evaluation) -> str:
             and finding.kind not in is_in_flow
         )
     ]
-    return f"{'; '.join(left_out)}." if left_out else "no scan that was read."
+    return (
+        f"{'; '.join(left_out)}." if left_out else ("none of the scans that were read.")
+    )
 
 
 def method_text(evaluation: Evaluation) -> str:
@@ -360,24 +364,25 @@ def method_text(evaluation: Evaluation) -> str:
     scale_sentence = ""
     if method_key in METHODS_OF_SCALES:
         scale_sentence = (
-            " A small scale of a region means little averaging, and neither a "
-            "difference nor importance."
+            " A small scale means that the value of a region is averaged little. It "
+            "indicates neither a difference between classes nor importance."
         )
-    unused_clause = ""
+    unused_sentence = ""
     if has_unused_network(evaluation):
         source_text = "its ridge regression"
         has_ridge = "LSAP-R" in evaluation.models
         if has_ridge and evaluation.have_same_predictions(main_model, "LSAP-R"):
             source_text = "LSAP-R"
-        unused_clause = (
-            " (here the network has no weight in any fold, so the predictions are "
-            f"those of {source_text})"
+        unused_sentence = (
+            " The network has no weight in any fold, so the predictions are those of "
+            f"{source_text}."
         )
     folds_text = f"{settings['n_folds']}-fold cross-validation"
     test_unit = "scan" if settings["people_shared"] else "participant"
     return (
-        f"{main_model}{f', {method_title}' if method_title else ''}{unused_clause}; "
-        f"tested by {folds_text}, divided by {test_unit}.{scale_sentence}"
+        f"{main_model}{f', {method_title},' if method_title else ''} was tested by "
+        f"{folds_text} with folds divided by {test_unit}.{unused_sentence}"
+        f"{scale_sentence}"
     )
 
 
@@ -424,7 +429,7 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
     is_failed = evaluation.fits.query("model == @main_model")["failed"].ne("").any()
     if is_failed or not np.isfinite(estimate):
         answer_sentence = (
-            f"{main_model} could not be trained in every fold: it has no score."
+            f"{main_model} could not be trained in every fold, so it has no score."
         )
         return Conclusion(question_text, NOT_SHOWN, answer_sentence)
     p_value = tables.chance_p_values(evaluation)[main_model]
@@ -455,7 +460,7 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
         lower_bound,
         upper_bound,
         p_value,
-        reason="Number for the abstract:",
+        reason="Score for the abstract:",
     )
 
 
@@ -465,7 +470,7 @@ def judge_covariates(evaluation: Evaluation) -> Conclusion:
     "POSSIBLY": the audit warns of one that predicts the class alone. "NOT SHOWN" does
     not exclude it.
     """
-    question_text = "Do age, sex, site explain the score?"
+    question_text = "Could age, sex or site explain the score?"
     if evaluation.audit is None:
         sentence = "No leakage audit was made."
         return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
@@ -473,12 +478,15 @@ def judge_covariates(evaluation: Evaluation) -> Conclusion:
     findings = evaluation.audit[is_covariate]
     warnings = findings.loc[findings["severity"] == "warning", "finding"]
     shown_findings = list(findings["finding"])[:N_COVARIATES]
-    label, reason = NO_WARNING, "The audit gives no warning, which does not exclude it."
+    label, reason = NO_WARNING, "The audit gave no warning, but it cannot exclude this."
     if len(warnings):
         shown_findings = list(warnings)
-        label, reason = POSSIBLY, "Something other than the brain may explain it."
+        label, reason = (
+            POSSIBLY,
+            ("Something other than the brain may explain the score."),
+        )
     if not shown_findings:
-        sentence = "The table of participants has none of them."
+        sentence = "The table of participants contains none of these variables."
         return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
     sentences = [f"{'; '.join(shown_findings)}."]
     sentences[0] = sentences[0][:1].upper() + sentences[0][1:]
@@ -519,14 +527,18 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
         return Conclusion(
             question_text,
             NOT_SHOWN,
-            "A ridge regression alone made the score.",
-            reason=f"It had no weight in any of {count(weights.size, 'fold')}.",
+            "The score is that of a ridge regression alone.",
+            reason=(
+                f"The network had no weight in any of {count(weights.size, 'fold')}."
+            ),
             label=NOT_USED,
         )
     main_model = evaluation.models[0]
-    reason_text = f"It had weight in {n_used} of {count(weights.size, 'fold')}."
+    reason_text = (
+        f"The network had a weight in {n_used} of {count(weights.size, 'fold')}."
+    )
     if "LSAP-R" not in evaluation.models:
-        sentence = "The study has no ridge regression to compare with."
+        sentence = "The study contains no ridge regression for comparison."
         return Conclusion(question_text, NOT_SHOWN, sentence, reason=reason_text)
     row = tables.person_comparisons(evaluation, main_model).set_index("model")
     row = row.loc["LSAP-R"]
@@ -538,8 +550,8 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     )
     if answer != YES:
         sentence += (
-            " A weight is no evidence: with permuted labels, networks get one in some "
-            "folds, too."
+            " A weight alone is no evidence, because networks also have a weight in "
+            "some folds with permuted labels."
         )
     return _conclude_difference(question_text, answer, sentence, row, reason_text)
 
@@ -549,7 +561,7 @@ def judge_probabilities(evaluation: Evaluation, chance: Conclusion) -> Conclusio
     main_model, class_priors = evaluation.models[0], evaluation.class_priors()
     question_text = "Can one patient's probability be trusted?"
     if chance.answer != YES:
-        reason_text = "The model is not shown to be better than chance."
+        reason_text = "The model was not shown to be better than chance."
         return Conclusion(question_text, NOT_SHOWN, "", reason=reason_text)
     sentence = "Probabilities were not tested in other people."
     if main_model in class_priors:
@@ -612,12 +624,14 @@ def judge_simple_models(comparisons: Sequence[Conclusion]) -> Conclusion:
     answer_text = YES
     if names_by_answer[NO]:
         answer_text = NO
-        answer_sentence = f"Worse than {with_and(names_by_answer[NO])}."
+        answer_sentence = f"The model is worse than {with_and(names_by_answer[NO])}."
     elif names_by_answer[NOT_SHOWN]:
         answer_text = NOT_SHOWN
-        answer_sentence = f"No clear gain over {with_and(names_by_answer[NOT_SHOWN])}."
+        answer_sentence = (
+            f"There is no clear gain over {with_and(names_by_answer[NOT_SHOWN])}."
+        )
     else:
-        answer_sentence = "Better than each of them."
+        answer_sentence = "The model is better than each simple model."
     return replace(
         hardest_comparison,
         question=question_text,
@@ -649,7 +663,7 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
         f"that of {names} alone: {difference} ({_holm_phrase(row)})."
     )
     if evaluation.have_same_predictions(covariates_name, both_name):
-        sentence = f"{names} with and without {brain_name} predicted the same."
+        sentence = f"{names} with and without {brain_name} gave the same predictions."
         sentence = sentence[:1].upper() + sentence[1:]
     return _conclude_difference(question, answer, sentence, row)
 
@@ -696,23 +710,25 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         if network.answer == "yes":
             answer_text = YES
         reason_text = {
-            "yes": "It adds information beyond random connectomes.",
+            "yes": "It adds more information than random connectomes.",
             "no": "No gain beyond random connectomes was shown.",
-            "unclear": "A gain beyond random connectomes is unclear.",
+            "unclear": "It is unclear whether it adds more than random connectomes.",
         }[network.answer]
         gain_rows = connectome_gain.table.set_index("connectome")
         original_gain = gain_rows.loc["original", "evidence_gain"]
         random_gain = gain_rows.loc[network.compared_with, "evidence_gain"]
         answer_sentences.append(
-            "Beyond each region's own value and the mean of all regions, it adds "
-            f"{original_gain:z.1f} to the log evidence; {network.compared_with} "
-            f"connectomes add {random_gain:z.1f} (difference "
-            f"{tables.interval_text(estimate, low, high, 1)}, 90% interval; a YES "
-            f"needs {MIN_LOG_CREDIT:.1f})."
+            f"The connectome adds {original_gain:z.1f} to the log evidence of a model "
+            "with each region's own value and the mean of all regions; "
+            f"{network.compared_with} connectomes add {random_gain:z.1f}. The "
+            f"difference is {tables.interval_text(estimate, low, high, 1)} (90% "
+            f"interval); YES requires at least {MIN_LOG_CREDIT:.1f}."
         )
     if without_model not in evaluation.models or with_model == without_model:
         if not answer_sentences:
-            answer_sentences.append("The study has no comparison with and without it.")
+            answer_sentences.append(
+                "The study has no models with and without the connectome to compare."
+            )
         return Conclusion(
             question_text,
             answer_text,
@@ -731,7 +747,9 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     if score_answer == NO:
         answer_text = NOT_SHOWN if answer_text == YES else NO
     if evaluation.have_same_predictions(with_model, without_model):
-        answer_sentences.append(f"{with_model} and {without_model} predicted the same.")
+        answer_sentences.append(
+            f"{with_model} and {without_model} made the same predictions."
+        )
     elif np.isfinite(comparison_row["difference"]):
         difference_text = _difference_text(
             comparison_row["difference"], comparison_row["low"], comparison_row["high"]
@@ -742,7 +760,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         )
         if score_answer == YES and answer_text != YES:
             score_sentence += (
-                ". Averages over random connections can raise the score as well"
+                ". Averaging along random connections can raise the score as well"
             )
         answer_sentences.append(f"{score_sentence}.")
     if evaluation.connectome_gain is None:
@@ -769,7 +787,8 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
     region_p_values = _region_p_values(evaluation)
     if region_p_values is None:
         sentence = (
-            f"Regions were not tested (fewer than {FEWEST_PERMUTATIONS} permutations)."
+            "Regions were not tested, because there were fewer than "
+            f"{FEWEST_PERMUTATIONS} permutations."
         )
         differ, stand_out = (
             Conclusion(question, NOT_SHOWN, sentence, label=NOT_TESTED)
@@ -785,7 +804,7 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
         for p_column in questions
     )
     if stand_out.answer == YES and differing_regions == outstanding_regions:
-        stand_out = replace(stand_out, sentence="In the same regions.")
+        stand_out = replace(stand_out, sentence="The same regions stand out.")
     return differ, stand_out
 
 
@@ -831,7 +850,8 @@ def _judge_region_test(
     n_significant = len(significant_regions)
     if not n_significant:
         answer_sentence = (
-            f"0 of {n_tested_text} (smallest corrected {p_phrase(smallest_p)})."
+            f"0 of {n_tested_text} have a corrected p below {ALPHA} (smallest "
+            f"{p_phrase(smallest_p)})."
         )
         return Conclusion(
             question_text,
@@ -847,10 +867,11 @@ def _judge_region_test(
     region_text = name_regions(
         list(significant_regions["region"]), evaluation.cohort.atlas
     )
+    subject_text = "The region is" if n_significant == 1 else "The regions are"
     return Conclusion(
         question_text,
         YES,
-        f"In {region_text} ({difference_term(evaluation)}; p corrected for "
+        f"{subject_text} {region_text} ({difference_term(evaluation)}; p corrected for "
         f"{n_tested_text}).",
         float(n_significant),
         p_value=smallest_p,
@@ -879,9 +900,10 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
     n_incomplete_folds = tables.folds_lacking(evaluation)
     if n_incomplete_folds:
         cautions.append(
-            f"{count(n_incomplete_folds, 'test fold')} had no scan of some class."
+            f"{count(n_incomplete_folds, 'test fold')} had no scans of at least one "
+            "class."
         )
-    cautions.append("One sample, no external test.")
+    cautions.append("The study has one sample and no external test.")
     return tuple(cautions)
 
 
@@ -924,9 +946,8 @@ def _write_quote(
     main_model = evaluation.models[0]
     n_people = count(cohort.n_participants, "participant")
     task_text = (
-        f"{tables.feature_text(cohort)} of {n_people} "
-        f"({count(cohort.n_scans, 'scan')}; {len(cohort.classes)} classes of "
-        f"{cohort.label_name})"
+        f"{n_people} ({count(cohort.n_scans, 'scan')}; {len(cohort.classes)} classes "
+        f"of {cohort.label_name}) by {tables.feature_text(cohort)}"
     )
     quote_sentences = []
     if np.isfinite(chance.estimate):
@@ -949,7 +970,7 @@ def _write_quote(
         if quote_sentences and n_unused:
             n_folds = count(len(_network_weights(evaluation)), "fold")
             quote_sentences.append(
-                f"In {n_unused} of {n_folds}, its neural network had no weight and a "
+                f"In {n_unused} of {n_folds}, its neural network had no weight, and a "
                 "ridge regression predicted alone."
             )
     regions_answer = conclusions.regions_differ
@@ -1008,8 +1029,8 @@ def _list_forbidden(
     if conclusions.regions_differ.answer == YES:
         phrases += [
             "the most important region",
-            f"... matters for {cohort.label_name}",
-            "the disease begins in ...",
+            f"region X matters for {cohort.label_name}",
+            "the disease begins in region X",
             f"specific to {cohort.classes[-1]}",
         ]
         # Tests are of all classes together, so no pair of classes is tested.

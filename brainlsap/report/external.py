@@ -73,17 +73,19 @@ def external_headline(evaluation: Evaluation) -> list[str]:
     n_present = cohort.table["label"].nunique()
     training = card["training"]
     first_paragraph = (
-        f"External evaluation: {model}, trained on "
-        f"{count(training['n_people'], 'other participant')}, reaches a balanced "
-        f"accuracy of {accuracy} and an AUC of {auc} (95% intervals over participants) "
-        f"for {cohort.label_name} ({', '.join(cohort.classes)}), in "
-        f"{count(cohort.n_scans, 'scan')} of "
-        f"{count(cohort.n_participants, 'participant')}. A model that predicts one "
-        f"class for everybody reaches at most {1 / n_present:.3f} for the "
-        f"classes present ({n_present})."
+        f"External evaluation: {model}, which was trained on "
+        f"{count(training['n_people'], 'other participant')}, predicts "
+        f"{cohort.label_name} ({', '.join(cohort.classes)}) with a balanced accuracy "
+        f"of {accuracy} and an AUC of {auc} (95% intervals over participants). The "
+        f"test contains {count(cohort.n_scans, 'scan')} of "
+        f"{count(cohort.n_participants, 'participant')}. A model that predicts the "
+        f"same class for everybody reaches at most {1 / n_present:.3f}, because "
+        f"{n_present} classes are present."
     )
     if cohort.truth is not None or card["is_simulated"]:
-        first_paragraph += " The data are simulated, so this says nothing about people."
+        first_paragraph += (
+            " The data are simulated, so no conclusion about people is possible."
+        )
     paragraphs = [first_paragraph, _cross_validation_text(card)]
     n_unlike = {
         difference_kind: n
@@ -93,11 +95,11 @@ def external_headline(evaluation: Evaluation) -> list[str]:
     if n_unlike:
         difference_texts = [
             f"{n} of {count(cohort.n_scans, 'scan')} have {difference_kind} unlike "
-            "those of the training"
+            "those of the training scans"
             for difference_kind, n in n_unlike.items()
         ]
         paragraphs.append(
-            f"{with_and(difference_texts)}. The predictions of these scans are less "
+            f"{with_and(difference_texts)}. The predictions for these scans are less "
             "reliable."
         )
     if external_facts["no_sets"]:
@@ -121,14 +123,13 @@ def _coverage_sentences(
     ]
     if low_texts:
         return [
-            f"The 90% prediction sets do not hold for {with_and(low_texts)}: the 95% "
-            "interval of the share of participants whose set has their class lies "
-            "below 90%."
+            "The 90% prediction sets contain the true class of too few participants "
+            f"of {with_and(low_texts)}: the 95% interval of this share lies below 90%."
         ]
     smallest_n = min(row["people"] for row in class_rows)
     return [
-        "No class has a coverage of the 90% prediction sets whose 95% interval lies "
-        f"below 90%; the smallest class has {count(smallest_n, 'participant')}."
+        "In every class, the 95% interval of the coverage of the 90% prediction sets "
+        f"reaches 90%; the smallest class has {count(smallest_n, 'participant')}."
     ]
 
 
@@ -148,17 +149,20 @@ def _calibration_sentences(calibration: pd.DataFrame) -> list[str]:
         if is_true.any()
     ]
     if not verdict_texts:
-        return ["Calibration: no slope differs clearly from 1, no intercept from 0."]
+        return [
+            "Calibration: no slope differs clearly from 1, and no intercept differs "
+            "clearly from 0."
+        ]
     return [f"Calibration: probabilities are {'; '.join(verdict_texts)}."]
 
 
 def _cross_validation_text(card: dict) -> str:
     """Return the score of the model in cross-validation, if its card has it."""
     if card["scores"] is None:
-        return "The model card has no cross-validated score to compare this one with."
+        return "The model card contains no cross-validated score for comparison."
     accuracy = tables.interval_text(*card["scores"]["values"]["balanced_accuracy"])
     return (
-        f"In the training participants the cross-validated balanced accuracy was "
+        "In the training participants, the cross-validated balanced accuracy was "
         f"{accuracy}."
     )
 
@@ -182,8 +186,8 @@ def external_methods(evaluation: Evaluation) -> list[str]:
         reference_class = card["steps"].get("reference_class")
         of_class = f" of class {reference_class}" if reference_class else ""
         steps_text = (
-            f"The features were adjusted by {with_and(steps)} as fitted to the "
-            f"training participants{of_class}."
+            f"The features were adjusted by {with_and(steps)}, which were fitted to "
+            f"the training participants{of_class}."
         )
     identity = (
         "Participants of the training were excluded by identifier and by identical "
@@ -191,8 +195,8 @@ def external_methods(evaluation: Evaluation) -> list[str]:
     )
     if external_facts["ids_are_new"]:
         identity = (
-            "Participants of the training were excluded by identical data; equal "
-            "identifiers were declared to be those of different people."
+            "Participants of the training were excluded by identical data. The "
+            "authors stated that equal identifiers belong to different people."
         )
     paragraphs = [
         f"A model fitted earlier ({card['model']}, brainlsap {card['version']}) to "
@@ -202,16 +206,16 @@ def external_methods(evaluation: Evaluation) -> list[str]:
         f"{count(cohort.n_participants, 'other participant')} ({class_counts}). "
         f"{identity} {steps_text}",
         "Intervals are 95% percentile bootstrap intervals that resample participants "
-        "with all their scans. The calibration slope of a class is that of a logistic "
-        "regression of the class against the rest on the log-odds of its predicted "
-        "probability; the intercept is that of the same regression with a slope of 1 "
-        "(Van Calster et al. 2019); their intervals use robust standard errors over "
-        "participants.",
+        "with all their scans. The calibration slope of a class is the slope of a "
+        "logistic regression of the class (against all others) on the log-odds of its "
+        "predicted probability. The calibration intercept is the intercept of the "
+        "same regression with a slope of 1 (Van Calster et al. 2019). Intervals of "
+        "slope and intercept use robust standard errors over participants.",
     ]
     if external_facts["coverage"]:
         paragraphs.append(
-            "Prediction sets at 90% are class-conditional conformal sets, with "
-            "quantiles from left-out scores of the training participants; coverage "
-            "has Wilson intervals over participants."
+            "Prediction sets at 90% are class-conditional conformal sets with "
+            "quantiles of left-out scores of the training participants. Intervals of "
+            "their coverage are Wilson intervals over participants."
         )
     return paragraphs

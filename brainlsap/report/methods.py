@@ -39,32 +39,45 @@ N_EARLY_EPOCHS = 3
 MODEL_PHRASES = {
     "none": "no connectome",
     "one": "one scale",
-    "regions": "a scale per region",
+    "regions": "one scale per region",
 }
 """Phrases for the nested ridge models among which LSAP-R chooses."""
 
 NETWORK_PHRASES = {
-    "yes": "The connectome adds to the regions' own values and their mean, beyond what "
-    "random connectomes add",
-    "no": "The connectome is not shown to add anything to the regions' own values and "
-    "their mean beyond what random connectomes add",
-    "unclear": "It is unclear whether the connectome adds to the regions' own values "
-    "and their mean more than random connectomes do",
+    "yes": (
+        "The connectome adds more information to the regions' own values and their "
+        "mean than random connectomes do"
+    ),
+    "no": (
+        "The connectome was not shown to add more information to the regions' own "
+        "values and their mean than random connectomes do"
+    ),
+    "unclear": (
+        "It is unclear whether the connectome adds more information to the regions' "
+        "own values and their mean than random connectomes do"
+    ),
 }
 """Answers to whether the network adds, by verdict."""
 
 OWN_PHRASES = {
-    "yes": "A participant's own connectome adds more than that of another participant",
-    "no": "A participant's own connectome is not shown to add more than that of "
-    "another participant",
-    "unclear": "It is unclear whether a participant's own connectome adds more than "
-    "that of another participant",
+    "yes": (
+        "A participant's own connectome adds more information than the connectome of "
+        "another participant"
+    ),
+    "no": (
+        "A participant's own connectome was not shown to add more information than "
+        "the connectome of another participant"
+    ),
+    "unclear": (
+        "It is unclear whether a participant's own connectome adds more information "
+        "than the connectome of another participant"
+    ),
 }
 """Answers to whether participants' own connectomes add, by verdict."""
 
 NULL_PHRASES = {
-    "relabelled": "regions relabelled at random",
-    "rewired": "connectomes rewired at random",
+    "relabelled": "connectomes with randomly relabelled regions",
+    "rewired": "randomly rewired connectomes",
     "exchanged": "connectomes exchanged between participants",
 }
 """Phrases for null connectomes."""
@@ -265,19 +278,20 @@ def connectome_sentences(evaluation: Evaluation) -> list[str]:
         "original", "evidence_gain"
     ]
     sentences = [
-        f"{NETWORK_PHRASES[network_verdict.answer]}: the gain in log evidence is "
-        f"{spread_text(evidence_gain, digits=1)}, {_lead_text(network_verdict)} with "
+        f"{NETWORK_PHRASES[network_verdict.answer]}. The gain in log evidence is "
+        f"{spread_text(evidence_gain, digits=1)}, which is "
+        f"{_lead_text(network_verdict)} the gain of "
         f"{NULL_PHRASES[network_verdict.compared_with]}."
     ]
     if own_connectome is None:
         sentences.append(
-            "All participants have the same connectome, so what a participant's own "
-            "connectome adds is unknown."
+            "All participants have the same connectome, so the gain of a "
+            "participant's own connectome is unknown."
         )
     else:
         sentences.append(
-            f"{OWN_PHRASES[own_connectome.answer]}: the gain is "
-            f"{_lead_text(own_connectome)} with "
+            f"{OWN_PHRASES[own_connectome.answer]}. The gain of the own connectomes "
+            f"is {_lead_text(own_connectome)} the gain of "
             f"{NULL_PHRASES[own_connectome.compared_with]}."
         )
     return sentences
@@ -307,7 +321,9 @@ def chosen_text(evaluation: Evaluation) -> str:
             f"{choice_phrase} in {count(n_folds, 'fold')}"
             for choice_phrase, n_folds in choice_phrases.value_counts().items()
         ]
-        choice_sentences.append(f"{model_name} chose {with_and(choice_texts)}.")
+        choice_sentences.append(
+            f"{model_name} chose a model with {with_and(choice_texts)}."
+        )
     return " ".join(choice_sentences)
 
 
@@ -371,13 +387,16 @@ def prior_text(evaluation: Evaluation) -> str:
     if len(models_by_phrase) == 1:
         (shared_prior,) = models_by_phrase
     else:
-        shared_prior = "; ".join(
-            f"{with_and(model_names)}: {prior_phrase}"
+        shared_prior = with_and(
+            f"{prior_phrase} ({with_and(model_names)})"
             for prior_phrase, model_names in models_by_phrase.items()
         )
     forest_sentence = ""
     if "random forest" in set(evaluation.models) - set(prior_of_model):
-        forest_sentence = " The random forest reports the share of its trees' votes."
+        forest_sentence = (
+            " The probabilities of the random forest are shares of the votes of its "
+            "trees."
+        )
     return f"Predicted probabilities assume {shared_prior}.{forest_sentence}"
 
 
@@ -396,22 +415,25 @@ def training_text(evaluation: Evaluation) -> str:
         training_sentences.append(
             f"Training changed {region_ranking['moved'].mean():.0%} of the scales of "
             f"{model_name} by more than 5% ({smallest_moved.mean():.0%} of its "
-            f"{len(smallest_moved)} smallest); they started at one common value in "
-            f"{has_common_value.sum()} of {count(len(has_common_value), 'fold')}."
+            f"{len(smallest_moved)} smallest scales). All scales had the same initial "
+            f"value in {has_common_value.sum()} of "
+            f"{count(len(has_common_value), 'fold')}."
         )
     if not training_sentences:
         return ""
-    training_sentences.append("Percentages refer to means over random initialisations.")
+    training_sentences.append(
+        "These percentages refer to means over random initialisations."
+    )
     if unused_texts := unused_networks(evaluation):
         training_sentences.append(
-            "Networks without weight in the prediction, whose scales have no part in "
-            f"it: {unused_texts}."
+            "The scales of these networks are not used, because the networks have no "
+            f"weight in the prediction: {unused_texts}."
         )
     if starts_at_ridge:
         training_sentences.append(
-            "In folds without a common value, scales started at those of a ridge "
-            "regression fitted to the same training scans. Where training changed few "
-            "of these, the map of the network mostly shows the ridge regression and is "
+            "In all other folds, the initial scales were those of a ridge regression "
+            "fitted to the same training scans. If training changed few of these "
+            "scales, the map of the network mostly shows the ridge regression and is "
             "not independent evidence."
         )
     return " ".join(training_sentences)

@@ -46,95 +46,102 @@ class PaperText:
 
 
 _INTERVALS = (
-    "95% percentile bootstrap intervals over participants, with all their scans."
+    "95% percentile bootstrap intervals, which resample participants with all their "
+    "scans."
 )
-_SMALLEST_SCALE = "Scale relative to that of the median region of a fold."
+_SMALLEST_SCALE = (
+    "Relative scales are scales divided by that of the median region of a fold."
+)
 
 PAPER_TEXTS = {
     "scores": PaperText(
         "Scores of all models on the same folds",
-        f"Balanced accuracy of all test scans with {_INTERVALS} p (chance): one-sided, "
-        f"permutation {EXCHANGE_PHRASE}. Differences: 95% t intervals "
-        "over participants (Bonett and Price 2012), not corrected; p: exchange of the "
-        "predictions of two models for a participant. Over folds: mean ± s.d.",
+        f"Balanced accuracy over all test scans has {_INTERVALS} The column p "
+        f"(chance) is one-sided and from permutations {EXCHANGE_PHRASE}. Differences "
+        "have 95% t intervals over participants (Bonett and Price 2012), which are "
+        "not corrected; their p is from a test that exchanges the predictions of two "
+        "models for participants. Scores over folds are mean ± s.d.",
     ),
     "added_value": PaperText(
-        "What the brain adds to covariates, and covariates to the brain",
-        f"Balanced accuracy of all test scans with {_INTERVALS} Differences: 95% t "
-        "intervals over participants (Bonett and Price 2012); p: exchange of the "
-        "predictions of two models for a participant, with Holm's correction where "
-        "there are two.",
+        "Prediction from covariates, from brain features, and from both",
+        f"Balanced accuracy over all test scans has {_INTERVALS} Differences have 95% "
+        "t intervals over participants (Bonett and Price 2012). The p-values are from "
+        "a test that exchanges the predictions of two models for participants; two "
+        "p-values have Holm's correction.",
     ),
     "ladder": PaperText(
-        "Steps between nested ridge regressions",
-        "Differences in balanced accuracy over all test scans, with 95% t intervals "
-        "over participants (Bonett and Price 2012); p: exchange of the predictions of "
-        "two models for a participant.",
+        "Comparison of nested ridge regressions",
+        "Differences in balanced accuracy over all test scans have 95% t intervals "
+        "over participants (Bonett and Price 2012). The p-values are from a test that "
+        "exchanges the predictions of two models for participants.",
     ),
     "intervals": PaperText(
-        "Scores of all test scans together",
-        f"Estimates with {_INTERVALS} AUC: mean over folds.",
+        "Scores over all test scans together",
+        f"Scores have {_INTERVALS} AUC is the mean over folds.",
     ),
     "learning_curve": PaperText(
         "Balanced accuracy by the number of training participants",
-        "Means over folds and four random subsets of a share; 95% intervals over test "
-        "participants and subsets. Gain: slope from 50 to 100%.",
+        "Scores are means over folds and over four random subsets of the training "
+        "participants, with 95% intervals over test participants and subsets. The "
+        "gain is the slope from 50 to 100% of the training participants.",
     ),
     "connectome_gain": PaperText(
-        "What connectomes add to the regions' own values and their mean",
-        "Gain in log evidence and share of the left-out squared error that is removed, "
-        "with 90% intervals over participants.",
+        "Information that connectomes add to the regions' own values and their mean",
+        "Gain in log evidence and reduction of the squared error of left-out "
+        "participants, with 90% intervals over participants.",
     ),
     "classes": PaperText(
-        "Rates of every class against the rest",
-        "Estimates with 95% intervals over participants. PPV, NPV: positive and "
-        "negative predictive value at the class shares of this cohort; AUC: mean over "
-        "folds.",
+        "Rates of every class against all others",
+        "Estimates have 95% intervals over participants. PPV and NPV are the positive "
+        "and the negative predictive value at the class shares of this cohort. AUC is "
+        "the mean over folds.",
     ),
     "case_mix": PaperText("Participants of the training and of this test"),
     "calibration": PaperText(
-        "Calibration of the probability of every class against the rest",
-        "Intervals use robust standard errors over participants.",
+        "Calibration of the probability of every class against all others",
+        "The 95% intervals use robust standard errors over participants.",
     ),
     "coverage": PaperText(
-        "Coverage of prediction sets at 90%", "95% Wilson intervals over participants."
+        "Coverage of prediction sets at 90%",
+        ("Intervals are 95% Wilson intervals over participants."),
     ),
     "subgroups": PaperText(
-        "Balanced accuracy by groups of participants",
-        "Each column of groups is scored over the classes that all its scored groups "
-        "have; numbers are of participants in these classes. Scores have 95% intervals "
-        "over participants. Intervals of the largest differences hold for all pairs of "
-        "groups of all columns together.",
+        "Balanced accuracy in groups of participants",
+        "The groups of a column are scored over the classes that occur in all of "
+        "them, and the number of a group counts participants in these classes. Scores "
+        "have 95% intervals over participants. The intervals of the largest "
+        "differences hold simultaneously for all pairs of groups of all columns.",
     ),
     "flow": PaperText(
         "Flow of participants and scans from the tables of the study to the analysis",
-        "A scan is left out for the first reason that it meets, in this order. A "
-        "participant counts with the scan that came furthest. The counts sum to those "
-        "listed.",
+        "A scan is counted under the first reason for leaving it out, in this order. "
+        "A participant is counted with the scan that passed most steps. The counts "
+        "add up to the numbers listed.",
     ),
     "demographics": PaperText(
         "Characteristics of the participants",
-        "Participants, not scans, with their first scan. Missing: participants without "
-        "a value. Quartiles and the Kruskal-Wallis test where the skewness within "
-        "classes exceeds 1; permuted: 5,000 permutations of the labels, where a count "
-        "below 5 is expected.",
+        "Participants are counted, not scans, with the values of their first scan. "
+        "The column missing is the number of participants without a value. Median, "
+        "quartiles and the Kruskal-Wallis test are used if the skewness within "
+        "classes exceeds 1. Permuted means 5,000 permutations of the labels, which "
+        "are used if an expected count is below 5.",
     ),
     "audit": PaperText("Findings of the leakage audit"),
     "fits": PaperText("Fits of every model over all folds"),
-    "quality": PaperText("Scans in which something is unusual", "Scans have codes."),
+    "quality": PaperText("Scans with unusual values", "Scans are given by codes."),
     "regions": PaperText(
         "Differences between classes by region",
-        "Regions of smallest p. p-values are corrected for all regions. The regions "
-        "were chosen with the labels of these scans.",
+        "The table shows the regions with the smallest p-values, which are corrected "
+        "for all regions. The regions were selected with the labels of these scans.",
     ),
     "region_groups": PaperText("Mean Cohen's d over groups of regions"),
     "directions": PaperText(
         "Class means and differences of features by region",
-        "95% intervals over participants, not corrected for their number. Differences "
-        "in pooled standard deviations.",
+        "The 95% intervals over participants are not corrected for the number of "
+        "regions. Differences are in pooled standard deviations.",
     ),
     "scales": PaperText(
-        "Regions of smallest scale", f"{_SMALLEST_SCALE} Ranges are over folds."
+        "Regions with the smallest scales", f"{_SMALLEST_SCALE} Ranges are over folds."
     ),
     "agreement": PaperText("Agreement of folds and models on the order of scales"),
     "confounds": PaperText(
@@ -143,8 +150,9 @@ PAPER_TEXTS = {
     ),
     "common_regions": PaperText(
         "Regions among the twenty smallest scales of several models",
-        "Scales: medians over folds. -: not among the twenty smallest. RMSE: "
-        "difference from the first model over all measured regions.",
+        "Scales are medians over folds. A dash means that the region is not among the "
+        "twenty smallest of the model. RMSE is the root mean square difference from "
+        "the first model over all measured regions.",
     ),
 }
 """Caption and note of every table of a report, by its name."""

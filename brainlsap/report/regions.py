@@ -396,7 +396,7 @@ def _statistic_text(evaluation: Evaluation, test_row: pd.Series, statistic: str)
     """Return a statistic with its interval and p, for a sentence."""
     statistic_symbol = "contrast"
     if statistic == "effect":
-        statistic_symbol = "eta (root of explained variance)"
+        statistic_symbol = "eta (square root of the explained variance)"
         if "F" not in test_row.index:
             statistic_symbol = "correlation with the class number"
     estimate_text = interval_text(
@@ -440,9 +440,9 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
     if selected_regions.empty:
         return RegionAnswer(
             question_text,
-            "Not answered: covariates explain the classes completely.",
+            "No answer is possible, because covariates explain the classes completely.",
             NO_CLAIM,
-            "This does not mean that classes are equal.",
+            "This does not mean that the classes are equal.",
         )
     largest_row = selected_regions.iloc[0]
     largest_text = (
@@ -454,7 +454,8 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
     if not has_region_tests(evaluation):
         n_permutations = int(largest_row["n_permutations"])
         answer_text = (
-            f"Not tested: {count(n_permutations, 'permutation')}, and at least "
+            "This was not tested, because there were "
+            f"{count(n_permutations, 'permutation')} and at least "
             f"{ranks.FEWEST_PERMUTATIONS} are needed. The largest effect is in "
             f"{largest_text}."
         )
@@ -471,16 +472,16 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
             f"The largest effect is in {largest_text}."
         )
         claim_text = (
-            "Of a region with p (effect) < 0.05: classes differ there. Of any other: "
-            "no difference was shown."
+            "The classes differ in each region with p (effect) < 0.05. No difference "
+            "was shown in any other region."
         )
     else:
         answer_text = (
-            f"Not shown in any of {count(n_measured, 'region')} ({family_text}). The "
-            f"largest effect is in {largest_text}."
+            f"No difference was shown in any of {count(n_measured, 'region')} "
+            f"({family_text}). The largest effect is in {largest_text}."
         )
         claim_text = "No region was shown to differ between classes."
-        caution_text = "This does not mean that classes are equal."
+        caution_text = "This does not mean that the classes are equal."
     return RegionAnswer(question_text, answer_text, claim_text, caution_text)
 
 
@@ -490,14 +491,15 @@ def _effect_caution(evaluation: Evaluation) -> str:
     cohort = evaluation.cohort
     if cohort.label_name != "diagnosis":
         return (
-            "This does not mean that the region matters more than another, or that "
-            f"regions without a small p are equal. {importance_sentence}"
+            "This does not mean that the region is more important than others, or "
+            "that classes are equal in regions without a small p. "
+            f"{importance_sentence}"
         )
     return (
-        "This does not mean that the disease begins there, that the region matters "
-        "more than another, or that regions without a small p are spared. Nor that "
-        f"the difference is specific to {cohort.classes[-1]}: the test is of "
-        f"{_hypothesis_text(evaluation)}, and no other disease was studied. "
+        "This does not mean that the disease begins there, that the region is more "
+        "important than others, or that regions without a small p are unaffected. The "
+        f"difference need not be specific to {cohort.classes[-1]}, because the test "
+        f"concerns {_hypothesis_text(evaluation)} and no other disease was studied. "
         f"{importance_sentence}"
     )
 
@@ -522,17 +524,20 @@ def is_trend_tested(evaluation: Evaluation) -> bool:
 
 def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
     """Answer whether differences stand out from those of connected regions."""
-    question_text = "Does its difference stand out from the regions it is connected to?"
+    question_text = (
+        "Does the difference of the region stand out from connected regions?"
+    )
     region_tests = _rows_of(evaluation).dropna(subset="contrast")
     caution_text = (
-        "Such a region differs further in the same direction than the mean of the "
-        "regions it is connected to; this does not show that the difference began "
-        "there, because a region can also collect it from its neighbours."
+        "The difference of such a region is larger, in the same direction, than that "
+        "of the mean of its connected regions. This does not show that the difference "
+        "began there, because a region can also receive it from its neighbours."
     )
     if region_tests.empty:
         return RegionAnswer(
             question_text,
-            "Not answered: no region has a neighbour with a value.",
+            "No answer is possible, because no region has a connected region with a "
+            "value.",
             NO_CLAIM,
             caution_text,
         )
@@ -545,7 +550,7 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
         f"{_statistic_text(evaluation, largest_row, 'contrast')}"
     )
     if not has_region_tests(evaluation):
-        answer_text = "Not tested: too few permutations."
+        answer_text = "This was not tested, because there were too few permutations."
         caution_text = "A large contrast without a test may be noise."
         return RegionAnswer(question_text, answer_text, NO_CLAIM, caution_text)
     peak_rows = region_tests[region_tests["p_contrast"] < ranks.ALPHA].sort_values(
@@ -553,34 +558,36 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
     )
     peak_names = list(peak_rows["region"].unique())
     if not peak_names:
-        answer_text = f"Not shown in any region. The strongest is {largest_text}."
+        answer_text = (
+            "This was not shown for any region. The largest contrast is in "
+            f"{largest_text}."
+        )
         caution_text = (
-            "This does not mean that a difference is everywhere alike; it may be too "
-            "small or too widely spread to be seen."
+            "This does not mean that the difference is equal in all regions. It may "
+            "be too small or too widespread to be detected."
         )
-        claim_text = (
-            "No region was shown to stand out from the regions it is connected to."
-        )
+        claim_text = "No region was shown to stand out from connected regions."
         return RegionAnswer(question_text, answer_text, claim_text, caution_text)
     answer_text = (
         f"Yes, in {count(len(peak_names), 'region')}: "
-        f"{name_regions(peak_names, atlas)}. The strongest is {largest_text}."
+        f"{name_regions(peak_names, atlas)}. The largest contrast is in "
+        f"{largest_text}."
     )
     claim_text = (
-        "Of a region with p (contrast) < 0.05: it differs further in the same "
-        "direction than the mean of the regions it is connected to. Of any other: it "
-        "was not shown to stand out."
+        "In each region with p (contrast) < 0.05, the difference is larger, in the "
+        "same direction, than that of the mean of its connected regions. No other "
+        "region was shown to stand out."
     )
     return RegionAnswer(question_text, answer_text, claim_text, caution_text)
 
 
 def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
     """Answer how a model reads regions."""
-    question_text = "How does the model read the region?"
+    question_text = "How does the model use the region?"
     caution_text = (
-        "This describes the model and has no p-value; a small scale does not mean that "
-        "classes differ there, that the region is important, or that disease has "
-        "spread from it."
+        "This describes the model and has no p-value. A small scale does not mean "
+        "that classes differ in the region, that the region is important, or that "
+        "disease has spread from it."
     )
     ranking = scale_ranking(evaluation)
     model_name = str(ranking["model"].iloc[0])
@@ -588,8 +595,8 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         smallest_scale, largest_scale = scale_ranges(evaluation)[model_name]
         answer_text = (
             "A small scale means that the model uses the region's own value; a large "
-            "scale means that it averages the region with the regions it is connected "
-            f"to. Here scales hardly differ ({model_name}: {smallest_scale:.2f} to "
+            "scale means that it averages the region with connected regions. In this "
+            f"study, scales hardly differ ({model_name}: {smallest_scale:.2f} to "
             f"{largest_scale:.2f} times the median), so no region is named and no map "
             "is drawn."
         )
@@ -605,11 +612,11 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         2,
     )
     answer_text = (
-        "A small scale means that the model uses the region's own value; a large scale "
-        "means that it averages the region with the regions it is connected to. The "
-        f"smallest scale ({model_name}) is that of "
-        f"{name_regions([smallest_row['region']], atlas)}: {range_text} times that of "
-        "the median region [range over folds]."
+        "A small scale means that the model uses the region's own value; a large "
+        "scale means that it averages the region with connected regions. In "
+        f"{model_name}, {name_regions([smallest_row['region']], atlas)} has the "
+        f"smallest scale, which is {range_text} times the scale of the median region "
+        "[range over folds]."
     )
     posterior_columns = ["fit_scale", "fit_low", "fit_high"]
     mean_scale, lower_bound, upper_bound = smallest_row.reindex(
@@ -622,18 +629,18 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
             "interval)."
         )
     claim_text = (
-        "The model uses a region of small scale by itself, and averages a region of "
-        "large scale with connected regions."
+        "The model uses the own value of a region with a small scale, and averages a "
+        "region with a large scale with connected regions."
     )
     folds_lacking_scales = folds_without_scales(evaluation)
     if folds_lacking_scales is not None and folds_lacking_scales.n_without:
         if model_name == folds_lacking_scales.model:
-            source_text = "means over its other folds"
+            source_text = "means over the other folds"
         else:
-            source_text = f'those of the comparison "{model_name}"'
+            source_text = f'those of the model "{model_name}"'
         answer_text += (
-            f" The model of the study ({folds_lacking_scales.model}) has no scales per "
-            f"region in {folds_lacking_scales.n_without} of "
+            f" The main model ({folds_lacking_scales.model}) has no scales per region "
+            f"in {folds_lacking_scales.n_without} of "
             f"{count(folds_lacking_scales.n_folds, 'fold')}; the scales shown are "
             f"{source_text}."
         )
@@ -678,14 +685,16 @@ def planted_text(evaluation: Evaluation) -> str:
         for statistic_title, statistic_auc in auc_of_statistic.items()
     ]
     auc_sentence = (
-        f"The simulation planted disease in {count(len(planted_names), 'region')}, "
-        "from which it spreads along the connectome. AUC of these regions against the "
-        f"others (1: perfect, 0.5: chance): {with_and(auc_texts)}."
+        f"The simulated disease begins in {count(len(planted_names), 'region')} "
+        '("planted") and spreads along the connectome. The AUC for identifying '
+        "these regions among all regions (1 is perfect, 0.5 is chance) is "
+        f"{with_and(auc_texts)}."
     )
     if min(auc_of_statistic.values()) < 0.5:
         auc_sentence += (
-            " An AUC below 0.5 places the planted regions behind the others. The "
-            f"planted regions apply to the {evaluation.cohort.label_name} as simulated."
+            " An AUC below 0.5 means that these regions were not identified. The "
+            "planted regions apply only to the simulated "
+            f"{evaluation.cohort.label_name}."
         )
     return auc_sentence
 
@@ -703,10 +712,11 @@ def replicability_text(evaluation: Evaluation) -> str:
         or ranks_by_varied_scales(evaluation)
     ]
     return (
-        "Replicability: Spearman correlation of the maps of two random halves of the "
-        f"participants, mean [range]: {', '.join(statistic_texts)}. 1 means the same "
-        "order of regions, 0 no agreement; a low value with a few strong regions means "
-        "that the order of the other regions is not stable."
+        "Replicability is the Spearman correlation between the maps of two random "
+        f"halves of the participants, as mean [range]: {', '.join(statistic_texts)}. "
+        "A value of 1 means the same order of regions, and 0 means no agreement. A "
+        "low value together with a few strong regions means that the order of the "
+        "other regions is not stable."
     )
 
 
@@ -717,13 +727,13 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
         return []
     cohort = evaluation.cohort
     reference_class = cohort.classes[0]
-    sentences = ["Intervals are not corrected for the number of regions."]
+    sentences = ["The intervals are not corrected for the number of regions."]
     if len(cohort.classes) > 2:
         sentences.append(
-            f"The test is of {_hypothesis_text(evaluation)}, not of a pair of classes. "
-            f"Differences of single classes from {reference_class} were not tested "
-            "with correction. Whether a class differs more from "
-            f"{reference_class} than another class was not tested."
+            f"The test concerns {_hypothesis_text(evaluation)}, not pairs of classes. "
+            f"Differences of single classes from {reference_class} have no corrected "
+            f"tests. Whether a class differs more from {reference_class} than another "
+            "class was not tested."
         )
     if has_region_tests(evaluation):
         n_permutations = int(region_tests["n_permutations"].iloc[0])

@@ -34,7 +34,7 @@ FEATURES = {
     "thickness": "cortical thickness",
     "volume": "regional volume",
     "area": "cortical surface area",
-    "strength": "strength of the connectome (sum of a region's weights)",
+    "strength": "connection strength (sum of a region's connection weights)",
     **{feature: f"{feature}-PET SUVR" for feature in PET_FEATURES},
     "fdg": "FDG-PET SUVR",
 }
@@ -53,8 +53,8 @@ SAME_PREDICTIONS = "same predictions"
 """Text in place of the difference of two models that predict the same."""
 
 CONTRAST_MEANING = (
-    "the smaller of the region's effect and of the effect of the region minus the mean "
-    "of the regions connected to it, in the same direction"
+    "the smaller of the effects, in the same direction, of the region's value and of "
+    "its difference from the mean of connected regions"
 )
 """What the contrast of a region is, in the words of page, methods and supplement."""
 
@@ -454,7 +454,7 @@ def _mark_limits(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
     if "model" in frame and (remark_of_model := model_remarks(evaluation)):
         frame = frame.assign(remark=frame["model"].map(remark_of_model).fillna(""))
     if evaluation.settings["people_shared"]:
-        frame = frame.assign(folds="folds share people: not a score by person")
+        frame = frame.assign(folds="folds share people: not a score for new people")
     return frame.rename_axis(columns=None)
 
 
@@ -709,15 +709,15 @@ def learning_curve_sentence(evaluation: Evaluation) -> str:
     row = curve.iloc[0]
     slope = interval_text(row["slope"], row["slope_low"], row["slope_high"])
     return (
-        f"{CURVE_ANSWERS[row['answer']]}: from half to all training participants the "
-        f"balanced accuracy of {row['model']} changes by {slope} for a doubling (95% "
-        "interval over test participants and random training subsets)."
+        f"{CURVE_ANSWERS[row['answer']]}. From half to all training participants, "
+        f"which is a doubling, the balanced accuracy of {row['model']} changes by "
+        f"{slope} (95% interval over test participants and random training subsets)."
     )
 
 
 CONNECTOMES = {
     "original": "connectome of the study",
-    "relabelled": "regions relabelled",
+    "relabelled": "relabelled regions",
     "rewired": "rewired, same strengths",
     "exchanged": "exchanged between participants",
     "group mean": "group mean for everybody",
@@ -883,7 +883,7 @@ def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
     check_at_least("n_regions", n_regions, 1)
     ranked_rows = ranking.dropna(subset="rank").sort_values("rank", kind="stable")
     if ranked_rows.empty:
-        raise ParameterError("ranking has no measured region.")
+        raise ParameterError("the ranking contains no measured region.")
     top_rows = ranked_rows[ranked_rows["rank"] <= n_regions]
     return top_rows if len(top_rows) <= 2 * n_regions else ranked_rows.head(n_regions)
 
@@ -1001,8 +1001,8 @@ def basis_text(evaluation: Evaluation) -> str:
     class_features: Any = evaluation.cohort.class_features
     if "mean_factor" in class_features:
         adjustment_text = regressed_text(evaluation)
-        return f"adjusted for {adjustment_text} by slopes within classes"
-    return "as read, before any step of the folds"
+        return f"adjusted for {adjustment_text} with slopes within classes"
+    return "without any adjustment"
 
 
 def direction_table(
@@ -1135,7 +1135,7 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
         .str.replace("_", " of ")
     )
     property_correlations["remark"] = np.where(
-        property_correlations["flagged"], "scale follows it", ""
+        property_correlations["flagged"], "scales depend on it", ""
     )
     column_titles = {"property": "property", "n_regions": "regions"}
     column_titles |= {"spearman": "Spearman with relative scale", "p_holm": "Holm p"}

@@ -154,7 +154,7 @@ def test_models_are_grouped_so_that_none_loses_to_itself(make_evaluation):
 
 def test_folds_that_share_people_are_marked(evaluation):
     shared = replace(evaluation, settings=evaluation.settings | {"people_shared": True})
-    assert "not a score by person" in report.score_table(shared)["folds"][0]
+    assert "new people" in report.score_table(shared)["folds"][0]
     assert "do not apply to new participants" in report.headline(shared)[-1]
 
 
