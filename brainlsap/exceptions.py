@@ -10,7 +10,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from brainlsap.text import option_name
+from brainlsap.text import add_got, option_name
 
 # Kinds of errors of any file.
 ABSENT, UNREADABLE = "no such file", "unreadable"
@@ -26,8 +26,8 @@ class BrainlsapError(ValueError):
     path : str or Path, optional
         The file that is wrong, which the text begins with.
     got : str
-        What came in place of what was expected, with which the text ends. Files with
-        the same fault may differ in it.
+        What came in place of what was expected. The text states it after the first
+        sentence of the message. Files with the same fault may differ in it.
     kind : str
         Key of the fault, for code that acts on it.
     values : mapping, optional
@@ -57,8 +57,8 @@ class BrainlsapError(ValueError):
         self.got = got
         self.kind = kind
         self.values = dict(values or {})
-        full_message = self.message if path is None else f"{path}: {self.message}"
-        super().__init__(f"{full_message}; got {got}" if got else full_message)
+        full_message = add_got(self.message, got)
+        super().__init__(full_message if path is None else f"{path}: {full_message}")
 
 
 class ParameterError(BrainlsapError):
@@ -138,7 +138,7 @@ def check_at_least(
         argument_value
     ) < float("inf"):
         raise ParameterError(
-            f"{option_name(argument_name)} must be at least {lower_limit}, got "
+            f"{option_name(argument_name)} must be at least {lower_limit}; got "
             f"{argument_value!r}."
         )
 
@@ -173,7 +173,7 @@ def reading(path: str | Path, expected_content: str) -> Iterator[None]:
             getattr(error, "strerror", None) or str(error) or type(error).__name__
         )
         if Path(path).is_dir():
-            failure_text = "it is a folder"
+            failure_text = "the path is a folder"
         raise FileFormatError(
             f"cannot be read as {expected_content}: {failure_text.rstrip('.')}. The "
             "file may be truncated, or its suffix may not match its format.",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from brainlsap.exceptions import BrainlsapError
-from brainlsap.text import listed
+from brainlsap.text import add_got, listed
 
 Severity = Literal["fault", "note", "left out"]
 FAULT: Severity = "fault"
@@ -124,8 +124,7 @@ class Finding:
         text_parts = [self.message]
         if self.people:
             text_parts.append(listed(self.people, self.max_people))
-        joined_text = " ".join(text_parts)
-        return f"{joined_text}; got {self.got}" if self.got else joined_text
+        return add_got(" ".join(text_parts), self.got)
 
     def __str__(self) -> str:
         return f"{self.place}: {self.text()}" if self.place else self.text()
@@ -210,9 +209,7 @@ def _describe_similar(similar_findings: Sequence[Finding], folder: str | Path) -
     first_finding = similar_findings[0]
     if len(similar_findings) == 1 or not first_finding.place:
         return str(first_finding)
-    group_text = first_finding.message
-    if first_finding.got:
-        group_text += f"; the first got {first_finding.got}"
+    group_text = add_got(first_finding.message, first_finding.got, "the first got")
     finding_places = [_shorten_path(finding, folder) for finding in similar_findings]
     place_lines = textwrap.wrap(
         listed(finding_places, _MAX_PLACES),

@@ -1,6 +1,7 @@
 """Small pieces of text: lists, counts, p-values, names of options in messages."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -45,6 +46,22 @@ def count(number: int, noun: str) -> str:
     """
     plural_noun = {"person": "people"}.get(noun, f"{noun}s")
     return f"{number:,} {noun if number == 1 else plural_noun}"
+
+
+def add_got(message: str, got: str, verb: str = "got") -> str:
+    """Return a message that says after its first sentence what was got.
+
+    >>> add_got("x must be positive. Correct x.", "-1")
+    'x must be positive; got -1. Correct x.'
+    """
+    if not got:
+        return message
+    # The advice begins with a capital letter or with the flag of an option.
+    end_of_fact = re.search(r"\.(?= [A-Z-])", message)
+    if end_of_fact is None:
+        return f"{message}; {verb} {got}"
+    fact, advice = message[: end_of_fact.start()], message[end_of_fact.end() :]
+    return f"{fact}; {verb} {got.removesuffix('.')}.{advice}"
 
 
 def p_text(p_value: float) -> str:
