@@ -185,8 +185,8 @@ def evaluate_model(
     card = model.origin_.facts.get("card")
     if not card:
         raise ParameterError(
-            "the stored model contains no model card. Fit the model again by "
-            "`brainlsap fit`, or by fit_model in Python."
+            "the stored model has no model card. Fit the model again by `brainlsap "
+            "fit`, or by fit_model in Python."
         )
     cohort = _select_labelled(model, cohort)
     _check_not_in_training(model, cohort, ids_are_new=ids_are_new)
@@ -355,11 +355,14 @@ def _leave_out_unlabelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
     if not is_labelled.any():
         raise ParameterError(
             f"no scan has a {label_name}. Name the column of the classes by "
-            f"{option_text('label')}; for people without labels use `predict`."
+            f"{option_text('label')}. To predict people without labels, use "
+            "`predict`."
         )
     if is_labelled.all():
         return cohort
-    note_text = f"scans without a {label_name} left out: {(~is_labelled).sum()}"
+    note_text = (
+        f"scans were left out because they have no {label_name}: {(~is_labelled).sum()}"
+    )
     classes = [name for name in cohort.classes if name != UNLABELLED]
     return replace(
         cohort.select(is_labelled, fate=NO_LABEL),
@@ -383,10 +386,10 @@ def _select_labelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
         )
         assignments = ",".join(f"???={class_name}" for class_name in label_counts.index)
         raise ParameterError(
-            f"the model does not know the classes {unknown_text}; its classes are "
-            f"{', '.join(origin.classes)}. Replace ??? by a class of the model in "
-            f"{option_text('merged_classes', assignments)}. Classes of the model stay "
-            "as they are; remove an entry to leave its scans out."
+            f"the model was not trained on the classes {unknown_text}; its classes "
+            f"are {', '.join(origin.classes)}. Replace ??? by a class of the model "
+            f"in {option_text('merged_classes', assignments)}. Classes of the model "
+            "keep their names; remove an entry to leave its scans out."
         )
     return replace(
         cohort,
@@ -409,13 +412,13 @@ def _check_not_in_training(
     same_scans = list(scans[has_training_data])
     if same_scans:
         faults = [
-            Finding("the same data as a scan of the training", scan=scan)
+            Finding("the scan has the same data as a scan of the training", scan=scan)
             for scan in same_scans
         ]
         raise CohortError(
             f"{len(same_scans)} of {len(scans)} scans were in the training of the "
-            f"model ({listed(same_scans, 3)}). A test requires other people. Leave "
-            f"these scans out by {exclude_text(same_scans)}",
+            f"model ({listed(same_scans, 3)}), but a test requires other people. "
+            f"Leave these scans out by {exclude_text(same_scans)}",
             group_findings(faults),
         )
     if ids_are_new:

@@ -316,7 +316,7 @@ def _find_sparse_scans(
     is_refused = missing_share > MAX_MISSING_SHARE
     return [
         Finding(
-            f"too few values: {scan_share:.0%} of those used in the fit are missing",
+            f"the scan lacks {scan_share:.0%} of the values that were used in the fit",
             FAULT,
             scan=scan_name,
         )
@@ -345,8 +345,8 @@ def _check_missing_values(
         exclusion = exclude_text([fault.scan for fault in faults])
         raise CohortError(
             f"{len(faults)} of {len(scan_names)} scans lack more than "
-            f"{MAX_MISSING_SHARE:.0%} of the values and cannot be predicted. Add the "
-            f"missing regions, or leave these scans out by {exclusion} or "
+            f"{MAX_MISSING_SHARE:.0%} of the values and cannot be predicted. Add "
+            f"the missing regions, or leave these scans out by {exclusion} or "
             f"{option_text('skip_faulty', True)}",
             group_findings(faults),
         )
@@ -356,9 +356,9 @@ def _check_missing_values(
         message = (
             f"{is_sparse.sum()} of {len(scan_names)} scans "
             f"({listed(scan_names[is_sparse], 5)}) lack up to "
-            f"{missing_share.max():.0%} of the values used in the fit; scans of the "
-            f"fit lacked at most {max_share_in_fit:.0%}. Missing values are replaced "
-            "by the means of the fit."
+            f"{missing_share.max():.0%} of the values used in the fit, but scans of "
+            f"the fit lacked at most {max_share_in_fit:.0%}. Missing values are "
+            "replaced by the means of the fit."
         )
         warnings.warn(message, stacklevel=3)
 
@@ -727,7 +727,7 @@ def predict_people(
     reason_without_set = (
         reason_without_sets(model_card)
         if model_card
-        else "no set: the model has no model card"
+        else "no prediction set can be computed, because the model has no model card"
     )
     if not reason_without_set:
         fitted_sets = model_card["prediction_sets"]
@@ -838,9 +838,9 @@ def match_regions_and_features(
         connectomes, np.broadcast_to(shared_connectome, connectomes.shape)
     ):
         raise ParameterError(
-            "the model was fitted with one connectome for everybody, but the cohort "
-            f"has others. Leave {option_text('connectome')} out, because the model "
-            "includes its connectome."
+            "the model was fitted with one connectome for all participants, but "
+            f"the cohort has one for each. Leave {option_text('connectome')} out, "
+            "because the model includes its connectome."
         )
     uses_own_connectomes = (
         shared_connectome is None and model.preparation_.network is None
@@ -848,7 +848,7 @@ def match_regions_and_features(
     if uses_own_connectomes and cohort.shares_connectome:
         raise ParameterError(
             "the model was fitted with a connectome for every scan, but the cohort "
-            "has one for everybody. Give each scan its own connectome."
+            "has one for all participants. Give each scan its own connectome."
         )
     features = cohort.features[:, region_index][:, :, feature_index]
     return connectomes, features
@@ -986,8 +986,8 @@ def _read_scores(
     """Return the cross-validated scores of a model of these settings."""
     if evaluation.cohort.data_hash != data_hash(cohort):
         raise ParameterError(
-            "the scores belong to other data than this fit. Give the results of "
-            "`run` on the same study with the same options."
+            "the scores were computed from other data than this fit. Give the "
+            "results of `run` on the same study with the same options."
         )
     steps_of_scores = evaluation.settings.get("steps") or {}
     for step_option in ("harmonize", "regress_out", "reference_class"):
@@ -996,7 +996,7 @@ def _read_scores(
         if in_fit != in_scores:
             raise ParameterError(
                 f"{step_option} was {in_scores or 'not given'} for the scores, but "
-                f"is {in_fit or 'not given'} for this fit. Use the same value in "
+                f"is {in_fit or 'not given'} for this fit. Use the same value for "
                 "both."
             )
     model_settings = to_jsonable(model.get_params())
@@ -1158,8 +1158,8 @@ def reason_without_sets(card: Mapping[str, Any]) -> str:
     fitted_sets = card.get("prediction_sets")
     if fitted_sets is None:
         return (
-            f"no set: {card['model']} has no left-out scores; LSAP-R and other ridges "
-            "have"
+            f"no prediction set can be computed, because {card['model']} has no "
+            "left-out scores; LSAP-R and other ridge models have them"
         )
     class_names: Sequence[str] = fitted_sets["classes"]
     small_classes = [

@@ -273,8 +273,8 @@ def make_cohort(
         check_choice("feature", feature_name, HEALTHY_FEATURES)
     if not 0 <= effect <= 0.5:
         raise ParameterError(
-            "effect, the relative loss of a seed region in AD, must be between 0 and "
-            f"0.5; got {effect!r}."
+            f"effect must be between 0 and 0.5; got {effect!r}. It is the relative "
+            "loss of a seed region in AD."
         )
     atlas = load_atlas(atlas)
     make_rng = partial(random_stream, random_state)
@@ -381,8 +381,9 @@ def _find_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
         )
     if not is_seed.any():
         raise ParameterError(
-            f"atlas {atlas.name!r} contains none of the regions in which the disease "
-            f"starts by default. Name some of its regions by {option_text('seeds')}."
+            f"the atlas {atlas.name!r} contains none of the regions in which the "
+            "simulated disease starts by default. Name some of its regions by "
+            f"{option_text('seeds')}."
         )
     return is_seed
 
@@ -640,7 +641,7 @@ def write_study_folder(
     if cohort.truth is None:
         raise ParameterError(
             "cohort must be a simulated cohort with a truth, because the files "
-            "describe it as simulated. Use Cohort.save(path) for any other cohort."
+            "describe it as simulated. Save any other cohort by Cohort.save(path)."
         )
     node_rows = mrtrix_nodes(cohort.atlas) if style == "mrtrix" else None
     with fill_folder(folder) as partial_folder:

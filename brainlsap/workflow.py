@@ -442,8 +442,8 @@ def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -
         return 5 if cv is None else cv
     if cv is not None:
         raise ParameterError(
-            f"{option_text('leave_out')} cannot be combined with {option_text('cv')} "
-            "or other folds (--splits)."
+            f"{option_text('leave_out')} cannot be combined with "
+            f"{option_text('cv')} or other folds (--splits). Leave one of them out."
         )
     fold_values = cohort.table[find_covariate_column(cohort.table, leave_out)]
     return leave_one_out_splits(fold_values, cohort.groups)
@@ -496,13 +496,16 @@ def merge_classes(
     for class_name in all_originals:
         if all_originals.count(class_name) > 1:
             raise ParameterError(
-                f"{option_name('merged_classes')} has {class_name!r} in two classes."
+                f"{option_name('merged_classes')} has {class_name!r} in two "
+                "classes. Write it in one class only."
             )
     n_scans = cohort.table["label"].value_counts().reindex(cohort.classes)
     absent_classes = find_absent(cohort.label_name, all_originals, n_scans)
     if absent_classes:
         raise CohortError(
-            f"{option_text('merged_classes')} cannot be made", absent_classes
+            f"{option_text('merged_classes')} cannot be applied because of these "
+            "faults",
+            absent_classes,
         )
     class_of = {
         class_name: new
@@ -517,7 +520,7 @@ def merge_classes(
     if new_label.nunique() < 2:
         raise CohortError(
             f"{option_text('merged_classes')} must result in two classes; got "
-            f"{description} of scans of {', '.join(cohort.classes)}."
+            f"{description} from scans of the classes {', '.join(cohort.classes)}."
         )
     is_selected = new_label.notna().to_numpy()
     findings = [Finding(f"classes merged: {description}", kind=CLASSES)]
@@ -550,16 +553,17 @@ def parse_merged_classes(
             class_names = [class_name.strip() for class_name in names_text.split("+")]
             if not new_class.strip() or not all(class_names):
                 raise ParameterError(
-                    f"{option_name('merged_classes')} must be NEW=OLD or NEW=OLD+OLD, "
-                    f"with commas between; got {assignment.strip()!r}. A class CN that "
-                    "keeps its name is CN=CN."
+                    f"{option_name('merged_classes')} must be NEW=OLD or "
+                    "NEW=OLD+OLD, with commas between the classes; got "
+                    f"{assignment.strip()!r}. To keep a class CN, write CN=CN."
                 )
             originals_of_class.setdefault(new_class.strip(), []).extend(class_names)
         return originals_of_class
     if text not in MERGED_CLASSES:
         raise ParameterError(
-            f"{option_name('merged_classes')} must be {', '.join(MERGED_CLASSES)}, or "
-            f"text such as 'healthy=CN+SMC,ill=AD'; got {text!r}."
+            f"{option_name('merged_classes')} must be one of "
+            f"{', '.join(MERGED_CLASSES)}, or text such as 'healthy=CN+SMC,ill=AD'; "
+            f"got {text!r}."
         )
     return _match_stages(classes, MERGED_CLASSES[text])
 

@@ -151,13 +151,13 @@ def test_covariates_are_taken_out_of_new_people_as_in_the_fit(cohort, stored):
     ):
         predict_people(fitted, replace(cohort, table=missing))
     coded = cohort.table.assign(sex=cohort.table["sex"].replace({"F": "w", "M": "m"}))
-    with pytest.raises(ParameterError, match="sex were F or M in training; got m, w"):
+    with pytest.raises(ParameterError, match=r"sex .* F or M in training; got m, w"):
         predict_people(fitted, replace(cohort, table=coded))
     without = replace(cohort, table=cohort.table.drop(columns="age"))
-    with pytest.raises(ParameterError, match="requires age for new people; got sex"):
+    with pytest.raises(ParameterError, match=r"requires .*age for new people; got sex"):
         predict_people(fitted, without)
     bare = replace(cohort, table=cohort.table[[*KEY_COLUMNS]])
-    with pytest.raises(ParameterError, match=r"requires sex, age for .* no covariates"):
+    with pytest.raises(ParameterError, match=r"sex, age for .* no covariates"):
         predict_people(fitted, bare)
 
 

@@ -197,10 +197,10 @@ class Deconfounder(BaseEstimator):
                 n_required = 1 + _count_columns(design_of_fold) + MIN_REFERENCE_PEOPLE
             if n_people < n_required:
                 raise ParameterError(
-                    f"{option}: fold {fold} has {n_people} people of this class in "
-                    f"training, but these covariates require {n_required}. Use fewer "
-                    "covariates or more folds, or merge classes. To estimate the "
-                    "effects from all people, leave out "
+                    f"{option}: the training data of fold {fold} contain {n_people} "
+                    "people of this class, but these covariates require "
+                    f"{n_required}. Use fewer covariates, use more folds, or merge "
+                    "classes. To estimate the effects from all people, leave out "
                     f"{option_text('reference_class')}."
                 )
             for covariate_name in covariate_names:
@@ -224,11 +224,12 @@ class Deconfounder(BaseEstimator):
         absent_groups = sorted(groups_in_training - groups_in_reference)
         if absent_groups:
             raise ParameterError(
-                f"{option_text('reference_class', str(self.reference_class))}: in "
-                f"fold {fold}, no person of this class has {column_name} "
-                f"{listed(absent_groups, 8)}, so the effect of this value cannot be "
-                f"estimated. Leave out these people or {column_name}. To estimate "
-                "the effects from all people, give no reference class."
+                f"{option_text('reference_class', str(self.reference_class))}: no "
+                f"person of this class in the training data of fold {fold} has "
+                f"{column_name} {listed(absent_groups, 8)}, so the effect of this "
+                "value cannot be estimated. Leave out these people, or the column "
+                f"{column_name}. To estimate the effects from all people, leave out "
+                "the reference class."
             )
 
     def _check_sites_of_fold(
@@ -250,12 +251,12 @@ class Deconfounder(BaseEstimator):
                 class_text = f" of class {self.reference_class}"
             raise ParameterError(
                 f"{option_text('harmonize', self.harmonize)} cannot be applied in "
-                f"fold {fold}, because the training scans{class_text} come from "
-                f"the sites {listed(site_texts, 8)}. ComBat requires two sites with "
-                f"{MIN_PER_SITE} people each, and training scans from every site. "
-                f"Therefore {option_text('leave_out')} cannot be combined with "
-                f"{option_text('harmonize')}. Leave people out, merge small sites, "
-                "or use fewer folds by person."
+                f"fold {fold}, because ComBat requires two sites with "
+                f"{MIN_PER_SITE} people each and training scans from every site; "
+                f"the training scans{class_text} come from the sites "
+                f"{listed(site_texts, 8)}. Leave people out, merge small sites, or "
+                f"use fewer folds by person. {option_text('leave_out')} cannot be "
+                f"combined with {option_text('harmonize')}."
             )
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "Deconfounder":
@@ -326,9 +327,9 @@ class Deconfounder(BaseEstimator):
         ]
         if missing_names:
             raise ParameterError(
-                f"the model requires {', '.join(missing_names)} for new people; got "
-                f"{', '.join(covariates) or 'no covariates'}. Add the missing "
-                "columns to their table, or to covariates=."
+                f"the model requires the covariates {', '.join(missing_names)} for "
+                f"new people; got {', '.join(covariates) or 'no covariates'}. Add "
+                "the missing columns to their table, or to covariates=."
             )
         for covariate_name, column_coding in learned_design.items():
             covariate_values = table[find_covariate_column(table, covariate_name)]
@@ -337,10 +338,9 @@ class Deconfounder(BaseEstimator):
             group_labels = {*_group_labels(covariate_values)} - {_UNKNOWN}
             if not group_labels <= {*column_coding}:
                 raise ParameterError(
-                    f"the values of {covariate_name} were "
-                    f"{' or '.join(column_coding)} in training; got "
-                    f"{', '.join(sorted(group_labels))}. Write the values as in "
-                    "training."
+                    f"{covariate_name} had the values {' or '.join(column_coding)} "
+                    f"in training; got {', '.join(sorted(group_labels))}. Write the "
+                    "values as in training."
                 )
 
     def to_dict(self) -> dict[str, Any]:
@@ -552,9 +552,9 @@ def apply_design(covariate_design: Design, table: pd.DataFrame) -> np.ndarray:
         unknown_groups = sorted({*group_labels[~is_known_group]} - {_UNKNOWN})
         if unknown_groups:
             warnings.warn(
-                f"{covariate_name}: {', '.join(unknown_groups)} did not occur in "
-                f"training ({', '.join(column_coding)}), so these values were not "
-                "adjusted for.",
+                f"{covariate_name}: the values {', '.join(unknown_groups)} did not "
+                "occur in training, where the values were "
+                f"{', '.join(column_coding)}. Features were not adjusted for them.",
                 stacklevel=3,
             )
         for group_name in list(column_coding)[1:]:
@@ -668,7 +668,7 @@ def _check_coding(
     if len(column_values) and is_other_coding.all():
         raise ParameterError(
             f"the covariate {column_name!r} was {expected_coding} in training; got "
-            f"{str(column_values.iloc[0])!r}. Write the values as in training."
+            f"{str(column_values.iloc[0])!r}. Write its values as in training."
         )
 
 
@@ -768,7 +768,8 @@ def _check_confound(table: pd.DataFrame, covariate_name: str) -> str:
         raise ParameterError(
             f"each value of {column_name} occurs with one label only, so adjusting "
             "for it would remove the differences between the labels. Leave this "
-            "covariate out. The audit reports how well it predicts the label alone."
+            "covariate out. The audit reports how well this covariate alone "
+            "predicts the label."
         )
     return column_name
 
@@ -807,14 +808,14 @@ def check_values(table: pd.DataFrame, column_name: str) -> None:
     has_too_many_kinds = n_kinds > MOST_GROUPS and 2 * n_kinds > n_people
     if has_too_many_kinds and are_codes:
         raise ParameterError(
-            f"the column {column_name} has {n_kinds} groups among {n_people} people. "
-            "These are too many, because adjusting for them would remove the "
-            "differences between people. Merge small groups, or leave the column "
-            "out."
+            f"the column {column_name} has {n_kinds} groups among {n_people} "
+            "people, so adjusting for it would remove the differences between "
+            "people. Merge small groups, or leave the column out."
         )
     if is_mixed or has_too_many_kinds:
         raise ParameterError(
             f"the column {column_name} contains text such as "
-            f"{text_values.iloc[0]!r}, which is neither a number nor a group. Write "
-            "numbers with a decimal point and no unit, and n/a for unknown values."
+            f"{text_values.iloc[0]!r}, which is neither a number nor the name of a "
+            "group. Write numbers with a decimal point and no unit, and n/a for "
+            "unknown values."
         )

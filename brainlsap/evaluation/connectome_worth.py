@@ -263,9 +263,9 @@ def connectome_gain(
     n_rarest_class = np.bincount(person_rows.codes).min()
     if n_rarest_class < MIN_PEOPLE_OF_CLASS:
         raise ParameterError(
-            f"connectome_gain requires {MIN_PEOPLE_OF_CLASS} people in every class; "
-            f"the smallest class has {n_rarest_class}. Merge classes, or leave the "
-            "smallest class out."
+            f"connectome_gain requires at least {MIN_PEOPLE_OF_CLASS} people in "
+            f"every class; the smallest class has {n_rarest_class}. Merge classes, "
+            "or leave the smallest class out."
         )
     n_folds = min(_N_FOLDS, int(n_rarest_class))
     splits = make_splits(person_rows.codes, person_rows.person, n_folds, random_state)

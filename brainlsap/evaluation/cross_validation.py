@@ -228,8 +228,8 @@ def _make_folds(
     if n_repeats != 1:
         raise ParameterError(
             f"{option_name('n_repeats')} is valid only if {option_name('cv')} is a "
-            "number of folds. Leave it out, or list the folds of all repeats in "
-            f"{option_name('cv')}."
+            f"number of folds. Leave {option_name('n_repeats')} out, or list the "
+            f"folds of all repeats in {option_name('cv')}."
         )
     X = np.zeros((cohort.n_scans, 1))
     splits = tuple(check_cv(cv).split(X, cohort.y, cohort.groups))
@@ -293,9 +293,9 @@ def warn_of_divided_people(models: Sequence[Any], cohort: Cohort) -> None:
     if class_names:
         verb_text = "divides" if len(class_names) == 1 else "divide"
         warnings.warn(
-            f"{', '.join(class_names)} {verb_text} scans, not people, in inner folds, "
-            "and some people have several scans. Give cv=GroupKFold(...), to which "
-            "cross_validate hands the people.",
+            f"{', '.join(class_names)} {verb_text} scans and not people in its "
+            "inner folds, and some people have several scans. Give "
+            "cv=GroupKFold(...), to which cross_validate passes the people.",
             stacklevel=4,
         )
 
@@ -332,8 +332,8 @@ def split_role(model: Any) -> tuple[Any, str]:
     estimator, model_role = model if isinstance(model, tuple) else (model, "model")
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         raise ParameterError(
-            "model must be a classifier, such as LSAPClassifier(), or a dictionary of "
-            f"classifiers by name, as make_models returns; got {estimator!r}."
+            "model must be a classifier, such as LSAPClassifier(), or a dictionary "
+            f"of classifiers by name, which make_models returns; got {estimator!r}."
         )
     return estimator, model_role
 
@@ -665,10 +665,10 @@ def _fit_models(
             if isinstance(error, ParameterError) or not _reads_two_dimensions(model):
                 raise
             raise ParameterError(
-                f"{error} Pass only the features to it, by read_features of "
-                "brainlsap.evaluation: "
-                "make_pipeline(FunctionTransformer(read_features), SimpleImputer(), "
-                f"{type(model).__name__}())."
+                f"{error} Pass only the features to this model. read_features of "
+                "brainlsap.evaluation selects them: "
+                "make_pipeline(FunctionTransformer(read_features), "
+                f"SimpleImputer(), {type(model).__name__}())."
             ) from error
 
 
@@ -726,7 +726,7 @@ def _predict_classes(
     if not np.isfinite(class_values).all(axis=None):
         raise ParameterError(
             f"{type(model).__name__} predicts NaN; expected finite probabilities of "
-            f"the classes {', '.join(classes)}."
+            f"the classes {', '.join(classes)}. Check the model."
         )
     predicted_classes = class_values.idxmax(axis=1)
     if output_kind == "p" and isinstance(inner_model, ClassPriorMixin):

@@ -65,66 +65,75 @@ SEVERITIES = ("error", "warning", "note")
 
 CHECKS = {
     Check.PERSON_IN_TWO_FOLDS: CheckText(
-        "person in two folds", "error", "Divide people, not scans: make_splits does."
+        "person in two folds",
+        "error",
+        "Divide people into folds, not scans. make_splits does so.",
     ),
     Check.PEOPLE_NOT_STATED: CheckText(
         "participants not stated",
         "note",
-        "If participants were scanned twice, state whose scans they are: "
-        "groups=people.",
+        "If some participants were scanned more than once, give the participant ID "
+        "of every scan by groups=.",
     ),
     Check.VISITS_TAKEN_FOR_PEOPLE: CheckText(
         "visits taken for people",
         "error",
-        "If they are, give participant_id and session_id; in Python groups=people.",
+        "If they are visits, give participant_id and session_id in the table of "
+        "participants, or groups= in Python.",
     ),
     Check.DUPLICATE_SCANS: CheckText(
-        "duplicate scans", "error", "Drop one, or give both the same participant."
+        "duplicate scans",
+        "error",
+        "Leave one scan out, or give both scans the same participant ID.",
     ),
     Check.LABEL_IN_FEATURES: CheckText(
         "label in the features",
         "error",
-        "Leave the feature out: it is derived from the label.",
+        "Leave the feature out, because it is derived from the label.",
     ),
     Check.CLINICAL_SCORE_AS_FEATURE: CheckText(
         "clinical score as feature",
         "warning",
-        "Leave it out: labels may rest on it.",
+        "Leave the score out if the labels were derived from it.",
     ),
     Check.FAMILY_IN_TWO_FOLDS: CheckText(
-        "family in two folds", "warning", "Keep families together, with join_groups."
+        "family in two folds",
+        "warning",
+        "Keep the members of a family together by join_groups.",
     ),
     Check.SITE_IN_TWO_FOLDS: CheckText(
         "site in two folds",
         "note",
-        "To test on unseen sites: leave_out= (--leave-out).",
+        "Use leave_out= (--leave-out) to test on sites that the training does not "
+        "contain.",
     ),
     Check.MISSING_VALUES_PREDICT_LABEL: CheckText(
         "missing values predict the label",
         "warning",
-        "Find out why, or leave them out.",
+        "Find out why values are missing, or leave these values out.",
     ),
     Check.COVARIATE_PREDICTS_LABEL: CheckText(
         "how well one covariate predicts the label",
         "warning",
-        "Report this score beside the model's. Regress the covariate out (this also "
-        "removes class differences that go along with it) or, if it is site or "
-        "scanner, hold it out.",
+        "Report this score beside the score of the model. Regress the covariate "
+        "out (this also removes class differences that are correlated with it). If "
+        "it is a site or scanner, it can be held out.",
     ),
     Check.SEVERAL_SCALES: CheckText(
         "values on several scales",
         "warning",
-        "Keep one, or remove the difference: harmonize= (--harmonize).",
+        "Keep the scans of one scale, or remove the difference by harmonize= "
+        "(--harmonize).",
     ),
     Check.UNUSUAL_UNIT: CheckText(
         "values in another unit",
         "warning",
-        "Convert them, or give the feature a name of its own.",
+        "Convert the values, or give the feature another name.",
     ),
     Check.COVARIATES_MISSING: CheckText(
         "covariates missing",
         "note",
-        "Add them to the people's table, or as covariates.",
+        "Add the covariates to the table of participants, or give them by covariates=.",
     ),
     Check.OUTSIDE_REFERENCE: CheckText(
         "covariates outside the reference class",
@@ -139,22 +148,27 @@ SMALL_GAIN_ADVICE = (
     "Classes differ in it, but it predicts them by less than 0.05 above chance."
 )
 REMOVED_ADVICE = (
-    "Class differences that go along with it were removed, too: compare with a run "
-    "without."
+    "The adjustment also removed class differences that are correlated with this "
+    "covariate. Compare with a run without the adjustment."
 )
 REFERENCE_ADVICE = (
-    "Class differences that go along with it are kept, as its effect was learned from "
-    "the reference class alone: report this score beside the model's."
+    "The adjustment kept class differences that are correlated with this "
+    "covariate, because its effect was estimated in the reference class alone. "
+    "Report this score beside the score of the model."
 )
 HELD_OUT_ADVICE = (
-    "What it predicts alone cannot be used here: its values were held out."
+    "The model cannot use this covariate alone, because its values in test scans "
+    "do not occur in training scans."
 )
 NO_DIFFERENCE_ADVICE = (
-    "No class difference was shown, which does not prove that there is none. Report "
-    "this score."
+    "No difference between classes was shown, which does not prove that there is "
+    "none. Report this score."
 )
-MANY_PAIRS_ADVICE = "Are scans copied, or some in another unit? See which are unusual."
-COPIED_VISIT_ADVICE = "Look for the files of the other visit, or drop one."
+MANY_PAIRS_ADVICE = (
+    "Some scans may be copies, or have another unit. The table of unusual scans lists "
+    "candidates."
+)
+COPIED_VISIT_ADVICE = "Look for the files of the other visit, or leave one visit out."
 
 # A missing one of these is reported.
 EXPECTED_COVARIATES = ("age", "sex", "site")
@@ -376,8 +390,8 @@ def _find_unstated_people(cohort: Cohort) -> Iterator[AuditFinding]:
     if cohort.provenance.get("people") == NOT_GIVEN:
         yield _make_finding(
             Check.PEOPLE_NOT_STATED,
-            f"the participants of the {count(cohort.n_scans, 'scan')} were not given: "
-            "each scan counts as a person",
+            f"the participants of the {count(cohort.n_scans, 'scan')} were not "
+            "given, so each scan counts as a separate person",
         )
 
 
@@ -417,7 +431,8 @@ def _find_duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[AuditF
             n_pairs = count(len(pairs_of_people), "pair")
             yield _make_finding(
                 Check.DUPLICATE_SCANS,
-                f"{n_pairs} of participants have nearly the same {data_kind}",
+                f"{n_pairs} of scans of different participants have nearly the same "
+                f"{data_kind}",
                 advice=MANY_PAIRS_ADVICE,
             )
         else:
@@ -461,7 +476,7 @@ def _find_similar_people(
         fold_text = "on two sides of a fold"
         yield _make_finding(
             Check.DUPLICATE_SCANS,
-            f"{likeness_text} {data_kind} of two participants, "
+            f"two participants have {likeness_text} {data_kind} and are "
             f"{fold_text if is_separated else f'not {fold_text}'}",
             scans=", ".join(cohort.table["scan"].iloc[scan_pair]),
             severity="error" if is_separated else "warning",
@@ -551,7 +566,8 @@ def _find_label_in_features(cohort: Cohort) -> Iterator[AuditFinding]:
     """Look for features and edges that are a function of the label."""
     for feature_name in filter(CLINICAL_SCORE.search, cohort.feature_names):
         yield _make_finding(
-            Check.CLINICAL_SCORE_AS_FEATURE, f"the feature is named {feature_name!r}"
+            Check.CLINICAL_SCORE_AS_FEATURE,
+            f"the feature {feature_name!r} has a name of a label or a clinical score",
         )
     regions = cohort.region_names
     for data_kind, scan_values in _scan_values(cohort).items():
@@ -742,17 +758,20 @@ def _covariate_finding(
     covariate_name = tested_column.covariate
     n_unknown = tested_column.values.isna().groupby(cohort.groups).all().sum()
     if n_unknown:
-        finding_text += f"; {covariate_name} missing in {count(n_unknown, 'person')}"
+        finding_text += (
+            f"; the covariate {covariate_name} is missing for "
+            f"{count(n_unknown, 'person')}"
+        )
     if is_removed:
         finding_text += "; taken out of the features inside the folds"
         if reference_class is not None:
-            finding_text += f", as learned from {reference_class} alone"
+            finding_text += f", as estimated in {reference_class} alone"
     covariate_values = cohort.table[covariate_name]
     is_held_out = has_groups(covariate_name, covariate_values) and not _shared_values(
         covariate_values, splits
     )
     if is_held_out:
-        finding_text += "; test scans have values of it that training scans have not"
+        finding_text += "; its values in test scans do not occur in training scans"
     finding_severity = "note" if is_held_out or not is_predictive else ""
     if not is_predictive:
         advice_text = SMALL_GAIN_ADVICE if is_different else NO_DIFFERENCE_ADVICE
@@ -787,8 +806,9 @@ def _find_outside_reference(
         if n_outside > MAX_OUTSIDE_SHARE * len(people_table):
             yield _make_finding(
                 Check.OUTSIDE_REFERENCE,
-                f"{column_name} of {n_outside} of {count(len(people_table), 'person')} "
-                f"is outside the range of {reference_class} ({low:g} to {high:g})",
+                f"{column_name} of {n_outside} of "
+                f"{count(len(people_table), 'person')} is outside the range of the "
+                f"class {reference_class} ({low:g} to {high:g})",
             )
 
 

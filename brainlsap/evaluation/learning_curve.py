@@ -109,10 +109,11 @@ def learning_curve(
     shares = [float(share) for share in shares]
     if sorted(set(shares)) != shares or shares[0] <= 0 or shares[-1] != 1:
         raise ParameterError(
-            f"shares must ascend from above 0 to 1, for example {SHARES}; got {shares}."
+            "shares must be increasing numbers above 0, and the last must be 1, "
+            f"for example {SHARES}; got {shares}."
         )
     if n_subsets < 2:
-        raise ParameterError(f"n_subsets must be at least 2, got {n_subsets}.")
+        raise ParameterError(f"n_subsets must be at least 2; got {n_subsets}.")
     steps = Deconfounder(harmonize, regress_out, reference_class)
     evaluations: dict[float, list[Evaluation]] = {}
     for share in shares:

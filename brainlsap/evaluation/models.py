@@ -120,7 +120,7 @@ def read_global_means(
     if not len(is_subcortex) == len(side_letters) == n_rois:
         raise ParameterError(
             f"hemispheres and structures must have {n_rois} entries, one for each "
-            f"region; got {len(side_letters)} and {len(is_subcortex)}."
+            f"region; got {len(side_letters)} and {len(is_subcortex)} entries."
         )
     is_measured = ~np.isnan(features)
     measured_values = np.where(is_measured, features, 0.0)
@@ -877,7 +877,7 @@ def _factory(
             return model.set_params(**(settings | fixed_settings))
         except ValueError as error:  # scikit-learn's, of an unknown parameter
             raise ParameterError(
-                f"{error} Models are named by {option_text('models')}."
+                f"{error} Choose models by {option_text('models')}."
             ) from error
 
     return make_model
@@ -1187,8 +1187,9 @@ def make_models(
         )
     if "kernel" in settings:
         raise ParameterError(
-            f"the kernel is chosen by {option_text('models')}, for example LSAP-L; got "
-            f"{option_text('kernel', settings['kernel'])}."
+            f"{option_text('models')} chooses the kernel, for example by the model "
+            f"LSAP-L; got {option_text('kernel', settings['kernel'])}. Leave the "
+            "kernel out."
         )
     chosen_names = {
         member_name

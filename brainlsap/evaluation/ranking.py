@@ -184,7 +184,7 @@ def _rank_by_statistic(evaluation: Evaluation, by: str) -> pd.DataFrame:
     if region_table is None:
         raise ParameterError(
             f"by={by!r} requires the table of compare_regions, which the evaluation "
-            "does not contain. Add the table: dataclasses.replace(evaluation, "
+            "does not contain. Add this table: dataclasses.replace(evaluation, "
             "region_tests=compare_regions(cohort, evaluation))."
         )
     statistic_sizes = (
@@ -253,8 +253,9 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     """
     if "p_effect" not in ranking:
         return (
-            "Regions were not compared under permuted labels: the order says how a "
-            "model weighs them, not that classes differ there."
+            "Regions were not compared under permuted labels. The order shows how "
+            "much a model weighs each region, and does not show that classes "
+            "differ there."
         )
     n_permutations = int(ranking["n_permutations"].iloc[0])
     smallest_possible_p = 1 / (n_permutations + 1)
@@ -269,12 +270,13 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     if n_effects:
         n_measured = ranking["measured"].sum()
         effect_text = (
-            f"Classes differ in {n_effects} of {n_measured} regions ({level_text})."
+            f"The classes differ in {n_effects} of {n_measured} regions ({level_text})."
         )
     else:
         effect_text = (
-            "No region was shown to differ between classes (smallest family-wise p = "
-            f"{ranking['p_effect'].min():.2f}, {n_permutations} permutations)."
+            "No region was shown to differ between the classes (smallest "
+            f"family-wise p = {ranking['p_effect'].min():.2f}, {n_permutations} "
+            "permutations)."
         )
     if n_contrasts:
         regions_text = "1 region" if n_contrasts == 1 else f"{n_contrasts} regions"
@@ -287,7 +289,9 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
             "In no region does the difference stand out from that of the connected "
             "regions."
         )
-    rank_text = "These tests do not concern the order of scales, which is of a model."
+    rank_text = (
+        "These tests do not concern the order of the scales, which belong to a model."
+    )
     return f"{effect_text} {contrast_text} {rank_text}"
 
 
@@ -765,8 +769,8 @@ def common_regions(
     check_at_least("n_smallest", n_smallest, 1)
     if len(model_names) < 2:
         raise ParameterError(
-            "common regions require two models with scales; got "
-            f"{', '.join(model_names) or 'none'}."
+            "common regions require two models with scales; the models with scales "
+            f"are {', '.join(model_names) or 'none'}."
         )
     reference_model = "Exact" if "Exact" in model_names else model_names[0]
     scales_by_model = pd.DataFrame()
@@ -912,7 +916,8 @@ def spin_test(
     n_regions = int(is_common.sum())
     if n_regions < MIN_REGIONS or not np.isfinite(observed_correlation):
         raise ParameterError(
-            f"both maps must vary over at least five common regions; got {n_regions}."
+            "both maps must have different values in at least five common regions; "
+            f"got {n_regions} common regions."
         )
     first_map[~is_common] = second_map[~is_common] = np.nan
     null_correlations = _correlate_rotated_maps(
@@ -1005,8 +1010,8 @@ def _correlate_rotated_maps(
             raise ParameterError(
                 f"{n_unusable} of the first {spin_index + 1} rotations leave fewer "
                 f"than {n_needed} of the {n_regions} regions that have a value in "
-                "both maps. This is too few for a comparison. Give maps that cover "
-                "more of the cortex."
+                "both maps, which are too few for a comparison. Give maps that "
+                "cover more of the cortex."
             )
     return spun_correlations
 

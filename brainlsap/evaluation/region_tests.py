@@ -270,7 +270,8 @@ def _choose_steps(
     check_evaluation_given(evaluation)
     if evaluation.cohort.data_hash != data_hash(cohort):
         raise ParameterError(
-            "cohort must be the evaluated cohort, but its scans or labels differ."
+            "cohort must be the evaluated cohort, but its scans or labels differ. "
+            "Pass the cohort that was evaluated."
         )
     if harmonize or regress_out:
         raise ParameterError(

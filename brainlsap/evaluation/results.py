@@ -588,7 +588,7 @@ class Evaluation:
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise FileFormatError(
                 f"the folder contains no readable evaluation ({error}). Name the "
-                "results folder of `run`; in Python, name its subfolder "
+                "results folder of `run`, or in Python its subfolder "
                 "private/evaluation.",
                 path=folder,
             ) from error

@@ -189,8 +189,8 @@ class Score:
         )
         if n_formulas != 1:
             raise ParameterError(
-                f"score {self.title!r} has {n_formulas} formulas; expected exactly one "
-                "of of_counts, of_ranking and of_probability."
+                f"the score {self.title!r} has {n_formulas} formulas; expected "
+                "exactly one of of_counts, of_ranking and of_probability."
             )
         if self.of_probability is not None and self.of_certain_counts is None:
             raise ParameterError(
@@ -200,8 +200,8 @@ class Score:
         lower_limit, upper_limit = self.limits(max(self.min_classes, 2))
         if not lower_limit < upper_limit:
             raise ParameterError(
-                f"score {self.title!r} has the range {lower_limit:g} to "
-                f"{upper_limit:g}; expected the smallest value, then the largest."
+                f"the score {self.title!r} has the range {lower_limit:g} to "
+                f"{upper_limit:g}; expected the smallest value first."
             )
 
     def limits(self, n_classes: int) -> tuple[float, float]:
@@ -540,8 +540,9 @@ def _check_draws(score_name: str, score_values: np.ndarray, n_draws: int) -> Non
     """Raise where a formula does not return one value a draw."""
     if np.shape(score_values) != (n_draws,):
         raise ParameterError(
-            f"score {score_name!r} returned the shape {np.shape(score_values)}; "
-            f"expected one value a draw, ({n_draws},). Correct its formula in SCORES."
+            f"the score {score_name!r} returned an array of shape "
+            f"{np.shape(score_values)}; expected one value for each resampling, "
+            f"({n_draws},). Correct its formula in SCORES."
         )
 
 
@@ -556,8 +557,8 @@ def _clip_to_range(
     )
     if is_outside.any():
         raise ParameterError(
-            f"score {score_name!r} is {score_values[is_outside][0]:g}, outside its "
-            f"range {lower_limit:g} to {upper_limit:g}. Correct its range or formula "
-            "in SCORES."
+            f"the score {score_name!r} is {score_values[is_outside][0]:g}, which is "
+            f"outside its range {lower_limit:g} to {upper_limit:g}. Correct its "
+            "range or formula in SCORES."
         )
     return np.clip(score_values, lower_limit, upper_limit)

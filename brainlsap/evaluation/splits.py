@@ -121,9 +121,9 @@ def make_splits(
     n_missing = int(pd.isna(groups).sum() + pd.isna(y).sum())
     if y.ndim != 1 or y.shape != groups.shape or n_missing:
         raise SplitError(
-            "y and groups must contain the label and the person of every scan; got "
-            f"shapes {y.shape} and {groups.shape}, {n_missing} missing. For a "
-            "cohort, pass cohort.y and cohort.groups."
+            "y and groups must contain the label and the participant ID of every "
+            f"scan; got shapes {y.shape} and {groups.shape}, with {n_missing} "
+            "missing entries. For a cohort, pass cohort.y and cohort.groups."
         )
     visit_counts = pd.crosstab(groups.astype(str), y.astype(str))
     n_people = (visit_counts > 0).sum()
@@ -133,11 +133,12 @@ def make_splits(
             for class_name, n_class_people in n_people.items()
         )
         raise SplitError(
-            "at least two folds, one repeat and two classes are needed, and every "
-            f"class needs as many people as there are folds; got {n_folds} folds, "
-            f"{n_repeats} repeats and people by class: {counts_text or 'none'}. "
-            "Correct labels, ask for fewer folds, merge classes (--merge-classes), or "
-            f"name the others by {option_text('classes')}."
+            "cross-validation requires two folds, one repeat, two classes, and in "
+            f"every class as many people as there are folds; got {n_folds} folds, "
+            f"{n_repeats} repeats, and these people by class: "
+            f"{counts_text or 'none'}. Use fewer folds, merge classes "
+            "(--merge-classes), or choose larger classes by "
+            f"{option_text('classes')}."
         )
     person_codes = visit_counts.index.get_indexer(groups.astype(str))
     splits: list[Split] = []
@@ -304,9 +305,10 @@ def leave_one_out_splits(
     fold_names = sorted(group_values.dropna().unique(), key=str)
     if group_values.isna().any() or len(fold_names) < 2:
         raise SplitError(
-            "leaving one site out requires at least two sites, and a site for every "
-            f"scan; got {len(fold_names)} sites and {int(group_values.isna().sum())} "
-            "scans without a site."
+            "leaving one site out requires at least two sites, and a site for "
+            f"every scan; got {len(fold_names)} sites and "
+            f"{int(group_values.isna().sum())} scans without a site. Add the sites, "
+            "or leave these scans out."
         )
     test_rows = [
         fold_test_rows

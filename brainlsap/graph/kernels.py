@@ -407,8 +407,9 @@ def choose_degree(kernel: str, max_scale: float, tolerance: float = 1e-4) -> int
     degree = bisect_left(range(_HIGHEST_DEGREE + 1), True, key=is_accurate)
     if degree > _HIGHEST_DEGREE:
         raise ParameterError(
-            f"the {kernel} kernel cannot reach tolerance {tolerance:g} at scale "
-            f"{max_scale:g}; use chebyshev, a smaller scale or a larger tolerance."
+            f"the {kernel} kernel cannot reach the tolerance {tolerance:g} at scale "
+            f"{max_scale:g}. Use the chebyshev kernel, a smaller scale or a larger "
+            "tolerance."
         )
     return degree
 
@@ -624,8 +625,8 @@ def diffuse(
     L, X = L.to(dtype), X.to(dtype)
     if X.ndim != L.ndim or X.shape[:-1] != L.shape[:-1]:
         raise ParameterError(
-            f"X must have shape (..., n_rois, n_channels) to fit L of shape "
-            f"{tuple(L.shape)}, got {tuple(X.shape)}."
+            "X must have shape (..., n_rois, n_channels) with as many regions as L "
+            f"of shape {tuple(L.shape)}; got shape {tuple(X.shape)}."
         )
     if not bool(torch.isfinite(X).all()):
         raise ParameterError("X must be finite; it holds NaN or infinite values.")
@@ -662,12 +663,12 @@ def _check_scale(
     if scale.shape not in ((), L.shape[-1:]):
         scale_shape = tuple(scale.shape)
         raise ParameterError(
-            f"scale must have shape {(L.shape[-1],)}, got {scale_shape}."
+            f"scale must have shape {(L.shape[-1],)}; got shape {scale_shape}."
         )
     scale = scale.expand(L.shape[-1])
     if not (bool((scale >= 0).all()) and bool(torch.isfinite(scale).all())):
         raise ParameterError(
-            "scale must be finite and not negative, its smallest value is "
+            "scale must be finite and not negative; its smallest value is "
             f"{float(scale.detach().min()):g}."
         )
     return L, scale

@@ -18,7 +18,7 @@ from brainlsap.graph.connectomes import Preparation
 SPECTRA_AT_ONCE = 16
 # Tolerance for Laplacians computed in float32 or stored with few digits.
 _FLOAT32_TOLERANCE = 1e-3
-_ADVICE = "Make L with normalized_laplacian(W) from a symmetric connectome W."
+_ADVICE = "Compute L by normalized_laplacian(W) from a symmetric connectome W."
 
 
 def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
@@ -111,7 +111,7 @@ def _check_square(argument_name: str, matrix: Tensor | sparse.csr_array) -> None
     matrix_shape = tuple(matrix.shape)
     if len(matrix_shape) < 2 or matrix_shape[-1] != matrix_shape[-2]:
         raise ParameterError(
-            f"{argument_name} must have shape (..., n_rois, n_rois), got "
+            f"{argument_name} must have shape (..., n_rois, n_rois); got shape "
             f"{matrix_shape}."
         )
 
@@ -190,8 +190,8 @@ def check_operator(L: Tensor) -> None:
         if eigenvalue > 2.0 + _FLOAT32_TOLERANCE:
             raise ParameterError(
                 "L has an eigenvalue of about "
-                f"{spectrum_shift + sign * eigenvalue:.3g}; those of a normalised "
-                f"Laplacian lie between 0 and 2. {_ADVICE}"
+                f"{spectrum_shift + sign * eigenvalue:.3g}, but those of a "
+                f"normalised Laplacian lie between 0 and 2. {_ADVICE}"
             )
 
 

@@ -433,7 +433,7 @@ def _describe_missing(
         # If nothing can be built, report everything that is absent.
         if n_absent and (is_expected or not has_tasks):
             missing_lines.append(
-                f"no {image_kind}: {n_absent} of {n_scans} scans ({advice_text})"
+                f"{n_absent} of {n_scans} scans have no {image_kind} ({advice_text})"
             )
     return tuple(missing_lines)
 
@@ -441,9 +441,10 @@ def _describe_missing(
 def _describe_missing_parcellation(atlas: Atlas) -> str:
     expected_file = atlas.settings.get("segmentation", "segmentation")
     return (
-        f"no parcellation of {atlas.name}; expected FreeSurfer's "
-        f"mri/{expected_file}, or {option_text('parcellation')}: a pattern of images "
-        "of its folder, or the path of one for everybody"
+        f"there is no parcellation of {atlas.name}; expected the file "
+        f"mri/{expected_file} of FreeSurfer. Or give {option_text('parcellation')}, "
+        "a pattern of images in the folder of each scan or the path of one image "
+        "for all scans"
     )
 
 

@@ -152,7 +152,9 @@ def read_label_image(
         _check_order(image, atlas)
     if not absent_regions:
         return image
-    absent_note = f"absent from the parcellation: {', '.join(absent_regions)}"
+    absent_note = (
+        f"regions that are absent from the parcellation: {', '.join(absent_regions)}"
+    )
     return image._replace(notes=(label_note, absent_note))
 
 
@@ -350,12 +352,12 @@ def _name_labels(
     ] or used_labels
     raise FileFormatError(
         f"the labels {listed(map(str, unknown_labels), 8)} of the image do not "
-        f"belong to {atlas.name}. Four numberings are accepted: the label numbers of "
-        "the atlas, those of FreeSurfer (aparc+aseg), those of MRtrix's "
-        f"labelconvert, and, for an atlas on disk, 1 to {len(atlas)} in the order of "
-        "its regions. Choose the atlas that matches the image. Or give a table with "
-        f"the columns index and name, saved as {table_path.name} in the folder of "
-        f"the image or given by {option_text('labels')}.",
+        f"belong to {atlas.name}. Choose the atlas that matches the image, whose "
+        "labels may be numbered as in the atlas, in FreeSurfer (aparc+aseg), in "
+        f"the labelconvert of MRtrix, or from 1 to {len(atlas)} in the order of the "
+        "regions of an atlas on disk. Otherwise, give a table with the columns "
+        f"index and name as {table_path.name} in the folder of the image, or by "
+        f"{option_text('labels')}.",
         path=image_path,
     )
 
@@ -492,7 +494,7 @@ def make_atlas(
     region_table, has_header = _list_regions(labels, label_volume, annotations)
     if "x" in region_table and not has_header:
         settings["notes"].append(
-            "taken for x, y, z in mm of MNI152: the three numbers beside each name"
+            "the three numbers beside each name were read as x, y, z in mm of MNI152"
         )
     if label_volume is not None:
         all_names = region_table["name"]
@@ -532,7 +534,7 @@ def _read_annotations(left_path: Path) -> Annotations:
     """Return the annotations of both hemispheres."""
     if not left_path.name.startswith("lh."):
         raise ParameterError(
-            f"{option_text('annot')} must be a file lh.NAME.annot, got "
+            f"{option_text('annot')} must be a file lh.NAME.annot; got "
             f"{left_path.name}."
         )
     annotations: Annotations = {}
@@ -545,8 +547,8 @@ def _read_annotations(left_path: Path) -> Annotations:
             raise FileFormatError(
                 f"{_path_of_side(left_path, hemisphere)} contains "
                 f"{len(vertex_names)} vertices; expected one of {_N_VERTICES} "
-                "(fsaverage5, fsaverage6, fsaverage). Map the annotation by "
-                "mri_surf2surf."
+                "(fsaverage5, fsaverage6, fsaverage). Map the annotation to one of "
+                "these surfaces by mri_surf2surf."
             )
     return annotations
 
@@ -603,8 +605,9 @@ def _read_label_regions(
     zero_names = label_table["name"][is_zero & ~is_background].tolist()
     if zero_names:
         raise FileFormatError(
-            f"region {zero_names[0]} has the number 0, which is reserved for the "
-            "background. Give each region the number of its voxels in the image.",
+            f"the region {zero_names[0]} has the number 0, which is reserved for "
+            "the background. Give each region the number of its voxels in the "
+            "image.",
             path=labels,
         )
     label_table = label_table[~is_zero].reset_index(drop=True)
@@ -736,8 +739,8 @@ def _find_surface_centres(
             )
         except FileFormatError as error:
             raise FileFormatError(
-                "the table does not name all regions of the annotation, or gives no "
-                f"sides (lh_, rh_, or a column hemisphere): {error}",
+                "the table does not name all regions of the annotation, or does "
+                f"not give their sides (lh_, rh_, or a column hemisphere): {error}",
                 path=names_source,
             ) from error
         vertices = pd.DataFrame(midthickness_vertices).groupby(

@@ -207,9 +207,9 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
     """Raise unless the names of PET and parcellation state the same space."""
     if named_space(pet) != (named_space(parcellation) or "t1w"):
         raise ParameterError(
-            "the space of the image is unknown. Give an image in the space of the "
-            "parcellation with this space in its name (*_space-T1w_*_pet.nii.gz), "
-            f"{option_text('transform')} with its registration, or "
+            "the space of the image is unknown. Give an image that names the space "
+            "of the parcellation (*_space-T1w_*_pet.nii.gz), the registration of "
+            f"the image by {option_text('transform')}, or "
             f"{option_text('same_space', True)}",
             path=pet,
             got=f"parcellation {Path(parcellation).name}",
@@ -241,7 +241,10 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[VoxelImag
     reference_mask, affine, _ = volumes.read_volume(mask_path)
     is_inside = reference_mask > 0
     if not is_inside.any():
-        raise FileFormatError("expected a mask with voxels above 0.", path=mask_path)
+        raise FileFormatError(
+            "expected a mask with voxels above 0, but the mask is empty.",
+            path=mask_path,
+        )
     return VoxelImage(is_inside.astype(np.int32), affine), str(mask_path)
 
 

@@ -115,7 +115,8 @@ def read_streamlines(path: str | Path) -> Iterator[StreamlineBlock]:
     )
     if file_suffix is None:
         raise FileFormatError(
-            f"expected {', '.join(TRACTOGRAM_FORMATS)} files, got {Path(path).suffix}.",
+            f"tractograms are read from {', '.join(TRACTOGRAM_FORMATS)} files; got "
+            f"{Path(path).suffix}.",
             path=path,
         )
     with reading(path, "a tractogram"):
@@ -212,7 +213,10 @@ def _read_tck(path: Path) -> BlockArrays:
     separator_rows = np.flatnonzero(~np.isfinite(points[:, 0]))
     is_file_end = np.isinf(points[separator_rows, 0])
     if not is_file_end.any():
-        raise ValueError("the file does not end with the end mark of its format")
+        raise ValueError(
+            "the file does not end with the end mark of its format; it may be "
+            "incomplete"
+        )
     n_streamlines = int(np.argmax(is_file_end))
     streamline_offsets = np.append(0, separator_rows[:n_streamlines] + 1)
     if separator_rows[n_streamlines] != streamline_offsets[-1]:
@@ -278,7 +282,7 @@ def _find_array(
         array_stem, _, type_name = file_name.rpartition(".")
         if array_stem.split(".")[0] == array_name:
             return file_name, np.dtype(type_name).newbyteorder("<")
-    raise ValueError(f"no {array_name} in the archive")
+    raise ValueError(f"the archive contains no {array_name}")
 
 
 TRACTOGRAM_FORMATS: dict[str, Callable[[Path], BlockArrays]] = {
@@ -300,7 +304,8 @@ def read_streamline_weights(weights: str | Path | np.ndarray) -> np.ndarray:
         if not is_valid.all():
             invalid_value = weight_values[~is_valid][0]
             raise ValueError(
-                f"weights must be finite and not negative; got {invalid_value}"
+                f"weights must be finite and not negative; got {invalid_value}. "
+                "Correct the file."
             )
     return weight_values
 
@@ -486,8 +491,10 @@ def build_connectome(
                 pair_totals += pair_sums
     if streamline_weights is not None and len(streamline_factors) != n_streamlines:
         raise FileFormatError(
-            f"{n_streamlines} streamlines, but {len(streamline_factors)} weights in "
-            f"{option_text('streamline_weights')}; expected one for each.",
+            f"the tractogram contains {n_streamlines} streamlines, but "
+            f"{option_text('streamline_weights')} contains "
+            f"{len(streamline_factors)} weights; expected one weight for each "
+            "streamline.",
             path=tractogram,
         )
     if not same_space:
@@ -512,8 +519,9 @@ def build_connectome(
     n_unassigned = n_streamlines - int(pair_counts[1:, 1:].sum())
     n_outside = n_streamlines - n_unassigned - n_kept
     summary_text = (
-        f"{n_kept} of {n_streamlines} streamlines kept; {n_unassigned} have an end in "
-        f"no node, {n_outside} one in a node that {atlas.name} leaves out"
+        f"{n_kept} of {n_streamlines} streamlines were kept; {n_unassigned} have an "
+        f"end in no region, and {n_outside} have an end in a region that is not "
+        f"part of {atlas.name}"
     )
     return BuiltConnectome(
         matrix=connectome,
@@ -600,20 +608,22 @@ class Placement:
         if self.brain is None:
             return [share_note]
         return [
-            f"{share_note} (usual: about {typical_share:.0%}), "
-            f"{self.share_outside:.0%} outside of the brain "
-            f"(usual: below {TYPICAL_SHARE_OUTSIDE:.0%})"
+            f"{share_note} (usual: about {typical_share:.0%}), and "
+            f"{self.share_outside:.0%} are outside the brain (usual: below "
+            f"{TYPICAL_SHARE_OUTSIDE:.0%})"
         ]
 
     def check(self, tractogram: str | Path) -> None:
         """Raise if the ends show that streamlines and labels do not overlap."""
         advice_text = (
-            "Is the tractogram in the space and unit (mm) of the parcellation? "
-            f"{option_text('same_space', True)} skips this check."
+            "The tractogram may not be in the space and unit (mm) of the "
+            f"parcellation; {option_text('same_space', True)} skips this check."
         )
         if self.n_ends == 0:
             raise FileFormatError(
-                "the tractogram contains no streamlines.", path=tractogram
+                "the tractogram contains no streamlines. Leave this scan out, or "
+                "compute the tractogram again.",
+                path=tractogram,
             )
         if self.n_ends < MIN_ENDS:
             return

@@ -141,11 +141,13 @@ def order_labels(
     """
     y = np.asarray(fill_masked(y))
     if y.shape != (n_scans,):
-        raise ParameterError(f"y must have shape ({n_scans},), got {y.shape}.")
+        raise ParameterError(
+            f"y must have shape ({n_scans},), one label for each scan; got {y.shape}."
+        )
     if (is_missing := pd.isna(y)).any():
         raise ParameterError(
-            f"y has no label for {is_missing.sum()} scans (NaN, None or masked); leave "
-            "them out."
+            f"y has no label for {is_missing.sum()} scans (NaN, None or masked). "
+            "Leave these scans out."
         )
     present_classes, class_codes = np.unique(y, return_inverse=True)
     if len(present_classes) < 2:
@@ -160,9 +162,10 @@ def order_labels(
             and present_classes.dtype.kind not in "biuf"
         ):
             raise ParameterError(
-                f"{option_text('head', 'ordinal')} needs the order of the classes, "
-                f"which is not known for {', '.join(map(str, present_classes))}. Give "
-                f"all in order of stage by {option_text('classes')}."
+                f"{option_text('head', 'ordinal')} requires the order of the "
+                "classes, which is unknown for "
+                f"{', '.join(map(str, present_classes))}. List all classes in order "
+                f"of stage by {option_text('classes')}."
             )
         return present_classes, class_codes
     all_classes = list(classes)
@@ -212,7 +215,10 @@ class InputScaler:
         """Learn from features of shape (n_scans, n_rois, n_features)."""
         is_measured = ~np.isnan(features)
         if not is_measured.any():
-            raise ParameterError("features are NaN in every region of every scan.")
+            raise ParameterError(
+                "the features are NaN in every region of every scan. Give measured "
+                "values."
+            )
         n_measured = np.maximum(is_measured.sum(0), 1)
         feature_means = np.where(is_measured, features, 0.0).sum(0) / n_measured
         centred_features = np.where(is_measured, features - feature_means, 0.0)

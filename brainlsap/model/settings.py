@@ -152,8 +152,8 @@ def check_settings(settings: HeatSettings) -> None:
                 and lower_limit <= float(setting_value) <= upper_limit
             ):
                 raise ParameterError(
-                    f"{option_name(setting_name)} must be between {lower_limit:g} and "
-                    f"{upper_limit:g}, got {setting_value!r}."
+                    f"{option_name(setting_name)} must be between {lower_limit:g} "
+                    f"and {upper_limit:g}; got {setting_value!r}."
                 )
 
 
@@ -179,7 +179,8 @@ def resolve_settings(preset_name: str, setting_values: dict[str, Any]) -> Settin
     check_settings(settings)
     if settings.batch_size == 1:
         raise ParameterError(
-            f"{option_name('batch_size')} must be 0 (all scans) or at least 2, got 1."
+            f"{option_name('batch_size')} must be 0 (all scans in one batch) or at "
+            "least 2; got 1."
         )
     if preset_name == "paper" and settings.degree is None:
         settings = replace(settings, degree=PAPER_DEGREES.get(settings.kernel))

@@ -153,8 +153,8 @@ def save_model(
             public_attributes.pop("origin_", None)
             return {"__record__": type(unserialized_value).__name__} | public_attributes
         raise ParameterError(
-            f"a {type(unserialized_value).__name__} cannot be stored in a model file: "
-            f"{unserialized_value!r}"
+            f"a value of type {type(unserialized_value).__name__} cannot be stored "
+            f"in a model file: {unserialized_value!r}"
         )
 
     model_record = {
@@ -223,8 +223,9 @@ def load_model(path: str | Path) -> Any:
             # The header of a model file begins at byte 8.
             if first_bytes.startswith(b"\x80") and not first_bytes.endswith(b"{"):
                 raise FileFormatError(
-                    "looks like a pickle. Opening a pickle can run any program, so "
-                    "brainlsap never opens one. Store the model by `brainlsap fit`.",
+                    "the file looks like a pickle, and brainlsap opens no pickle "
+                    "because it can run any program. Store the model by `brainlsap "
+                    "fit`.",
                     path=path,
                 )
         with safe_open(path, framework="numpy") as safetensors_file:

@@ -530,8 +530,8 @@ def _describe_fault(
     ):
         return ""
     return (
-        "the training scans themselves were not learned: balanced accuracy "
-        f"{training_accuracy:.2f}, chance {chance_accuracy:.2f}"
+        "the model did not learn the training scans: its balanced accuracy on them "
+        f"is {training_accuracy:.2f}, and chance is {chance_accuracy:.2f}"
     )
 
 

@@ -178,8 +178,9 @@ class NodeNetwork(nn.Module):
             return
         if n_nodes > settings.max_exact_nodes:
             raise ParameterError(
-                f"{n_nodes} nodes exceed max_exact_nodes={settings.max_exact_nodes}; "
-                "model='lsap-c' with tolerance=1e-6 gives the same to six digits."
+                f"the graph has {n_nodes} nodes, more than "
+                f"max_exact_nodes={settings.max_exact_nodes}. Use model='lsap-c' "
+                "with tolerance=1e-6, whose results agree to six digits."
             )
         for buffer_name, buffer in zip(
             ("eigenvalues", "U"), cached(spectrum_of, W), strict=True
@@ -587,7 +588,7 @@ def read_node_labels(
     if len(shared_nodes):
         raise ParameterError(
             f"{len(shared_nodes)} node(s) are in both train and validation: "
-            f"{shared_nodes[:5]}."
+            f"{shared_nodes[:5]}. Remove them from one of the two."
         )
     class_names = np.unique(node_labels[index_sets[0]])
     if class_names.dtype.kind in "if":  # negative or NaN stands for no label

@@ -282,8 +282,8 @@ def load_nodes(
     if not dataset_files:
         raise FileFormatError(
             f"{data_folder} does not contain {file_name}. Name the folder of this "
-            f"file by {option_text('data')}, or download Planetoid files by "
-            f"{option_text('download', True)}. The other files are in "
+            f"file by {option_text('data')}, or download the Planetoid files by "
+            f"{option_text('download', True)}. The other files are at "
             "github.com/shchur/gnn-benchmark."
         )
     if is_planetoid:
@@ -298,7 +298,7 @@ def load_nodes(
     ]
     if graph_counts != NODE_DATASETS[dataset_name]["counts"]:
         raise FileFormatError(
-            f"{dataset_files[0]} is another version of {dataset_name}: it contains "
+            f"{dataset_files[0]} is another version of {dataset_name}. It contains "
             f"{graph_counts} nodes, edges, classes and features; expected "
             f"{NODE_DATASETS[dataset_name]['counts']}."
         )
@@ -350,8 +350,8 @@ class _ArrayUnpickler(pickle.Unpickler):
         if class_name not in _ALLOWED:
             raise pickle.UnpicklingError(
                 f"the file refers to {module_name}.{class_name}. Only arrays, CSR "
-                "matrices, dictionaries and lists are read, and no code of the file "
-                "was run"
+                "matrices, dictionaries and lists are read, and no code of the "
+                "file was run"
             )
         return _ALLOWED[class_name]
 
@@ -379,7 +379,10 @@ def _build_csr_matrix(*csr_arrays: np.ndarray) -> sparse.csr_array:
     csr_matrix.check_format(full_check=True)
     # SciPy's check passes pointers that fall back to 0 at the end
     if (np.diff(csr_matrix.indptr) < 0).any() or not np.isfinite(csr_matrix.data).all():
-        raise ValueError("its pointers do not ascend, or it holds NaN or infinity")
+        raise ValueError(
+            "the pointers of the sparse matrix do not increase, or it contains NaN or "
+            "infinite values"
+        )
     return csr_matrix
 
 
@@ -602,8 +605,8 @@ def split_per_class(
     ]
     if small_classes:
         raise SplitError(
-            f"classes have fewer nodes than the {n_per_class} training nodes per "
-            f"class (class: nodes): {', '.join(small_classes)}. Use at most "
+            f"some classes have fewer nodes than the {n_per_class} training nodes "
+            f"per class (class: nodes): {', '.join(small_classes)}. Use at most "
             f"n_per_class={min(n_nodes.values())}, or set the labels of small "
             "classes to -1."
         )

@@ -112,9 +112,7 @@ def test_a_regression_takes_out_slope_and_groups_and_nothing_else():
     assert residuals.mean() == pytest.approx(values.mean())
     with pytest.raises(ParameterError, match="Age' was numbers in training; got 'old'"):
         steps.transform(values[:1], pd.DataFrame({"Age": ["old"]}))
-    with pytest.warns(
-        UserWarning, match=r"gender: Female did not occur in training \(F, M\)"
-    ):
+    with pytest.warns(UserWarning, match=r"gender: .*Female .* F, M\b"):
         steps.transform(values, table.replace("F", "Female"))
 
 
@@ -128,9 +126,7 @@ def test_numbers_of_sites_are_names(values, table, codes):
     ]
     np.testing.assert_allclose(*residuals, atol=1e-12)
     steps = Deconfounder(regress_out="site").fit(values, table.assign(site=numbers))
-    with pytest.warns(
-        UserWarning, match=r"site: 9 did not occur in training \(1, 2, 3\)"
-    ):
+    with pytest.warns(UserWarning, match=r"site: .* 9 .* 1, 2, 3\b"):
         steps.transform(values, table.assign(site=9))
 
 
@@ -279,7 +275,7 @@ def lonely(table):
     ("change", "steps", "message"),
     [
         ({}, {"harmonize": "town"}, "have no column 'town'; there are"),
-        ({"site": "one"}, {"harmonize": "site"}, r"one: \d+ people. ComBat"),
+        ({"site": "one"}, {"harmonize": "site"}, r"one: \d+ people"),
         ({"site": lonely}, {"harmonize": "site"}, r"island: 1 people, north"),
         ({}, {"harmonize": "label"}, "no column 'label'.* Labels cannot be"),
         ({"site": None}, {"harmonize": "site"}, "scans have no value of site"),

@@ -156,8 +156,8 @@ def test_scans_of_two_people_that_are_the_same_are_named(cohort, kind, noise):
     row = findings.loc["duplicate_scans"]
     names = cohort.table["scan"]
     assert row["scans"] == f"{names[first]}, {names[second]}"
-    expected_start = f"{'nearly ' if noise else ''}identical {kind} of two participants"
-    assert row["finding"].startswith(expected_start)
+    likeness = "have nearly identical" if noise else "have identical"
+    assert f" {likeness} {kind} and are on two sides of a fold" in row["finding"]
     assert names[first] not in row["finding"] + row["what_to_do"]
 
 
@@ -166,7 +166,7 @@ def test_scans_in_another_unit_are_not_taken_for_copies_one_by_one(cohort):
     values[::2] *= 1000
     findings = checks(replace(cohort, features=values)).loc[["duplicate_scans"]]
     assert len(findings) == 1
-    assert "pairs of participants" in findings["finding"].iloc[0]
+    assert " pairs of scans of different participants" in findings["finding"].iloc[0]
     assert findings["what_to_do"].iloc[0] == leakage.MANY_PAIRS_ADVICE
 
 
@@ -226,7 +226,7 @@ def test_people_unlike_the_reference_class_are_counted(cohort):
     n_outside = cohort.table["participant"][~is_reference].nunique()
     assert f"age of {n_outside} of" in table.loc["outside_reference", "finding"]
     of_age = table["finding"][table["finding"].str.startswith("age alone")]
-    assert "from CN alone" in of_age.item()
+    assert "in CN alone" in of_age.item()
     assert "outside_reference" not in audit(aged, splits, ["age"])["check"].tolist()
 
 
@@ -264,7 +264,7 @@ def test_people_without_a_covariate_are_left_out_and_counted(cohort, column, gap
     table = cohort.table.assign(**{column: values})
     findings = checks(replace(cohort, table=table))["finding"]
     (finding,) = findings[findings.str.startswith(f"{column} alone")]
-    assert f"; {column} missing in 1 person" in finding
+    assert f" {column} is missing for 1 person" in finding
     columns = cohort.table[column], cohort.y, cohort.groups
     score, _, _ = column_score(*(one[has_value] for one in columns))
     assert f"balanced accuracy {score:.2f}" in finding

@@ -257,7 +257,7 @@ def test_what_is_not_registered_is_refused(example_evaluation, monkeypatch):
             replace(PERCENT, **change)
     for change, message in (
         ({"range": (0.0, 1.0)}, "outside its range 0 to 1"),
-        ({"of_counts": lambda counts: counts.sum()}, "one value a draw"),
+        ({"of_counts": lambda counts: counts.sum()}, "one value for each"),
     ):
         monkeypatch.setitem(SCORES, "percent", replace(PERCENT, **change))
         with pytest.raises(ParameterError, match=message):

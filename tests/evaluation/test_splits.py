@@ -133,9 +133,9 @@ def test_folds_of_a_table_are_those_of_its_scans_in_any_order(tmp_path):
     ("y", "groups", "n_folds", "message"),
     [
         (["CN", "AD"], ["a", "b"], 1, "two folds, .* got 1 folds"),
-        (["CN", "CN"], ["a", "b"], 2, "two classes .* people by class: CN 2"),
+        (["CN", "CN"], ["a", "b"], 2, "two classes.* by class: CN 2"),
         (["CN", "AD"], ["a"], 2, r"got shapes \(2,\) and \(1,\)"),
-        (["CN", None], ["a", "b"], 2, r"\(2,\), 1 missing"),
+        (["CN", None], ["a", "b"], 2, r"\(2,\), with 1 missing"),
         (["CN"] * 6 + ["AD"] * 5, [*"abcdefgghhi"], 4, "by class: AD 3, CN 6"),
     ],
 )

@@ -105,10 +105,10 @@ def test_silently_wrong_kernels_are_refused(laplacian):
     ("given", "message"),
     [
         ({"kernel": "fourier"}, r"kernel must be one of .*got 'fourier'"),
-        ({"L": torch.ones(5)}, r"L must have shape .* got \(5,\)"),
+        ({"L": torch.ones(5)}, r"L must have shape .* got shape \(5,\)"),
         ({"scale": SCALE[:3]}, r"scale must have shape \(5,\).*\(3,\)"),
         ({"scale": -SCALE}, "scale must be finite and not negative"),
-        ({"X": torch.ones(4, 2)}, r"X must have shape .* got \(4, 2\)"),
+        ({"X": torch.ones(4, 2)}, r"X must have shape .* got shape \(4, 2\)"),
         ({"X": torch.full((5, 2), torch.nan)}, "X must be finite; it holds NaN or inf"),
     ],
 )

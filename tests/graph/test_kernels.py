@@ -335,9 +335,9 @@ def test_largest_scale_of_the_exact_and_of_the_published_kernel():
     ("call", "message"),
     [
         (lambda: error_bound("fourier", 1.0, 3), "kernel must be one of .*'fourier'"),
-        (lambda: error_bound("laguerre", -1.0, 3), "at least 0.0, got -1"),
+        (lambda: error_bound("laguerre", -1.0, 3), "at least 0.0; got -1"),
         (lambda: error_bound("hermite", np.array([1, np.nan]), 3), "got nan"),
-        (lambda: error_bound("hermite", 1.0), "degree must be at least 0, got None"),
+        (lambda: error_bound("hermite", 1.0), "degree must be at least 0; got None"),
         (lambda: choose_degree("hermite", 9.0), "hermite kernel cannot reach .* 9"),
         (lambda: choose_degree("exact", 1.0), "kernel must be one of .*got 'exact'"),
     ],

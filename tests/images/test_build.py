@@ -175,7 +175,7 @@ def test_one_line_for_each_scan_that_fails(study, capsys):
         (
             "sub-01_ses-M00: 2 files could be its tractogram",
             "does not end with the end mark",
-            "sub-03_ses-M00: no parcellation of five",
+            "sub-03_ses-M00: there is no parcellation of five",
         ),
         strict=True,
     ):
@@ -198,7 +198,11 @@ def test_what_is_missing_is_said_once_and_counted(study, capsys):
     lines = [x for x in printed.out.splitlines() if x.startswith("Missing: ")]
     for line, fact in zip(
         lines,
-        ("tractogram: 1 of 5", "PET: 2 of 5", "parcellation: 5 of 5"),
+        (
+            "1 of 5 scans have no tractogram",
+            "2 of 5 scans have no PET",
+            "5 of 5 scans have no parcellation",
+        ),
         strict=True,
     ):
         assert fact in line
@@ -209,10 +213,10 @@ def test_what_is_missing_is_said_once_and_counted(study, capsys):
     image.write_bytes(b"")
     with pytest.raises(CohortError) as refusal:
         build_study(study, **arguments(study))
-    assert [one.split(" scans")[0] for one in refusal.value.faults] == [
-        "no tractogram: 5 of 5",
-        "no PET: 5 of 5",
-        "no parcellation: 5 of 5",
+    assert [one.split(" (")[0] for one in refusal.value.faults] == [
+        "5 of 5 scans have no tractogram",
+        "5 of 5 scans have no PET",
+        "5 of 5 scans have no parcellation",
     ]
 
 
@@ -265,7 +269,7 @@ def test_nothing_to_build_is_said(tmp_path):
         build_study(tmp_path)
     with pytest.raises(CohortError, match="nowhere: no such folder"):
         build_study(tmp_path / "nowhere")
-    with pytest.raises(ParameterError, match="n_jobs must be at least 1, got 0"):
+    with pytest.raises(ParameterError, match="n_jobs must be at least 1; got 0"):
         build_study(tmp_path, n_jobs=0)
 
 

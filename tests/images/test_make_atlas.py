@@ -248,7 +248,7 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
         make_atlas(tmp_path / "out", image=image)
     with pytest.raises(FileFormatError, match="contains 9 vertices; expected one of"):
         make_atlas(tmp_path / "out", annot=annotation(tmp_path, 9))
-    with pytest.raises(ParameterError, match=r"a file lh\.NAME\.annot, got a\.csv"):
+    with pytest.raises(ParameterError, match=r"a file lh\.NAME\.annot; got a\.csv"):
         make_atlas(tmp_path / "out", annot=labels)
     with pytest.raises(FileFormatError, match=r"b\.txt: name of '.* no other"):
         make_atlas(tmp_path / "out", labels=write("b.txt", "a\na\n"))

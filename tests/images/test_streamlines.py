@@ -155,7 +155,7 @@ SHORT = trx_bytes(
             trk_bytes(LINES[:-1]).replace(*COUNTS),
             "count of 30 streamlines, but",
         ),
-        ("a.trx", TRX.replace(b"positions", b"positionz"), "no positions in the"),
+        ("a.trx", TRX.replace(b"positions", b"positionz"), "contains no positions"),
         ("a.trx", trx_bytes(LINES, NB_VERTICES=3), "do not lead from 0 to 3 points"),
         (
             "a.trx",
@@ -163,7 +163,7 @@ SHORT = trx_bytes(
             "count of 7 streamlines, but the file contains 30",
         ),
         ("a.trx", SHORT, "points expected"),
-        ("a.vtk", b"", f"{', '.join(TRACTOGRAM_FORMATS)} files, got .vtk"),
+        ("a.vtk", b"", f"{', '.join(TRACTOGRAM_FORMATS)} files; got .vtk"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path, name, data, said):

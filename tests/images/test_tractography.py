@@ -104,7 +104,7 @@ def test_every_weight_equals_the_slow_truth(tmp_path, counted, weight, is_weight
     made = build_connectome(*files, *rule, streamline_weights=given)
     np.testing.assert_allclose(made.matrix, slow, rtol=1e-6)
     assert (slow > 0).sum() > 10
-    with pytest.raises(FileFormatError, match=r"120 streamlines, but 119 weights in"):
+    with pytest.raises(FileFormatError, match=r"120 streamlines, .* 119 weights"):
         build_connectome(*files, *rule, streamline_weights=factors[1:])
 
 
@@ -134,7 +134,7 @@ def test_regions_come_by_name_and_others_are_counted(tmp_path, tiny):
     assert frame.loc["Left-Amygdala", "Left-Amygdala"] == 1
     assert frame.to_numpy().sum() == 5
     assert (made.n_kept, made.n_unassigned, made.n_outside) == (3, 2, 1)
-    assert "3 of 6 streamlines kept" in made.notes[-1]
+    assert "3 of 6 streamlines" in made.notes[-1]
     # by the radial search, white matter is no node: the nearest is cerebellum or rh_a
     near = build_connectome(*save(tmp_path, image, lines), tiny, "radial", 1.5)
     assert near.n_unassigned == 1

@@ -107,7 +107,7 @@ class TestSettings:
         ("given", "said"),
         [
             ({"scale_mode": "region"}, "scale_mode must be one of"),
-            ({"dropout": 1.0}, r"dropout must be .* and 0\.95, got 1"),
+            ({"dropout": 1.0}, r"dropout must be .* and 0\.95; got 1"),
             ({"temperature": 0.0}, "temperature must be between 1e-06"),
             ({"n_layers": 0}, "n_layers must be between 1"),
             ({"initial_scale": -1.0}, "initial_scale must be between 0"),

@@ -159,7 +159,7 @@ def test_a_directed_graph_of_gnn_benchmark_is_made_simple(tmp_path):
         ({"labels": np.array([0, 1, 1])}, "whole number from 0 for every node"),
         ({"labels": np.array([0.5, 1, 1, 0])}, "whole number from 0 for every node"),
         ({"labels": np.array([0, 1, 1, 10**15])}, "whole number from 0"),
-        ({"attr_data": np.full(16, np.inf)}, "NaN or infinity"),
+        ({"attr_data": np.full(16, np.inf)}, "NaN or infinite"),
         ({"labels": np.array([{}] * 4)}, "allow_pickle"),
     ],
 )

@@ -109,7 +109,7 @@ def test_seeds_by_name_and_a_users_own_atlas():
     ("arguments", "message"),
     [
         ({"feature": "age"}, r"feature must be one of 'fdg', .* got 'age'"),
-        ({"effect": 0.7}, r"effect, .* must be between 0 and 0\.5; got 0\.7"),
+        ({"effect": 0.7}, r"effect must be between 0 and 0\.5; got 0\.7"),
         ({"n_people": 3}, r"at least one for every share, got 3 for"),
         ({"shares": {"MCI": 1}}, r"shares must be one of 'AD', .*'MCI'"),
         ({"visit_shares": (0, 0)}, r"shares must not be negative nor all 0"),
