@@ -557,7 +557,7 @@ OPTIONS: tuple[Option, ...] = (
         "require",
         "--require",
         NAMES,
-        "modalities that a visit must have, for example anat,dwi,fdg; also amyloid "
+        "modalities that a visit must have: one or more of anat, dwi, fdg, amyloid "
         "and tau",
         "NAMES",
         commands=("import_adni",),

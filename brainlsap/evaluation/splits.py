@@ -368,7 +368,7 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     return tuple(splits)
 
 
-EXCHANGE_PHRASE = "of the labels between participants with equal numbers of scans"
+EXCHANGE_PHRASE = "of the labels between participants with equally many scans"
 """Between whom permutation tests exchange labels; reports use this phrase.
 
 It says what :func:`person_blocks` does.

@@ -727,7 +727,8 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     if without_model not in evaluation.models or with_model == without_model:
         if not answer_sentences:
             answer_sentences.append(
-                "The study has no models with and without the connectome to compare."
+                "The study contains no comparison of models with and without the "
+                "connectome."
             )
         return Conclusion(
             question_text,

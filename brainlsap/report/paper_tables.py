@@ -57,17 +57,17 @@ PAPER_TEXTS = {
     "scores": PaperText(
         "Scores of all models on the same folds",
         f"Balanced accuracy over all test scans has {_INTERVALS} The column p "
-        f"(chance) is one-sided and from permutations {EXCHANGE_PHRASE}. Differences "
-        "have 95% t intervals over participants (Bonett and Price 2012), which are "
-        "not corrected; their p is from a test that exchanges the predictions of two "
-        "models for participants. Scores over folds are mean ± s.d.",
+        f"(chance) contains one-sided p-values from permutations {EXCHANGE_PHRASE}. "
+        "Differences have 95% t intervals over participants (Bonett and Price 2012), "
+        "which are not corrected; their p is from a test that exchanges the "
+        "predictions of two models for participants. Scores over folds are mean ± s.d.",
     ),
     "added_value": PaperText(
         "Prediction from covariates, from brain features, and from both",
         f"Balanced accuracy over all test scans has {_INTERVALS} Differences have 95% "
         "t intervals over participants (Bonett and Price 2012). The p-values are from "
-        "a test that exchanges the predictions of two models for participants; two "
-        "p-values have Holm's correction.",
+        "a test that exchanges the predictions of two models for participants; they "
+        "have Holm's correction if there are two.",
     ),
     "ladder": PaperText(
         "Comparison of nested ridge regressions",

@@ -531,7 +531,8 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
     caution_text = (
         "The difference of such a region is larger, in the same direction, than that "
         "of the mean of its connected regions. This does not show that the difference "
-        "began there, because a region can also receive it from its neighbours."
+        "began in the region, because differences can also spread from connected "
+        "regions."
     )
     if region_tests.empty:
         return RegionAnswer(
@@ -693,8 +694,8 @@ def planted_text(evaluation: Evaluation) -> str:
     if min(auc_of_statistic.values()) < 0.5:
         auc_sentence += (
             " An AUC below 0.5 means that these regions were not identified. The "
-            "planted regions apply only to the simulated "
-            f"{evaluation.cohort.label_name}."
+            f"planted regions are those of the {evaluation.cohort.label_name} as "
+            "simulated."
         )
     return auc_sentence
 
@@ -732,8 +733,8 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
         sentences.append(
             f"The test concerns {_hypothesis_text(evaluation)}, not pairs of classes. "
             f"Differences of single classes from {reference_class} have no corrected "
-            f"tests. Whether a class differs more from {reference_class} than another "
-            "class was not tested."
+            "tests. No test compares classes in how much they differ from "
+            f"{reference_class}."
         )
     if has_region_tests(evaluation):
         n_permutations = int(region_tests["n_permutations"].iloc[0])

@@ -245,8 +245,7 @@ def test_notes_say_what_the_tests_are_not(tested):
     notes = " ".join(regions.list_test_notes(tested))
     assert "trend over ordered classes, not pairs" in notes
     first_class = tested.cohort.classes[0]
-    not_tested = f"differs more from {first_class} than another class was not tested"
-    assert not_tested in notes
+    assert f"how much they differ from {first_class}" in notes
     assert "1/(99 + 1) = 0.010" in notes
     table = tested.region_tests.assign(F=2.0)
     notes = " ".join(regions.list_test_notes(replace(tested, region_tests=table)))
