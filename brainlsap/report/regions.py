@@ -38,7 +38,7 @@ N_EXTRA = 5
 """Number of rows added, at most, for further regions that stand out."""
 
 
-NO_CLAIM = "No region may be named."
+NO_CLAIM = "No conclusion about regions is possible."
 
 
 class RegionAnswer(NamedTuple):
@@ -614,7 +614,7 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     )
     answer_text = (
         "A small scale means that the model uses the region's own value; a large "
-        "scale means that it averages the region with connected regions. In "
+        "scale means that it averages the region with connected regions. In the model "
         f"{model_name}, {name_regions([smallest_row['region']], atlas)} has the "
         f"smallest scale, which is {range_text} times the scale of the median region "
         "[range over folds]."
