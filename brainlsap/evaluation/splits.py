@@ -192,19 +192,23 @@ def _assign_folds(
         ]
     )
     tie_noise = np.where(is_uniform, 1e-12, (class_shares**2).sum(axis=1))
-    fold_load = np.zeros((n_draws, n_folds, class_shares.shape[1]))
+    # One matrix for each column, because most columns of a person are 0.
+    fold_load = np.zeros((class_shares.shape[1], n_draws, n_folds))
     fold_of_person = np.empty((n_draws, len(visit_counts)), dtype=np.int16)
+    first_fold = np.arange(n_draws) * n_folds
     for person_code in np.lexsort(
         (rng.random(len(n_visits_of_person)), by_class, -n_visits_of_person)
     ):
-        fold_costs = fold_load @ class_shares[person_code] + tie_noise[
-            person_code
-        ] * rng.random((n_draws, n_folds))
-        fold_of_person[:, person_code] = fold_costs.argmin(axis=1)
-        fold_load[np.arange(n_draws), fold_of_person[:, person_code]] += class_shares[
-            person_code
-        ]
-    fold_class_counts = fold_load[..., :-1] * class_totals
+        fold_costs = tie_noise[person_code] * rng.random((n_draws, n_folds))
+        columns = np.flatnonzero(class_shares[person_code])
+        for column in columns:
+            fold_costs += fold_load[column] * class_shares[person_code, column]
+        folds = fold_costs.argmin(axis=1)
+        fold_of_person[:, person_code] = folds
+        for column in columns:
+            load_of_draws = fold_load[column].reshape(-1)
+            load_of_draws[first_fold + folds] += class_shares[person_code, column]
+    fold_class_counts = np.moveaxis(fold_load[:-1], 0, 2) * class_totals
     fold_class_shares = fold_class_counts / np.maximum(
         fold_class_counts.sum(axis=2, keepdims=True), 1
     )
