@@ -610,18 +610,23 @@ def class_eta_squared(scan_values: np.ndarray, class_labels: np.ndarray) -> np.n
         row_index = large_class_rows[rows]
         values = scan_values[row_index].astype(float)
         is_in_class = (class_codes[row_index] == large_classes[:, None]).astype(float)
-        is_known = ~np.isnan(values)
-        if not rows.start:
-            n_known = np.maximum(is_known.sum(axis=0), 1)
-            constants = np.where(is_known, values, 0.0).sum(axis=0) / n_known
-        values -= constants
-        if is_known.all():
-            n_values += is_in_class.sum(axis=1, keepdims=True)
-        else:
+        # One sum of everything is NaN where a value is: a mask of all takes longer.
+        has_unknown = bool(np.isnan(values.sum()))
+        if has_unknown:
+            is_known = ~np.isnan(values)
             values[~is_known] = 0.0
+            n_known = is_known.sum(axis=0)
             n_values += is_in_class @ is_known
+        else:
+            n_known = np.full(shape[1], len(values))
+            n_values += is_in_class.sum(axis=1, keepdims=True)
+        if not rows.start:
+            constants = values.sum(axis=0) / np.maximum(n_known, 1)
+        values -= constants
+        if has_unknown:
+            values[~is_known] = 0.0
         sums += is_in_class @ values
-        squares += is_in_class @ values**2
+        squares += is_in_class @ np.square(values, out=values)
     n_total, total = n_values.sum(axis=0), sums.sum(axis=0)
     n_at_least_one = np.maximum(n_total, 1)
     total_squares = squares.sum(axis=0) - total**2 / n_at_least_one
