@@ -127,14 +127,17 @@ class ScaleSampler:
             slice(p * n_features, (p + 1) * n_features) for p in range(evidence.n_rois)
         ]
         g_grid, _ = term_coefficients(np.exp(self.grid), evidence.B)
-        # of every region: coefficients (n_grid, n_terms, n_features), and its block of
-        # Z'Z (n_grid, n_features, n_features)
-        self._region_coefs, self._diagonal_blocks = [], []
+        # of every region: coefficients (n_grid, n_terms, n_features), the same as rows
+        # of all its columns' terms (n_grid, n_features, n_features * n_terms), and its
+        # block of Z'Z (n_grid, n_features, n_features)
+        self._region_coefs, self._block_coefs, self._diagonal_blocks = [], [], []
         for column_block in self.blocks:
             region_coefs, diagonal_block = _coefficients_on_grid(
                 evidence, column_block, g_grid
             )
+            block_coefs = np.einsum("arf,fg->afgr", region_coefs, np.eye(n_features))
             self._region_coefs.append(region_coefs)
+            self._block_coefs.append(block_coefs.reshape(_N_GRID, n_features, -1))
             self._diagonal_blocks.append(diagonal_block)
         log_scales = np.log(np.maximum(initial_fit.scales, 1e-9))
         self.set_scales(self.nearest_grid_index(log_scales))
@@ -218,73 +221,62 @@ class ScaleSampler:
         """
         evidence = self.evidence
         column_block = self.blocks[p]
+        k, n_features = evidence.n_targets, evidence.n_features
         region_coefs = self._region_coefs[p]
-        k, n_terms = evidence.n_targets, len(evidence.X)
-        n_features, n_columns = evidence.n_features, evidence.n_columns
+        block_coefs = self._block_coefs[p]
+        n_terms = block_coefs.shape[2]  # of all columns of the region
         self._remove_from_inverse(column_block)
-        # products of the region's terms with all other columns
+        # products of the region's terms, and of the targets, with all other columns
+        stacked_rows = np.empty((n_terms + k, evidence.n_columns))
         X = evidence.X[:, :, column_block]
         if evidence.gram is None:
-            term_rows = np.einsum("rnf,nd->frd", X, Z)
+            stacked_rows[:-k] = X.transpose(2, 0, 1).reshape(n_terms, -1) @ Z
         else:
             term_rows = np.einsum("frem,em->frm", evidence.gram[column_block], self.g)
-        term_rows[:, :, column_block] = 0.0
-        other_Ztt = self.Ztt.copy()
-        other_Ztt[column_block] = 0.0
-        stacked_rows = np.concatenate([term_rows.reshape(-1, n_columns), other_Ztt.T])
+            stacked_rows[:-k] = term_rows.reshape(n_terms, -1)
+        stacked_rows[-k:] = self.Ztt.T
+        stacked_rows[:, column_block] = 0.0
         # M_inverse is symmetric; its rows are contiguous in this order
         solved_rows = stacked_rows @ self.M_inverse.T
         row_products = solved_rows @ stacked_rows.T
         # Schur complement of the other columns in M, at every scale of the grid
-        explained_blocks = row_products[:-k, :-k].reshape(
-            n_features, n_terms, n_features, n_terms
-        )
+        explained_rows = block_coefs.reshape(-1, n_terms) @ row_products[:-k, :-k]
         schur_complement = self._diagonal_blocks[p] + self.ridge * np.eye(n_features)
         schur_complement -= np.einsum(
-            "arf,frgm,amg->afg", region_coefs, explained_blocks, region_coefs
+            "aft,agt->afg", explained_rows.reshape(block_coefs.shape), block_coefs
         )
         # Symmetrise; otherwise rounding errors accumulate over regions.
         schur_complement = (schur_complement + schur_complement.transpose(0, 2, 1)) / 2
-        schur_inverse = np.linalg.inv(schur_complement)
+        schur_inverse, log_det = _invert_blocks(schur_complement)
         # products of the region's terms with the targets, less what others explain
-        explained_Xtt = row_products[:-k, -k:].reshape(n_features, n_terms, k)
-        partial_Xtt = evidence.Xtt[:, column_block].transpose(1, 0, 2) - explained_Xtt
-        projected_rhs = np.einsum("arf,frk->afk", region_coefs, partial_Xtt)
+        Xtt = evidence.Xtt[:, column_block].transpose(1, 0, 2).reshape(n_terms, k)
+        projected_rhs = block_coefs @ (Xtt - row_products[:-k, -k:])
         rss_reduction = (projected_rhs * (schur_inverse @ projected_rhs)).sum(
             axis=(1, 2)
         )
         rss = evidence.ttt - float(np.trace(row_products[-k:, -k:])) - rss_reduction
         log_prior = -(((self.grid - self.log_common) / self.spread) ** 2) / 2
         log_density = log_prior - self._half_dof * np.log(rss)
-        log_density -= (
-            0.5 * evidence.n_contrasts * np.linalg.slogdet(schur_complement)[1]
-        )
+        log_density -= 0.5 * evidence.n_contrasts * log_det
         a, scale_density = draw_from_grid(log_density, self.rng)
         # move to the drawn scale
         self.grid_index[p], self.g[:, column_block] = a, region_coefs[a]
         if Z is not None:
             Z[:, column_block] = np.einsum("rnf,rf->nf", X, region_coefs[a])
-        new_column_rows = np.einsum("rf,frm->fm", region_coefs[a], term_rows)
+        new_column_rows = block_coefs[a] @ stacked_rows[:-k]
         new_column_rows[:, column_block] = self._diagonal_blocks[p][a]
-        self.ZtZ[column_block], self.ZtZ[:, column_block] = (
-            new_column_rows,
-            new_column_rows.T,
-        )
-        self.Ztt[column_block] = np.einsum(
-            "rf,rfk->fk", region_coefs[a], evidence.Xtt[:, column_block]
-        )
-        solved_block = solved_rows[:-k].reshape(term_rows.shape)
-        self._add_to_inverse(
-            column_block,
-            np.einsum("rf,frm->mf", region_coefs[a], solved_block),
-            schur_inverse[a],
-        )
+        self.ZtZ[column_block] = new_column_rows
+        self.ZtZ[:, column_block] = new_column_rows.T
+        self.Ztt[column_block] = block_coefs[a] @ Xtt
+        solved_columns = (block_coefs[a] @ solved_rows[:-k]).T
+        self._add_to_inverse(column_block, solved_columns, schur_inverse[a])
         return scale_density
 
     def _remove_from_inverse(self, column_block: slice) -> None:
         """Downdate: remove this region's block from the inverse of M, in place."""
         inverse_columns = self.M_inverse[:, column_block].copy()
-        solved_rows = np.linalg.inv(inverse_columns[column_block]) @ inverse_columns.T
+        block_inverse, _ = _invert_blocks(inverse_columns[column_block])
+        solved_rows = block_inverse @ inverse_columns.T
         self.M_inverse = dgemm(
             -1.0, inverse_columns, solved_rows, 1.0, self.M_inverse, overwrite_c=True
         )
@@ -378,6 +370,13 @@ def _coefficients_on_grid(
     inverse_sd = invert_sd(np.einsum("aff->af", ZtZ) / evidence.n_people)
     standardized_coefs = g_grid[:, :, None] * inverse_sd[:, None, :]
     return standardized_coefs, ZtZ * inverse_sd[:, :, None] * inverse_sd[:, None, :]
+
+
+def _invert_blocks(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return inverses of symmetric blocks (..., n, n), and logs of determinants."""
+    if blocks.shape[-1] == 1:  # LAPACK would take most of the time of a draw
+        return 1 / blocks, np.log(np.abs(blocks[..., 0, 0]))
+    return np.linalg.inv(blocks), np.linalg.slogdet(blocks)[1]
 
 
 def draw_from_grid(
