@@ -290,7 +290,8 @@ def connectome_sentences(evaluation: Evaluation) -> list[str]:
         )
     else:
         sentences.append(
-            f"{OWN_PHRASES[own_connectome.answer]}. The gain of the own connectomes "
+            f"{OWN_PHRASES[own_connectome.answer]}. The gain of participants' own "
+            "connectomes "
             f"is {_lead_text(own_connectome)} the gain of "
             f"{NULL_PHRASES[own_connectome.compared_with]}."
         )
