@@ -8,9 +8,11 @@ per region fitted to all scans (`LSAPRidgeClassifier("regions", n_draws=0)`).
 region.
 `everywhere`: 400 cohorts whose classes differ alike in all regions: in how many the
 contrast names one.
+`intervals`: how many of the 95% intervals of effect and contrast miss the truth, in 400
+cohorts for every design.
 
-    python benchmarks/ranking.py settings null everywhere [--seeds 20] [--cohorts 400]
-        [--keep FOLDER]
+    python benchmarks/ranking.py settings null everywhere intervals [--seeds 20]
+        [--cohorts 400] [--keep FOLDER]
 
 FCON1000 cohorts: thickness of 148 cortical regions of people drawn from 1,078, half of
 them healthy and half ill by lot. The ill differ by d standard deviations at the most
@@ -38,6 +40,8 @@ from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.comparison import wilson_interval
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.region_tests import (
+    RegionTestValues,
+    _describe_associations,
     family_wise_p,
     permute_statistics,
     prepare_regions,
@@ -452,7 +456,110 @@ def everywhere(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     yield title, count_designs(EVERYWHERE, options)
 
 
-PARTS = {"settings": settings, "null": null, "everywhere": everywhere}
+# Largest difference of classes in each region, in standard deviations within classes.
+DIFFERENCES = np.repeat([0.0, 0.5, 1.0, 1.5], 5)
+# Regions whose true correlation, or eta, is at least this are said to have an effect.
+CLEAR_EFFECT = 0.3
+N_TRUTH = 60_000
+CLASS_DESIGNS = {
+    "two classes": (np.array([0, 1.0]), True),
+    "five ordered stages": (np.array([0, 0.25, 0.5, 0.75, 1.0]), True),
+    "three classes without order": (np.array([0, 1.0, 0.3]), False),
+    "five classes without order": (np.array([0, 1.0, 0.3, 0.6, 0.1]), False),
+}
+
+
+def describe_people(
+    design: str, n_people: int, rng: np.random.Generator
+) -> pd.DataFrame:
+    """Return effects and contrasts with intervals of people drawn from a population."""
+    size_of_class, is_ordered = CLASS_DESIGNS[design]
+    n_regions = len(DIFFERENCES)
+    W = np.random.default_rng(0).gamma(0.5, size=(n_regions, n_regions))
+    np.fill_diagonal(W, 0.0)
+    codes = np.resize(np.arange(len(size_of_class)), n_people)
+    shared_part = rng.normal(size=(n_people, 1))
+    x = rng.normal(size=(n_people, n_regions)) + 0.5 * shared_part
+    x += size_of_class[codes][:, None] * DIFFERENCES
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    means = x @ ((W + W.T) / (W + W.T).sum(axis=0))
+    people = np.arange(n_people)
+    values = RegionTestValues(
+        values=x,
+        contrasts=x - means,
+        codes=codes,
+        design=np.ones((n_people, 1)),
+        persons=people,
+        n_scans=np.ones_like(people),
+        is_ordered=is_ordered,
+    )
+    return _describe_associations(values)
+
+
+def intervals(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Count the 95% intervals of effect and contrast that miss the truth."""
+    rows = []
+    for design in CLASS_DESIGNS:
+        truth = describe_people(design, N_TRUTH, np.random.default_rng(1))
+        is_clear = truth["effect"].abs().to_numpy() >= CLEAR_EFFECT
+        has_effect = DIFFERENCES > 0
+        true_effects = truth["effect"].where(has_effect, 0.0)
+        for n_people in (40, 150):
+            rng = np.random.default_rng([n_people, 2])
+            cohorts = [
+                describe_people(design, n_people, rng) for _ in range(options.cohorts)
+            ]
+            is_held = np.array(
+                [
+                    true_effects.between(cohort["effect_low"], cohort["effect_high"])
+                    for cohort in cohorts
+                ]
+            )
+            has_interval = np.array(
+                [cohort["contrast_low"].notna() for cohort in cohorts]
+            )
+            is_contrast_held = np.array(
+                [
+                    truth["contrast"].between(
+                        cohort["contrast_low"], cohort["contrast_high"]
+                    )
+                    for cohort in cohorts
+                ]
+            )
+            is_above = np.array([cohort["contrast_low"] > 0 for cohort in cohorts])
+            cells = [
+                f"{1 - is_held.mean():.1%}",
+                f"{is_above[:, ~has_effect].mean():.1%}",
+            ]
+            for is_in_group in (has_effect & ~is_clear, is_clear):
+                is_shown = has_interval[:, is_in_group]
+                is_missed = is_shown & ~is_contrast_held[:, is_in_group]
+                cells += [f"{is_shown.mean():.1%}", f"{is_missed.mean():.1%}"]
+            rows.append([design, str(n_people), *cells])
+            print(*rows[-1], sep=" | ", flush=True)
+    head = (
+        *("design", "people", "effect: misses"),
+        "contrast, no effect: above 0",
+        *("weak effect: has an interval", "misses"),
+        *("clear effect: has an interval", "misses"),
+    )
+    note = (
+        f"Shares of all regions in {options.cohorts} cohorts a row; {len(DIFFERENCES)} "
+        "regions whose classes differ by 0, 0.5, 1 or 1.5 standard deviations at most. "
+        f"Clear effect: true size of {CLEAR_EFFECT} or more. Misses: the interval does "
+        "not hold the truth. The contrast has an interval only where the interval of "
+        "the effect excludes 0; of the intervals of weak effects that are shown, more "
+        "than 5% miss, because these are the effects that chance enlarged."
+    )
+    yield "95% intervals that miss the truth", f"{table(head, rows)}\n\n{note}"
+
+
+PARTS = {
+    "settings": settings,
+    "null": null,
+    "everywhere": everywhere,
+    "intervals": intervals,
+}
 
 
 def main() -> None:

@@ -184,14 +184,16 @@ def compare_regions(
         - region, feature, n_people (with a value).
         - effect, effect_low, effect_high: correlation with the number of the class
           where classes are two or ordered, with Fisher's 95% interval; else eta with
-          the 95% interval of the noncentral F distribution. F, if classes are not
-          ordered. p_effect: family-wise over regions and features.
+          the 95% interval of the noncentral F distribution, extended to eta. F, if
+          classes are not ordered. p_effect: family-wise over regions and features.
         - d_<class>, d_<class>_low, d_<class>_high: Cohen's d of every class but the
           reference, with its 95% interval, as of
           :func:`brainlsap.report.class_differences`.
         - contrast: c of the module, a correlation; contrast_low and contrast_high, the
-          smaller of the 95% bounds of its two correlations; contrast_z: standardised
-          over permutations. p_contrast: family-wise over regions and features.
+          smaller of the 95% bounds of its two correlations, NaN where the interval of
+          the effect includes 0 (its direction is then not known); contrast_z:
+          standardised over permutations. p_contrast: family-wise over regions and
+          features.
         - n_permutations, measured.
         - With an evaluation: model, rank, relative_scale, relative_low, relative_high
           and scale, as of :func:`rank_regions`. They describe the model, not the
@@ -628,29 +630,29 @@ def _contrast_interval(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the smaller of the bounds of effect and contrast in its direction.
 
-    If the interval of the effect holds 0, its direction is not known, and the contrast
-    may be along any. `n_people` is without one for every covariate. In simulations of
-    40 and 150 people in two, three and five classes, 92 to 99% of these intervals held
-    the truth.
+    NaN where the interval of the effect includes 0: the direction is then not known,
+    and the contrast in the other direction has the opposite sign. `n_people` is without
+    one for every covariate. `benchmarks/ranking.py intervals` measures the coverage.
     """
     effect = correlation_pair.effect
-    along_low, along_high = _correlation_interval(
-        correlation_pair.contrast_in_direction, n_people
-    )
     n_contrasts = len(correlation_pair.values)
     if n_contrasts == 1:
         effect_low, effect_high = _correlation_interval(effect, n_people)
-        length_high = np.maximum(along_high, -along_low)
     else:
         error_dof = n_people - n_contrasts - 1
         effect_low, effect_high = _eta_interval(effect, n_contrasts, error_dof)
-        length = np.sqrt((correlation_pair.contrasts**2).sum(axis=0))
-        length_high = _eta_interval(length, n_contrasts, error_dof)[1]
+    along = correlation_pair.contrast_in_direction
+    along_low, along_high = _correlation_interval(along, n_people)
+    if n_contrasts > 1:
+        # Chance alone makes eta squared n_contrasts / (n_people - 1), and as much of
+        # the contrast along the same direction.
+        chance_square = n_contrasts / np.maximum(n_people - 1, 1)
+        shrinkage = 1 - np.minimum(chance_square / np.maximum(effect**2, 1e-300), 1)
+        along_low = _correlation_interval(along * shrinkage, n_people)[0]
     has_known_direction = effect_low > 0
-    along_low = np.where(has_known_direction, along_low, -length_high)
-    along_high = np.where(has_known_direction, along_high, length_high)
-    low = np.minimum(np.maximum(effect_low, 0), along_low)
-    return low, np.minimum(effect_high, along_high)
+    low = np.where(has_known_direction, np.minimum(effect_low, along_low), np.nan)
+    high = np.where(has_known_direction, np.minimum(effect_high, along_high), np.nan)
+    return low, high
 
 
 def _count_people(column_values: np.ndarray, person_codes: np.ndarray) -> np.ndarray:
@@ -675,7 +677,9 @@ def _eta_interval(
     """Return the 95% interval of eta by the noncentral F distribution.
 
     Steiger 2004 (Psychol Methods 9:164): the noncentralities at which the F that was
-    seen is the 97.5% and the 2.5% point, as eta. Found by bisection.
+    seen is the 97.5% and the 2.5% point, as eta. Found by bisection. A small eta can
+    lie above both, because chance alone makes eta larger than 0; the interval is then
+    extended to eta, which only raises its coverage.
     """
     n_people = n_contrasts + error_dof + 1
     has_interval = np.isfinite(eta) & (error_dof > 0) & (eta < 1)
@@ -698,7 +702,7 @@ def _eta_interval(
                 has_interval, np.sqrt(lower_bound / (lower_bound + n_people)), np.nan
             )
         )
-    return eta_bounds[0], eta_bounds[1]
+    return np.minimum(eta_bounds[0], eta), np.maximum(eta_bounds[1], eta)
 
 
 def standardize_statistics(statistics: np.ndarray) -> np.ndarray:

@@ -728,7 +728,11 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
         return []
     cohort = evaluation.cohort
     reference_class = cohort.classes[0]
-    sentences = ["The intervals are not corrected for the number of regions."]
+    sentences = [
+        "The intervals are not corrected for the number of regions. A contrast has no "
+        "interval if the interval of the effect includes 0, because the direction of "
+        "the effect is then not known."
+    ]
     if len(cohort.classes) > 2:
         sentences.append(
             f"The test concerns {_hypothesis_text(evaluation)}, not pairs of classes. "
