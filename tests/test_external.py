@@ -195,6 +195,12 @@ def test_a_report_is_headed_external_evaluation_and_read_again(
     page = write_report(evaluation, folder).read_text(encoding="utf-8")
     assert "External evaluation" in page
     assert "over folds" not in page
+    # The class weights of the fit, and not the probability, choose the class.
+    rows = evaluation.predictions
+    probabilities = rows[[f"p_{name}" for name in CLASSES]].to_numpy()
+    is_predicted = rows["predicted"].to_numpy()[:, None] == np.array(CLASSES)
+    assert (probabilities[is_predicted] < probabilities.max(axis=1)).any()
+    assert f"below 1/{len(CLASSES)}" in page
     assert not any(person in page for person in evaluation.cohort.table["participant"])
     assert {"case_mix", "calibration", "subgroups"} <= {
         path.stem for path in (folder / "report" / "tables").iterdir()

@@ -600,7 +600,8 @@ def plot_roc(
                 label=legend_text,
                 clip_on=False,
             )
-    axes.set_xlabel(f"{axes.get_xlabel()} (above: AUC ± s.d.)")
+    auc_title = "AUC ± s.d." if len(fold_rows) > 1 else "AUC"
+    axes.set_xlabel(f"{axes.get_xlabel()} (above: {auc_title})")
     _draw_legend(axes)
     return axes
 
@@ -613,7 +614,7 @@ def plot_calibration(
     axes: Axes | None = None,
     width: float = COLUMN,
 ) -> Axes:
-    """Draw the share of correct predictions against the model's confidence.
+    """Draw the share of correct predictions against the probability of their class.
 
     Parameters
     ----------
@@ -628,10 +629,11 @@ def plot_calibration(
     -------
     Axes
         Each point is the mean of equally many test scans, ordered by the probability
-        of the predicted class. Points on the dashed line are calibrated; below it the
-        model is overconfident. The label names the class shares that probabilities
-        assume (`class_prior`). Bars are 95% Wilson intervals, which treat scans as
-        independent.
+        of the predicted class. This probability can be smaller than that of another
+        class, because class weights of the fit choose the predicted class. Points on
+        the dashed line are calibrated; below it the model is overconfident. The label
+        names the class shares that probabilities assume (`class_prior`). Bars are 95%
+        Wilson intervals, which treat scans as independent.
 
     Raises
     ------
@@ -645,12 +647,12 @@ def plot_calibration(
     is_correct = predictions.actual == predictions.predicted
     confidence_order = np.argsort(confidences, kind="stable")
     class_prior = evaluation.class_priors().get(model)
-    axis_label = "predicted probability"
+    axis_label = "probability of the predicted class"
     if class_prior is not None:
         axis_label += (
-            f" ({class_prior if isinstance(class_prior, str) else 'given'} prior)"
+            f"\n({class_prior if isinstance(class_prior, str) else 'given'} prior)"
         )
-    axes = _unit_square(axes, width, axis_label, "accuracy")
+    axes = _unit_square(axes, width, axis_label, "share of correct predictions")
     for bin_rows in np.array_split(
         confidence_order, min(N_BINS, len(confidence_order))
     ):
@@ -831,7 +833,8 @@ def plot_region_tests(
     Axes
         Circles: size of the effect (of a correlation without its sign). Squares:
         contrast, positive where the region differs further than the regions it is
-        connected to. Bars are 95% intervals. Filled marks have a family-wise p below
+        connected to. Bars are 95% intervals; a contrast has none where that of the
+        effect includes 0. Filled marks have a family-wise p below
         0.05; without tests all are hollow. The legend explains hollow marks of tests.
 
     Raises

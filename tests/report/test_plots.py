@@ -129,6 +129,8 @@ def test_numbers_of_a_confusion_stand_out_from_their_cells(make_evaluation):
 def test_calibration_is_of_probabilities(evaluation):
     axes = report.plot_calibration(evaluation)
     assert len(axes.containers) == 8
+    assert axes.get_xlabel().startswith("probability of the predicted class")
+    assert axes.get_ylabel() == "share of correct predictions"
     marks = [mark for one in axes.containers for mark in one.get_children()]
     assert not any(mark.get_clip_on() for mark in marks)  # whole, also at 1
     with pytest.raises(ParameterError, match="linear SVM gives no probabilities"):
