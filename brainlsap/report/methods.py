@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -213,7 +214,8 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
         return []
     age_text, n_missing_ages = _describe_ages(evaluation)
     study_settings = (evaluation.settings.get("steps") or {}) | evaluation.settings
-    comparison_names = evaluation.fits.query("role != 'model'")["model"].unique()
+    is_compared = evaluation.fits["role"] != "model"
+    comparison_names = evaluation.fits.loc[is_compared, "model"].unique()
     comparison_models = ""
     if 0 < len(comparison_names) < len(evaluation.models):
         comparison_models = with_and(comparison_names)
@@ -449,9 +451,29 @@ def networks_kept(evaluation: Evaluation, fit_condition: str) -> str:
     their ridge are neither early nor late.
     """
     network_texts = []
-    for model_name, model_fits in evaluation.fits.dropna(subset="epochs").groupby(
-        "model"
-    ):
+    for model_name, training in _count_kept_networks(evaluation).items():
+        n_folds = training.n_folds_of_condition[fit_condition]
+        if 2 * n_folds > training.n_fits:
+            epoch_text = count(training.n_epochs, "epoch")
+            fold_text = f"in {n_folds} of {count(training.n_fits, 'fold')}"
+            network_texts.append(f"{model_name} ({epoch_text}; {fold_text})")
+    return with_and(network_texts) if network_texts else ""
+
+
+class _KeptNetworks(NamedTuple):
+    """Fits of a network, its epochs, and the folds that meet each condition."""
+
+    n_fits: int
+    n_epochs: int
+    n_folds_of_condition: dict[str, int]
+
+
+@lru_cache(maxsize=4)  # hashed by identity; remarks, page and supplement use it
+def _count_kept_networks(evaluation: Evaluation) -> dict[str, _KeptNetworks]:
+    """Return in how many folds each network meets the conditions of networks_kept."""
+    fits = evaluation.fits
+    kept_networks = {}
+    for model_name, model_fits in fits[fits["epochs"].notna()].groupby("model"):
         settings = pd.DataFrame(reported_values(model_fits, "settings"))
         if "n_epochs" not in settings:
             continue
@@ -463,17 +485,18 @@ def networks_kept(evaluation: Evaluation, fit_condition: str) -> str:
         best_epoch, n_epochs = model_fits["epochs"].to_numpy() + 1, settings["n_epochs"]
         is_cut_short = best_epoch + patience >= n_epochs
         is_near_end = best_epoch > (1 - LATE_SHARE) * n_epochs
-        folds_by_condition = {
-            "unchecked": is_unchecked,
-            "late": is_trained & is_cut_short & is_near_end,
-            "early": is_trained & (best_epoch <= N_EARLY_EPOCHS),
-        }
-        n_folds = folds_by_condition[fit_condition].sum()
-        if 2 * n_folds > len(model_fits):
-            epoch_text = count(n_epochs.iloc[0], "epoch")
-            fold_text = f"in {n_folds} of {count(len(model_fits), 'fold')}"
-            network_texts.append(f"{model_name} ({epoch_text}; {fold_text})")
-    return with_and(network_texts) if network_texts else ""
+        is_late = is_trained & is_cut_short & is_near_end
+        is_early = is_trained & (best_epoch <= N_EARLY_EPOCHS)
+        kept_networks[str(model_name)] = _KeptNetworks(
+            n_fits=len(model_fits),
+            n_epochs=n_epochs.iloc[0],
+            n_folds_of_condition={
+                "unchecked": is_unchecked.sum(),
+                "late": is_late.sum(),
+                "early": is_early.sum(),
+            },
+        )
+    return kept_networks
 
 
 def unused_networks(evaluation: Evaluation) -> str:
