@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from brainlsap.evaluation import cross_validate, make_models, models
 from brainlsap.exceptions import FileFormatError
-from brainlsap.simulation import make_cohort
+
+# The process that starts the others reads this file, and needs nothing heavy.
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 # Penalties of linear baselines, where how they are chosen is not the subject.
@@ -132,12 +132,16 @@ def write(tmp_path):
 @pytest.fixture(scope="session")
 def small_cohort():
     """Forty people with one or more scans, 82 regions, five stages; only to be read."""
+    from brainlsap.simulation import make_cohort
+
     return make_cohort(40, atlas="desikan82", random_state=0)
 
 
 @pytest.fixture(scope="session")
 def example_evaluation(small_cohort):
     """LSAP-C and the baselines on two folds, drawn twice; only to be read."""
+    from brainlsap.evaluation import cross_validate, make_models, models
+
     study_models = make_models(
         "default", random_state=0, n_epochs=6, n_starts=2, start="constant"
     )
@@ -156,7 +160,7 @@ def brief_studies():
     For whole studies, where none of it is the subject.
     """
     from brainlsap import workflow
-    from brainlsap.evaluation import leakage, subgroups
+    from brainlsap.evaluation import leakage, models, subgroups
     from brainlsap.model import ridge
     from brainlsap.report import demographics, figures, tables
 
