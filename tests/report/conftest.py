@@ -218,7 +218,7 @@ def assert_heads_match_cells(page_text):
 
 def check_letters(figure):
     """Check that texts are whole and apart, none small; return their sizes."""
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     texts = {text for text in figure.findobj(Text) if text.get_text()}
     for axes, name in product(figure.axes, ("xaxis", "yaxis")):
         axis = getattr(axes, name)

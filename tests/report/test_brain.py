@@ -469,7 +469,9 @@ def test_a_region_with_a_value_and_no_surface_is_named():
     regions = pd.concat([ATLAS.regions, extra], ignore_index=True)
     atlas = dataclasses.replace(ATLAS, name="161", regions=regions)
     with pytest.warns(UserWarning, match="Not drawn, .* where: brain stem"):
-        figure = plot_regions({"Brain-Stem": 1.0, "lh_S_central": 2.0}, atlas)
+        figure = plot_regions(
+            {"Brain-Stem": 1.0, "lh_S_central": 2.0}, atlas, views="lateral left"
+        )
     assert "brain stem" in figure.note
     with pytest.raises(
         ParameterError, match="161 does not contain the positions of brain stem"

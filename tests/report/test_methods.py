@@ -157,7 +157,7 @@ STUDY_OPTIONS = {
 def run_examples(cohort, folder, names):
     """Run a study with the examples of these options."""
     options = {name: STUDY_OPTIONS[name][0] for name in names}
-    options |= {"baselines": False, "n_epochs": 1, "n_starts": 1}
+    options |= {"models": "LSAP-C", "baselines": False, "n_epochs": 1, "n_starts": 1}
     return run_study(cohort, folder, **options)
 
 
