@@ -215,20 +215,20 @@ def summarize_features(
 
     `features` and `factors` are those of :func:`.adjust_features`.
     """
-    column_index = pd.MultiIndex.from_product(
-        [cohort.feature_names, cohort.region_names], names=["feature", "region"]
-    )
     scan_values = features.transpose(0, 2, 1).reshape(cohort.n_scans, -1)
-    value_table = pd.DataFrame(scan_values.astype(float), columns=column_index)
+    value_table = pd.DataFrame(scan_values.astype(float))
     person_means = value_table.groupby([cohort.groups, cohort.y]).mean()
     by_class = person_means.groupby(level=1)
-    table_of_statistic = {"count": by_class.count(), "mean": by_class.mean()}
-    table_of_statistic["std"] = by_class.std()
-    summary_table = pd.concat(table_of_statistic, axis=1).rename_axis("class")
-    summary_table = summary_table.stack([1, 2], future_stack=True)
-    summary_table = summary_table.reset_index().rename(
-        columns={"count": "people", "std": "sd"}
+    n_people_of_class = by_class.count()
+    # A row per class, feature and region, in the order of the columns above.
+    row_index = pd.MultiIndex.from_product(
+        [n_people_of_class.index, cohort.feature_names, cohort.region_names],
+        names=["class", "feature", "region"],
     )
+    summary_table = row_index.to_frame(index=False)
+    summary_table["people"] = n_people_of_class.to_numpy().ravel()
+    summary_table["mean"] = by_class.mean().to_numpy().ravel()
+    summary_table["sd"] = by_class.std().to_numpy().ravel()
     if factors is None:
         return summary_table
     return summary_table.merge(factors, left_on="class", right_index=True, how="left")
