@@ -220,18 +220,25 @@ class GraphClassifier(PackedClassifier):
         check_is_fitted(self, "networks_")
         connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
         with threads(self.n_threads), torch.no_grad():
-            batch = self._make_batch(connectomes, features)
+            ridge_scores = None
             ridge_logits = np.zeros((len(X), len(self.stages_)))
             if self.ridge_ is not None:
                 ridge_scores = self.ridge_.decision_scores(X)
-                _set_offset(batch, self.ridge_, ridge_scores)
                 ridge_logits = self._ridge_logits(self.ridge_, ridge_scores)
+            if self.network_weight_ == 0:
+                return self._class_probabilities(softmax(ridge_logits, axis=1))
+            batch = self._make_batch(connectomes, features)
+            if self.ridge_ is not None and ridge_scores is not None:
+                _set_offset(batch, self.ridge_, ridge_scores)
             logits = np.stack(
                 [network(batch).double().cpu().numpy() for network in self.networks_]
             )
         mixed_logits = mix_logits(ridge_logits, logits, self.network_weight_)
-        probabilities = softmax(mixed_logits, axis=2).mean(axis=0)
-        return self._assume_prior(probabilities[:, self.stages_.argsort()])
+        return self._class_probabilities(softmax(mixed_logits, axis=2).mean(axis=0))
+
+    def _class_probabilities(self, stage_probabilities: np.ndarray) -> np.ndarray:
+        """Return probabilities of stages in the order of `classes_`, by the prior."""
+        return self._assume_prior(stage_probabilities[:, self.stages_.argsort()])
 
     def _make_batch(self, connectomes: np.ndarray, features: np.ndarray) -> Batch:
         return make_batch(
