@@ -166,10 +166,20 @@ class SelectedRows:
         In memory, or mapped to a file.
     rows : int array of shape (n_rows,)
         Rows of `values`.
+
+    Attributes
+    ----------
+    keeps_polynomials : bool
+        Whether a ridge stores the polynomials T_n(L - I) x of these connectomes for the
+        network that is fitted next.
+    polynomials : (str, float32 array of shape (degree + 1, n_rows, n_rois, n_columns))
+        Key of the signals x, and the polynomials; `("", None)` if none are stored.
     """
 
     def __init__(self, values: np.ndarray, rows: np.ndarray) -> None:
         self._values, self._rows = values, rows
+        self.keeps_polynomials = False
+        self.polynomials: tuple[str, np.ndarray | None] = ("", None)
         self.shape = len(rows), *values.shape[1:]
         self.ndim = values.ndim
         self.dtype = np.dtype(np.float32)

@@ -556,6 +556,10 @@ def _fit_fold(
             )
             features[test_rows] = fold_steps.transform(features[test_rows], test_table)
             train_scans = PackedScans(connectomes, features, train_rows)
+            # A network reads the polynomials of the ridge that is fitted before it.
+            train_scans.connectomes.keeps_polynomials = len(models) > 1 and any(
+                hasattr(model, "scale_mode") for model in models.values()
+            )
             test_scans = PackedScans(
                 connectomes, features, test_rows, keeps_terms=len(models) > 1
             )

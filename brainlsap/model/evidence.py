@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 from brainlsap.arrays import SelectedRows
 from brainlsap.graph import EXPANSIONS, Preparation, choose_degree
 from brainlsap.graph.spectral import iter_polynomials
-from brainlsap.model.inputs import all_equal
+from brainlsap.model.inputs import all_equal, make_signal_key
 
 # Prior on log(ridge / n_columns), the noise-to-signal ratio: flat above log 0.3,
 # half-normal below. With fewer people than regions the evidence would otherwise remove
@@ -93,11 +93,19 @@ def diffusion_terms(
     degree, n_terms = len(B) - 1, B.shape[1]
     is_shared = preparation.network is not None or all_equal(connectomes)
     terms = np.empty((n_terms, n_scans, n_rois * n_features))
+    stored_polynomials: np.ndarray | None = None
+    if isinstance(connectomes, SelectedRows) and connectomes.keeps_polynomials:
+        shape = degree + 1, *signals.shape
+        stored_polynomials = np.empty(shape, dtype=np.float32)
+        signal_key = make_signal_key(signals, preparation)
+        connectomes.polynomials = signal_key, stored_polynomials
     for rows, polynomials in iter_polynomials(
         connectomes, signals, preparation, degree, is_shared=is_shared
     ):
         combinations = B.T @ polynomials.reshape(degree + 1, -1)
         terms[:, rows] = combinations.reshape(n_terms, -1, n_rois * n_features)
+        if stored_polynomials is not None:
+            stored_polynomials[:, rows] = polynomials
     return terms
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import torch
+from joblib import hash as joblib_hash
 from sklearn.base import BaseEstimator, ClassifierMixin
 from threadpoolctl import threadpool_limits
 
@@ -326,13 +327,31 @@ def _terms_of_signals(
     *,
     is_shared: bool,
 ) -> torch.Tensor:
-    """Return the terms T_n(L - I) x of signals: all that one layer needs of graphs."""
+    """Return the terms T_n(L - I) x of signals: all that one layer needs of graphs.
+
+    Those that a ridge stored for the same signals are taken over.
+    """
+    if isinstance(connectomes, SelectedRows) and connectomes.keeps_polynomials:
+        signal_key, stored_polynomials = connectomes.polynomials
+        if (
+            stored_polynomials is not None
+            and signal_key == make_signal_key(signals, preparation)
+            and len(stored_polynomials) > series.order
+            and series.dtype == torch.float32
+        ):
+            connectomes.polynomials = ("", None)
+            return torch.from_numpy(stored_polynomials[: series.order + 1])
     terms = torch.empty(series.order + 1, *signals.shape, dtype=series.dtype)
     for rows, polynomials in iter_polynomials(
         connectomes, signals, preparation, series.order, is_shared=is_shared
     ):
         terms[:, rows] = torch.from_numpy(polynomials)
     return terms
+
+
+def make_signal_key(signals: np.ndarray, preparation: Preparation) -> str:
+    """Return a key of signals and of the preparation of their connectomes."""
+    return str(joblib_hash((signals, vars(preparation))))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
-from brainlsap.arrays import pack, unpack
+from brainlsap.arrays import PackedScans, pack, unpack
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import (
     KERNELS,
@@ -29,6 +29,7 @@ from brainlsap.model import (
     LSAPRidgeClassifier,
     NetworkClassifier,
     classifier,
+    inputs,
     training,
 )
 from brainlsap.model.network import GraphNetwork
@@ -494,6 +495,38 @@ def test_with_weight_zero_the_ridge_predicts(class_weight):
     ridge.fit(scans.X, scans.y, groups=scans.people)
     assert model.network_weight_ == 0.0
     assert_allclose(model.predict_proba(scans.X), ridge.predict_proba(scans.X))
+
+
+def test_networks_take_over_the_polynomials_of_the_ridge(monkeypatch):
+    scans = draw_scans(n_people=30)
+    n_computed = []
+    compute = inputs.iter_polynomials
+
+    def count_calls(*given, **named):
+        n_computed.append(1)
+        return compute(*given, **named)
+
+    monkeypatch.setattr(inputs, "iter_polynomials", count_calls)
+
+    def fit_after_ridge(threshold, keeps_polynomials):
+        rows = np.arange(len(scans.y))
+        X = PackedScans(scans.connectomes, scans.features, rows)
+        X.connectomes.keeps_polynomials = keeps_polynomials
+        model = LSAPClassifier(n_epochs=4, n_starts=1, threshold=threshold)
+        ridge = LSAPRidgeClassifier().fit(X, scans.y, groups=scans.people)
+        n_computed.clear()
+        model.fit_from_ridge(ridge, X, scans.y, scans.people)
+        return model, sum(n_computed)
+
+    expected, n_computed_anew = fit_after_ridge(0.0, keeps_polynomials=False)
+    model, n_computed_again = fit_after_ridge(0.0, keeps_polynomials=True)
+    assert (n_computed_anew, n_computed_again) == (1, 0)
+    assert model.history_[0].train_loss == expected.history_[0].train_loss
+    assert_array_equal(model.scales_, expected.scales_)
+    # those of other connectomes are not taken
+    other, n_computed_of_others = fit_after_ridge(30.0, keeps_polynomials=True)
+    assert n_computed_of_others == 1
+    assert other.history_[0].train_loss != expected.history_[0].train_loss
 
 
 def draw_directions(n_people=150):
