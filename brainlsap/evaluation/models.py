@@ -281,7 +281,7 @@ def _logistic_loss(
     scores: np.ndarray, is_class: np.ndarray, weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return the cross-entropy of two classes; the score is that of the second."""
-    sign = np.where(is_class, 1.0, -1.0)
+    sign = 2.0 * is_class - 1.0
     margins = sign * scores
     return -float(weights @ log_expit(margins)[0]), -sign * expit(-margins) * weights
 
@@ -290,7 +290,7 @@ def _squared_hinge_loss(
     scores: np.ndarray, is_class: np.ndarray, weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return the squared hinge of each class against the rest."""
-    sign = np.where(is_class, 1.0, -1.0)
+    sign = 2.0 * is_class - 1.0
     gaps = np.maximum(1 - sign * scores, 0.0)
     return float((weights * gaps**2).sum()), -2 * sign * gaps * weights
 
@@ -337,7 +337,8 @@ def fit_linear_models(
     if class_weight == "balanced":
         weight_of_class = n_scans / (n_classes * class_counts)
     weights = weight_of_class[class_codes]
-    is_class = class_codes == np.arange(n_classes)[:, None]
+    # Numbers: truth values would be converted in every product.
+    is_class = (class_codes == np.arange(n_classes)[:, None]).astype(float)
     if n_classes == 2:
         is_class = is_class[1:]
     if kind == "svm":
@@ -363,6 +364,8 @@ def fit_linear_models(
         eigenvalues = np.append(eigenvalues, weights.sum())
         is_penalized = np.append(is_penalized, 0.0)
     W = np.zeros((len(is_class), len(eigenvalues)))
+    # A product with a copy takes half as long as one with a transposed view.
+    rotated_rows = np.ascontiguousarray(rotated.T)
     fits = []
     for C in penalties:
         unit = 1 / np.sqrt(is_penalized + C * loss.curvature * eigenvalues)
@@ -371,7 +374,7 @@ def fit_linear_models(
             x: np.ndarray, C: float = C, unit: np.ndarray = unit
         ) -> tuple[float, np.ndarray]:
             W = x.reshape(len(is_class), -1) * unit
-            loss_sum, slopes = loss.compute(W @ rotated.T, is_class, weights)
+            loss_sum, slopes = loss.compute(W @ rotated_rows, is_class, weights)
             penalized = W * is_penalized
             gradient = (C * (slopes @ rotated) + penalized) * unit
             return C * loss_sum + (penalized**2).sum() / 2, gradient.ravel()
