@@ -124,6 +124,8 @@ class ChebyshevSeries:
         device: torch.device | None = None,
     ) -> None:
         self.dtype, self.tolerance = dtype, torch.finfo(dtype).eps / 8
+        # The last scales, and their truncated coefficients and slopes.
+        self._last: tuple[Tensor, Tensor, Tensor] | None = None
         if kernel == "exact":
             max_error = max(_EXACT, self.tolerance)
             degree = choose_degree("chebyshev", max_scale, max_error)
@@ -156,12 +158,24 @@ class ChebyshevSeries:
         return c @ self.transform, dc @ self.transform
 
     def truncated_coefficients(self, scale: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the coefficients and slopes that exceed the precision of the sums."""
+        """Return the coefficients and slopes that exceed the precision of the sums.
+
+        Those of the last scales are kept: a network needs them for statistics, for
+        validation and for the next step.
+        """
+        # Comparison and truncation read values, which would synchronise a GPU.
+        reads_values = scale.device.type == "cpu"
+        if reads_values and self._last is not None:
+            last_scale, c, dc = self._last
+            if torch.equal(last_scale, scale):
+                return c, dc
         c, dc = self.coefficients(scale)
-        # Truncation reads values, which would synchronise a GPU.
-        if c.device.type == "cpu":
+        if reads_values:
             c, dc = self._truncate(c), self._truncate(dc)
-        return c.to(self.dtype), dc.to(self.dtype)
+        c, dc = c.to(self.dtype), dc.to(self.dtype)
+        if reads_values:
+            self._last = scale.detach().clone(), c, dc
+        return c, dc
 
     def _truncate(self, c: Tensor) -> Tensor:
         """Return a series without its last terms below the tolerance."""

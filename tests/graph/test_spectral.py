@@ -170,3 +170,21 @@ def test_exact_is_summed_to_the_working_precision_with_few_terms():
         assert_allclose(evaluate(c, maker.order), truth, atol=error, rtol=0)
     assert single.order < double.order - 3
     assert single.truncated_coefficients(SCALES[1:3])[0].shape[1] < 0.6 * double.order
+
+
+def test_coefficients_that_are_kept_are_those_of_the_scales():
+    series = ChebyshevSeries("chebyshev", 12, dtype=torch.float64)
+    scale = torch.tensor([0.5, 2.0], dtype=torch.float64)
+    first = series.truncated_coefficients(scale)
+    for kept, computed in zip(
+        series.truncated_coefficients(scale.clone()), first, strict=True
+    ):
+        assert kept is computed
+    scale[1] = 3.0  # in place, as a training step changes scales
+    fresh = ChebyshevSeries("chebyshev", 12, dtype=torch.float64)
+    for kept, computed in zip(
+        series.truncated_coefficients(scale),
+        fresh.truncated_coefficients(scale),
+        strict=True,
+    ):
+        assert_allclose(kept, computed, rtol=0, atol=0)
