@@ -55,7 +55,10 @@ def as_number_array(values: Any) -> np.ndarray:
     if number_array.dtype.kind in "uifb":
         return number_array
     if number_array.dtype.kind in "mMc":
-        raise ValueError(f"{number_array.dtype} is not a type of real numbers")
+        raise ValueError(
+            f"{number_array.dtype} is not a type of real numbers; expected integers, "
+            "booleans or floating-point numbers"
+        )
     if number_array.dtype.kind == "O":
         number_array = np.where(pd.isna(number_array), np.nan, number_array)
     return number_array.astype(float)
@@ -147,12 +150,13 @@ def check_groups(
         )
     if np.ma.is_masked(groups):
         raise ParameterError(
-            "groups has masked entries. Give the participant ID of each scan."
+            "groups has masked entries. Give the participant ID of every scan."
         )
     groups = np.arange(n_scans) if groups is None else np.asarray(groups)
     if groups.shape != (n_scans,):
         raise ParameterError(
-            f"groups must have shape ({n_scans},), got {groups.shape}."
+            f"groups must have shape ({n_scans},), one participant ID for each "
+            f"scan; got {groups.shape}."
         )
     return groups
 

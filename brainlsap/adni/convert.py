@@ -174,7 +174,7 @@ def find_images(
     is_faulty = images["reason"] != ""
     if is_faulty.any() and not skip_faulty:
         raise CohortError(
-            f"{folder}: some images cannot be used. Correct the folders, or leave "
+            f"{folder}: some images cannot be used. Correct their folders, or leave "
             f"these images out by {option_text('skip_faulty', True)}",
             _describe_faults(images[is_faulty]),
         )
@@ -193,8 +193,8 @@ def find_images(
             for description_name, n in description_counts.items()
         )
         omission_notes.append(
-            "images without files or of no modality that is used, left out: "
-            f"{counts_text}"
+            "images are left out because they have no files or their modality is "
+            f"not used: {counts_text}"
         )
     scanner_of_image = _listed_scanners(listed_images)
     if len(listed_images):
@@ -230,7 +230,7 @@ def _mark_faults(images: pd.DataFrame, acquisition_dates: pd.Series) -> None:
     for image_number, duplicate_rows in repeated_images.groupby("image"):
         source_folders = " and in ".join(duplicate_rows["source"])
         images.loc[duplicate_rows.index, "reason"] = (
-            f"{image_number} stands in {source_folders}"
+            f"the image {image_number} occurs in {source_folders}; expected one folder"
         )
 
 
@@ -309,7 +309,7 @@ def _find_series_images(series_folder: Path) -> Iterator[tuple[Path, str, str]]:
     )
     if len(image_numbers) > 1:
         fault_text = (
-            f"files of several images in one folder ({listed(image_numbers, 3)})"
+            f"one folder contains files of several images ({listed(image_numbers, 3)})"
         )
         yield series_folder, "n/a", fault_text
         return
@@ -425,11 +425,11 @@ def pair_images(
         "the visit has a nearer image of this modality", images.index
     )
     omission_reasons[~images["image"].isin(image_visit_pairs["image"])] = (
-        f"no visit within {max_days} days"
+        f"the person has no visit within {max_days} days of the image"
     )
     omission_reasons[~images["ptid"].isin(visits["ptid"])] = "the person is in no table"
     omission_reasons[images["image"].isin(images_of_faulty_visits)] = (
-        "the visit was skipped, it has faults"
+        "the visit was skipped because its rows in the tables have faults"
     )
     unused_images = images.assign(reason=omission_reasons)[
         ~images["image"].isin(nearest_pairs["image"])
@@ -520,8 +520,9 @@ def import_adni(
         skipped_entry_table = pd.DataFrame(table_faults, columns=AdniFault._fields)
         if table_faults:
             import_notes.append(
-                f"faults of tables that were skipped: {len(table_faults)}, of RID "
-                f"{listed(skipped_entry_table['rid'].unique(), 3)} (adni_skipped.tsv)"
+                f"{len(table_faults)} faults of the tables were skipped; they "
+                f"concern RID {listed(skipped_entry_table['rid'].unique(), 3)} "
+                "(adni_skipped.tsv)"
             )
         # If no table has the PTID, take it from the image folders: it ends with the
         # RID.
@@ -576,9 +577,10 @@ def import_adni(
             + ", ".join(
                 f"{modality_name} {n}" for modality_name, n in modality_counts.items()
             ),
-            f"images that are not used: {len(unused_images)} (adni_unused_images.tsv)",
+            f"{len(unused_images)} images are not used (adni_unused_images.tsv)",
             *import_notes,
-            "stage is given at baseline visits only; diagnosis at every visit",
+            "the stage is given at baseline visits only, and the diagnosis at "
+            "every visit",
         )
         _write_people(image_visit_pairs, visits, study_folder)
         for pair_row in image_visit_pairs.to_dict("records"):

@@ -124,7 +124,8 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
     table_notes = [f"tables: {', '.join(table_of_kind)}"]
     if unused_files:
         table_notes.append(
-            f"tables that are not used, by their columns: {listed(unused_files, 8)}"
+            "tables that are not used because their columns are not those of a "
+            f"known ADNI table: {listed(unused_files, 8)}"
         )
     if "ADNIMERGE" in table_of_kind:
         visit_rows = _read_visits(table_of_kind["ADNIMERGE"], table_faults, table_notes)
@@ -150,13 +151,16 @@ def refuse_faults(folder: str | Path, table_faults: Sequence[AdniFault]) -> None
         (f.column, f.value) for f in table_faults if f.kind == "unknown word"
     )
     fault_lines = [
-        f"{column_name} says {cell_value!r} {n} times; {_known_words(column_name)}"
+        (
+            f"the column {column_name} contains {cell_value!r} in {n} rows; "
+            f"{_known_words(column_name)}"
+        )
         for (column_name, cell_value), n in word_counts.items()
     ]
     visit_faults = [f for f in table_faults if f.kind != "unknown word"]
     fault_lines += [f"RID {f.rid} {f.message}" for f in visit_faults[:20]]
     if len(visit_faults) > 20:
-        fault_lines.append(f"and {len(visit_faults) - 20} more visits with such faults")
+        fault_lines.append(f"{len(visit_faults) - 20} more visits have such faults")
     raise CohortError(
         f"{folder}: some entries of the tables cannot be used. Correct the tables, "
         f"or leave these visits out by {option_text('skip_faulty', True)}",
@@ -167,11 +171,11 @@ def refuse_faults(folder: str | Path, table_faults: Sequence[AdniFault]) -> None
 def _known_words(column_name: str) -> str:
     """Return text that lists the common codes of a column."""
     if column_name == "DX_bl":
-        return "known are CN, SMC, EMCI, LMCI, MCI and AD"
+        return "expected CN, SMC, EMCI, LMCI, MCI or AD"
     if column_name == "ARM":
-        return "known are 1 to 11, CN, SMC, EMCI, LMCI and AD"
+        return "expected 1 to 11, CN, SMC, EMCI, LMCI or AD"
     code_range = "1 to 9" if column_name == "DXCHANGE" else "1 to 3"
-    return f"known are {code_range}, CN, MCI, AD and Dementia"
+    return f"expected {code_range}, CN, MCI, AD or Dementia"
 
 
 def _tables_by_kind(folder: Path) -> tuple[dict[str, pd.DataFrame], list[str]]:
@@ -197,8 +201,8 @@ def _tables_by_kind(folder: Path) -> tuple[dict[str, pd.DataFrame], list[str]]:
             continue
         if table_kind in table_of_kind:
             raise CohortError(
-                f"{table_path} and another table are both {table_kind}. Keep only "
-                "one of them"
+                f"{table_path} and another table are both {table_kind} tables. Keep "
+                "only one of them"
             )
         if table_kind == "IMAGES":
             table = table.rename(columns=_unify_image_heads(table))
@@ -319,7 +323,8 @@ def _add_unknown_words(
         )
         visit_text = visit_code or "a visit"
         message = (
-            f"at {visit_text}: {column_name} says {cell_value!r}, which is not known"
+            f"at {visit_text}: the column {column_name} contains {cell_value!r}, "
+            "which is not a known code"
         )
         table_faults.append(
             AdniFault(
@@ -335,7 +340,7 @@ def _note_unknown(
     column_name: str,
     table_notes: list[str],
     *,
-    consequence_text: str = "taken as missing",
+    consequence_text: str = "counted as missing",
 ) -> None:
     """Add a note on the unknown values of a column, with counts."""
     value_counts = (
@@ -346,7 +351,7 @@ def _note_unknown(
             (f"{unknown_word} ({n})" for unknown_word, n in value_counts.items()), 8
         )
         table_notes.append(
-            f"{column_name} that are not understood, {consequence_text}: {cell_counts}"
+            f"unknown values of {column_name}, {consequence_text}: {cell_counts}"
         )
 
 
@@ -379,7 +384,8 @@ def _note_meanings(
         )
         meanings_text = listed(meaning_texts, 8)
         table_notes.append(
-            f"words of {column_name.upper()} read by meaning: {meanings_text}"
+            f"values of {column_name.upper()} that are not ADNI codes were read by "
+            f"their meaning: {meanings_text}"
         )
 
 
@@ -396,8 +402,8 @@ def _read_days(
             str(adni_table["viscode"][row_index]),
         )
         message = (
-            f"at {visit_code}: {column_name.upper()} must be a day such as 2006-04-18 "
-            f"or 4/18/2006, got {cell_text!r}"
+            f"at {visit_code}: {column_name.upper()} must be a date such as "
+            f"2006-04-18 or 4/18/2006, got {cell_text!r}"
         )
         table_faults.append(
             AdniFault(
@@ -486,7 +492,7 @@ def _read_visits(
             is_known_phase,
             f"phases ({fact_name})",
             table_notes,
-            consequence_text="kept as written",
+            consequence_text="kept as they are written",
         )
     ages = _to_numbers(visit_columns["age"])
     _note_unknown(visit_columns["age"], ages.notna(), "ages", table_notes)
@@ -582,8 +588,8 @@ def _read_arms(
             f"{phase_name} ({n})" for phase_name, n in n_rows_by_phase.items()
         )
         table_notes.append(
-            f"rows of ARM of phases that do not tell SMC, EMCI and LMCI apart, or are "
-            f"not known, not used: {phase_counts}"
+            "rows of the ARM table are not used if their phase does not "
+            f"distinguish SMC, EMCI and LMCI, or is unknown: {phase_counts}"
         )
     is_staged_phase &= _first_known(arm_table, "enrolled") != "0"
     arm_table = arm_table[is_staged_phase]
@@ -610,7 +616,7 @@ def merge_visits(
     roster_ids = _to_numbers(visit_table["rid"])
     faulty_rids = visit_table["rid"][visit_table["rid"].notna() & (roster_ids % 1 != 0)]
     if len(faulty_rids):
-        expected_text = f"a whole number such as 4010, got {faulty_rids.iloc[0]!r:.40}"
+        expected_text = f"a whole number such as 4010; got {faulty_rids.iloc[0]!r:.40}"
         raise CohortError(f"{folder}: RID must be {expected_text}")
     visit_codes = visit_table["viscode"].str.lower()
     is_failure = visit_codes == "f"  # of the screening
@@ -635,9 +641,9 @@ def merge_visits(
     )
     visits = _complete_person_facts(merged_rows.reset_index())
     rows_by_note = {
-        "rows without a RID: left out": roster_ids.isna(),
+        "rows without a RID are left out": roster_ids.isna(),
         "visits of screen failures (VISCODE f): left out": is_failure,
-        "visits without a month or a date: left out": lacks_month
+        "visits without a month and without a date are left out": lacks_month
         & estimated_month.isna(),
         "visits without a date: no image can join them": visits["date"].isna(),
         "visits whose code names no month: estimated from days": lacks_month

@@ -173,8 +173,9 @@ class Atlas:
         is_unit_mm = 20 <= largest_coordinate <= 150 or np.isnan(centroids).all()
         if centroids.shape != expected_shape or not is_unit_mm:
             raise ParameterError(
-                f"coordinates must have shape {expected_shape} and be mm of MNI152, "
-                f"the largest 20 to 150; got {centroids.shape}, up to "
+                f"coordinates must have shape {expected_shape} and be in mm of "
+                "MNI152 space, so that the largest is between 20 and 150; got "
+                f"shape {centroids.shape} and a largest coordinate of "
                 f"{largest_coordinate:g}."
             )
         region_table = pd.DataFrame(centroids, columns=[*"xyz"]).assign(name=names)
@@ -194,7 +195,9 @@ class Atlas:
         n_located = np.isfinite(self.coordinates).all(axis=1).sum()
         table_rows = {
             "regions": f"{len(self)}, {self.count_structures()}",
-            "coordinates": f"of {n_located} regions" if n_located else "not known",
+            "coordinates": f"known for {n_located} regions"
+            if n_located
+            else "not known",
             "surfaces": "yes" if self.has_surfaces else "no",
         }
         return (
@@ -487,11 +490,12 @@ class Atlas:
         for i, unknown_name in enumerate(unknown_names[:5]):
             similar_names = nearest_names(unknown_name, self.names, hemisphere)
             name_descriptions[i] = (
-                f"{unknown_name!r} (nearest: {', '.join(similar_names) or 'none'})"
+                f"{unknown_name!r} (most similar: {', '.join(similar_names) or 'none'})"
             )
         description = (
-            f"unknown to atlas {self.name}: {listed(name_descriptions, 5)}. Give each "
-            f"region with its side, for example {self.names[0]!r}, or name another "
+            f"are not regions of the atlas {self.name}: "
+            f"{listed(name_descriptions, 5)}. Give each region with its side, for "
+            f"example {self.names[0]!r}, or choose another atlas by "
             f"{option_text('atlas')}."
         )
         return RegionNameError(
@@ -528,9 +532,9 @@ class Atlas:
         ]
         if missing_regions:
             raise RegionNameError(
-                f"{len(missing_regions)} of the {len(self)} regions of {self.name} "
-                f"are missing: {listed(missing_regions, 5)}. Write NaN for an "
-                "unknown value."
+                f"{len(missing_regions)} of the {len(self)} regions of the atlas "
+                f"{self.name} are missing: {listed(missing_regions, 5)}. Add these "
+                "regions, with NaN where a value is unknown."
             )
         return region_rows
 
@@ -659,7 +663,7 @@ def _coordinates_by_name(atlas: Atlas, coordinate_table: pd.DataFrame) -> pd.Dat
     text_columns = numeric_table.select_dtypes(exclude="number").columns
     if len(text_columns):
         raise ParameterError(
-            "The index of a table of coordinates must contain the names of the "
+            "the index of a table of coordinates must contain the names of the "
             "regions, and the columns must be x, y and z. For this table, use "
             f".set_index({text_columns[0]!r})."
         )
@@ -757,9 +761,9 @@ def load_atlas(name: AtlasSource) -> Atlas:
     table_path = atlas_path / "regions.tsv" if atlas_path.is_dir() else atlas_path
     if not table_path.is_file():
         raise ParameterError(
-            f"atlas must be one of {', '.join(available_atlases())}, a regions.tsv, "
-            f"names of regions, or a folder made by {_ATLAS_COMMAND}; "
-            f"got {str(name)!r}."
+            f"atlas must be one of {', '.join(available_atlases())}, the path of a "
+            "regions.tsv, a list of region names, or a folder made by "
+            f"`{_ATLAS_COMMAND}`; got {str(name)!r}."
         )
     return _read_atlas(table_path)
 
@@ -767,7 +771,7 @@ def load_atlas(name: AtlasSource) -> Atlas:
 def _read_atlas(table_path: Path) -> Atlas:
     folder = table_path.parent
     with reading(
-        table_path, f"a tab-separated table of regions ({_ATLAS_COMMAND} makes one)"
+        table_path, f"a tab-separated table of regions (`{_ATLAS_COMMAND}` makes one)"
     ):
         region_table = pd.read_csv(
             table_path, sep="\t", dtype=str, keep_default_na=False
@@ -864,8 +868,8 @@ def complete_regions(
                 for wrong_row in wrong_rows
             ]
             raise error_type(
-                f"{source_name}: {column_name} of {listed(wrong_regions, 5)} must be "
-                f"{expected_value}, got "
+                f"{source_name}: {column_name} of {listed(wrong_regions, 5)} must "
+                f"be {expected_value}; got "
                 f"{original_table[column_name].tolist()[wrong_rows[0]]!r}."
             )
     region_table = region_table.assign(**parsed_numbers)
@@ -906,14 +910,18 @@ def _find_wrong_cells(
     name_sides = region_names.map(lambda name: split_name(name)[0])
     yield "name", "a text", region_names == ""
     is_repeated = region_names.str.lower().duplicated(keep=False)
-    yield "name", "that of no other, also in another case", is_repeated
+    yield (
+        "name",
+        "different from all other names if case is ignored",
+        is_repeated,
+    )
     yield "hemisphere", "L, R or M (midline)", hemispheres.isna()
     is_other_side = (
         name_sides.notna() & (name_sides != hemispheres) & (hemispheres != "M")
     )
     yield "hemisphere", "the side that its name says", is_other_side
     is_unknown_structure = ~region_table["structure"].isin(STRUCTURES)
-    yield "structure", "cortex or subcortex, or unknown", is_unknown_structure
+    yield "structure", "cortex, subcortex or unknown", is_unknown_structure
     for column_name in numeric_cells:
         is_text = (
             parsed_numbers[column_name].isna() & numeric_cells[column_name].notna()

@@ -113,7 +113,7 @@ def _are_walls(setting_value: object) -> bool:
 _TEXT = _ValueCheck("a text", _is_text)
 _TEXTS = _ValueCheck("a list of texts", _are_texts)
 _WORDS = _ValueCheck("a list of words in lower case", _are_words)
-_TEXT_BY_TEXT = _ValueCheck("texts by text", _is_text_by_text)
+_TEXT_BY_TEXT = _ValueCheck("a dictionary from text to text", _is_text_by_text)
 _TEXT_BY_SIZE = _ValueCheck(
     "texts by number of rows, for example {'68': 'cortex only'}", _is_text_by_size
 )
@@ -125,10 +125,13 @@ _FIELDS = _ValueCheck(
 )
 _SPACE = _ValueCheck(" or ".join(SPACES), lambda value: value in SPACES)
 _SWITCH = _ValueCheck("true or false", lambda value: isinstance(value, bool))
-_INDEX = _ValueCheck("a whole number, counted from 0", _is_index)
-_ORDER = _ValueCheck("the numbers from 1 to that of the parcels, each once", _is_order)
+_INDEX = _ValueCheck("a whole number of at least 0", _is_index)
+_ORDER = _ValueCheck(
+    "a list of the numbers from 1 to the number of parcels, each once", _is_order
+)
 _WALLS = _ValueCheck(
-    "{'size': rows of the matrix, 'rows': [[left, right], ...]}, counted from 0",
+    "{'size': number of rows of the matrix, 'rows': [[left, right], ...]}, with "
+    "rows counted from 0",
     _are_walls,
 )
 
@@ -200,9 +203,9 @@ def read_settings(path: Path, n_cortex: int) -> AtlasSettings:
                 setting_name, _VALUE_CHECKS, 1, cutoff=0.0
             )
             raise FileFormatError(
-                f"unknown key {setting_name!r}. The most similar valid key is "
-                f"{nearest_key!r}. Correct the key or remove it (atlases/README.md "
-                "explains all keys).",
+                f"the key {setting_name!r} is unknown, and the most similar valid "
+                f"key is {nearest_key!r}. Correct the key, or remove it "
+                "(atlases/README.md explains all keys).",
                 path=path,
             )
         if not value_check.is_valid(setting_value):
@@ -232,7 +235,8 @@ def _join_pairs(
     ]
     if repeated_keys:
         raise FileFormatError(
-            f"{repeated_keys[0]} is repeated. Keep only one of its entries.", path=path
+            f"the key {repeated_keys[0]} is repeated. Keep only one of its entries.",
+            path=path,
         )
     return dict(key_value_pairs)
 

@@ -66,7 +66,7 @@ def test_each_modality_joins_the_nearest_visit_and_no_file_twice(tables, images,
         ("sub-ADNI011S6040", "ses-M000", "anat"): ("I140", 8),
     }
     assert found.unused_images.set_index("image")["reason"].to_dict() == {
-        "I111": "no visit within 180 days",  # day 181
+        "I111": "the person has no visit within 180 days of the image",  # day 181
         "I150": "the person is in no table",
     }
     kept = read_text(out / "adni_pairing.tsv")
@@ -103,7 +103,7 @@ def test_lost_labels_are_listed(tables, images, out):
     assert said.splitlines() == [*found.notes]
     for what in (
         "people without a stage: 1 of ADNI3",
-        "left out: Sagittal_3D_FLAIR (1)",
+        "Sagittal_3D_FLAIR (1)",
         "1 visits without a date",
     ):
         assert what in said
@@ -248,7 +248,7 @@ def test_command_prints_and_writes(tables, images, out, capsys):
     assert printed.endswith(f"Study: {out}\nNext: brainlsap build {out}\n")
     reasons = read_text(out / "adni_unused_images.tsv").set_index("image")["reason"]
     assert reasons["I100"] == "the visit has a nearer image of this modality"
-    assert reasons["I110"] == "no visit within 30 days"
+    assert "30 days" in reasons["I110"]
     assert main(arguments) == 2
     assert "must be new or empty" in capsys.readouterr().err
 
@@ -304,7 +304,7 @@ def test_images_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
     alone = made.write_images(tmp_path / "alone", [made.IMAGES[-1]])
     refused(r"no image joins a visit: 1 images of 1 people", alone)
     made.write_image(images, "005_S_4010", "Axial_DTI", "2012-02-03_09_00_00.0", "I100")
-    refused(r"I100 stands in .* and in ", images)
+    refused(r"I100 .*/I100 and in .*/I100", images)
     made.write_image(alone, "005_S_4010", "Axial_DTI", "someday", "I1")
     refused(r"'someday' is no day such as 2006-04-18", alone)
 
@@ -363,7 +363,7 @@ def test_unknown_words_are_refused_with_counts(tables, images, out, column, word
     with pytest.raises(CohortError) as refusal:
         import_adni(tables, images, out)
     (fault,) = refusal.value.faults
-    assert fault.startswith(f"{column} says {word!r} {n_rows} times")
+    assert f"{column} contains {word!r} in {n_rows} rows" in fault
     assert "skip_faulty" in str(refusal.value)
 
 
@@ -371,7 +371,7 @@ def test_unknown_words_are_refused_with_counts(tables, images, out, column, word
 def test_an_unknown_arm_is_refused(tmp_path, arm):
     made.dxsum_table().to_csv(tmp_path / "DXSUM.csv", index=False)
     made.arm_table().assign(ARM=f"x{arm}").to_csv(tmp_path / "ARM.csv", index=False)
-    with pytest.raises(CohortError, match=rf"ARM says 'x{arm}' 4 times"):
+    with pytest.raises(CohortError, match=rf"ARM .*'x{arm}' in 4 rows"):
         read_adni_tables(tmp_path)
 
 
@@ -406,7 +406,7 @@ def test_codes_of_phases_that_tell_no_stage_are_counted(tmp_path):
     made.dxsum_table().to_csv(tmp_path / "DXSUM.csv", index=False)
     made.arm_table().to_csv(tmp_path / "ARM.csv", index=False)
     _, _, notes = read_adni_tables(tmp_path)
-    assert any("not used: ADNI3 (2)" in note for note in notes)
+    assert any("ARM" in note and "ADNI3 (2)" in note for note in notes)
 
 
 def test_faulty_visits_are_skipped_and_listed_where_asked(tables, images, out, capsys):
@@ -420,7 +420,7 @@ def test_faulty_visits_are_skipped_and_listed_where_asked(tables, images, out, c
     assert main(["import-adni", *place]) == 2
     assert "--skip-faulty" in capsys.readouterr().err
     assert main(["import-adni", *place, "--skip-faulty"]) == 0
-    assert "skipped: 3, of RID " in capsys.readouterr().out
+    assert "3 faults of the tables were skipped" in capsys.readouterr().out
     skipped = read_text(out / "adni_skipped.tsv").set_index("rid")
     assert skipped["kind"].to_dict() == {
         "295": "unknown word",
@@ -434,7 +434,7 @@ def test_faulty_visits_are_skipped_and_listed_where_asked(tables, images, out, c
     ]
     reasons = read_text(out / "adni_unused_images.tsv").set_index("image")["reason"]
     assert "skipped" in reasons["I102"]
-    assert "stands in" in reasons["I100"].iloc[0]
+    assert reasons["I100"].iloc[0].count("/I100") == 2
 
 
 def test_folders_of_series_are_read(tables, out, tmp_path):

@@ -115,11 +115,11 @@ def test_matching_returns_positions_in_the_order_given(atlas):
     [
         (
             ["lh_precuneos", "lh_cuneus", "zzz"],
-            r"2 of 3 names unknown to atlas desikan82: 'lh_precuneos' "
-            r"\(nearest: ctx-lh-precuneus.*'zzz' \(nearest: none\).*example 'ctx-lh-",
+            r"2 of 3 names .* desikan82: 'lh_precuneos' \(.*: ctx-lh-precuneus.*"
+            r"'zzz' \(.*: none\).*example 'ctx-lh-",
         ),
         ([f"region{k}" for k in range(9)], r"9 of 9 .*'region4'.* and 4 more\."),
-        (["insula"], r"nearest: ctx-lh-insula, ctx-rh-insula.*with its side"),
+        (["insula"], r"1 of 1 .*: ctx-lh-insula, ctx-rh-insula.*with its side"),
         (
             ["lh_insula", "lh_cuneus", "insula_lh"],
             r"1 of the regions of atlas desikan82 occur more than once: "
@@ -161,7 +161,7 @@ def test_names_alone_make_an_atlas():
     atlas = Atlas.from_names(["a", "b"], "LR", place)
     assert atlas.regions["hemisphere"].tolist() == ["L", "R"]
     np.testing.assert_array_equal(atlas.regions[["x", "y", "z"]], place)
-    with pytest.raises(ParameterError, match=r"'b' .row 2., 'B' .row 3. .* no other"):
+    with pytest.raises(ParameterError, match=r"'b' .row 2., 'B' .row 3. .* case"):
         Atlas.from_names(["a", "b", "B"])
     for wrong in (place / 1000, place + 200, place[:1]):
         with pytest.raises(ParameterError, match=r"coordinates must .*\(2, 3\).* mm"):
@@ -178,8 +178,8 @@ def test_coordinates_are_read_by_name():
             Atlas.from_names(names, coordinates=given).coordinates, place
         )
     for wrong, told in (
-        (table.rename({"Insula_L": "Insulla_L"}), "'Insulla_L' .nearest: Insula_L"),
-        (table[1:], "1 of the 3 regions of own are missing: Insula_L"),
+        (table.rename({"Insula_L": "Insulla_L"}), "'Insulla_L' .*: Insula_L"),
+        (table[1:], "1 of the 3 regions .* own are missing: Insula_L"),
         (mixed.reset_index(names="region"), r"\.set_index\('region'\)"),
     ):
         with pytest.raises(ValueError, match=told):
@@ -220,21 +220,21 @@ def test_a_new_atlas_is_a_folder(own, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ('{"annotations": "aparc"}', "unknown key 'annotations'.*'annotation'"),
+        ('{"annotations": "aparc"}', "the key 'annotations' .*'annotation'"),
         ('{"space": "mni305"}', "space must be MNI152 or MNI305; got 'mni305'"),
         ('{"annotation": ""}', "annotation must be a text; got ''"),
         ('{"file_words": "three"}', "file_words must be a list .*; got 'three'"),
         ('{"file_words": ["Three"]}', "file_words must be .* in lower case"),
         ('{"unnamed_rows": 1}', "unnamed_rows must be true or false; got 1"),
-        ('{"parts": {"Left-Thalamus": "a"}}', "parts must be lists of texts by text"),
+        ('{"parts": {"Left-Thalamus": "a"}}', "parts must be .* text"),
         ('{"ukbiobank_fields": {"area": [1]}}', "ukbiobank_fields must be the first"),
         ('{"wall": -1}', "wall must be a whole number"),
         ('{"walls": {"size": 4, "rows": [[0, 4]]}}', "walls must be"),
         ('{"walls": {"size": 4}}', "walls must be"),
         ('{"sizes": {"few": "a slab"}}', "sizes must be texts by number of rows"),
-        ('{"order_17networks": [1, 1]}', "order_17networks must be the numbers from 1"),
+        ('{"order_17networks": [1, 1]}', "order_17networks must be .* from 1 to"),
         ('{"order_17networks": [1]}', "order_17networks must have 2 numbers.* got 1"),
-        ('{"wall": 1, "wall": 2}', "wall is repeated"),
+        ('{"wall": 1, "wall": 2}', "the key wall is repeated"),
         ("[]", "expected keys with values"),
     ],
 )
@@ -267,15 +267,18 @@ def test_sides_may_be_left_out_or_said_in_words(own):
 BAD = [
     (["name side", "a L"], "expected the columns name and hem.* 1 rows of 'name', 's"),
     (["name hemisphere"], "got 0 rows of 'name', 'hemisphere'"),
-    (["name hemisphere", "a L", " L"], "name of '' .row 2. .* a text, got ''"),
+    (["name hemisphere", "a L", " L"], "name of '' .row 2. .* a text; got ''"),
     (["name hemisphere", "a up"], r"hemisphere of 'a' .* must be L, R or M .*got 'up'"),
-    (["name hemisphere", "lh_a R"], "must be the side that its name says, got 'R'"),
-    (["name hemisphere x", "a L far"], "x .*'a'.* must be a number or n/a, got 'far'"),
+    (["name hemisphere", "lh_a R"], "must be the side that its name says; got 'R'"),
+    (["name hemisphere x", "a L far"], "x .*'a'.* must be a number or n/a; got 'far'"),
     (
         ["name hemisphere freesurfer_id", "a L 7", "b L 8", "c R 7"],
         "freesurfer_id .*'c'.* must be a whole number that no other region has, .*7",
     ),
-    (["name hemisphere structure", "a L brain"], "cortex or subcortex.*'brain'"),
+    (
+        ["name hemisphere structure", "a L brain"],
+        "cortex, subcortex or unknown.*'brain'",
+    ),
     (["name hemisphere", "a L", "b L R L"], "cannot be read as a tab-separated table"),
     ([], "cannot be read as a tab-separated table"),
 ]
@@ -345,7 +348,7 @@ def test_labels_are_read_by_name_and_not_by_position(own, tmp_path):
     with raises_kind("no such file", "rh.annot"):
         atlas.vertex_labels("R")
     atlas = draw(["Unknown", "nort", "west"], [0, 1, 2, 0, 0, 0, 0])
-    with pytest.raises(FileFormatError, match=r"'nort' \(nearest: lh_north"):
+    with pytest.raises(FileFormatError, match=r"'nort' \(.*: lh_north"):
         atlas.vertex_labels("L")
 
 
