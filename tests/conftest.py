@@ -194,11 +194,13 @@ def draw_scores_alone(patch):
     """Let reports draw an empty figure of scores alone until the patch ends."""
     from brainlsap.report import figures, page
 
-    def draw_scores(_, __):
+    def draw_scores(_, __, figure_names):
+        if "scores" not in figure_names:
+            return {}
         return {"scores": figures.new_figure(30, 20)}
 
-    def write_nothing(_maps, path, *_, **__):
-        path.write_text("")
+    def return_nothing(*_, **__):
+        return ""
 
     patch.setattr(page, "report_figures", draw_scores)
-    patch.setattr(page, "write_interactive", write_nothing)
+    patch.setattr(page, "interactive_page", return_nothing)

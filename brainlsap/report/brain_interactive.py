@@ -147,11 +147,20 @@ def write_interactive(
     Path
         The file.
     """
-    figure, path = interactive_brain(maps, atlas, **options), Path(path)
+    path = Path(path)
+    page_html = interactive_page(maps, atlas, **options)
     with replace_when_whole(path) as partial_path:
-        # An id is random otherwise, and the file another one every time.
-        figure.write_html(partial_path, config={"displaylogo": False}, div_id="brain")
+        partial_path.write_text(page_html, "utf-8")
     return path
+
+
+def interactive_page(
+    maps: RegionValues, atlas: str | Path | Atlas = "destrieux160", **options: Any
+) -> str:
+    """Return the HTML file of :func:`write_interactive`, as text."""
+    figure = interactive_brain(maps, atlas, **options)
+    # An id is random otherwise, and the file another one every time.
+    return figure.to_html(config={"displaylogo": False}, div_id="brain")
 
 
 def _escape_tags(shown_text: str | None) -> str:

@@ -4,7 +4,7 @@ import base64
 import io
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from brainlsap.report.brain import (
     plot_regions,
     plot_scales_at_quarters,
 )
-from brainlsap.report.brain_interactive import write_interactive
+from brainlsap.report.brain_interactive import interactive_page
 from brainlsap.report.checklist import PAGE_SECTIONS, checklist_table
 from brainlsap.report.conclusions import (
     class_text,
@@ -325,7 +325,9 @@ class ReportFigure:
     `guide_title` is its title in `docs/reading_a_report.rst`. `draw` takes an
     evaluation, and an atlas if it `needs_atlas`, and returns a figure or the axes of
     one. It is called if `is_drawn` is true of the evaluation. With `may_lack_data`, the
-    report has no such figure if `draw` raises a `ParameterError`.
+    report has no such figure if `draw` raises a `ParameterError`. A figure that
+    `shows_intervals` draws bootstraps that the tables contain, too: the process that
+    makes the tables draws it, because it keeps them.
     """
 
     guide_title: str
@@ -333,6 +335,7 @@ class ReportFigure:
     is_drawn: Callable[[Evaluation], bool]
     needs_atlas: bool = False
     may_lack_data: bool = False
+    shows_intervals: bool = False
 
 
 FIGURES = {
@@ -346,6 +349,7 @@ FIGURES = {
         draw=plots.plot_scores,
         # An external evaluation has one fold of one model.
         is_drawn=lambda evaluation: not is_external(evaluation),
+        shows_intervals=True,
     ),
     "classes": ReportFigure(
         "confusion, ROC and calibration",
@@ -357,6 +361,7 @@ FIGURES = {
         draw=plots.plot_subgroups,
         is_drawn=lambda evaluation: not evaluation.predictions.empty,
         may_lack_data=True,  # No group may have a score.
+        shows_intervals=True,
     ),
     "connectome_gain": ReportFigure(
         "what connectomes add",
@@ -410,11 +415,15 @@ Maps of class differences in further features are added.
 """
 
 
-def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any]:
-    """Draw every figure of a report, by name."""
+def report_figures(
+    evaluation: Evaluation,
+    atlas: Atlas | None,
+    figure_names: Collection[str] = FIGURES.keys(),
+) -> dict[str, Any]:
+    """Draw the figures of a report with these keys, by name."""
     figure_of_name = {}
     for figure_name, entry in FIGURES.items():
-        if not entry.is_drawn(evaluation):
+        if figure_name not in figure_names or not entry.is_drawn(evaluation):
             continue
         atlas_keyword = {"atlas": atlas} if entry.needs_atlas else {}
         try:
@@ -424,7 +433,7 @@ def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any
                 raise
         else:
             figure_of_name[figure_name] = drawing.figure  # Of axes, or of itself.
-    if evaluation.region_tests is not None:
+    if "effects" in figure_names and evaluation.region_tests is not None:
         figure_of_name |= _plot_further_effects(evaluation, atlas)
     return figure_of_name
 
@@ -434,13 +443,28 @@ def write_page(
 ) -> None:
     """Write what may be shared: page, tables, figures, predictions and settings.
 
-    With several processes, one draws the figures while this one does the rest.
+    With several processes, others draw most figures while this one makes the tables.
     """
     (folder / "figures").mkdir(parents=True)
-    draw = delayed(_draw_figures)(evaluation, atlas)
+    interval_figures = {name for name in FIGURES if FIGURES[name].shows_intervals}
+    other_figures = FIGURES.keys() - interval_figures
+    draw_tasks: list[Any] = [delayed(_draw_figures)(evaluation, atlas, other_figures)]
+    varied_models = regions.models_of_varied_scales(evaluation)
+    has_interactive_brain = bool(
+        evaluation.ranking is not None and varied_models and atlas.has_surfaces
+    )
+    if has_interactive_brain:
+        draw_tasks.append(
+            delayed(interactive_page)(
+                relative_scales(evaluation)[varied_models],
+                atlas,
+                title="Relative heat scale",
+                colorbar_label="relative scale",
+            )
+        )
     pool = Parallel(n_jobs, return_as="generator")
     # A pool of one process starts when its results are read.
-    drawings = pool([draw])
+    drawings = pool(draw_tasks)
     code_of_scan, withhold_names = _codes_and_withholder(evaluation)
     page_tables = report_tables(evaluation)
     for item_name, page_table in page_tables.items():
@@ -452,35 +476,33 @@ def write_page(
         write_tsv(group_table, folder / table_file("group_differences"))
     if evaluation.ranking is not None:
         _write_ranking(evaluation, folder, atlas)
-    varied_models = regions.models_of_varied_scales(evaluation)
-    has_interactive_brain = bool(
-        evaluation.ranking is not None and varied_models and atlas.has_surfaces
-    )
-    if has_interactive_brain:
-        write_interactive(
-            relative_scales(evaluation)[varied_models],
-            folder / "brain.html",
-            atlas,
-            title="Relative heat scale",
-            colorbar_label="relative scale",
-        )
     methods_paragraphs = list(map(withhold_names, methods_text(evaluation)))
     supplement_paragraphs = list(map(withhold_names, supplement_text(evaluation)))
-    (saved_figures,) = drawings
-    for figure_name, saved_figure in saved_figures.items():
-        png_bytes = base64.b64decode(saved_figure["png"])
-        (folder / "figures" / f"{figure_name}.png").write_bytes(png_bytes)
     methods_file_text = "\n\n".join(
         ["METHODS", *methods_paragraphs, "SUPPLEMENT", *supplement_paragraphs]
     )
     (folder / "methods.txt").write_text(f"{methods_file_text}\n", "utf-8")
-    page_html = TEMPLATES.get_template("report.html.j2").render(
+    first_screen = _first_screen(evaluation, withhold_names)
+    page_template = TEMPLATES.get_template("report.html.j2")
+    region_answers = regions.answer_region_questions(
+        evaluation, evaluation.cohort.atlas
+    )
+    _write_predictions(evaluation, folder / "predictions.tsv", code_of_scan)
+    saved_figures, *interactive_pages = drawings
+    for interactive_html in interactive_pages:
+        (folder / "brain.html").write_text(interactive_html, "utf-8")
+    # Other threads may draw until here, and pyplot is not safe for two threads.
+    saved_figures |= _draw_figures(evaluation, atlas, interval_figures)
+    for figure_name, saved_figure in saved_figures.items():
+        png_bytes = base64.b64decode(saved_figure["png"])
+        (folder / "figures" / f"{figure_name}.png").write_bytes(png_bytes)
+    page_html = page_template.render(
         evaluation=evaluation,
         has_interactive_brain=has_interactive_brain,
         has_ordinal_output=has_ordinal_output(evaluation),
         title=withhold_names(evaluation.settings["title"]),
         remarks=list(map(withhold_names, score_remarks(evaluation))),
-        **_first_screen(evaluation, withhold_names),
+        **first_screen,
         features=tables.feature_text(evaluation.cohort),
         training=training_text(evaluation) if "brain" in saved_figures else "",
         has_varied_scales=regions.ranks_by_varied_scales(evaluation),
@@ -490,9 +512,7 @@ def write_page(
         methods=methods_paragraphs,
         supplement=supplement_paragraphs,
         fold_warnings=_count_warnings(evaluation, withhold_names).items(),
-        region_answers=regions.answer_region_questions(
-            evaluation, evaluation.cohort.atlas
-        ),
+        region_answers=region_answers,
         planted_text=regions.planted_text(evaluation),
         region_notes=regions.list_test_notes(evaluation),
         has_region_tests=regions.has_region_tests(evaluation),
@@ -505,7 +525,6 @@ def write_page(
         atlas=atlas,
     )
     (folder / "report.html").write_text(page_html, "utf-8")
-    _write_predictions(evaluation, folder / "predictions.tsv", code_of_scan)
     _write_checklist(evaluation, folder, page_html, withhold_names)
     _write_settings(evaluation, folder, withhold_names)
 
@@ -650,14 +669,17 @@ def _first_screen(
     }
 
 
-def _draw_figures(evaluation: Evaluation, atlas: Any) -> dict[str, dict[str, Any]]:
-    """Draw every figure of a report; return image, width in mm and note, by name.
+def _draw_figures(
+    evaluation: Evaluation, atlas: Any, figure_names: Collection[str]
+) -> dict[str, dict[str, Any]]:
+    """Draw figures of a report; return image, width in mm and note, by name.
 
     This process may be one of another machine: it writes no file.
     """
+    figure_of_name = report_figures(evaluation, atlas, figure_names)
     return {
         figure_name: _encode_figure(page_figure)
-        for figure_name, page_figure in report_figures(evaluation, atlas).items()
+        for figure_name, page_figure in figure_of_name.items()
     }
 
 

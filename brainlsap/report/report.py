@@ -80,7 +80,7 @@ def write_report(
         Whether a report of other data or settings may be replaced as well.
     n_jobs : int, optional
         Number of processes, as in :func:`brainlsap.cross_validate`. With two or more,
-        one draws the figures; files do not depend on it.
+        others draw most of the figures; files do not depend on it.
 
     Returns
     -------

@@ -276,10 +276,10 @@ def test_a_caption_names_only_marks_that_are_drawn(tested):
 
 
 def test_the_section_on_regions_has_its_tables_and_files(tested, tmp_path, monkeypatch):
-    def draw_maps(evaluation, atlas):
+    def draw_maps(evaluation, atlas, figure_names):
         return {
             key: page.FIGURES[key].draw(evaluation, atlas)
-            for key in ("brain", "effects")
+            for key in figure_names & {"brain", "effects"}
         }
 
     monkeypatch.setattr(page, "report_figures", draw_maps)

@@ -386,7 +386,9 @@ def test_an_evaluation_without_much(evaluation, tmp_path):
 def draw_one_figure(monkeypatch, name, draw_figure):
     """Let reports draw one figure alone, of an evaluation and an atlas."""
 
-    def draw(evaluation, atlas):
+    def draw(evaluation, atlas, figure_names):
+        if name not in figure_names:
+            return {}
         return {name: draw_figure(evaluation, atlas)}
 
     monkeypatch.setattr(page, "report_figures", draw)
