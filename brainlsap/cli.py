@@ -495,8 +495,8 @@ def run(study: str, out: str, **options: Any) -> None:
     for finding in evaluation.audit.loc[is_error, "finding"].unique():
         print(f"Data leakage, with details in the report: {finding}")
     print(
-        "The table gives means over folds. For a paper, take the score and its interval "
-        "from the report."
+        "The table gives means over folds. For a paper, take the score and its "
+        "interval from the report."
     )
     print(f"Report: {Path(out) / 'report' / 'report.html'}")
 
