@@ -1,6 +1,7 @@
 """What is known about covariates by their names, and what is wrong in them."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -232,23 +233,26 @@ def find_spellings(
     column_name: str, group_values: pd.Series, *, is_label: bool = False
 ) -> list[Finding]:
     """Return a fault if a column of groups writes one group in several ways."""
-    spellings = pd.Series(group_values.dropna().astype(str).unique(), dtype=object)
+    spellings = group_values.dropna().astype(str).unique().tolist()
     # A stray quotation mark makes no other group.
-    normalized_groups = spellings.str.lower().str.strip(QUOTES)
+    groups = [spelling.lower().strip(QUOTES) for spelling in spellings]
     if is_label:
         # Signs count in labels: A+ and A- are two classes.
-        normalized_groups = normalized_groups.map(
-            lambda diagnosis: STAGE_OF_WORD.get(diagnosis, diagnosis)
-        )
+        groups = [STAGE_OF_WORD.get(diagnosis, diagnosis) for diagnosis in groups]
     else:
-        normalized_groups = normalized_groups.str.replace(r"[\s_-]", "", regex=True)
+        groups = [re.sub(r"[\s_-]", "", group) for group in groups]
         if kind_of(column_name) == "sex":
-            normalized_groups = normalized_groups.str[:1]
-            has_codes_and_words = spellings.str.isdecimal().nunique() > 1
+            groups = [group[:1] for group in groups]
+            has_codes_and_words = len({text.isdecimal() for text in spellings}) > 1
             if has_codes_and_words:
-                normalized_groups[:] = "any"
-    spelling_variants = spellings[normalized_groups.duplicated(keep=False)]
-    if not len(spelling_variants):
+                groups = ["any"] * len(groups)
+    n_spellings = Counter(groups)
+    spelling_variants = [
+        spelling
+        for spelling, group in zip(spellings, groups, strict=True)
+        if n_spellings[group] > 1
+    ]
+    if not spelling_variants:
         return []
     variant_texts = ", ".join(sorted(spelling_variants))
     message = f"{column_name} is written as {variant_texts}; write one word for each"
@@ -288,6 +292,8 @@ def find_codes(scan_table: pd.DataFrame, column_names: Sequence[str]) -> list[Fi
             continue
         column_numbers = pd.to_numeric(scan_table[column_name], errors="coerce")
         is_code = column_numbers.isin(MISSING_CODES)
+        if covariate_kind != "age" and not is_code.any():
+            continue
         lowest_number, highest_number = (
             column_numbers[~is_code].min(),
             column_numbers[~is_code].max(),

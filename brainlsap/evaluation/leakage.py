@@ -376,10 +376,14 @@ def _find_groups_in_two_folds(
 
 def _shared_values(column_values: pd.Series, splits: Sequence[Split]) -> list[set[Any]]:
     """Return the values that training and test share, of each fold that shares any."""
+    is_known = column_values.notna().to_numpy()
+    scan_values = column_values.to_numpy(dtype=object)
     shared_values = []
     for train_rows, test_rows in splits:
-        train_values = set(column_values.iloc[train_rows].dropna())
-        values_in_both = train_values & set(column_values.iloc[test_rows].dropna())
+        known_train_rows = np.asarray(train_rows)[is_known[train_rows]]
+        known_test_rows = np.asarray(test_rows)[is_known[test_rows]]
+        train_values = set(scan_values[known_train_rows])
+        values_in_both = train_values & set(scan_values[known_test_rows])
         if values_in_both:
             shared_values.append(values_in_both)
     return shared_values
@@ -903,9 +907,8 @@ def _chi_squared_p(contingency_table: np.ndarray, rng: np.random.Generator) -> f
     ]
     random_counts = random_table(*table_margins, seed=rng).rvs(N_PERMUTATIONS)
     # Chi-squared is sum(O^2 / E) up to constants.
-    squared_ratios = np.stack([contingency_table, *random_counts]) ** 2 / np.outer(
-        *table_margins
-    )
+    all_counts = np.concatenate([contingency_table[None], random_counts])
+    squared_ratios = all_counts**2 / np.outer(*table_margins)
     table_statistics = squared_ratios.sum(axis=(1, 2))
     return float((table_statistics >= table_statistics[0] * (1 - 1e-12)).mean())
 
