@@ -314,7 +314,7 @@ def test_labels_that_are_not_known_are_written_as_missing(own_study, tmp_path):
         (("--atlas", "no-atlas"), "no-atlas"),
         (("--harmonize", "scanner", "--folds", "2"), "scanner"),
         (("--merge-classes", "5-to-4"), "5-to-3"),
-        (("--merge-classes", "well=CN"), "result in two classes; got CN = well of"),
+        (("--merge-classes", "well=CN"), "result in two classes; got CN = well"),
         (("--merge-classes", "well=CN,ill=Ad"), "'Ad' of classes; found CN ("),
         (("--splits", "nowhere.tsv"), "nowhere.tsv"),
         (

@@ -338,7 +338,7 @@ def test_arrays_without_connectomes_have_one_made_of_the_features():
 def test_negative_weights_of_correlations_need_an_option():
     signed = W * np.where(np.add.outer(range(5), range(5)) % 2, -1, 1)
     names = list("abcde")
-    with pytest.raises(ParameterError, match=r"are neg.*negative='drop' se.* 72"):
+    with pytest.raises(ParameterError, match=r"are neg.* 72 .*negative='drop' se"):
         Cohort.from_arrays(signed, F, list("xyzxyz"), atlas=names)
     for how, expected in (("drop", np.maximum(signed, 0)), ("absolute", W)):
         cohort = Cohort.from_arrays(
@@ -400,9 +400,9 @@ def test_regions_of_tables_travel_by_name():
     one = frames[0].loc[mixed].reset_index(drop=True)  # columns name the rows, too
     shared = Cohort.from_arrays(one, table, **given)
     np.testing.assert_array_equal(shared.connectomes[5], W[0])
-    with pytest.raises(ValueError, match="1 of 5 names unknown to atlas own: 'f'"):
+    with pytest.raises(ValueError, match=r"1 of 5 names .* atlas own: 'f'"):
         Cohort.from_arrays(W, table.rename(columns={"e": "f"}), **given)
-    with pytest.raises(ValueError, match="1 of the 5 regions of own are missing: d"):
+    with pytest.raises(ValueError, match=r"1 of the 5 regions .* own are missing: d"):
         Cohort.from_arrays(W, table.drop(columns="d"), **given)
 
 

@@ -377,7 +377,7 @@ def test_a_region_that_nobody_has_is_told(tables):
 def test_unknown_regions_are_named(tables):
     make, load = tables
     make("table.csv", ["id", "lh_aa", *CORTEX[1:]], ROWS)
-    with refused(r"missing: lh_a. .* unknown to .*'lh_aa'"):
+    with refused(r"missing: lh_a. .* atlas tiny: 'lh_aa'"):
         load()
 
 

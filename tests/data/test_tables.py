@@ -417,7 +417,7 @@ def test_scan_tables_refused(scans, tiny):
     table = scans(["id", "lh_q", "lh_a"], ["s1", 1, "n/a"])
     assert table.unmatched_names == ("lh_q",)
     message = unknown_names(table.unmatched_names, tiny)
-    assert "1 name(s) unknown to atlas tiny: 'lh_q'" in message
+    assert "atlas tiny: 'lh_q'" in message
     assert np.isnan(wide(table, 1)[""]).all()
     names = [f"{name}_suvr" for name in DESIKAN.names]
     table = scans(["id", *names], ["s", *range(82)], atlas=ATLAS)
@@ -622,7 +622,7 @@ def test_a_column_says_the_sides(read, rows, head, words):
     text = lines_of([["region", head, "suvr"], *lines], "\t")
     expected = np.where(np.isin(np.arange(7), rows), VALUES, np.nan)
     np.testing.assert_array_equal(read(text), expected)
-    with pytest.raises(RegionNameError, match="unknown to atlas tiny: 'rh_lh_c'"):
+    with pytest.raises(RegionNameError, match="atlas tiny: 'rh_lh_c'"):
         read(text.replace("c\tR", "lh_c\tR"))
 
 
@@ -716,7 +716,7 @@ def test_clinica_long_with_both_sides_in_one_file(tmp_path):
     found = read_region_values(path, ATLAS, measure)[0]
     np.testing.assert_allclose(found[:148], values)
     formats.write_clinica(path, [*bare, *bare[1:], bare[0]], values)
-    with pytest.raises(RegionNameError, match=r"148 name\(s\) unknown"):
+    with pytest.raises(RegionNameError, match=r"148 name\(s\) .* destrieux160"):
         read_region_values(path, ATLAS, measure)
 
 
