@@ -163,7 +163,7 @@ def brief_studies():
     from brainlsap import workflow
     from brainlsap.evaluation import leakage, models, subgroups
     from brainlsap.model import ridge
-    from brainlsap.report import demographics, figures, tables
+    from brainlsap.report import figures, tables
 
     sample_scales = ridge.sample_scales
 
@@ -177,7 +177,6 @@ def brief_studies():
         patch.setattr(workflow, "N_SCALE_HALVES", 1)
         patch.setattr(leakage, "N_PERMUTATIONS", 999)
         patch.setattr(subgroups, "_N_DRAWS", 500)
-        patch.setattr(demographics, "N_LABEL_PERMUTATIONS", 99)
         patch.setattr(tables, "N_EXCHANGES", 99)
         patch.setattr(tables, "N_DRAWS", 100)
         patch.setattr(tables, "N_SWAPS", 200)
@@ -195,7 +194,7 @@ def draw_scores_alone(patch):
     """Let reports draw an empty figure of scores alone until the patch ends."""
     from brainlsap.report import figures, page
 
-    def draw_scores(_, __, figure_names):
+    def draw_scores(_, __, figure_names=("scores",)):
         if "scores" not in figure_names:
             return {}
         return {"scores": figures.new_figure(30, 20)}
