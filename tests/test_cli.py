@@ -639,8 +639,7 @@ def test_a_results_folder_of_the_demo_is_whole(tmp_path, monkeypatch, capsys):
     printed, told = capsys.readouterr()
     fitted = [line for line in told.splitlines() if line.startswith("fitted ")]
     assert "%|" not in told
-    table = [line for line in printed.splitlines() if ": " not in line]
-    n_models = len(table) - 1
+    n_models = sum(" ± " in line for line in printed.splitlines())
     assert len(fitted) == 2  # a line a fold, no bars: no terminal is
     assert fitted[-1].startswith(f"fitted {2 * n_models} of {2 * n_models}, last ")
     assert printed.count("Study: ") == 1

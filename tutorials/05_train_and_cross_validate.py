@@ -163,7 +163,7 @@ stored = load_model("model.safetensors")
 new_people = make_cohort(6, atlas="desikan82", random_state=9)
 # Both simulations count people from 1: equal ids are those of different people.
 predictions = predict_people(stored, new_people, ids_are_new=True)
-print(predictions.round(2).head(3).to_string(index=False))
+print(predictions.drop(columns="remark").round(2).head(3).to_string(index=False))
 
 # %% [markdown]
 # If the disease is rarer among the new people than in the study, pass the expected
@@ -177,7 +177,7 @@ class_prior = dict(zip(cohort.classes, expected_shares, strict=True))
 with_prior = predict_people(
     stored, new_people, class_prior=class_prior, ids_are_new=True
 )
-print(with_prior.round(2).head(3).to_string(index=False))
+print(with_prior.drop(columns="remark").round(2).head(3).to_string(index=False))
 assert (with_prior["p_CN"] >= predictions["p_CN"]).all()
 assert with_prior["p_CN"].mean() > predictions["p_CN"].mean()
 assert with_prior["predicted"].equals(predictions["predicted"])

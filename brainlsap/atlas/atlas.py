@@ -449,8 +449,8 @@ class Atlas:
         --------
         >>> load_atlas("desikan82").match(["lh_bankssts", "lh_insulla"])
         Traceback (most recent call last):
-        brainlsap.exceptions.RegionNameError: 1 of 2 names unknown to atlas desikan82:
-        'lh_insulla' (nearest: ctx-lh-insula). ...
+        brainlsap.exceptions.RegionNameError: 1 of 2 names are not regions of the atlas
+        desikan82: 'lh_insulla' (most similar: ctx-lh-insula). ...
         """
         all_spellings = [as_text(name) for name in names]
         unknown_names: list[str] = []

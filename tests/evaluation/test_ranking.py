@@ -237,7 +237,7 @@ def test_a_ranking_takes_the_smallest_p_of_features(ranked, tested_evaluation):
     assert ranking["p_contrast"].equals(expected["p_contrast"])
     n_effects = (expected["p_effect"] < 0.05).sum()
     assert n_effects > 0
-    assert f"Classes differ in {n_effects} of 82 regions" in ranking_verdict(ranking)
+    assert f"classes differ in {n_effects} of 82 regions" in ranking_verdict(ranking)
 
 
 def test_too_few_permutations_are_said_to_be_too_few(ranked):

@@ -443,7 +443,7 @@ def test_a_network_that_cannot_learn_is_a_failed_fit(scans):
         model = fit_network(scans, "gat", **given)
     assert model.fit_report_["n_restarts"] == 6
     assert "every start failed" in model.fit_report_["failed"]
-    assert "chance 0.50" in model.fit_report_["failed"]
+    assert "chance is 0.50" in model.fit_report_["failed"]
 
 
 # --- what training starts from --------------------------------------------------

@@ -180,6 +180,6 @@ def test_what_cannot_be_stored_is_refused(fitted, tmp_path):
     with pytest.raises(ParameterError, match=r"7 different names.* got 7, 1 of them"):
         save_model(model, tmp_path / "m", origin=doubled)
     odd = ModelOrigin(REGIONS, FEATURES, facts={"odd": object()})
-    with pytest.raises(ParameterError, match=r"a object cannot be stored"):
+    with pytest.raises(ParameterError, match=r"type object cannot be stored"):
         save_model(model, tmp_path / "m", origin=odd)
     assert not (tmp_path / "m").exists()

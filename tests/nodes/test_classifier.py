@@ -133,7 +133,7 @@ class TestSettings:
         (TRAIN, [59], make(), "1 node.* without a label or with a label of no"),
         (TRAIN, None, make(variant="validation"), "needs validation nodes"),
         (TRAIN, None, make("adc"), "needs validation nodes"),
-        (TRAIN, None, make("exact", max_exact_nodes=59), r"60 nodes .*=59.*lsap-c"),
+        (TRAIN, None, make("exact", max_exact_nodes=59), r"60 nodes.*=59.*lsap-c"),
     ],
 )
 def test_nodes_and_fits_that_cannot_be(graph, train, validation, model, said):
