@@ -597,6 +597,7 @@ def read_region_values(
     hemisphere, the file of the other beside it is read, too.
     """
     table_path = Path(table_path)
+    _check_tracer(table_path, {}, measure.name)
     frame_notes = tuple[str, ...]()
     scaling_note = f"PET: divided by the mean of {reference or '_ref- file'}"
     value_cells: Sequence[str | float | None] | np.ndarray

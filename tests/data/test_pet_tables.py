@@ -46,6 +46,13 @@ def test_petsurfer_is_rescaled(tmp_path, reference, value):
     assert notes == (f"PET: divided by the mean of {reference}",)
 
 
+def test_petsurfer_of_another_tracer_is_refused(tmp_path):
+    path = tmp_path / "sub-01_trc-AV45_gtm.stats.dat"
+    formats.write_gtm_stats(path, ATLAS.names, VALUES)
+    with pytest.raises(FileFormatError, match="AV45 .*not fdg"):
+        read(path, feature="fdg")
+
+
 def test_petsurfer_refused(tmp_path):
     path = formats.write_gtm_stats(tmp_path / "gtm.stats.dat", ATLAS.names, VALUES)
     with pytest.raises(FileFormatError, match="unknown reference region 'left arm'"):
