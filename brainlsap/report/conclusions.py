@@ -563,11 +563,11 @@ def judge_probabilities(evaluation: Evaluation, chance: Conclusion) -> Conclusio
     if chance.answer != YES:
         reason_text = "The model was not shown to be better than chance."
         return Conclusion(question_text, NOT_SHOWN, "", reason=reason_text)
-    sentence = "Probabilities were not tested in other people."
+    sentence = "Probabilities were not tested in another sample."
     if main_model in class_priors:
         sentence = (
             f"Probabilities assume {phrase_prior(class_priors[main_model])}, not those "
-            "of a clinic, and were not tested in other people."
+            "of a clinic, and were not tested in another sample."
         )
     return Conclusion(question_text, NOT_SHOWN, sentence)
 
