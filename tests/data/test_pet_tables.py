@@ -49,7 +49,7 @@ def test_petsurfer_is_rescaled(tmp_path, reference, value):
 def test_petsurfer_of_another_tracer_is_refused(tmp_path):
     path = tmp_path / "sub-01_trc-AV45_gtm.stats.dat"
     formats.write_gtm_stats(path, ATLAS.names, VALUES)
-    with pytest.raises(FileFormatError, match="AV45 .*not fdg"):
+    with pytest.raises(FileFormatError, match=r"AV45 .*not fdg"):
         read(path, feature="fdg")
 
 
