@@ -650,7 +650,7 @@ def predict_people(
         the set of at least 90 % of new people of every class holds their class ("none"
         where a scan is unlike all classes; no column where the model gives no sets,
         and `attrs["no_sets"]` says why); label too, if the cohort has labels (None: not
-        known); remark, why a prediction is unreliable (:data:`REMARKS`; None: nothing
+        known); remark, why a prediction is unreliable (`REMARKS`; None: nothing
         was noticed).
         `attrs["class_prior"]` holds the class shares that the probabilities assume.
         `predicted` does not depend on them. As in cross-validation it is the likeliest
