@@ -367,10 +367,8 @@ def find_tracer_features(cells_by_column: Mapping[str, _Cells]) -> set[str]:
     }
 
 
-def _check_tracer(
-    table_path: Path, cells_by_column: Mapping[str, _Cells], measure_name: str
-) -> None:
-    """Raise if the name or the cells of one scan's table name another tracer."""
+def _check_tracer_of_name(table_path: Path, measure_name: str) -> None:
+    """Raise if the name of one scan's table names another tracer."""
     file_tracer = wrong_tracer(table_path.name, measure_name)
     if file_tracer is not None and find_tracers(file_tracer):
         raise FileFormatError(
@@ -378,6 +376,12 @@ def _check_tracer(
             f"by {option_text('feature')}.",
             path=table_path,
         )
+
+
+def _check_tracer_of_columns(
+    table_path: Path, cells_by_column: Mapping[str, _Cells], measure_name: str
+) -> None:
+    """Raise if the columns of one scan's table name another tracer."""
     other_features = find_tracer_features(cells_by_column) - {measure_name}
     if other_features and measure_name in PET_FEATURES:
         columns_text = listed(map(repr, find_tracer_columns(cells_by_column)))
@@ -597,7 +601,7 @@ def read_region_values(
     hemisphere, the file of the other beside it is read, too.
     """
     table_path = Path(table_path)
-    _check_tracer(table_path, {}, measure.name)
+    _check_tracer_of_name(table_path, measure.name)
     frame_notes = tuple[str, ...]()
     scaling_note = f"PET: divided by the mean of {reference or '_ref- file'}"
     value_cells: Sequence[str | float | None] | np.ndarray
@@ -677,7 +681,7 @@ def _read_static_table(
     name_column = find_region_column(text_columns, NAME_COLUMNS)
     name_column = name_column or find_region_column(cells_by_column, NAME_COLUMNS)
     if name_column is None and len(next(iter(cells_by_column.values()))) == 1:
-        _check_tracer(table_path, cells_by_column, measure.name)
+        _check_tracer_of_columns(table_path, cells_by_column, measure.name)
         return _read_single_row(table_path, cells_by_column, measure, atlas, file_side)
     value_column = find_column_name(cells_by_column, measure.columns)
     if name_column is None or value_column is None:
@@ -688,7 +692,7 @@ def _read_static_table(
             path=table_path,
         )
     _check_one_scan(table_path, cells_by_column)
-    _check_tracer(table_path, cells_by_column, measure.name)
+    _check_tracer_of_columns(table_path, cells_by_column, measure.name)
     region_names = [region_name or "" for region_name in cells_by_column[name_column]]
     side_columns = {
         column_name: column_cells
