@@ -731,7 +731,9 @@ def _stack_connectomes(
     """
     if connectomes is None:
         no_weights = np.zeros((len(atlas), len(atlas)), dtype=np.float32)
-        return no_weights, [Finding("no connectome: models make it of the features")]
+        return no_weights, [
+            Finding("no connectomes were given: models estimate one from the features")
+        ]
     if isinstance(connectomes, pd.DataFrame):
         if len({*connectomes.shape}) > 1:
             raise ParameterError(

@@ -268,8 +268,8 @@ def _read_without(
     folder = Path(folder)
     if folder.is_file():
         raise CohortError(
-            "a file, where a folder was expected. Read a file written by Cohort.save "
-            "by Cohort.load",
+            "this is a file, but the folder of a study was expected. To read a file "
+            "that Cohort.save wrote, use Cohort.load",
             path=folder,
         )
     if not folder.is_dir():
