@@ -125,6 +125,7 @@ def test_tables_on_the_page_are_those_of_the_files(written):
         if one.stem not in numbers:
             last = pd.read_csv(one, sep="\t", dtype=str, keep_default_na=False).iloc[-1]
             assert all(cell in page_text for cell in last), one.name
+            assert f'<span class="file">tables/{one.name}</span>' in page_text
     ranks = pd.read_csv(written / "report" / "tables" / "ranking.tsv", sep="\t")["rank"]
     assert ranks.dropna().is_monotonic_increasing
     assert ranks[:6].notna().all()
