@@ -204,7 +204,8 @@ def latex_table(
     Returns
     -------
     str
-        Environments `table`; the document needs the packages booktabs and array.
+        A comment that gives the packages the document needs (array, booktabs) and its
+        width of text, then environments `table`.
 
     Examples
     --------
@@ -251,7 +252,11 @@ def latex_table(
             lines.append(rf"\par\smallskip\parbox{{{width:.0f}mm}}{{{escaped_note}}}")
         lines.append(r"\end{table}")
         texts.append("\n".join(lines))
-    return "\n\n".join(texts) + "\n"
+    head_comment = (
+        r"% Packages of the document: \usepackage{array,booktabs} and, for a text of "
+        rf"{width:.0f} mm, \usepackage[textwidth={width:.0f}mm]{{geometry}}."
+    )
+    return "\n".join([head_comment, "\n\n".join(texts), ""])
 
 
 def paper_tables(

@@ -238,7 +238,9 @@ def test_tables_for_manuscripts(written, tmp_path):
     assert endings == {".tex", ".md"}
     assert len({one.stem for one in files}) == 13
     latex = (tmp_path / "tables" / "scores.tex").read_text("utf-8")
-    assert latex.startswith("\\begin{table}")
+    head, _, body = latex.partition("\n")
+    assert re.match(r"% .*\\usepackage{array,booktabs}.*textwidth=160mm", head)
+    assert body.startswith("\\begin{table}")
     assert "linear SVM & " in latex
     assert not NAMES.search((tmp_path / "tables" / "quality.md").read_text("utf-8"))
     figures = write_figures(read_results(written), tmp_path / "figures")
