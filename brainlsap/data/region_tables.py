@@ -632,6 +632,13 @@ def read_region_values(
         )
     row_indices, _ = atlas.rows(region_names)
     region_index = np.flatnonzero(row_indices >= 0)
+    if not region_index.size:
+        raise FileFormatError(
+            f"the table has no value of a region of {atlas.name}. Write a row or a "
+            "column for every region.",
+            path=table_path,
+            kind="no regions",
+        )
     region_cells = np.array(value_cells, dtype=object)[row_indices[region_index]]
     # Messages about wrong numbers name the region.
     frame_names = [f"{measure.name} of {atlas.names[i]}" for i in region_index]

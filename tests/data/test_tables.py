@@ -700,6 +700,12 @@ def test_tables_of_one_scan_refused(read, text, error, message):
         read(text)
 
 
+@pytest.mark.parametrize("names", [(), ("Brain-Stem", "Unknown")])
+def test_a_table_without_any_region_is_refused(read, names):
+    with raises_kind("no regions", "x_suvr.tsv"):
+        read(upright([1.5] * len(names), names))
+
+
 def test_missing_and_outside(read):
     values = ["n/a" if i == 1 else value for i, value in enumerate(VALUES)]
     text = upright([*values, 3, "x"], [*REGIONS, "Brain-Stem", "Unknown"])
