@@ -1579,6 +1579,7 @@ def option_names(
     recipient: str = "",
     *,
     selects_files: bool = False,
+    changes_results: bool = False,
     stored_model: Iterable[str] = (),
 ) -> tuple[str, ...]:
     """Return the Python names of options of settings files that meet all conditions.
@@ -1589,6 +1590,8 @@ def option_names(
         As :attr:`Option.recipient`; "" for any.
     selects_files : bool
         Only options that select files or participants.
+    changes_results : bool
+        Only options that may change a number in the results.
     stored_model : iterable of str
         Only options with one of these values of :attr:`Option.stored_model`; none for
         any.
@@ -1599,6 +1602,8 @@ def option_names(
         options = tuple(o for o in options if o.recipient == recipient)
     if selects_files:
         options = tuple(o for o in options if o.selects_files)
+    if changes_results:
+        options = tuple(o for o in options if o.changes_results)
     if model_uses:
         options = tuple(o for o in options if o.stored_model in model_uses)
     return tuple(option.name for option in options)

@@ -56,6 +56,7 @@ from brainlsap.evaluation.splits import Split
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
+from brainlsap.options import option_names
 from brainlsap.report import check_results_folder, write_report
 from brainlsap.report.demographics import choose_table1
 from brainlsap.report.report import check_same_study
@@ -218,25 +219,21 @@ def run_study(
     table1_settings = choose_table1(cohort.table, table1, is_corrected=table1_holm)
     if not isinstance(cv, int) and not hasattr(cv, "split"):
         cv = list(cv)
-    # Record the options that change results, as they were used. Baselines are among
-    # the models.
-    own_options = to_jsonable(
-        {
-            "models": list(estimators),
-            "preset": preset,
-            "cv": cv if isinstance(cv, int) else hash_of(cv),
-            "n_repeats": n_repeats,
-            "leave_out": leave_out,
-            "random_state": random_state,
-            "harmonize": harmonize,
-            "regress_out": regress_out,
-            "reference_class": reference_class,
-            "covariates": list(covariate_names),
-            "subgroups": list(subgroup_columns),
-            "merged_classes": cohort.provenance.get("merged_classes"),
-            "learning_curve": learning_curve or None,
-            "n_permutations": n_permutations,
-        }
+    own_options = _record_options(
+        models=list(estimators),
+        preset=preset,
+        cv=cv if isinstance(cv, int) else hash_of(cv),
+        n_repeats=n_repeats,
+        leave_out=leave_out,
+        random_state=random_state,
+        harmonize=harmonize,
+        regress_out=regress_out,
+        reference_class=reference_class,
+        covariates=list(covariate_names),
+        subgroups=list(subgroup_columns),
+        merged_classes=cohort.provenance.get("merged_classes"),
+        learning_curve=learning_curve or None,
+        n_permutations=n_permutations,
     )
     study_options = to_jsonable(cohort.reading_options.to_jsonable() | model_settings)
     study_options |= own_options | {"feature": list(cohort.feature_names)}
@@ -304,6 +301,23 @@ def run_study(
         finally:
             _remove_empty_folders(finished_fits, results / "private", results)
     return evaluation
+
+
+def _record_options(**option_values: object) -> dict[str, Any]:
+    """Return the options of a study that change results, as they were used.
+
+    Raises TypeError unless they are those of the table of options.
+    """
+    # Folds of a table are in `cv`, baselines are among the models.
+    expected_names = {*option_names("study", changes_results=True)}
+    expected_names -= {"splits", "baselines"}
+    if wrong_names := expected_names ^ option_values.keys():
+        raise TypeError(
+            f"the options {sorted(wrong_names)} are recorded by run_study, or have "
+            "changes_results=True in OPTIONS (recipient 'study'), but not both. "
+            "Add each to own_options in run_study, or correct its entry of OPTIONS."
+        )
+    return to_jsonable(option_values)
 
 
 def _make_estimators(
