@@ -19,6 +19,7 @@ from brainlsap.data.connectomes import (
 )
 from brainlsap.data.measures import SUBCORTEX
 from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
+from brainlsap.data.region_tables import REFERENCES
 from brainlsap.data.tables import TABLE_SUFFIXES
 from brainlsap.evaluation.models import MODELS
 from brainlsap.evaluation.splits import EXCHANGE_PHRASE
@@ -209,6 +210,10 @@ NAMED_IN = {
     "suffixes of tables": (
         TABLE_SUFFIXES,
         {"docs/features_and_atlases.rst": docs_text("features_and_atlases")},
+    ),
+    "reference regions of PET": (
+        REFERENCES,
+        {"extract_suvr": " ".join(extract_suvr.__doc__.split())},
     ),
     "kernels": (
         EXPANSIONS,
