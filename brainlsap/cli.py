@@ -32,6 +32,7 @@ from brainlsap.options import (
 )
 from brainlsap.text import (
     OptionFormat,
+    count,
     format_argument,
     format_options,
     listed,
@@ -177,6 +178,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "Run `brainlsap check` on the study. It suggests options that read it.",
                 file=sys.stderr,
             )
+        if isinstance(error, CohortError) and call in (evaluate, predict):
+            _suggest_for_model(call.__name__, options, error)
         return 2
     except KeyboardInterrupt:
         print(
@@ -435,12 +438,62 @@ def _print_suggestions(
         _command_line("check", study, options | extra_options)
         for extra_options in suggested_options
     ]
+    remaining_faults: Sequence[str] = ()
+    if not cohort_check.is_sound:
+        changed_options = reading_options | suggested_options[0]
+        remaining_faults = brainlsap.check_cohort(study, **changed_options).faults
+    print(_format_suggestions(suggestion_lines, remaining_faults))
+
+
+def _suggest_for_model(
+    command_name: str, options: OptionValues, error: CohortError
+) -> None:
+    """Print the commands that read more of the people that a command refused.
+
+    `options` are those of `evaluate` or `predict`.
+    """
+    from brainlsap.data.load import RefusedStudyError  # after the slow imports
+
+    if not isinstance(error, RefusedStudyError):
+        return
+    with format_options(_make_option_format(command_name)):
+        reading_options = _select(options, option_names("reading"))
+        suggested_options = brainlsap.prediction.suggest_new_options(
+            options["model"], options["study"], error, **reading_options
+        )
+        if not suggested_options:
+            return
+        suggestion_lines = [
+            _command_line(command_name, options["study"], options | extra_options)
+            for extra_options in suggested_options
+        ]
+        changed_options = reading_options | suggested_options[0] | {"label": None}
+        remaining_faults: Sequence[str] = ()
+        try:
+            brainlsap.prediction.read_new_people(
+                options["model"], options["study"], **changed_options
+            )
+        except CohortError as remaining_error:
+            remaining_faults = remaining_error.faults
+    text = _format_suggestions(suggestion_lines, remaining_faults)
+    print(text, file=sys.stderr)
+
+
+def _format_suggestions(
+    suggestion_lines: Sequence[str], remaining_faults: Sequence[str]
+) -> str:
+    """Return the commands that read more data, and the faults that the first leaves."""
     command_text = (
         "one of these commands" if len(suggestion_lines) > 1 else "this command"
     )
-    print(
-        f"\nMore data can be read with {command_text}:", *suggestion_lines, sep="\n  "
-    )
+    text_lines = [f"\nMore data can be read with {command_text}:", *suggestion_lines]
+    if remaining_faults:
+        first_text = "The first" if len(suggestion_lines) > 1 else "The"
+        text_lines[-1] += (
+            f"\n{first_text} command leaves {count(len(remaining_faults), 'fault')}:"
+        )
+        text_lines += remaining_faults
+    return "\n  ".join(text_lines)
 
 
 def _print_findings(audit_table: "pd.DataFrame") -> None:
@@ -827,17 +880,28 @@ def _print_choices(findings: Iterable[Finding]) -> None:
 def _command_line(command_name: str, study: str, options: OptionValues) -> str:
     """Return a command as a user types it."""
     arguments = ["brainlsap", command_name, study]
+    if "model" in options:
+        arguments.insert(2, options["model"])
     flag_of_option = {option.name: option.flag for option in options_of(command_name)}
     for option_name, option_value in options.items():
+        if option_name in ("model", "study"):
+            continue
         option_flag = flag_of_option.get(
             option_name, f"--{option_name.replace('_', '-')}"
         )
         for option_entry in (
             option_value if option_name == "derivatives" else [option_value]
         ):
+            if option_entry is True:
+                arguments.append(option_flag)
+                continue
             entry_text = str(option_entry)
             if isinstance(option_entry, list | tuple):
                 entry_text = ",".join(option_entry)
+            if isinstance(option_entry, Mapping):
+                entry_text = ",".join(
+                    f"{name}={value}" for name, value in option_entry.items()
+                )
             arguments += [option_flag, entry_text]
     return shlex.join(arguments)
 

@@ -15,8 +15,12 @@ from brainlsap.arrays import to_jsonable
 from brainlsap.class_prior import ClassPrior
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
+from brainlsap.data.covariates import KEY_COLUMNS, has_groups
 from brainlsap.data.flow import exclude_text
+from brainlsap.data.load import RefusedStudyError, open_study
 from brainlsap.data.participants import UNLABELLED
+from brainlsap.data.reading_options import ReadingOptions
+from brainlsap.data.stored_cohort import is_cohort_file, label_column
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.comparison import calibration_table, wilson_interval
 from brainlsap.evaluation.cross_validation import COLUMNS, KEYS
@@ -27,13 +31,15 @@ from brainlsap.evaluation.subgroups import (
     describe_people,
 )
 from brainlsap.exceptions import CohortError, ParameterError
-from brainlsap.findings import LEFT_OUT, NO_LABEL, Finding, group_findings
+from brainlsap.findings import FAULT, LEFT_OUT, NO_LABEL, Finding, group_findings
 from brainlsap.model.inputs import PackedClassifier
 from brainlsap.prediction import (
     SET_COLUMN,
     SET_JOINER,
+    add_labels,
     find_training_scans,
     load_fitted_model,
+    make_reading_options,
     match_regions_and_features,
     merge_labels,
     predict_people,
@@ -47,6 +53,10 @@ __all__ = ["evaluate_model", "read_labelled_people"]
 
 ALL_CLASSES = "all classes"
 """Last row of a table of coverage."""
+UNKNOWN_CLASSES = "unknown classes"
+"""Kind of the fault that labels are no classes of the model."""
+MAX_LISTED_LABELS = 8
+"""The values of a column with more of them are not listed."""
 
 
 def read_labelled_people(
@@ -87,11 +97,118 @@ def read_labelled_people(
     """
     model = load_fitted_model(model)
     label = model.origin_.label_name if label is None else label
-    cohort = read_new_people(model, folder, label=label, verbose=verbose, **options)
+    try:
+        cohort = read_new_people(model, folder, verbose=verbose, **options)
+    except RefusedStudyError as error:
+        reading_options = make_reading_options(model, folder, **options)
+        label_faults = _find_label_faults(
+            model, _list_people(folder, reading_options), label, merged_classes
+        )
+        raise error.add_faults(folder, label_faults) from error
+    if label_column(cohort, label) is None:
+        people_table = cohort.table.iloc[:, len(KEY_COLUMNS) :]
+        if not is_cohort_file(folder):
+            reading_options = make_reading_options(model, folder, **options)
+            people_table = _list_people(folder, reading_options)
+        label_faults = _find_label_faults(model, people_table, label, merged_classes)
+        raise ParameterError(label_faults[0].message, path=folder)
+    cohort = add_labels(cohort, label, folder)
     if merged_classes is None:
         return cohort
     cohort = _leave_out_unlabelled(model, cohort)
     return merge_classes(cohort, _add_classes_of_model(model, cohort, merged_classes))
+
+
+def _list_people(folder: str | Path, reading_options: ReadingOptions) -> pd.DataFrame:
+    """Return the columns of the table of people, with a row for each scan.
+
+    The columns have the names that the user wrote.
+    """
+    scan_list, feature_sources = open_study(folder, reading_options)
+    people_table = scan_list.table.iloc[:, len(KEY_COLUMNS) :]
+    if feature_sources.people is None:
+        return people_table
+    written_names = {
+        str(name).lower(): str(name) for name in feature_sources.people.text_columns
+    }
+    return people_table.rename(
+        columns=lambda name: written_names.get(str(name).lower(), str(name))
+    )
+
+
+def _find_label_faults(
+    model: PackedClassifier,
+    people_table: pd.DataFrame,
+    label: str,
+    merged_classes: str | Mapping[str, Sequence[str]] | None,
+) -> list[Finding]:
+    """Return a fault if the label is not a column, or has classes of no model.
+
+    The fault of a missing column names the columns that contain classes of the model.
+    """
+    names_in_lower_case = {str(name).lower(): name for name in people_table.columns}
+    column_name = names_in_lower_case.get(label.lower())
+    if column_name is not None:
+        labels = people_table[column_name].dropna().astype(str)
+        unknown_labels = _find_unknown_labels(model, labels)
+        if merged_classes is not None or unknown_labels.empty:
+            return []
+        message = _describe_unknown_labels(model, unknown_labels)
+        return [Finding(message, FAULT, kind=UNKNOWN_CLASSES)]
+    message = f"the table of people has no column {label!r}, the label of the fit. "
+    column_texts = []
+    unknown_labels_of_column = {}
+    for name, values in people_table.items():
+        labels = values.dropna().astype(str)
+        column_text = str(name)
+        if has_groups(str(name), values) and labels.nunique() <= MAX_LISTED_LABELS:
+            column_text += f" ({', '.join(sorted(labels.unique()))})"
+        column_texts.append(column_text)
+        unknown_labels = _find_unknown_labels(model, labels)
+        if unknown_labels.sum() < len(labels):
+            unknown_labels_of_column[str(name)] = unknown_labels
+    if len(unknown_labels_of_column) != 1:
+        message += (
+            f"Its columns are {', '.join(column_texts) or 'none besides the id'}. Name "
+            f"the column of the classes by {option_text('label')}"
+        )
+        return [Finding(message, FAULT, kind=NO_LABEL)]
+    ((name, unknown_labels),) = unknown_labels_of_column.items()
+    message += (
+        f"The column {name} contains classes of the model: give "
+        f"{option_text('label', name)}"
+    )
+    if merged_classes is None and not unknown_labels.empty:
+        unknown_text = _describe_unknown_labels(model, unknown_labels)
+        message += f". {unknown_text[0].upper()}{unknown_text[1:]}"
+    return [Finding(message, FAULT, kind=NO_LABEL, values={"label": name})]
+
+
+def _find_unknown_labels(model: PackedClassifier, labels: pd.Series) -> pd.Series:
+    """Return the number of scans of each label that is no class of the model.
+
+    Labels that were merged in the fit are known.
+    """
+    origin = model.origin_
+    merged_in_fit = origin.facts.get("merged_classes") or {}
+    known_labels = {str(class_name) for class_name in origin.classes}
+    for original_labels in merged_in_fit.values():
+        known_labels |= {str(label) for label in original_labels}
+    return labels[~labels.isin(known_labels)].value_counts()
+
+
+def _describe_unknown_labels(model: PackedClassifier, label_counts: pd.Series) -> str:
+    """Return the message that labels are no classes of the model, and what to do."""
+    unknown_text = ", ".join(
+        f"{label} ({n_scans} scans)" for label, n_scans in label_counts.items()
+    )
+    assignments = ",".join(f"???={label}" for label in label_counts.index)
+    return (
+        f"the model was not trained on the classes {unknown_text}; its classes are "
+        f"{', '.join(model.origin_.classes)}. Replace ??? by a class of the model in "
+        f"{option_text('merged_classes', assignments)}. Classes of the model keep "
+        "their names; remove an entry to leave its scans out"
+    )
 
 
 def _add_classes_of_model(
@@ -381,16 +498,7 @@ def _select_labelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
     is_unknown = ~scan_labels.isin(list(origin.classes))
     if is_unknown.any():
         label_counts = scan_labels[is_unknown].value_counts()
-        unknown_text = ", ".join(
-            f"{class_name} ({n} scans)" for class_name, n in label_counts.items()
-        )
-        assignments = ",".join(f"???={class_name}" for class_name in label_counts.index)
-        raise ParameterError(
-            f"the model was not trained on the classes {unknown_text}; its classes "
-            f"are {', '.join(origin.classes)}. Replace ??? by a class of the model "
-            f"in {option_text('merged_classes', assignments)}. Classes of the model "
-            "keep their names; remove an entry to leave its scans out."
-        )
+        raise ParameterError(f"{_describe_unknown_labels(model, label_counts)}.")
     return replace(
         cohort,
         table=cohort.table.assign(label=scan_labels.to_numpy()),

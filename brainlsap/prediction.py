@@ -20,11 +20,12 @@ import brainlsap
 from brainlsap.arrays import pack, to_jsonable
 from brainlsap.atlas import Atlas, available_atlases
 from brainlsap.class_prior import ClassPrior, change_prior, resolve_class_prior
-from brainlsap.data import Cohort, order_classes, read_study
+from brainlsap.data import Cohort, order_classes, read_study, suggest_options
+from brainlsap.data.check import describe_refusal
 from brainlsap.data.cohort import NOT_GIVEN, check_cohort_given
 from brainlsap.data.covariates import KEY_COLUMNS, has_groups
 from brainlsap.data.flow import exclude_text
-from brainlsap.data.load import read_folder
+from brainlsap.data.load import RefusedStudyError, read_folder
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.reading_options import (
     DEFAULT_OPTIONS,
@@ -506,7 +507,7 @@ def read_new_people(
         # those stored in the cohort.
         label_option = options.pop("label", None)
         cohort = _skip_sparse_scans(model, read_study(folder, **options))
-        return _add_labels(cohort, label_option, folder)
+        return add_labels(cohort, label_option, folder)
     atlas = str(stored_options.atlas)
     is_bundled = str(Path(atlas)) in available_atlases()
     if not (is_bundled or "atlas" in options or Path(atlas).exists()):
@@ -516,6 +517,21 @@ def read_new_people(
         )
     if folder is None:
         return _cohort_from_arrays(model, options)
+    label_option = options.pop("label", None)
+    reading_options = make_reading_options(model, folder, **options)
+    cohort = read_folder(folder, reading_options, verbose=verbose)
+    cohort = _skip_sparse_scans(model, cohort)
+    return add_labels(cohort, label_option, folder)
+
+
+def make_reading_options(
+    model: PackedClassifier, folder: str | Path, **options: Any
+) -> ReadingOptions:
+    """Return the options with which the folder of new people is read, without labels.
+
+    They are those of the fit, except where `options` has others.
+    """
+    stored_options = ReadingOptions.from_jsonable(model.origin_.reading)
     reading_options = DEFAULT_OPTIONS.change(
         **stored_options.to_jsonable(), folder=folder, label=None
     )
@@ -526,11 +542,58 @@ def read_new_people(
         reading_options = reading_options.change(connectome=connectome)
     elif shared_connectome is not None:
         reading_options = reading_options.change(connectome=NO_CONNECTOME)
-    label_option = options.pop("label", None)
-    reading_options = reading_options.change(**options)
-    cohort = read_folder(folder, reading_options, verbose=verbose)
-    cohort = _skip_sparse_scans(model, cohort)
-    return _add_labels(cohort, label_option, folder)
+    return reading_options.change(**options)
+
+
+def suggest_new_options(
+    model: PackedClassifier | str | Path,
+    folder: str | Path,
+    error: RefusedStudyError,
+    **options: Any,
+) -> list[dict[str, Any]]:
+    """Return changes of options by which more of the new people can be read.
+
+    Parameters
+    ----------
+    model : classifier, str or Path
+        From :func:`brainlsap.model.load_model`, or its file.
+    folder : str or Path
+        Study folder that :func:`read_new_people` refused.
+    error : RefusedStudyError
+        Its error.
+    **options
+        The options that it was called with.
+
+    Returns
+    -------
+    list of dict
+        As of :func:`brainlsap.data.suggest_options`, without changes that contradict
+        the fit: another feature, another atlas, or no connectomes. The label too, if
+        the error names the column that contains classes of the model.
+    """
+    model = load_fitted_model(model)
+    reading_options = make_reading_options(model, folder, **options)
+    asked_options = {
+        name: option_value
+        for name, option_value in vars(reading_options).items()
+        if option_value is not getattr(ReadingOptions, name) and name != "folder"
+    }
+    asked_options["label"] = None
+    suggested_options = suggest_options(
+        describe_refusal(Path(folder), error), asked_options
+    )
+    label_change: dict[str, Any] = {}
+    for finding in error.findings:
+        if "label" in finding.values:
+            label_change["label"] = finding.values["label"]
+    allowed_changes = []
+    for change in suggested_options or [{}]:
+        if change.keys() & {"feature", "atlas"}:
+            continue
+        if change.get("connectome") == NO_CONNECTOME:
+            del change["connectome"]
+        allowed_changes.append(change | label_change)
+    return [change for change in allowed_changes if change]
 
 
 def _cohort_from_arrays(model: PackedClassifier, options: Mapping[str, Any]) -> Cohort:
@@ -567,7 +630,7 @@ def _cohort_from_arrays(model: PackedClassifier, options: Mapping[str, Any]) -> 
     return Cohort.from_arrays(**cohort_arguments)
 
 
-def _add_labels(cohort: Cohort, label_name: str | None, folder: str | Path) -> Cohort:
+def add_labels(cohort: Cohort, label_name: str | None, folder: str | Path) -> Cohort:
     """Return the cohort with the labels of a column, if one is given."""
     if label_name is None:
         return cohort

@@ -22,6 +22,7 @@ from tests.conftest import draw_scores_alone
 
 pytestmark = pytest.mark.usefixtures("brief_studies")
 READING = ("--atlas", "desikan82", "--feature", "fdg")
+PATTERN = "sc/{participant}.txt"
 BRIEF = ("--folds", "2", "--epochs", "3", "--permutations", "9", "--jobs", "1")
 
 
@@ -237,6 +238,56 @@ def test_fit_show_and_evaluate(study, tmp_path, capsys):
     page = (out / "report" / "report.html").read_text(encoding="utf-8")
     assert "External evaluation" in page
     assert "sub-00" not in page
+
+
+def test_a_second_hospital_is_explained_in_one_message(study, tmp_path, capsys):
+    """Files, row order, label and classes have other names than in the fit."""
+    model = stored_model(study, tmp_path)
+    hospital = tmp_path / "hospital"
+    (hospital / "sc").mkdir(parents=True)
+    people = pd.read_csv(study / "participants.tsv", sep="\t").iloc[:12]
+    stages = people["diagnosis"].replace({"CN": "Control", "EMCI": "early"})
+    assert {"Control", "early", "SMC"} < set(stages)
+    ids = [f"H{row:02d}" for row in range(len(people))]
+    table = pd.DataFrame({"patient_id": ids, "Dx": stages, "Age": people["age"]})
+    table.to_csv(hospital / "participants.csv", index=False)
+    cohort = brainlsap.load_cohort(study, "desikan82", "fdg", scans="baseline")
+    heads = [name.replace("ctx-lh-", "lh_") for name in cohort.region_names]
+    values = pd.DataFrame(cohort.features[:12, :, 0], ids, heads)
+    values.to_csv(hospital / "pet_fdg.csv", index_label="patient_id")
+    for new_id, old_id in zip(ids, people["participant_id"], strict=True):
+        (path,) = (study / old_id).rglob("*ses-M00*connectivity.csv")
+        rows = path.read_text().splitlines(keepends=True)
+        matrix = "".join(row for row in rows if not row.startswith("#"))
+        (hospital / "sc" / f"{new_id}.txt").write_text(matrix)
+    out = tmp_path / "evaluation"
+    asked = ["evaluate", model, hospital, "--out", out, "--ids-are-new"]
+    message = refused(capsys, *asked)
+    for fact in (
+        "no connectome: none of 12 scans",
+        "no column 'diagnosis'",
+        "give --label Dx",
+        f"Control ({(stages == 'Control').sum()} scans)",
+        "--merge-classes '???=",
+        f"--ids-are-new --pattern '{PATTERN}' --label Dx\n",
+        "leaves 1 fault:",
+        "best fit: --row-order mrtrix",
+    ):
+        assert fact in message, fact
+    assert "leave --label out" not in message
+    named = ("--label", "Dx", "--pattern", PATTERN)
+    message = refused(capsys, *asked, *named)
+    assert "Control (" in message
+    assert "More data can be read" not in message
+    message = refused(capsys, *asked[:5], *named[2:], "--row-order", "mrtrix")
+    assert "give --label Dx" in message
+    message = refused(capsys, "predict", model, hospital, "--out", out)
+    assert f"--out {out} --pattern '{PATTERN}'\n" in message
+    assert "--row-order mrtrix" in message
+    people = brainlsap.prediction.read_new_people(
+        model, hospital, pattern=PATTERN, row_order="mrtrix"
+    )
+    assert people.n_scans == 12
 
 
 def test_options_are_applied_to_the_file_of_a_cohort_or_refused(

@@ -154,7 +154,7 @@ def check_cohort(
         try:
             cohort = read_study(cohort_path, *args, **options)
         except (CohortError, FileFormatError) as error:
-            return _describe_refusal(cohort_path, error)
+            return describe_refusal(cohort_path, error)
     count_lines = count_people(cohort.table, cohort.label_name, cohort.classes)
     source_names = [*cohort.feature_names]
     if cohort.provenance.get("connectome", "one per scan") == "one per scan":
@@ -168,7 +168,7 @@ def check_cohort(
     )
 
 
-def _describe_refusal(study_path: Path, error: BrainlsapError) -> CohortCheck:
+def describe_refusal(study_path: Path, error: BrainlsapError) -> CohortCheck:
     """Return the check of a study that cannot be loaded.
 
     If the list of people cannot be used, nothing else is known.

@@ -82,6 +82,31 @@ class RefusedStudyError(CohortError):
     found: list[str]
     findings: tuple[Finding, ...]
 
+    @classmethod
+    def from_faults(
+        cls, folder: str | Path, faults: Sequence[Finding]
+    ) -> "RefusedStudyError":
+        """Return the error with the faults of a study in one list."""
+        fault_texts = group_findings(faults, folder)
+        plural_ending = "s" if len(fault_texts) > 1 else ""
+        error = cls(
+            f"{folder} cannot be loaded, {len(fault_texts)} fault{plural_ending}",
+            fault_texts,
+        )
+        error.found = []
+        error.findings = tuple(faults)
+        return error
+
+    def add_faults(
+        self, folder: str | Path, new_faults: Sequence[Finding]
+    ) -> "RefusedStudyError":
+        """Return the error with further faults of the same study."""
+        faults = [finding for finding in self.findings if finding.severity == FAULT]
+        error = RefusedStudyError.from_faults(folder, [*faults, *new_faults])
+        error.found = self.found
+        error.findings = (*self.findings, *new_faults)
+        return error
+
 
 def load_cohort(
     folder: str | Path,
@@ -401,12 +426,7 @@ def _refuse_study(
     faults = scan_list.faults
     if feature_sources.unmatched is not None:
         faults = [feature_sources.unmatched, *faults]
-    fault_texts = group_findings(faults, folder)
-    plural_ending = "s" if len(fault_texts) > 1 else ""
-    refusal = RefusedStudyError(
-        f"{folder} cannot be loaded, {len(fault_texts)} fault{plural_ending}",
-        fault_texts,
-    )
+    refusal = RefusedStudyError.from_faults(folder, faults)
     counts_text = count_people(
         scan_list.table, scan_list.label or "none", scan_list.classes
     )
