@@ -90,11 +90,15 @@ class People(dict[str, dict[str, tuple[ScanName, Facts]]]):
     missing_words : dict of (person, visit) to (dict of str to str)
         By column, the words of cells that count as missing, such as `None`, and errors
         of formulas, such as `#N/A`.
+    covariate_heads : dict of str to str
+        Heads of covariates as the first table writes them, by their lower case, so
+        that `Age` of one table and `age` of another are one column.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.missing_words: dict[tuple[str, str], dict[str, str]] = {}
+        self.covariate_heads: dict[str, str] = {}
 
     def find_word(self, participant_id: str, session_id: str, column_name: str) -> str:
         """Return what stands in a cell that counts as missing, empty if nothing."""
@@ -247,12 +251,13 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
     """Add the rows of one table to `people`; return the rows that stand twice."""
     row_faults = list[Finding]()
     lower_names = [column_name.lower() for column_name in people_table.columns]
-    covariate_heads = {
-        column_name for column_name in COVARIATES if lower_names.count(column_name) == 1
-    }
     column_heads = [
-        column_name.lower() if column_name.lower() in covariate_heads else column_name
-        for column_name in people_table.columns
+        people.covariate_heads.setdefault(lower_name, column_name)
+        if lower_name in COVARIATES and lower_names.count(lower_name) == 1
+        else column_name
+        for column_name, lower_name in zip(
+            people_table.columns, lower_names, strict=True
+        )
     ]
     words_of_column = {
         column_name: people_table.missing_words.get(written_head, {})

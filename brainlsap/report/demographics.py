@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.stats import chi2_contingency, kruskal, skew
 from scipy.stats import f as f_distribution
 
-from brainlsap.data.covariates import COVARIATES, KEY_COLUMNS, has_groups, kind_of
+from brainlsap.data.covariates import KEY_COLUMNS, has_groups, kind_of
 from brainlsap.data.find_files import visit_order
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_covariate_column
@@ -105,10 +105,10 @@ def demographics_table(
       characteristic       CN       AD    total      p
     0   participants        4        4        8
     1          scans        4        4        8
-    2      sex: F, n  3 (75%)  2 (50%)  5 (62%)  1.000
-    3      sex: M, n  1 (25%)  2 (50%)  3 (38%)
+    2      SEX: F, n  3 (75%)  2 (50%)  5 (62%)  1.000
+    3      SEX: M, n  1 (25%)  2 (50%)  3 (38%)
     """
-    title_of_column = _column_titles(find_characteristics(cohort_table, columns))
+    column_names = find_characteristics(cohort_table, columns)
     scan_table = sort_by_visit(cohort_table)
     scan_table = scan_table.assign(label=scan_table["label"].astype(str))
     visitors = scan_table.drop_duplicates(["participant", "label"])
@@ -124,7 +124,7 @@ def demographics_table(
         | {"total": str(len(scan_table))},
     ]
     p_values: dict[int, float] = {}
-    for column_name, title in title_of_column.items():
+    for column_name in column_names:
         values = covariate_values(people, column_name)
         value_groups = {
             name: covariate_values(group, column_name)
@@ -133,7 +133,7 @@ def demographics_table(
         first_row = len(rows)
         test = CharacteristicTest("", np.nan)
         if is_counted(column_name, values):
-            rows += _count_rows(title, value_groups)
+            rows += _count_rows(column_name, value_groups)
             if len(classes) > 1:
                 test = compare_counts(
                     values, people["label"], random_state=random_state
@@ -141,7 +141,7 @@ def demographics_table(
         else:
             numbers = pd.to_numeric(values, errors="coerce")
             is_skewed = abs(_skewness(numbers, people["label"])) > MAX_SKEWNESS
-            rows.append(_number_row(title, value_groups, is_skewed=is_skewed))
+            rows.append(_number_row(column_name, value_groups, is_skewed=is_skewed))
             if len(classes) > 1:
                 test = compare_numbers(numbers, people["label"], is_skewed=is_skewed)
         rows[first_row]["missing"] = str(int(values.isna().sum()))
@@ -248,20 +248,6 @@ def is_counted(column_name: str, values: pd.Series) -> bool:
     if known_values.empty or has_groups(column_name, known_values):
         return True
     return known_values.nunique() <= MAX_COUNTED_VALUES
-
-
-def _column_titles(column_names: Sequence[str]) -> dict[str, str]:
-    """Return the title of each column: its kind where one column has it, or its name.
-
-    So `PTGENDER` is "sex".
-    """
-    kinds = [kind_of(column_name) for column_name in column_names]
-    return {
-        column_name: kind
-        if kind in COVARIATES and kinds.count(kind) == 1
-        else column_name
-        for column_name, kind in zip(column_names, kinds, strict=True)
-    }
 
 
 def _skewness(numbers: pd.Series, labels: pd.Series) -> float:

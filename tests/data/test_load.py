@@ -165,6 +165,20 @@ def test_codes_for_what_is_missing_and_a_changing_sex_are_refused(study, tiny):
     assert any(fault.startswith("sub-01: sex differs between vis") for fault in faults)
 
 
+def test_columns_have_the_name_that_the_first_table_gives_them(study, tiny):
+    table = pd.read_csv(study / "participants.tsv", sep="\t")
+    table = table.rename(columns={"age": "Age"}).assign(Scanner="A")
+    table.to_csv(study / "participants.tsv", sep="\t", index=False)
+    (study / "sub-01/sub-01_sessions.tsv").write_text(
+        "session_id\tage\nses-M00\t50\nses-M12\t51\n"
+    )
+    cohort = load_cohort(study, tiny, "fdg")
+    assert {"Age", "Scanner"} <= {*cohort.table.columns}
+    assert not {"age", "scanner"} & {*cohort.table.columns}
+    ages = cohort.table.set_index("scan")["Age"]
+    assert ages["sub-01_ses-M12"] == 51
+
+
 def test_a_matrix_with_a_row_more_than_others_is_refused(tmp_path):
     cohort = make_cohort(5, atlas="desikan82", visit_shares=[1])
     folder = write_study_folder(cohort, tmp_path / "study")

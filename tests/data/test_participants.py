@@ -191,7 +191,7 @@ def test_covariates_in_upper_case_are_known(study, tiny):
     people = study / "participants.tsv"
     people.write_text(people.read_text().replace("\tage", "\tAGE"))
     cohort = load_cohort(study, tiny, "fdg")
-    assert cohort.table["age"].tolist()[:2] == [70, 70]  # numbers, not text
+    assert cohort.table["AGE"].tolist()[:2] == [70, 70]  # numbers, not text
     people.write_text(people.read_text().replace("diagnosis", "Diagnosis"))
     assert load_cohort(study, tiny, "fdg").label_name == "Diagnosis"
 

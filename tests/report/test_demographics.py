@@ -46,11 +46,11 @@ def test_people_count_not_scans():
     assert table.loc["participants", ["AD", "CN", "total"]].tolist() == ["3", "3", "6"]
     assert table.loc["scans", ["AD", "CN", "total"]].tolist() == ["3", "4", "7"]
     # The mean age of two people is not shown: it would give them away.
-    ages = table.loc["age, mean ± s.d.", ["AD", "CN", "missing"]].tolist()
+    ages = table.loc["AGE, mean ± s.d.", ["AD", "CN", "missing"]].tolist()
     assert ages == ["n/a", "70.0 ± 10.0", "1"]
-    assert table.loc["sex: F, n", ["AD", "CN"]].tolist() == ["2 (100%)", "1 (33%)"]
-    assert table.loc["sex: F, n", "missing"] == "1"
-    assert table.loc["site: y, n", ["AD", "CN"]].tolist() == ["3 (100%)", "1 (33%)"]
+    assert table.loc["PTGENDER: F, n", ["AD", "CN"]].tolist() == ["2 (100%)", "1 (33%)"]
+    assert table.loc["PTGENDER: F, n", "missing"] == "1"
+    assert table.loc["Site: y, n", ["AD", "CN"]].tolist() == ["3 (100%)", "1 (33%)"]
     bare = demographics_table(PEOPLE[["participant", "label"]], ["CN"])
     assert list(bare) == ["characteristic", "CN", "total"]
 
@@ -60,7 +60,7 @@ def test_a_person_of_two_classes_counts_in_both_and_once_in_total():
     visits.loc[1, "label"] = "AD"
     table = rows_by_name(demographics_table(visits, ["CN", "AD"], "age"))
     assert table.loc["participants", ["CN", "AD", "total"]].tolist() == ["3", "4", "6"]
-    assert table.loc["age, mean ± s.d.", "AD"] == "73.7 ± 12.1"
+    assert table.loc["AGE, mean ± s.d.", "AD"] == "73.7 ± 12.1"
 
 
 def test_statistics_and_tests_are_those_of_scipy():
