@@ -378,7 +378,7 @@ def check(study: str, **options: Any) -> None:
     cohort_check = brainlsap.check_cohort(study, **reading_options, verbose=True)
     cohort = cohort_check.cohort
     fold_options = _select(study_options, _names_of("check"))
-    merged_classes = fold_options.pop("merged_classes", None)
+    merged_classes = fold_options.pop("merge_classes", None)
     if cohort is not None and merged_classes is not None:
         cohort = brainlsap.workflow.merge_classes(cohort, merged_classes)
         cohort_check = replace(
@@ -856,10 +856,10 @@ def _load_cohort(
 ) -> "Cohort":
     """Return the cohort to analyse and print a summary.
 
-    Classes are merged here, and `merged_classes` is removed from `study_options`.
+    Classes are merged here, and `merge_classes` is removed from `study_options`.
     """
     cohort = brainlsap.data.read_study(study, verbose=True, **reading_options)
-    merged_classes = study_options.pop("merged_classes", None)
+    merged_classes = study_options.pop("merge_classes", None)
     cohort = brainlsap.workflow.merge_classes(cohort, merged_classes)
     print(f"Study: {cohort}", brainlsap.check_cohort(cohort).found[1], sep="\n")
     for value_sentence in brainlsap.data.quality.describe_values(cohort):

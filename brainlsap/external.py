@@ -19,7 +19,7 @@ from brainlsap.data.covariates import KEY_COLUMNS, has_groups
 from brainlsap.data.flow import exclude_text
 from brainlsap.data.load import RefusedStudyError, open_study
 from brainlsap.data.participants import UNLABELLED
-from brainlsap.data.reading_options import ReadingOptions
+from brainlsap.data.reading_options import ReadingOptions, check_option_names
 from brainlsap.data.stored_cohort import is_cohort_file, label_column
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.comparison import calibration_table, wilson_interval
@@ -47,7 +47,7 @@ from brainlsap.prediction import (
 )
 from brainlsap.report.report import check_results_folder, check_same_study
 from brainlsap.text import listed, option_name, option_text
-from brainlsap.workflow import merge_classes, parse_merged_classes
+from brainlsap.workflow import parse_merged_classes
 
 __all__ = ["evaluate_model", "read_labelled_people"]
 
@@ -64,7 +64,7 @@ def read_labelled_people(
     folder: str | Path,
     *,
     label: str | None = None,
-    merged_classes: str | Mapping[str, Sequence[str]] | None = None,
+    merge_classes: str | Mapping[str, Sequence[str]] | None = None,
     verbose: bool = False,
     **options: Any,
 ) -> Cohort:
@@ -78,7 +78,7 @@ def read_labelled_people(
         Study folder, or a cohort's file (.h5).
     label : str, optional
         Column of the classes; by default that of the fit.
-    merged_classes : str or mapping, optional
+    merge_classes : str or mapping, optional
         As of :func:`brainlsap.merge_classes`, for labels that the model does not
         have: {"AD": ["Alzheimer"]}, or the text "AD=Alzheimer". Labels of the model
         stay without being named. Scans with other labels are left out.
@@ -96,13 +96,14 @@ def read_labelled_people(
         If the folder cannot be read, or has no such column or class.
     """
     model = load_fitted_model(model)
+    check_option_names(options, ("merge_classes", "verbose"))
     label = model.origin_.label_name if label is None else label
     try:
         cohort = read_new_people(model, folder, verbose=verbose, **options)
     except RefusedStudyError as error:
         reading_options = make_reading_options(model, folder, **options)
         label_faults = _find_label_faults(
-            model, _list_people(folder, reading_options), label, merged_classes
+            model, _list_people(folder, reading_options), label, merge_classes
         )
         raise error.add_faults(folder, label_faults) from error
     if label_column(cohort, label) is None:
@@ -110,13 +111,14 @@ def read_labelled_people(
         if not is_cohort_file(folder):
             reading_options = make_reading_options(model, folder, **options)
             people_table = _list_people(folder, reading_options)
-        label_faults = _find_label_faults(model, people_table, label, merged_classes)
+        label_faults = _find_label_faults(model, people_table, label, merge_classes)
         raise ParameterError(label_faults[0].message, path=folder)
     cohort = add_labels(cohort, label, folder)
-    if merged_classes is None:
+    if merge_classes is None:
         return cohort
     cohort = _leave_out_unlabelled(model, cohort)
-    return merge_classes(cohort, _add_classes_of_model(model, cohort, merged_classes))
+    labels_of_class = _add_classes_of_model(model, cohort, merge_classes)
+    return brainlsap.merge_classes(cohort, labels_of_class)
 
 
 def _list_people(folder: str | Path, reading_options: ReadingOptions) -> pd.DataFrame:
@@ -206,7 +208,7 @@ def _describe_unknown_labels(model: PackedClassifier, label_counts: pd.Series) -
     return (
         f"the model was not trained on the classes {unknown_text}; its classes are "
         f"{', '.join(model.origin_.classes)}. Replace ??? by a class of the model in "
-        f"{option_text('merged_classes', assignments)}. Classes of the model keep "
+        f"{option_text('merge_classes', assignments)}. Classes of the model keep "
         "their names; remove an entry to leave its scans out"
     )
 
@@ -230,7 +232,7 @@ def _add_classes_of_model(
     unknown_classes = [name for name in labels_of_class if name not in class_of_label]
     if unknown_classes:
         raise ParameterError(
-            f"{option_name('merged_classes')} makes the class "
+            f"{option_name('merge_classes')} makes the class "
             f"{listed(map(repr, unknown_classes))}, which the model does not have; its "
             f"classes are {', '.join(origin.classes)}. Write the class of the model "
             "first, then the label of these people: CLASS=LABEL."

@@ -1046,7 +1046,7 @@ OPTIONS: tuple[Option, ...] = (
         "reference", "", TEXT, recipient="reading", stored_model="fixed", group="data"
     ),
     Option(
-        "merged_classes",
+        "merge_classes",
         "--merge-classes",
         CLASS_GROUPS,
         "merge classes by a predefined scheme (5-to-3, 5-to-2, cn-or-ad, "
@@ -1057,7 +1057,7 @@ OPTIONS: tuple[Option, ...] = (
         commands=("check", "run", "fit"),
     ),
     Option(
-        "merged_classes",
+        "merge_classes",
         "--merge-classes",
         CLASS_GROUPS,
         "translate labels of this study to classes of the model, for example "

@@ -31,6 +31,7 @@ from brainlsap.data.reading_options import (
     DEFAULT_OPTIONS,
     NO_CONNECTOME,
     ReadingOptions,
+    check_option_names,
 )
 from brainlsap.data.stored_cohort import (
     is_cohort_file,
@@ -500,6 +501,8 @@ def read_new_people(
         If the folder cannot be read.
     """
     model = load_fitted_model(model)
+    if folder is not None:
+        check_option_names(options, ("verbose",))
     stored_options = ReadingOptions.from_jsonable(model.origin_.reading)
     _check_fixed_options(stored_options, options)
     if folder is not None and is_cohort_file(folder):

@@ -85,7 +85,7 @@ def run_study(
     n_repeats: int = 1,
     leave_out: str | None = None,
     random_state: int = 0,
-    merged_classes: str | Mapping[str, Sequence[str]] | None = None,
+    merge_classes: str | Mapping[str, Sequence[str]] | None = None,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
     covariates: str | Sequence[str] | None = None,
@@ -135,7 +135,7 @@ def run_study(
         be combined with `cv`.
     random_state : int
         Seed of folds and models.
-    merged_classes : str or mapping, optional
+    merge_classes : str or mapping, optional
         Classes to merge, as in :func:`merge_classes`.
     harmonize : str, optional
         Column of the site or scanner. ComBat, fitted to the training scans of each
@@ -152,7 +152,7 @@ def run_study(
         and scanner, as of :func:`brainlsap.evaluation.choose_subgroups`.
     reference_class : str, optional
         Class, for example the controls, from whose training people alone `harmonize`
-        and `regress_out` are learned (after `merged_classes`). They are applied to all;
+        and `regress_out` are learned (after `merge_classes`). They are applied to all;
         the regression returns W-scores (:class:`brainlsap.evaluation.Deconfounder`).
         Regions are tested without it, in a model of class and covariates together.
     n_permutations : int
@@ -205,7 +205,7 @@ def run_study(
     if hasattr(models, "fit"):
         models = {type(models).__name__: models}
     results = check_results_folder(out)
-    cohort = merge_classes(cohort, merged_classes)
+    cohort = _merge_classes_of(cohort, merge_classes)
     subgroup_columns = choose_subgroups(cohort.table, subgroups)
     own_models = models if isinstance(models, Mapping) else {}
     model_settings = {"preset": preset, "random_state": random_state, **settings}
@@ -231,7 +231,7 @@ def run_study(
         reference_class=reference_class,
         covariates=list(covariate_names),
         subgroups=list(subgroup_columns),
-        merged_classes=cohort.provenance.get("merged_classes"),
+        merge_classes=cohort.provenance.get("merged_classes"),
         learning_curve=learning_curve or None,
         n_permutations=n_permutations,
     )
@@ -510,15 +510,14 @@ def merge_classes(
     for class_name in all_originals:
         if all_originals.count(class_name) > 1:
             raise ParameterError(
-                f"{option_name('merged_classes')} has {class_name!r} in two "
+                f"{option_name('merge_classes')} has {class_name!r} in two "
                 "classes. Write it in one class only."
             )
     n_scans = cohort.table["label"].value_counts().reindex(cohort.classes)
     absent_classes = find_absent(cohort.label_name, all_originals, n_scans)
     if absent_classes:
         raise CohortError(
-            f"{option_text('merged_classes')} cannot be applied because of these "
-            "faults",
+            f"{option_text('merge_classes')} cannot be applied because of these faults",
             absent_classes,
         )
     class_of = {
@@ -533,7 +532,7 @@ def merge_classes(
     )
     if new_label.nunique() < 2:
         raise CohortError(
-            f"{option_text('merged_classes')} must result in two classes; got "
+            f"{option_text('merge_classes')} must result in two classes; got "
             f"{description} from scans of the classes {', '.join(cohort.classes)}."
         )
     is_selected = new_label.notna().to_numpy()
@@ -556,6 +555,10 @@ def merge_classes(
     )
 
 
+# run_study has an argument with the name of the function.
+_merge_classes_of = merge_classes
+
+
 def parse_merged_classes(
     text: str, classes: Sequence[str]
 ) -> Mapping[str, Sequence[str]]:
@@ -567,7 +570,7 @@ def parse_merged_classes(
             class_names = [class_name.strip() for class_name in names_text.split("+")]
             if not new_class.strip() or not all(class_names):
                 raise ParameterError(
-                    f"{option_name('merged_classes')} must be NEW=OLD or "
+                    f"{option_name('merge_classes')} must be NEW=OLD or "
                     "NEW=OLD+OLD, with commas between the classes; got "
                     f"{assignment.strip()!r}. To keep a class CN, write CN=CN."
                 )
@@ -575,7 +578,7 @@ def parse_merged_classes(
         return originals_of_class
     if text not in MERGED_CLASSES:
         raise ParameterError(
-            f"{option_name('merged_classes')} must be one of "
+            f"{option_name('merge_classes')} must be one of "
             f"{', '.join(MERGED_CLASSES)}, or text such as 'healthy=CN+SMC,ill=AD'; "
             f"got {text!r}."
         )

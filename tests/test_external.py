@@ -21,6 +21,7 @@ from brainlsap import (
     make_cohort,
     predict_people,
     read_labelled_people,
+    read_new_people,
     write_report,
 )
 from brainlsap.arrays import pack
@@ -249,20 +250,29 @@ def test_a_folder_of_a_second_hospital_is_read_and_tested(model, sites, tmp_path
     hospital = replace(sites[0], table=table, classes=("Control", "EMCI", "Dementia"))
     folder = write_study_folder(hospital, tmp_path / "hospital")
     # EMCI is a class of the model, so it needs no name.
-    people = read_labelled_people(
-        model, folder, merged_classes="CN=Control,AD=Dementia"
-    )
+    people = read_labelled_people(model, folder, merge_classes="CN=Control,AD=Dementia")
     truth = evaluate_model(model, people).predictions.set_index("scan")["truth"]
     assert truth.to_dict() == dict(
         zip(sites[0].table["scan"], sites[0].table["label"], strict=True)
     )
     # Two labels may be one class; a label that nobody names is left out.
-    people = read_labelled_people(model, folder, merged_classes="AD=Dementia")
+    people = read_labelled_people(model, folder, merge_classes="AD=Dementia")
     assert set(people.y) == {"EMCI", "AD"}
     assert set(people.left_out["fate"]) == {OTHER_CLASS}
     for text in ("CN,EMCI,AD=Dementia", "AD=", "Dementia=AD"):
-        with pytest.raises(ParameterError, match="merged_classes"):
-            read_labelled_people(model, folder, merged_classes=text)
+        with pytest.raises(ParameterError, match="merge_classes"):
+            read_labelled_people(model, folder, merge_classes=text)
+
+
+def test_an_unknown_option_is_refused_with_the_nearest_name(model, tmp_path):
+    for options, name in (
+        ({"merged_classes": "AD=Dementia"}, "merge_classes"),
+        ({"patern": "*_sc.csv"}, "pattern"),
+    ):
+        with pytest.raises(ParameterError, match=f"nearest name is {name}"):
+            read_labelled_people(model, tmp_path, **options)
+    with pytest.raises(ParameterError, match=r"no option merge_classes= .* row_order"):
+        read_new_people(model, tmp_path, merge_classes="AD=Dementia")
 
 
 def test_people_without_label_are_no_other_class(model, sites, tmp_path):
@@ -277,7 +287,7 @@ def test_people_without_label_are_no_other_class(model, sites, tmp_path):
     )
     cohort.save(tmp_path / "people.h5")
     cohort = read_labelled_people(
-        model, tmp_path / "people.h5", merged_classes="AD=Dementia"
+        model, tmp_path / "people.h5", merge_classes="AD=Dementia"
     )
     fates = cohort.left_out.set_index("scan")["fate"]
     assert fates.loc[table["scan"][is_unknown]].eq(NO_LABEL).all()

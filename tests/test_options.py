@@ -130,8 +130,8 @@ RENAMED = {
     "demo": {*OPTIONS_OF_MODELS},
     "build": {"tractogram", "parcellation", "pet", "transform", "streamline_weights"},
     "run": {"config", "splits", *OPTIONS_OF_MODELS},
-    "check": {"config", "merged_classes"},
-    "fit": {"config", "merged_classes", *OPTIONS_OF_MODELS},
+    "check": {"config", "merge_classes"},
+    "fit": {"config", "merge_classes", *OPTIONS_OF_MODELS},
     "report": {"export", "tables", "figures"},
 }
 

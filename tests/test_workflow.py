@@ -60,7 +60,7 @@ def test_a_study_says_what_the_connectome_adds(cohort, tmp_path, monkeypatch):
 
     monkeypatch.setattr(page, "report_figures", draw_gain)
     models = {"prior": DummyClassifier()}
-    options = {"baselines": False, "cv": 2, "merged_classes": "5-to-2"}
+    options = {"baselines": False, "cv": 2, "merge_classes": "5-to-2"}
     evaluation = run_study(cohort, tmp_path, models, regress_out=["age"], **options)
     merged = merge_classes(cohort, "5-to-2")
     gain = connectome_gain(merged, Deconfounder(regress_out=["age"]))

@@ -8,6 +8,7 @@ models.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pandas as pd
 
 from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas
+from brainlsap.exceptions import ParameterError
 
 NO_CONNECTOME = "none"
 """The option `connectome` of a study that is read without any."""
@@ -70,7 +72,14 @@ class ReadingOptions:
     skip_faulty: bool | None = None
 
     def change(self, **options: Any) -> "ReadingOptions":
-        """Return the record with other values of some options."""
+        """Return the record with other values of some options.
+
+        Raises
+        ------
+        ParameterError
+            If an option is unknown.
+        """
+        check_option_names(options)
         return replace(self, **options)
 
     def to_jsonable(self, option_names: Iterable[str] = ()) -> dict[str, Any]:
@@ -114,6 +123,24 @@ DEFAULT_OPTIONS = ReadingOptions(
 """The options by default of a study that is read from its folder."""
 
 
+def check_option_names(
+    option_names: Iterable[str], further_names: Iterable[str] = ()
+) -> None:
+    """Raise if names are neither options of reading nor among `further_names`."""
+    known_names = [
+        *(option_field.name for option_field in fields(ReadingOptions)),
+        *further_names,
+    ]
+    for name in option_names:
+        if name in known_names:
+            continue
+        nearest_names = get_close_matches(name, known_names, n=1, cutoff=0.75)
+        advice = f"The options are {', '.join(sorted(known_names))}"
+        if nearest_names:
+            advice = f"The nearest name is {nearest_names[0]}"
+        raise ParameterError(f"there is no option {name}= to read people. {advice}.")
+
+
 def _is_specified(value: object) -> bool:
     """Return whether an option has a value that is neither None nor empty."""
     if isinstance(value, str | Mapping | list | tuple):
@@ -121,4 +148,4 @@ def _is_specified(value: object) -> bool:
     return value is not None
 
 
-__all__ = ["DEFAULT_OPTIONS", "ReadingOptions"]
+__all__ = ["DEFAULT_OPTIONS", "ReadingOptions", "check_option_names"]

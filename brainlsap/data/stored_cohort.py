@@ -94,7 +94,7 @@ def read_study(study: str | Path, *args: Any, **options: Any) -> Cohort:
 def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
     """Read the file of a cohort, and apply options to it or refuse them."""
     options.pop("verbose", None)
-    new_options = ReadingOptions(**options)
+    new_options = ReadingOptions().change(**options)
     cohort = Cohort.load(cohort_path)
     _check_unchanged(cohort_path, cohort, new_options)
     if new_options.atlas:

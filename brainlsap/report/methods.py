@@ -91,7 +91,7 @@ _PROVENANCE = (
 )
 _IN_SENTENCES = (
     "atlas feature label model models baselines steps study_options options "
-    "class_prior merged_classes n_permutations preset learning_curve"
+    "class_prior merge_classes n_permutations preset learning_curve"
 )
 UNLISTED = frozenset(
     f"{_DESIGN} {_PLACES_AND_SPEED} {_PROVENANCE} {_IN_SENTENCES}".split()

@@ -25,7 +25,14 @@ _PATH_FIELDS = frozenset(
 _WORD_FIELDS = frozenset(
     (
         *("label", "label_name", "classes", "feature", "feature_names", "measure"),
-        *("merged_classes", "harmonize", "regress_out", "leave_out", "models"),
+        *(
+            "merge_classes",
+            "merged_classes",
+            "harmonize",
+            "regress_out",
+            "leave_out",
+            "models",
+        ),
         *("subgroups", "covariates"),
         "reference_class",
     )
