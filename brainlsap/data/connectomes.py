@@ -215,8 +215,11 @@ def read_connectome(
     if is_checked_alone:
         row_order_check.raise_refusal()
     if not row_names.names:  # the collected matrices are refused together
+        n_rows = len(raw_matrix.values)
         raise UnknownOrderError(
-            f"the {len(raw_matrix.values)} rows have no names.", path=connectome_path
+            f"the {n_rows} rows have no names.",
+            path=connectome_path,
+            values={"n_rows": n_rows},
         )
     raw_matrix = _apply_row_names(raw_matrix, row_names, connectome_path)
     weight_matrix, order_findings = _in_atlas_order(raw_matrix, atlas, connectome_path)

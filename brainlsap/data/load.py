@@ -63,7 +63,7 @@ from brainlsap.findings import (
     as_findings,
     group_findings,
 )
-from brainlsap.text import listed, option_text
+from brainlsap.text import count, listed, option_text
 
 STRENGTH = "strength"
 
@@ -703,7 +703,7 @@ def _read_connectomes(
     n_earlier_faults = len(scan_list.faults)
     scans_by_order: dict[str, list[str]] = {}
     order_check = OrderCheck(atlas)
-    unordered_scans = list[tuple[Scan, BrainlsapError]]()
+    errors_of_size = list[tuple[Scan, BrainlsapError]]()
     for scan_index, scan in enumerate(
         tqdm(scans, "reading connectomes", **scan_list.bar_options)
     ):
@@ -722,19 +722,24 @@ def _read_connectomes(
             W[scan_index], matrix_notes = _read_matrix(
                 connectome_path, atlas, reading_options, order_check
             )
-        except UnknownOrderError as error:  # all such are refused together, below
-            unordered_scans.append((scan, error))
-            continue
         except BrainlsapError as error:
-            scan_list.add_fault(error, scan)
+            if "n_rows" in error.values:
+                errors_of_size.append((scan, error))
+            else:
+                scan_list.add_fault(error, scan)
             continue
         n_read += 1
         scan_list.add_notes(matrix_notes, about_text="connectomes", of_scan=True)
         for matrix_note in matrix_notes:
             if matrix_note.kind == ROW_ORDER:
                 scans_by_order.setdefault(str(matrix_note), []).append(scan.name)
-    if n_read and reading_options.skip_faulty:
-        _add_unordered(scan_list, unordered_scans)
+    unordered_scans = _refuse_odd_sizes(scan_list, order_check, errors_of_size)
+    # Scans in which nothing names the rows are refused together, except if others
+    # could be read: then it is a fault of these scans.
+    for scan, error in unordered_scans:
+        is_own_fault = not isinstance(error, UnknownOrderError)
+        if is_own_fault or (n_read and reading_options.skip_faulty):
+            scan_list.add_fault(error, scan)
     _report_orders(scan_list, order_check, scans_by_order)
     scan_list.found.append(f"connectome: {n_read} of {len(scans)} scans")
     if scans and n_missing == len(scans):
@@ -743,15 +748,34 @@ def _read_connectomes(
     return W
 
 
-def _add_unordered(
-    scan_list: ScanList, unordered_scans: Sequence[tuple[Scan, BrainlsapError]]
-) -> None:
-    """Add a fault for each scan whose rows have no known order.
+def _refuse_odd_sizes(
+    scan_list: ScanList,
+    order_check: OrderCheck,
+    errors_of_size: Sequence[tuple[Scan, BrainlsapError]],
+) -> list[tuple[Scan, BrainlsapError]]:
+    """Add a fault for each unnamed matrix of another size than most; return the others.
 
-    Connectomes of other scans could be read, so it is a fault of these scans.
+    An order of rows would be no remedy for a file of another size.
     """
-    for scan, error in unordered_scans:
-        scan_list.add_fault(error, scan)
+    count_of_size = order_check.count_sizes()
+    for _, error in errors_of_size:
+        if not isinstance(error, UnknownOrderError):  # the check has not counted it
+            count_of_size[error.values["n_rows"]] += 1
+    other_errors = list[tuple[Scan, BrainlsapError]]()
+    for scan, error in errors_of_size:
+        n_rows = error.values["n_rows"]
+        common_size, n_common = count_of_size.most_common(1)[0]
+        if n_rows == common_size or n_common <= count_of_size.total() / 2:
+            other_errors.append((scan, error))
+            continue
+        message = (
+            f"the connectome has {n_rows} x {n_rows} entries, but the connectomes of "
+            f"{count(n_common, 'other scan')} have {common_size} x {common_size}. "
+            f"Replace the file, or {leave_out_text()}"
+        )
+        scan_list.add_fault(Finding(message, FAULT, path=error.path, scan=scan.name))
+        order_check.remove_unnamed(n_rows)
+    return other_errors
 
 
 def _describe_no_connectome(

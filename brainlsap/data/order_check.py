@@ -19,6 +19,7 @@ share of its vertices in each region. The template shows which regions are usual
 connected; it holds no data of single participants.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -106,7 +107,7 @@ class OrderCheck:
     """
 
     atlas: Atlas
-    groups: dict[RowNames, _MatrixGroup] = field(default_factory=dict)
+    groups: dict[tuple[RowNames, int], _MatrixGroup] = field(default_factory=dict)
 
     def add(
         self, weight_matrix: np.ndarray, row_names: RowNames, matrix_path: Path
@@ -119,17 +120,30 @@ class OrderCheck:
         complete_weights = (
             complete_weights / total_weight if total_weight > 0 else complete_weights
         )
-        matrix_group = self.groups.get(row_names)
-        if (
-            matrix_group is None
-            or matrix_group.weight_sum.shape != complete_weights.shape
-        ):
-            self.groups[row_names] = _MatrixGroup(
+        group_key = row_names, len(complete_weights)
+        matrix_group = self.groups.get(group_key)
+        if matrix_group is None:
+            self.groups[group_key] = _MatrixGroup(
                 row_names, matrix_path, complete_weights
             )
             return
         matrix_group.weight_sum += complete_weights
         matrix_group.n_matrices += 1
+
+    def count_sizes(self) -> Counter[int]:
+        """Return how many matrices have each number of rows."""
+        count_of_size = Counter[int]()
+        for matrix_group in self.groups.values():
+            count_of_size[len(matrix_group.weight_sum)] += matrix_group.n_matrices
+        return count_of_size
+
+    def remove_unnamed(self, n_rows: int) -> None:
+        """Forget the matrices of this size with rows that nothing names."""
+        self.groups = {
+            group_key: matrix_group
+            for group_key, matrix_group in self.groups.items()
+            if matrix_group.rows.names or len(matrix_group.weight_sum) != n_rows
+        }
 
     def refusals(self) -> list[FileFormatError]:
         """Return an error for each group that is unknown, or of another order."""

@@ -655,7 +655,7 @@ def _look_up_order(
         unknown_order_message(weight_matrix, atlas, row_order),
         path=matrix_path,
         kind=UNKNOWN_ORDER,
-        values=find_atlas_of_size(n_rows, atlas),
+        values={"n_rows": n_rows, **find_atlas_of_size(n_rows, atlas)},
     )
 
 

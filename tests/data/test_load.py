@@ -194,6 +194,27 @@ def test_a_matrix_with_a_row_more_than_others_is_refused(tmp_path):
     )
 
 
+@pytest.mark.parametrize("row_order", [None, "mrtrix"])
+def test_a_matrix_of_another_size_than_most_is_a_fault_of_its_scan(tmp_path, row_order):
+    cohort = make_cohort(5, atlas="desikan82", visit_shares=[1])
+    folder = write_study_folder(cohort, tmp_path / "study")
+    options = {} if row_order is None else {"row_order": row_order}
+    for index, path in enumerate(sorted(folder.rglob("*_connectivity.csv"))):
+        n_rows = 83 if index == 3 else 84
+        weights = np.ones((n_rows, n_rows)) - np.eye(n_rows)
+        np.savetxt(path, weights, "%d", ",")
+    _, faults = faults_of(folder, "desikan82", **options)
+    (odd,) = [fault for fault in faults if "83 x 83" in fault]
+    assert "sub-0004" in odd
+    assert "4 other scans have 84 x 84" in odd
+    assert "--exclude" in odd or "exclude=" in odd
+    assert "Lausanne" not in odd
+    if row_order:
+        assert faults == [odd]
+        read = load_cohort(folder, "desikan82", "fdg", skip_faulty=True, **options)
+        assert read.n_scans == 4
+
+
 def test_everything_wrong_is_in_one_list(study, tiny, tmp_path):
     before = sorted(tmp_path.rglob("*"))
     (study / CONNECTOME.format("sub-01", "ses-M12")).unlink()
