@@ -193,8 +193,11 @@ def test_a_report_is_headed_external_evaluation_and_read_again(
     model, sites, evaluation, tmp_path_factory, monkeypatch
 ):
     folder = tmp_path_factory.mktemp("out") / "results"
-    page = write_report(evaluation, folder).read_text(encoding="utf-8")
+    # The folder of the other people does not say that they were simulated.
+    copied = replace(evaluation, cohort=replace(evaluation.cohort, truth=None))
+    page = write_report(copied, folder).read_text(encoding="utf-8")
     assert "External evaluation" in page
+    assert re.search("<h1>.*SIMULATED", page)
     assert "over folds" not in page
     # The class weights of the fit, and not the probability, choose the class.
     rows = evaluation.predictions

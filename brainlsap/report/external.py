@@ -18,6 +18,13 @@ def is_external(evaluation: Evaluation) -> bool:
     return "external" in evaluation.settings
 
 
+def is_simulated(evaluation: Evaluation) -> bool:
+    """Return whether the people, or those of the stored model, were simulated."""
+    external_facts = evaluation.settings.get("external", {})
+    is_simulated_model = external_facts.get("card", {}).get("is_simulated", False)
+    return evaluation.cohort.truth is not None or is_simulated_model
+
+
 def external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     """Return the tables that only an external evaluation has, as text by name."""
     if not is_external(evaluation):
@@ -82,7 +89,7 @@ def external_headline(evaluation: Evaluation) -> list[str]:
         f"same class for everybody reaches at most {1 / n_present:.3f}, because "
         f"{n_present} classes are present."
     )
-    if cohort.truth is not None or card["is_simulated"]:
+    if is_simulated(evaluation):
         first_paragraph += (
             " The data are simulated, so no conclusion about people is possible."
         )

@@ -47,6 +47,7 @@ from brainlsap.report.external import (
     external_headline,
     external_tables,
     is_external,
+    is_simulated,
 )
 from brainlsap.report.figures import MIDDLE, PAGE, own_axes
 from brainlsap.report.methods import (
@@ -500,6 +501,7 @@ def write_page(
         evaluation=evaluation,
         has_interactive_brain=has_interactive_brain,
         has_ordinal_output=has_ordinal_output(evaluation),
+        is_simulated=is_simulated(evaluation),
         title=withhold_names(evaluation.settings["title"]),
         remarks=list(map(withhold_names, score_remarks(evaluation))),
         **first_screen,
