@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # Importing these takes seconds.
     from brainlsap.class_prior import ClassPrior
     from brainlsap.data import Cohort
     from brainlsap.data.check import CohortCheck
+    from brainlsap.evaluation import Evaluation
     from brainlsap.images.build import BuiltStudy
 
 OptionValues = dict[str, Any]
@@ -582,6 +583,7 @@ def report(
             f"Note: the atlas folder {atlas_folder} no longer exists, so the report "
             "uses only the names of its regions."
         )
+    _check_exports(evaluation, export_folders, overwrite=overwrite)
     export_functions: dict[str, Callable[..., Sequence[Path]]] = {
         "export": partial(brainlsap.report.export_maps, parcellation=parcellation),
         "tables": brainlsap.report.write_tables,
@@ -607,6 +609,22 @@ def report(
             overwrite=overwrite,
         )
         print(f"Report: {report_page}")
+
+
+def _check_exports(
+    evaluation: "Evaluation", export_folders: Mapping[str, str], *, overwrite: bool
+) -> None:
+    """Refuse all existing files of the exports before anything is computed."""
+    output_paths: list[Path] = []
+    if "export" in export_folders:
+        output_paths.append(Path(export_folders["export"], "regions.tsv"))
+    if "tables" in export_folders:
+        output_paths += brainlsap.report.report.table_paths(export_folders["tables"])
+    if "figures" in export_folders:
+        output_paths += brainlsap.report.report.figure_paths(
+            evaluation, export_folders["figures"]
+        )
+    check_outputs(output_paths, overwrite=overwrite)
 
 
 @command

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from brainlsap.exceptions import ParameterError, WritingError
-from brainlsap.text import option_text
+from brainlsap.text import listed, option_text
 
 __all__ = [
     "check_new_folder",
@@ -121,10 +121,12 @@ def check_outputs(
     resolved_inputs = [
         path.expanduser().resolve() for path in input_paths if os.path.lexists(path)
     ]
+    existing_paths = []
     for path in map(Path, output_paths):
         check_writable(path)
         if not os.path.lexists(path):
             continue
+        existing_paths.append(path)
         resolved_output = path.resolve()
         if path.is_dir():
             raise ParameterError(f"{path} is a folder; give the path of a file.")
@@ -137,11 +139,18 @@ def check_outputs(
                     f"{path} is one of the input files and would be replaced. Choose "
                     "another output file."
                 )
-        if not overwrite:
-            raise ParameterError(
-                f"{path} already exists. Choose another output file, or replace this "
-                f"one by {option_text('overwrite', True)}."
-            )
+    if overwrite or not existing_paths:
+        return
+    if len(existing_paths) == 1:
+        raise ParameterError(
+            f"{existing_paths[0]} already exists. Choose another output file, or "
+            f"replace this one by {option_text('overwrite', True)}."
+        )
+    raise ParameterError(
+        f"{len(existing_paths)} output files already exist: "
+        f"{listed(existing_paths, 5)}. Choose another output folder, or replace these "
+        f"files by {option_text('overwrite', True)}."
+    )
 
 
 @contextmanager

@@ -515,6 +515,25 @@ def test_exports_replace_nothing_unless_asked(results, tmp_path, capsys, option,
     capsys.readouterr()
 
 
+def test_existing_exports_are_refused_together_before_anything_is_made(
+    results, tmp_path, capsys, monkeypatch
+):
+    def fail(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr("brainlsap.report.page.report_tables", fail)
+    monkeypatch.setattr("brainlsap.report.page.report_figures", fail)
+    names = ("tables/scores.tex", "tables/flow.md", "figures/classes.pdf")
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    before = contents(tmp_path)
+    folders = ("--tables", tmp_path / "tables", "--figures", tmp_path / "figures")
+    message = refused(capsys, "report", results, *folders)
+    assert all(str(tmp_path / name) in message for name in names)
+    assert contents(tmp_path) == before
+
+
 @pytest.mark.parametrize("more", [(), ("--overwrite",)])
 def test_files_that_are_read_are_never_written(own_study, tmp_path, capsys, more):
     """Not the model, not a file of the study, nor another name of it."""

@@ -204,13 +204,18 @@ def _plot_first_effects(evaluation: Evaluation, atlas: Atlas | None) -> Any:
     return plot_effects(evaluation, evaluation.cohort.feature_names[0], atlas)
 
 
+def _effects_name(feature: str) -> str:
+    """Return the name of the map of class differences in a further feature."""
+    return f"effects_{re.sub(r'[^A-Za-z0-9]+', '-', feature)}"
+
+
 def _plot_further_effects(
     evaluation: Evaluation, atlas: Atlas | None
 ) -> dict[str, Any]:
     """Draw a map of class differences in each further feature, by name."""
     figure_of_name = {}
     for feature in evaluation.cohort.feature_names[1:]:
-        figure_name = f"effects_{re.sub(r'[^A-Za-z0-9]+', '-', feature)}"
+        figure_name = _effects_name(feature)
         with suppress(ParameterError):  # No two classes may have a value of it.
             figure_of_name[figure_name] = plot_effects(evaluation, feature, atlas)
     return figure_of_name
@@ -414,6 +419,18 @@ FIGURES = {
 
 Maps of class differences in further features are added.
 """
+
+
+def list_figures(evaluation: Evaluation) -> list[str]:
+    """Return the names of the figures that a report may have, without drawing."""
+    figure_names = [
+        figure_name
+        for figure_name, entry in FIGURES.items()
+        if entry.is_drawn(evaluation)
+    ]
+    if evaluation.region_tests is not None:
+        figure_names += map(_effects_name, evaluation.cohort.feature_names[1:])
+    return figure_names
 
 
 def report_figures(

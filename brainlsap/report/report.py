@@ -313,6 +313,7 @@ def write_tables(
     from brainlsap.report.page import report_tables
     from brainlsap.report.paper_tables import paper_tables
 
+    check_outputs(table_paths(folder), overwrite=overwrite)
     evaluation = _add_report_facts(evaluation)
     table_of_name = report_tables(evaluation)
     latex_of_name = paper_tables(table_of_name, evaluation)
@@ -326,6 +327,24 @@ def write_tables(
         with replace_when_whole(table_path) as partial_path:
             partial_path.write_text(text, "utf-8")
     return [*text_of_path]
+
+
+def table_paths(folder: str | Path) -> list[Path]:
+    """Return the files that :func:`write_tables` may write, without making a table."""
+    from brainlsap.report.paper_tables import PAPER_TEXTS
+
+    return [
+        Path(folder, f"{table_name}{suffix}")
+        for table_name in PAPER_TEXTS
+        for suffix in (".tex", ".md")
+    ]
+
+
+def figure_paths(evaluation: Evaluation, folder: str | Path) -> list[Path]:
+    """Return the files that :func:`write_figures` may write, without drawing."""
+    from brainlsap.report.page import list_figures
+
+    return [Path(folder, f"{name}.pdf") for name in list_figures(evaluation)]
 
 
 def write_figures(
@@ -352,7 +371,8 @@ def write_figures(
     ParameterError
         If a file of that name exists.
     """
-    check_writable(Path(folder, "figure.pdf"))  # Before the figures are drawn.
+    # Drawing takes long.
+    check_outputs(figure_paths(evaluation, folder), overwrite=overwrite)
     from matplotlib.pyplot import close
 
     from brainlsap.report.page import report_figures

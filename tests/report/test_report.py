@@ -44,6 +44,7 @@ from brainlsap.report.checklist import (
 from brainlsap.report.conclusions import sample_text
 from brainlsap.report.page import withholder
 from brainlsap.report.paper_tables import PAPER_TEXTS, UNSHOWN_TABLES, table_file
+from brainlsap.report.report import figure_paths, table_paths
 from tests.conftest import draw_scores_alone, files_named_on_page
 from tests.report.conftest import assert_heads_match_cells, draw_learning_curve
 
@@ -248,6 +249,8 @@ def test_tables_for_manuscripts(written, tmp_path):
     assert {one.stem for one in figures} == drawn
     assert sorted((tmp_path / "figures").iterdir()) == sorted(figures)
     assert all(one.read_bytes().startswith(b"%PDF") for one in figures)
+    assert {*files} <= {*table_paths(tmp_path / "tables")}
+    assert {*figures} <= {*figure_paths(read_results(written), tmp_path / "figures")}
 
 
 @pytest.mark.usefixtures("scores_figure_alone")
