@@ -265,9 +265,11 @@ def audit(
     - `covariate_predicts_label`: balanced accuracy of the label predicted from site,
       scanner, phase, tracer, processing, age, sex, head size or motion alone. Each
       value (or eighth of the values of a number) predicts the class of whose training
-      people the largest share has it, in five folds of people. The p-value of a
-      difference between classes is Holm-corrected for the columns tested.
-      `missing_values_predict_label`: the same for what was not measured. Numbers of
+      people the largest share has it, in five folds of people. A covariate is warned
+      of by its own p-value of a difference between classes, because a correction
+      would hide the more the more columns a table has; the Holm-corrected p-value of
+      all columns is shown beside it. `missing_values_predict_label`: the same for what
+      was not measured, by the corrected p-value. Numbers of
       sites, scanners and phases are names of groups, whatever their coding
       (`brainlsap.data.covariates.has_groups`).
     - `several_scales`: scans have several tracers, reference regions, corrections for
@@ -701,17 +703,21 @@ def _find_predictive_columns(
         column_score(tested_column.values, cohort.y, cohort.groups)
         for tested_column in tested_columns
     ]
-    p_values = adjust_p_values([p_value for _, _, p_value in scores])
-    correction_text = "Holm " if len(tested_columns) > 1 else ""
-    for tested_column, (mean_accuracy, chance_accuracy, _), p in zip(
-        tested_columns, scores, p_values, strict=True
+    corrected_p_values = adjust_p_values([p_value for _, _, p_value in scores])
+    for tested_column, (mean_accuracy, chance_accuracy, p_value), corrected_p in zip(
+        tested_columns, scores, corrected_p_values, strict=True
     ):
+        p_value_text = p_phrase(p_value)
+        if len(tested_columns) > 1:
+            p_value_text += f", Holm {p_phrase(corrected_p)}"
         finding_text = (
             f"{tested_column.title}: balanced accuracy {mean_accuracy:.2f}, chance "
-            f"{chance_accuracy:.2f} (difference between classes: {correction_text}"
-            f"{p_phrase(p)})"
+            f"{chance_accuracy:.2f} (difference between classes: {p_value_text})"
         )
-        is_different = p < MAX_P_VALUE
+        # A covariate is warned of by its own p, so that a long table hides none.
+        # Patterns of missing values are many and rarely suspected beforehand.
+        deciding_p = p_value if tested_column.covariate else corrected_p
+        is_different = deciding_p < MAX_P_VALUE
         is_predictive = is_different and mean_accuracy >= chance_accuracy + MIN_GAIN
         if tested_column.covariate:
             yield _covariate_finding(

@@ -32,7 +32,7 @@ from brainlsap.findings import (
 from brainlsap.report import demographics, tables
 from brainlsap.report.external import external_headline, is_external
 from brainlsap.report.methods import phrase_prior, settings_of_model
-from brainlsap.report.regions import is_trend_tested, name_regions
+from brainlsap.report.regions import N_NAMED, is_trend_tested, name_regions
 from brainlsap.text import count, p_phrase, with_and
 
 YES, NO, NOT_SHOWN = "YES", "NO", "NOT SHOWN"
@@ -64,21 +64,24 @@ METHOD_TITLES = {
 METHODS_OF_SCALES = ("network", "ridge and network", "regions", "auto")
 """Those which learn a scale for every region."""
 
-SIMPLE_MODELS = {
-    "majority class": "the largest class",
-    "global means": "global means",
-    "logistic regression": "logistic regression",
-    NESTED_RIDGES[0]: NESTED_RIDGES[0],
-}
-"""Simple models with which the main model is compared, by their phrase."""
+SIMPLE_MODELS = (
+    "majority class",
+    "global means",
+    "logistic regression",
+    NESTED_RIDGES[0],
+)
+"""Simple models with which the main model is compared."""
 
 NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
 NO_WARNING, NOT_USED = "NO WARNING", "NOT USED"
+NOTHING_TO_EXPLAIN = "NOTHING TO EXPLAIN"
 """Verdicts that fit questions for regions or risks; their answer is "NOT SHOWN"."""
 
 _NOT_VALID = (
     " This result is not valid (see Beware)."  # follows the sentence of a conclusion
 )
+N_QUOTED = 3
+"""Most regions that a sentence for a manuscript names."""
 N_COVARIATES = 3
 """Most covariates without a warning that are named."""
 
@@ -228,7 +231,7 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         regions_stand_out = _withdraw(regions_stand_out, leak_text)
     conclusions = StudyConclusions(
         chance=chance,
-        covariates=judge_covariates(evaluation),
+        covariates=judge_covariates(evaluation, tested_chance),
         network=network,
         probabilities=judge_probabilities(evaluation, tested_chance),
         simple_models=simple_models,
@@ -364,8 +367,8 @@ def method_text(evaluation: Evaluation) -> str:
     scale_sentence = ""
     if method_key in METHODS_OF_SCALES:
         scale_sentence = (
-            " A small scale means that the value of a region is averaged little. It "
-            "indicates neither a difference between classes nor importance."
+            " A small scale means little averaging; it indicates neither a difference "
+            "between classes nor importance."
         )
     unused_sentence = ""
     if has_unused_network(evaluation):
@@ -391,6 +394,17 @@ def _network_weights(evaluation: Evaluation) -> np.ndarray:
     is_main = evaluation.fits["model"] == evaluation.models[0]
     weights = tables.network_weights(evaluation.fits[is_main])
     return weights[np.isfinite(weights)]
+
+
+def predictor_text(evaluation: Evaluation) -> str:
+    """Return what makes the predictions: the main model, or only its ridge regression.
+
+    A network without weight in any fold predicts nothing.
+    """
+    main_model = evaluation.models[0]
+    if has_unused_network(evaluation):
+        return f"the ridge regression of {main_model}"
+    return main_model
 
 
 def has_unused_network(evaluation: Evaluation) -> bool:
@@ -440,6 +454,7 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
         f"Balanced accuracy {estimate:.3f} (95% interval {lower_bound:.3f} to "
         f"{upper_bound:.3f}), chance {chance:.3f}, {p_phrase(p_value)}."
     )
+    answer_sentence += tables.frequent_prediction_text(evaluation, main_model)
     if answer_text == NOT_SHOWN and p_value < ALPHA:
         answer_sentence += (
             " The interval includes chance, so the small one-sided p is weak evidence."
@@ -464,11 +479,11 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
     )
 
 
-def judge_covariates(evaluation: Evaluation) -> Conclusion:
+def judge_covariates(evaluation: Evaluation, chance: Conclusion) -> Conclusion:
     """Answer whether age, sex, site or other covariates may explain the score.
 
-    "POSSIBLY": the audit warns of one that predicts the class alone. "NOT SHOWN" does
-    not exclude it.
+    "POSSIBLY": the audit warns of one that predicts the class alone. "NO WARNING" does
+    not exclude it. "NOTHING TO EXPLAIN": no score above chance was shown.
     """
     question_text = "Could age, sex or site explain the score?"
     if evaluation.audit is None:
@@ -489,9 +504,16 @@ def judge_covariates(evaluation: Evaluation) -> Conclusion:
         sentence = "The table of participants contains none of these variables."
         return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
     sentences = [f"{'; '.join(shown_findings)}."]
-    sentences[0] = sentences[0][:1].upper() + sentences[0][1:]
+    sentences[0] = _capitalize_first(sentences[0])
     unadjusted_names = _unadjusted_names(evaluation)
-    if unadjusted_names:
+    if chance.answer != YES:
+        label = NOTHING_TO_EXPLAIN
+        reason = "No score above chance was shown."
+        sentences.append(
+            "Classes can differ in these variables although the score is at chance, "
+            "because the model uses only features of the brain."
+        )
+    elif unadjusted_names:
         sentences.append(
             f"Scores and regions are not adjusted for {with_and(unadjusted_names)}."
         )
@@ -579,7 +601,7 @@ def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
         "model"
     )
     conclusions = []
-    for model_name, model_phrase in SIMPLE_MODELS.items():
+    for model_name in SIMPLE_MODELS:
         if model_name not in comparison_rows.index:
             continue
         comparison_row = comparison_rows.loc[model_name]
@@ -596,7 +618,7 @@ def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
             comparison_sentence = tables.SAME_PREDICTIONS
         conclusions.append(
             _conclude_difference(
-                model_phrase, answer_text, comparison_sentence, comparison_row
+                model_name, answer_text, comparison_sentence, comparison_row
             )
         )
     return conclusions
@@ -664,7 +686,7 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     )
     if evaluation.have_same_predictions(covariates_name, both_name):
         sentence = f"{names} with and without {brain_name} gave the same predictions."
-        sentence = sentence[:1].upper() + sentence[1:]
+        sentence = _capitalize_first(sentence)
     return _conclude_difference(question, answer, sentence, row)
 
 
@@ -862,18 +884,22 @@ def _judge_region_test(
             p_value=smallest_p,
             label=NONE_SHOWN,
         )
-    significant_regions = significant_regions.sort_values(
-        [p_column.removeprefix("p_"), p_column], ascending=[False, True], kind="stable"
-    )
-    region_text = name_regions(
-        list(significant_regions["region"]), evaluation.cohort.atlas
-    )
-    subject_text = "The region is" if n_significant == 1 else "The regions are"
+    regions = _significant_regions(evaluation, p_column)
+    corrected_text = f"p corrected for {n_tested_text}"
+    if p_column == "p_effect":
+        parts = _direction_parts(evaluation, regions, N_NAMED, is_past=False)
+        answer_sentence = (
+            f"{parts} ({difference_term(evaluation)}; {corrected_text}). A difference "
+            "shows neither where the disease began nor which region matters."
+        )
+    else:
+        region_text = name_regions(regions, evaluation.cohort.atlas)
+        subject_text = "the region is" if n_significant == 1 else "the regions are"
+        answer_sentence = f"{subject_text} {region_text} ({corrected_text})."
     return Conclusion(
         question_text,
         YES,
-        f"{subject_text} {region_text} ({difference_term(evaluation)}; p corrected for "
-        f"{n_tested_text}).",
+        _capitalize_first(answer_sentence),
         float(n_significant),
         p_value=smallest_p,
         label=f"{n_significant} OF {len(tested_regions)}",
@@ -944,7 +970,7 @@ def _write_quote(
     """Return the sentences that a manuscript may quote."""
     cohort, chance = evaluation.cohort, conclusions.chance
     quote_start = "In simulated data, " if cohort.truth is not None else ""
-    main_model = evaluation.models[0]
+    predictor = predictor_text(evaluation)
     n_people = count(cohort.n_participants, "participant")
     task_text = (
         f"{n_people} ({count(cohort.n_scans, 'scan')}; {len(cohort.classes)} classes "
@@ -959,16 +985,18 @@ def _write_quote(
         )
         if chance.answer == YES:
             quote_sentences.append(
-                f"{main_model} classified {task_text} better than chance under "
+                f"{predictor} classified {task_text} better than chance under "
                 f"cross-validation ({numbers_text})."
             )
         elif not leak_text:
             quote_sentences.append(
-                f"{main_model} was not shown to classify {task_text} better than "
+                f"{predictor} was not shown to classify {task_text} better than "
                 f"chance under cross-validation ({numbers_text})."
             )
         n_unused = _count_unused_networks(evaluation)
-        if quote_sentences and n_unused:
+        if quote_sentences and has_unused_network(evaluation):
+            quote_sentences.append("Its neural network had no weight in any fold.")
+        elif quote_sentences and n_unused:
             n_folds = count(len(_network_weights(evaluation)), "fold")
             quote_sentences.append(
                 f"In {n_unused} of {n_folds}, its neural network had no weight, and a "
@@ -980,33 +1008,101 @@ def _write_quote(
         f"; not adjusted for {with_and(unadjusted_names)}" if unadjusted_names else ""
     )
     if regions_answer.answer == YES:
-        quote_sentences.append(
-            f"A {difference_term(evaluation)} was shown in "
-            f"{regions_answer.estimate:.0f} of "
-            f"{count(int(cohort.measured.sum()), 'region')} (family-wise p < {ALPHA}"
-            f"{unadjusted_text})."
+        quote_sentences += _quote_regions(
+            evaluation, conclusions, f"family-wise p < {ALPHA}{unadjusted_text}"
         )
-        quote_sentences.append(_stand_out_text(conclusions.regions_stand_out))
     elif np.isfinite(regions_answer.estimate) and not leak_text:
         quote_sentences.append("No region was shown to differ between classes.")
     if not quote_sentences:
         return "Nothing: no score or test of this study is valid."
-    quote_sentences[0] = quote_start + quote_sentences[0]
+    quote_sentences[0] = _capitalize_first(quote_start + quote_sentences[0])
     return " ".join(quote_sentences)
 
 
-def _stand_out_text(stand_out: Conclusion) -> str:
-    """Return how many regions stand out, as a sentence for a manuscript."""
-    neighbors_text = "the regions connected to it"
-    if stand_out.answer != YES:
-        return f"No region was shown to stand out from {neighbors_text}."
-    n_regions = int(stand_out.estimate)
-    if n_regions > 1:
-        neighbors_text = "the regions connected to them"
-    return (
-        f"{count(n_regions, 'region').capitalize()} stood out from {neighbors_text} "
-        f"(family-wise p < {ALPHA})."
+def _quote_regions(
+    evaluation: Evaluation, conclusions: StudyConclusions, test_text: str
+) -> list[str]:
+    """Return where regions differ and stand out, as sentences for a manuscript."""
+    atlas = evaluation.cohort.atlas
+    differing, outstanding = (
+        _significant_regions(evaluation, p_column)
+        for p_column in ("p_effect", "p_contrast")
     )
+    n_regions = count(int(evaluation.cohort.measured.sum()), "region")
+    parts = _direction_parts(evaluation, differing, N_QUOTED, is_past=True)
+    difference_sentence = (
+        f"{parts} ({len(differing)} of {n_regions}; {difference_term(evaluation)}, "
+        f"{test_text})."
+    )
+    if conclusions.regions_stand_out.answer != YES:
+        stand_out_sentence = (
+            "No region was shown to stand out from the regions connected to it."
+        )
+    elif len(differing) > 1 and set(outstanding) == set(differing):
+        stand_out_sentence = (
+            f"These {len(differing)} regions stood out from the regions connected to "
+            f"them (family-wise p < {ALPHA})."
+        )
+    else:
+        names = name_regions(outstanding, atlas, N_QUOTED)
+        pronoun = "it" if len(outstanding) == 1 else "them"
+        stand_out_sentence = (
+            f"{names} stood out from the regions connected to {pronoun} "
+            f"({count(len(outstanding), 'region')}, family-wise p < {ALPHA})."
+        )
+    return [
+        _capitalize_first(difference_sentence),
+        _capitalize_first(stand_out_sentence),
+    ]
+
+
+def _significant_regions(evaluation: Evaluation, p_column: str) -> list[str]:
+    """Return regions with a small corrected p, from the largest statistic."""
+    p_values = _region_p_values(evaluation)
+    if p_values is None:
+        return []
+    significant = p_values[p_values[p_column] < ALPHA].sort_values(
+        [p_column.removeprefix("p_"), p_column], ascending=[False, True], kind="stable"
+    )
+    return list(significant["region"])
+
+
+def _direction_parts(
+    evaluation: Evaluation, regions: list[str], n_named: int, *, is_past: bool
+) -> str:
+    """Return in which regions values fall and rise over the classes, in that order.
+
+    Without directions (classes without an order, or several features), only that the
+    classes differ.
+    """
+    cohort = evaluation.cohort
+    signs = _effect_signs(evaluation)
+    if signs is None:
+        verb = "differed" if is_past else "differ"
+        return f"classes {verb} in {name_regions(regions, cohort.atlas, n_named)}"
+    first_class, last_class = cohort.classes[0], cohort.classes[-1]
+    range_text = f"from {first_class} to {last_class}"
+    falling_verb, rising_verb = ("fell", "rose") if is_past else ("falls", "rises")
+    parts = []
+    for sign, verb in ((-1, falling_verb), (1, rising_verb)):
+        regions_of_sign = [region for region in regions if signs[region] == sign]
+        if regions_of_sign:
+            names = name_regions(regions_of_sign, cohort.atlas, n_named)
+            parts.append(f"{verb} {range_text} in {names}")
+    return f"{tables.feature_text(cohort)} {', and '.join(parts)}"
+
+
+def _effect_signs(evaluation: Evaluation) -> pd.Series | None:
+    """Return by region whether values fall (-1) or rise (1); None without directions.
+
+    Eta of classes without an order has no sign, and features can differ in theirs.
+    """
+    region_tests = evaluation.region_tests
+    if region_tests is None or "F" in region_tests:
+        return None
+    if region_tests["feature"].nunique() > 1:
+        return None
+    return np.sign(region_tests.set_index("region")["effect"])
 
 
 def _list_forbidden(
@@ -1039,6 +1135,11 @@ def _list_forbidden(
             phrases.append(f"differs already in {cohort.classes[1]}")
     phrases.append("works in other samples")
     return tuple(phrases)
+
+
+def _capitalize_first(text: str) -> str:
+    """Return a sentence with a capital letter first."""
+    return text[:1].upper() + text[1:]
 
 
 def _difference_text(difference: float, low: float, high: float) -> str:

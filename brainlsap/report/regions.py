@@ -384,12 +384,16 @@ def answer_region_questions(
     return answers
 
 
-def name_regions(regions: list[str], atlas: AtlasSource | None) -> str:
-    """Return the first names of a list, and how many more there are."""
+def name_regions(
+    regions: list[str], atlas: AtlasSource | None, n_named: int = N_NAMED
+) -> str:
+    """Return the first names of a list, and how many others there are."""
     unique_regions = list(dict.fromkeys(regions))
-    region_names = region_labels(unique_regions[:N_NAMED], atlas)
-    n_more = len(unique_regions) - len(region_names)
-    return with_and([*region_names, *([f"{n_more} more"] if n_more else [])])
+    region_names = region_labels(unique_regions[:n_named], atlas)
+    n_others = len(unique_regions) - len(region_names)
+    if n_others:
+        region_names = [*region_names, count(n_others, "other")]
+    return with_and(region_names)
 
 
 def _statistic_text(evaluation: Evaluation, test_row: pd.Series, statistic: str) -> str:

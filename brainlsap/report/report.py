@@ -25,6 +25,7 @@ from brainlsap.files import (
     lock_folder,
     replace_when_whole,
 )
+from brainlsap.report.conclusions import predictor_text
 from brainlsap.report.tables import audit_table, feature_text, table_text
 from brainlsap.text import listed, option_text
 
@@ -254,7 +255,7 @@ def _add_report_facts(
     """
     cohort, settings = evaluation.cohort, dict(evaluation.settings)
     features = feature_text(cohort)
-    default_title = f"{cohort.label_name} from {features}: {evaluation.models[0]}"
+    default_title = f"{cohort.label_name} from {features}: {predictor_text(evaluation)}"
     default_title = default_title[:1].upper() + default_title[1:]
     settings["title"] = title or settings.get("title") or default_title
     settings.setdefault("date", dt.datetime.now().astimezone().date().isoformat())

@@ -479,6 +479,26 @@ def model_remarks(evaluation: Evaluation) -> dict[str, str]:
     return remark_of_model
 
 
+def frequent_prediction_text(evaluation: Evaluation, model: str) -> str:
+    """Return that most predictions are of one class, if few scans are; else "".
+
+    The sentence begins with a space.
+    """
+    rows = evaluation.predictions[evaluation.predictions["model"] == model]
+    predicted_shares = rows["predicted"].value_counts(normalize=True)
+    if predicted_shares.empty:
+        return ""
+    class_name = predicted_shares.index[0]
+    predicted_share = predicted_shares.iloc[0]
+    true_share = (rows["truth"] == class_name).mean()
+    if predicted_share < 0.5 or predicted_share - true_share < MIN_EXCESS:
+        return ""
+    return (
+        f" The model predicts {class_name} for {100 * predicted_share:.0f}% of scans, "
+        f"whereas {100 * true_share:.0f}% are {class_name}."
+    )
+
+
 def interval_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return scores of all test scans with 95% bootstrap intervals over people.
 
@@ -496,6 +516,8 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
     return _mark_limits(_interval_texts(evaluation)[titles].reset_index(), evaluation)
 
 
+MIN_EXCESS = 0.2
+"""Excess of predictions of one class over its share of scans that a report states."""
 MODEL_GROUPS = (
     "models of this study",
     "nested ridge regressions",

@@ -17,6 +17,7 @@ from brainlsap.report.conclusions import (
     NOT_SHOWN,
     NOT_TESTED,
     NOT_USED,
+    NOTHING_TO_EXPLAIN,
     POSSIBLY,
     YES,
     judge_chance,
@@ -27,7 +28,11 @@ from brainlsap.report.conclusions import (
     judge_regions,
     method_text,
 )
-from tests.report.conftest import draw_gain_table, draw_predictions
+from tests.report.conftest import (
+    draw_gain_table,
+    draw_predictions,
+    draw_region_tests,
+)
 
 SIMPLE = {"majority": "majority class", "linear SVM": "logistic regression"}
 
@@ -73,7 +78,7 @@ def test_an_effect_is_shown(make_study):
     assert found.chance.answer == YES
     assert found.chance.low > 1 / 3
     assert [comparison.question for comparison in found.comparisons] == [
-        "the largest class",
+        "majority class",
         "logistic regression",
     ]
     assert found.comparisons[0].answer == YES
@@ -88,16 +93,46 @@ def test_an_effect_is_shown(make_study):
 
 
 @pytest.mark.parametrize(
-    ("n_regions", "sentence_start"), [(1, "1 region stood"), (4, "4 regions stood")]
+    ("n_regions", "words"), [(1, "(1 region,"), (5, "2 others stood out")]
 )
-def test_the_quote_says_how_many_regions_stand_out(
-    make_study, n_regions, sentence_start
-):
+def test_the_quote_names_regions_that_stand_out(make_study, n_regions, words):
     study = make_study(skill=0.9, p_effect=0.01)
     p_values = np.where(np.arange(len(study.ranking)) < n_regions, 0.01, 1.0)
     ranking = study.ranking.sort_values("rank").assign(p_contrast=p_values)
     quote = draw_conclusions(replace(study, ranking=ranking)).may_write
-    assert sentence_start in quote
+    assert words in quote
+
+
+def test_directions_of_differences_are_stated_and_quoted(make_study):
+    study = make_study(skill=0.9, p_effect=0.01)
+    effects = np.array([-0.5, -0.4, -0.3, -0.2, 0.3, 0.1, 0.0])
+    falling, rising = [f"region_{k}" for k in range(4)], "region_4"
+    region_tests = draw_region_tests(
+        study, effects, differing=[*falling, rising], peaks=[*falling, rising]
+    )
+    found = draw_conclusions(replace(study, region_tests=region_tests))
+    assert "hickness falls from CN to AD in region_0" in found.regions_differ.sentence
+    assert "rises from CN to AD in region_4 (" in found.regions_differ.sentence
+    assert "fell from CN to AD in region_0, region_1, region_2 and 1 other" in (
+        found.may_write
+    )
+    assert "These 5 regions stood out" in found.may_write
+    # Eta has no direction.
+    unordered = region_tests.assign(F=3.0, effect=region_tests["effect"].abs())
+    found = draw_conclusions(replace(study, region_tests=unordered))
+    assert not {"fell", "rose"} & {*found.may_write.split()}
+    assert "Classes differed in region_0, region_1, region_2 and 2 others" in (
+        found.may_write
+    )
+
+
+def test_predictions_of_mostly_one_class_are_stated(make_study):
+    study = make_study(skill=0.9, p_effect=1.0)
+    assert "for 100% of scans" not in judge_chance(study).sentence
+    constant = study.predictions.assign(predicted="AD")
+    sentence = judge_chance(replace(study, predictions=constant)).sentence
+    assert "AD for 100% of scans" in sentence
+    assert "33% are AD" in sentence
 
 
 def test_without_an_effect_nothing_is_shown(make_study):
@@ -207,11 +242,20 @@ def test_variables_that_predict_the_class_may_explain_the_score(make_study):
     assert "Age alone: 0.34" in covariates.sentence
     assert "not adjusted for age, sex and site" in covariates.sentence
     # A note is shown as well, so that its score can be read.
-    noted = judge_covariates(study)
+    chance = judge_chance(study)
+    noted = judge_covariates(study, chance)
     assert (noted.answer, noted.verdict) == (NOT_SHOWN, NO_WARNING)
     assert "Age alone: 0.34" in noted.sentence
     for audit in (None, study.audit[:0]):
-        assert judge_covariates(replace(study, audit=audit)).verdict == NOT_TESTED
+        unaudited = replace(study, audit=audit)
+        assert judge_covariates(unaudited, chance).verdict == NOT_TESTED
+    # A score at chance leaves nothing to explain, whatever the audit found.
+    null = make_study(skill=0.0, p_effect=1.0)
+    for severity in ("note", "warning"):
+        audited = replace(null, audit=null.audit.assign(severity=severity))
+        unexplained = draw_conclusions(audited).covariates
+        assert unexplained.verdict == NOTHING_TO_EXPLAIN
+        assert "Age alone: 0.34" in unexplained.sentence
     assert "no external test" in headline(study)[-1]
 
 
@@ -240,6 +284,13 @@ def test_a_network_is_credited_only_for_a_better_score(make_study):
     assert [unused_clause in text for text in texts] == [True, False]
     # LSAP-R predicts otherwise here; where it predicts the same, it is named.
     assert f"{unused_clause}its ridge regression" in texts[0]
+    # The sentences to copy name what predicts.
+    quotes = [
+        draw_conclusions(add_network(study, weights)).may_write
+        for weights in ([0] * 3, [0, 1, 0])
+    ]
+    assert quotes[0].startswith("The ridge regression of LSAP-C classified")
+    assert quotes[1].startswith("LSAP-C classified")
     rows = study.predictions
     same = rows[rows["model"] == "LSAP-C"].assign(model="Exact")
     twins = pd.concat([rows[rows["model"] != "Exact"], same])
