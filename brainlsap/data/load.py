@@ -733,13 +733,10 @@ def _read_connectomes(
         for matrix_note in matrix_notes:
             if matrix_note.kind == ROW_ORDER:
                 scans_by_order.setdefault(str(matrix_note), []).append(scan.name)
-    unordered_scans = _refuse_odd_sizes(scan_list, order_check, errors_of_size)
-    # Scans in which nothing names the rows are refused together, except if others
-    # could be read: then it is a fault of these scans.
-    for scan, error in unordered_scans:
-        is_own_fault = not isinstance(error, UnknownOrderError)
-        if is_own_fault or (n_read and reading_options.skip_faulty):
-            scan_list.add_fault(error, scan)
+    # Matrices whose rows nothing names are refused together, except if others could be
+    # read: then it is a fault of these scans.
+    are_refused_together = not (n_read and reading_options.skip_faulty)
+    _refuse_sizes(scan_list, order_check, errors_of_size, are_refused_together)
     _report_orders(scan_list, order_check, scans_by_order)
     scan_list.found.append(f"connectome: {n_read} of {len(scans)} scans")
     if scans and n_missing == len(scans):
@@ -748,34 +745,36 @@ def _read_connectomes(
     return W
 
 
-def _refuse_odd_sizes(
+def _refuse_sizes(
     scan_list: ScanList,
     order_check: OrderCheck,
     errors_of_size: Sequence[tuple[Scan, BrainlsapError]],
-) -> list[tuple[Scan, BrainlsapError]]:
-    """Add a fault for each unnamed matrix of another size than most; return the others.
+    are_refused_together: bool,
+) -> None:
+    """Add a fault for each matrix whose number of rows fits no order of the atlas.
 
-    An order of rows would be no remedy for a file of another size.
+    If most matrices have another size, an order of rows would be no remedy. Matrices
+    whose rows nothing names are left to `order_check`, if they are refused together.
     """
     count_of_size = order_check.count_sizes()
     for _, error in errors_of_size:
         if not isinstance(error, UnknownOrderError):  # the check has not counted it
             count_of_size[error.values["n_rows"]] += 1
-    other_errors = list[tuple[Scan, BrainlsapError]]()
     for scan, error in errors_of_size:
         n_rows = error.values["n_rows"]
         common_size, n_common = count_of_size.most_common(1)[0]
-        if n_rows == common_size or n_common <= count_of_size.total() / 2:
-            other_errors.append((scan, error))
-            continue
-        message = (
-            f"the connectome has {n_rows} x {n_rows} entries, but the connectomes of "
-            f"{count(n_common, 'other scan')} have {common_size} x {common_size}. "
-            f"Replace the file, or {leave_out_text()}"
-        )
-        scan_list.add_fault(Finding(message, FAULT, path=error.path, scan=scan.name))
-        order_check.remove_unnamed(n_rows)
-    return other_errors
+        if n_rows != common_size and n_common > count_of_size.total() / 2:
+            message = (
+                f"the connectome has {n_rows} x {n_rows} entries, but the connectomes "
+                f"of {count(n_common, 'other scan')} have {common_size} x "
+                f"{common_size}. Replace the file, or {leave_out_text()}"
+            )
+            scan_list.add_fault(
+                Finding(message, FAULT, path=error.path, scan=scan.name)
+            )
+            order_check.remove_unnamed(n_rows)
+        elif not (isinstance(error, UnknownOrderError) and are_refused_together):
+            scan_list.add_fault(error, scan)
 
 
 def _describe_no_connectome(
