@@ -10,7 +10,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from brainlsap.text import add_got, option_name
+from brainlsap.text import join_message, option_name
 
 # Kinds of errors of any file.
 ABSENT, UNREADABLE = "no such file", "unreadable"
@@ -22,12 +22,14 @@ class BrainlsapError(ValueError):
     Parameters
     ----------
     message : str
-        What is wrong, and what to do.
+        What is wrong. Without `got` and `advice` it may also say what to do.
     path : str or Path, optional
         The file that is wrong, which the text begins with.
     got : str
-        What came in place of what was expected. The text states it after the first
-        sentence of the message. Files with the same fault may differ in it.
+        What came in place of what was expected. The text states it after the message.
+        Files with the same fault may differ in it.
+    advice : str
+        What to do, in whole sentences, which the text ends with.
     kind : str
         Key of the fault, for code that acts on it.
     values : mapping, optional
@@ -49,15 +51,17 @@ class BrainlsapError(ValueError):
         *,
         path: str | Path | None = None,
         got: str = "",
+        advice: str = "",
         kind: str = "",
         values: Mapping[str, object] | None = None,
     ) -> None:
         self.message = str(message)
         self.path = path
         self.got = got
+        self.advice = advice
         self.kind = kind
         self.values = dict(values or {})
-        full_message = add_got(self.message, got)
+        full_message = join_message(self.message, got, advice)
         super().__init__(full_message if path is None else f"{path}: {full_message}")
 
 

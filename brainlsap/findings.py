@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from brainlsap.exceptions import BrainlsapError
-from brainlsap.text import add_got, listed
+from brainlsap.text import join_message, listed
 
 Severity = Literal["fault", "note", "left out"]
 FAULT: Severity = "fault"
@@ -54,7 +54,8 @@ class Finding:
     Parameters
     ----------
     message : str
-        What was found, and what to do; names neither scan, person nor file.
+        What was found; names neither scan, person nor file. Without `got` and `advice`
+        it may also say what to do.
     severity : {"note", "fault", "left out"}
         "fault" keeps a cohort from being loaded, "left out" says that data were.
     kind : str
@@ -66,6 +67,8 @@ class Finding:
     got : str
         What came in place of what was expected. Findings that are alike may differ in
         it.
+    advice : str
+        What to do, which the text ends with.
     regions : tuple of str
         The regions that it is about.
     values : mapping
@@ -93,6 +96,7 @@ class Finding:
     participant: str = ""
     path: str | Path | None = None
     got: str = ""
+    advice: str = ""
     regions: tuple[str, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
     people: tuple[str, ...] = ()
@@ -108,6 +112,7 @@ class Finding:
             scan=scan,
             path=reading_error.path,
             got=reading_error.got,
+            advice=_without_full_stop(reading_error.advice),
             values=reading_error.values,
         )
 
@@ -124,7 +129,7 @@ class Finding:
         text_parts = [self.message]
         if self.people:
             text_parts.append(listed(self.people, self.max_people))
-        return add_got(" ".join(text_parts), self.got)
+        return join_message(" ".join(text_parts), self.got, self.advice)
 
     def __str__(self) -> str:
         return f"{self.place}: {self.text()}" if self.place else self.text()
@@ -133,7 +138,7 @@ class Finding:
         """Return the text without the names that must not leave the house."""
         if not self.people:
             return str(self)
-        return f"{self.message} {NAMES_WITHHELD}"
+        return join_message(f"{self.message} {NAMES_WITHHELD}", advice=self.advice)
 
     def to_jsonable(self) -> dict[str, Any]:
         """Return the fields that are not empty, as JSON takes them."""
@@ -194,7 +199,7 @@ def group_findings(findings: Iterable[Finding], folder: str | Path = "") -> list
     """
     findings_by_key: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
-        group_key = (finding.kind, finding.message, *finding.people)
+        group_key = (finding.kind, finding.message, finding.advice, *finding.people)
         if not finding.place:
             group_key = (*group_key, finding.got, "of the study")
         findings_by_key.setdefault(group_key, []).append(finding)
@@ -209,7 +214,12 @@ def _describe_similar(similar_findings: Sequence[Finding], folder: str | Path) -
     first_finding = similar_findings[0]
     if len(similar_findings) == 1 or not first_finding.place:
         return str(first_finding)
-    group_text = add_got(first_finding.message, first_finding.got, "the first got")
+    group_text = join_message(
+        first_finding.message,
+        first_finding.got,
+        first_finding.advice,
+        verb="the first got",
+    )
     finding_places = [_shorten_path(finding, folder) for finding in similar_findings]
     place_lines = textwrap.wrap(
         listed(finding_places, _MAX_PLACES),

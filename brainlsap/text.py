@@ -1,7 +1,6 @@
 """Small pieces of text: lists, counts, p-values, names of options in messages."""
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -48,20 +47,18 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural_noun}"
 
 
-def add_got(message: str, got: str, verb: str = "got") -> str:
-    """Return a message that says after its first sentence what was got.
+def join_message(
+    message: str, got: str = "", advice: str = "", verb: str = "got"
+) -> str:
+    """Return what is wrong, what was got, and what to do, as one text.
 
-    >>> add_got("x must be positive. Correct x.", "-1")
+    >>> join_message("x must be positive", "-1", "Correct x.")
     'x must be positive; got -1. Correct x.'
+    >>> join_message("x must be positive", "-1", verb="the first got")
+    'x must be positive; the first got -1'
     """
-    if not got:
-        return message
-    # The advice begins with a capital letter or with the flag of an option.
-    end_of_fact = re.search(r"\.(?= [A-Z-])", message)
-    if end_of_fact is None:
-        return f"{message}; {verb} {got}"
-    fact, advice = message[: end_of_fact.start()], message[end_of_fact.end() :]
-    return f"{fact}; {verb} {got.removesuffix('.')}.{advice}"
+    fact = f"{message}; {verb} {got}" if got else message
+    return f"{fact.removesuffix('.')}. {advice}" if advice else fact
 
 
 def p_text(p_value: float) -> str:

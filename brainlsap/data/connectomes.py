@@ -519,13 +519,12 @@ def treat_negative_weights(
         return W, []
     if negative == "refuse":
         raise ParameterError(
-            "weights are negative. For correlations, "
-            f"{option_text('negative', 'drop')} sets them to 0, and "
-            f"{option_text('negative', 'absolute')} takes their absolute values",
+            "weights are negative",
             path=source,
             kind="negative weights",
-            got=f"{int((W < 0).sum())} negative weights, the lowest "
-            f"{np.nanmin(W):.3g}.",
+            got=f"{int((W < 0).sum())} negative weights, the lowest {np.nanmin(W):.3g}",
+            advice=f"For correlations, {option_text('negative', 'drop')} sets them to "
+            f"0, and {option_text('negative', 'absolute')} takes their absolute values",
         )
     if negative == "drop":
         return np.maximum(W, 0), ["negative weights were set to 0"]
@@ -596,14 +595,14 @@ def _symmetrize(
     if symmetrize == "refuse":
         i, j = np.unravel_index(weight_difference.argmax(), weight_difference.shape)
         raise FileFormatError(
-            "the matrix is not symmetric, and neither triangle is empty. Symmetrise "
-            "it, for example by (W + W.T) / 2. For files, "
-            f"{option_text('symmetrize', 'mean')} takes the mean of the two weights, "
-            "and 'max' takes the larger one",
+            "the matrix is not symmetric, and neither triangle is empty",
             path=connectome_path,
             kind="not symmetric",
             got=f"{weight_matrix[i, j]} from {region_names[i]} to {region_names[j]}, "
-            f"but {weight_matrix[j, i]} in the opposite direction.",
+            f"but {weight_matrix[j, i]} in the opposite direction",
+            advice="Symmetrise it, for example by (W + W.T) / 2. For files, "
+            f"{option_text('symmetrize', 'mean')} takes the mean of the two weights, "
+            "and 'max' takes the larger one",
         )
     triangle_note = f"the two triangles differ: symmetrized by their {symmetrize}"
     return (larger_weights if symmetrize == "max" else mean), [triangle_note]

@@ -271,10 +271,11 @@ def find_ditto_marks(
     scan_names = scan_table.get("scan", scan_table.index.to_series())
     return [
         Finding(
-            f"{column_name} is a ditto mark. Write the value itself in this cell",
+            f"{column_name} is a ditto mark",
             FAULT,
             scan=str(scan_name),
             got=str(cell_text),
+            advice="Write the value itself in this cell",
         )
         for scan_name, cell_text in zip(scan_names, scan_table[column_key], strict=True)
         if is_ditto_mark(cell_text)

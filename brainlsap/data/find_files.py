@@ -244,7 +244,8 @@ def _take_sessions(
                 f"{session_column} must be the name of a visit, or empty",
                 path=table_path,
                 got=f"{session_cell!r} in row {table_columns.lines[row_index]} is "
-                "the result of a failed formula. Write the visit there.",
+                "the result of a failed formula",
+                advice="Write the visit there.",
             )
     return session_cells
 

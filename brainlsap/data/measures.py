@@ -507,8 +507,9 @@ def check_unit(region_values: np.ndarray, measure: Measure, atlas: Atlas) -> Non
         f"the unit of {measure.name} is probably not {measure.unit}: expected values "
         f"above 0 and a median over regions of {lowest_median:g} to "
         f"{highest_median:g}",
-        got=f"a median of {median_value:.4g}{sign_text}. Convert the values, or give "
-        f"them a head and a name of their own (feature='{measure.name}_z').",
+        got=f"a median of {median_value:.4g}{sign_text}",
+        advice="Convert the values, or give them a head and a name of their own "
+        f"(feature='{measure.name}_z').",
     )
 
 

@@ -524,12 +524,12 @@ def _find_row_faults(
         cell_texts = listed(dict.fromkeys(map(repr, cell_array[row, columns])), 3)
         first_column = str(region_cells.columns[columns[0]])
         row_faults[int(row)] = Finding(
-            f"its cells in {path_and_sheet} must be numbers. Write n/a for missing "
-            f"values, or {leave_out_text()}",
+            f"its cells in {path_and_sheet} must be numbers",
             FAULT,
             kind="not numbers",
             got=f"{cell_texts} in {count(len(columns), 'column')} (first "
             f"{first_column!r})",
+            advice=f"Write n/a for missing values, or {leave_out_text()}",
             values={"cells": tuple(cell_array[row, columns])},
         )
     return row_faults

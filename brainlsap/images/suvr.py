@@ -207,12 +207,12 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
     """Raise unless the names of PET and parcellation state the same space."""
     if named_space(pet) != (named_space(parcellation) or "t1w"):
         raise ParameterError(
-            "the space of the image is unknown. Give an image that names the space "
-            "of the parcellation (*_space-T1w_*_pet.nii.gz), the registration of "
-            f"the image by {option_text('transform')}, or "
-            f"{option_text('same_space', True)}",
+            "the space of the image is unknown",
             path=pet,
             got=f"parcellation {Path(parcellation).name}",
+            advice="Give an image that names the space of the parcellation "
+            "(*_space-T1w_*_pet.nii.gz), the registration of the image by "
+            f"{option_text('transform')}, or {option_text('same_space', True)}",
         )
 
 

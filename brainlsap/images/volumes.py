@@ -90,11 +90,11 @@ def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None
         label_text = f"space-{label_space}" if label_space else "none but the person's"
         raise ParameterError(
             f"the file name gives {line_text}, but the name of the parcellation "
-            f"gives {label_text}. Give a parcellation in the space of the "
-            "tractogram. If both are in the same space, give "
-            f"{option_text('same_space', True)}",
+            f"gives {label_text}",
             path=tractogram,
             got=f"parcellation {Path(parcellation).name}",
+            advice="Give a parcellation in the space of the tractogram. If both are in "
+            f"the same space, give {option_text('same_space', True)}",
         )
 
 

@@ -118,3 +118,16 @@ def test_findings_of_one_place_and_of_none_are_not_counted():
     ]
     people = [Finding("twice", FAULT, participant=name) for name in "ab"]
     assert group_findings(people) == ["2 people: twice\n    a, b"]
+
+
+def test_advice_is_a_field_that_every_text_ends_with():
+    error = FileFormatError("no ages. None", path="a.tsv", got="7", advice="Add ages.")
+    assert str(error) == "a.tsv: no ages. None; got 7. Add ages."
+    finding = Finding.from_error(error)
+    assert (finding.message, finding.advice) == ("no ages. None", "Add ages")
+    assert Finding.from_jsonable(finding.to_jsonable()).text() == finding.text()
+    others = [replace(finding, path=f"{name}.tsv", got=name) for name in "bc"]
+    assert group_findings([*others, replace(others[0], advice="Drop it")]) == [
+        "2 files: no ages. None; the first got b. Add ages\n    b.tsv, c.tsv",
+        "b.tsv: no ages. None; got b. Drop it",
+    ]
