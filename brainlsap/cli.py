@@ -182,12 +182,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, CohortError) and call in (evaluate, predict):
             _suggest_for_model(call.__name__, options, error)
         return 2
-    except KeyboardInterrupt:
-        print(
-            "brainlsap: the command was interrupted and left no incomplete files. Run "
-            "the same command again to continue.",
-            file=sys.stderr,
+    except KeyboardInterrupt as interruption:
+        notes = getattr(interruption, "__notes__", [])
+        if call is run and not notes:
+            notes = ["No fits are stored."]
+        message = " ".join(
+            [
+                "brainlsap: the command was interrupted and left no incomplete files.",
+                *notes,
+                "Run the same command again to continue.",
+            ]
         )
+        print(message, file=sys.stderr)
         return 130
     return 0
 

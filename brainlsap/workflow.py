@@ -247,6 +247,7 @@ def run_study(
         settings_of_study = {"study_options": study_options}
         check_same_study(results, settings_of_study, data_hash(cohort))
     finished_fits = results / "private" / "folds"
+    has_all_fits = False
     with lock_folder(results):
         try:
             evaluation = cross_validate(
@@ -263,6 +264,7 @@ def run_study(
                 verbose=verbose,
                 memory=finished_fits,
             )
+            has_all_fits = True
             ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
             evaluation, quality = _add_tables(
                 evaluation,
@@ -298,6 +300,10 @@ def run_study(
                 overwrite=overwrite,
                 n_jobs=n_jobs,
             )
+        except KeyboardInterrupt as interruption:
+            if has_all_fits:
+                interruption.add_note("All fits of the cross-validation are stored.")
+            raise
         finally:
             _remove_empty_folders(finished_fits, results / "private", results)
     return evaluation

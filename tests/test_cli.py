@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -642,9 +643,25 @@ def test_ctrl_c_says_how_to_continue_and_the_run_continues(
     def stop(*_, **__):
         raise KeyboardInterrupt
 
+    def first_result_alone(_, calls):
+        function, arguments, keywords = next(iter(calls))
+        yield function(*arguments, **keywords)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(workflow, "cross_validate", stop)
+        assert main(asked) == 130
+        assert "No fits are stored" in capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        patch.setattr(joblib.Parallel, "__call__", first_result_alone)
+        assert main(asked) == 130
+        assert " 1 of 2 fits are stored. " in capsys.readouterr().err
     monkeypatch.setattr(workflow, "write_report", stop)
     assert main(asked) == 130
-    assert "Run the same command again" in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert "Run the same command again" in printed
+    assert "1 of 2 fits were stored already" in printed
+    assert "All fits of the cross-validation are stored" in printed
     kept = {one: one.stat().st_mtime_ns for one in out.rglob("*.json")}
     assert len(kept) == 2  # folds
     monkeypatch.setattr(workflow, "write_report", lambda *_, **__: None)

@@ -415,6 +415,9 @@ def _run_fits(
             # A file may be missing, or cut short.
             with suppress(OSError, ValueError):
                 fit_results[fit_name] = json.loads(fit_path.read_text(encoding="utf-8"))
+    if fit_results and verbose:
+        n_stored = f"{len(fit_results)} of {len(fit_tasks)}"
+        tqdm.write(f"{n_stored} fits were stored already.", file=sys.stderr)
     fit_calls = []
     for batch in _batch_tasks(fit_tasks, fit_results):
         batch_models = {fit_name: fit_tasks[fit_name][0] for fit_name in batch}
@@ -432,7 +435,7 @@ def _run_fits(
         desc="fits",
         disable=None if verbose else True,  # None: only on a terminal
     )
-    with progress_bar:
+    with progress_bar, _note_stored_fits(path_of_fit, len(fit_tasks)):
         for batch_results in parallel_pool(fit_calls) if fit_calls else ():
             for fit_name, fit_result in batch_results.items():
                 fit_results[fit_name] = fit_result
@@ -454,6 +457,18 @@ def _run_fits(
                         f"fitted {n_done}, last {fit_name}", file=sys.stderr
                     )
     return [fit_results[fit_name] for fit_name in fit_tasks]
+
+
+@contextmanager
+def _note_stored_fits(path_of_fit: Mapping[str, Path], n_tasks: int) -> Iterator[None]:
+    """Add a note to an interruption: how many of the fits are stored."""
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        if path_of_fit:
+            n_stored = sum(fit_path.is_file() for fit_path in path_of_fit.values())
+            interruption.add_note(f"{n_stored} of {n_tasks} fits are stored.")
+        raise
 
 
 def _cache_paths(
