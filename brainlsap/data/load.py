@@ -703,7 +703,7 @@ def _read_connectomes(
     n_earlier_faults = len(scan_list.faults)
     scans_by_order: dict[str, list[str]] = {}
     order_check = OrderCheck(atlas)
-    errors_of_size = list[tuple[Scan, BrainlsapError]]()
+    errors_of_size = list[tuple[Scan, BrainlsapError, int]]()
     for scan_index, scan in enumerate(
         tqdm(scans, "reading connectomes", **scan_list.bar_options)
     ):
@@ -723,8 +723,9 @@ def _read_connectomes(
                 connectome_path, atlas, reading_options, order_check
             )
         except BrainlsapError as error:
-            if "n_rows" in error.values:
-                errors_of_size.append((scan, error))
+            n_rows = error.values.get("n_rows")
+            if isinstance(n_rows, int):
+                errors_of_size.append((scan, error, n_rows))
             else:
                 scan_list.add_fault(error, scan)
             continue
@@ -748,7 +749,7 @@ def _read_connectomes(
 def _refuse_sizes(
     scan_list: ScanList,
     order_check: OrderCheck,
-    errors_of_size: Sequence[tuple[Scan, BrainlsapError]],
+    errors_of_size: Sequence[tuple[Scan, BrainlsapError, int]],
     are_refused_together: bool,
 ) -> None:
     """Add a fault for each matrix whose number of rows fits no order of the atlas.
@@ -757,11 +758,10 @@ def _refuse_sizes(
     whose rows nothing names are left to `order_check`, if they are refused together.
     """
     count_of_size = order_check.count_sizes()
-    for _, error in errors_of_size:
+    for _, error, n_rows in errors_of_size:
         if not isinstance(error, UnknownOrderError):  # the check has not counted it
-            count_of_size[error.values["n_rows"]] += 1
-    for scan, error in errors_of_size:
-        n_rows = error.values["n_rows"]
+            count_of_size[n_rows] += 1
+    for scan, error, n_rows in errors_of_size:
         common_size, n_common = count_of_size.most_common(1)[0]
         if n_rows != common_size and n_common > count_of_size.total() / 2:
             message = (
