@@ -73,7 +73,10 @@ print("LSAP-C, fold by fold:", scores.round(2))
 # %% [markdown]
 # ## Add steps before the classifier in a pipeline
 #
-# A step before the classifier can be any function of the array. Here one pipeline
+# A step before the classifier can be any function of the array. The array has three
+# axes. A step for tables of two axes, such as `StandardScaler`, therefore raises an
+# error before the classifier. Such a step is not needed, because LSAP standardises the
+# features with the means of the training scans. Here one pipeline
 # computes the logarithm of the connectome's weights. Another pipeline selects the
 # features alone, for a logistic regression as a baseline. Pipelines pass `groups` on to
 # the classifier.

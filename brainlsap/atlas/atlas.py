@@ -492,11 +492,26 @@ class Atlas:
             name_descriptions[i] = (
                 f"{unknown_name!r} (most similar: {', '.join(similar_names) or 'none'})"
             )
+        advice = (
+            f"Give each region with its side, for example {self.names[0]!r}, or choose "
+            f"another atlas by {option_text('atlas')}"
+        )
+        atlases_with_all_names = [
+            other_name
+            for other_name in available_atlases()
+            if load_atlas(other_name).has_all(all_names, hemisphere)
+        ]
+        # A few names do not suffice to propose an atlas by `values`.
+        if atlases_with_all_names:
+            name_descriptions = [*map(repr, unknown_names)]
+            advice = (
+                "All names are regions of the atlas "
+                f"{' or '.join(atlases_with_all_names)}. Choose this atlas by "
+                f"{option_text('atlas', atlases_with_all_names[0])}"
+            )
         description = (
             f"are not regions of the atlas {self.name}: "
-            f"{listed(name_descriptions, 5)}. Give each region with its side, for "
-            f"example {self.names[0]!r}, or choose another atlas by "
-            f"{option_text('atlas')}."
+            f"{listed(name_descriptions, 5)}. {advice}."
         )
         return RegionNameError(
             f"{len(unknown_names)} of {len(all_names)} names {description}",
@@ -506,6 +521,12 @@ class Atlas:
                 "description": description,
             },
         )
+
+    def has_all(
+        self, names: Iterable[str | bytes], hemisphere: str | None = None
+    ) -> bool:
+        """Return whether every name is a region, in any tool's spelling."""
+        return all(self.find(as_text(n), hemisphere) is not None for n in names)
 
     def match_all(self, names: Iterable[str | bytes]) -> np.ndarray:
         """Return the position of every name, like :meth:`match`, for all regions.

@@ -126,6 +126,13 @@ def test_matching_returns_positions_in_the_order_given(atlas):
             r"ctx-lh-insula as 'lh_insula', 'insula_lh'\. Give each region once",
         ),
         (load_atlas("destrieux160").names, "belong to destrieux160, not to desikan82"),
+        # Too few names to propose an atlas for a whole study, but enough to name it.
+        (["lh_G_precuneus", "lh_insula_x"], r"2 of 2 .*most similar"),
+        (
+            ["Left-Hippocampus", "lh_G_precuneus"],
+            r"1 of 2 .*: 'lh_G_precuneus'\. All names are regions of the atlas "
+            r"destrieux160 or destrieux164\. .*atlas='destrieux160'",
+        ),
     ],
 )
 def test_names_that_do_not_fit_are_refused_all_at_once(names, message):
