@@ -344,9 +344,13 @@ def _rank_homotopic(weights_across: np.ndarray) -> float:
     n_pairs = len(weights_across)
     if n_pairs * n_pairs < _MIN_PAIRS:
         return np.nan
-    by_row = pd.DataFrame(weights_across).rank(axis=1).to_numpy().diagonal()
-    by_column = pd.DataFrame(weights_across).rank(axis=0).to_numpy().diagonal()
-    homotopic_ranks = np.concatenate([by_row, by_column])
+    homotopic_weights = weights_across.diagonal()
+    homotopic_ranks = np.concatenate(
+        [
+            _rank_in_rows(homotopic_weights, weights_across),
+            _rank_in_rows(homotopic_weights, weights_across.T),
+        ]
+    )
     homotopic_ranks = homotopic_ranks[np.isfinite(homotopic_ranks)]
     return (
         float((homotopic_ranks.mean() - 1) / (n_pairs - 1))
@@ -355,12 +359,36 @@ def _rank_homotopic(weights_across: np.ndarray) -> float:
     )
 
 
+def _rank_in_rows(row_values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the rank of one value of each row in its row; NaN of a NaN.
+
+    Ranks count from 1 and do not count NaN. Equal values share their mean rank.
+    """
+    n_lower = (weights < row_values[:, None]).sum(axis=1)
+    n_equal = (weights == row_values[:, None]).sum(axis=1)
+    row_ranks = n_lower + (n_equal + 1) / 2
+    return np.where(np.isnan(row_values), np.nan, row_ranks)
+
+
+def _rank_values(values: np.ndarray) -> np.ndarray:
+    """Return the ranks of finite values from 1; equal values share their mean rank."""
+    value_order = np.argsort(values)
+    sorted_values = values[value_order]
+    is_new_value = np.append(True, sorted_values[1:] != sorted_values[:-1])
+    group_starts = np.flatnonzero(is_new_value)
+    group_ends = np.append(group_starts[1:], len(values))
+    mean_ranks = (group_starts + 1 + group_ends) / 2
+    ranks = np.empty(len(values))
+    ranks[value_order] = np.repeat(mean_ranks, group_ends - group_starts)
+    return ranks
+
+
 def _correlate_weights(x: np.ndarray, y: np.ndarray) -> float:
     """Return Spearman's correlation; NaN of few pairs, 0 where one is constant."""
     if len(x) < _MIN_PAIRS:
         return np.nan
-    x_ranks = pd.Series(x).rank().to_numpy()
-    y_ranks = pd.Series(y).rank().to_numpy()
+    x_ranks = _rank_values(x)
+    y_ranks = _rank_values(y)
     x_ranks = x_ranks - x_ranks.mean()
     y_ranks = y_ranks - y_ranks.mean()
     product_of_norms = np.sqrt((x_ranks @ x_ranks) * (y_ranks @ y_ranks))

@@ -1,5 +1,7 @@
 """An interactive brain for a browser or notebook: names on hover, a menu of maps."""
 
+from collections.abc import Sequence
+from functools import lru_cache
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -176,7 +178,8 @@ def _hover_text(atlas: Atlas, region_index: int, region_value: float) -> str:
     return f"{name_lines}<br>{value_text}"
 
 
-def _region_surfaces(atlas: Atlas) -> list[_RegionSurface]:
+@lru_cache(maxsize=4)  # an atlas is hashed by identity
+def _region_surfaces(atlas: Atlas) -> tuple[_RegionSurface, ...]:
     """Return the surfaces of all regions, and of the cortex that belongs to none."""
     region_surfaces = []
     for is_subcortex in (False, True) if atlas.meshes() else (False,):
@@ -209,10 +212,10 @@ def _region_surfaces(atlas: Atlas) -> list[_RegionSurface]:
                         int(region_index), hemisphere, is_subcortex, mesh_arrays
                     )
                 )
-    return region_surfaces
+    return tuple(region_surfaces)
 
 
-def _view_buttons(region_surfaces: list[_RegionSurface]) -> dict[str, list[Any]]:
+def _view_buttons(region_surfaces: Sequence[_RegionSurface]) -> dict[str, list[Any]]:
     """Return what each view shows, and from where."""
     buttons_by_view = {}
     for view_name, view_lines in VIEWS.items():

@@ -34,6 +34,9 @@ MIN_EXPECTED_COUNT = 5.0
 N_LABEL_PERMUTATIONS = 5000
 """Permutations of the labels for the test of small counts."""
 
+# Draw the permutations in blocks of at most so many labels, to bound the memory.
+_MAX_DRAWN_LABELS = 200_000
+
 WELCH, KRUSKAL_WALLIS = "Welch ANOVA", "Kruskal-Wallis"
 CHI_SQUARED, PERMUTED_COUNTS = "chi-squared", "chi-squared, permuted"
 
@@ -374,12 +377,18 @@ def compare_counts(
     category_codes = np.unique(texts[is_known].astype(str), return_inverse=True)[1]
     label_codes = np.unique(labels[is_known], return_inverse=True)[1]
     n_rows, n_columns = counts.shape
+    n_cells = n_rows * n_columns
     n_exceeding = 1
-    for _ in range(N_LABEL_PERMUTATIONS):
-        cell_codes = category_codes * n_columns + rng.permutation(label_codes)
-        drawn_counts = np.bincount(cell_codes, minlength=n_rows * n_columns)
-        deviations = drawn_counts.reshape(n_rows, n_columns) - expected_counts
-        statistic = (deviations**2 / expected_counts).sum()
-        n_exceeding += statistic >= result.statistic - 1e-9
+    n_per_block = max(1, _MAX_DRAWN_LABELS // len(label_codes))
+    for first_permutation in range(0, N_LABEL_PERMUTATIONS, n_per_block):
+        n_drawn = min(n_per_block, N_LABEL_PERMUTATIONS - first_permutation)
+        drawn_labels = rng.permuted(np.tile(label_codes, (n_drawn, 1)), axis=1)
+        cell_codes = category_codes * n_columns + drawn_labels
+        cell_codes += n_cells * np.arange(n_drawn)[:, None]
+        drawn_counts = np.bincount(cell_codes.ravel(), minlength=n_drawn * n_cells)
+        deviations = drawn_counts.reshape(n_drawn, n_cells) - expected_counts.ravel()
+        statistics = (deviations**2 / expected_counts.ravel()).sum(axis=1)
+        is_exceeding = statistics >= result.statistic - 1e-9
+        n_exceeding += int(is_exceeding.sum())
     p_value = n_exceeding / (N_LABEL_PERMUTATIONS + 1)
     return CharacteristicTest(PERMUTED_COUNTS, float(p_value))

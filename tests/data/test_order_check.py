@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data import Cohort, load_cohort
+from brainlsap.data import Cohort, load_cohort, order_check
 from brainlsap.data.connectomes import read_connectome
 from brainlsap.exceptions import CohortError, FileFormatError
 from brainlsap.simulation import make_cohort
@@ -324,3 +324,18 @@ def test_real_connectomes_are_told_apart(shared):
         wrong = W[:, order][:, :, order]
         with raises_kind("another order fits better"):
             Cohort.from_arrays(wrong, X, labels, atlas=DESIKAN)
+
+
+@pytest.mark.parametrize("share_missing", [0, 0.3])
+def test_ranks_are_those_of_pandas(share_missing):
+    rng = np.random.default_rng(0)
+    weights = rng.integers(0, 6, (15, 15)).astype(float)
+    weights[rng.random(weights.shape) < share_missing] = np.nan
+    values = weights[np.isfinite(weights)]
+    assert len(np.unique(values)) < len(values)  # equal values share a rank
+    ranks = order_check._rank_values(values)
+    np.testing.assert_array_equal(ranks, pd.Series(values).rank())
+    for matrix in (weights, weights.T):
+        ranks = order_check._rank_in_rows(matrix.diagonal(), matrix)
+        expected_ranks = pd.DataFrame(matrix).rank(axis=1).to_numpy().diagonal()
+        np.testing.assert_array_equal(ranks, expected_ranks)
