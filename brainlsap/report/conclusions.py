@@ -974,7 +974,7 @@ def _write_quote(
     n_people = count(cohort.n_participants, "participant")
     task_text = (
         f"{n_people} ({count(cohort.n_scans, 'scan')}; {len(cohort.classes)} classes "
-        f"of {cohort.label_name}) by {tables.feature_text(cohort)}"
+        f"of {cohort.label_name}) by their {tables.feature_text(cohort)}"
     )
     quote_sentences = []
     if np.isfinite(chance.estimate):

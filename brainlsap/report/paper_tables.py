@@ -67,7 +67,8 @@ PAPER_TEXTS = {
         f"Balanced accuracy over all test scans has {_INTERVALS} Differences have 95% "
         "t intervals over participants (Bonett and Price 2012). The p-values are from "
         "a test that exchanges the predictions of two models for participants; they "
-        "have Holm's correction if there are two.",
+        "have Holm's correction if there are two. A score of both that is lower than "
+        "that of brain features alone shows no benefit of the covariates.",
     ),
     "ladder": PaperText(
         "Comparison of nested ridge regressions",
@@ -124,7 +125,9 @@ PAPER_TEXTS = {
         "The column missing is the number of participants without a value. Median, "
         "quartiles and the Kruskal-Wallis test are used if the skewness within "
         "classes exceeds 1. Permuted means 5,000 permutations of the labels, which "
-        "are used if an expected count is below 5.",
+        "are used if an expected count is below 5. The leakage audit uses other tests, "
+        "and warns only of variables that also predict the class, so a small p-value "
+        "in this table does not contradict an audit without a warning.",
     ),
     "audit": PaperText("Findings of the leakage audit"),
     "fits": PaperText("Fits of every model over all folds"),
