@@ -377,8 +377,15 @@ def _fit_ridge(
     smoother = Z @ M_inverse
     w = smoother.T @ evidence.t
     root_weights = np.sqrt(evidence.weights)[:, None]
-    residuals, left_out_residuals = evidence.t - Z @ w, np.empty_like(evidence.t)
-    for person_rows in pd.Series(person_index).groupby(person_index).indices.values():
+    residuals = evidence.t - Z @ w
+    # Of a person with one scan, the block of the hat matrix is its diagonal entry.
+    leverages = (smoother * Z).sum(axis=1) + evidence.weights / evidence.n_people
+    left_out_residuals = residuals / (1 - leverages[:, None])
+    has_one_scan = np.bincount(person_index)[person_index] == 1
+    further_rows = np.flatnonzero(~has_one_scan)
+    further_people = pd.Series(person_index[further_rows])
+    for positions in further_people.groupby(further_people).indices.values():
+        person_rows = further_rows[positions]
         intercept_hat = (
             root_weights[person_rows] @ root_weights[person_rows].T / evidence.n_people
         )
