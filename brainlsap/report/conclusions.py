@@ -31,7 +31,7 @@ from brainlsap.findings import (
 )
 from brainlsap.report import demographics, tables
 from brainlsap.report.external import external_headline, is_external
-from brainlsap.report.methods import phrase_prior, settings_of_model
+from brainlsap.report.methods import capitalize_first, phrase_prior, settings_of_model
 from brainlsap.report.regions import N_NAMED, is_trend_tested, name_regions
 from brainlsap.text import count, p_phrase, with_and
 
@@ -72,6 +72,13 @@ SIMPLE_MODELS = (
 )
 """Simple models with which the main model is compared."""
 
+COMPARED_CONNECTOMES = {
+    "original": "measured connectome",
+    "relabelled": "relabelled regions",
+    "rewired": "rewired connections",
+}
+"""Connectomes whose gains decide whether the connectome helps, by their titles."""
+
 NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
 NO_WARNING, NOT_USED = "NO WARNING", "NOT USED"
 NOTHING_TO_EXPLAIN = "NOTHING TO EXPLAIN"
@@ -111,6 +118,8 @@ class Conclusion:
         none.
     p_value : float
         Of the test; NaN if there is none.
+    parts : tuple of Conclusion
+        Requirements that all must be met for a "YES"; empty for most questions.
     """
 
     question: str
@@ -122,6 +131,7 @@ class Conclusion:
     p_value: float = np.nan
     reason: str = ""
     label: str = ""
+    parts: tuple["Conclusion", ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -277,6 +287,10 @@ def headline(evaluation: Evaluation) -> list[str]:
                     f"{conclusion.verdict}.",
                     conclusion.reason,
                     conclusion.sentence,
+                    *(
+                        f"{part.question}: {part.sentence} {part.verdict}."
+                        for part in conclusion.parts
+                    ),
                 ),
             )
         )
@@ -403,7 +417,7 @@ def predictor_text(evaluation: Evaluation) -> str:
     """
     main_model = evaluation.models[0]
     if has_unused_network(evaluation):
-        return f"the ridge regression of {main_model}"
+        return f"ridge regression of {main_model}"
     return main_model
 
 
@@ -503,17 +517,23 @@ def judge_covariates(evaluation: Evaluation, chance: Conclusion) -> Conclusion:
     if not shown_findings:
         sentence = "The table of participants contains none of these variables."
         return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
-    sentences = [f"{'; '.join(shown_findings)}."]
-    sentences[0] = _capitalize_first(sentences[0])
-    unadjusted_names = _unadjusted_names(evaluation)
+    findings_text = capitalize_first(f"{'; '.join(shown_findings)}.")
     if chance.answer != YES:
-        label = NOTHING_TO_EXPLAIN
-        reason = "No score above chance was shown."
+        sentences = [findings_text] if len(warnings) else []
         sentences.append(
-            "Classes can differ in these variables although the score is at chance, "
+            "Classes can differ in age, sex or site although the score is at chance, "
             "because the model uses only features of the brain."
         )
-    elif unadjusted_names:
+        return Conclusion(
+            question_text,
+            NOT_SHOWN,
+            " ".join(sentences),
+            reason="No score above chance was shown.",
+            label=NOTHING_TO_EXPLAIN,
+        )
+    sentences = [findings_text]
+    unadjusted_names = _unadjusted_names(evaluation)
+    if unadjusted_names:
         sentences.append(
             f"Scores and regions are not adjusted for {with_and(unadjusted_names)}."
         )
@@ -686,7 +706,7 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     )
     if evaluation.have_same_predictions(covariates_name, both_name):
         sentence = f"{names} with and without {brain_name} gave the same predictions."
-        sentence = _capitalize_first(sentence)
+        sentence = capitalize_first(sentence)
     return _conclude_difference(question, answer, sentence, row)
 
 
@@ -724,6 +744,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     answer_text = NOT_SHOWN
     reason_text = ""
     answer_sentences = []
+    parts = tuple[Conclusion, ...]()
     estimate = low = high = p_value = np.nan
     if evaluation.connectome_gain is not None:
         connectome_gain = ConnectomeGain(evaluation.connectome_gain)
@@ -736,15 +757,11 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             "no": "No gain beyond random connectomes was shown.",
             "unclear": "It is unclear whether it adds more than random connectomes.",
         }[network.answer]
-        gain_rows = connectome_gain.table.set_index("connectome")
-        original_gain = gain_rows.loc["original", "evidence_gain"]
-        random_gain = gain_rows.loc[network.compared_with, "evidence_gain"]
+        parts = _compare_connectomes(connectome_gain)
         answer_sentences.append(
-            f"The connectome adds {original_gain:z.1f} to the log evidence of a model "
-            "with each region's own value and the mean of all regions; "
-            f"{network.compared_with} connectomes add {random_gain:z.1f}. The "
-            f"difference is {tables.interval_text(estimate, low, high, 1)} (90% "
-            f"interval); YES requires at least {MIN_LOG_CREDIT:.1f}."
+            "YES requires that the measured connectome gains at least "
+            f"{MIN_LOG_CREDIT:.1f} nats of log evidence (a Bayes factor of 20), and as "
+            "much more than each random one."
         )
     if without_model not in evaluation.models or with_model == without_model:
         if not answer_sentences:
@@ -761,6 +778,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             high,
             p_value,
             reason=reason_text,
+            parts=parts,
         )
     comparison_rows = tables.person_comparisons(evaluation, with_model)
     comparison_row = comparison_rows.set_index("model").loc[without_model]
@@ -769,23 +787,11 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     )
     if score_answer == NO:
         answer_text = NOT_SHOWN if answer_text == YES else NO
-    if evaluation.have_same_predictions(with_model, without_model):
-        answer_sentences.append(
-            f"{with_model} and {without_model} made the same predictions."
-        )
-    elif np.isfinite(comparison_row["difference"]):
-        difference_text = _difference_text(
-            comparison_row["difference"], comparison_row["low"], comparison_row["high"]
-        )
-        score_sentence = (
-            f"Balanced accuracy of {with_model} minus that of {without_model}: "
-            f"{difference_text} ({_holm_phrase(comparison_row)})"
-        )
-        if score_answer == YES and answer_text != YES:
-            score_sentence += (
-                ". Averaging along random connections can raise the score as well"
-            )
-        answer_sentences.append(f"{score_sentence}.")
+    score_sentence = _score_with_connectome(
+        evaluation, with_model, comparison_row, score_answer
+    )
+    if score_sentence:
+        answer_sentences.append(score_sentence)
     if evaluation.connectome_gain is None:
         comparison_columns = ["difference", "low", "high", "p_holm"]
         estimate, low, high, p_value = comparison_row[comparison_columns]
@@ -798,7 +804,55 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         high,
         p_value,
         reason=reason_text,
+        parts=parts,
     )
+
+
+def _score_with_connectome(
+    evaluation: Evaluation, with_model: str, comparison_row: pd.Series, answer: str
+) -> str:
+    """Return the score minus that without the connectome, and what it is worth."""
+    without_model = NESTED_RIDGES[0]
+    if evaluation.have_same_predictions(with_model, without_model):
+        return f"{with_model} and {without_model} made the same predictions."
+    if not np.isfinite(comparison_row["difference"]):
+        return ""
+    difference_text = _difference_text(
+        comparison_row["difference"], comparison_row["low"], comparison_row["high"]
+    )
+    remark_of_answer = {
+        YES: "; random connectomes can raise it as well (not measured)",
+        NO: ", a lower score with the connectome",
+    }
+    return (
+        f"Balanced accuracy of {with_model} minus {without_model}: {difference_text} "
+        f"({_holm_phrase(comparison_row)}){remark_of_answer.get(answer, '')}."
+    )
+
+
+def _compare_connectomes(gain: ConnectomeGain) -> tuple[Conclusion, ...]:
+    """Return the gain of every connectome, with the requirement that it decides."""
+    parts = []
+    rows = gain.table.set_index("connectome")
+    for connectome, title in COMPARED_CONNECTOMES.items():
+        row = rows.loc[connectome]
+        estimate, low, high = (
+            row[f"evidence_gain{suffix}"] for suffix in ("", "_low", "_high")
+        )
+        is_met = estimate >= MIN_LOG_CREDIT
+        sentence = f"{estimate:+z.1f} [{low:+z.1f}, {high:+z.1f}] nats"
+        if connectome != "original":
+            lead, lead_low, lead_high = (
+                row[f"evidence_lead{suffix}"] for suffix in ("", "_low", "_high")
+            )
+            is_met = lead >= MIN_LOG_CREDIT and lead_low > 0
+            sentence += (
+                f"; measured minus this {lead:+z.1f} [{lead_low:+z.1f}, "
+                f"{lead_high:+z.1f}]"
+            )
+        answer = YES if is_met else NOT_SHOWN
+        parts.append(Conclusion(title, answer, sentence, estimate, low, high))
+    return tuple(parts)
 
 
 def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
@@ -890,7 +944,7 @@ def _judge_region_test(
         parts = _direction_parts(evaluation, regions, N_NAMED, is_past=False)
         answer_sentence = (
             f"{parts} ({difference_term(evaluation)}; {corrected_text}). A difference "
-            "shows neither where the disease began nor which region matters."
+            "shows neither an origin of the disease nor that a region matters."
         )
     else:
         region_text = name_regions(regions, evaluation.cohort.atlas)
@@ -899,7 +953,7 @@ def _judge_region_test(
     return Conclusion(
         question_text,
         YES,
-        _capitalize_first(answer_sentence),
+        capitalize_first(answer_sentence),
         float(n_significant),
         p_value=smallest_p,
         label=f"{n_significant} OF {len(tested_regions)}",
@@ -955,12 +1009,18 @@ def _withdraw(conclusion: Conclusion, reason: str) -> Conclusion:
     """Return "NOT SHOWN" in place of "YES" if there is a reason to doubt it."""
     if not reason or conclusion.answer != YES:
         return conclusion
+    parts = tuple(
+        # The table of parts has no room for the remark, which stands above it.
+        replace(_withdraw(part, reason), sentence=part.sentence)
+        for part in conclusion.parts
+    )
     return replace(
         conclusion,
         answer=NOT_SHOWN,
         sentence=conclusion.sentence + _NOT_VALID,
         reason="",
         label="",
+        parts=parts,
     )
 
 
@@ -971,6 +1031,8 @@ def _write_quote(
     cohort, chance = evaluation.cohort, conclusions.chance
     quote_start = "In simulated data, " if cohort.truth is not None else ""
     predictor = predictor_text(evaluation)
+    if has_unused_network(evaluation):
+        predictor = f"the {predictor}"
     n_people = count(cohort.n_participants, "participant")
     task_text = (
         f"{n_people} ({count(cohort.n_scans, 'scan')}; {len(cohort.classes)} classes "
@@ -1015,7 +1077,7 @@ def _write_quote(
         quote_sentences.append("No region was shown to differ between classes.")
     if not quote_sentences:
         return "Nothing: no score or test of this study is valid."
-    quote_sentences[0] = _capitalize_first(quote_start + quote_sentences[0])
+    quote_sentences[0] = capitalize_first(quote_start + quote_sentences[0])
     return " ".join(quote_sentences)
 
 
@@ -1051,8 +1113,8 @@ def _quote_regions(
             f"({count(len(outstanding), 'region')}, family-wise p < {ALPHA})."
         )
     return [
-        _capitalize_first(difference_sentence),
-        _capitalize_first(stand_out_sentence),
+        capitalize_first(difference_sentence),
+        capitalize_first(stand_out_sentence),
     ]
 
 
@@ -1135,11 +1197,6 @@ def _list_forbidden(
             phrases.append(f"differs already in {cohort.classes[1]}")
     phrases.append("works in other samples")
     return tuple(phrases)
-
-
-def _capitalize_first(text: str) -> str:
-    """Return a sentence with a capital letter first."""
-    return text[:1].upper() + text[1:]
 
 
 def _difference_text(difference: float, low: float, high: float) -> str:

@@ -1,6 +1,7 @@
 """Sentences for a paper: remarks on scores, methods, and a supplement of settings."""
 
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -657,6 +658,13 @@ def value_text(value: object) -> str:
     return " ".join(str(value).split())
 
 
+def keep_numbers(text: str) -> str:
+    """Return a text in which no line ends between a p and its number."""
+    return re.sub(
+        r"\bp ([<=]) (?=\d)", "p\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", text
+    )
+
+
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
     autoescape=select_autoescape(["html.j2"]),
@@ -667,6 +675,7 @@ TEMPLATES.filters |= {
     "capitalize_first": capitalize_first,
     "check_title": check_title,
     "count": count,
+    "keep_numbers": keep_numbers,
     "with_and": with_and,
     "with_article": with_article,
 }

@@ -674,16 +674,14 @@ def _first_screen(
             sentence=withhold_names(conclusions.covariates.sentence),
         ),
     )
-    text_by_head = {
-        "Participants": class_text(evaluation),
-        "Left out": left_out_text(evaluation),
-        "Method": method_text(evaluation),
-    }
     return {
         "conclusions": conclusions,
         "summary": [
-            (head, withhold_names(head_text))
-            for head, head_text in text_by_head.items()
+            [
+                ("Participants", withhold_names(class_text(evaluation))),
+                ("Left out", withhold_names(left_out_text(evaluation))),
+            ],
+            [("Method", withhold_names(method_text(evaluation)))],
         ],
     }
 

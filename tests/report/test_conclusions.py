@@ -180,7 +180,8 @@ def test_leaks_withdraw_what_rests_on_scores(make_study, make_evaluation, leak):
     assert "better than chance" not in found.may_write
 
 
-def test_only_a_gain_over_random_connectomes_is_credited(make_study):
+def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evaluation):
+    leaky_audit = make_evaluation().audit
     names = ("LSAP-C", *NESTED_RIDGES)
     study = make_study(skill=0.9, p_effect=1.0, models=names)
     rows = study.predictions
@@ -207,7 +208,16 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study):
         (0, 1, NOT_SHOWN),
     ):
         judged = replace(gained, connectome_gain=draw_gain_table(lead, half_width))
-        assert judge_connectome(judged).answer == expected
+        answer = judge_connectome(judged)
+        assert answer.answer == expected
+        # The verdict follows from its three parts.
+        assert len(answer.parts) == 3
+        is_met = {part.answer for part in answer.parts} == {YES}
+        assert is_met == (expected == YES)
+        assert answer.parts[0].sentence.startswith("+9.0 [")
+    leaky = replace(gained, connectome_gain=draw_gain_table(8, 3), audit=leaky_audit)
+    withdrawn = draw_conclusions(leaky).connectome
+    assert {part.answer for part in withdrawn.parts} == {NOT_SHOWN}
     # A worse score than without the connectome is not made up for.
     wrong = constant.mask(is_simplest, rows["truth"])
     wrong = wrong.mask(rows["model"] == "LSAP-C", rows["truth"].iloc[0])
@@ -255,7 +265,8 @@ def test_variables_that_predict_the_class_may_explain_the_score(make_study):
         audited = replace(null, audit=null.audit.assign(severity=severity))
         unexplained = draw_conclusions(audited).covariates
         assert unexplained.verdict == NOTHING_TO_EXPLAIN
-        assert "Age alone: 0.34" in unexplained.sentence
+        is_warned = severity == "warning"
+        assert ("Age alone: 0.34" in unexplained.sentence) == is_warned
     assert "no external test" in headline(study)[-1]
 
 
