@@ -767,10 +767,11 @@ def _refuse_sizes(
             message = (
                 f"the connectome has {n_rows} x {n_rows} entries, but the connectomes "
                 f"of {count(n_common, 'other scan')} have {common_size} x "
-                f"{common_size}. Replace the file, or {leave_out_text()}"
+                f"{common_size}"
             )
+            advice = f"Replace the file, or {leave_out_text()}"
             scan_list.add_fault(
-                Finding(message, FAULT, path=error.path, scan=scan.name)
+                Finding(message, FAULT, path=error.path, scan=scan.name, advice=advice)
             )
             order_check.remove_unnamed(n_rows)
         elif not (isinstance(error, UnknownOrderError) and are_refused_together):

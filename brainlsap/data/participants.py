@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +45,7 @@ from brainlsap.exceptions import (
     ParameterError,
 )
 from brainlsap.findings import (
+    ASSUMED,
     BASELINE,
     CLASSES,
     EXCLUDED,
@@ -53,7 +55,7 @@ from brainlsap.findings import (
     Finding,
     as_findings,
 )
-from brainlsap.text import option_text
+from brainlsap.text import listed, option_text
 
 UNLABELLED = "unlabelled"
 """The class of every scan where no label is read: of people to be predicted."""
@@ -73,6 +75,8 @@ _TIME_UNIT = r"(?:m|mo|mon|months?|y|yr|years?|w|wk|weeks?|d|days?|t|tp|time|tim
 _TIME_ZERO = re.compile(rf"{_TIME_UNIT}0+|0+{_TIME_UNIT}")
 # Dates that do not begin with the year: 31.12.2020, 12-2020, 311220.
 _DATE = re.compile(r"(?!19\d\d|20\d\d)(\d+[./-][\d./-]+|\d{6,})")
+# A label of more people is a class, however similar its name is to that of a stage.
+_MOST_MISSPELT_PEOPLE = 2
 # More values than this are of a continuous number, not of classes.
 _MOST_NUMBERS = 10
 
@@ -266,24 +270,34 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
         )
     }
     listed_visits: dict[str, set[str]] = {}
+    cells_of_visit: dict[tuple[str, str], list[str | None]] = {}
     table_rows = zip(people_table.names, *people_table.columns.values(), strict=True)
     for row_index, (scan_name, *row_cells) in enumerate(table_rows):
         participant_id, session_id = scan_name.key
         earlier_visits = listed_visits.setdefault(participant_id, set())
         is_repeated_visit = session_id in earlier_visits
+        is_copy = cells_of_visit.get(scan_name.key) == row_cells
         # One row without a visit would be of all visits.
         has_unnamed_visit = bool(earlier_visits) and "" in (session_id, *earlier_visits)
         if is_repeated_visit or has_unnamed_visit:
             message = (
                 f"stands more than once in {people_table.path_and_sheet}; expected one "
-                "row, or a column session_id (or visit) that differs. Name a column of "
-                f"visits by {option_text('session_column')}"
+                "row, or a column session_id (or visit) that differs"
             )
+            advice = f"Name a column of visits by {option_text('session_column')}"
+            if is_copy:
+                message = (
+                    f"stands in two identical rows of {people_table.path_and_sheet}"
+                )
+                advice = "Delete one of the rows"
             row_faults.append(
-                Finding(message, FAULT, participant=scan_name.participant)
+                Finding(
+                    message, FAULT, participant=scan_name.participant, advice=advice
+                )
             )
             continue
         earlier_visits.add(session_id)
+        cells_of_visit[scan_name.key] = row_cells
         cell_of_column = dict(zip(column_heads, row_cells, strict=True))
         cell_words = {
             column_name: words_by_row[row_index]
@@ -817,7 +831,16 @@ def _select_labelled_scans(
                 scan_table["scan"][~has_class], label_words[~has_class], strict=True
             )
         ]
-        return _ClassSelection(class_order, is_ordered, has_class, [], label_faults)
+        class_findings = _describe_unknown_stages(scan_table, label_name, class_order)
+        label_faults += [
+            finding for finding in class_findings if finding.severity == FAULT
+        ]
+        order_notes = [
+            finding for finding in class_findings if finding.severity != FAULT
+        ]
+        return _ClassSelection(
+            class_order, is_ordered, has_class, order_notes, label_faults
+        )
     label_notes = list[Finding]()
     lower_class_names = {class_name.lower() for class_name in class_order}
     has_class_in_any_case = scan_table["label"].str.lower().isin(lower_class_names)
@@ -856,6 +879,52 @@ def _select_labelled_scans(
     return _ClassSelection(
         class_order, is_ordered, has_class, label_notes, label_faults
     )
+
+
+def _describe_unknown_stages(
+    scan_table: pd.DataFrame, label_name: str, class_order: Sequence[str]
+) -> list[Finding]:
+    """Return faults for rare labels like a known stage, and a note on a lost order.
+
+    One misspelt label would be a class of its own, and the classes would lose the
+    order of stages.
+    """
+    known_stages = [name for name in class_order if name.lower() in STAGE_OF_WORD]
+    unknown_classes = [name for name in class_order if name not in known_stages]
+    if len(known_stages) < 2 or not unknown_classes:
+        return []
+    n_people = scan_table.groupby("label")["participant"].nunique()
+    spelling_of_stage = {name.lower(): name for name in known_stages}
+    class_findings = list[Finding]()
+    for class_name in unknown_classes:
+        similar_stages = get_close_matches(class_name.lower(), spelling_of_stage, n=1)
+        if not similar_stages or n_people[class_name] > _MOST_MISSPELT_PEOPLE:
+            continue
+        nearest_stage = spelling_of_stage[similar_stages[0]]
+        advice = (
+            f"If {nearest_stage!r} is meant, correct the label. Otherwise name all "
+            f"classes in their order by {option_text('classes')}"
+        )
+        has_label = scan_table["label"] == class_name
+        class_findings += [
+            Finding(
+                f"{label_name} {class_name!r} is no known stage",
+                FAULT,
+                scan=scan_name,
+                advice=advice,
+            )
+            for scan_name in scan_table["scan"][has_label]
+        ]
+    if not class_findings:
+        message = (
+            f"the classes {listed(class_order)} have no order of stages, because these "
+            f"are no known stages: {listed(unknown_classes, 5)}"
+        )
+        advice = (
+            f"Give the order of stages, if there is one, by {option_text('classes')}"
+        )
+        class_findings.append(Finding(message, kind=ASSUMED, advice=advice))
+    return class_findings
 
 
 def _describe_unlabelled(

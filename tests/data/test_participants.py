@@ -46,7 +46,7 @@ def test_people_and_facts(read, write):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("sub-1\t\nsub-1\t\n", "sub-1: stands more than once in .*; expected one row"),
+        ("sub-1\t\nsub-1\t\n", "sub-1: .* identical rows of .* Delete one"),
         ("sub-1\t1\nsub-1\t\n", "sub-1: .* a column session_id"),
         ("sub-1\t\n1\t1\n", "1: stands .* a column session_id"),
     ],
@@ -105,6 +105,24 @@ def test_a_cohort_knows_whether_its_classes_are_ordered(study, tiny):
     cohort = load_cohort(study, tiny, "fdg")
     assert (cohort.classes, cohort.classes_ordered) == (("CN", "FTD"), False)
     assert load_cohort(study, tiny, "fdg", classes=["FTD", "CN"]).classes_ordered
+
+
+def test_a_misspelt_stage_is_refused_and_a_lost_order_is_noted(study, tiny):
+    people = study / "participants.tsv"
+    text = people.read_text().replace("sub-05\tCN", "sub-05\tEMIC")
+    people.write_text(text.replace("sub-04\tAD", "sub-04\tEMCI"))
+    with pytest.raises(CohortError) as error:
+        load_cohort(study, tiny, "fdg")
+    (fault,) = error.value.faults
+    assert fault.startswith("sub-05_ses-M00: diagnosis 'EMIC' is no known stage")
+    assert "'EMCI'" in fault
+    named = load_cohort(study, tiny, "fdg", classes=["CN", "EMIC", "EMCI", "AD"])
+    assert named.classes_ordered
+    people.write_text(text.replace("EMIC", "FTD"))
+    cohort = load_cohort(study, tiny, "fdg")
+    (note,) = [note for note in cohort.notes if "known stages" in note]
+    assert "CN, AD, FTD" in note
+    assert not [note for note in named.notes if "known stages" in note]
 
 
 def sessions(write, person, rows, head="session_id\tdiagnosis"):
