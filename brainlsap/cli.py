@@ -399,6 +399,7 @@ def check(study: str, **options: Any) -> None:
             f"{study} cannot be read because of the errors listed above"
         )
     n_participants = cohort.table.groupby("label")["participant"].nunique()
+    _refuse_lonely_classes(study, cohort)
     reason_text = ""
     if not fold_options and n_participants.min() < 5:
         fold_options["cv"] = max(2, int(n_participants.min()))
@@ -419,16 +420,42 @@ def check(study: str, **options: Any) -> None:
     print("\nUnusual scans:", *text_lines, sep="\n  ")
     leakage = brainlsap.evaluation.leakage
     findings = leakage.audit(cohort, folds)
-    _print_findings(findings)
-    # Duplicate scans count even if these folds keep them together: others may not.
+    # Duplicate scans are an error even if these folds keep them together, because other
+    # folds may not.
     is_copy = findings["check"] == leakage.Check.DUPLICATE_SCANS
-    is_leak = (findings["severity"] == "error") | is_copy
+    findings.loc[is_copy, "severity"] = "error"
+    gravity = findings["severity"].map(leakage.SEVERITIES.index)
+    findings = findings.iloc[gravity.argsort(kind="stable")]
+    _print_findings(findings)
+    is_leak = findings["severity"] == "error"
     if is_leak.any():
         leak_titles = findings.loc[is_leak, "check"].map(leakage.check_title)
         leak_titles_text = ", ".join(sorted(set(leak_titles)))
         raise BrainlsapError(f"{study} has data leakage: {leak_titles_text}")
     next_command = _command_line("run", study, options | fold_options)
     print(f"\nNext: {next_command} --out results{reason_text}")
+
+
+def _refuse_lonely_classes(study: str, cohort: "Cohort") -> None:
+    """Raise if a class has one participant, who cannot be in training and test."""
+    people_table = cohort.table.drop_duplicates(["label", "participant"])
+    is_lonely = ~people_table["label"].duplicated(keep=False)
+    if not is_lonely.any():
+        return
+    class_texts = [
+        f"{class_name} ({participant})"
+        for class_name, participant in zip(
+            people_table["label"][is_lonely],
+            people_table["participant"][is_lonely],
+            strict=True,
+        )
+    ]
+    raise BrainlsapError(
+        f"{study} has classes of one participant: {', '.join(class_texts)}. "
+        "Cross-validation needs at least two. Correct the labels, merge classes by "
+        f"{option_text('merged_classes')}, or name the other classes by "
+        f"{option_text('classes')}."
+    )
 
 
 def _print_suggestions(
@@ -506,19 +533,21 @@ def _format_suggestions(
 def _print_findings(audit_table: "pd.DataFrame") -> None:
     """Print what the audit of a cohort found, with the scans that duplicate others."""
     duplicate_key = brainlsap.evaluation.leakage.Check.DUPLICATE_SCANS
-    has_scans = (audit_table["check"] == duplicate_key) & (audit_table["scans"] != "")
-    scans_text = (": " + audit_table["scans"]).where(has_scans, "") + ". "
-    finding_texts = (
-        audit_table["severity"]
-        + ": "
-        + audit_table["finding"]
-        + scans_text
-        + audit_table["what_to_do"]
-    )
-    wrapped_lines = [
-        textwrap.fill(finding_text, width=96, subsequent_indent="  ")
-        for finding_text in finding_texts
-    ]
+    wrapped_lines = list[str]()
+    for row in audit_table.itertuples():
+        scans_text = advice_text = ""
+        if row.check == duplicate_key and row.scans:
+            last_scan = row.scans.split(", ")[-1]
+            scans_text = f": {row.scans}"
+            advice_text = (
+                f" {option_text('exclude', last_scan)} leaves {last_scan} out."
+            )
+        finding_text = (
+            f"{row.severity}: {row.finding}{scans_text}. {row.what_to_do}{advice_text}"
+        )
+        wrapped_lines.append(
+            textwrap.fill(finding_text, width=96, subsequent_indent="  ")
+        )
     heading_text = "\nData leakage, and variables that could explain a score:"
     print(heading_text, *(wrapped_lines or ["none found"]), sep="\n  ")
 

@@ -122,8 +122,8 @@ def test_check_speaks_of_flags_and_shows_exchanged_hemispheres(own_study, capsys
     np.savetxt(path, W[:-1, :-1], delimiter=",")
     assert main(["check", str(own_study), *READING]) == 2
     printed = capsys.readouterr().out
-    assert "--labels" in printed
-    assert "labels=" not in printed
+    assert "--exclude" in printed
+    assert "exclude=" not in printed
     W = np.maximum(W, W.T)
     # fs_default.txt: cortex, cerebellum, structures of the left; then of the right
     order = np.r_[49:83, 83, 42:49, 35:42, 0:34, 34]
@@ -163,7 +163,26 @@ def test_check_ends_with_2_where_somebody_is_there_twice(own_study, capsys):
     assert main(["check", str(own_study), *READING]) == 2
     printed = capsys.readouterr()
     assert "leakage: duplicate scans" in printed.err
-    assert f"{first}_ses-M00, sub-again_ses-M00" in " ".join(printed.out.split())
+    words = " ".join(printed.out.split())
+    assert f"{first}_ses-M00, sub-again_ses-M00" in words
+    assert "error: two participants have identical" in words
+    assert "warning: two participants" not in words
+    assert "--exclude sub-again_ses-M00" in words
+    options = [*READING, "--exclude", "sub-again_ses-M00"]
+    assert main(["check", str(own_study), *options]) == 0
+
+
+def test_check_names_the_only_participant_of_a_class(own_study, capsys):
+    people = own_study / "participants.tsv"
+    table = pd.read_csv(people, sep="\t", dtype=str)
+    table.loc[3, "diagnosis"] = "FTD"
+    for path in own_study.rglob("*_sessions.tsv"):
+        path.unlink()
+    table.to_csv(people, sep="\t", index=False)
+    assert main(["check", str(own_study), *READING]) == 2
+    printed = capsys.readouterr().err
+    assert f"FTD ({table['participant_id'][3]})" in printed
+    assert "folds" not in printed
 
 
 @pytest.mark.parametrize("classes", ["control,patient", "control"])

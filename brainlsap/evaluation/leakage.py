@@ -479,11 +479,12 @@ def _find_similar_people(
             for train_rows, test_rows in splits
         )
         likeness_text = "identical" if is_identical else "nearly identical"
-        fold_text = "on two sides of a fold"
+        fold_text = "are on two sides of a fold"
+        if not is_separated:
+            fold_text = "can be on two sides of another fold"
         yield _make_finding(
             Check.DUPLICATE_SCANS,
-            f"two participants have {likeness_text} {data_kind} and are "
-            f"{fold_text if is_separated else f'not {fold_text}'}",
+            f"two participants have {likeness_text} {data_kind} and {fold_text}",
             scans=", ".join(cohort.table["scan"].iloc[scan_pair]),
             severity="error" if is_separated else "warning",
         )
