@@ -755,12 +755,7 @@ def predict(
             "measures this share."
         )
         if "label" in predictions:
-            classes = list(classifier.origin_.classes)
-            labelled = predictions[predictions["label"].isin(classes)]
-            coverage = brainlsap.external.measure_coverage(
-                labelled.rename(columns={"label": "truth"}), classes
-            )
-            _print_coverage(coverage.to_dict("records"))
+            _print_label_coverage(predictions, list(classifier.origin_.classes))
     if predictions["remark"].notna().any():
         print("The column remark says which predictions are unreliable, and why.")
     with owner_only():  # The table contains participant IDs.
@@ -773,14 +768,39 @@ def predict(
             print(f"Figure: {figure_path}")
 
 
+def _print_label_coverage(predictions: "pd.DataFrame", classes: list[str]) -> None:
+    """Print the coverage in labelled people, and the labels that are no classes."""
+    labels = predictions["label"].dropna()
+    is_class = predictions["label"].isin(classes)
+    coverage = brainlsap.external.measure_coverage(
+        predictions[is_class].rename(columns={"label": "truth"}), classes
+    )
+    _print_coverage(coverage.to_dict("records"))
+    other_counts = labels[~labels.isin(classes)].value_counts()
+    if len(other_counts):
+        label_texts = [
+            f"{label} ({count(n_scans, 'scan')})"
+            for label, n_scans in other_counts.items()
+        ]
+        print(
+            f"Note: the labels {', '.join(label_texts)} are no classes of the model, "
+            "so their coverage was not measured. `brainlsap evaluate` translates "
+            "labels by --merge-classes."
+        )
+
+
 def _print_coverage(coverage_rows: Sequence[Mapping[Any, Any]]) -> None:
     """Print how many people of each class have a set that holds their class."""
     for coverage_row in coverage_rows:
         interval = f"{coverage_row['low']:.0%} to {coverage_row['high']:.0%}"
+        class_name = coverage_row["class"]
+        group_text = f"class {class_name}"
+        if class_name == brainlsap.external.ALL_CLASSES:
+            group_text = class_name
         print(
-            f"Measured coverage in class {coverage_row['class']}: the prediction sets "
+            f"Measured coverage in {group_text}: the prediction sets "
             f"contain the true class of {coverage_row['coverage']:.0%} of "
-            f"{coverage_row['people']} participants (95% interval {interval}); a set "
+            f"{count(coverage_row['people'], 'participant')} (95% interval {interval}); a set "
             f"contains {coverage_row['mean_size']:.1f} classes on average"
         )
 

@@ -46,7 +46,7 @@ from brainlsap.prediction import (
     read_new_people,
 )
 from brainlsap.report.report import check_results_folder, check_same_study
-from brainlsap.text import listed, option_name, option_text
+from brainlsap.text import count, listed, option_name, option_text
 from brainlsap.workflow import parse_merged_classes
 
 __all__ = ["evaluate_model", "read_labelled_people"]
@@ -202,7 +202,7 @@ def _find_unknown_labels(model: PackedClassifier, labels: pd.Series) -> pd.Serie
 def _describe_unknown_labels(model: PackedClassifier, label_counts: pd.Series) -> str:
     """Return the message that labels are no classes of the model, and what to do."""
     unknown_text = ", ".join(
-        f"{label} ({n_scans} scans)" for label, n_scans in label_counts.items()
+        f"{label} ({count(n_scans, 'scan')})" for label, n_scans in label_counts.items()
     )
     assignments = ",".join(f"???={label}" for label in label_counts.index)
     return (

@@ -12,6 +12,7 @@ import pytest
 
 from brainlsap import (
     card_text,
+    cli,
     contribution_table,
     cross_validate,
     evaluate_model,
@@ -194,6 +195,8 @@ def test_a_report_is_headed_external_evaluation_and_read_again(
 ):
     folder = tmp_path_factory.mktemp("out") / "results"
     # The folder of the other people does not say that they were simulated.
+    assert "; 1 fold\n" in repr(evaluation)
+    assert "nan" not in repr(evaluation)
     copied = replace(evaluation, cohort=replace(evaluation.cohort, truth=None))
     page = write_report(copied, folder).read_text(encoding="utf-8")
     assert "External evaluation" in page
@@ -341,6 +344,16 @@ def test_the_commands_of_the_page_run(sites, tmp_path, monkeypatch, capsys):
     asked = "predict model.safetensors hospital --label diagnosis --out again.tsv"
     assert main(asked.split()) == 0
     assert set(measured) <= set(capsys.readouterr().out.splitlines())
+
+
+def test_labels_that_are_no_classes_are_named_beside_the_coverage(capsys):
+    labels = ["CN", "AD", "Control", "Control", None]
+    rows = {"participant": list("abcde"), "label": labels, SET_COLUMN: "CN"}
+    cli._print_label_coverage(pd.DataFrame(rows), ["CN", "AD"])
+    printed = capsys.readouterr().out
+    assert re.search("in class CN: .* of 1 participant ", printed)
+    assert "in all classes: " in printed
+    assert "the labels Control (2 scans) are no classes" in printed
 
 
 class TestPredictionSets:

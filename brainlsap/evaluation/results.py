@@ -28,6 +28,7 @@ from brainlsap.evaluation.scores import (
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
 from brainlsap.findings import Finding, as_findings
+from brainlsap.text import count
 
 TABLES = (
     *("predictions", "scales", "fits", "audit"),
@@ -442,9 +443,13 @@ class Evaluation:
     def _overview(self) -> tuple[str, pd.DataFrame]:
         """Return a line of what was evaluated, and mean and s.d. of the main scores."""
         summary_table = self.summary().set_index(["model", "score"])
+        n_folds, n_repeats = self.settings["n_folds"], self.settings["n_repeats"]
+        is_one_fold = n_folds * n_repeats == 1  # There is no s.d. over folds.
         score_texts = pd.Series(
             [
-                f"{score_row.mean:.3f} ± {score_row.sd:.3f}"
+                f"{score_row.mean:.3f}"
+                if is_one_fold
+                else f"{score_row.mean:.3f} ± {score_row.sd:.3f}"
                 for score_row in summary_table.itertuples()
             ],
             summary_table.index,
@@ -456,9 +461,8 @@ class Evaluation:
         text_table = text_table.rename(columns=title_of_score).rename_axis(
             index=None, columns=None
         )
-        n_folds, n_repeats = self.settings["n_folds"], self.settings["n_repeats"]
         repeats_text = f", {n_repeats} times" if n_repeats > 1 else ""
-        heading_text = f"{self.cohort!r}; {n_folds} folds{repeats_text}"
+        heading_text = f"{self.cohort!r}; {count(n_folds, 'fold')}{repeats_text}"
         if self.ranking is not None:
             heading_text += f"; regions ranked by {self.ranking['model'].iloc[0]}"
         return heading_text, text_table
