@@ -100,9 +100,13 @@ def test_a_report_is_made_anew_from_its_results(results, tmp_path, capsys):
 
 def test_check_says_what_a_study_holds(study, capsys):
     for more, counted, folds in (
-        (["--merge-classes", "5-to-2"], "scans by diagnosis: unimpaired (", ""),
-        (["--leave-out", "site"], "scans by diagnosis: CN (", ""),
-        ([], "scans by diagnosis: CN (", " --folds 2"),
+        (
+            ["--merge-classes", "5-to-2"],
+            "number of scans by diagnosis: unimpaired (",
+            "",
+        ),
+        (["--leave-out", "site"], "number of scans by diagnosis: CN (", ""),
+        ([], "number of scans by diagnosis: CN (", " --folds 2"),
     ):
         assert main(["check", str(study), *READING, *more]) == 0
         printed = capsys.readouterr().out
@@ -139,7 +143,7 @@ def test_columns_of_ids_and_visits_are_flags_and_settings(own_study, tmp_path, c
     people.to_csv(own_study / "participants.tsv", sep="\t", index=False)
     assert main(["check", str(own_study), *READING]) == 2
     printed = capsys.readouterr().out
-    assert "'id' and 'kennung' could name people" in printed
+    assert "'id' and 'kennung' could all contain participant IDs" in printed
     assert "--id" in printed
     config = tmp_path / "study.toml"
     config.write_text('[data]\nid = "kennung"\n')
@@ -209,12 +213,15 @@ def test_fit_and_predict(study, tmp_path, capsys):
     fitted = ["fit", str(study), *READING, *brief, *classes, "--out", str(model)]
     assert main(fitted) == 0
     printed = capsys.readouterr().out
-    assert "\nNote: left out, diagnosis is not among the classes: LMCI (" in printed
+    assert (
+        "\nNote: scans are left out because their diagnosis is not one of the "
+        "classes: LMCI (" in printed
+    )
     assert re.search(r"\nNote: LSAP-C .*prediction sets.*LSAP-R", printed)
     assert "--models LSAP-R" in printed
     card = load_model(model).origin_.facts["card"]
     assert (card["model"], card["settings"]["kernel"]) == ("LSAP-C", "chebyshev")
-    assert "\nscans by diagnosis: unimpaired (" in printed
+    assert "\nnumber of scans by diagnosis: unimpaired (" in printed
     nowhere = refused(capsys, "predict", tmp_path, study, "--out", table)
     assert "model comes first" in nowhere
     explain = ("--out", table, "--explain", "sub-0001")
@@ -318,9 +325,9 @@ def test_options_are_applied_to_the_file_of_a_cohort_or_refused(
     asked = ["check", path, "--feature", "strength", "--classes", "CN,AD"]
     assert main([str(word) for word in (*asked, "--atlas", "desikan82")]) == 0
     counted = capsys.readouterr().out.partition("Mapped:")[0]
-    assert "strength: " in counted
-    assert "fdg: " not in counted
-    assert "scans by diagnosis: CN (" in counted
+    assert "strength was read for" in counted
+    assert "fdg was read for" not in counted
+    assert "number of scans by diagnosis: CN (" in counted
     assert "MCI (" not in counted
     person = brainlsap.load_cohort(study, "desikan82", "fdg").groups[-1]
     assert main([*map(str, asked), "--exclude", person]) == 0
@@ -460,7 +467,7 @@ def test_settings_of_a_file_are_read_as_their_flags_are(study, tmp_path, capsys)
     lines = "atlas = 'desikan82'\nfeature = 'fdg,volume'\nclasses = 'CN,AD'\n"
     path.write_text(lines + "merge-classes = {well = 'CN', ill = ['AD']}\n")
     assert main(["check", str(study), "--config", str(path), "--feature", "fdg"]) == 0
-    assert "scans by diagnosis: well (" in capsys.readouterr().out
+    assert "number of scans by diagnosis: well (" in capsys.readouterr().out
     # a rare setting of the model, too
     path.write_text(lines + "feature_ = 1".replace("_ = 1", "s_table = 'no.tsv'"))
     assert "no.tsv" in refused(

@@ -156,12 +156,12 @@ def check_cohort(
         except (CohortError, FileFormatError) as error:
             return describe_refusal(cohort_path, error)
     count_lines = count_people(cohort.table, cohort.label_name, cohort.classes)
-    source_names = [*cohort.feature_names]
+    scans_text = f"{cohort.n_scans} of {cohort.n_scans} scans"
     if cohort.provenance.get("connectome", "one per scan") == "one per scan":
-        source_names.insert(0, "connectome")
+        count_lines.append(f"connectomes were read for {scans_text}")
     count_lines += [
-        f"{source_name}: {cohort.n_scans} of {cohort.n_scans} scans"
-        for source_name in source_names
+        f"{feature_name} was read for {scans_text}"
+        for feature_name in cohort.feature_names
     ]
     return CohortCheck(
         cohort_path, tuple(count_lines), as_findings(cohort.findings), (), cohort

@@ -59,7 +59,7 @@ from brainlsap.findings import (
 )
 from brainlsap.text import count, listed
 
-NOT_GIVEN = "not given: every scan is a person"
+NOT_GIVEN = "not given, so every scan counts as a separate person"
 COHORT_FORMAT, COHORT_FORMAT_VERSION = "brainlsap cohort", 4
 # Connectomes of more bytes stay in the file, and are read when they are used.
 MAPPED_BYTES = 1_000_000_000
@@ -170,7 +170,10 @@ class Cohort:
         set_attribute(self, "table", plain_table(self.table))
         if faults := _find_faults(self):
             fault_texts = group_findings(faults)
-            raise CohortError("these arguments do not make a cohort", fault_texts)
+            raise CohortError(
+                "these arguments do not make a cohort; correct these faults",
+                fault_texts,
+            )
         scan_table = self.table
         for column_name in KEY_COLUMNS:
             scan_table[column_name] = _as_text(scan_table[column_name])
@@ -363,7 +366,9 @@ class Cohort:
             refuse_continuous(label_name, class_order)
         class_counts = scan_table["label"].value_counts()
         if absent_faults := find_absent(label_name, class_order, class_counts):
-            raise CohortError("classes= has more than labels", absent_faults)
+            raise CohortError(
+                "classes= contains more classes than the labels", absent_faults
+            )
         if classes is None and is_ordered:
             finding_list = [*finding_list, *_note_number_classes(class_order)]
         are_people_unknown = groups is None and scan_index is None
@@ -590,7 +595,9 @@ class Cohort:
             if file_format != (COHORT_FORMAT, COHORT_FORMAT_VERSION):
                 expected_format = COHORT_FORMAT, COHORT_FORMAT_VERSION
                 raise ValueError(
-                    f"format and version are {file_format}, expected {expected_format}"
+                    f"the format and version are {file_format}; expected "
+                    f"{expected_format}. Save the cohort again with this version of "
+                    "brainlsap"
                 )
             for item_name in (
                 "connectomes",
@@ -649,7 +656,10 @@ def _read_stored_connectomes(
         W = dataset[()]
     for scan_index, (matrix, checksum) in enumerate(zip(W, checksums, strict=True)):
         if crc32(matrix) != checksum:
-            raise ValueError(f"connectome {scan_index + 1} is not as it was written")
+            raise ValueError(
+                f"connectome {scan_index + 1} has changed since the file was written. "
+                "Save the cohort again"
+            )
     return W
 
 
@@ -657,8 +667,8 @@ def check_cohort_given(cohort: object) -> None:
     """Raise where a function got something else, such as arrays, for its cohort."""
     if not hasattr(cohort, "connectomes"):  # of a module loaded anew, too
         raise ParameterError(
-            f"cohort must be a Cohort; got {type(cohort).__name__}. "
-            "Cohort.from_arrays or load_cohort makes one."
+            f"cohort must be a Cohort; got {type(cohort).__name__}. Use "
+            "Cohort.from_arrays or load_cohort to make one."
         )
 
 
@@ -716,8 +726,8 @@ def _note_number_classes(classes: Sequence[str]) -> list[Finding]:
     if len(classes) <= 2 or not classes[0][-1].isdecimal():
         return []
     message = (
-        f"classes {' < '.join(classes)} taken as ordered, being numbers; named by "
-        "words they have no order"
+        f"the classes {' < '.join(classes)} are numbers, so they were taken as "
+        "ordered; classes that are words have no order"
     )
     return [Finding(message, kind=CLASSES)]
 
@@ -737,9 +747,9 @@ def _stack_connectomes(
     if isinstance(connectomes, pd.DataFrame):
         if len({*connectomes.shape}) > 1:
             raise ParameterError(
-                "connectomes is a DataFrame and must be square; got "
-                f"{connectomes.shape}. For several scans, give a list of DataFrames, "
-                "or {scan: DataFrame}."
+                "connectomes is a DataFrame, so it must be square; got shape "
+                f"{connectomes.shape}. For several scans, give a list of "
+                "DataFrames, or a dict {scan: DataFrame}."
             )
         connectome = read_connectome(connectomes, atlas, negative=negative)
         return connectome.matrix, connectome.findings
@@ -777,8 +787,8 @@ def _name_features(
     if {*name_list} != {*features}:
         raise ParameterError(
             f"features contains {', '.join(map(str, features))}; expected "
-            f"{', '.join(name_list)}. Use the name of its feature as the key of each "
-            "array."
+            f"{', '.join(name_list)}. Use the name of each feature as the key of "
+            "its array."
         )
     return name_list, {
         f"features[{feature_name!r}]": features[feature_name]
@@ -827,10 +837,11 @@ def _check_shapes(
         if np.shape(argument_array) not in allowed_shapes:
             expected_text = " or ".join(map(str, allowed_shapes)).replace("'", "")
             raise ParameterError(
-                f"{argument_name} must have shape {expected_text}, for {n_scans} scans "
-                f"and {n_rois} regions ({atlas.name}); got {np.shape(argument_array)}. "
-                "For regions of another atlas, give atlas=. If a table has one row per "
-                "person, table.loc[groups] makes one row per scan."
+                f"{argument_name} must have shape {expected_text}, for {n_scans} "
+                f"scans and {n_rois} regions ({atlas.name}); got "
+                f"{np.shape(argument_array)}. For regions of another atlas, give "
+                "atlas=. If the table has one row per person, use "
+                "table.loc[groups] to make one row per scan."
             )
 
 
@@ -845,9 +856,9 @@ def _check_label_words(label_cells: Sequence[object]) -> None:
     if missing_words := list(filter(is_missing_word, label_texts)):
         raise ParameterError(
             f"labels= contains {missing_words[0]!r} for "
-            f"{missing_words.count(missing_words[0])} scans, and this text counts as "
-            f"missing. If {missing_words[0]!r} is a class, rename the class. If the "
-            "label is missing, leave these scans out."
+            f"{missing_words.count(missing_words[0])} scans, and this text counts "
+            f"as missing. If {missing_words[0]!r} is a class, rename the class. If "
+            "it means that the label is missing, leave these scans out."
         )
 
 
@@ -945,11 +956,14 @@ def _person_column(
         is_label = cells_by_column[column_name] == to_cells(labels)
         if not (message or is_label or are_yes_no(cells_by_column[column_name])):
             n_values = len({*cells_by_column[column_name]})
-            message = f"{column_name!r} has {n_values} values in {len(labels)} scans"
+            message = (
+                f"the column {column_name!r} has {n_values} different values for "
+                f"{len(labels)} scans"
+            )
     if message and is_needed:
         raise ParameterError(
-            f"covariates: {message}, so the person of each scan is unclear. Give the "
-            "participant ID of every scan by groups=."
+            f"covariates: {message}, so the person of each scan is unknown. Give "
+            "the participant ID of every scan by groups=."
         )
     return None
 
@@ -1069,8 +1083,9 @@ def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
     is_one_each = shared_index.is_unique and shared_index.nlevels == 1
     if group_argument is None and not is_one_each:
         raise ParameterError(
-            f"The index of {named_arguments[0]} has several levels or a repeated "
-            "entry. Give the participant ID of every scan by groups=."
+            f"the index of {named_arguments[0]} has several levels or a repeated "
+            "entry, so it does not identify the scans. Give the participant ID of "
+            "every scan by groups=."
         )
     return (
         shared_index
@@ -1146,7 +1161,9 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
             f"table must have a row for every scan and the columns "
             f"{', '.join(KEY_COLUMNS)}, each once"
         )
-        table_text = f"{len(scan_table)} rows of {', '.join(column_names)}"
+        table_text = (
+            f"{len(scan_table)} rows with the columns {', '.join(column_names)}"
+        )
         return [Finding(message, FAULT, got=table_text)]
     key_table = pd.DataFrame(
         {key_column: _as_text(scan_table[key_column]) for key_column in KEY_COLUMNS}
@@ -1174,8 +1191,8 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
         is_repeated = names_as_text.map(bare_id).duplicated(keep=False)
         if is_repeated.any() or names_as_text.empty:
             repeated_names = listed(names_as_text[is_repeated], 8) or "none"
-            id_rule = "must differ in more than case and zeros at the front"
-            faults.append(f"{argument_name} {id_rule}, got {repeated_names}")
+            id_rule = "must be different if case and leading zeros are ignored"
+            faults.append(f"{argument_name} {id_rule}; got {repeated_names}")
     faults += [
         f"label {label!r} of {label_count} scan(s) is not among the classes "
         f"{', '.join(classes)}; name it in classes= too, or leave its scans out of "
@@ -1188,9 +1205,9 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
         "features": axis_lengths,
     }
     faults += [
-        f"{argument_name} must have shape {argument_shape} for {axis_lengths[0]} "
+        f"{argument_name} must have shape {argument_shape}, for {axis_lengths[0]} "
         f"scans, the {axis_lengths[1]} regions of {cohort.atlas.name} (atlas=) and "
-        f"{axis_lengths[2]} feature names, got {argument_names}"
+        f"{axis_lengths[2]} feature names; got {argument_names}"
         for argument_name, argument_shape in shape_of_argument.items()
         if (argument_names := getattr(cohort, argument_name).shape) != argument_shape
     ]
@@ -1217,7 +1234,7 @@ def _find_faulty_connectomes(
             is_wrong = ~((weight_matrix >= 0) & (weight_matrix <= MAX_ABSOLUTE))
         elif not is_shared and not weight_matrix.any() and len(W) > 1:
             # A matrix for everybody may be none.
-            message = "the connectome has no connection; leave it out"
+            message = "the connectome has no connection. Leave this scan out"
             faults.append(Finding(message, FAULT, scan=scan_name))
             continue
         elif (
@@ -1230,10 +1247,12 @@ def _find_faulty_connectomes(
         else:
             continue
         i, j = np.argwhere(is_wrong)[0]
-        diagonal_hint = " (the diagonal is not; set it to 0)" if i == j else ""
+        diagonal_hint = (
+            " (the weight on the diagonal is not; set it to 0)" if i == j else ""
+        )
         weights_text = (
-            f"{weight_matrix[i, j]:g} between {region_names[i]} and {region_names[j]}, "
-            f"{weight_matrix[j, i]:g} back"
+            f"{weight_matrix[i, j]:g} from {region_names[i]} to {region_names[j]} "
+            f"and {weight_matrix[j, i]:g} in the opposite direction"
         )
         message = f"the connectome must be {expected_text}{diagonal_hint}"
         faults.append(Finding(message, FAULT, scan=scan_name, got=weights_text))
@@ -1248,12 +1267,13 @@ def _find_faulty_features(cohort: Cohort, all_scan_names: pd.Series) -> list[Fin
     is_too_large = np.abs(X) > MAX_ABSOLUTE
     for scan_index, region_index, feature_index in np.argwhere(is_too_large)[:1]:
         message = (
-            f"features must be finite, or NaN where not measured, and at most "
-            f"{MAX_ABSOLUTE:g} in size"
+            f"features must be at most {MAX_ABSOLUTE:g} in size, or NaN where they "
+            "were not measured"
         )
         value_text = (
             f"{X[scan_index, region_index, feature_index]:g} for "
-            f"{feature_names[feature_index]} of {region_names[region_index]} in scan "
+            f"{feature_names[feature_index]} in the region "
+            f"{region_names[region_index]} of the scan "
             f"{all_scan_names[scan_index]!r}"
         )
         faults.append(Finding(message, FAULT, got=value_text))

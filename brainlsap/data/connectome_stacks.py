@@ -50,9 +50,9 @@ class ConnectomeStack(NamedTuple):
             return None
         if len(scan_matrices) > 1:
             raise CohortError(
-                f"{self.path.name} contains {len(scan_matrices)} connectomes of this "
-                "scan; expected one. The id of each connectome must include the "
-                "visit, for example sub-01_ses-M00"
+                f"{self.path.name} contains {len(scan_matrices)} connectomes of "
+                "this scan; expected one. Include the visit in the ID of each "
+                "connectome, for example sub-01_ses-M00"
             )
         return pd.DataFrame(scan_matrices[0], self.names, self.names)
 
@@ -132,7 +132,7 @@ def read_stack(
             scan_matrix
         )
     stack_notes = (
-        f"taken from {stack_path.name} by ids ({id_origin})",
+        f"matrices were taken from {stack_path.name} by their IDs ({id_origin})",
         row_names.note,
         *order_check.notes(),
     )
@@ -216,8 +216,8 @@ def _choose_ids(
     if len(other_lists) > 1:
         raise FileFormatError(
             f"none of the lists {', '.join(map(repr, other_lists))} in the file "
-            "contains the ids of this study. Store the ids as text in the file, or "
-            f"write them in {default_list} in the same folder, one id per line.",
+            "contains the IDs of this study. Store the IDs as text in the file, or "
+            f"write them into {default_list} in the same folder, one ID per line.",
             path=stack_path,
         )
     # ids of others are refused later, with the scans that have no matrix

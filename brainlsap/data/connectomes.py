@@ -202,7 +202,7 @@ def read_connectome(
         raw_matrix.header,
     )
     if has_unnamed_rows:
-        order_note = f"taken in the order of {atlas.name}"
+        order_note = f"the rows were read in the order of {atlas.name}"
         row_names = row_names._replace(note=order_note, source="array")
     # names that the caller gave to a matrix in memory are not checked
     is_checked = is_file or has_unnamed_rows
@@ -217,7 +217,8 @@ def read_connectome(
     if not row_names.names:  # the collected matrices are refused together
         n_rows = len(raw_matrix.values)
         raise UnknownOrderError(
-            f"the {n_rows} rows have no names.",
+            f"the {n_rows} rows have no names. Name the rows in the first row and "
+            "column of the file.",
             path=connectome_path,
             values={"n_rows": n_rows},
         )
@@ -292,11 +293,12 @@ def _check_matrix_shape(raw_matrix: RawMatrix, connectome_path: Path) -> None:
     n_rows = len(matrix_values)
     if matrix_values.shape == (n_rows, n_rows) and matrix_values.dtype.kind in "uifb":
         return
-    hint_text = "The file may be cut short."
+    hint_text = "The file may be incomplete."
     if _is_edge_list(matrix_values):
         hint_text = (
-            "It may be a list of connections, two numbers of regions and a weight "
-            "each; write a square matrix, 0 where no connection is."
+            "The file may be a list of connections (two region numbers and a "
+            "weight on each line). Write a square matrix, with 0 where there is no "
+            "connection."
         )
     raise FileFormatError(
         "expected a square matrix of numbers, got shape "
@@ -341,9 +343,9 @@ def _add_parts(raw_matrix: RawMatrix, connectome_path: Path) -> RawMatrix:
     mean_word = _MEAN_WORDS.search(connectome_path.name)
     if mean_word:
         raise FileFormatError(
-            f"a region has several rows, and the {mean_word[0]} of parts of a region "
-            "cannot be summed. Give a matrix of streamline counts or of summed "
-            "streamline weights.",
+            f"a region has several rows, and the {mean_word[0]} of the parts of a "
+            "region cannot be summed. Give a matrix of streamline counts, or of "
+            "summed streamline weights.",
             path=connectome_path,
             kind="parts of means",
         )
@@ -406,8 +408,8 @@ def _choose_matrix(
         ]
         if not raw_matrices:
             raise FileFormatError(
-                f"the file does not contain the measure {measure!r}. It contains "
-                f"{measures_text}.",
+                f"the file does not contain the measure {measure!r}; it contains "
+                f"{measures_text}. Choose one of these.",
                 path=connectome_path,
                 kind="no such measure",
             )
@@ -486,7 +488,8 @@ def _in_atlas_order(
         dropped_names_text = listed(dict.fromkeys(dropped_names), 8)
         findings.append(
             Finding(
-                f"left out, not in {atlas.name}: {dropped_names_text}",
+                f"rows that are not regions of the atlas {atlas.name} are left out: "
+                f"{dropped_names_text}",
                 LEFT_OUT,
             )
         )
@@ -549,10 +552,12 @@ def _treat_weights(
     if is_bad.any():
         i, j = np.argwhere(is_bad)[0]
         hint_text = (
-            "on the diagonal: set it to 0" if i == j else "(write 0 where none is)"
+            " on the diagonal. Set the diagonal to 0"
+            if i == j
+            else ". Write 0 where there is no connection"
         )
         raise FileFormatError(
-            f"weights are NaN or infinite {hint_text}",
+            f"weights are NaN or infinite{hint_text}",
             path=connectome_path,
             kind="weights not finite",
             got=f"{is_bad.sum()} such weights, for example {weight_matrix[i, j]} "
@@ -561,7 +566,8 @@ def _treat_weights(
     n_loops = np.count_nonzero(weight_matrix.diagonal())
     if np.count_nonzero(np.maximum(weight_matrix, weight_matrix.T)) == n_loops:
         raise FileFormatError(
-            "every weight between two regions is 0; expected connections.",
+            "every weight between two regions is 0; expected connections. Leave "
+            "this scan out, or correct the file.",
             path=connectome_path,
             kind="no connections",
         )
@@ -587,7 +593,7 @@ def _symmetrize(
     smaller_weights = np.minimum(weight_matrix, weight_matrix.T)
     if np.count_nonzero(smaller_weights) == np.count_nonzero(weight_matrix.diagonal()):
         # the order of the atlas may scatter one triangle over both
-        return larger_weights, ["only one triangle is filled: mirrored"]
+        return larger_weights, ["only one triangle was filled, and it was mirrored"]
     weight_difference = larger_weights - smaller_weights
     mean = (larger_weights + smaller_weights) / 2
     if weight_difference.max() <= _MAX_ASYMMETRY * larger_weights.max():
@@ -620,7 +626,7 @@ def _read_text(connectome_path: Path) -> list[RawMatrix]:
     text_lines = [text_line for text_line in all_text_lines if text_line[0] != "#"]
     if not text_lines:
         raise FileFormatError(
-            "the file is empty; expected a matrix.",
+            "the file is empty; expected a matrix of numbers.",
             path=connectome_path,
             kind="empty file",
         )
@@ -648,8 +654,8 @@ def _read_text(connectome_path: Path) -> list[RawMatrix]:
     for axis_word, axis_names in (("rows", row_names), ("columns", column_names)):
         if axis_names and len(axis_names) != len(weight_matrix):
             raise FileFormatError(
-                f"there are {len(axis_names)} names for {len(weight_matrix)} "
-                f"{axis_word}; expected one name for each.",
+                f"the file has {len(axis_names)} names for {len(weight_matrix)} "
+                f"{axis_word}; expected one name for each. Correct the names.",
                 path=connectome_path,
                 kind="names per axis",
             )
@@ -709,10 +715,10 @@ def _describe_unreadable(
             is_row_name = has_row_names and column_number == 1
             if not (is_row_name or _is_number(cell_text)):
                 return (
-                    f"{cell_text!r} in row {row_number}, column {column_number} is no "
-                    "number"
+                    f"the cell {cell_text!r} in row {row_number}, column "
+                    f"{column_number} is not a number"
                 )
-    return "its cells are no numbers"
+    return "the cells of the file are not numbers"
 
 
 def _is_number(cell_text: str) -> bool:
@@ -972,7 +978,8 @@ def _find_matrices(
             8,
         )
         raise FileFormatError(
-            f"expected a square matrix of numbers, found {shapes_text or 'nothing'}.",
+            "expected a square matrix of numbers, but the file contains "
+            f"{shapes_text or 'nothing'}.",
             path=connectome_path,
             kind="no square matrix",
         )

@@ -257,7 +257,7 @@ def find_spellings(
     variant_texts = ", ".join(sorted(spelling_variants))
     message = f"{column_name} is written as {variant_texts}; write one word for each"
     if is_label:
-        message += f", or say which are classes by {option_text('classes')}"
+        message += f", or list the classes by {option_text('classes')}"
     return [Finding(message, FAULT)]
 
 
@@ -316,11 +316,16 @@ def find_codes(scan_table: pd.DataFrame, column_names: Sequence[str]) -> list[Fi
         ):
             message = (
                 f"{column_name} is far outside {lowest_valid:g} to "
-                f"{highest_valid:g}, the range of the other scans; write n/a for what "
-                "is not known"
+                f"{highest_valid:g}, the range of the other scans"
             )
             faults.append(
-                Finding(message, FAULT, scan=str(scan_name), got=f"{column_number:g}")
+                Finding(
+                    message,
+                    FAULT,
+                    scan=str(scan_name),
+                    got=f"{column_number:g}",
+                    advice="Write n/a where the value is unknown",
+                )
             )
     return faults
 

@@ -258,7 +258,7 @@ def _explain_missing_stats(stats_path: Path, atlas: Atlas) -> str:
     if not other_paths:
         return "."
     remake_advice = atlas.settings.get("remake_values", "")
-    return f"; {other_paths[0].name} is of another parcellation. {remake_advice}"
+    return f"; {other_paths[0].name} belongs to another parcellation. {remake_advice}"
 
 
 def _read_stats_column(
@@ -457,17 +457,19 @@ class FeatureSources:
             candidate_tables = [candidate_tables[n_covariates.index(max(n_covariates))]]
         if len(candidate_tables) == 1:
             return candidate_tables[0]
-        problem_text = f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and"
+        problem_text = (
+            f"{self.files.folder}: there is no participants.tsv (or .csv, .xlsx), and"
+        )
         if candidate_tables:
             paths_text = listed(
                 scan_table.path_and_sheet for scan_table in candidate_tables
             )
-            advice_text = "keep one of these sheets"
+            advice_text = "Keep only one of these sheets"
             if len(table_files) > 1:
-                advice_text = f"say which by {option_text('features_table')}"
+                advice_text = f"Choose one by {option_text('features_table')}"
             raise CohortError(
-                f"{problem_text} {len(candidate_tables)} tables could be it: "
-                f"{paths_text}; {advice_text}"
+                f"{problem_text} {len(candidate_tables)} tables could be the "
+                f"table of participants: {paths_text}. {advice_text}"
             )
         rejection_reasons = [
             f"{scan_table.path_and_sheet}: has no column {label!r}; found "
@@ -478,7 +480,11 @@ class FeatureSources:
         rejection_reasons = [*dict.fromkeys((*rejection_reasons, *self.skip_reasons))][
             :5
         ]
-        add_text = "Correct a table below" if rejection_reasons else "Add such a table"
+        add_text = (
+            "Correct one of the tables below"
+            if rejection_reasons
+            else "Add such a table"
+        )
         raise CohortError(
             f"{problem_text} no table that holds ids and {label or 'people'!r} in "
             f"its place. {add_text}, name the label column by {option_text('label')}, "
@@ -581,8 +587,8 @@ class FeatureSources:
                 feature_sources.append(feature_source)
                 continue
             message = (
-                f"no table of regions for {feature_name}; expected a file "
-                f"{expected_text}: add it, or {leave_out_text()}"
+                f"the table of regions for {feature_name} is missing; expected a "
+                f"file {expected_text}. Add this file, or {leave_out_text()}"
             )
             message = "; not used: ".join(
                 [message, *_other_tracers(feature_name, [scan])]
@@ -591,7 +597,9 @@ class FeatureSources:
                 Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name)
             )
         reading_notes: list[Finding | str]
-        reading_notes = [f"{feature_name}: read from a table of regions for every scan"]
+        reading_notes = [
+            f"{feature_name} was read from one table of regions for every scan"
+        ]
         for scale_column, entity_key in _SCALE_ENTITIES.items():
             entity_pattern = re.compile(f"(?:^|[_/]){entity_key}-([^_./]+)")
             entity_matches = [
@@ -602,7 +610,7 @@ class FeatureSources:
                 entity_match[1] if entity_match else None
                 for entity_match in entity_matches
             ]
-            origin_text = f"{entity_key}- in names of files"
+            origin_text = f"the entity {entity_key}- in file names"
             reading_notes += self._keep_scale_column(
                 feature_name, scale_column, entity_values, origin_text
             )
@@ -613,16 +621,17 @@ class FeatureSources:
         feature_name = measure.name
         folders_text = ", ".join(map(str, self.table_paths or [self.files.folder]))
         search_text = (
-            f"a column per region in tables with a row per scan, in {folders_text}"
+            "a table with one row per scan and one column per region, in "
+            f"{folders_text}"
         )
         if self.table_paths is None:
             if measure.in_stats:
                 search_text = (
-                    "FreeSurfer subjects there or in "
-                    f"{option_text('subjects_dir')}, {search_text}"
+                    "FreeSurfer subjects in this folder or in "
+                    f"{option_text('subjects_dir')}, or {search_text}"
                 )
             search_text = (
-                f"files {measure.expected_files} beside the scans, {search_text}"
+                f"files {measure.expected_files} of the scans, or {search_text}"
             )
         file_names = " ".join(
             file_path.name for scan in scans for file_path in scan.files
@@ -638,9 +647,11 @@ class FeatureSources:
         for similar_feature in get_close_matches(
             feature_name.lower(), known_features, 1
         ):
-            search_text += f"; did you mean {similar_feature!r}?"
+            search_text += f"; a similar name is {similar_feature!r}"
         if table_names:
-            search_text += f"; tables there: {listed(table_names, 8)}"
+            search_text += (
+                f"; the tables of regions in the study are {listed(table_names, 8)}"
+            )
         rejection_reasons = [*_other_tracers(feature_name, scans), *self.skip_reasons]
         rejection_reasons += [
             scan_table.describe_mismatch(self.atlas) for scan_table in self.tables
@@ -650,8 +661,8 @@ class FeatureSources:
             subject_names = listed(self.files.subjects, 3)
             scan_names = listed((scan.name for scan in scans), 3)
             rejection_reasons.append(
-                f"FreeSurfer subjects {subject_names}, as scans are {scan_names}: "
-                "write the ids alike"
+                f"the FreeSurfer subjects are named {subject_names}, but the scans "
+                f"are named {scan_names}. Write the same IDs in both"
             )
         elif measure.in_stats and freesurfer_pattern:
             rejection_reasons.append(
@@ -704,17 +715,20 @@ class FeatureSources:
                 run_error = ambiguity_error(ambiguity_text, "freesurfer", run_paths)
                 feature_sources.append(Finding.from_error(run_error, scan.name))
                 continue
-            message = f"no {run_kind} FreeSurfer run"
+            message = f"the {run_kind} FreeSurfer run is missing"
             if named_runs:
-                message += f", but a {other_kind} one; they are never mixed"
+                message += (
+                    f" (there is a {other_kind} one, but the two are never mixed)"
+                )
             message += (
-                "; expected a folder of its name with stats inside, there are "
-                f"{listed(self.files.subjects, 3)}: add it, or {leave_out_text()}"
+                "; expected a folder that has the name of the scan and contains "
+                f"stats, but the subjects are {listed(self.files.subjects, 3)}. Add "
+                f"the folder, or {leave_out_text()}"
             )
             feature_sources.append(
                 Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name)
             )
-        return feature_sources, [f"FreeSurfer: stats of {run_kind} runs"]
+        return feature_sources, [f"FreeSurfer: the stats of {run_kind} runs were read"]
 
     def add_scale_columns(self, scan_table: pd.DataFrame) -> None:
         """Add the columns that tell on which scale values are to the table of scans."""
@@ -755,8 +769,9 @@ class FeatureSources:
             5,
         )
         message = (
-            f"{feature_name}: {origin_text} has {len(scale_counts)} values, "
-            f"{count_texts}: values may be on several scales; the audit looks at it"
+            f"{feature_name}: {origin_text} has {len(scale_counts)} values "
+            f"({count_texts}), so the values may be on several scales. The audit "
+            "reports them"
         )
         return [Finding(message, kind=SCALES_DIFFER)]
 
@@ -867,12 +882,12 @@ class FeatureSources:
                     len({region_column.table.path for region_column in best_columns})
                     == 1
                 )
-                advice_text = f"say which by {option_text('features_table')}"
+                advice_text = f"Choose one by {option_text('features_table')}"
                 if is_one_file:
-                    advice_text = "keep one of them in this file"
+                    advice_text = "Keep only one of them in this file"
                 raise CohortError(
                     f"{measure.name}: several tables contain the same regions: "
-                    f"{table_paths}; {advice_text}"
+                    f"{table_paths}. {advice_text}"
                 )
             column_of_region[region_index] = best_columns[0]
         return column_of_region
@@ -926,7 +941,7 @@ class FeatureSources:
         ]
         table_names = ", ".join(used_table.name_and_sheet for used_table in used_tables)
         reading_notes: list[Finding | str] = [
-            f"{measure.name}: read from {table_names}"
+            f"{measure.name} was read from {table_names}"
         ]
         feature_values = np.full((len(scans), len(self.atlas)), np.nan)
         fault_of_scan = dict[int, Finding]()
@@ -1060,7 +1075,8 @@ class FeatureSources:
         ]
         if unused_heads:
             message = (
-                f"left out, no regions of {self.atlas.name}: {listed(unused_heads, 5)}"
+                f"columns that are not regions of the atlas {self.atlas.name} are "
+                f"left out: {listed(unused_heads, 5)}"
             )
             omission_findings.append(
                 Finding(message, LEFT_OUT, path=scan_table.name_and_sheet)
@@ -1091,7 +1107,9 @@ class FeatureSources:
         try:
             check_structures(region_index, self.atlas, paths_text)
             if unknown_names_text and not self.atlas.cortex[region_index].any():
-                raise FileFormatError("no cortical region.", path=paths_text)
+                raise FileFormatError(
+                    "the table contains no cortical region.", path=paths_text
+                )
         except FileFormatError as error:
             raise FileFormatError(
                 f"{error.message} {unknown_names_text}".rstrip(),
@@ -1133,20 +1151,24 @@ class FeatureSources:
             if measure_name.lower() in table_names.lower():
                 return []
             message = (
-                f"{measure_name}: {table_names} says no {kind_word}; taken to be "
-                f"{measure_name}"
+                f"{table_names} does not name the {kind_word} of its values, so "
+                f"they were read as {measure_name}"
             )
             return [Finding(message, kind=ASSUMED)]
         message = (
-            f"{table_names}: says no {kind_word}; values are about {median_value:.3g}, "
+            f"{table_names} does not name the {kind_word} of its values, which are "
+            f"about {median_value:.3g}"
         )
         if is_plausible:
             option_words = option_text("feature", measure_name)
-            message += f"as of {measure_name}. Say so by {option_words}"
+            message += (
+                f" and plausible for {measure_name}. Name the feature by {option_words}"
+            )
         else:
             message += (
-                f"and {measure_name} is {lowest_plausible:g} to {highest_plausible:g}. "
-                f"Say what they are, by any name, by {option_text('feature')}"
+                f", but {measure_name} lies between {lowest_plausible:g} and "
+                f"{highest_plausible:g}. Give the feature another name "
+                f"by {option_text('feature')}"
             )
         raise CohortError(message)
 
@@ -1179,7 +1201,7 @@ class FeatureSources:
         may_use_volumes = self.subcortex != "volume" and "volume" not in self.features
         if may_use_volumes and has_all_volumes:
             subcortex_note += (
-                f"; {option_text('subcortex', 'volume')} takes them as volumes"
+                f"; {option_text('subcortex', 'volume')} reads them as volumes"
             )
         return [Finding(subcortex_note, LEFT_OUT)]
 
@@ -1226,7 +1248,7 @@ def _other_tracers(feature_name: str, scans: Sequence[Scan]) -> list[str]:
         for file_path in file_paths
     )
     return [
-        f"{file_name} is of {wrong_tracer_name}"
+        f"{file_name} is an image of {wrong_tracer_name}"
         for file_name, wrong_tracer_name in names_with_tracer
         if wrong_tracer_name
     ][:5]

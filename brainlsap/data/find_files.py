@@ -226,7 +226,7 @@ def _take_scan_names(
     if unnamed_rows:
         raise FileFormatError(
             f"{id_column or 'the first column'} must contain a participant ID in "
-            "every row (of merged cells, all but the first are empty). Rows without "
+            "every row (of merged cells, only the first has content). Rows without "
             f"an ID: {listed(unnamed_rows)}.",
             path=table_path,
         )
@@ -241,11 +241,12 @@ def _take_sessions(
     for row_index, session_cell in enumerate(session_cells):
         if is_formula_error(session_cell):
             raise FileFormatError(
-                f"{session_column} must be the name of a visit, or empty",
+                f"the column {session_column} must contain the name of a visit, or "
+                "be empty",
                 path=table_path,
-                got=f"{session_cell!r} in row {table_columns.lines[row_index]} is "
-                "the result of a failed formula",
-                advice="Write the visit there.",
+                got=f"{session_cell!r} in row {table_columns.lines[row_index]}, the "
+                "result of a failed formula",
+                advice="Write the visit in this row.",
             )
     return session_cells
 
@@ -744,11 +745,14 @@ class StudyFiles:
         file_names = list(
             dict.fromkeys(file_path.name for scan in scans for file_path in scan.files)
         )
-        file_names_text = f"their files are {listed(file_names, 5)}"
+        file_names_text = (
+            f"their files are {listed(file_names, 5)}. Correct the pattern"
+        )
         if not file_names:
             file_names_text = (
-                "they have no files. Where one folder has the files of all scans, a "
-                "pattern names the participant, for example 'sc/{participant}.txt'"
+                "the scans have no files. If one folder contains the files of all "
+                "scans, write the participant into the pattern, for example "
+                "'sc/{participant}.txt'"
             )
         return (
             f"{feature_name}: the pattern {self.patterns[feature_name]!r} "
@@ -794,7 +798,7 @@ def ambiguity_error(
         if feature_name == "freesurfer":
             folders_text = " or ".join(map(str, path_in_folder))
             return CohortError(
-                f"{problem_text}; choose their folder by {option_text('subjects_dir')} "
+                f"{problem_text}. Choose their folder by {option_text('subjects_dir')} "
                 f"({folders_text})"
             )
         file_patterns = [
@@ -804,16 +808,16 @@ def ambiguity_error(
         file_patterns = [file_pattern for file_pattern in file_patterns if file_pattern]
     pattern_flag = "--pattern" if feature_name == "connectome" else pattern_flag
     advice_text = (
-        f"choose by {_format_patterns(file_patterns, feature_name, pattern_flag)}"
+        f"Choose one by {_format_patterns(file_patterns, feature_name, pattern_flag)}"
     )
     if feature_name == "freesurfer":
         advice_text += (
-            "; visits belong into a column visit of the table of participants"
+            ". Name the visits in a column visit of the table of participants"
         )
     path_names = [str(file_path) for file_path in file_paths]
     if len(file_patterns) <= 1 and feature_name != "freesurfer":
         path_names = [file_path.name for file_path in file_paths]
-    return CohortError(f"{problem_text}; {advice_text}", got=listed(path_names, 5))
+    return CohortError(problem_text, got=listed(path_names, 5), advice=advice_text)
 
 
 def _format_patterns(

@@ -145,9 +145,10 @@ def match_exclusions(
     unknown_names = [name for name in names if _spell_name(name) not in scans_of_name]
     if unknown_names:
         raise ParameterError(
-            f"{option_text(option)} names {listed(unknown_names, 20)}, and no person "
-            "or scan of the table of people has this name, nor is there such a file. "
-            f"Its ids are such as {listed([row.participant for row in rows], 3)}."
+            f"{option_text(option)} contains {listed(unknown_names, 20)}, but the "
+            "study has no person or scan of this name, and there is no such file. "
+            "Examples of its IDs are "
+            f"{listed([row.participant for row in rows], 3)}."
         )
     scan_sets = [scans_of_name[_spell_name(name)] for name in names]
     return set[str]().union(*scan_sets)
@@ -179,11 +180,14 @@ def describe_left_out(rows: Iterable[LeftOut]) -> list[Finding]:
     notes = list[Finding]()
     excluded = tuple(row.scan for row in rows if row.fate == EXCLUDED)
     if excluded:
-        message = f"{len(excluded)} scans excluded on request:"
+        message = (
+            f"{len(excluded)} scans were left out because {option_text('exclude')} "
+            "names them:"
+        )
         notes.append(Finding(message, LEFT_OUT, kind=EXCLUDED, people=excluded))
     faulty = tuple(row.scan for row in rows if row.reason)
     if faulty:
-        message = f"{len(faulty)} scans with faults left out:"
+        message = f"{len(faulty)} scans were left out because they have faults:"
         notes.append(Finding(message, LEFT_OUT, kind=FAULTY, people=faulty))
     return notes
 

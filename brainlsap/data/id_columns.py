@@ -236,11 +236,11 @@ def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
         if is_number and (
             rival_names or not _have_one_width(cells_by_column[column_name])
         ):
-            sentence_start = "the first column has no head and"
+            sentence_start = "the first column has no name, and its cells"
             if column_name:
-                sentence_start = f"the column {column_name!r}"
+                sentence_start = f"the cells of the column {column_name!r}"
             return IdChoice(
-                None, f"{sentence_start} only counts rows", tuple(rival_names)
+                None, f"{sentence_start} only number the rows", tuple(rival_names)
             )
         if rival_names or not column_name or not is_number:
             return _refuse_rivals(column_name, rival_names)
@@ -253,7 +253,8 @@ def _refuse_rivals(column_name: str, rival_names: Sequence[str]) -> IdChoice:
     if not rival_names:
         return IdChoice(column_name)
     problem_text = (
-        f"{column_name!r} and {listed(map(repr, rival_names), 5)} could name people"
+        f"{column_name!r} and {listed(map(repr, rival_names), 5)} could all contain "
+        "participant IDs"
     )
     return IdChoice(None, problem_text, (column_name, *rival_names))
 

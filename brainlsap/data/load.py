@@ -90,7 +90,8 @@ class RefusedStudyError(CohortError):
         fault_texts = group_findings(faults, folder)
         plural_ending = "s" if len(fault_texts) > 1 else ""
         error = cls(
-            f"{folder} cannot be loaded, {len(fault_texts)} fault{plural_ending}",
+            f"{folder} cannot be loaded because of {len(fault_texts)} fault"
+            f"{plural_ending}",
             fault_texts,
         )
         error.found = []
@@ -298,7 +299,7 @@ def _read_without(
             path=folder,
         )
     if not folder.is_dir():
-        raise CohortError("no such folder", path=folder)
+        raise CohortError("the folder does not exist", path=folder)
 
     # List the scans of the study and their files.
     scan_list, feature_sources = open_study(
@@ -365,7 +366,7 @@ def _find_empty_scans(X: np.ndarray, scan_names: Sequence[str]) -> list[Finding]
     is_empty = np.isnan(X).all(axis=(1, 2))
     if is_empty.all():
         return []
-    message = f"no value of any feature; add it, or {leave_out_text()}"
+    message = f"every feature value is missing. Add the values, or {leave_out_text()}"
     return [
         Finding(message, FAULT, kind=NO_IMAGE, scan=scan_name)
         for scan_name, has_no_value in zip(scan_names, is_empty, strict=True)
@@ -387,12 +388,13 @@ def _check_features(
         or not all(feature_names)
     ):
         raise ParameterError(
-            f"feature must be a name or a list of different names, got {feature!r}."
+            f"feature must be one name or a list of different names; got {feature!r}."
         )
     if subcortex == "volume" and "volume" in feature_names:
         raise ParameterError(
-            f"{option_text('subcortex', 'volume')} together with the feature volume "
-            f"would count volumes twice. Leave {option_text('subcortex')} out."
+            f"{option_text('subcortex', 'volume')} cannot be combined with the "
+            "feature volume, because volumes would count twice. Leave "
+            f"{option_text('subcortex')} out."
         )
     return feature_names
 
@@ -573,8 +575,7 @@ def _compare_with_files(
             f"{people_table.scan_names[0].participant!r}, and those of files and "
             f"folders like {unlisted_people[0]!r}. Write the IDs in {table_name} "
             "exactly as in the file names (Excel drops the zeros of 001 unless the "
-            "column is text), and write visits in a column session_id. Or rename "
-            "the files",
+            "column is text), and write visits in a column session_id",
             FAULT,
             kind=FOREIGN_IDS,
             path=table_name,
@@ -652,7 +653,9 @@ def _load_connectomes(
             shared_matrix, matrix_notes = _read_matrix(
                 connectome_option, feature_sources.atlas, reading_options
             )
-            scan_list.notes.append(Finding("one connectome for everybody"))
+            scan_list.notes.append(
+                Finding("one connectome is used for all participants")
+            )
             scan_list.add_notes(matrix_notes, about_text="the connectome")
     except BrainlsapError as error:
         scan_list.add_fault(error)
@@ -712,8 +715,8 @@ def _read_connectomes(
             if connectome_path is None:
                 n_missing += 1
                 message = (
-                    f"no connectome; expected {expected_text}: add it, or "
-                    f"{leave_out_text()}"
+                    f"the connectome is missing; expected {expected_text}. Add it, "
+                    f"or {leave_out_text()}"
                 )
                 scan_list.add_fault(
                     Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name)
@@ -739,7 +742,7 @@ def _read_connectomes(
     are_refused_together = not (n_read and reading_options.skip_faulty)
     _refuse_sizes(scan_list, order_check, errors_of_size, are_refused_together)
     _report_orders(scan_list, order_check, scans_by_order)
-    scan_list.found.append(f"connectome: {n_read} of {len(scans)} scans")
+    scan_list.found.append(f"connectomes were read for {n_read} of {len(scans)} scans")
     if scans and n_missing == len(scans):
         message = _describe_no_connectome(study_files, scans, expected_text)
         scan_list.faults[n_earlier_faults:] = [Finding(message, FAULT)]
@@ -798,13 +801,13 @@ def _describe_expected(
 ) -> str:
     """Say which file, or which id, would be the connectome of a scan."""
     if connectome_stack is not None:
-        return f"an id of it in {connectome_stack.path.name}"
+        return f"its ID in {connectome_stack.path.name}"
     if study_files.flat:
         return f"a file of its name beside {min(study_files.flat)}"
     pattern_text = study_files.patterns.get("connectome") or " or ".join(
         CONNECTOME_PATTERNS
     )
-    return f"a file {pattern_text} in its folder"
+    return f"a file {pattern_text} in the folder of the scan"
 
 
 def _report_orders(
@@ -898,13 +901,15 @@ def _read_features(
                 continue
             n_read += 1
             scan_list.add_notes(notes_of_scan, of_scan=True)
-        scan_list.found.append(f"{feature_name}: {n_read} of {len(scans)} scans")
+        scan_list.found.append(
+            f"{feature_name} was read for {n_read} of {len(scans)} scans"
+        )
         for earlier_index in range(feature_index):
             if _are_same_values(feature_values, X[..., earlier_index]):
                 scan_list.add_fault(
-                    f"{feature_names[earlier_index]} and {feature_name} have the same "
-                    "value in every region of every scan. Say in heads or names of "
-                    "files which is which"
+                    f"{feature_names[earlier_index]} and {feature_name} have the "
+                    "same value in every region of every scan. Correct the names "
+                    "of the columns or files"
                 )
     return X
 
@@ -924,13 +929,16 @@ def _locate_feature(
     is_shared = W.strides[0] == 0
     if is_shared:
         raise CohortError(
-            f"strength is the same for every scan if one {option_text('connectome')} "
-            "is used for all participants. Choose another feature"
+            "strength is the same for every scan, because "
+            f"{option_text('connectome')} is one connectome for all participants. "
+            "Choose another feature"
         )
     # A region's links to itself are no links to others.
     own_weights = W.diagonal(axis1=1, axis2=2)
     node_strengths = W.sum(axis=2, dtype=np.float64) - own_weights
-    return list(node_strengths), ["strength: sum of the connectome's weights"]
+    return list(node_strengths), [
+        "strength is the sum of the weights of a region's connections"
+    ]
 
 
 def _are_same_values(feature_values: np.ndarray, other_values: np.ndarray) -> bool:
@@ -951,7 +959,7 @@ def count_people(
     )
     count_lines = [
         f"{scan_table['participant'].nunique()} people, {len(scan_table)} scans",
-        f"scans by {label_name}: {class_counts}",
+        f"number of scans by {label_name}: {class_counts}",
     ]
     covariates_text = ", ".join(map(str, scan_table.columns[4:]))
     if covariates_text:

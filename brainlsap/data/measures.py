@@ -404,7 +404,7 @@ def wrong_tracer(file_name: str, measure_name: str) -> str | None:
         return None
     tracer = _TRACER_OF_ENTITY.get(entity_match[1].lower())
     if tracer is None:
-        return f"trc-{entity_match[1]} (not a known tracer of {measure_name})"
+        return f"trc-{entity_match[1]} (not a tracer that gives {measure_name})"
     if tracer.feature == measure_name:
         return None
     return f"trc-{entity_match[1]} ({tracer.name})"
@@ -429,27 +429,30 @@ def apply_subcortex_policy(
     if measure.name == "thickness" and is_lost.any():
         region_values[is_lost] = np.nan
         note_texts.append(
-            "regions of thickness 0 (not found by FreeSurfer): not measured"
+            "regions of thickness 0 were not found by FreeSurfer, and count as not "
+            "measured"
         )
     n_unknown = atlas.is_unknown.sum()
     if measure.on_surface and n_unknown:
         note_texts.append(
-            f"{measure.name}: {n_unknown} regions that are not known to be cortex are "
+            f"{measure.name}: {n_unknown} regions whose structure is unknown are "
             "read as cortex"
         )
     if not measure.on_surface or not is_subcortex.any():
         return region_values, tuple(note_texts)
     if subcortex == "volume" and np.isnan(region_values[is_subcortex]).all():
         raise FileFormatError(
-            f"{option_text('subcortex', 'volume')} requires volumes of the "
-            "subcortex, but the study contains none. Add aseg.stats or a table of "
+            f"{option_text('subcortex', 'volume')} requires volumes of subcortical "
+            "regions, but the study contains none. Add aseg.stats or a table of "
             "volumes, or choose 'absent'."
         )
     if subcortex != "volume":
         region_values[is_subcortex] = np.nan
     if subcortex == "mean":
         _fill_with_cortex_means(region_values, atlas)
-    substitute_text = SUBCORTEX[subcortex] or "none and is not measured"
+    substitute_text = "no values and counts as not measured"
+    if SUBCORTEX[subcortex]:
+        substitute_text = f"the {SUBCORTEX[subcortex]}"
     note_texts.append(f"{measure.name}: the subcortex has {substitute_text}")
     return region_values, tuple(note_texts)
 
@@ -460,8 +463,8 @@ def _check_region_values(
     """Raise if no value is known, or one is infinite or a negative size."""
     if np.isnan(region_values).all():
         raise FileFormatError(
-            f"{measure.name} has no value in any region of {atlas.name}. Leave the "
-            "scan out: delete its rows in the tables and its folder."
+            f"{measure.name} has no value in any region of {atlas.name}. To leave "
+            "the scan out, delete its rows in the tables and its folder."
         )
     is_invalid = np.isinf(region_values) | ((region_values < 0) & measure.in_stats)
     if is_invalid.any():
@@ -502,14 +505,14 @@ def check_unit(region_values: np.ndarray, measure: Measure, atlas: Atlas) -> Non
     is_signed = bool(measure.unit) and share_below_0 > MAX_SHARE_BELOW_0
     if lowest_median <= median_value <= highest_median and not is_signed:
         return
-    sign_text = f" and {share_below_0:.0%} of them below 0" if share_below_0 else ""
+    sign_text = f" and {share_below_0:.0%} of values below 0" if share_below_0 else ""
     raise FileFormatError(
         f"the unit of {measure.name} is probably not {measure.unit}: expected values "
-        f"above 0 and a median over regions of {lowest_median:g} to "
+        f"above 0 and a median over regions from {lowest_median:g} to "
         f"{highest_median:g}",
         got=f"a median of {median_value:.4g}{sign_text}",
-        advice="Convert the values, or give them a head and a name of their own "
-        f"(feature='{measure.name}_z').",
+        advice="Convert the values, or give the columns and the feature another "
+        f"name (feature='{measure.name}_z').",
     )
 
 
@@ -528,8 +531,9 @@ def check_structures(region_index: np.ndarray, atlas: Atlas, source_name: str) -
         is_incomplete = (is_present & is_inside).any() or not is_present.any()
         if missing_regions and is_incomplete:
             raise FileFormatError(
-                f"{len(missing_regions)} of {is_inside.sum()} {structure_name} regions "
-                f"of {atlas.name} are missing: {listed(missing_regions, 5)}. Write n/a "
-                "for a region that was not measured.",
+                f"{len(missing_regions)} of the {is_inside.sum()} {structure_name} "
+                f"regions of {atlas.name} are missing: "
+                f"{listed(missing_regions, 5)}. Write n/a for a region that was not "
+                "measured.",
                 path=source_name,
             )

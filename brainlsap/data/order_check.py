@@ -544,11 +544,11 @@ def _other_order_message(
             candidate_lines.append(f"{better_order.description}: {fit_text}")
     own_figures = measure_fit(matrix_group.weight_sum, matrix_group.rows, atlas)
     return (
-        f"the weights fit another order of rows than this: {matrix_group.rows.note} "
-        f"({own_figures}). Better fit:{list_candidates(candidate_lines)}"
-        f"{FIGURES_TEXT} Choose an order by "
-        f"{option_text('row_order')}, name the rows by {option_text('labels')}, or "
-        f"keep the names unchecked by {option_text('row_order', 'names')}."
+        "the weights fit another order of rows better than this one: "
+        f"{matrix_group.rows.note}, with {own_figures}. These orders fit "
+        f"better:{list_candidates(candidate_lines)}{FIGURES_TEXT} Choose an order "
+        f"by {option_text('row_order')}, name the rows by {option_text('labels')}, "
+        f"or keep the names unchecked by {option_text('row_order', 'names')}."
     )
 
 
@@ -561,10 +561,12 @@ def _describe_evidence(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
     if rival_orders:
         rival_tools = listed((rival_order.tool for rival_order in rival_orders), 3)
         return (
-            f"the weights fit this order of rows ({order_fit}), and {rival_tools} as "
-            "well"
+            f"the weights fit this order of rows ({order_fit}), but they fit "
+            f"{rival_tools} equally well"
         )
-    return f"this order of rows fits the weights best ({order_fit})"
+    return (
+        f"of the known orders, this order of rows fits the weights best ({order_fit})"
+    )
 
 
 def _find_rivals(

@@ -163,7 +163,10 @@ def order_classes(
             for class_name in class_names
             if class_names.count(class_name) > 1
         ]:
-            raise ParameterError(f"classes names {repeated_names[0]!r} more than once.")
+            raise ParameterError(
+                f"classes contains {repeated_names[0]!r} more than once. Name each "
+                "class once."
+            )
         return class_names, True
     label_texts = sorted({str(scan_label) for scan_label in labels})
     class_stages = [
@@ -281,13 +284,17 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
         has_unnamed_visit = bool(earlier_visits) and "" in (session_id, *earlier_visits)
         if is_repeated_visit or has_unnamed_visit:
             message = (
-                f"stands more than once in {people_table.path_and_sheet}; expected one "
-                "row, or a column session_id (or visit) that differs"
+                f"{people_table.path_and_sheet} contains several rows of one "
+                "person; expected one row for each visit"
             )
-            advice = f"Name a column of visits by {option_text('session_column')}"
+            advice = (
+                "Write the visits in a column session_id, or name their column by "
+                f"{option_text('session_column')}"
+            )
             if is_copy:
                 message = (
-                    f"stands in two identical rows of {people_table.path_and_sheet}"
+                    f"{people_table.path_and_sheet} contains two identical rows of one "
+                    "person"
                 )
                 advice = "Delete one of the rows"
             row_faults.append(
@@ -336,8 +343,8 @@ def _read_sessions(sessions_path: Path) -> tuple[list[str], TableColumns]:
     ):
         if session_cell is None or is_formula_error(session_cell):
             raise FileFormatError(
-                f"every row needs a 'session_id'; line {line_number} has "
-                f"{session_cell or 'none'}.",
+                f"every row must have a 'session_id'; line {line_number} contains "
+                f"{session_cell or 'none'}. Write the visit in this line.",
                 path=sessions_path,
             )
     return [str(session_cell) for session_cell in session_ids], session_columns
@@ -454,12 +461,12 @@ def list_scans(
         )
         omission_notes.append(Finding(message))
     if not visit_list.scans:
-        exclusion_reasons = [f"{table_name} lists none"]
+        exclusion_reasons = [f"{table_name} lists no scan"]
         n_removed = sum(
             row.fate == EXCLUDED or bool(row.reason) for row in visit_list.left_out
         )
         if n_removed:
-            exclusion_reasons = [f"{n_removed} were excluded or have faults"]
+            exclusion_reasons = [f"{n_removed} scans were excluded or have faults"]
             exclusion_reasons += _describe_commonest_fault(skipped_faults or {})
         if visit_list.unscanned_visits:
             n_unscanned = len(visit_list.unscanned_visits)
@@ -780,18 +787,25 @@ def _choose_baseline_visits(
         visit_names = ", ".join(
             candidate_visits[baseline_visit] for baseline_visit in baseline_visits
         )
-        message = "several visits are called baseline; expected one"
         baseline_faults.append(
-            Finding(message, FAULT, participant=participant, got=visit_names)
+            Finding(
+                "one visit must be called baseline",
+                FAULT,
+                participant=participant,
+                got=visit_names,
+                advice="Correct the names of the visits",
+            )
         )
     if not (baseline_visits or _have_order(all_sessions)):
         visit_names = ", ".join(all_sessions.values())
-        message = (
-            "which visit is the first is not known; write dates as 2020-12-31, or call "
-            "one baseline"
-        )
         baseline_faults.append(
-            Finding(message, FAULT, participant=participant, got=visit_names)
+            Finding(
+                "the first visit is unknown",
+                FAULT,
+                participant=participant,
+                got=visit_names,
+                advice="Write dates as 2020-12-31, or call one visit baseline",
+            )
         )
     baseline_visits = baseline_visits or [min(all_sessions, key=visit_order)]
     return [
@@ -854,7 +868,10 @@ def _select_labelled_scans(
     other_labels = other_labels.fillna(unlabelled_words).value_counts().sort_index()
     if len(other_labels):
         counts_text = _describe_counts(other_labels)
-        message = f"left out, {label_name} is not among the classes: {counts_text}"
+        message = (
+            f"scans are left out because their {label_name} is not one of the classes: "
+            f"{counts_text}"
+        )
         label_notes.append(Finding(message, LEFT_OUT, kind=CLASSES))
     word_of_class = {
         label_word.lower(): label_word for label_word in label_words if label_word
@@ -934,13 +951,15 @@ def _describe_unlabelled(
     hint_text = ""
     if session_of_visit := visit_list.listed_visits.get(scan_name):
         hint_text = f"; its visits are listed as {', '.join(session_of_visit)}"
-    message = f"no {label_name} (n/a{hint_text}); give one"
+    message = f"{label_name} is missing (n/a{hint_text}). Write a value"
     if label_word:
         message = (
-            f"{label_name} is {label_word!r}, {_explain_word(label_word)}; give another"
+            f"{label_name} is {label_word!r}, {_explain_word(label_word)}. Write "
+            "another value"
         )
     message += (
-        f", {leave_out_text()}, or keep those with a label by {option_text('classes')}"
+        f", {leave_out_text()}, or choose the classes to keep by "
+        f"{option_text('classes')}"
     )
     return Finding(message, FAULT, kind=NO_LABEL, scan=scan_name)
 
@@ -976,11 +995,12 @@ def _add_covariates(
         if are_marked_numbers or kind_of(column_name) in ("age", "education"):
             covariate_faults += [
                 Finding(
-                    f"{column_name} must be a number with a decimal point or n/a, "
-                    "without a unit and without separators of thousands",
+                    f"{column_name} must be a number or n/a",
                     FAULT,
                     scan=scan_table["scan"][row_index],
                     got=repr(cell_text),
+                    advice="Write numbers with a decimal point, without a unit and "
+                    "without separators of thousands",
                 )
                 for row_index, cell_text in unparsed_cells.items()
             ]
@@ -1096,8 +1116,8 @@ def is_called_baseline(visit_name: str) -> bool:
 def _explain_word(cell_text: str) -> str:
     """Say why a cell that has a word counts as missing."""
     if is_formula_error(cell_text):
-        return "a formula that failed in the spreadsheet"
-    return "a word that counts as missing"
+        return "the result of a failed formula"
+    return "which counts as missing"
 
 
 def find_absent(

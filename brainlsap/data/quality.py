@@ -97,7 +97,7 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
     )
     scan_table.attrs["notes"] = [
         f"{feature_name.removesuffix('_mirrored')}: left and right differ too little, "
-        "or in too few scans, to tell whether they were exchanged"
+        "or in too few scans, to show whether they were exchanged"
         for feature_name in scan_table.filter(like="_mirrored")
         if scan_table[feature_name].isna().all()
     ]
@@ -301,8 +301,8 @@ def describe_values(cohort: Cohort) -> list[str]:
         if measure.unit and scan_medians.size:
             lowest_median, highest_median = scan_medians.min(), scan_medians.max()
             range_text = (
-                f"median over regions {lowest_median:.3g} to {highest_median:.3g} in "
-                "single scans"
+                "the medians over regions of the scans lie between "
+                f"{lowest_median:.3g} and {highest_median:.3g}"
             )
             sentences.append(f"{feature_name} ({measure.unit}): {range_text}")
     return sentences
@@ -340,8 +340,8 @@ def _find_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
     if n_scans:
         unit_reasons.append(
             f"the median over regions is below {lowest_median:g} or above "
-            f"{highest_median:g} in {n_scans} of {len(scan_medians)} scans "
-            f"({scan_medians.min():.3g} to {scan_medians.max():.3g})"
+            f"{highest_median:g} in {n_scans} of {len(scan_medians)} scans (range "
+            f"{scan_medians.min():.3g} to {scan_medians.max():.3g})"
         )
     highest_possible = measure.medians[1]
     n_impossible = ((feature_values < 0) | (feature_values > highest_possible)).sum()

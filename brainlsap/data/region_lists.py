@@ -120,8 +120,8 @@ def read_labels(
     if text_lines[0].lstrip().startswith("<"):
         raise FileFormatError(
             "the file is XML; expected a table or a list of region names. Write a "
-            "number and a name on each line (for atlases of FSL, the number is the "
-            "index plus 1).",
+            "number and a name on each line (for an atlas of FSL, the number is "
+            "the index plus 1).",
             path=list_path,
         )
     workbench_labels = _read_workbench_list(text_lines)
@@ -286,10 +286,10 @@ def _read_list_rows(
     if 0 < n_unnumbered < len(cell_rows) and not has_header:
         numbered_line = " ".join(cell_rows[n_leading.index(max(n_leading))])
         raise FileFormatError(
-            f"{len(cell_rows) - n_unnumbered} of {len(cell_rows)} lines begin with a "
-            f"number ({numbered_line!r}), but the other lines do not. Give every "
-            "line a number. If these numbers are parts of names, write name into "
-            "the first line.",
+            f"{len(cell_rows) - n_unnumbered} of {len(cell_rows)} lines begin with "
+            f"a number ({numbered_line!r}), but the other lines do not. Give every "
+            "line a number. If these numbers are parts of names, write the word "
+            "name into the first line.",
             path=list_path,
         )
     n_behind = min(_count_numbers(row_cells[::-1]) for row_cells in cell_rows)
@@ -505,7 +505,7 @@ def find_lists_beside(matrix_path: Path, n_rows: int) -> dict[str, tuple[str, ..
     sidecar_names = _read_sidecars(matrix_path, [*matrix_path.parents[:n_levels]])
     if sidecar_names is not None:
         check_length(
-            matrix_path, n_rows, sidecar_names, f"rows named by {BIDS_SIDECAR}"
+            matrix_path, n_rows, sidecar_names, f"the rows are named by {BIDS_SIDECAR}"
         )
         return {BIDS_SIDECAR: sidecar_names}
     for folder_level in range(len(matrix_path.parents[: max(n_levels, 2)])):
@@ -556,7 +556,9 @@ def _read_lists_of_level(
         if list_names is None:
             continue
         if folder_level == 0 and file_name not in _TOLERANT_LISTS:
-            check_length(matrix_path, n_rows, list_names, f"rows named by {file_name}")
+            check_length(
+                matrix_path, n_rows, list_names, f"the rows are named by {file_name}"
+            )
         # a list of another length belongs to other matrices
         if len(list_names) == n_rows:
             names_of_list[file_name] = list_names
@@ -626,7 +628,7 @@ def _read_tvb_centres(centres_path: Path) -> tuple[str, ...]:
     ]
     if any(len(row_cells) < 4 for row_cells in cell_rows):
         raise FileFormatError(
-            "expected the name and the three coordinates of a region on each line.",
+            "expected the name and the three coordinates of one region on each line.",
             path=centres_path,
         )
     return tuple(" ".join(row_cells[:-3]) for row_cells in cell_rows)
@@ -761,8 +763,8 @@ def _read_bids_nodes(
         if len(node_names) != 1:
             raise FileFormatError(
                 f"the node {node_index} is {' and '.join(node_names) or 'nowhere'} "
-                f"in {node_files}; expected every index once. Give each node a "
-                "different index.",
+                f"in {node_files}; expected every index once in each file. Give "
+                "each node a different index.",
                 path=sidecar_path,
             )
     if not node_indices:

@@ -190,13 +190,14 @@ class ScanTable(NamedTuple):
         """Return what the table holds instead of a feature, empty if nothing."""
         table_name = self.name_and_sheet
         if self.measures and not self.unmatched_names:
-            return f"{table_name} is of {', '.join(self.measures)}"
+            return f"{table_name} contains {', '.join(self.measures)}"
         if not self.region_columns and (
             column_name := find_region_column(self.text_columns, NAME_COLUMNS)
         ):
             return (
-                f"{table_name} has regions in its column {column_name!r}, expected a "
-                "row for every scan, a column for every region; pivot it"
+                f"{table_name} has the regions in its column {column_name!r}; "
+                "expected one row for every scan and one column for every region. "
+                "Pivot the table"
             )
         has_few_columns = self.text_columns.shape[1] < _MIN_SHARE_OF_REGIONS * len(
             atlas
@@ -205,8 +206,8 @@ class ScanTable(NamedTuple):
             return unknown_names(self.unmatched_names, atlas)
         column_names_text = listed(self.text_columns, 5)
         return (
-            f"{table_name}: no column is a region of {atlas.name}; found "
-            f"{column_names_text}"
+            f"{table_name}: no column is a region of the atlas {atlas.name}; the "
+            f"columns are {column_names_text}"
         )
 
     def has(self, label_name: str | None) -> bool:
@@ -751,7 +752,8 @@ def _check_one_scan(table_path: Path, cells_by_column: Mapping[str, _Cells]) -> 
             raise FileFormatError(
                 f"the column {column_name!r} contains {len(unique_cells)} different "
                 f"values, such as {unique_cells[0]!r} and {unique_cells[1]!r}; "
-                "expected the regions of one scan.",
+                "expected the regions of one scan only. Write one table for each "
+                "scan.",
                 path=table_path,
             )
 
@@ -808,9 +810,10 @@ def _add_sides(
                 row_index for row_pair in row_pairs for row_index in row_pair
             )
             raise FileFormatError(
-                f"{len(row_pairs)} regions, such as {region_names[first_row]!r}, are "
-                "repeated, and their hemisphere is unclear. Write the side into "
-                "each name (lh_, rh_), or into a column hemisphere (left, right).",
+                f"{len(row_pairs)} regions, such as {region_names[first_row]!r}, "
+                "are repeated, and their hemisphere is unclear. Write the side "
+                "into each name (lh_, rh_), or add a column hemisphere (left, "
+                "right).",
                 path=table_path,
             )
         side_heads = [*dict.fromkeys([*distinguishing_heads, *side_heads])]
@@ -867,8 +870,9 @@ def _check_side_words(
     if unknown_cells:
         raise FileFormatError(
             f"the column {column_name!r} contains "
-            f"{listed(dict.fromkeys(unknown_cells), 5)}, which mean neither left nor "
-            "right. Write left and right (or L and R, lh and rh) in this column.",
+            f"{listed(dict.fromkeys(unknown_cells), 5)}, which means neither left "
+            "nor right. Write left and right (or L and R, lh and rh) in this "
+            "column.",
             path=table_path,
         )
 
@@ -890,9 +894,9 @@ def _refuse_halves(
                 repr(half_value or "n/a") for half_value in half_values
             )
             raise FileFormatError(
-                f"the column {column_name!r} separates regions of the same name by "
-                f"{value_texts}. It is unclear which value is left. Write left and "
-                "right in this column.",
+                f"the column {column_name!r} contains {value_texts} for regions of "
+                "the same name, and it is unclear which of them is left. Write "
+                "left and right in this column.",
                 path=table_path,
             )
 
@@ -1189,8 +1193,8 @@ def average_frames(
     )
     if len(reference_names) != 1:
         raise FileFormatError(
-            "expected a time series of one reference region, got "
-            f"{listed(reference_names, 6)}.",
+            "expected a time series of one reference region; got "
+            f"{listed(reference_names, 6)}. Keep only one of them.",
             path=reference_path,
         )
     return region_names, region_means / _reference_mean(
@@ -1208,7 +1212,8 @@ def _mean_of_frames(
     ]
     if None in edge_columns:
         raise FileFormatError(
-            "the table has no columns for the start and the end of each frame.",
+            "the table has no columns for the start and the end of each frame. Add "
+            "these columns.",
             path=table_path,
         )
     # A column without a name counts the rows.
@@ -1256,8 +1261,8 @@ def frame_weights(
     if not (are_consecutive and is_filled):
         raise FileFormatError(
             f"the window {window_start:g} to {window_end:g} must begin and end at a "
-            "border of frames, and these frames must be continuous; the frames "
-            f"change at {edges_text}.",
+            "border of frames, and its frames must be continuous. The borders are "
+            f"{edges_text}.",
             path=table_path,
         )
     return frame_durations / frame_durations.sum()
@@ -1300,7 +1305,8 @@ def _reference_mean(
     reference_mean = np.average(region_values[row_indices], weights=size_weights)
     if not 0 < reference_mean < np.inf:
         raise FileFormatError(
-            f"{reference} has the mean {reference_mean:g}; expected more than 0.",
+            f"the reference region {reference} has the mean {reference_mean:g}; "
+            "expected more than 0. Choose another reference region.",
             path=table_path,
         )
     return float(reference_mean)

@@ -89,9 +89,9 @@ _ARRANGEMENTS = frozenset(
 
 
 FIGURES_TEXT = (
-    "The figures are the correlation with a template connectome, that of the two "
-    "hemispheres, and the mean rank of links between a left region and its right "
-    "counterpart (1: strongest)."
+    "Each line gives the correlation with a template connectome, the correlation "
+    "between the two hemispheres, and the mean rank of the connection between a "
+    "left region and its right counterpart (1 is the strongest)."
 )
 """What the figures of an order in a message are."""
 
@@ -533,8 +533,8 @@ def unknown_order_message(
     telling_row = _most_telling_row([*figures_of_order])
     for candidate_order, figure_text in figures_of_order.items():
         rows_text = (
-            f"row {telling_row + 1} is {candidate_order.names[telling_row]}, row "
-            f"{n_rows} {candidate_order.names[-1]}"
+            f"row {telling_row + 1} is {candidate_order.names[telling_row]}, and "
+            f"row {n_rows} is {candidate_order.names[-1]}"
         )
         facts_text = f"{rows_text}; {figure_text}" if figure_text else rows_text
         candidate_line = format_candidate(candidate_order, facts_text)
@@ -554,8 +554,8 @@ def unknown_order_message(
         message += f" as {option_text('row_order', row_order)}"
     advice_text = (
         f"Name the rows in the first row and column or by {option_text('labels')}, "
-        f"choose their order by {option_text('row_order')}, or choose the atlas that "
-        "fits."
+        f"choose their order by {option_text('row_order')}, or choose another "
+        "atlas."
     )
     if not candidate_lines:
         return f"{message}. {advice_text}"
@@ -624,7 +624,7 @@ def _name_rows_by_other_evidence(
     # of all orders, since one of another tool may put the same regions into these rows
     for known_order in row_orders(atlas):
         if known_order.tool == tool_name and len(known_order.names) == n_rows:
-            order_note = f"{known_order.note}, by words of its path or first line"
+            order_note = f"{known_order.note}, named in its path or first line"
             return RowNames(
                 known_order.names,
                 order_note,
@@ -636,7 +636,7 @@ def _name_rows_by_other_evidence(
         known_order = _label_number_order(n_rows)
         return RowNames(known_order.names, known_order.note, "numbers")
     if atlas.settings.get("unnamed_rows") and n_rows == len(atlas):
-        order_note = f"read in the order of {atlas.name}"
+        order_note = f"the rows were read in the order of {atlas.name}"
         return RowNames(atlas.names, order_note, "settings", tool="atlas")
     return RowNames((), "", "")
 
@@ -736,8 +736,8 @@ def _describe_empty_walls(weight_matrix: np.ndarray, atlas: Atlas) -> str:
     ):
         return ""
     wall_texts = [
-        f"Rows {wall_rows[0] + 1} and {wall_rows[1] + 1} are empty, as medial walls "
-        "are. "
+        f"Rows {wall_rows[0] + 1} and {wall_rows[1] + 1} are empty, as the medial "
+        "walls usually are. "
         for wall_rows in wall_settings["rows"]
         if not (weight_matrix[wall_rows].any() or weight_matrix[:, wall_rows].any())
     ]

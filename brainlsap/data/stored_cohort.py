@@ -210,8 +210,8 @@ def _check_unchanged(
     if refused_options:
         raise ParameterError(
             f"{cohort_path} is a saved cohort, so {', '.join(refused_options)} "
-            "cannot be applied. Leave this option out, or read the folder of the "
-            "study."
+            "cannot be applied. Leave each of these options out, or read the "
+            "folder of the study."
         )
 
 
@@ -224,7 +224,7 @@ def _check_atlas(
         raise ParameterError(
             f"{cohort_path} contains the {cohort.n_rois} regions of "
             f"{cohort.atlas.name}, but {option_text('atlas')} names "
-            f"{expected_atlas.name} ({len(expected_atlas)} regions). The two differ "
+            f"{expected_atlas.name} ({len(expected_atlas)} regions); the two differ "
             f"in names or order. Leave {option_text('atlas')} out, or read the "
             "folder of the study."
         )
@@ -254,7 +254,9 @@ def _apply_connectome(
     zero_matrices = np.broadcast_to(
         np.zeros(matrix_shape[1:], dtype=np.float32), matrix_shape
     )
-    connectome_note = "the connectome: none was taken, it is made of features"
+    connectome_note = (
+        "the connectome of the file is not used; a connectome is computed from features"
+    )
     return replace(
         cohort,
         connectomes=zero_matrices,
@@ -274,7 +276,7 @@ def _select_features(
     )
     if not chosen_features or len({*chosen_features}) < len(chosen_features):
         raise ParameterError(
-            f"feature must be a name or a list of different names, got {feature!r}."
+            f"feature must be one name or a list of different names; got {feature!r}."
         )
     missing_features = [
         feature_name
@@ -337,7 +339,8 @@ def _exclude_scans(
     is_excluded = cohort.table["scan"].isin(excluded_scans).to_numpy()
     if is_excluded.all():
         raise CohortError(
-            f"{option_text('exclude')} leaves out all {cohort.n_scans} scans",
+            f"{option_text('exclude')} leaves out all {cohort.n_scans} scans. Name "
+            "fewer scans",
             path=cohort_path,
         )
     if is_excluded.any():
@@ -359,7 +362,8 @@ def _check_named_classes(cohort_path: str | Path, cohort: Cohort) -> None:
     )
     if absent_faults:
         raise CohortError(
-            f"{option_text('exclude')} leaves a class without scans",
+            f"{option_text('exclude')} leaves a class without scans. Keep scans of "
+            "every class, or choose the classes",
             absent_faults,
             path=cohort_path,
         )
@@ -441,17 +445,19 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scans: str) -> Cohort
             )
     if baseline_faults:
         raise CohortError(
-            f"{option_text('scans', 'baseline')} cannot be applied",
+            f"{option_text('scans', 'baseline')} cannot be applied because of these "
+            "faults",
             baseline_faults,
             path=cohort_path,
         )
     if not baseline_rows:
         raise CohortError(
-            f"{option_text('scans', 'baseline')} leaves out every scan",
+            f"{option_text('scans', 'baseline')} leaves out every scan. Read all "
+            "scans, or correct the names of the visits",
             path=cohort_path,
         )
     n_left_out = len(scan_table) - len(baseline_rows)
-    scan_note = f"{n_left_out} scans that are not the baseline left out"
+    scan_note = f"{n_left_out} scans that are not baseline scans are left out"
     if n_people_without:
         scan_note += (
             f", among them all of {n_people_without} people without a visit of that "
@@ -474,9 +480,17 @@ def _choose_baseline_row(session_ids: pd.Series) -> int:
         return int(session_ids.index[0])
     visit_names = ", ".join(session_id or "no name" for session_id in session_ids)
     if session_ids.map(is_called_baseline).all():
-        raise CohortError("several visits are called baseline", got=visit_names)
+        raise CohortError(
+            "several visits of a person are called baseline",
+            got=visit_names,
+            advice="Correct the names of the visits, and save the cohort again",
+        )
     if not _has_order(session_ids.tolist()):
-        raise CohortError("which visit is the first is not known", got=visit_names)
+        raise CohortError(
+            "the first visit of a person is unknown",
+            got=visit_names,
+            advice="Call one visit baseline, and save the cohort again",
+        )
     order_keys = [visit_order(session_id) for session_id in session_ids]
     return int(session_ids.index[order_keys.index(min(order_keys))])
 
@@ -544,8 +558,8 @@ def _select_labels(
         refuse_continuous(label_name, class_order)
         label_faults = [
             Finding(
-                f"{label_name} is missing (n/a). To continue, {leave_out_text()}, or "
-                f"list the classes to keep by {option_text('classes')}",
+                f"{label_name} is missing (n/a). To continue, {leave_out_text()}, "
+                f"or list the classes to keep by {option_text('classes')}",
                 FAULT,
                 scan=scan,
             )
@@ -565,11 +579,12 @@ def _select_labels(
             f"{label_text} ({n_scans})" for label_text, n_scans in other_labels.items()
         ):
             class_note = (
-                f"left out, {label_name} is not among the classes: {counts_text}"
+                f"scans are left out because their {label_name} is not one of the "
+                f"classes: {counts_text}"
             )
     if faults:
         raise CohortError(
-            "labels cannot be used", group_findings(faults), path=cohort_path
+            "some labels cannot be used", group_findings(faults), path=cohort_path
         )
     findings = cohort.findings
     if class_note:

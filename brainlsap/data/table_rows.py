@@ -77,8 +77,9 @@ def read_text(text_path: str | Path) -> str:
     if "\0" in file_text:
         line_number = file_text.count("\n", 0, file_text.index("\0")) + 1
         raise FileFormatError(
-            "the file is not a text file: it contains zero bytes, the first in line "
-            f"{line_number}. It may be damaged, or text in UTF-16. Save it as UTF-8.",
+            "the file is not a text file, because it contains zero bytes, the "
+            f"first in line {line_number}. It may be damaged, or text in UTF-16. "
+            "Save it as UTF-8.",
             path=text_path,
             kind="zero bytes",
             values={"line": line_number},
@@ -444,10 +445,10 @@ def _parse_lines(
         return next(csv_reader), csv_reader.line_num
     except csv.Error as error:
         raise FileFormatError(
-            f'line {start_index + 1} has an unclosed quotation mark ("), so the cell '
-            f"continues to line {start_index + csv_reader.line_num}. Delete the "
-            "mark. If it belongs to the text, write it twice and put the cell in "
-            "quotation marks.",
+            f'line {start_index + 1} has a quotation mark (") that is not closed, '
+            f"so its cell continues to line {start_index + csv_reader.line_num}. "
+            "Delete the mark. If it belongs to the text, write it twice and put "
+            "the cell in quotation marks.",
             path=table_path,
             kind="open quotation mark",
             values={"line": start_index + 1},
@@ -479,8 +480,8 @@ def _refuse_swallowed_rows(
             raise FileFormatError(
                 f'a cell in quotation marks (") starts in line {first_line} and '
                 f"continues to line {last_line}, although the lines between look "
-                "like rows of the table. Delete an extra mark, or write the text of "
-                "the cell in one line.",
+                "like rows of the table. Delete an extra mark, or write the text "
+                "of the cell in one line.",
                 path=table_path,
                 kind="open quotation mark",
                 values={"line": first_line},
@@ -513,7 +514,7 @@ def _match_widths(
         raise FileFormatError(
             f"every line below the header (line {header.line_number}) has "
             f"{n_cells + 1} cells; expected {n_cells}. Delete a title above the "
-            "header, and delimiters at the ends of lines, and write decimal points. "
+            "header and delimiters at the ends of lines, and write decimal points. "
             "If R wrote row names without a column name, name the first column.",
             path=table_path,
             kind="cells beyond the header",
@@ -538,11 +539,15 @@ def _match_widths(
     )
     if len(row_widths) == 1 and len(table_rows) > 1:
         advice = (
-            f"Line {header.line_number} is taken for the header: delete a title above "
-            f"it. {advice}"
+            f"Line {header.line_number} was read as the header; delete a title "
+            f"above it. {advice}"
         )
     n_wrong = len(wrong_rows)
-    count_text = f" ({n_wrong} lines have another number)" if n_wrong > 1 else ""
+    count_text = (
+        f" ({n_wrong} lines have another number of cells than the header)"
+        if n_wrong > 1
+        else ""
+    )
     raise FileFormatError(
         f"line {table_row.line_number} has {_count_cells(table_row.cells)}; expected "
         f"{n_cells} as in the header (line {header.line_number}){count_text}. "
@@ -599,11 +604,11 @@ def _explain_width(
     """Say why a line may have another number of cells than the header."""
     if is_quote_open:
         return (
-            'The line above opens a quotation mark (") that it does not close; delete '
-            "the mark, and write a cell of several lines in one."
+            'The line above opens a quotation mark (") that it does not close. '
+            "Delete the mark, and write the text of each cell in one line."
         )
     if text_line[:1] == "#":
-        return "Only lines above the header count as comments; delete the line."
+        return "Comments are allowed only above the header; delete this line."
     other_delimiters = [
         other_delimiter
         for other_delimiter in (*DELIMITERS, None)
@@ -613,25 +618,26 @@ def _explain_width(
         if len(text_line.split(row_delimiter)) == n_cells > 1:
             return (
                 f"The cells of line {table_row.line_number} are separated by "
-                f"{_DELIMITER_NAMES[row_delimiter]}, those of the header by "
-                f"{_DELIMITER_NAMES.get(delimiter, repr(delimiter))}; write one of "
-                "them."
+                f"{_DELIMITER_NAMES[row_delimiter]}, but those of the header by "
+                f"{_DELIMITER_NAMES.get(delimiter, repr(delimiter))}. Use the same "
+                "separator in all lines."
             )
     if '"' in text_line:
         return (
-            'A quotation mark (") must be at both ends of a cell, or nowhere in it; a '
-            "cell has no line break."
+            'Write quotation marks (") at both ends of a cell or not at all, and '
+            "no line break in a cell."
         )
     if len(table_row.cells) > n_cells and delimiter == ",":
         return (
-            "A comma divides cells: write decimals with a point, thousands without a "
-            "comma, and text that has a comma in quotation marks."
+            "Commas separate cells. Write decimals with a point, thousands without "
+            "a comma, and text that contains a comma in quotation marks."
         )
     if len(table_row.cells) > n_cells and delimiter is None:
         return (
-            "White space divides cells: write text that has blanks in quotation marks."
+            "White space separates cells. Write text that contains blanks in "
+            "quotation marks."
         )
-    return "The file may be cut short; write n/a in a cell that has no value."
+    return "The file may be incomplete. Write n/a in a cell without a value."
 
 
 def _refuse_undivided(
@@ -653,7 +659,7 @@ def _refuse_undivided(
                 f"the header (line {header.line_number}) is one cell, "
                 f"{header.cells[0]!r}, but every line below has "
                 f"{delimiter_counts.pop() + 1} cells separated by "
-                f"{_DELIMITER_NAMES[delimiter]}. Name every column.",
+                f"{_DELIMITER_NAMES[delimiter]}. Name every column in the header.",
                 path=table_path,
                 kind="undivided header",
                 values={"line": header.line_number},

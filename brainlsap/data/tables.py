@@ -562,7 +562,7 @@ def _explain_numbers(cells: Iterable[str]) -> str:
     """Return advice on how to write cells that should be numbers, or nothing."""
     cell_texts = [str(cell_value).strip() for cell_value in cells]
     if any(map(is_formula_error, cell_texts)):
-        return " A formula failed in the spreadsheet; write n/a for what is not known."
+        return " A formula failed in the spreadsheet; write n/a for an unknown value."
     texts_with_thousands = [
         cell_text for cell_text in cell_texts if _GROUPED.fullmatch(cell_text)
     ]

@@ -19,10 +19,13 @@ def test_a_sound_folder(study, tiny):
     assert check.is_sound
     people = (
         "5 people, 7 scans",
-        "scans by diagnosis: CN (4), AD (3)",
+        "number of scans by diagnosis: CN (4), AD (3)",
         "covariates: age",
     )
-    read = [f"{name}: 7 of 7 scans" for name in ("connectome", "fdg", "strength")]
+    read = (
+        "connectomes were read for 7 of 7 scans",
+        *(f"{name} was read for 7 of 7 scans" for name in ("fdg", "strength")),
+    )
     assert check.found == (*people, *read)
     assert "connectomes: read by name (7 of 7)" in check.notes
     assert check.cohort.n_scans == 7
@@ -44,9 +47,12 @@ def test_every_fault_is_listed_beside_what_was_found(study, tiny):
     assert not check.is_sound
     assert check.cohort is None
     assert len(check.faults) == 3
-    assert "sub-01_ses-M00: no connectome" in check.faults[0]
-    assert check.found[3:5] == ("connectome: 5 of 7 scans", "fdg: 6 of 7 scans")
-    assert "Faults:\n  sub-01_ses-M00: no connectome" in check.text()
+    assert "sub-01_ses-M00: the connectome is missing" in check.faults[0]
+    assert check.found[3:5] == (
+        "connectomes were read for 5 of 7 scans",
+        "fdg was read for 6 of 7 scans",
+    )
+    assert "Faults:\n  sub-01_ses-M00: the connectome is missing" in check.text()
 
 
 def test_what_was_dropped_is_told_apart(study, tiny):
@@ -57,12 +63,15 @@ def test_what_was_dropped_is_told_apart(study, tiny):
     people = study / "participants.tsv"
     people.write_text(people.read_text().replace("sub-05\tCN", "sub-05\tother"))
     check = check_cohort(study, tiny, "fdg", classes=["CN", "AD"])
-    assert "Dropped:\n  left out, diagnosis is not among the classes" in check.text()
+    assert (
+        "Dropped:\n  scans are left out because their diagnosis is not one of"
+        in check.text()
+    )
 
 
 def test_nothing_can_be_said_without_people(tmp_path, study, tiny):
     check = check_cohort(tmp_path / "nowhere", tiny)
-    assert check.faults == (f"{tmp_path / 'nowhere'}: no such folder",)
+    assert check.faults == (f"{tmp_path / 'nowhere'}: the folder does not exist",)
     assert check.found == ()
     (study / "participants.tsv").write_text("participant_id\tdiagnosis\n..\tCN\n")
     check = check_cohort(study, tiny)
@@ -197,7 +206,7 @@ def test_what_lies_in_the_study_is_suggested_while_other_faults_stand(tmp_path):
     assert found == {"subjects_dir": str(study / "recons")}
     both = options | found
     (fault,) = check_cohort(study, **both).faults
-    assert "no connectome; expected" in fault
+    assert "the connectome is missing; expected" in fault
     assert suggest_options(check_cohort(study, **both), both) == []
     for path in [*(study / "recons").iterdir()]:  # of people of other names
         path.rename(path.with_name(path.name.replace("sub-00", "sub-")))
@@ -209,7 +218,7 @@ def test_names_in_another_case_or_without_zeros_are_of_others(study, tiny, liste
     (study / "sub-05").rename(study / "sub-X05")
     change_people(study, "sub-05", listed)
     check = check_cohort(study, tiny, "fdg")
-    assert f"{listed}: no connectome; expected" in check.faults[0]
+    assert f"{listed}: the connectome is missing; expected" in check.faults[0]
     note = "not in participants.tsv, left out: files or folders of X05"
     assert note in check.notes
 
@@ -252,7 +261,10 @@ def test_visits_in_the_names_of_files_are_suggested_and_read(tmp_path, tiny, mat
     assert [*cohort.table["scan"]] == scans
     np.testing.assert_array_equal(cohort.features[..., 0], values)
     for pattern, told in (
-        ("sc/{participant}_*.txt", "3 scans: 2 files could be its connectome; choose"),
+        (
+            "sc/{participant}_*.txt",
+            "3 scans: 2 files could be its connectome; the first got",
+        ),
         ("sc/{participant}*.txt", "participants.csv: no person in the table has files"),
     ):
         faults = check_cohort(tmp_path, **options, pattern=pattern).faults

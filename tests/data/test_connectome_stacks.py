@@ -38,7 +38,9 @@ def test_matrices_go_by_ids_and_rows_by_names(study):
     cohort = load(study, "W.npy", row_order="atlas")
     assert cohort.table["scan"].tolist() == IDS
     np.testing.assert_array_equal(cohort.connectomes, W[:0:-1])
-    assert any("taken from W.npy by ids (W_ids.txt)" in note for note in cohort.notes)
+    assert any(
+        "taken from W.npy by their IDs (W_ids.txt)" in note for note in cohort.notes
+    )
     assert cohort.provenance["connectome"] == "one per scan"
     # MATLAB has scans last; names and ids lie beside the array, in another order
     order = np.random.default_rng(1).permutation(82)
@@ -86,7 +88,10 @@ def test_a_list_of_subjects_is_of_ids_and_no_table_of_people(study):
     [
         (["a", *IDS], None),
         (IDS, "4 connectomes, but there are 3 ids (W_ids.txt); expected one id"),
-        (["a", "b", *IDS[1:]], "sub-01_ses-M00: no connectome; expected an id of it"),
+        (
+            ["a", "b", *IDS[1:]],
+            "sub-01_ses-M00: the connectome is missing; expected its ID in W",
+        ),
         ([IDS[1], *IDS], "W.npy contains 2 connectomes of this scan; expected one"),
     ],
 )

@@ -66,7 +66,7 @@ def test_numbers_alone(read, matrix, delimiter, end, scale):
     text += text_of(matrix * scale, delimiter, end=end)
     found = read(text)
     np.testing.assert_allclose(found.matrix, matrix * scale, rtol=1e-6)
-    assert found.notes == ("read in the order of tiny",)
+    assert found.notes == ("the rows were read in the order of tiny",)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -117,7 +117,7 @@ def test_names_on_one_side_or_beside_a_count_serve_both(read, tiny, matrix):
             assert same(read(text), matrix) == ("read by name",)
         # names that only count the rows are no names
         notes = same(read(text_of(matrix, ",", counts, counts)), matrix)
-        assert notes == ("read in the order of tiny",)
+        assert notes == ("the rows were read in the order of tiny",)
 
 
 @pytest.mark.parametrize("head", ["# {}", "#region,{}"])
@@ -135,7 +135,10 @@ def test_spellings_numbers_and_names_to_leave_out(read, tiny, matrix):
     names = ["Unknown", "ctx-lh-a", "lh.b", "c_lh", "R a", "ctx_rh_b", "rh_c"]
     names += ["Left-Amygdala", "Left-Cerebellum-Cortex"]
     notes = same(read(text_of(big, ",", names, names)), matrix)
-    assert "left out, not in tiny: Unknown, Left-Cerebellum-Cortex" in notes
+    assert (
+        "rows that are not regions of the atlas tiny are left out: Unknown, "
+        "Left-Cerebellum-Cortex" in notes
+    )
     order = np.argsort(tiny.regions["freesurfer_id"])
     numbers = tiny.regions["freesurfer_id"][order].astype(str).tolist()
     text = text_of(matrix[np.ix_(order, order)], ",", numbers, numbers)
@@ -632,7 +635,7 @@ def test_real_template_connectome(shared):
     order = [*cortex, *range(75, 81), *range(82, 88)]
     same(whole, raw[np.ix_(order, order)])
     half = read_connectome(folder / "count_endvoxels.csv", ATLAS, row_order="mrtrix")
-    assert "only one triangle is filled: mirrored" in half.notes
+    assert "only one triangle was filled, and it was mirrored" in half.notes
 
 
 @pytest.mark.parametrize("delimiter", [",", "\t", " "])

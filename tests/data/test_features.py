@@ -53,7 +53,7 @@ def test_freesurfer_is_found(people, subject, where):
     cohort = people()
     assert cohort.features[:, 3, 0].tolist() == [2, 3, 4]
     assert np.isnan(cohort.features[:, 70]).all()
-    assert "FreeSurfer: stats of cross-sectional runs" in cohort.notes
+    assert "FreeSurfer: the stats of cross-sectional runs were read" in cohort.notes
 
 
 def test_sessions_of_freesurfer_are_the_visits(people, subject):
@@ -84,7 +84,7 @@ def test_longitudinal_and_cross_sectional_are_never_mixed(people, subject, write
         subject(person, 9)
         write(f"derivatives/freesurfer/{person}/base-tps", "")
     cohort = people()
-    assert "FreeSurfer: stats of longitudinal runs" in cohort.notes
+    assert "FreeSurfer: the stats of longitudinal runs were read" in cohort.notes
     assert cohort.features[:, 0, 0].tolist() == [2, 2, 2]
     subject("sub-01_ses-1", 3)
     assert people().features[:, 0, 0].tolist() == [2, 2, 2]
@@ -101,7 +101,10 @@ def test_a_mixture_is_refused(people, subject):
     subject("sub-01_ses-1.long.sub-01", 2)
     subject("sub-02_ses-1.long.sub-02", 2)
     subject("sub-03_ses-1", 2)
-    message = "sub-03_ses-1: no longitudinal .* but a cross-sectional one; .* never"
+    message = (
+        "sub-03_ses-1: the longitudinal .* is missing .* a cross-sectional one, .* "
+        "never"
+    )
     with refused(message):
         people()
 
@@ -112,8 +115,8 @@ def test_missing_and_doubled_subjects_are_faults(people, subject):
     subject("sub-03", 2)
     with pytest.raises(CohortError) as error:
         people()
-    assert "sub-01: 2 FreeSurfer subjects could be it; " in error.value.faults[0]
-    second = "sub-02: no cross-sectional FreeSurfer run; expected a folder"
+    assert "sub-01: 2 FreeSurfer subjects could be it. " in error.value.faults[0]
+    second = "sub-02: the cross-sectional FreeSurfer run is missing; expected a folder"
     assert second in error.value.faults[1]
     assert len(error.value.faults) == 2
 
@@ -129,7 +132,7 @@ def test_of_two_sets_of_subjects_that_one_is_read_which_the_advice_names(
     with pytest.raises(CohortError) as error:
         people(**more)
     folders = re.search(
-        r"choose their folder by subjects_dir= \((.*)\)", str(error.value)
+        r"Choose their folder by subjects_dir= \((.*)\)", str(error.value)
     )
     first = {}
     for folder in folders[1].split(" or "):
@@ -143,7 +146,7 @@ def test_of_two_names_of_subjects_the_advice_chooses_by_name(people, subject, tm
         subject(f"{person}_again", 2.5 + number)
     with pytest.raises(CohortError) as error:
         people()
-    follow = re.search(r"choose by (pattern = .*?) in --config", str(error.value))
+    follow = re.search(r"Choose one by (pattern = .*?) in --config", str(error.value))
     (tmp_path / "config.toml").write_text(follow[1].replace("*_x*", "*_again*"))
     cohort = people(**read_config(tmp_path / "config.toml"))
     assert cohort.features[:, 0, 0].tolist() == [2.5, 3.5, 4.5]
@@ -204,13 +207,15 @@ def test_one_table(tables):
     np.testing.assert_array_equal(
         cohort.features[:, :6, 0].T, np.add.outer(np.arange(6) / 10, [1, 2, 3])
     )
-    assert "thickness: read from table.csv" in cohort.notes
+    assert "thickness was read from table.csv" in cohort.notes
     # where nobody said that it is thickness it is refused, else told
-    with refused(r"table\.csv: says no measure; .* as of thickness\. Say so by feat"):
+    with refused(
+        r"table\.csv does not name the measure .* thickness\. Name the feature by feat"
+    ):
         load(None)
-    assert "thickness: table.csv says no measure; taken to be thickness" in cohort.notes
+    assert any("table.csv" in n and "read as thickness" in n for n in cohort.notes)
     make("table.csv", ["id", *CORTEX], [(w, [v * 1e3 for v in c]) for w, c in ROWS])
-    with refused(r"values are about 2.25e\+03, and thickness is 0.8 to 5\. Say"):
+    with refused(r"about 2.25e\+03, but thickness lies between 0.8 and 5\. "):
         load()
 
 
@@ -224,7 +229,7 @@ def test_freesurfers_tables_are_joined(tables):
     make("aseg.txt", ["Measure:volume", "Left-Amygdala"], rows, "\t")
     cohort = load(subcortex="volume")
     assert cohort.features[2, :, 0].tolist() == [3, 3.1, 3.2, 3, 3.1, 3.2, 3]
-    with refused("3 of 6 cortex regions of tiny are missing"):
+    with refused("3 of the 6 cortex regions of tiny are missing"):
         load(features_table="lh.txt")
 
 
@@ -284,7 +289,9 @@ def test_a_table_of_another_parcellation_is_named(write, tmp_path):
     values = ",".join(["1.5"] * len(DESIKAN.names))
     rows = f"sub-01,{values}\nsub-02,{values}\n"
     write("table.csv", f"id,{','.join(DESIKAN.names)}\n{rows}")
-    message = "no cortical region. The names belong to desikan82, .*gtmseg"
+    message = (
+        "the table contains no cortical region. The names belong to desikan82, .*gtmseg"
+    )
     with refused(rf"table\.csv: {message}"):
         load_cohort(tmp_path, "destrieux160", "volume", connectome="w.npy")
 
@@ -295,10 +302,10 @@ def test_tables_that_hold_the_same_are_refused(tables):
     make("two.csv", ["id", *CORTEX], ROWS)
     with refused(r"several tables contain .*one\.csv, .*two"):
         load()
-    assert "thickness: read from two.csv" in load(features_table="two.csv").notes
+    assert "thickness was read from two.csv" in load(features_table="two.csv").notes
     # the one that names the atlas' regions and no others is taken
     make("two.csv", ["id", *CORTEX, "CSF"], [(w, [*c, 1]) for w, c in ROWS])
-    assert "thickness: read from one.csv" in load().notes
+    assert "thickness was read from one.csv" in load().notes
 
 
 def test_a_table_that_says_the_measure_is_taken_before_one_that_says_none(tables):
@@ -307,7 +314,7 @@ def test_a_table_that_says_the_measure_is_taken_before_one_that_says_none(tables
     more = [*(f"{name}_thickness" for name in CORTEX), "lh_MeanThickness_thickness"]
     make("table.csv", ["id", *more], [(w, [v + 7 for v in c] + [8]) for w, c in ROWS])
     cohort = load()
-    assert "thickness: read from table.csv" in cohort.notes
+    assert "thickness was read from table.csv" in cohort.notes
     assert cohort.features[:, 0, 0].tolist() == [8, 9, 10]
 
 
@@ -336,12 +343,15 @@ def test_a_tracer_in_the_name_of_a_table_or_a_column_counts(tables, name, head):
     make, load = tables
     path = make(name, ["id", *map(head.format, CORTEX)], ROWS)
     assert load("amyloid").features[1, 0].tolist() == [2]
-    with refused(rf"fdg: not found.*not used: {name} is of amyloid"):
+    with refused(rf"fdg: not found.*not used: {name} contains amyloid"):
         load("fdg")
     path.unlink()
     make("PET_SUVR_2024.csv", ["id", *CORTEX], ROWS)
     notes = load("fdg").notes
-    assert "fdg: PET_SUVR_2024.csv says no tracer; taken to be fdg" in notes
+    assert (
+        "PET_SUVR_2024.csv does not name the tracer of its values, so they were "
+        "read as fdg" in notes
+    )
     assert not any("taken to be" in note for note in load("suvr").notes)
 
 
@@ -363,7 +373,10 @@ def test_numbers_of_columns_that_could_be_places_are_none(tables):
     make, load = tables
     for heads in (range(1, 7), range(1101, 1107)):
         make("gmv.csv", ["id", *map(str, heads)], ROWS)
-        told = rf"gmv\.csv: no column is a region of tiny; found {heads[0]}, {heads[1]}"
+        told = (
+            rf"gmv\.csv: no column is a region of the atlas tiny; the columns are "
+            rf"{heads[0]}, {heads[1]}"
+        )
         with refused(told):
             load("gmv")
 
@@ -388,7 +401,8 @@ def test_tables_that_are_given_must_serve(tables):
         load(features_table="absent.csv")
     make("other.csv", ["id", "x"], [("sub-01", [1])])
     with refused(
-        r"not found in any file or table; expected a column per region .* in other.csv"
+        r"not found in any file or table; expected a table with .* one column per "
+        r"region, in other.csv"
     ):
         load(features_table=["other.csv"])
 
@@ -424,7 +438,7 @@ def test_labels_and_regions_in_one_table(tmp_path, write, tiny, matrix):
     people = load_cohort(tmp_path, tiny, "thickness", None, connectome=matrix)
     assert people.n_scans == 1
     write("two.csv", f"sub_id,sex,age,{','.join(CORTEX)}\n{rows}")
-    with refused(r"2 tables could be it: .*; say which by features_table="):
+    with refused(r"2 tables could be .*: .* by features_table="):
         load_cohort(tmp_path, tiny, label="sex", connectome=matrix)
     write("people.csv", "sub_id,diagnosis\ns0,AD\ns1,CN\n")  # beside the values
     given = {"features_table": "two.csv", "connectome": matrix}
@@ -508,9 +522,9 @@ def region_table(write, values, head="region\tsuvr", name="r.tsv"):
 @pytest.mark.parametrize(
     ("policy", "expected", "note"),
     [
-        ("absent", np.nan, "the subcortex has none and is not measured"),
-        ("mean", 3.0, "the subcortex has mean of the hemisphere's cortex"),
-        ("volume", 7.0, "the subcortex has volume in mm3"),
+        ("absent", np.nan, "the subcortex has no values and counts as not measured"),
+        ("mean", 3.0, "the subcortex has the mean of the hemisphere's cortex"),
+        ("volume", 7.0, "the subcortex has the volume in mm3"),
     ],
 )
 def test_policies(write, tiny, policy, expected, note):
@@ -534,7 +548,9 @@ def test_thickness_of_zero_is_not_measured(write, tiny):
     path = region_table(write, values, "region\tthickness")
     found = read_feature(path, "thickness", tiny)
     assert np.isnan(found.values[3])
-    note = "regions of thickness 0 (not found by FreeSurfer): not measured"
+    note = (
+        "regions of thickness 0 were not found by FreeSurfer, and count as not measured"
+    )
     assert note in found.notes
     assert read_feature(region_table(write, values), "fdg", tiny).values[3] == 0
 

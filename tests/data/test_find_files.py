@@ -115,9 +115,9 @@ def test_the_atlas_chooses_between_connectomes(write, tmp_path, tiny):
     scan = scan_of(files)
     desikan = files.connectome(scan, load_atlas("desikan82"))
     assert desikan.name == "atlas-desikan_connectivity.csv"
-    with refused(r"2 files could be its connectome; .*; got .*a2009s"):
+    with refused(r"2 files could be its connectome; got .*a2009s"):
         files.connectome(scan, load_atlas("destrieux160"))
-    with refused(r"4 files .* choose by --pattern .* pattern=\{'connectome'"):
+    with refused(r"4 files .* Choose one by --pattern .* pattern=\{'connectome'"):
         files.connectome(scan, tiny)
     for pattern in ("*schaefer*", "sub-01/*schaefer*"):
         files = StudyFiles(tmp_path, pattern=pattern)
@@ -151,7 +151,7 @@ def test_a_pattern_of_a_feature_is_advised_as_a_config_file_takes_it(
         path.unlink()
     with pytest.raises(CohortError) as error:
         load_cohort(study, tiny, "my mark")
-    line = re.search(r"choose by (pattern = .*?) in --config", str(error.value))[1]
+    line = re.search(r"Choose one by (pattern = .*?) in --config", str(error.value))[1]
     (tmp_path / "config.toml").write_text(line.replace("*_x*", "*run-2*"))
     cohort = load_cohort(
         study, tiny, "my mark", **read_config(tmp_path / "config.toml")
@@ -175,7 +175,7 @@ def test_tables_of_regions(write, tmp_path, tiny):
     assert regions("tau") == "sub-01_desc-tau_regions.tsv"
     assert regions("area") is None
     write("sub-01/pet/sub-01_run-2_trc-18FFDG_regions.tsv", "")
-    with refused("its fdg; choose by pattern = {fdg = '.*'} in --config"):
+    with refused("its fdg; got .* Choose one by pattern = {fdg = '.*'} in --config"):
         regions("fdg")
     assert "run-2" in regions("fdg", pattern={"fdg": "*run-2*"})
 
@@ -271,7 +271,9 @@ def test_a_matrix_without_a_visit_of_people_with_several_is_told(flat, tiny):
     (flat / "connectomes" / "sub-p1_ses-1.csv").rename(flat / "connectomes/sub-p1.csv")
     (flat / "connectomes" / "sub-p1_ses-2.csv").unlink()
     (flat / "sub-p1" / "ses-2").mkdir(parents=True)
-    with refused("sub-p1_ses-2: no connectome; expected a file of its name"):
+    with refused(
+        "sub-p1_ses-2: the connectome is missing; expected a file of its name"
+    ):
         load_cohort(flat, tiny, "fdg")
 
 
@@ -317,7 +319,7 @@ def test_labels_and_measure_reach_the_reader(flat, tiny, matrix):
 
 def test_a_missing_matrix_is_told(flat, tiny):
     (flat / "connectomes/sub-p4_ses-1.csv").unlink()
-    with refused(r"sub-p4_ses-1: no connectome; .* beside .*csv"):
+    with refused(r"sub-p4_ses-1: the connectome is missing; .* beside .*csv"):
         load_cohort(flat, tiny, "fdg")
 
 
@@ -388,5 +390,5 @@ def test_a_caps_tree_of_clinica(tmp_path):
                 write_clinica(stats / name, names, values[person][first : first + 74])
     cohort = load_cohort(caps, atlas, "thickness")
     np.testing.assert_allclose(cohort.features[:, :148, 0], [*values.values()])
-    note = "connectomes: only one triangle is filled: mirrored (3 of 3)"
+    note = "connectomes: only one triangle was filled, and it was mirrored (3 of 3)"
     assert note in cohort.notes

@@ -175,7 +175,7 @@ def test_a_study_is_refused_once_with_what_the_weights_say(tmp_path, brains):
     assert fault.count("best fit:") == 1
     cohort = load_cohort(tmp_path, DESIKAN, "strength", row_order="ukbiobank")
     assert any("fits the weights best" in note for note in cohort.notes)
-    with pytest.raises(CohortError, match=r"(?s)Better fit:.*row_order='ukbiobank'"):
+    with pytest.raises(CohortError, match=r"(?s)fit better:.*row_order='ukbiobank'"):
         load_cohort(tmp_path, DESIKAN, "strength", row_order="mrtrix")
 
 
@@ -204,7 +204,7 @@ def test_a_wrong_order_is_refused_with_the_true_one(tmp_path, brains, true, aske
 def test_words_of_the_path_are_checked_too(tmp_path, brains):
     matrix = write_rows(brains["desikan82"], DESIKAN, orders(DESIKAN)["ukbiobank"])
     path = save(tmp_path, matrix, "mrtrix/connectome.csv")
-    with pytest.raises(FileFormatError, match=r"(?s)words of its path.*'ukbiobank'"):
+    with pytest.raises(FileFormatError, match=r"(?s)named in its path.*'ukbiobank'"):
         read_connectome(path, DESIKAN)
 
 

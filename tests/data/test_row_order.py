@@ -92,7 +92,8 @@ def test_rows_that_are_label_numbers(tmp_path):
     np.testing.assert_array_equal(found.matrix, small)
     assert found.notes == (
         "read as FreeSurfer's label numbers, from 0",
-        "left out, not in desikan82: 0, 1, 2, 3, 4, 5, 6, 7 and 1946 more",
+        "rows that are not regions of the atlas desikan82 are left out: 0, 1, 2, "
+        "3, 4, 5, 6, 7 and 1946 more",
     )
 
 
@@ -107,7 +108,11 @@ def test_rows_that_are_label_numbers(tmp_path):
         ("destrieux160", 84, "atlas desikan82"),
         ("desikan82", 68, "cortex only"),
         ("desikan82", 82, r"row_order='atlas' [^:]*: row 70 is Left-Caudate, "),
-        ("desikan82", 82, "'labels' [^:]*: row 70 is ctx-rh-post.*, row 82 ctx-rh"),
+        (
+            "desikan82",
+            82,
+            "'labels' [^:]*: row 70 is ctx-rh-post.*, and row 82 is ctx-rh",
+        ),
         ("desikan82", 82, "ENIGMA"),
         ("desikan82", 83, "Lausanne"),
         ("desikan82", 164, "atlas destrieux160"),
@@ -128,7 +133,10 @@ def test_orders_are_told_apart_where_they_differ(tmp_path):
     regions |= {"freesurfer_id": [11, 13, 12, 14]}
     atlas = Atlas("mine", complete_regions(pd.DataFrame(regions), "mine"))
     np.save(tmp_path / "c.npy", np.ones((4, 4)))
-    message = r"(?s)'atlas' .*: row 2 is b_L, row 4 b_R.*'labels' .*: row 2 is a_R, row"
+    message = (
+        r"(?s)'atlas' .*: row 2 is b_L, and row 4 is b_R.*'labels' .*: row 2 is "
+        r"a_R, and row"
+    )
     with pytest.raises(FileFormatError, match=message):
         read_connectome(tmp_path / "c.npy", atlas)
 

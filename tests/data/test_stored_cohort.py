@@ -197,7 +197,7 @@ def test_the_baseline_of_a_file_is_the_visit_of_that_name(stored, tmp_path):
         read_study(chosen.save(tmp_path / "chosen.h5"), scans="all")
     sessions = [f"visit{'ab'[i % 2]}" for i in range(cohort.n_scans)]
     named = replace(cohort, table=cohort.table.assign(session=sessions))
-    with pytest.raises(BrainlsapError, match="which visit is the first is not known"):
+    with pytest.raises(BrainlsapError, match="the first visit of a person is unknown"):
         read_study(named.save(tmp_path / "named.h5"), scans="baseline")
 
 

@@ -201,7 +201,7 @@ def test_a_cell_more_than_heads_is_not_always_a_name_of_r(write, text):
 @pytest.mark.parametrize(
     ("text", "kind", "line", "advice"),
     [
-        ("id,x\ns1,1\n# out\ns2,2\n", "number of cells", 3, "delete the line"),
+        ("id,x\ns1,1\n# out\ns2,2\n", "number of cells", 3, "delete this line"),
         ("id,x\n\ns1,1\ns2\n", "number of cells", 4, ""),
         ("id,v,x\ns1,4,394,1\ns2,5,1\n", "number of cells", 2, "without a comma"),
         ("id\tx\ns1\t1\ns2,2\n", "number of cells", 3, "by commas"),
