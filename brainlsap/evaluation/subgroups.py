@@ -350,6 +350,9 @@ def subgroup_table(
         One row per group: column, group, people (of a scored group those of the
         classes that are scored), classes, balanced_accuracy, low and high (95% interval
         over people), all_groups (score of the scored groups of the column together),
+        chance (expected score of these predictions, if the scans of the scored groups
+        and classes exchange their labels: below one over the number of scored classes
+        if the model also predicts other classes),
         and note: why a group has no score. Scores of a column are over the same
         classes, those with two people in every group that is scored; groups below ten
         people of all classes have no score.
@@ -362,14 +365,19 @@ def subgroup_table(
     rows: list[dict[str, Any]] = []
     for column, counted in _count_columns(evaluation, columns, model).items():
         groups, counts_of_group, classes = counted
-        all_groups = np.nan
+        all_groups = chance = np.nan
         if counts_of_group:
+            in_groups = groups.astype(str).isin(list(counts_of_group))
+            chance = _chance_of_classes(
+                evaluation, model, groups.index[in_groups], classes
+            )
             all_counts = map(np.vstack, zip(*counts_of_group.values(), strict=True))
             all_groups = _GroupCounts(*all_counts).score(2 / len(classes)).estimate
         for group, n_people in groups.value_counts(sort=False).items():
             row = {"column": column, "group": str(group), "people": int(n_people)}
             row["classes"] = ", ".join(classes)
             row["all_groups"] = all_groups
+            row["chance"] = chance
             row |= dict.fromkeys(("balanced_accuracy", "low", "high"), np.nan)
             row["note"] = (
                 TOO_FEW_PEOPLE if n_people < MIN_PEOPLE_OF_GROUP else TOO_FEW_CLASSES
@@ -385,7 +393,24 @@ def subgroup_table(
                 row["note"] = ""
             rows.append(row)
     names = ["column", "group", "people", "classes", "balanced_accuracy"]
-    return pd.DataFrame(rows, columns=[*names, "low", "high", "all_groups", "note"])
+    names += ["low", "high", "all_groups", "chance", "note"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _chance_of_classes(
+    evaluation: Evaluation,
+    model: str | None,
+    people: pd.Index,
+    classes: Sequence[str],
+) -> float:
+    """Return the expected mean recall of some classes for exchanged labels.
+
+    The recall of a class is then the share of scans that are predicted in it.
+    """
+    rows = evaluation.predictions
+    rows = rows[rows["model"] == (model or evaluation.models[0])]
+    is_scored = rows["participant"].isin(people) & rows["truth"].isin(classes)
+    return float(rows.loc[is_scored, "predicted"].isin(classes).mean() / len(classes))
 
 
 def subgroup_gaps(

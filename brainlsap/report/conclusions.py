@@ -417,7 +417,7 @@ def predictor_text(evaluation: Evaluation) -> str:
     """
     main_model = evaluation.models[0]
     if has_unused_network(evaluation):
-        return f"ridge regression of {main_model}"
+        return f"the ridge regression of {main_model}"
     return main_model
 
 
@@ -1031,8 +1031,6 @@ def _write_quote(
     cohort, chance = evaluation.cohort, conclusions.chance
     quote_start = "In simulated data, " if cohort.truth is not None else ""
     predictor = predictor_text(evaluation)
-    if has_unused_network(evaluation):
-        predictor = f"the {predictor}"
     n_people = count(cohort.n_participants, "participant")
     task_text = (
         f"{n_people} ({count(cohort.n_scans, 'scan')}; {len(cohort.classes)} classes "

@@ -40,6 +40,7 @@ from brainlsap.report.conclusions import (
     draw_conclusions,
     left_out_text,
     method_text,
+    predictor_text,
 )
 from brainlsap.report.demographics import demographics_table
 from brainlsap.report.exports import relative_scales
@@ -520,6 +521,7 @@ def write_page(
         has_ordinal_output=has_ordinal_output(evaluation),
         is_simulated=is_simulated(evaluation),
         title=withhold_names(evaluation.settings["title"]),
+        predictor=predictor_text(evaluation),
         remarks=list(map(withhold_names, score_remarks(evaluation))),
         **first_screen,
         features=tables.feature_text(evaluation.cohort),

@@ -423,7 +423,8 @@ def plot_subgroups(
     Axes
         A dot is the score of a group, a bar its 95% interval over people; groups of
         one column have one colour. The dashed line is the score of these groups
-        together, over the same classes. Groups without a score are not drawn.
+        together, over the same classes, and the dotted line is their chance. Groups
+        without a score are not drawn.
 
     Raises
     ------
@@ -439,11 +440,13 @@ def plot_subgroups(
         f"{row['column']}: {row['group']} (n = {row['people']})"
         for row in groups.to_dict("records")
     ]
-    axis_label = "balanced accuracy (bar: 95% interval; dashed: groups together)"
+    axis_label = "balanced accuracy (dashed: groups together; dotted: chance)"
     axes = _named_rows(axes, width, row_names, axis_label)
     for _, rows in groups.groupby("column"):
         ends = rows.index.min() - 0.4, rows.index.max() + 0.4
         axes.vlines(rows["all_groups"].iloc[0], *ends, linewidth=1, **DASHES)
+        chance = rows["chance"].iloc[0]
+        axes.vlines(chance, *ends, linewidth=1, color="black", linestyle="dotted")
     colors = dict(zip(groups["column"].unique(), cycle(COLORS)))
     for position, row in enumerate(groups.to_dict("records")):
         _draw_errorbars(

@@ -601,9 +601,10 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         answer_text = (
             "A small scale means that the model uses the region's own value; a large "
             "scale means that it averages the region with connected regions. In this "
-            f"study, scales hardly differ ({model_name}: {smallest_scale:.2f} to "
-            f"{largest_scale:.2f} times the median), so no region is named and no map "
-            "is drawn."
+            "study, the scales of a fold hardly differ between regions "
+            f"({model_name}: {smallest_scale:.2f} to {largest_scale:.2f} times the "
+            "median of the fold, mean over folds), so no region is named and no map is "
+            "drawn."
         )
         return RegionAnswer(question_text, answer_text, "", caution_text)
     measured_regions = ranking.dropna(subset="relative_scale")

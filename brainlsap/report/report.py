@@ -255,7 +255,8 @@ def _add_report_facts(
     """
     cohort, settings = evaluation.cohort, dict(evaluation.settings)
     features = feature_text(cohort)
-    default_title = f"{cohort.label_name} from {features}: {predictor_text(evaluation)}"
+    predictor = predictor_text(evaluation).removeprefix("the ")
+    default_title = f"{cohort.label_name} from {features}: {predictor}"
     default_title = default_title[:1].upper() + default_title[1:]
     settings["title"] = title or settings.get("title") or default_title
     settings.setdefault("date", dt.datetime.now().astimezone().date().isoformat())

@@ -792,7 +792,8 @@ def subgroup_text(evaluation: Evaluation) -> pd.DataFrame:
         group (the column, and the classes that its scores are over), participants,
         number of people, balanced accuracy with its 95% interval, of
         :func:`brainlsap.evaluation.subgroup_table`. The last row of a column is its
-        largest difference, of :func:`brainlsap.evaluation.subgroup_gaps`. Groups of
+        largest difference, of :func:`brainlsap.evaluation.subgroup_gaps`; before it
+        stands the score by chance. Groups of
         fewer than ten people share a row. Empty without columns of groups.
     """
     gaps = subgroup_gaps(evaluation).set_index("column")
@@ -816,6 +817,8 @@ def subgroup_text(evaluation: Evaluation) -> pd.DataFrame:
             text = f"not scored: {TOO_FEW_PEOPLE}"
             rows.append((title, names, f"< {MIN_PEOPLE_OF_GROUP}", text))
         if column in gaps.index:
+            chance_text = spread_text(groups["chance"].iloc[0])
+            rows.append((title, "by chance", "", chance_text))
             gap = gaps.loc[column]
             name = f"largest difference: {gap['higher']} minus {gap['lower']}"
             text = interval_text(gap["difference"], gap["low"], gap["high"])

@@ -129,6 +129,26 @@ def test_scores_are_over_the_classes_that_all_scored_groups_have():
     assert table.loc[["tiny", "healthy"], "balanced_accuracy"].isna().all()
     (gap,) = subgroup_gaps(evaluation).to_dict("records")
     assert {gap["higher"], gap["lower"]} == {"a", "b"}
+    assert (table["chance"] == 1 / 2).all()
+
+
+def test_chance_of_a_group_is_that_of_exchanged_labels():
+    rng = np.random.default_rng(0)
+    sites = np.repeat(["a", "b"], [30, 45])
+    labels = np.array(["AD", "CN", "MCI"] * 10 + ["AD", "CN"] * 22 + ["AD"])
+    evaluation = draw_evaluation(sites, labels, rng.random(75) < 0.5, column="site")
+    (chance,) = subgroup_table(evaluation)["chance"].unique()
+    rows = evaluation.predictions[evaluation.predictions["truth"] != "MCI"]
+    truth, predicted = rows["truth"].to_numpy(), rows["predicted"].to_numpy()
+    scores = []
+    for _ in range(400):
+        exchanged = rng.permutation(truth)
+        hits = [
+            (predicted[exchanged == label] == label).mean() for label in ("AD", "CN")
+        ]
+        scores.append(np.mean(hits))
+    assert chance < 0.45  # some of these people are predicted MCI
+    assert np.mean(scores) == pytest.approx(chance, abs=0.01)
 
 
 def test_ages_are_cut_at_thirds_of_the_people():

@@ -280,8 +280,11 @@ def test_subgroups_have_a_row_each_and_small_ones_share_one(evaluation):
         "c": "12",
         "d": "16",
         "a, b": "< 10",
+        "by chance": "",
         sites.index[-1]: "",
     }
+    scores = rows[rows["group"] == "SITE"].set_index("participants")
+    assert scores.loc["by chance", "balanced accuracy [95%]"] == "0.333"
     assert sites.index[-1].startswith("largest difference: ")
     # Women of the fixture are all of one class, so the men's score is over the others.
     classes = ", ".join(evaluation.cohort.classes[1:])
