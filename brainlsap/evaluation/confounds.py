@@ -40,6 +40,12 @@ MIN_PER_SITE = 2
 # A reference class needs so many people beyond the coefficients of the regression: the
 # standard error of a standard deviation is 1 / sqrt(2 * 10), 22 % of it.
 MIN_REFERENCE_PEOPLE = 10
+# A covariate is removed as a curve if it has so many values, and if the cohort has so
+# many people for every coefficient of the covariates.
+MIN_CURVE_VALUES = 10
+MIN_PEOPLE_PER_COEFFICIENT = 10
+# Quantiles of the knots (Harrell 2015, Regression Modeling Strategies, section 2.4.6).
+_KNOT_QUANTILES = (0.1, 0.5, 0.9)
 # Text with more kinds than this, and a kind for every second person, is not groups.
 MOST_GROUPS = 5
 
@@ -612,7 +618,12 @@ def adjust_features(
 
 
 def code_covariates(cohort: Cohort, deconfounder: Deconfounder) -> np.ndarray:
-    """Return what is taken out as centred numbers (n_scans, n_columns).
+    """Return what is taken out as standardised columns (n_scans, n_columns).
+
+    A quantity, such as age, has a second column for its curve if it has
+    `MIN_CURVE_VALUES` values in different people and if there are
+    `MIN_PEOPLE_PER_COEFFICIENT` people for every coefficient. Otherwise all quantities
+    are lines.
 
     The site of `harmonize` counts as a covariate: ComBat does not know the label, and
     also removes the part of a class difference that goes with the site. Within sites
@@ -626,7 +637,70 @@ def code_covariates(cohort: Cohort, deconfounder: Deconfounder) -> np.ndarray:
         # Sites may be numbered: make them text, so that they count as groups.
         site_names = "site " + scan_table[site_column].astype(str)
         scan_table = scan_table.assign(**{site_column: site_names})
-    return apply_design(learn_design(covariate_names, scan_table), scan_table)
+    covariate_design = learn_design(covariate_names, scan_table)
+    columns = apply_design(covariate_design, scan_table)
+    curves = _curve_columns(covariate_design, scan_table)
+    n_coefficients = 1 + columns.shape[1] + curves.shape[1]
+    n_people = scan_table["participant"].nunique()
+    if n_people >= MIN_PEOPLE_PER_COEFFICIENT * n_coefficients:
+        columns = np.hstack([columns, curves])
+    # Units as far apart as mm and mm3 would lose digits in one basis.
+    column_sd = columns.std(axis=0)
+    return columns / np.where(column_sd > 0, column_sd, 1.0)
+
+
+def _curve_columns(covariate_design: Design, table: pd.DataFrame) -> np.ndarray:
+    """Return the centred curve of every quantity with enough values; missing ones 0."""
+    curves = []
+    for covariate_name, column_coding in covariate_design.items():
+        if not isinstance(column_coding, float):
+            continue
+        numbers = pd.to_numeric(
+            table[find_covariate_column(table, covariate_name)], errors="coerce"
+        )
+        numbers_of_people = numbers.groupby(table["participant"]).mean().dropna()
+        if numbers_of_people.nunique() < MIN_CURVE_VALUES:
+            continue
+        knots = np.quantile(numbers_of_people, _KNOT_QUANTILES)
+        if np.diff(knots).min() > 0:
+            curve = restricted_cubic_curve(numbers.to_numpy(dtype=float), knots)
+            curves.append(np.nan_to_num(curve - np.nanmean(curve), nan=0.0))
+    return np.stack(curves, axis=1) if curves else np.zeros((len(table), 0))
+
+
+def restricted_cubic_curve(numbers: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    r"""Return the curved column of a restricted cubic spline with three knots.
+
+    With :math:`(u)_+ = \max(u, 0)` and knots :math:`a < b < c`,
+
+    .. math:: \frac{1}{(c - a)^2} \left[ (x - a)_+^3
+              - \frac{c - a}{c - b} (x - b)_+^3 + \frac{b - a}{c - b} (x - c)_+^3
+              \right]
+
+    Together with x and 1 it spans the functions that are cubic between the knots, have
+    two continuous derivatives, and are lines below a and above c (Stone and Koo 1985,
+    Proc Stat Comput Sect ASA 45).
+
+    Parameters
+    ----------
+    numbers : array of shape (n,)
+        NaN where missing.
+    knots : array of shape (3,)
+        In ascending order.
+
+    Returns
+    -------
+    array of shape (n,)
+        In the unit of the numbers; 0 up to the first knot, NaN where missing.
+    """
+    first, middle, last = knots
+    first_cubes, middle_cubes, last_cubes = (
+        np.maximum(numbers - knot, 0.0) ** 3 for knot in knots
+    )
+    middle_share = (last - first) / (last - middle)
+    last_share = (middle - first) / (last - middle)
+    curve = first_cubes - middle_share * middle_cubes + last_share * last_cubes
+    return curve / (last - first) ** 2
 
 
 def _variance_factors(

@@ -20,6 +20,7 @@ from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.methods import folds_without_scales
 from brainlsap.report.tables import (
+    CURVE_NOTE,
     centroid_texts,
     feature_title,
     interval_text,
@@ -745,6 +746,8 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
             "tests. No test compares classes in how much they differ from "
             f"{reference_class}."
         )
+    if (evaluation.settings.get("steps") or {}).get("regress_out"):
+        sentences.append(CURVE_NOTE)
     if has_region_tests(evaluation):
         n_permutations = int(region_tests["n_permutations"].iloc[0])
         sentences.append(

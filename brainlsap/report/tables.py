@@ -15,6 +15,10 @@ from brainlsap.atlas.atlas import AtlasSource
 from brainlsap.data.measures import PET_FEATURES
 from brainlsap.evaluation import ConnectomeGain, Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
+from brainlsap.evaluation.confounds import (
+    MIN_CURVE_VALUES,
+    MIN_PEOPLE_PER_COEFFICIENT,
+)
 from brainlsap.evaluation.leakage import check_title
 from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
 from brainlsap.evaluation.ranking import find_subcortex_substitute
@@ -57,6 +61,14 @@ CONTRAST_MEANING = (
     "its difference from the mean of connected regions"
 )
 """What the contrast of a region is, in the words of page, methods and supplement."""
+
+CURVE_NOTE = (
+    "Covariates that are quantities, such as age, were removed as curves (restricted "
+    f"cubic splines with three knots) if they had {MIN_CURVE_VALUES} values and there "
+    f"were {MIN_PEOPLE_PER_COEFFICIENT} participants for each coefficient of the "
+    "covariates, and otherwise as straight lines."
+)
+"""How covariates enter tests of regions and differences between classes."""
 
 CLASS_RATE_TITLES = {"ppv": "PPV", "npv": "NPV", "auc": "AUC"}
 """Titles of rates of classes; other rates are called by their names."""
@@ -1006,7 +1018,7 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
         with its 95% interval, difference_low and difference_high (NaN for the first
         class). A person's value is the mean over their scans in the class. Features
         are as read, or, if covariates were regressed out, adjusted to their mean over
-        scans by slopes within classes.
+        scans by slopes (curves of quantities) within classes.
     """
     class_features = evaluation.cohort.class_features
     return standardized_differences(class_features, evaluation.cohort.classes[0])
@@ -1026,7 +1038,7 @@ def basis_text(evaluation: Evaluation) -> str:
     class_features: Any = evaluation.cohort.class_features
     if "mean_factor" in class_features:
         adjustment_text = regressed_text(evaluation)
-        return f"adjusted for {adjustment_text} with slopes within classes"
+        return f"adjusted for {adjustment_text} by effects within classes"
     return "without any adjustment"
 
 

@@ -179,7 +179,7 @@ def test_differences_of_classes_are_adjusted_for_what_is_regressed_out(sited):
         for names in ((), ("age",))
     )
     assert basis_text(raw).startswith("without any adjustment")
-    assert basis_text(adjusted) == "adjusted for age with slopes within classes"
+    assert basis_text(adjusted) == "adjusted for age by effects within classes"
     assert "adjusted for age" in " ".join(score_remarks(adjusted))
     assert "adjusted" not in " ".join(score_remarks(raw))
     raw_difference, adjusted_difference = map(difference_of_classes, (raw, adjusted))

@@ -6,11 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import Cohort
 from brainlsap.evaluation import Deconfounder, region_tests
+from brainlsap.evaluation.confounds import code_covariates
 from brainlsap.evaluation.region_tests import (
     RegionTestValues,
     compare_regions,
@@ -172,6 +174,67 @@ def test_effects_and_contrasts_are_those_of_loops(names):
     largest = z[1:].max(axis=1)
     expected_p = [(1 + (largest >= value).sum()) / 10 for value in z[0]]
     np.testing.assert_allclose(table["p_contrast"], expected_p)
+
+
+def natural_spline_basis(numbers):
+    """Return a basis of natural splines: knots at three quantiles, lines outside."""
+    knots = np.quantile(numbers, [0.1, 0.5, 0.9])
+    columns = []
+    for values in np.eye(3):
+        spline = CubicSpline(knots, values, bc_type="natural")
+        clipped = np.clip(numbers, knots[0], knots[2])
+        slope = spline(clipped, 1)
+        columns.append(spline(clipped) + slope * (numbers - clipped))
+    return np.column_stack(columns)
+
+
+def test_the_effect_of_a_quantity_is_taken_out_as_a_natural_spline():
+    cohort = draw_cohort(["CN", "AD"] * 20)
+    age, sex = cohort.table["age"], cohort.table["sex"]
+    features = cohort.features + 0.05 * (age.to_numpy()[:, None, None] - 70) ** 2
+    cohort = replace(cohort, features=features)
+    table = compare_regions(cohort, regress_out=("age", "sex"), n_permutations=0)
+    # The basis of the spline contains the intercept.
+    design = np.column_stack([natural_spline_basis(age.to_numpy()), sex == "M"])
+    y = slow_residuals(design, (cohort.y == "AD").astype(float))
+    for region in range(N_ROIS):
+        x = slow_residuals(design, features[:, region, 0])
+        assert table["effect"][region] == pytest.approx(stats.pearsonr(x, y)[0])
+    # One person fewer leaves less than ten for each of the four coefficients.
+    fewer = cohort.select(range(39))
+    table = compare_regions(fewer, regress_out=("age", "sex"), n_permutations=0)
+    line = np.column_stack([np.ones(39), age[:39], sex[:39] == "M"])
+    y = slow_residuals(line, (fewer.y == "AD").astype(float))
+    x = slow_residuals(line, features[:39, 0, 0])
+    assert table["effect"][0] == pytest.approx(stats.pearsonr(x, y)[0])
+
+
+@pytest.mark.parametrize("values", [[12, 12, 12, 12, 16], range(8), [0, 1]])
+def test_a_quantity_of_few_or_tied_values_is_taken_out_as_a_line(values):
+    cohort = draw_cohort(["CN", "AD"] * 25)
+    education = np.resize(np.array(values, dtype=float), 50)
+    education[3] += 0.5
+    cohort = replace(cohort, table=cohort.table.assign(education=education))
+    columns = code_covariates(cohort, Deconfounder(None, "education"))
+    line = (education - education.mean()) / education.std()
+    np.testing.assert_allclose(columns, line[:, None])
+
+
+def test_a_curve_that_goes_with_the_class_is_no_difference():
+    cohort = draw_cohort(["CN", "AD"] * 60, shared=True)
+    rng = np.random.default_rng(3)
+    age = rng.uniform(20, 80, 120)
+    is_ill = np.abs(age - 50) + rng.normal(0, 5, 120) > 15
+    features = rng.normal(size=(120, N_ROIS, 1))
+    features += 0.003 * ((age - 50) ** 2)[:, None, None]
+    table = cohort.table.assign(age=age, label=np.where(is_ill, "AD", "CN"))
+    cohort = replace(cohort, features=features, table=table)
+    raw = compare_regions(cohort)
+    adjusted = compare_regions(cohort, regress_out="age")
+    assert (raw["p_effect"] < 0.05).all()
+    assert adjusted["p_effect"].min() > 0.05
+    assert raw["d_AD"].mean() > 0.8
+    assert adjusted["d_AD"].mean() == pytest.approx(0, abs=0.3)
 
 
 def test_of_classes_without_order_the_effect_is_that_of_an_f_test():
