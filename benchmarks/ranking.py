@@ -1,9 +1,10 @@
 """Which regions are found by effect, by contrast, and by the learned scale.
 
-`settings`: cohorts with planted regions, 20 seeds each: what the tests of effect and
-contrast name at family-wise p < 0.05 (200 permutations), and the AUC of the planted
-regions by size of the effect, by contrast, and by the scale of one ridge with a scale
-per region fitted to all scans (`LSAPRidgeClassifier("regions", n_draws=0)`).
+`settings`: cohorts with planted regions, 100 seeds each: what the tests of effect and
+contrast name at family-wise p < 0.05 (200 permutations).
+`maps`: the AUC of the planted regions in the first 20 of these seeds by size of the
+effect, by contrast, and by the scale of one ridge with a scale per region fitted to all
+scans (`LSAPRidgeClassifier("regions", n_draws=0)`).
 `null`: 400 cohorts without an effect for every design: in how many either test names a
 region.
 `everywhere`: 400 cohorts whose classes differ alike in all regions: in how many the
@@ -11,13 +12,13 @@ contrast names one.
 `intervals`: how many of the 95% intervals of effect and contrast miss the truth, in 400
 cohorts for every design.
 
-    python benchmarks/ranking.py settings null everywhere intervals [--seeds 20]
-        [--cohorts 400] [--keep FOLDER]
+    python benchmarks/ranking.py settings maps null everywhere intervals
+        [--seeds 100] [--cohorts 400] [--keep FOLDER]
 
 FCON1000 cohorts: thickness of 148 cortical regions of people drawn from 1,078, half of
-them healthy and half ill by lot. The ill differ by d standard deviations at the most
-affected region; the difference is exp(-tL) of 5 random regions, with L the normalised
-Laplacian of the template connectome. The tests use the same connectome.
+them healthy and half ill by lot. The ill differ by d standard deviations in the mean of
+the planted regions; the difference is exp(-tL) of 5 random regions, with L the
+normalised Laplacian of the template connectome. The tests use the same connectome.
 """
 
 import argparse
@@ -42,6 +43,7 @@ from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.region_tests import (
     RegionTestValues,
     _describe_associations,
+    contrast_p,
     family_wise_p,
     permute_statistics,
     prepare_regions,
@@ -64,6 +66,8 @@ class RegionStatistics(NamedTuple):
     contrast: np.ndarray
     p_effect: np.ndarray
     p_contrast: np.ndarray
+    p_prototype: np.ndarray
+    """Of the contrast as the prototype tested it: no region differs."""
 
 
 def compute_statistics(
@@ -72,9 +76,15 @@ def compute_statistics(
     """Return what compare_regions computes, without intervals and differences."""
     prepared = prepare_regions(cohort, steps or Deconfounder())
     rng = np.random.default_rng(seed)
-    effects, contrasts = permute_statistics(prepared, N_PERMUTATIONS, rng)
-    z = standardize_statistics(contrasts)
-    return RegionStatistics(effects[0], z[0], family_wise_p(effects), family_wise_p(z))
+    statistics = permute_statistics(prepared, N_PERMUTATIONS, rng)
+    z = standardize_statistics(statistics.contrasts)
+    return RegionStatistics(
+        effect=statistics.effects[0],
+        contrast=z[0],
+        p_effect=family_wise_p(statistics.effects),
+        p_contrast=contrast_p(statistics),
+        p_prototype=family_wise_p(z),
+    )
 
 
 @cache
@@ -126,7 +136,8 @@ def plant(
     operator = normalized_operator(cohort.connectomes[0].astype(float))
     pattern = expm(-time * operator) @ is_seed
     pattern = d * pattern / pattern[is_seed].mean() + everywhere
-    sd = cohort.features.std(axis=0)
+    # A region that one person lacks still has an effect in the others.
+    sd = np.nanstd(cohort.features, axis=0)
     is_ill = (cohort.y == "AD")[:, None, None]
     features = cohort.features - is_ill * pattern[:, None] * sd
     truth = {"region": cohort.region_names, "seed": is_seed, "effect": -pattern}
@@ -153,14 +164,23 @@ SETTINGS: dict[str, Callable[[int], Cohort]] = {
     "combinatorial n=150": partial(plant_own, "combinatorial"),
 }
 
+TEST_TITLES = (
+    "test of the effect",
+    "test of the contrast",
+    "contrast, as by the prototype",
+)
+# Cohorts of a setting whose scales are learned, which takes longest.
+N_MAPS = 20
 # (seeds named, other regions named, share of cohorts with any other) of the prototype
-# of these tests, on other seeds; NaN: no region is planted.
+# of these tests, on 20 other seeds; NaN: no region is planted. Its contrast had one
+# null: no region differs.
+N_PROTOTYPE_SEEDS = 20
 PROTOTYPE = {
     "effect": (
         *((0.64, 0.25, 0.20), (0.61, 1.6, 0.70), (1, 6.1, 1), (1, 24, 1)),
         *((1, 143, 1), (np.nan, 148, 1), (1, 91, 1), (0.98, 71, 1)),
     ),
-    "contrast": (
+    "prototype": (
         *((0.63, 0, 0), (0.31, 0.15, 0.15), (1, 0.20, 0.15), (0.98, 2.35, 0.90)),
         *((1, 0.10, 0.10), (np.nan, 0, 0), (0.80, 0.25, 0.25), (0.69, 0.05, 0.05)),
     ),
@@ -173,41 +193,66 @@ def learn_scales(cohort: Cohort) -> np.ndarray:
     return model.fit(cohort.to_array(), cohort.y, groups=cohort.groups).scales_
 
 
-def measure_seed(title: str, seed: int) -> dict[str, float]:
-    """Return what is named in one cohort of a setting, and the AUC of planted regions.
+def has_planted_regions(cohort: Cohort) -> bool:
+    """Return whether some regions differ more than others."""
+    return bool(cohort.truth["effect"].round(9).nunique() > 1)
 
-    A setting without planted regions has no shares of seeds and no AUC.
+
+def measure_tests(title: str, seed: int) -> dict[str, float]:
+    """Return what the tests name in one cohort of a setting.
+
+    A setting without planted regions has no shares of seeds.
     """
     cohort = SETTINGS[title](seed)
-    is_seed = cohort.truth["seed"].to_numpy(bool)
-    has_seeds = bool(cohort.truth["effect"].round(9).nunique() > 1)
-    is_planted = is_seed & has_seeds
+    has_seeds = has_planted_regions(cohort)
+    is_planted = cohort.truth["seed"].to_numpy(bool) & has_seeds
     statistics = compute_statistics(cohort, seed)
     row: dict[str, float] = {}
-    for name in ("effect", "contrast"):
+    for name in ("effect", "contrast", "prototype"):
         is_named = getattr(statistics, f"p_{name}") < ALPHA
         row[f"{name} seeds"] = is_named[is_planted].mean() if has_seeds else np.nan
         row[f"{name} others"] = is_named[~is_planted].sum()
         row[f"{name} any"] = is_named[~is_planted].any()
-    if not has_seeds:
-        return row
-    maps = {
-        "AUC effect": statistics.effect,
-        "AUC contrast": statistics.contrast,
-        "AUC scale": -learn_scales(cohort),
-    }
-    for name, values in maps.items():
-        # Regions without neighbours have no contrast, and come last.
-        rank = pd.Series(values).rank(na_option="top")
-        row[name] = roc_auc_score(is_seed, rank)
     return row
 
 
-def measure_in_process(title: str, seed: int, keep: str | None) -> dict[str, float]:
+def measure_maps(title: str, seed: int) -> dict[str, float]:
+    """Return the AUC of the planted regions in one cohort of a setting."""
+    cohort = SETTINGS[title](seed)
+    if not has_planted_regions(cohort):
+        return {}
+    statistics = compute_statistics(cohort, seed)
+    maps = {
+        "effect": statistics.effect,
+        "contrast": statistics.contrast,
+        "scale": -learn_scales(cohort),
+    }
+    is_seed = cohort.truth["seed"].to_numpy(bool)
+    # Regions without neighbours have no contrast, and come last.
+    return {
+        name: roc_auc_score(is_seed, pd.Series(values).rank(na_option="top"))
+        for name, values in maps.items()
+    }
+
+
+def measure_in_process(
+    measure: str, title: str, seed: int, keep: str | None
+) -> dict[str, float]:
     """Measure one seed in any process: a cached function of a script is not sent."""
     import ranking
 
-    return Memory(keep, verbose=0).cache(ranking.measure_seed)(title, seed)
+    return Memory(keep, verbose=0).cache(getattr(ranking, measure))(title, seed)
+
+
+def measure_seeds(
+    measure: str, title: str, n_seeds: int, options: argparse.Namespace
+) -> pd.DataFrame:
+    """Return one row for every seed of a setting."""
+    rows = Parallel(options.jobs)(
+        delayed(measure_in_process)(measure, title, seed, options.keep)
+        for seed in range(n_seeds)
+    )
+    return pd.DataFrame(rows).astype(float)
 
 
 def describe(values: pd.Series) -> str:
@@ -220,52 +265,66 @@ def describe(values: pd.Series) -> str:
 def compare_with_prototype(measured: pd.DataFrame, name: str, index: int) -> list[str]:
     """Return the figures that are further than 2 standard errors from the prototype.
 
-    Both are means over 20 seeds: the error of the difference is that of one mean times
-    the square root of 2; that of a share is at least that of a share of 1 in 20.
+    The error of the prototype is that of a mean over its 20 seeds, and at least that of
+    a share of 1 in 20.
     """
     deviating = []
     labels = (f"{name} seeds", f"{name} others", f"{name} any")
     for label, expected in zip(labels, PROTOTYPE[name][index], strict=True):
         values = measured[label]
         floor = 0.05 / np.sqrt(2)
-        error = max(values.sem(), floor) * np.sqrt(2)
+        prototype_error = max(values.std() / np.sqrt(N_PROTOTYPE_SEEDS), floor)
+        error = np.hypot(values.sem(), prototype_error)
         if abs(values.mean() - expected) > 2 * error:
             deviating.append(f"{label} {values.mean():.2f} against {expected}")
     return deviating
 
 
 def settings(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Say what both tests name, and how well regions are ordered."""
-    test_rows, auc_rows, deviating = [], [], []
+    """Say what the tests name."""
+    test_rows, deviating = [], []
     for index, title in enumerate(SETTINGS):
-        rows = Parallel(options.jobs)(
-            delayed(measure_in_process)(title, seed, options.keep)
-            for seed in range(options.seeds)
-        )
-        measured = pd.DataFrame(rows).astype(float)
+        measured = measure_seeds("measure_tests", title, options.seeds, options)
         row = [title]
-        for name in ("effect", "contrast"):
+        for name in ("effect", "contrast", "prototype"):
             columns = [f"{name} {part}" for part in ("seeds", "others", "any")]
             row.append(" / ".join(describe(measured[column]) for column in columns))
+        for name in PROTOTYPE:
             texts = compare_with_prototype(measured, name, index)
             deviating += [f"{title}: {text}" for text in texts]
         test_rows.append(row)
-        if "AUC scale" in measured:
-            maps = ("effect", "contrast", "scale")
-            aucs = [describe(measured[f"AUC {name}"]) for name in maps]
-            difference = describe(measured["AUC effect"] - measured["AUC scale"])
-            auc_rows.append([title, *aucs, difference])
-        print(*test_rows[-1], *(auc_rows[-1:] or [()])[0][1:], sep=" | ", flush=True)
-    head = ("setting", "test of the effect", "test of the contrast")
+        print(*row, sep=" | ", flush=True)
+    head = ("setting", *TEST_TITLES)
+    expected = np.array(list(PROTOTYPE.values()), dtype=float)
+    n_figures = np.isfinite(expected).sum()
     note = (
         "Share of planted regions named / other regions named / share of cohorts with "
         f"any other region named, mean (standard error) over {options.seeds} seeds. "
-        "Further than two standard errors from the prototype of these tests: "
-        f"{'; '.join(deviating) or 'none'}."
+        "The prototype compared contrasts with those of cohorts in which no region "
+        "differs. The present test also compares them with those of cohorts in which "
+        "all regions differ by the same number of standard deviations, or by the same "
+        "number of mm. Further than two standard errors from the prototype, which was "
+        f"measured on {N_PROTOTYPE_SEEDS} other seeds: "
+        f"{'; '.join(deviating) or 'none'}. By chance, 1 of 20 figures lies further, "
+        f"and {n_figures} were compared."
     )
     yield "What the tests name", f"{table(head, test_rows)}\n\n{note}"
+
+
+def maps(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Say how well planted regions are ordered."""
+    rows = []
+    for title in SETTINGS:
+        n_seeds = min(N_MAPS, options.seeds)
+        measured = measure_seeds("measure_maps", title, n_seeds, options)
+        if measured.empty:
+            continue
+        aucs = [describe(measured[name]) for name in ("effect", "contrast", "scale")]
+        difference = describe(measured["effect"] - measured["scale"])
+        rows.append([title, *aucs, difference])
+        print(*rows[-1], sep=" | ", flush=True)
     head = ("setting", "effect", "contrast", "scale", "effect minus scale")
-    yield "AUC of the planted regions", table(head, auc_rows)
+    yield "AUC of the planted regions", table(head, rows)
 
 
 def permute_people(cohort: Cohort, rng: np.random.Generator) -> Cohort:
@@ -380,18 +439,22 @@ NULLS: dict[str, tuple[Callable[[int], Cohort], Deconfounder]] = {
 
 
 def count_named(title: str, first: int, n_cohorts: int) -> np.ndarray:
-    """Return in how many cohorts the tests of effect and contrast name any region."""
+    """Return in how many cohorts each of three tests names any region.
+
+    The tests of effect and contrast, and that of the contrast as by the prototype.
+    """
     draw, steps = {**NULLS, **EVERYWHERE}[title]
-    n_named = np.zeros(2, dtype=int)
+    n_named = np.zeros(3, dtype=int)
     for index in range(first, first + n_cohorts):
         statistics = compute_statistics(draw(index), 1000 + index, steps)
         n_named[0] += np.nanmin(statistics.p_effect) < ALPHA
         n_named[1] += np.nanmin(statistics.p_contrast) < ALPHA
+        n_named[2] += np.nanmin(statistics.p_prototype) < ALPHA
     return n_named
 
 
 def count_designs(titles: Iterable[str], options: argparse.Namespace) -> str:
-    """Return a table of the shares of cohorts in which either test names a region."""
+    """Return a table of the shares of cohorts in which each test names a region."""
     count = Memory(options.keep, verbose=0).cache(count_named)
     rows = []
     for title in titles:
@@ -403,7 +466,7 @@ def count_designs(titles: Iterable[str], options: argparse.Namespace) -> str:
         n_named = np.sum(counts, axis=0)
         rows.append([title, *(share_text(n, options.cohorts) for n in n_named)])
         print(*rows[-1], sep=" | ", flush=True)
-    head = ("design", "test of the effect", "test of the contrast")
+    head = ("design", *TEST_TITLES)
     note = f"{options.cohorts} cohorts a design; share [95% interval]."
     return f"{table(head, rows)}\n\n{note}"
 
@@ -420,20 +483,22 @@ def null(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     yield title, count_designs(NULLS, options)
 
 
-def draw_everywhere(seed: int, unit: str) -> Cohort:
+def draw_everywhere(
+    seed: int, unit: str, n_people: int = 400, size: float = 1.0
+) -> Cohort:
     """Return FCON1000 people whose classes differ alike in all regions."""
-    cohort = draw_people(400, np.random.default_rng([seed, 8]))
-    sd = cohort.features.std(axis=0)
-    difference = sd if unit == "sd" else np.full_like(sd, np.nanmean(sd))
+    cohort = draw_people(n_people, np.random.default_rng([seed, 8]))
+    sd = np.nanstd(cohort.features, axis=0)
+    difference = sd if unit == "sd" else np.full_like(sd, sd.mean())
     is_ill = (cohort.y == "AD")[:, None, None]
-    return replace(cohort, features=cohort.features - is_ill * difference)
+    return replace(cohort, features=cohort.features - is_ill * size * difference)
 
 
-def draw_own_everywhere(seed: int) -> Cohort:
+def draw_own_everywhere(seed: int, size: float = 1.0) -> Cohort:
     """Return own connectomes and a difference of all regions that grows by stage."""
     cohort = draw_own(seed)
     stage = pd.Index(cohort.classes).get_indexer(cohort.y)[:, None, None] / 4
-    difference = stage * cohort.features.std(axis=0)
+    difference = size * stage * cohort.features.std(axis=0)
     return replace(cohort, features=cohort.features - difference)
 
 
@@ -446,7 +511,19 @@ EVERYWHERE: dict[str, tuple[Callable[[int], Cohort], Deconfounder]] = {
         partial(draw_everywhere, unit="mm"),
         Deconfounder(),
     ),
+    "FCON1000 n=200, 0.25 s.d. of each region": (
+        partial(draw_everywhere, unit="sd", n_people=200, size=0.25),
+        Deconfounder(),
+    ),
+    "FCON1000 n=200, the same in mm": (
+        partial(draw_everywhere, unit="mm", n_people=200, size=0.25),
+        Deconfounder(),
+    ),
     "own connectomes n=150, 1 s.d. in AD": (draw_own_everywhere, Deconfounder()),
+    "own connectomes n=150, 0.5 s.d. in AD": (
+        partial(draw_own_everywhere, size=0.5),
+        Deconfounder(),
+    ),
 }
 
 
@@ -487,6 +564,7 @@ def describe_people(
     values = RegionTestValues(
         values=x,
         contrasts=x - means,
+        unit_contrasts=np.full_like(x, np.nan),
         codes=codes,
         design=np.ones((n_people, 1)),
         persons=people,
@@ -556,6 +634,7 @@ def intervals(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
 PARTS = {
     "settings": settings,
+    "maps": maps,
     "null": null,
     "everywhere": everywhere,
     "intervals": intervals,
@@ -565,7 +644,7 @@ PARTS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="+", choices=PARTS)
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--cohorts", type=int, default=400)
     parser.add_argument("--jobs", type=int, default=1, help="cohorts side by side")
     parser.add_argument("--keep", help="folder of finished runs, to go on from")

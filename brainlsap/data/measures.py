@@ -305,6 +305,11 @@ class Measure(NamedTuple):
     in_stats: bool = False
 
     @property
+    def is_independent_of_size(self) -> bool:
+        """Whether large and small regions have similar values: not a volume or area."""
+        return self.unit not in ("", "mm2", "mm3")
+
+    @property
     def expected_files(self) -> str:
         """Names of the files with this measure, as a phrase for messages."""
         # Name one tracer, whatever the order of the entries.

@@ -501,8 +501,8 @@ def _compute_statistics(
     region_values: RegionTestValues, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return effects, and contrasts standardised over permutations, of some people."""
-    effects, contrasts = permute_statistics(region_values, FEWEST_PERMUTATIONS, rng)
-    return effects[0], standardize_statistics(contrasts)[0]
+    statistics = permute_statistics(region_values, FEWEST_PERMUTATIONS, rng)
+    return statistics.effects[0], standardize_statistics(statistics.contrasts)[0]
 
 
 def _correlate_maps(first_map: np.ndarray, second_map: np.ndarray) -> float:

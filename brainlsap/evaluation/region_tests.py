@@ -33,9 +33,11 @@ together. Covariates are treated as by Freedman and Lane (1983, J Business Econ 
 again in every permutation. Quantities such as age are curves if the cohort is large
 enough (:func:`.confounds.code_covariates`), because the rest of a curved effect of age
 would be a difference between classes of different age. The p-value of an effect is
-family-wise by the largest effect of each permutation; that of a contrast in the same
-way after each region's contrast is standardised over permutations. The family is the
-whole table: all regions and all features.
+family-wise by the largest effect of each permutation. The family is the whole table:
+all regions and all features. The p-value of a contrast (:func:`contrast_p`) is the
+largest of those of two or three null hypotheses: no region differs, all regions differ
+by the same number of standard deviations, and all regions differ by the same number of
+mm (or ratios of PET).
 
 A reference class of the evaluation (`reference_class`) is not used here. Slopes and
 site effects that are learned from its people depend on the labels, which are permuted.
@@ -56,6 +58,7 @@ from scipy.stats import t as student
 
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
+from brainlsap.data.measures import get_measure
 from brainlsap.evaluation.confounds import (
     Deconfounder,
     adjust_features,
@@ -80,6 +83,9 @@ MIN_PEOPLE_SHOWN = 3
 _Z_95 = 1.96
 # Numbers in memory at once: 8 times as many bytes.
 _BLOCK_SIZE = 2**22
+# Regions whose effect has a larger p-value (without correction) are no peaks, and not
+# in the family of the nulls in which all regions differ.
+SCREENING_LEVEL = 0.2
 # A norm below this part of the values' size is rounding.
 _ROUNDING = 1e-9
 # Relative tolerance below which statistics of two permutations count as equal.
@@ -93,6 +99,8 @@ class RegionTestValues(NamedTuple):
     """Standardised features, shape (n_rows, n_rois * n_features); NaN if missing."""
     contrasts: np.ndarray
     """The values minus the mean of the region's neighbours; NaN without neighbours."""
+    unit_contrasts: np.ndarray
+    """The same of values in their own unit; NaN for measures that grow with size."""
     codes: np.ndarray
     """Class of every row, as a number from 0."""
     design: np.ndarray
@@ -109,11 +117,32 @@ class RegionTestValues(NamedTuple):
         return self._replace(
             values=self.values[is_selected],
             contrasts=self.contrasts[is_selected],
+            unit_contrasts=self.unit_contrasts[is_selected],
             codes=self.codes[is_selected],
             design=self.design[is_selected],
             persons=self.persons[is_selected],
             n_scans=self.n_scans[is_selected],
         )
+
+
+class PermutedStatistics(NamedTuple):
+    """Statistics of the labels (first row) and of permuted labels.
+
+    Each of shape (1 + n_permutations, n_values), NaN where it is not known.
+    """
+
+    effects: np.ndarray
+    """Size of the correlation of the values."""
+    contrasts: np.ndarray
+    """The contrast c of the module."""
+    excesses: np.ndarray
+    """Correlation of the values minus those of neighbours.
+
+    In the direction that the region's effect has with the labels themselves, in the
+    permutations, too.
+    """
+    unit_excesses: np.ndarray
+    """The same of values in their own unit."""
 
 
 class _Correlations(NamedTuple):
@@ -195,7 +224,7 @@ def compare_regions(
           smaller of the 95% bounds of its two correlations, NaN where the interval of
           the effect includes 0 (its direction is then not known); contrast_z:
           standardised over permutations. p_contrast: family-wise over regions and
-          features.
+          features, the largest of those of the null hypotheses of the module.
         - n_permutations, measured.
         - With an evaluation: model, rank, relative_scale, relative_low, relative_high
           and scale, as of :func:`rank_regions`. They describe the model, not the
@@ -233,11 +262,10 @@ def compare_regions(
     )
     test_table = test_table.join(_describe_associations(region_values))
     rng = np.random.default_rng(random_state)
-    effects, contrasts = permute_statistics(region_values, n_permutations, rng)
-    test_table["p_effect"] = family_wise_p(effects)
-    contrast_z = standardize_statistics(contrasts)
-    test_table["contrast_z"] = contrast_z[0]
-    test_table["p_contrast"] = family_wise_p(contrast_z)
+    statistics = permute_statistics(region_values, n_permutations, rng)
+    test_table["p_effect"] = family_wise_p(statistics.effects)
+    test_table["contrast_z"] = standardize_statistics(statistics.contrasts)[0]
+    test_table["p_contrast"] = contrast_p(statistics)
     test_table["n_permutations"] = n_permutations
     test_table["measured"] = cohort.measured.any(axis=0).reshape(-1)
     test_table = _join_differences(
@@ -330,13 +358,17 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestV
     sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_known)
     is_constant = sd <= _ROUNDING * np.maximum(np.abs(feature_means), 1e-300)
     sd = np.where(is_constant, np.nan, sd)
+    unit_features = features
     features = (features - feature_means.reshape(features.shape[1:])) / sd.reshape(
         features.shape[1:]
     )
     contrasts = features - neighbor_means(cohort.connectomes, features)
+    unit_features = np.where(_is_comparable(cohort), unit_features, np.nan)
+    unit_contrasts = unit_features - neighbor_means(cohort.connectomes, unit_features)
     region_values = RegionTestValues(
         values=to_rows(features.reshape(n_scans, -1)),
         contrasts=to_rows(contrasts.reshape(n_scans, -1)),
+        unit_contrasts=to_rows(unit_contrasts.reshape(n_scans, -1)),
         codes=class_codes,
         design=covariate_design,
         persons=person_codes,
@@ -350,6 +382,22 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestV
         persons=np.arange(len(first_scan)),
         n_scans=np.bincount(person_codes),
     )
+
+
+def _is_comparable(cohort: Cohort) -> np.ndarray:
+    """Return of which regions and features (n_rois, n_features) units are comparable.
+
+    A volume that replaces the thickness of the subcortex is not.
+    """
+    is_comparable = np.empty((cohort.n_rois, cohort.n_features), dtype=bool)
+    has_volumes = cohort.provenance.get("subcortex") == "volume"
+    is_subcortex = (cohort.atlas.regions["structure"] == "subcortex").to_numpy()
+    for column, feature_name in zip(is_comparable.T, cohort.feature_names, strict=True):
+        measure = get_measure(feature_name)
+        column[:] = measure.is_independent_of_size
+        if measure.on_surface and has_volumes:
+            column[is_subcortex] = False
+    return is_comparable
 
 
 def neighbor_means(connectomes: np.ndarray, features: np.ndarray) -> np.ndarray:
@@ -410,8 +458,8 @@ def take_out(covariate_design: np.ndarray, column_values: np.ndarray) -> np.ndar
 
 def permute_statistics(
     region_values: RegionTestValues, n_permutations: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return effects and contrasts of the labels and of permuted labels.
+) -> PermutedStatistics:
+    r"""Return statistics of the labels and of permuted labels.
 
     With U an orthonormal basis of the class differences and Q one of the covariates,
     both orthogonal to what comes before them, and unit residuals x: permuting residuals
@@ -431,16 +479,17 @@ def permute_statistics(
 
     Returns
     -------
-    effects, contrasts : arrays of shape (1 + n_permutations, n_values)
-        The first row is of the labels themselves; NaN where nothing was measured.
+    PermutedStatistics
     """
     root_weights = _root_weights(region_values.persons)
     weighted_design = region_values.design * root_weights
     n_rows, n_values = region_values.values.shape
-    weighted_statistics = (
-        np.hstack([region_values.values, region_values.contrasts]) * root_weights
+    tested_columns = (
+        region_values.values,
+        region_values.contrasts,
+        region_values.unit_contrasts,
     )
-    x = _unit_residuals(weighted_design, weighted_statistics)
+    x = _unit_residuals(weighted_design, np.hstack(tested_columns) * root_weights)
     is_tested = np.isfinite(x).any(axis=0)
     x = np.nan_to_num(x)
     classes = _class_basis(
@@ -456,25 +505,34 @@ def permute_statistics(
     row_orders = np.tile(np.arange(n_rows), (1 + n_permutations, 1))
     for row_order in row_orders[1:]:
         row_order[:] = permute_rows(row_blocks, rng)
-    effects = np.empty((len(row_orders), n_values))
-    contrasts = np.empty((len(row_orders), n_values))
-    n_at_once = max(1, _BLOCK_SIZE // (len(joint_basis) * (n_rows + 2 * n_values)))
+    statistics = PermutedStatistics(*np.empty((4, len(row_orders), n_values)))
+    directions = np.empty((n_contrasts, 1, n_values))
+    n_at_once = max(1, _BLOCK_SIZE // (len(joint_basis) * (n_rows + 3 * n_values)))
     for block_start in range(0, len(row_orders), n_at_once):
         labelling_block = slice(block_start, block_start + n_at_once)
         permuted_basis = joint_basis[:, row_orders[labelling_block]]
-        basis_products = permuted_basis @ x  # (n_columns, n_labellings, 2 * n_values)
+        basis_products = permuted_basis @ x  # (n_columns, n_labellings, 3 * n_values)
         explained_squares = (basis_products[n_contrasts:] ** 2).sum(axis=0)
         r = basis_products[:n_contrasts] / np.sqrt(
             np.maximum(1 - explained_squares, _ROUNDING)
         )
-        correlations = _Correlations(r[..., :n_values], r[..., n_values:])
-        effects[labelling_block] = correlations.effect
-        contrasts[labelling_block] = np.minimum(
+        r, contrast_r, unit_r = np.split(r, 3, axis=-1)
+        correlations = _Correlations(r, contrast_r)
+        if block_start == 0:
+            lengths = correlations.effect[:1]
+            directions = r[:, :1] / np.where(lengths > 0, lengths, 1.0)
+        statistics.effects[labelling_block] = correlations.effect
+        statistics.contrasts[labelling_block] = np.minimum(
             correlations.effect, correlations.contrast_in_direction
         )
-    effects[:, ~is_tested[:n_values]] = np.nan
-    contrasts[:, ~is_tested[n_values:]] = np.nan
-    return effects, contrasts
+        statistics.excesses[labelling_block] = (directions * contrast_r).sum(axis=0)
+        statistics.unit_excesses[labelling_block] = (directions * unit_r).sum(axis=0)
+    is_value, is_contrast, is_unit_contrast = np.split(is_tested, 3)
+    statistics.effects[:, ~is_value] = np.nan
+    statistics.contrasts[:, ~is_contrast] = np.nan
+    statistics.excesses[:, ~is_contrast] = np.nan
+    statistics.unit_excesses[:, ~is_unit_contrast] = np.nan
+    return statistics
 
 
 def _exchange_blocks(region_values: RegionTestValues) -> list[np.ndarray]:
@@ -747,6 +805,40 @@ def family_wise_p(statistics: np.ndarray) -> np.ndarray:
         axis=0
     )
     return np.where(is_tested, (1 + n_exceeding) / len(statistics), np.nan)
+
+
+def contrast_p(statistics: PermutedStatistics) -> np.ndarray:
+    r"""Return the p-value of every contrast: the largest of two or three p-values.
+
+    They are of two or three null hypotheses:
+
+    1. No region differs: the contrasts, standardised over permutations.
+    2. All regions differ by the same number of standard deviations: the excesses
+       :math:`r(x_p - m_p)` of the regions whose effect has a p-value (without
+       correction) below `SCREENING_LEVEL`.
+    3. All regions differ by the same amount in their own unit: the excesses in that
+       unit of the same regions, where units are comparable.
+
+    Each is family-wise by the largest value of each permutation. The first alone is
+    too small where all regions differ: the contrast of a permutation is the smaller
+    of two chance values, and that of the labels is a single one, because the other is
+    large.
+
+    Returns
+    -------
+    array of shape (n_values,)
+        NaN for contrasts that are not tested, and without permutations.
+    """
+    p = family_wise_p(standardize_statistics(statistics.contrasts))
+    effects = statistics.effects
+    n_exceeding = (effects[1:] >= effects[0] - _SAME_STATISTIC).sum(axis=0)
+    is_candidate = (1 + n_exceeding) / len(effects) < SCREENING_LEVEL
+    for excesses in (statistics.excesses, statistics.unit_excesses):
+        is_known = np.isfinite(excesses).all(axis=0)
+        candidate_excesses = np.where(is_candidate, excesses, np.nan)
+        p_equal = np.where(is_candidate, family_wise_p(candidate_excesses), 1.0)
+        p = np.where(is_known, np.maximum(p, p_equal), p)
+    return p
 
 
 def standardized_differences(

@@ -897,7 +897,7 @@ def _region_p_values(evaluation: Evaluation) -> pd.DataFrame | None:
     # The largest of several features counts: p-values are corrected over all.
     by_region = region_table.groupby("region", sort=False)
     p_values = by_region[["p_effect", "p_contrast"]].min()
-    # The p-value of the contrast is that of its standardised size.
+    # Contrasts of equal p-values are ordered by their standardised size.
     for statistic, size_column in (("effect", "effect"), ("contrast", "contrast_z")):
         statistic_sizes = pd.Series(0.0, index=region_table.index)
         if size_column in region_table:

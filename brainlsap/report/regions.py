@@ -22,6 +22,7 @@ from brainlsap.report.methods import folds_without_scales
 from brainlsap.report.tables import (
     CURVE_NOTE,
     centroid_texts,
+    contrast_nulls_text,
     feature_title,
     interval_text,
     region_labels,
@@ -574,10 +575,13 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
         )
         claim_text = "No region was shown to stand out from connected regions."
         return RegionAnswer(question_text, answer_text, claim_text, caution_text)
+    largest_peak: Any = peak_rows.loc[peak_rows["contrast_z"].idxmax()]
     answer_text = (
         f"Yes, in {count(len(peak_names), 'region')}: "
-        f"{name_regions(peak_names, atlas)}. The largest contrast is in "
-        f"{largest_text}."
+        f"{name_regions(peak_names, atlas)}. The largest contrast of these is in "
+        f"{name_regions([largest_peak['region']], atlas)}"
+        f"{_feature_suffix(evaluation, largest_peak)}: "
+        f"{_statistic_text(evaluation, largest_peak, 'contrast')}."
     )
     claim_text = (
         "In each region with p (contrast) < 0.05, the difference is larger, in the "
@@ -750,6 +754,7 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
         sentences.append(CURVE_NOTE)
     if has_region_tests(evaluation):
         n_permutations = int(region_tests["n_permutations"].iloc[0])
+        sentences.append(contrast_nulls_text(cohort))
         sentences.append(
             f"With {n_permutations} permutations, the smallest possible p is "
             f"1/({n_permutations} + 1) = {p_text(1 / (n_permutations + 1))}."

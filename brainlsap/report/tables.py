@@ -12,7 +12,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.atlas import AtlasSource
-from brainlsap.data.measures import PET_FEATURES
+from brainlsap.data.measures import PET_FEATURES, get_measure
 from brainlsap.evaluation import ConnectomeGain, Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import (
@@ -1031,6 +1031,26 @@ def regressed_text(evaluation: Evaluation) -> str:
         [confound_steps["harmonize"], *confound_steps["regress_out"]]
     )
     return with_and(filter(None, covariate_names)) if any(covariate_names) else ""
+
+
+def contrast_nulls_text(cohort: CohortSummary) -> str:
+    """Return which null hypotheses the p-value of a contrast belongs to."""
+    texts = [
+        "The p-value of a contrast is the largest of the p-values of several null "
+        "hypotheses: no region differs; all regions differ by the same number of "
+        "standard deviations"
+    ]
+    names_in_unit = [
+        feature_name
+        for feature_name in cohort.feature_names
+        if get_measure(feature_name).is_independent_of_size
+    ]
+    if names_in_unit:
+        feature_texts = with_and(
+            FEATURES.get(feature_name, feature_name) for feature_name in names_in_unit
+        )
+        texts.append(f"all regions differ by the same amount of {feature_texts}")
+    return "; ".join(texts) + "."
 
 
 def basis_text(evaluation: Evaluation) -> str:

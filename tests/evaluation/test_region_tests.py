@@ -14,8 +14,10 @@ from brainlsap.data import Cohort
 from brainlsap.evaluation import Deconfounder, region_tests
 from brainlsap.evaluation.confounds import code_covariates
 from brainlsap.evaluation.region_tests import (
+    PermutedStatistics,
     RegionTestValues,
     compare_regions,
+    contrast_p,
     family_wise_p,
     neighbor_means,
     permute_statistics,
@@ -81,21 +83,25 @@ def slow_neighbor_means(W, x):
 
 
 def slow_contrasts(cohort, rows_of_person, design):
-    """Return standardised values and contrasts of people, (n_people, n_rois) each."""
+    """Return what is tested of people, three arrays (n_people, n_rois).
+
+    Standardised values, their contrasts, and the contrasts of values in their unit.
+    """
     raw = cohort.features[:, :, 0]
     values = np.array([raw[rows].mean(axis=0) for rows in rows_of_person])
     sd = slow_residuals(design, values).std(axis=0)
     z = (raw - values.mean(axis=0)) / sd
-    contrasts = np.array(
+    contrasts, unit_contrasts = (
         [
-            z[scan] - slow_neighbor_means(W, z[scan])
+            x[scan] - slow_neighbor_means(W, x[scan])
             for scan, W in enumerate(cohort.connectomes)
         ]
+        for x in (z, raw)
     )
-    return (
-        np.array([z[rows].mean(axis=0) for rows in rows_of_person]),
-        np.array([contrasts[rows].mean(axis=0) for rows in rows_of_person]),
-    )
+    return [
+        np.array([np.mean([x[row] for row in rows], axis=0) for rows in rows_of_person])
+        for x in (z, contrasts, unit_contrasts)
+    ]
 
 
 def draw_orders(persons, n_scans, n_permutations, seed):
@@ -133,6 +139,7 @@ def test_effects_and_contrasts_are_those_of_loops(names):
     people = [f"sub-{max(i // 2, i - 11):02d}" for i in range(24)]
     labels = [labels[int(name[4:])] for name in people]
     cohort = draw_cohort(labels, people=people, classes=("CN", "MCI", "AD"))
+    cohort = replace(cohort, feature_names=("thickness",))
     steps = Deconfounder(None, names)
     rows_of_person = [np.flatnonzero(cohort.groups == one) for one in sorted({*people})]
     n_people = len(rows_of_person)
@@ -142,24 +149,33 @@ def test_effects_and_contrasts_are_those_of_loops(names):
     )
     covariates = np.array([scans[rows].mean(axis=0) for rows in rows_of_person])
     design = np.column_stack([np.ones(n_people), covariates])
-    x, contrast = slow_contrasts(cohort, rows_of_person, design)
+    x, contrast, unit_contrast = slow_contrasts(cohort, rows_of_person, design)
     y = np.array([cohort.classes.index(labels[rows[0]]) for rows in rows_of_person])
     n_scans = np.array([len(rows) for rows in rows_of_person])
     assert sorted({*n_scans}) == [1, 2]
     orders = draw_orders(np.arange(n_people), n_scans, 9, 3)
     prepared = prepare_regions(cohort, steps)
-    effects, contrasts = permute_statistics(prepared, 9, np.random.default_rng(3))
+    statistics = permute_statistics(prepared, 9, np.random.default_rng(3))
+    signs = np.zeros(N_ROIS)
     for row, order in enumerate(orders):
         for region in range(N_ROIS):
-            r, r_contrast = (
+            r, r_contrast, r_unit = (
                 slow_partial_correlation(
                     values[:, region], y.astype(float), covariates, order
                 )
-                for values in (x, contrast)
+                for values in (x, contrast, unit_contrast)
             )
-            assert effects[row, region] == pytest.approx(abs(r))
-            expected = min(abs(r), np.sign(r) * r_contrast)
-            assert contrasts[row, region] == pytest.approx(expected)
+            if row == 0:
+                signs[region] = np.sign(r)
+            slow_statistics = (
+                abs(r),
+                min(abs(r), np.sign(r) * r_contrast),
+                signs[region] * r_contrast,
+                signs[region] * r_unit,
+            )
+            for fast, slow in zip(statistics, slow_statistics, strict=True):
+                assert fast[row, region] == pytest.approx(slow)
+    effects, contrasts = statistics.effects, statistics.contrasts
     table = compare_regions(cohort, regress_out=names, n_permutations=9, random_state=3)
     r = [
         slow_partial_correlation(x[:, p], y.astype(float), covariates, orders[0])
@@ -171,9 +187,55 @@ def test_effects_and_contrasts_are_those_of_loops(names):
     expected_p = [(1 + (largest >= abs(value)).sum()) / 10 for value in r]
     np.testing.assert_allclose(table["p_effect"], expected_p)
     z = (contrasts - contrasts.mean(axis=0)) / contrasts.std(axis=0)
-    largest = z[1:].max(axis=1)
-    expected_p = [(1 + (largest >= value).sum()) / 10 for value in z[0]]
-    np.testing.assert_allclose(table["p_contrast"], expected_p)
+    np.testing.assert_allclose(table["contrast_z"], z[0])
+    np.testing.assert_allclose(table["p_contrast"], contrast_p(statistics))
+
+
+def slow_contrast_p(statistics, region):
+    """Return the largest p of three nulls, counted permutation by permutation."""
+    effects, contrasts, excesses, unit_excesses = statistics
+    n_labellings, n_regions = effects.shape
+    z = (contrasts - contrasts.mean(axis=0)) / contrasts.std(axis=0)
+
+    def count_p(values, family):
+        n_exceeding = 1
+        for permutation in range(1, n_labellings):
+            largest = max(values[permutation, other] for other in family)
+            n_exceeding += largest >= values[0, region]
+        return n_exceeding / n_labellings
+
+    tested = [other for other in range(n_regions) if np.isfinite(z[:, other]).all()]
+    p_values = [count_p(z, tested)]
+    candidates = [
+        other
+        for other in range(n_regions)
+        if sum(effects[b, other] >= effects[0, other] for b in range(n_labellings))
+        < 0.2 * n_labellings
+    ]
+    for values in (excesses, unit_excesses):
+        if np.isfinite(values[0, region]):
+            family = [other for other in candidates if np.isfinite(values[0, other])]
+            p_values.append(count_p(values, family) if region in family else 1.0)
+    return max(p_values)
+
+
+def test_the_p_of_a_contrast_is_the_largest_of_three_nulls():
+    rng = np.random.default_rng(0)
+    effects = np.abs(rng.normal(size=(60, 12)))
+    effects[0, :6] += 1.5
+    excesses = rng.normal(size=(60, 12))
+    excesses[0, :4] += [1.0, 2.0, 3.0, 4.0]
+    unit_excesses = excesses + rng.normal(size=(60, 12))
+    unit_excesses[:, [2, 7]] = np.nan
+    contrasts = np.minimum(effects, excesses)
+    contrasts[:, 9] = excesses[:, 9] = np.nan
+    statistics = PermutedStatistics(effects, contrasts, excesses, unit_excesses)
+    p = contrast_p(statistics)
+    is_tested = np.arange(12) != 9
+    expected = [slow_contrast_p(statistics, region) for region in range(12)]
+    np.testing.assert_allclose(p[is_tested], np.array(expected)[is_tested])
+    assert np.isnan(p[9])
+    assert len(set(p[is_tested])) > 4
 
 
 def natural_spline_basis(numbers):
@@ -283,7 +345,7 @@ def test_labels_that_change_move_between_people_with_as_many_scans():
     people = ["a", "a", "b", "b", "c", "c", "d", "e", "f", "f", "g"]
     cohort = draw_cohort(labels, people=people)
     prepared = prepare_regions(cohort, Deconfounder())
-    effects, _ = permute_statistics(prepared, 8, np.random.default_rng(2))
+    effects = permute_statistics(prepared, 8, np.random.default_rng(2)).effects
     n_scans = np.array([people.count(person) for person in people])
     y = np.array([label == "AD" for label in labels], float)
     x = cohort.features[:, :, 0]
@@ -381,9 +443,17 @@ def test_intervals_of_effect_and_contrast_hold_the_truth(is_ordered):
         means = neighbor_means(shared, x[:, :, None])[:, :, 0]
         intercept = np.ones((n_people, 1))
         people = np.arange(n_people)
+        contrasts = x - means
         return region_tests._describe_associations(
             RegionTestValues(
-                x, x - means, codes, intercept, people, people * 0 + 1, is_ordered
+                values=x,
+                contrasts=contrasts,
+                unit_contrasts=contrasts,
+                codes=codes,
+                design=intercept,
+                persons=people,
+                n_scans=people * 0 + 1,
+                is_ordered=is_ordered,
             )
         )
 
