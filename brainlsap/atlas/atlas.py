@@ -940,7 +940,11 @@ def _find_wrong_cells(
     is_other_side = (
         name_sides.notna() & (name_sides != hemispheres) & (hemispheres != "M")
     )
-    yield "hemisphere", "the side that its name says", is_other_side
+    yield (
+        "hemisphere",
+        "the side in the name, because the column and the name contradict each other",
+        is_other_side,
+    )
     is_unknown_structure = ~region_table["structure"].isin(STRUCTURES)
     yield "structure", "cortex, subcortex or unknown", is_unknown_structure
     for column_name in numeric_cells:

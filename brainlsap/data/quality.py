@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.measures import get_measure
-from brainlsap.text import listed
+from brainlsap.text import count, listed
 
 # A scan is flagged beyond this distance from the median, in MADs scaled to a standard
 # deviation.
@@ -212,10 +212,11 @@ def _describe_feature(
     region_asymmetries = np.nan_to_num(
         feature_values - feature_values[:, cohort.atlas.homotopic]
     )
+    is_implausible = _find_implausible(cohort, feature_name)
     counts_by_kind = {
         "missing": is_missing[:, ~is_missing.all(axis=0)].sum(axis=1),
         "zeros": (feature_values == 0).sum(axis=1),
-        "implausible": _find_implausible(cohort, feature_name).sum(axis=1),
+        "implausible": is_implausible.sum(axis=1),
         # Every NaN counts as a value of its own.
         "equal": np.array(
             [
@@ -237,7 +238,7 @@ def _describe_feature(
         _agreement(region_asymmetries, cohort.groups)
     )
     return values_by_column, _flag_feature(
-        cohort, feature_name, counts_by_kind, is_outlier
+        cohort, feature_name, counts_by_kind, is_outlier, is_implausible
     )
 
 
@@ -258,33 +259,59 @@ def _flag_feature(
     feature_name: str,
     counts_by_kind: dict[str, np.ndarray],
     is_outlier: np.ndarray,
+    is_implausible: np.ndarray,
 ) -> list[np.ndarray]:
     """Return flags of single regions far from other scans, and of unusual counts."""
     max_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
-    region_names = np.array(cohort.region_names)
     n_outliers = counts_by_kind["outliers"]
     outlier_texts = [
-        f"{feature_name} far from other scans in {listed(region_names[is_region], 3)}"
-        for is_region in is_outlier
+        f"{feature_name} far from other scans in {region_text}"
+        for region_text in _list_regions(cohort, feature_name, is_outlier)
     ]
     # With more outliers the scan is far as a whole, and flagged as such.
     are_few = (n_outliers > 0) & (n_outliers <= max_regions)
     flag_text_arrays = [np.where(are_few, outlier_texts, "")]
+    n_implausible = counts_by_kind["implausible"]
+    implausible_texts = [
+        f"{feature_name} implausible in {count(n_regions, 'region')}: {region_text}"
+        for n_regions, region_text in zip(
+            n_implausible,
+            _list_regions(cohort, feature_name, is_implausible),
+            strict=True,
+        )
+    ]
+    flag_text_arrays.append(np.where(n_implausible > 0, implausible_texts, ""))
     kinds_and_phrases = (
         ("zeros", "filled with zero", 0),
-        ("implausible", "implausible", 0),
         ("equal", "one value", max_regions),
         ("missing", "missing", 0),
     )
     for count_kind, flag_phrase, max_count in kinds_and_phrases:
         flag_texts = [
-            f"{feature_name} {flag_phrase} in {n_regions} regions"
+            f"{feature_name} {flag_phrase} in {count(n_regions, 'region')}"
             for n_regions in counts_by_kind[count_kind]
         ]
         flag_text_arrays.append(
             np.where(counts_by_kind[count_kind] > max_count, flag_texts, "")
         )
     return flag_text_arrays
+
+
+def _list_regions(
+    cohort: Cohort, feature_name: str, is_listed: np.ndarray
+) -> list[str]:
+    """Return of every scan the listed regions, each with its value of a feature."""
+    feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
+    return [
+        listed(
+            (
+                f"{cohort.region_names[region]} ({scan_values[region]:.4g})"
+                for region in np.flatnonzero(is_listed_region)
+            ),
+            3,
+        )
+        for scan_values, is_listed_region in zip(feature_values, is_listed, strict=True)
+    ]
 
 
 def describe_values(cohort: Cohort) -> list[str]:

@@ -276,7 +276,10 @@ BAD = [
     (["name hemisphere"], "got 0 rows of 'name', 'hemisphere'"),
     (["name hemisphere", "a L", " L"], "name of '' .row 2. .* a text; got ''"),
     (["name hemisphere", "a up"], r"hemisphere of 'a' .* must be L, R or M .*got 'up'"),
-    (["name hemisphere", "lh_a R"], "must be the side that its name says; got 'R'"),
+    (
+        ["name hemisphere", "lh_a R"],
+        "column and the name contradict each other; got 'R'",
+    ),
     (["name hemisphere x", "a L far"], "x .*'a'.* must be a number or n/a; got 'far'"),
     (
         ["name hemisphere freesurfer_id", "a L 7", "b L 8", "c R 7"],

@@ -172,8 +172,19 @@ def test_one_value_far_from_those_of_others_is_named():
     values[3, 7] = -8000.0
     cohort = replace(cohort, features=values, feature_names=("gmv",))
     flags = quality_table(cohort)["flags"]
-    assert flags.iloc[3] == f"gmv far from other scans in {cohort.region_names[7]}"
+    assert flags.iloc[3] == (
+        f"gmv far from other scans in {cohort.region_names[7]} (-8000)"
+    )
     assert (flags.drop(flags.index[3]) == "").all()
+
+
+def test_an_implausible_value_is_given_with_its_region():
+    cohort = make_cohort(20, atlas="desikan82", random_state=0)
+    values = np.array(cohort.features)
+    values[3, 7] = 13.2
+    flag = quality_table(replace(cohort, features=values))["flags"].iloc[3]
+    region = cohort.region_names[7]
+    assert f"fdg implausible in 1 region: {region} (13.2)" in flag
 
 
 def test_values_are_described_and_odd_units_named(cohort):
