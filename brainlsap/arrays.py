@@ -279,10 +279,16 @@ def unpack(X: Any) -> tuple[Any, np.ndarray]:
     if isinstance(X, PackedScans):
         return X.connectomes, X.features
     if X.ndim != 3 or X.shape[2] <= X.shape[1]:
-        raise ParameterError(
+        message = (
             "X must have shape (n_scans, n_rois, n_rois + n_features) with at least "
             f"one feature, got {X.shape}. Cohort.to_array() makes such an array."
         )
+        if X.ndim == 2:
+            message += (
+                " A step that makes tables, for example StandardScaler, cannot stand "
+                "before this classifier, which standardises the features itself."
+            )
+        raise ParameterError(message)
     n_rois = X.shape[1]
     return X[..., :n_rois], X[..., n_rois:]
 

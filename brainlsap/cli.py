@@ -801,7 +801,8 @@ def _print_coverage(coverage_rows: Sequence[Mapping[Any, Any]]) -> None:
             f"Measured coverage in {group_text}: the prediction sets "
             f"contain the true class of {coverage_row['coverage']:.0%} of "
             f"{count(coverage_row['people'], 'participant')} (95% interval "
-            f"{interval}); a set contains {coverage_row['mean_size']:.1f} classes on average"
+            f"{interval}); a set contains {coverage_row['mean_size']:.1f} classes on "
+            "average"
         )
 
 

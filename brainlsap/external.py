@@ -174,6 +174,11 @@ def _find_label_faults(
             f"Its columns are {', '.join(column_texts) or 'none besides the id'}. Name "
             f"the column of the classes by {option_text('label')}"
         )
+        if merged_classes is None:
+            message += (
+                f", and translate its labels to the classes of the model, "
+                f"{', '.join(model.origin_.classes)}, by {option_text('merge_classes')}"
+            )
         return [Finding(message, FAULT, kind=NO_LABEL)]
     ((name, unknown_labels),) = unknown_labels_of_column.items()
     message += (

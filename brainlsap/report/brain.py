@@ -592,7 +592,8 @@ def region_maps(values: RegionValues, atlas: Atlas) -> pd.DataFrame:
     if is_numbered or not isinstance(values, Mapping | pd.Series | pd.DataFrame):
         raise ParameterError(
             "values must give each value by the region's name: a mapping, Series or "
-            f"DataFrame with names as index (set_index('region')); got {type(values)}."
+            "DataFrame with names as index (set_index('region')); got "
+            f"{type(values).__name__}{' with row numbers' if is_numbered else ''}."
         )
     values_of_title = dict(values.items())
     is_single = not all(

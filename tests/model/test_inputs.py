@@ -38,7 +38,7 @@ FAULTS = {
     "infinite feature": r"features must be finite, or NaN where not measured",
     "no scan": r"X holds no scan",
     "no feature": r"at least one feature, got \(32, 7, 7\)",
-    "two axes": r"X must have shape .* got \(7, 9\)",
+    "two axes": r"X must have shape .* got \(7, 9\).*StandardScaler",
     "other size": r"5 regions and 2 features, as in fit; got 7 and 2",
 }
 
