@@ -821,12 +821,15 @@ class ModelEntry(NamedTuple):
         Of a control, for reports: how it differs from LSAP-C, or what it is.
     is_variant : bool or None
         Of a control: whether it is otherwise identical to LSAP-C.
+    sentence : str
+        Of a baseline, for the methods of reports: how it was fitted.
     """
 
     make: Factory
     role: str
     phrase: str = ""
     is_variant: bool | None = None
+    sentence: str = ""
 
     def check(self, name: str) -> None:
         """Raise where the role is unknown, or a control is not described."""
@@ -1011,14 +1014,26 @@ MODELS = ModelTable(
         "majority class": ModelEntry(
             lambda *_: DummyClassifier(strategy="prior"), "baseline"
         ),
-        "global means": ModelEntry(_linear(GlobalMeansClassifier), "baseline"),
+        "global means": ModelEntry(
+            _linear(GlobalMeansClassifier),
+            "baseline",
+            sentence='The model "global means" was a logistic regression on the mean '
+            "and the sum of each feature over the measured regions of the whole brain, "
+            "of the left and of the right hemisphere, computed separately for cortex "
+            "and subcortex.",
+        ),
         "selected features": ModelEntry(_linear(n_selected=N_SELECTED), "baseline"),
         "logistic regression": ModelEntry(_linear(kind="logistic"), "baseline"),
         "linear SVM": ModelEntry(_linear(kind="svm"), "baseline"),
         "ridge without connectome": ModelEntry(_ridge("none"), "baseline"),
         "ridge with one scale": ModelEntry(_ridge("one"), "baseline"),
         "ridge with a scale per region": ModelEntry(_ridge("regions"), "baseline"),
-        "random forest": ModelEntry(_forest, "baseline"),
+        "random forest": ModelEntry(
+            _forest,
+            "baseline",
+            sentence="The random forest had 300 trees and weighted all classes "
+            "equally.",
+        ),
         "covariates": ModelEntry(_with_covariates(reads_brain=False), "baseline"),
         "LSAP-R with covariates": ModelEntry(
             _with_covariates(reads_brain=True), "baseline"
@@ -1084,6 +1099,15 @@ NESTED_RIDGES = (
 
 ADDED_VALUE_MODELS = ("covariates", "LSAP-R", "LSAP-R with covariates")
 """Covariates alone, the brain alone, and both: what the brain adds, and they add."""
+
+
+def baseline_sentences(model_names: Sequence[str]) -> list[str]:
+    """Return the sentences of those models that are baselines with a sentence."""
+    return [
+        MODELS[model_name].sentence
+        for model_name in model_names
+        if model_name in MODELS and MODELS[model_name].sentence
+    ]
 
 
 def control_phrases(*, is_variant: bool | None = None) -> dict[str, str]:

@@ -18,7 +18,11 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.connectome_worth import Verdict
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
-from brainlsap.evaluation.models import N_SELECTED, control_phrases
+from brainlsap.evaluation.models import (
+    N_SELECTED,
+    baseline_sentences,
+    control_phrases,
+)
 from brainlsap.evaluation.splits import EXCHANGE_PHRASE
 from brainlsap.report import demographics, tables
 from brainlsap.report.external import (
@@ -680,6 +684,7 @@ TEMPLATES.filters |= {
     "with_article": with_article,
 }
 TEMPLATES.globals |= {
+    "baseline_sentences": baseline_sentences,
     "control_phrases": control_phrases,
     "chosen_text": chosen_text,
     "connectome_sentences": connectome_sentences,

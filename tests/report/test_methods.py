@@ -15,8 +15,14 @@ from brainlsap import LSAPClassifier, load_cohort, make_cohort, run_study, workf
 from brainlsap.data.flow import LeftOut, left_out_table
 from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation import rank_regions
-from brainlsap.evaluation.models import MODELS, NESTED_RIDGES, ModelEntry
+from brainlsap.evaluation.models import (
+    ADDED_VALUE_MODELS,
+    MODELS,
+    NESTED_RIDGES,
+    ModelEntry,
+)
 from brainlsap.graph import EXPANSIONS
+from brainlsap.model.network import NETWORKS
 from brainlsap.options import CONFIGURABLE
 from brainlsap.report import (
     fit_table,
@@ -189,6 +195,19 @@ def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, nam
     assert not unstated, f"the text lacks the phrases of {unstated} in STUDY_OPTIONS"
     for name in names:
         assert name in UNLISTED or name in evaluation.settings, name
+
+
+def test_every_baseline_is_described_in_the_methods():
+    # The text of ridges and networks is made of their settings.
+    described = {"majority class", *NESTED_RIDGES, *ADDED_VALUE_MODELS}
+    described |= {kind.title for kind in NETWORKS.values()}
+    baselines = {name for name, entry in MODELS.items() if entry.role == "baseline"}
+    missing = {
+        name
+        for name in baselines - described
+        if not MODELS[name].sentence and f'"{name}"' not in SOURCE
+    }
+    assert not missing, f"give the entries {missing} of MODELS a sentence="
 
 
 def test_one_model_is_compared_with_none(evaluation):
