@@ -228,17 +228,15 @@ def atlases() -> str:
 
 def errors() -> str:
     """Return the largest errors of truncated expansions."""
+    from brainlsap.graph import EXPANSIONS
+
     scales = (1.0, 2.0, 4.0, 6.0, 10.0)
+    degrees = {"chebyshev": (12, 20), "hermite": (30,), "laguerre": (20, 40)}
     rows = []
-    for kernel, degree in (
-        ("chebyshev", 12),
-        ("chebyshev", 20),
-        ("hermite", 30),
-        ("laguerre", 20),
-        ("laguerre", 40),
-    ):
-        found = [f"{truncation_error(kernel, degree, s):.0e}" for s in scales]
-        rows.append((f"``{kernel}``, {degree}", *found))
+    for kernel in EXPANSIONS:
+        for degree in degrees.get(kernel, (20,)):
+            found = [f"{truncation_error(kernel, degree, s):.0e}" for s in scales]
+            rows.append((f"``{kernel}``, {degree}", *found))
     return table(("kernel, degree", *(f"s = {s:g}" for s in scales)), rows)
 
 

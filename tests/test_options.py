@@ -17,11 +17,12 @@ from brainlsap.data.connectomes import (
     SYMMETRIZE,
     read_connectome,
 )
-from brainlsap.data.measures import SUBCORTEX
+from brainlsap.data.measures import PET_FEATURES, SUBCORTEX
 from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
 from brainlsap.data.region_tables import REFERENCES
 from brainlsap.data.tables import TABLE_SUFFIXES
 from brainlsap.evaluation.models import MODELS
+from brainlsap.evaluation.scores import SCORES
 from brainlsap.evaluation.splits import EXCHANGE_PHRASE
 from brainlsap.graph import EXPANSIONS
 from brainlsap.images import build_connectome, build_study, extract_suvr
@@ -209,7 +210,13 @@ NAMED_IN = {
     ),
     "suffixes of tables": (
         TABLE_SUFFIXES,
-        {"docs/features_and_atlases.rst": docs_text("features_and_atlases")},
+        {
+            "the section Regional measures of docs/features_and_atlases.rst": docs_text(
+                "features_and_atlases"
+            )
+            .split("Regional measures ---")[1]
+            .split("Atlases ---")[0]
+        },
     ),
     "reference regions of PET": (
         REFERENCES,
@@ -222,6 +229,25 @@ NAMED_IN = {
             "the help of --kernel": help_of("kernel"),
             "docs/mathematics.rst": docs_text("mathematics").lower(),
             "docs/glossary.rst": docs_text("glossary").lower(),
+        },
+    ),
+    "table of kernels": (
+        [f"``{kernel}``" for kernel in EXPANSIONS],
+        {"the table of docs/mathematics.rst": docs_text("mathematics")},
+    ),
+    "scores": (
+        [score.title.lower() for score in SCORES.values()],
+        {
+            "the section Scores of docs/statistics.rst": docs_text("statistics")
+            .split("Scores ---")[1]
+            .lower()
+        },
+    ),
+    "measures of PET": (
+        PET_FEATURES,
+        {
+            "load_cohort": brainlsap.load_cohort.__doc__,
+            "import_adni": brainlsap.adni.import_adni.__doc__,
         },
     ),
     "models": (

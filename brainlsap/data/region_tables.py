@@ -356,7 +356,7 @@ def _names_tracer(cell_text: str) -> bool:
 
 
 def find_tracer_features(cells_by_column: Mapping[str, _Cells]) -> set[str]:
-    """Return the features (fdg, amyloid, tau) of the tracers in a table's cells."""
+    """Return the features, such as fdg, of the tracers in a table's cells."""
     cell_texts = {
         cell_text
         for tracer_column in find_tracer_columns(cells_by_column)
