@@ -389,7 +389,7 @@ class Evaluation:
             ranking=decision_values
             if class_probabilities is None
             else class_probabilities,
-            fold=prediction_rows.groupby(["repeat", "fold"]).ngroup().to_numpy(),
+            fold=_number_folds(prediction_rows["repeat"], prediction_rows["fold"]),
             n_classes=len(classes),
             ordered=self.cohort.classes_ordered,
         )
@@ -608,6 +608,14 @@ def _are_same(prediction_rows: pd.DataFrame, other_rows: pd.DataFrame) -> bool:
     return np.allclose(
         class_values, other_values, rtol=0, atol=_SAME_PROBABILITY, equal_nan=True
     )
+
+
+def _number_folds(repeats: pd.Series, folds: pd.Series) -> np.ndarray:
+    """Return the number of each row's fold, from 0, counted over all repeats."""
+    _, repeat_codes = np.unique(repeats, return_inverse=True)
+    fold_names, fold_codes = np.unique(folds, return_inverse=True)
+    pair_codes = repeat_codes * len(fold_names) + fold_codes
+    return np.unique(pair_codes, return_inverse=True)[1]
 
 
 def _columns_or_none(

@@ -125,12 +125,17 @@ def make_splits(
             f"scan; got shapes {y.shape} and {groups.shape}, with {n_missing} "
             "missing entries. For a cohort, pass cohort.y and cohort.groups."
         )
-    visit_counts = pd.crosstab(groups.astype(str), y.astype(str))
-    n_people = (visit_counts > 0).sum()
+    _, person_codes = np.unique(groups.astype(str), return_inverse=True)
+    class_names, class_codes = np.unique(y.astype(str), return_inverse=True)
+    visit_counts = np.zeros(
+        (person_codes.max(initial=-1) + 1, len(class_names)), dtype=int
+    )
+    np.add.at(visit_counts, (person_codes, class_codes), 1)
+    n_people = (visit_counts > 0).sum(axis=0)
     if n_folds < 2 or n_repeats < 1 or len(n_people) < 2 or n_people.min() < n_folds:
         counts_text = ", ".join(
             f"{class_name} {n_class_people}"
-            for class_name, n_class_people in n_people.items()
+            for class_name, n_class_people in zip(class_names, n_people, strict=True)
         )
         raise SplitError(
             "cross-validation requires two folds, one repeat, two classes, and in "
@@ -140,11 +145,10 @@ def make_splits(
             "(--merge-classes), or choose larger classes by "
             f"{option_text('classes')}."
         )
-    person_codes = visit_counts.index.get_indexer(groups.astype(str))
     splits: list[Split] = []
     for repeat_number in range(n_repeats):
         fold_of_person = _assign_folds(
-            tuple(visit_counts.itertuples(index=False, name=None)),
+            tuple(map(tuple, visit_counts.tolist())),
             n_folds,
             random_state,
             repeat_number,
