@@ -105,14 +105,18 @@ def read_labelled_people(
         label_faults = _find_label_faults(
             model, _list_people(folder, reading_options), label, merge_classes
         )
-        raise error.add_faults(folder, label_faults) from error
+        # The new error repeats the faults of the first.
+        raise error.add_faults(folder, label_faults) from None
     if label_column(cohort, label) is None:
-        people_table = cohort.table.iloc[:, len(KEY_COLUMNS) :]
-        if not is_cohort_file(folder):
+        if is_cohort_file(folder):
+            covariates = cohort.table.iloc[:, len(KEY_COLUMNS) :]
+            label_column_of_file = {cohort.label_name: cohort.table["label"]}
+            people_table = covariates.assign(**label_column_of_file)
+        else:
             reading_options = make_reading_options(model, folder, **options)
             people_table = _list_people(folder, reading_options)
         label_faults = _find_label_faults(model, people_table, label, merge_classes)
-        raise ParameterError(label_faults[0].message, path=folder)
+        raise ParameterError(f"{label_faults[0].message}.", path=folder)
     cohort = add_labels(cohort, label, folder)
     if merge_classes is None:
         return cohort

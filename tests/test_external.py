@@ -281,6 +281,19 @@ def test_an_unknown_option_is_refused_with_the_nearest_name(model, tmp_path):
         read_new_people(model, tmp_path, merge_classes="AD=Dementia")
 
 
+def test_the_label_of_a_saved_cohort_is_proposed(model, sites, tmp_path):
+    path = tmp_path / "people.h5"
+    labels = sites[0].table["label"].replace("AD", "Dementia")
+    table = sites[0].table.assign(label=labels)
+    classes = ("CN", "EMCI", "Dementia")
+    replace(sites[0], table=table, classes=classes, label_name="Dx").save(path)
+    message = r"no column 'diagnosis'.*label='Dx'.* Dementia \(.*\?\?\?=Dementia'.*\.$"
+    with pytest.raises(ParameterError, match=message):
+        read_labelled_people(model, path)
+    with pytest.raises(CohortError, match="no table with IDs in its place"):
+        read_labelled_people(model, tmp_path)
+
+
 def test_people_without_label_are_no_other_class(model, sites, tmp_path):
     table = sites[0].table
     labels = table["label"].replace("AD", "Dementia")

@@ -485,9 +485,12 @@ class FeatureSources:
             if rejection_reasons
             else "Add such a table"
         )
+        expected_text = "IDs"
+        if label is not None:
+            expected_text += f" and the column {label!r}"
+            add_text += f", name the label column by {option_text('label')}"
         raise CohortError(
-            f"{problem_text} no table that holds ids and {label or 'people'!r} in "
-            f"its place. {add_text}, name the label column by {option_text('label')}, "
+            f"{problem_text} no table with {expected_text} in its place. {add_text}, "
             "or give the folder of the study"
             + "".join(
                 f"\n    not used: {rejection_reason}"

@@ -373,7 +373,7 @@ def test_why_tables_were_not_used_is_said(tmp_path, tiny, write):
     write("odd.csv", "a,b\n1\n")
     write("people.csv", "Subject ID,sex\ns1,F\n")
     write("s1_connectome.csv", "0,1,1,1,1,1\n" * 6)
-    with refused(r"no table that holds ids") as error:
+    with refused(r"no table with IDs and") as error:
         load_cohort(tmp_path, tiny)
     assert "odd.csv: line 2 has 1 cell;" in str(error.value)
     assert "people.csv: has no column 'diagnosis'; found sex" in str(error.value)
