@@ -15,7 +15,7 @@ from brainlsap.evaluation import (
     ConnectomeGain,
     Evaluation,
 )
-from brainlsap.evaluation.connectome_worth import MIN_LOG_CREDIT
+from brainlsap.evaluation.connectome_worth import MIN_LOG_CREDIT, RANDOM_CONNECTOMES
 from brainlsap.evaluation.leakage import Check, check_title
 from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
 from brainlsap.evaluation.ranking import ALPHA, FEWEST_PERMUTATIONS
@@ -72,12 +72,8 @@ SIMPLE_MODELS = (
 )
 """Simple models with which the main model is compared."""
 
-COMPARED_CONNECTOMES = {
-    "original": "measured connectome",
-    "relabelled": "relabelled regions",
-    "rewired": "rewired connections",
-}
-"""Connectomes whose gains decide whether the connectome helps, by their titles."""
+COMPARED_CONNECTOMES = ("original", *RANDOM_CONNECTOMES)
+"""Connectomes whose gains decide whether the connectome helps."""
 
 NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
 NO_WARNING, NOT_USED = "NO WARNING", "NOT USED"
@@ -759,7 +755,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         }[network.answer]
         parts = _compare_connectomes(connectome_gain)
         answer_sentences.append(
-            "YES requires that the measured connectome gains at least "
+            "YES requires that the connectome of the study gains at least "
             f"{MIN_LOG_CREDIT:.1f} nats of log evidence (a Bayes factor of 20), and as "
             "much more than each random one."
         )
@@ -834,8 +830,8 @@ def _compare_connectomes(gain: ConnectomeGain) -> tuple[Conclusion, ...]:
     """Return the gain of every connectome, with the requirement that it decides."""
     parts = []
     rows = gain.table.set_index("connectome")
-    for connectome, title in COMPARED_CONNECTOMES.items():
-        row = rows.loc[connectome]
+    for connectome in COMPARED_CONNECTOMES:
+        title, row = tables.CONNECTOMES[connectome], rows.loc[connectome]
         estimate, low, high = (
             row[f"evidence_gain{suffix}"] for suffix in ("", "_low", "_high")
         )
@@ -847,8 +843,7 @@ def _compare_connectomes(gain: ConnectomeGain) -> tuple[Conclusion, ...]:
             )
             is_met = lead >= MIN_LOG_CREDIT and lead_low > 0
             sentence += (
-                f"; measured minus this {lead:+z.1f} [{lead_low:+z.1f}, "
-                f"{lead_high:+z.1f}]"
+                f"; study minus this {lead:+z.1f} [{lead_low:+z.1f}, {lead_high:+z.1f}]"
             )
         answer = YES if is_met else NOT_SHOWN
         parts.append(Conclusion(title, answer, sentence, estimate, low, high))

@@ -28,7 +28,7 @@ from brainlsap.evaluation import (
     rank_regions,
 )
 from brainlsap.evaluation.comparison import wilson_interval
-from brainlsap.evaluation.connectome_worth import RANDOM_CONNECTOMES
+from brainlsap.evaluation.connectome_worth import MIN_LOG_CREDIT, RANDOM_CONNECTOMES
 from brainlsap.evaluation.ranking import ALPHA
 from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.evaluation.scores import Predictions
@@ -311,7 +311,8 @@ def plot_connectome_gain(
     Axes
         A dot is the gain (the mean over draws), a bar its 90% interval. The study's
         connectome is blue, random connectomes are grey and those of other people
-        orange; the dashed line is no gain.
+        orange; the dashed line is no gain, and the dotted line the smallest gain in
+        log evidence that counts.
     """
     check_choice("score", score, GAIN_LABELS)
     gain_table = gain.table
@@ -321,6 +322,8 @@ def plot_connectome_gain(
     ]
     axes = _named_rows(axes, width, row_names, GAIN_LABELS[score])
     _draw_reference(axes, 0, "no gain")
+    if score == "evidence_gain":
+        axes.axvline(MIN_LOG_CREDIT, color=GREY, linewidth=1, linestyle="dotted")
     percent_factor = 100 if score == "error_gain" else 1
     for row_position, gain_row in enumerate(gain_table.to_dict("records")):
         dot_color = GREY if gain_row["connectome"] in RANDOM_CONNECTOMES else ORANGE
