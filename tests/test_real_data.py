@@ -1,7 +1,6 @@
 """Open data that lie beside the checkout, read and run; skipped where they are not."""
 
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +29,9 @@ def bnu1(shared, tmp_path_factory):
     if not (script.is_file() and (shared / BNU1).is_dir()):
         pytest.skip("the program or the data of BNU1 are not here")
     folder = tmp_path_factory.mktemp("bnu1") / "study"
-    subprocess.run([sys.executable, str(script), str(folder)], check=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", [str(script), str(folder)])
+        runpy.run_path(str(script), run_name="__main__")
     return load_cohort(folder, atlas="desikan82", feature="strength", label="sex")
 
 

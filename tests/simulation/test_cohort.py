@@ -73,7 +73,11 @@ def test_the_mean_seed_loses_the_effect_asked_for():
 
 def test_group_difference_follows_the_truth():
     made = make_cohort(
-        400, shares={"CN": 1, "AD": 1}, visit_shares=(1,), random_state=3
+        400,
+        atlas="desikan82",
+        shares={"CN": 1, "AD": 1},
+        visit_shares=(1,),
+        random_state=3,
     )
     assert made.classes == ("CN", "AD")
     values, effect = made.features[..., 0], made.truth["effect"].to_numpy()
@@ -81,7 +85,7 @@ def test_group_difference_follows_the_truth():
     change = values[ill].mean(axis=0) - values[~ill].mean(axis=0)
     error = values.std(axis=0) * np.sqrt(2 / 200)
     # Both groups share one difference in age and in the people's overall level;
-    # of 160 normal deviates the largest is about 3.
+    # of 82 normal deviates the largest is about 3.
     shift = np.median(change - effect)
     assert abs(shift) < 0.02
     assert np.abs((change - effect - shift) / error).max() < 4
