@@ -1,6 +1,7 @@
 """The cohort: scans of people as frozen, aligned arrays with named axes."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -1165,39 +1166,44 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
             f"{len(scan_table)} rows with the columns {', '.join(column_names)}"
         )
         return [Finding(message, FAULT, got=table_text)]
-    key_table = pd.DataFrame(
-        {key_column: _as_text(scan_table[key_column]) for key_column in KEY_COLUMNS}
-    )
+    keys = {key_column: _as_text(scan_table[key_column]) for key_column in KEY_COLUMNS}
     faults = list[str]()
     for key_column in ("scan", "participant", "label"):
-        row_numbers = np.flatnonzero(key_table[key_column] == "") + 1
-        if len(row_numbers):
+        row_numbers = [
+            row_number for row_number, key in enumerate(keys[key_column], 1) if not key
+        ]
+        if row_numbers:
             faults.append(
                 f"the {key_column} is missing in {count(len(row_numbers), 'row')} "
                 f"(counted from 1): {listed(row_numbers, 8)}"
             )
-    repeated_scans = key_table["scan"][key_table["scan"].duplicated()].unique()
+    scan_counts = Counter(keys["scan"])
+    repeated_scans = [scan for scan, n_rows in scan_counts.items() if n_rows > 1]
     faults += [
         f"scan {scan!r} stands more than once in table" for scan in repeated_scans
     ]
-    participant_ids = key_table["participant"].unique()
     names_by_argument = {
         "classes": classes,
         "feature_names": feature_names,
-        "people (groups)": participant_ids,
+        "people (groups)": tuple(dict.fromkeys(keys["participant"])),
     }
     for argument_name, argument_names in names_by_argument.items():
-        names_as_text = pd.Series(argument_names, dtype=object).astype(str)
-        is_repeated = names_as_text.map(bare_id).duplicated(keep=False)
-        if is_repeated.any() or names_as_text.empty:
-            repeated_names = listed(names_as_text[is_repeated], 8) or "none"
+        bare_names = [bare_id(str(name)) for name in argument_names]
+        name_counts = Counter(bare_names)
+        repeated_names = [
+            name
+            for name, bare_name in zip(argument_names, bare_names, strict=True)
+            if name_counts[bare_name] > 1
+        ]
+        if repeated_names or not bare_names:
+            names_text = listed(repeated_names, 8) or "none"
             id_rule = "must be different if case and leading zeros are ignored"
-            faults.append(f"{argument_name} {id_rule}; got {repeated_names}")
+            faults.append(f"{argument_name} {id_rule}; got {names_text}")
     faults += [
         f"label {label!r} of {label_count} scan(s) is not among the classes "
         f"{', '.join(classes)}; name it in classes= too, or leave its scans out of "
         "every array"
-        for label, label_count in key_table["label"].value_counts().sort_index().items()
+        for label, label_count in sorted(Counter(keys["label"]).items())
         if label and label not in classes
     ]
     shape_of_argument = {
@@ -1213,21 +1219,22 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
     ]
     if faults:  # values are only worth reading where the axes agree
         return as_faults(faults)
+    all_scan_names = np.array(keys["scan"], dtype=object)
     return [
-        *_find_faulty_connectomes(cohort, key_table["scan"]),
-        *_find_faulty_features(cohort, key_table["scan"]),
+        *_find_faulty_connectomes(cohort, all_scan_names),
+        *_find_faulty_features(cohort, all_scan_names),
     ]
 
 
 def _find_faulty_connectomes(
-    cohort: Cohort, all_scan_names: pd.Series
+    cohort: Cohort, all_scan_names: np.ndarray
 ) -> list[Finding]:
     """Return the faults of connectomes: weights that cannot be, or no connection."""
     W = cohort.connectomes
     region_names = cohort.atlas.names
     faults = list[Finding]()
     is_shared = W.strides[0] == 0  # one matrix for all scans in memory
-    scan_names = ["all scans"] if is_shared else all_scan_names
+    scan_names = ["all scans"] if is_shared else list(all_scan_names)
     for scan_name, weight_matrix in zip(scan_names, W, strict=False):
         if not (weight_matrix.min() >= 0 and weight_matrix.max() <= MAX_ABSOLUTE):
             expected_text = f"finite and not negative, and at most {MAX_ABSOLUTE:g}"
@@ -1259,7 +1266,7 @@ def _find_faulty_connectomes(
     return faults
 
 
-def _find_faulty_features(cohort: Cohort, all_scan_names: pd.Series) -> list[Finding]:
+def _find_faulty_features(cohort: Cohort, all_scan_names: np.ndarray) -> list[Finding]:
     """Return the faults of features, labels and covariates."""
     X = cohort.features
     feature_names, region_names = cohort.feature_names, cohort.atlas.names
@@ -1277,7 +1284,7 @@ def _find_faulty_features(cohort: Cohort, all_scan_names: pd.Series) -> list[Fin
             f"{all_scan_names[scan_index]!r}"
         )
         faults.append(Finding(message, FAULT, got=value_text))
-    faults += find_value_codes(X, all_scan_names, region_names, feature_names)
+    faults += find_value_codes(X, list(all_scan_names), region_names, feature_names)
     has_class_order = bool(cohort.classes_ordered)
     faults += find_faults(cohort.table, cohort.label_name, has_order=has_class_order)
     is_unknown = np.isnan(X).all(axis=1)

@@ -285,16 +285,21 @@ def find_ditto_marks(
 def find_codes(scan_table: pd.DataFrame, column_names: Sequence[str]) -> list[Finding]:
     """Return faults: numbers for a missing value, such as 999 or -9, or no age."""
     faults = list[Finding]()
-    scan_table = scan_table.reset_index(drop=True)
-    scan_names = scan_table.get("scan", scan_table.index.to_series())
     for column_name in column_names:
         covariate_kind = kind_of(column_name)
         if covariate_kind in GROUP_KINDS:
             continue
         column_numbers = pd.to_numeric(scan_table[column_name], errors="coerce")
-        is_code = column_numbers.isin(MISSING_CODES)
-        if covariate_kind != "age" and not is_code.any():
+        number_array = column_numbers.to_numpy(dtype=float, na_value=np.nan)
+        is_suspect = np.isin(number_array, MISSING_CODES)
+        if covariate_kind == "age":
+            is_suspect |= (number_array < 0) | (number_array > _MAX_AGE)
+        if not is_suspect.any():
             continue
+        scan_table = scan_table.reset_index(drop=True)
+        scan_names = scan_table.get("scan", scan_table.index.to_series())
+        column_numbers = column_numbers.reset_index(drop=True)
+        is_code = column_numbers.isin(MISSING_CODES)
         lowest_number, highest_number = (
             column_numbers[~is_code].min(),
             column_numbers[~is_code].max(),
