@@ -63,6 +63,20 @@ def test_every_parameter_of_the_functions_is_an_option():
     )
 
 
+@pytest.mark.parametrize(
+    "function",
+    [brainlsap.load_cohort, brainlsap.run_study, brainlsap.LSAPClassifier],
+    ids=lambda function: function.__name__,
+)
+def test_every_option_of_a_function_is_explained_in_its_docstring(function):
+    headings = re.findall(
+        r"^    \**(\w[\w, ]*)(?: :.*)?$", function.__doc__, re.MULTILINE
+    )
+    explained = {name for heading in headings for name in heading.split(", ")}
+    missing = parameters(function) - explained
+    assert not missing, f"explain {missing} in the docstring of {function.__name__}"
+
+
 def test_the_record_of_reading_options_has_the_options_and_defaults_of_the_reader():
     record_fields = {field.name for field in fields(ReadingOptions)}
     assert record_fields == {*option_names("reading"), "folder"}
