@@ -4,6 +4,7 @@ Nothing is refused at the first fault: whatever keeps the cohort from being load
 gathered, what many scans share is said once, and all of it is raised in one error.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -22,10 +23,11 @@ from brainlsap.data.connectomes import (
     NEGATIVE,
     SYMMETRIZE,
     ConnectomeFile,
+    is_matrix,
     read_connectome,
 )
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
-from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles
+from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, ScanName, StudyFiles
 from brainlsap.data.flow import (
     NO_IMAGE,
     describe_left_out,
@@ -427,7 +429,11 @@ def _refuse_study(
     """Return the error with every fault of a study, and with what was found in it."""
     faults = scan_list.faults
     if feature_sources.unmatched is not None:
-        faults = [feature_sources.unmatched, *faults]
+        # IDs of other people explain why nobody has a connectome.
+        other_faults = [
+            fault for fault in faults if fault.kind != NO_IMAGE or fault.scan
+        ]
+        faults = [feature_sources.unmatched, *other_faults]
     refusal = RefusedStudyError.from_faults(folder, faults)
     counts_text = count_people(
         scan_list.table, scan_list.label or "none", scan_list.classes
@@ -570,16 +576,43 @@ def _compare_with_files(
     message = f"not in {table_name}, left out: files or folders of"
     scan_list.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted_people)))
     if people_with_files.isdisjoint(listed_people):
+        listed_name = people_table.scan_names[0].participant
+        advice = (
+            f"Write the IDs in {table_name} exactly as in the file names (Excel drops "
+            "the zeros of 001 unless the column is text), and write visits in a column "
+            "session_id"
+        )
+        if pattern := _find_pattern(feature_sources.files, people_table.scan_names):
+            advice = f"Give the place of the ID by {option_text('pattern', pattern)}"
         feature_sources.unmatched = Finding(
             "no person in the table has files. The IDs in the table look like "
-            f"{people_table.scan_names[0].participant!r}, and those of files and "
-            f"folders like {unlisted_people[0]!r}. Write the IDs in {table_name} "
-            "exactly as in the file names (Excel drops the zeros of 001 unless the "
-            "column is text), and write visits in a column session_id",
+            f"{listed_name!r}, and those of files and folders like "
+            f"{unlisted_people[0]!r}",
             FAULT,
             kind=FOREIGN_IDS,
             path=table_name,
+            advice=advice,
         )
+
+
+def _find_pattern(study_files: StudyFiles, scan_names: Sequence[ScanName]) -> str:
+    """Return a pattern of the matrices with the ID of a scan in their name, or "".
+
+    The ID must stand alone: 1 is not the ID of 001_sc.csv.
+    """
+    matrix_paths = [
+        file_path
+        for file_paths in study_files.files.values()
+        for file_path in file_paths
+        if is_matrix(file_path) and file_path.is_relative_to(study_files.folder)
+    ]
+    for scan_name in scan_names:
+        lonely_id = rf"(?<![^\W_]){re.escape(scan_name.participant)}(?![^\W_])"
+        for matrix_path in matrix_paths:
+            if re.search(lonely_id, matrix_path.name):
+                path_text = matrix_path.relative_to(study_files.folder).as_posix()
+                return re.sub(lonely_id, "{participant}", path_text)
+    return ""
 
 
 def _check_chosen(feature_sources: FeatureSources) -> None:
@@ -745,7 +778,7 @@ def _read_connectomes(
     scan_list.found.append(f"connectomes were read for {n_read} of {len(scans)} scans")
     if scans and n_missing == len(scans):
         message = _describe_no_connectome(study_files, scans, expected_text)
-        scan_list.faults[n_earlier_faults:] = [Finding(message, FAULT)]
+        scan_list.faults[n_earlier_faults:] = [Finding(message, FAULT, kind=NO_IMAGE)]
     return W
 
 

@@ -348,6 +348,30 @@ def test_ids_that_no_file_has_are_shown_beside_those_of_files(study, tiny):
     )
 
 
+@pytest.mark.parametrize("ids", ["001", "1"])
+def test_ids_inside_file_names_are_explained_once(tmp_path, tiny, matrix, ids):
+    heads = "\t".join(tiny.names)
+    rows = [f"{int(ids) + i:0{len(ids)}d}\tCN\t" for i in range(3)]
+    values = "\t".join(["1"] * 7)
+    (tmp_path / "participants.tsv").write_text(
+        f"id\tdiagnosis\t{heads}\n" + "".join(f"{row}{values}\n" for row in rows)
+    )
+    (tmp_path / "connectomes").mkdir()
+    for i in range(3):
+        path = tmp_path / f"connectomes/{i + 1:03d}_sc.csv"
+        np.savetxt(path, matrix, delimiter=",")
+    options = {"feature": "gmv", "row_order": "atlas"}
+    _, faults = faults_of(tmp_path, tiny, **options)
+    pattern = "connectomes/{participant}_sc.csv"
+    if ids == "001":
+        assert pattern in faults[0]
+        load_cohort(tmp_path, tiny, **options, pattern=pattern)
+    else:  # a spreadsheet dropped the zeros, and the pattern is no remedy
+        assert "pattern" not in faults[0]
+        _, faults = faults_of(tmp_path, tiny, **options, pattern=pattern)
+        assert not [fault for fault in faults if "pattern" in fault]
+
+
 def test_a_cohort_without_connectomes_is_one_line(study, tiny):
     for path in study.glob("sub-*/ses-*/dwi/*connectivity*"):
         path.unlink()
