@@ -41,6 +41,7 @@ COVARIATES = {
     ),
     "motion": ("fd", "mean_fd", "fd_mean", "framewise_displacement", "head_motion"),
 }
+_UNIT_IN_BRACKETS = re.compile(r"(?<=\w)\s*(\([^()]*\)|\[[^\[\]]*\])\s*$")
 _KIND_OF_NAME = {
     name.replace("_", ""): kind for kind, names in COVARIATES.items() for name in names
 }
@@ -113,8 +114,12 @@ _MIN_MEDIAN_AGE = 5
 
 
 def kind_of(column_name: object) -> str:
-    """Return the kind of covariate (of `COVARIATES`) by a name, else its letters."""
-    name_letters = letters_of(str(column_name)).removesuffix("id")
+    """Return the kind of covariate (of `COVARIATES`) by a name, else its letters.
+
+    A unit in brackets does not count: `Age (y)` and `Age [years]` are ages.
+    """
+    name_without_unit = _UNIT_IN_BRACKETS.sub("", str(column_name))
+    name_letters = letters_of(name_without_unit).removesuffix("id")
     return _KIND_OF_NAME.get(name_letters, name_letters)
 
 

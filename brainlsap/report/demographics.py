@@ -196,6 +196,8 @@ def find_characteristics(
             for column_name in DEFAULT_COLUMNS
             if (column := covariate(cohort_table, column_name)) is not None
         ]
+    # The code of a scan and its quality are columns of a report, not of the study.
+    cohort_table = cohort_table.drop(columns=["code", "quality"], errors="ignore")
     names = [columns] if isinstance(columns, str) else [*columns]
     column_names = [find_covariate_column(cohort_table, name) for name in names]
     for column_name in column_names:

@@ -64,8 +64,18 @@ def test_what_only_looks_like_it_is_taken():
 
 
 def test_kinds_of_covariates_go_by_their_names():
-    heads = ["Age at scan", "PTGENDER", "Zentrum", "site_id", "eTIV", "fd_mean", "BMI"]
-    told = ["age", "sex", "site", "site", "head size", "motion", "bmi"]
+    heads = [
+        "Age at scan",
+        "Age (y)",
+        "Age [years]",
+        "PTGENDER",
+        "Zentrum",
+        "site_id",
+        "eTIV",
+        "fd_mean",
+        "BMI",
+    ]
+    told = ["age", "age", "age", "sex", "site", "site", "head size", "motion", "bmi"]
     assert pd.Series(heads).map(kind_of).tolist() == told
 
 

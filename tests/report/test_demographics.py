@@ -141,3 +141,8 @@ def test_many_categories_are_counted_not_listed():
 def test_columns_that_cannot_be_shown(columns, message):
     with pytest.raises(ParameterError, match=message):
         demographics_table(PEOPLE.assign(family="m"), ["CN", "AD"], columns)
+
+
+def test_columns_of_a_report_are_no_covariates_of_the_study():
+    with pytest.raises(ParameterError, match=r"there are AGE, PTGENDER, Site\."):
+        demographics_table(PEOPLE.assign(code="S1", quality=""), ["CN"], "education")
