@@ -37,7 +37,7 @@ from brainlsap.data.measures import PET_FEATURES, TRACERS, find_longest_tracer
 from brainlsap.data.tables import describe_dataset, letters_of
 from brainlsap.exceptions import CohortError, check_at_least, check_choice, reading
 from brainlsap.files import fill_folder
-from brainlsap.text import listed, option_text
+from brainlsap.text import count, listed, option_text
 
 # Words in an image description, in the order of search: dwi, PET, anat.
 _DIFFUSION_WORDS = ("dti", "dwi", "dmri", "diffusion")
@@ -553,12 +553,24 @@ def import_adni(
             import_notes.append(
                 f"{n_incomplete} visits lack one of {', '.join(require)}: left out"
             )
+        recognised_counts = image_visit_pairs["modality"].value_counts().sort_index()
         image_visit_pairs = image_visit_pairs[has_required].reset_index(drop=True)
         if image_visit_pairs.empty:
+            required_text = ""
+            if n_incomplete:
+                counts_text = ", ".join(
+                    f"{modality} ({n_images})"
+                    for modality, n_images in recognised_counts.items()
+                )
+                required_text = (
+                    f". {count(n_incomplete, 'visit')} lack one of the required "
+                    f"{', '.join(require)}; images were recognised as {counts_text}. "
+                    "For other descriptions, use modalities= (--modality)"
+                )
             raise CohortError(
                 f"no image joins a visit: {len(image_table)} images of "
                 f"{image_table['ptid'].nunique()} people, {len(visits)} visits, within "
-                f"{window} days; {n_incomplete} visits left out for want of a modality"
+                f"{window} days{required_text}"
             )
         phase_labels = labels_by_phase(visits)
         n_without_stage = phase_labels.groupby("phase")["none"].sum()

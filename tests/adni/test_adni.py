@@ -245,7 +245,9 @@ def test_command_prints_and_writes(tables, images, out, capsys):
     printed = capsys.readouterr().out
     assert "4 people, 4 visits with images" in printed
     assert "visits lack one of dwi: left out" in printed
-    assert printed.endswith(f"Study: {out}\nNext: brainlsap build {out}\n")
+    assert f"Study: {out}\nNext: process the images" in printed
+    assert f"then brainlsap check {out}\n" in printed
+    assert printed.endswith(f": brainlsap build {out}\n")
     reasons = read_text(out / "adni_unused_images.tsv").set_index("image")["reason"]
     assert reasons["I100"] == "the visit has a nearer image of this modality"
     assert "30 days" in reasons["I110"]
@@ -303,6 +305,9 @@ def test_images_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
     )
     alone = made.write_images(tmp_path / "alone", [made.IMAGES[-1]])
     refused(r"no image joins a visit: 1 images of 1 people", alone)
+    scanned = made.write_images(tmp_path / "scanned")
+    with pytest.raises(CohortError, match=r"required tau; .* recognised as .*dwi \("):
+        import_adni(tables, scanned, out, require=["tau"])
     made.write_image(images, "005_S_4010", "Axial_DTI", "2012-02-03_09_00_00.0", "I100")
     refused(r"I100 .*/I100 and in .*/I100", images)
     made.write_image(alone, "005_S_4010", "Axial_DTI", "someday", "I1")
