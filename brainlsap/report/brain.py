@@ -14,7 +14,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PathCollection
 from matplotlib.colors import Colormap, ListedColormap, Normalize, to_rgba
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.patches import Circle, PathPatch, Rectangle
 from matplotlib.path import Path as Shape
 from matplotlib.patheffects import Normal, Stroke, withStroke
 from matplotlib.pyplot import get_cmap
@@ -255,7 +255,12 @@ def plot_regions(
                 outline_labels,
                 marked_regions,
             )
-            _draw_key(figure, figure_layout, key_entries)
+            _draw_key(
+                figure,
+                figure_layout,
+                key_entries,
+                are_markers=not atlas.has_surfaces,
+            )
             visible_regions = {
                 region
                 for view_picture in picture_of_view.values()
@@ -908,9 +913,16 @@ def _draw_view(
 
 
 def _draw_key(
-    figure: Any, figure_layout: FigureLayout, key_entries: Mapping[str, str]
+    figure: Any,
+    figure_layout: FigureLayout,
+    key_entries: Mapping[str, str],
+    *,
+    are_markers: bool,
 ) -> None:
-    """Write below all views what outlines and dots mean, centred."""
+    """Write below all views what outlines and dots mean, centred.
+
+    The outline of a region that is drawn as a marker is a ring.
+    """
     if not key_entries:
         return
     is_stacked = _is_key_stacked(key_entries, figure_layout.width)
@@ -937,7 +949,10 @@ def _draw_key(
         if key_kind == "outline":
             swatch_style: Any = {"facecolor": NO_REGION_COLOR, "edgecolor": LINE_COLOR}
             swatch_style |= {"linewidth": 0.25, "path_effects": OUTLINE}
-            axes.add_artist(Rectangle((x + 0.7, y - 0.8), 2.6, 1.6, **swatch_style))
+            if are_markers:
+                axes.add_artist(Circle((x + 2.0, y), 0.9, **swatch_style))
+            else:
+                axes.add_artist(Rectangle((x + 0.7, y - 0.8), 2.6, 1.6, **swatch_style))
         else:
             axes.plot(x + 2.0, y, **DOT)
         axes.text(x + SWATCH_WIDTH, y, entry_label, va="center")

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from matplotlib import colormaps
 from matplotlib.colors import LinearSegmentedColormap, to_hex
+from matplotlib.patches import Circle
 from matplotlib.text import Text
 
 from brainlsap.atlas import load_atlas
@@ -289,6 +290,8 @@ def test_a_mark_is_a_dot_in_its_region_and_the_key_explains_it(width, atlas):
     (key,) = axes_of(figure, "key")
     words = [one.get_text().split() for one in key.texts]
     assert words == [label.split() for label in labels.values()]
+    (swatch,) = key.patches
+    assert isinstance(swatch, Circle) != atlas.has_surfaces  # markers have rings
     side_view = "medial left" if atlas.has_surfaces else "lateral left"
     (ax,) = axes_of(figure, side_view)
     shape = shapes_of(figure, side_view)[0]["ctx_lh_G_cuneus"]
