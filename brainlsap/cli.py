@@ -293,6 +293,9 @@ def atlas(folder: str, **sources: Any) -> None:
     is_sided = (regions["hemisphere"] != "M") | regions["x"].notna()
     if unsided_names := listed(regions["name"][new_atlas.cortex & ~is_sided], 8):
         print(f"Treated as midline, because the hemisphere is unknown: {unsided_names}")
+    unused_columns = [*regions.columns[len(brainlsap.atlas.atlas.REGION_COLUMNS) :]]
+    if unused_columns:
+        print(f"Columns not used: {', '.join(unused_columns)}")
     if regions["x"].isna().all():
         print(
             "Coordinates: none. Figures show one dot per region instead of the brain."
@@ -318,7 +321,17 @@ def import_adni(
     # Downloaded connectomes can be read at once; images must be processed first.
     dwi_paths = adni_import.folder.glob("sub-*/ses-*/dwi/*")
     has_connectomes = any(map(brainlsap.data.connectomes.is_matrix, dwi_paths))
-    print(f"Next: {_command_line('check' if has_connectomes else 'build', out, {})}")
+    if has_connectomes:
+        print(f"Next: {_command_line('check', out, {})}")
+    else:
+        print(
+            "Next: process the images with your pipelines, then "
+            f"{_command_line('check', out, {})}"
+        )
+        print(
+            "If each scan has a tractogram or PET image and a parcellation: "
+            f"{_command_line('build', out, {})}"
+        )
 
 
 @command

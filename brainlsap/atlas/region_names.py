@@ -235,7 +235,7 @@ _CORTEX_STEMS = re.compile(
 )
 _CORTEX_WORDS = """
     sfg mfg ifg org prg pcl stg mtg itg fug phg psts sts spl ipl pcun pog ins mvocc
-    locc smg dlpfc vlpfc dmpfc vmpfc mpfc ofc mcc pcc rsc v1 v2 m1 s1 s2 sma tpj
+    locc smg dlpfc vlpfc dmpfc vmpfc mpfc ofc mcc pcc rsc v1 v2 v3 v4 m1 s1 s2 sma tpj
     sommot dorsattn salventattn"""
 # Networks of Schaefer et al., with numbered parcels.
 _NUMBERED_PARCEL = re.compile(r"\b(vis|limbic|cont|default|temppar)\b.* \d+$")

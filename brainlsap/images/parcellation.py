@@ -57,7 +57,10 @@ _N_VERTICES = (10242, 40962, 163842)
 # Names of labels that stand for the background of an image.
 _BACKGROUND = ("", "background", "unknown", "clear label", "exterior")
 # Headers of the columns x, y and z.
-_COORDINATE_HEADS = ("{}", "mni_{}", "centroid_{}", "{}_mm", "{}_mni", "mni_{}_mm")
+_COORDINATE_HEADS = (
+    *("{}", "mni_{}", "centroid_{}", "{}_mm", "{}_mni", "mni_{}_mm", "{}_coord"),
+    "coord_{}",
+)
 # Columns of a table of labels that are read, and the headers that they may have.
 _HEADS = {
     "hemisphere": SIDE_COLUMNS,

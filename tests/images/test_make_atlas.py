@@ -136,6 +136,12 @@ def test_heads_and_flags_are_named_as_they_are_typed(tmp_path, write, capsys):
     told = capsys.readouterr().out
     assert "Names: lh_Heschl, rh_Heschl\n" in told
     assert "Coordinates: none" in told
+    assert "Columns not used" not in told
+    write("f.csv", "roi,X_coord,Y_coord,Z_coord,Volume\nHeschl_L,-40,-20,8,5\n")
+    assert main(["atlas", str(tmp_path / "placed"), "--labels", str(labels)]) == 0
+    told = capsys.readouterr().out
+    assert "Columns not used: volume\n" in told
+    assert "Coordinates: none" not in told
     labels = write("g.txt", "Background\nHeschl_L\nHeschl_R\n")  # of 0
     atlas = make_atlas(tmp_path / "from-0", labels=labels)
     assert atlas.names == ("Heschl_L", "Heschl_R")
