@@ -206,7 +206,7 @@ def suggest_options(
     )
     if has_foreign_ids or not cohort_check.found:
         return []
-    option_search = _OptionSearch(cohort_check.folder, dict(options))
+    option_search = _OptionSearch(cohort_check.folder, dict(options), cohort_check)
     with suppress(BrainlsapError):
         if not option_search.open().scans:  # nobody has these classes
             return []
@@ -226,6 +226,8 @@ class _OptionSearch:
     folder: Path
     options: Options
     """What the user asked for."""
+    first_check: CohortCheck
+    """The check of the study with these options."""
     adopted_options: Options = field(default_factory=dict)
     """What the search has adopted so far."""
     opened_studies: dict[str, tuple[ScanList, FeatureSources] | None] = field(
@@ -379,7 +381,10 @@ class _OptionSearch:
 
     def _find_atlas_or_baseline(self) -> None:
         """Adopt the atlas that faults name, or the scans at baseline."""
-        changed_check = check_cohort(self.folder, **self.options | self.adopted_options)
+        changed_check = self.first_check
+        if self.adopted_options:  # Otherwise every file would be read again.
+            changed_options = self.options | self.adopted_options
+            changed_check = check_cohort(self.folder, **changed_options)
         for finding in changed_check.findings:
             if "atlas" in finding.values:
                 self.adopted_options["atlas"] = finding.values["atlas"]

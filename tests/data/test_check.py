@@ -156,6 +156,21 @@ def test_a_refused_study_is_read_as_suggested(study, tiny, arrange, name, value)
     assert not found
 
 
+def test_a_study_is_not_read_again_with_the_options_it_was_checked_with(
+    study, tiny, monkeypatch
+):
+    options = {"atlas": tiny, "feature": "fdg"}
+    next(study.glob("sub-05/ses-*/dwi/*")).write_text("not a matrix")
+    check = check_cohort(study, **options)
+    assert not check.is_sound
+
+    def refuse(*args: object, **options: object) -> None:
+        raise AssertionError((args, options))
+
+    monkeypatch.setattr("brainlsap.data.check.check_cohort", refuse)
+    assert suggest_options(check, options) == []
+
+
 def test_baseline_is_suggested_where_later_visits_have_the_faults(study, tiny):
     options = {"atlas": tiny, "feature": "fdg"}
     for path in study.glob("sub-*/ses-M12/pet/*"):
