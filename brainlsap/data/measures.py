@@ -312,9 +312,18 @@ class Measure(NamedTuple):
     @property
     def expected_files(self) -> str:
         """Names of the files with this measure, as a phrase for messages."""
-        # Name one tracer, whatever the order of the entries.
-        entities = sorted(t.entities[0] for t in TRACERS if t.feature == self.name)
-        tracer_text = f"*_trc-{entities[0]}*_regions.tsv, " if entities else ""
+        # Name the tracers in one order, whatever that of the entries.
+        entities = sorted(
+            t.entities[0]
+            for t in TRACERS
+            if t.feature == self.name and not t.is_generic
+        )
+        tracer_text = ""
+        if entities:
+            tracer_text = f"*_trc-{entities[0]}*_regions.tsv"
+            if len(entities) > 1:
+                tracer_text += f" (or trc- with {listed(entities[1:], 8)})"
+            tracer_text += ", "
         return f"{tracer_text}{self.files[-2]} or {self.files[-1]}"
 
 

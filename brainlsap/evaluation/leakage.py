@@ -670,9 +670,11 @@ def _find_several_scales(
 def _find_missing_covariates(cohort: Cohort) -> Iterator[AuditFinding]:
     """Report which of age, sex and site the cohort does not have."""
     covariate_kinds = {
-        *_kinds_of_covariates(cohort).values(),
-        kind_of(cohort.label_name),
+        covariate_kind
+        for column_name, covariate_kind in _kinds_of_covariates(cohort).items()
+        if cohort.table[column_name].notna().any()
     }
+    covariate_kinds.add(kind_of(cohort.label_name))
     if "scanner" in covariate_kinds:
         covariate_kinds.add("site")
     missing_kinds = sorted({*EXPECTED_COVARIATES} - covariate_kinds)
@@ -684,7 +686,7 @@ def _find_missing_covariates(cohort: Cohort) -> Iterator[AuditFinding]:
         yield _make_finding(
             Check.COVARIATES_MISSING,
             f"how well {', '.join(missing_kinds)} alone predicts the label was not "
-            f"tested: no column {listed(column_examples)}",
+            f"tested: no column {listed(column_examples)} has values",
         )
 
 
