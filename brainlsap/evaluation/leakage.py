@@ -548,8 +548,7 @@ def find_near_pairs(z: np.ndarray, max_squared_distance: float) -> np.ndarray:
     int array of shape (n_pairs, 2)
         The smaller row first, sorted.
     """
-    _, axes = np.linalg.eigh(z.T @ z)
-    components = (z @ axes[:, -N_COMPONENTS:]).astype(np.float32)
+    components = _principal_components(z).astype(np.float32)
     squares = (components**2).sum(axis=1)
     # Products in float32 are wrong by less than this.
     slack = 1e-5 * (1 + squares.max(initial=0.0))
@@ -567,6 +566,20 @@ def find_near_pairs(z: np.ndarray, max_squared_distance: float) -> np.ndarray:
             is_near = (differences**2).sum(axis=1) <= max_squared_distance
             pairs.append(block[is_near])
     return np.concatenate(pairs)
+
+
+def _principal_components(z: np.ndarray) -> np.ndarray:
+    """Return the projections of rows of z on the `N_COMPONENTS` principal axes.
+
+    The smaller one of the two Gram matrices is decomposed.
+    """
+    n_rows, n_values = z.shape
+    if n_values <= n_rows:
+        _, axes = np.linalg.eigh(z.T @ z)
+        return z @ axes[:, -N_COMPONENTS:]
+    variances, directions = np.linalg.eigh(z @ z.T)
+    lengths = np.sqrt(np.maximum(variances[-N_COMPONENTS:], 0.0))
+    return directions[:, -N_COMPONENTS:] * lengths
 
 
 def _find_label_in_features(cohort: Cohort) -> Iterator[AuditFinding]:
