@@ -155,20 +155,23 @@ def example_evaluation(small_cohort):
 
 
 @pytest.fixture(scope="module")
-def brief_studies():
+def brief_studies(request):
     """Tune, draw, permute and divide people rarely, and save figures coarsely.
 
-    For whole studies, where none of it is the subject.
+    For whole studies, where none of it is the subject. A test file may name its number
+    of draws of scales as `N_SCALE_DRAWS`.
     """
     from brainlsap import workflow
     from brainlsap.evaluation import leakage, models, subgroups
     from brainlsap.model import ridge
     from brainlsap.report import figures, tables
 
+    n_scale_draws = getattr(request.module, "N_SCALE_DRAWS", 2)
     sample_scales = ridge.sample_scales
 
     def sample_few_scales(evidence, initial_fit, n_draws, *arguments):
-        return sample_scales(evidence, initial_fit, min(n_draws, 6), *arguments)
+        n_draws = min(n_draws, n_scale_draws)
+        return sample_scales(evidence, initial_fit, n_draws, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(models, "POWERS", FEW_POWERS)

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from inspect import getsource, signature
 from itertools import product
@@ -25,7 +25,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 import brainlsap
 from brainlsap.arrays import PackedScans, to_jsonable
@@ -543,6 +543,16 @@ def _ridge_key(ridge: Any) -> str:
     return str(settings)
 
 
+@lru_cache(maxsize=1)
+def _find_thread_pools(_n_modules: int) -> ThreadpoolController:
+    """Return the thread pools of all libraries that this process has loaded.
+
+    The search costs more than a small fit. It is repeated after new modules were
+    imported because they may have loaded further libraries.
+    """
+    return ThreadpoolController()
+
+
 def _fit_fold(
     models: Mapping[str, Any],
     split: Split,
@@ -561,7 +571,8 @@ def _fit_fold(
     train_rows, test_rows = split
     train_table, test_table = scan_table.iloc[train_rows], scan_table.iloc[test_rows]
     result_of_model: dict[str, Any] = {}
-    with _WARNINGS_LOCK, threadpool_limits(1):
+    thread_pools = _find_thread_pools(len(sys.modules))
+    with _WARNINGS_LOCK, thread_pools.limit(limits=1):
         with _recorded_warnings() as step_warnings:
             steps_start = time.perf_counter()
             fold_steps = clone(confound_steps)

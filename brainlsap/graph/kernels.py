@@ -291,13 +291,17 @@ def polynomial_values(expansion: Expansion, eigenvalues: Tensor, degree: int) ->
     return torch.stack(polynomials, dim=-2)
 
 
+@lru_cache(maxsize=32)  # a search for a scale asks for one degree many times
+def _absolute_polynomials(kernel: str, degree: int) -> Tensor:
+    """Return absolute polynomials on the spectrum, shape (degree + 1, 65)."""
+    test_eigenvalues = torch.linspace(0, 2, 65, dtype=torch.float64)
+    return polynomial_values(EXPANSIONS[kernel], test_eigenvalues, degree).abs()
+
+
 @lru_cache(maxsize=4096)
 def _rounding_error_factor(kernel: str, scale: float, degree: int) -> float:
     """Return eight times the largest sum of absolute terms on the spectrum."""
-    test_eigenvalues = torch.linspace(0, 2, 65, dtype=torch.float64)
-    absolute_polynomials = polynomial_values(
-        EXPANSIONS[kernel], test_eigenvalues, degree
-    ).abs()
+    absolute_polynomials = _absolute_polynomials(kernel, degree)
     s = torch.tensor([scale], dtype=torch.float64)
     c, _ = EXPANSIONS[kernel].coefficients(s, degree)
     return float(8 * (c[0].abs() @ absolute_polynomials).max())
