@@ -11,8 +11,10 @@ region.
 contrast names one.
 `intervals`: how many of the 95% intervals of effect and contrast miss the truth, in 400
 cohorts for every design.
+`prediction`: how well a class that depends on age alone is predicted after age is
+removed as a line or as a spline, in 30 cohorts.
 
-    python benchmarks/ranking.py settings maps null everywhere intervals
+    python benchmarks/ranking.py settings maps null everywhere intervals prediction
         [--seeds 100] [--cohorts 400] [--keep FOLDER]
 
 FCON1000 cohorts: thickness of 148 cortical regions of people drawn from 1,078, half of
@@ -33,12 +35,17 @@ from benchmark_cohort import make_benchmark_cohort, normalized_operator
 from joblib import Memory, Parallel, delayed
 from measuring import SHARED, keep, table
 from scipy.linalg import expm
+from sklearn.linear_model import RidgeClassifierCV
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from brainlsap import LSAPRidgeClassifier, load_atlas
 from brainlsap.data import Cohort, load_cohort
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.comparison import wilson_interval
+from brainlsap.evaluation.confounds import restricted_cubic_curve
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.region_tests import (
     RegionTestValues,
@@ -533,6 +540,64 @@ def everywhere(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     yield title, count_designs(EVERYWHERE, options)
 
 
+# Cohorts whose class is predicted.
+N_PREDICTED = 30
+
+
+def spline_columns(table: pd.DataFrame, is_train: np.ndarray) -> np.ndarray:
+    """Return intercept, lines and curves of age and eTIV, with knots of training."""
+    columns = [np.ones(len(table))]
+    for name in AGE_SIZE.regress_out:
+        numbers = pd.to_numeric(table[name]).to_numpy(float)
+        numbers = (numbers - numbers[is_train].mean()) / numbers[is_train].std()
+        knots = np.quantile(numbers[is_train], (0.1, 0.5, 0.9))
+        columns += [numbers, restricted_cubic_curve(numbers, knots)]
+    return np.column_stack(columns)
+
+
+def predict_related(seed: int) -> dict[str, float]:
+    """Return AUCs of a class that depends on age alone, by how age is removed."""
+    cohort = draw_related(seed)
+    features = cohort.features[..., 0]
+    features = np.where(np.isnan(features), np.nanmean(features, axis=0), features)
+    is_ill = cohort.y == "AD"
+    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+    scores = pd.DataFrame(0.0, range(len(is_ill)), ["none", "lines", "splines"])
+    for train_rows, test_rows in folds.split(features, is_ill):
+        is_train = np.isin(np.arange(len(is_ill)), train_rows)
+        lines = Deconfounder(None, AGE_SIZE.regress_out)
+        lines.fit(features[train_rows, :, None], cohort.table.iloc[train_rows])
+        columns = spline_columns(cohort.table, is_train)
+        slopes = np.linalg.lstsq(columns[is_train], features[is_train], rcond=None)[0]
+        adjusted = {
+            "none": features,
+            "lines": lines.transform(features[..., None], cohort.table)[..., 0],
+            "splines": features - columns @ slopes,
+        }
+        for name, values in adjusted.items():
+            model = make_pipeline(
+                StandardScaler(), RidgeClassifierCV(np.logspace(0, 4, 9))
+            )
+            model.fit(values[is_train], is_ill[is_train])
+            scores.loc[test_rows, name] = model.decision_function(values[test_rows])
+    return {name: roc_auc_score(is_ill, scores[name]) for name in scores}
+
+
+def prediction(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Measure how well a class that depends on age alone is predicted."""
+    n_cohorts = min(N_PREDICTED, options.cohorts)
+    measured = pd.DataFrame([predict_related(seed) for seed in range(n_cohorts)])
+    row = [
+        f"{measured[name].mean():.3f} ({measured[name].sem():.3f})" for name in measured
+    ]
+    head = ("age not removed", "as a line", "as a restricted cubic spline")
+    note = (
+        f"Mean AUC (standard error) of {n_cohorts} cohorts of 200 people of FCON1000; "
+        "ridge on thickness, 5 folds; age and eTIV are removed inside the folds."
+    )
+    yield "A class that depends on age alone", f"{table(head, [row])}\n\n{note}"
+
+
 # Largest difference of classes in each region, in standard deviations within classes.
 DIFFERENCES = np.repeat([0.0, 0.5, 1.0, 1.5], 5)
 # Regions whose true correlation, or eta, is at least this are said to have an effect.
@@ -638,6 +703,7 @@ PARTS = {
     "null": null,
     "everywhere": everywhere,
     "intervals": intervals,
+    "prediction": prediction,
 }
 
 
