@@ -230,10 +230,10 @@ class _OptionSearch:
     """The check of the study with these options."""
     adopted_options: Options = field(default_factory=dict)
     """What the search has adopted so far."""
-    opened_studies: dict[str, tuple[ScanList, FeatureSources] | None] = field(
+    opened_studies: dict[str, tuple[ScanList, FeatureSources] | BrainlsapError] = field(
         default_factory=dict
     )
-    """Studies by the options they were opened with; None where that failed."""
+    """Studies, or why they cannot be opened, by the options they were opened with."""
 
     def __post_init__(self) -> None:
         feature_names = self.options.get("feature") or "thickness"
@@ -265,7 +265,21 @@ class _OptionSearch:
 
     def open(self, *changes: Options) -> ScanList:
         """Return the scans of the study with the user's options and changes."""
-        return open_study(self.folder, self._opening_options(*changes))[0]
+        return self._open_study(self._opening_options(*changes))[0]
+
+    def _open_study(self, options: ReadingOptions) -> tuple[ScanList, FeatureSources]:
+        """Return the scans and sources of the study; list its files once."""
+        options_key = repr(options)
+        if options_key not in self.opened_studies:
+            self.progress.update()
+            try:
+                self.opened_studies[options_key] = open_study(self.folder, options)
+            except BrainlsapError as error:
+                self.opened_studies[options_key] = error
+        opened_study = self.opened_studies[options_key]
+        if isinstance(opened_study, BrainlsapError):
+            raise opened_study
+        return opened_study
 
     def adopt(
         self,
@@ -280,16 +294,9 @@ class _OptionSearch:
             opening_options = self._opening_options(
                 self.adopted_options, candidate_change
             )
-            options_key = repr(opening_options)
-            if options_key not in self.opened_studies:
-                self.progress.update()
-                self.opened_studies[options_key] = None
-                with suppress(BrainlsapError):
-                    self.opened_studies[options_key] = open_study(
-                        self.folder, opening_options
-                    )
-            opened_study = self.opened_studies[options_key]
-            n_found = score_options(*opened_study) if opened_study else 0.0
+            n_found = 0.0
+            with suppress(BrainlsapError):
+                n_found = score_options(*self._open_study(opening_options))
             if n_found > best_score:
                 best_score = n_found
                 best_changes = []
