@@ -89,9 +89,10 @@ _ARRANGEMENTS = frozenset(
 
 
 FIGURES_TEXT = (
-    "Each line gives the correlation with a template connectome, the correlation "
-    "between the two hemispheres, and the mean rank of the connection between a "
-    "left region and its right counterpart (1 is the strongest)."
+    "Measures of fit: 'template' is the correlation with a template connectome, "
+    "'hemispheres' the correlation between the two hemispheres, and 'left-right links' "
+    "the mean rank of the connection between a left region and its right counterpart "
+    "(1 is the strongest). A measure that cannot be computed is left out."
 )
 """What the figures of an order in a message are."""
 
