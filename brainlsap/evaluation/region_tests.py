@@ -484,11 +484,11 @@ def permute_statistics(
     root_weights = _root_weights(region_values.persons)
     weighted_design = region_values.design * root_weights
     n_rows, n_values = region_values.values.shape
-    tested_columns = (
-        region_values.values,
-        region_values.contrasts,
-        region_values.unit_contrasts,
-    )
+    tested_columns = [region_values.values, region_values.contrasts]
+    # Most measures have none: columns that nobody has would cost more than the others.
+    has_units = bool(np.isfinite(region_values.unit_contrasts).any())
+    if has_units:
+        tested_columns.append(region_values.unit_contrasts)
     x = _unit_residuals(weighted_design, np.hstack(tested_columns) * root_weights)
     is_tested = np.isfinite(x).any(axis=0)
     x = np.nan_to_num(x)
@@ -505,18 +505,19 @@ def permute_statistics(
     row_orders = np.tile(np.arange(n_rows), (1 + n_permutations, 1))
     for row_order in row_orders[1:]:
         row_order[:] = permute_rows(row_blocks, rng)
-    statistics = PermutedStatistics(*np.empty((4, len(row_orders), n_values)))
+    statistics = PermutedStatistics(*np.full((4, len(row_orders), n_values), np.nan))
     directions = np.empty((n_contrasts, 1, n_values))
     n_at_once = max(1, _BLOCK_SIZE // (len(joint_basis) * (n_rows + 3 * n_values)))
     for block_start in range(0, len(row_orders), n_at_once):
         labelling_block = slice(block_start, block_start + n_at_once)
         permuted_basis = joint_basis[:, row_orders[labelling_block]]
-        basis_products = permuted_basis @ x  # (n_columns, n_labellings, 3 * n_values)
+        # Shape (n_columns, n_labellings, n_values of all tested columns)
+        basis_products = permuted_basis @ x
         explained_squares = (basis_products[n_contrasts:] ** 2).sum(axis=0)
         r = basis_products[:n_contrasts] / np.sqrt(
             np.maximum(1 - explained_squares, _ROUNDING)
         )
-        r, contrast_r, unit_r = np.split(r, 3, axis=-1)
+        r, contrast_r, *unit_r = np.split(r, len(tested_columns), axis=-1)
         correlations = _Correlations(r, contrast_r)
         if block_start == 0:
             lengths = correlations.effect[:1]
@@ -526,12 +527,16 @@ def permute_statistics(
             correlations.effect, correlations.contrast_in_direction
         )
         statistics.excesses[labelling_block] = (directions * contrast_r).sum(axis=0)
-        statistics.unit_excesses[labelling_block] = (directions * unit_r).sum(axis=0)
-    is_value, is_contrast, is_unit_contrast = np.split(is_tested, 3)
+        if has_units:
+            statistics.unit_excesses[labelling_block] = (directions * unit_r[0]).sum(
+                axis=0
+            )
+    is_value, is_contrast, *is_unit_contrast = np.split(is_tested, len(tested_columns))
     statistics.effects[:, ~is_value] = np.nan
     statistics.contrasts[:, ~is_contrast] = np.nan
     statistics.excesses[:, ~is_contrast] = np.nan
-    statistics.unit_excesses[:, ~is_unit_contrast] = np.nan
+    if has_units:
+        statistics.unit_excesses[:, ~is_unit_contrast[0]] = np.nan
     return statistics
 
 
