@@ -64,9 +64,9 @@ CONTRAST_MEANING = (
 
 CURVE_NOTE = (
     "Covariates that are quantities, such as age, were removed as curves (restricted "
-    f"cubic splines with three knots) if they had {MIN_CURVE_VALUES} values and there "
-    f"were {MIN_PEOPLE_PER_COEFFICIENT} participants for each coefficient of the "
-    "covariates, and otherwise as straight lines."
+    f"cubic splines with three knots) if they had at least {MIN_CURVE_VALUES} values "
+    f"and there were at least {MIN_PEOPLE_PER_COEFFICIENT} participants for each "
+    "coefficient of the covariates, and otherwise as straight lines."
 )
 """How covariates enter tests of regions and differences between classes."""
 
