@@ -107,9 +107,9 @@ def check_connectomes(W: np.ndarray) -> None:
         invalid_row = np.flatnonzero(~is_valid)[0]
         raise ParameterError(
             "connectomes must be finite and not negative, but the connectome in row "
-            f"{invalid_row} of X is not. Correct it or leave this scan out. For "
-            "correlations, Cohort.from_arrays(..., negative='drop').to_array() sets "
-            "negative weights to 0."
+            f"{invalid_row} of X is not. Correct the connectome, or leave this scan "
+            "out. If the weights are correlations, Cohort.from_arrays(..., "
+            "negative='drop').to_array() sets negative weights to 0."
         )
 
 
@@ -119,8 +119,8 @@ def check_features(features: np.ndarray) -> None:
     if len(too_large):
         scan_row = too_large[0][0]
         raise ParameterError(
-            "features must be finite, or NaN where not measured, and at most "
-            f"{MAX_ABSOLUTE:g} in size; got {features[tuple(too_large[0])]:g} in row "
+            f"features must be at most {MAX_ABSOLUTE:g} in size, or NaN where they "
+            f"were not measured; got {features[tuple(too_large[0])]:g} in row "
             f"{scan_row} of X. Correct the value, or convert the feature to another "
             "unit."
         )
@@ -140,11 +140,13 @@ def check_groups(
     """
     if groups is None and leaking_split:
         warnings.warn(
-            "fit without groups treats every scan as a person of its own: visits of "
-            f"one person may be on both sides of {leaking_split}. Pass groups=people; "
-            "after sklearn.set_config(enable_metadata_routing=True) searches and "
-            'pipelines pass them on, and cross_val_score(params={"groups": people}). '
-            "Stacking does not: there cv= must be a list of folds by person.",
+            "fit without groups treats every scan as a separate person, so visits "
+            f"of one person may be on both sides of {leaking_split}. Give the "
+            "participant ID of every scan by groups=. After "
+            "sklearn.set_config(enable_metadata_routing=True), searches and "
+            "pipelines pass groups on, and cross_val_score does so with "
+            "params={'groups': people}; StackingClassifier does not, so give it "
+            "cv= as a list of folds by person.",
             UserWarning,
             stacklevel=3,
         )
@@ -281,7 +283,7 @@ def unpack(X: Any) -> tuple[Any, np.ndarray]:
     if X.ndim != 3 or X.shape[2] <= X.shape[1]:
         message = (
             "X must have shape (n_scans, n_rois, n_rois + n_features) with at least "
-            f"one feature, got {X.shape}. Cohort.to_array() makes such an array."
+            f"one feature; got {X.shape}. Use Cohort.to_array() to make this array."
         )
         if X.ndim == 2:
             message += (

@@ -366,7 +366,7 @@ def build(study: str, **options: Any) -> None:
     if built_study.faults:
         fault_texts = group_findings(built_study.faults, study)
         n_scans = len({build_fault.scan for build_fault in built_study.faults})
-        raise CohortError(f"{n_scans} scans have errors", fault_texts)
+        raise CohortError(f"{n_scans} scans have faults", fault_texts)
 
 
 def _options_after_build(built: "BuiltStudy", options: OptionValues) -> OptionValues:
@@ -444,7 +444,10 @@ def check(study: str, **options: Any) -> None:
     if is_leak.any():
         leak_titles = findings.loc[is_leak, "check"].map(leakage.check_title)
         leak_titles_text = ", ".join(sorted(set(leak_titles)))
-        raise BrainlsapError(f"{study} has data leakage: {leak_titles_text}")
+        raise BrainlsapError(
+            f"{study} has data leakage: {leak_titles_text}. The findings above say "
+            "what to do"
+        )
     next_command = _command_line("run", study, options | fold_options)
     print(f"\nNext: {next_command} --out results{reason_text}")
 
@@ -1013,8 +1016,8 @@ def _options_by_recipient(options: OptionValues) -> list[OptionValues]:
     lost_names = settings.keys() - set(chain(*names_of_recipient))
     if lost_names:
         raise TypeError(
-            f"{sorted(lost_names)} would be passed to no function; give the entries of "
-            "OPTIONS a recipient."
+            f"no function takes the options {sorted(lost_names)}. Add their "
+            "recipients to OPTIONS."
         )
     return [
         _select(settings, recipient_names) for recipient_names in names_of_recipient

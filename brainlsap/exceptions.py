@@ -163,7 +163,9 @@ def reading(path: str | Path, expected_content: str) -> Iterator[None]:
     except BrainlsapError:
         raise
     except FileNotFoundError as error:
-        raise FileFormatError("no such file.", path=path, kind=ABSENT) from error
+        raise FileFormatError(
+            "no such file. Check the path.", path=path, kind=ABSENT
+        ) from error
     except ImportError as error:
         # An extra is not installed.
         raise FileFormatError(

@@ -358,8 +358,9 @@ def divide(n_people: int, group_shares: Sequence[float]) -> np.ndarray:
     is_positive = share_array > 0
     if (share_array < 0).any() or not 0 < is_positive.sum() <= n_people:
         raise ParameterError(
-            f"shares must not be negative nor all 0, and n_people at least one for "
-            f"every share, got {n_people} for {share_array.tolist()}."
+            "shares must not be negative or all 0, and n_people must be at least "
+            f"the number of shares; got n_people {n_people} and the shares "
+            f"{share_array.tolist()}."
         )
     exact_counts = n_people * share_array / share_array.sum()
     n_people_by_share = np.floor(exact_counts).astype(int)
@@ -447,9 +448,9 @@ def _atlas_network(
     region_centroids = atlas.regions.reindex(columns=[*"xyz"]).to_numpy(dtype=float)
     if not np.isfinite(region_centroids).all():
         raise ParameterError(
-            f"atlas {atlas.name!r} has no centroid for some regions, but simulated "
-            "connectomes require distances. Add columns x, y, z (mm) to its "
-            "regions.tsv."
+            f"the atlas {atlas.name!r} has no coordinates for some regions, but "
+            "simulated connectomes require distances. Add columns x, y, z (mm) to "
+            "its regions.tsv."
         )
     hub_strengths = np.where(is_hub, HUB_STRENGTH, 1.0)
     # The midline (0) belongs to both sides.

@@ -548,7 +548,7 @@ def merge_classes(
         counts_text = ", ".join(
             f"{class_name} ({n})" for class_name, n in n_left_out.items()
         )
-        message = f"scans of other classes left out: {counts_text}"
+        message = f"scans of other classes are left out: {counts_text}"
         findings.append(Finding(message, LEFT_OUT, kind=OTHER_CLASSES))
     selected_cohort = cohort.select(is_selected, fate=OTHER_CLASS)
     return replace(

@@ -128,7 +128,7 @@ def test_what_is_no_cohort_is_refused(cohort, stored, tmp_path):
             "result of fit_model .* model file; got",
         ),
         (lambda: fit_model(cohort, file, 7), "model must be .* got 'int'"),
-        (lambda: run_study(cohort, file, [model]), "classifiers as a dict by name"),
+        (lambda: run_study(cohort, file, [model]), "a dict of classifiers by name"),
     ):
         with pytest.raises(ParameterError, match=told):
             call()

@@ -147,7 +147,7 @@ def test_classes_are_merged_and_others_left_out(cohort):
     three = merge_classes(spelt, "5-to-3")
     assert three.classes == ("CN", "MCI")
     assert three.n_scans == (cohort.y != "AD").sum()
-    assert "classes left out: other (" in three.notes[-1]
+    assert "classes are left out: other (" in three.notes[-1]
     with pytest.raises(ParameterError, match="'CN' in two classes"):
         merge_classes(cohort, {"a": ["CN"], "b": ["CN", "AD"]})
     with pytest.raises(CohortError, match=r"'Ad' of classes; .*mean 'AD'?"):

@@ -161,8 +161,8 @@ def find_images(
     if images.empty:
         misplaced_images = all_images.loc[is_misplaced, ["source", "reason"]].head(3)
         raise CohortError(
-            f"{folder}: the folder contains no image. Images are expected in "
-            "PTID/description/date/I-id, such as "
+            f"{folder}: the folder contains no image. Each image is expected in a "
+            "folder PTID/description/date/I-id, for example "
             "002_S_0295/Axial_DTI/2011-06-02_07_58_30.0/I240811",
             [
                 f"{image_folder}: {omission_reason}"
@@ -204,7 +204,7 @@ def find_images(
         ).sum()
         if n_absent_images:
             omission_notes.append(
-                f"images of LONI's list that are not there: {n_absent_images}"
+                f"{n_absent_images} images of the LONI image list are not in the folder"
             )
     images, acquisition_dates = images[~is_faulty], acquisition_dates[~is_faulty]
     folders_and_numbers = zip(images["source"], images["image"], strict=True)
@@ -224,7 +224,10 @@ def find_images(
 def _mark_faults(images: pd.DataFrame, acquisition_dates: pd.Series) -> None:
     """Write into the column `reason` why images cannot be used."""
     for image_row in images[acquisition_dates.isna()].itertuples():
-        fault_text = f"{image_row.day!r} is no day such as 2006-04-18_08_20_30.0"
+        fault_text = (
+            f"{image_row.day!r} is not a date; expected a date such as "
+            "2006-04-18_08_20_30.0"
+        )
         images.loc[image_row.Index, "reason"] = fault_text
     repeated_images = images[images.duplicated("image", keep=False)]
     for image_number, duplicate_rows in repeated_images.groupby("image"):
@@ -266,7 +269,7 @@ def _find_image_folders(person_folder: Path) -> Iterator[tuple[Path, str, str]]:
     `description/date/S-id`, has a folder for each image, or the image number at the end
     of its file names.
     """
-    expected_layout = "expected files in PTID/description/date/I-id"
+    expected_layout = "files are expected in PTID/description/date/I-id"
     for image_folder in (
         person_folder,
         *person_folder.glob("*"),
@@ -282,7 +285,7 @@ def _find_image_folders(person_folder: Path) -> Iterator[tuple[Path, str, str]]:
         if _IMAGE_PATTERN.fullmatch(image_folder.name):
             yield image_folder, image_folder.name, ""
         elif not _SERIES_PATTERN.fullmatch(image_folder.name):
-            fault_text = "the folder is named neither I nor S and a number"
+            fault_text = "the name of the folder is not I or S followed by a number"
             yield image_folder, "n/a", f"{fault_text}; {expected_layout}"
         else:
             yield from _find_series_images(image_folder)
@@ -422,12 +425,14 @@ def pair_images(
         ["participant_id", "session_id", "modality"], ignore_index=True
     )
     omission_reasons = pd.Series(
-        "the visit has a nearer image of this modality", images.index
+        "another image of this modality is nearer to the visit", images.index
     )
     omission_reasons[~images["image"].isin(image_visit_pairs["image"])] = (
         f"the person has no visit within {max_days} days of the image"
     )
-    omission_reasons[~images["ptid"].isin(visits["ptid"])] = "the person is in no table"
+    omission_reasons[~images["ptid"].isin(visits["ptid"])] = (
+        "the tables do not contain the person"
+    )
     omission_reasons[images["image"].isin(images_of_faulty_visits)] = (
         "the visit was skipped because its rows in the tables have faults"
     )
@@ -551,7 +556,8 @@ def import_adni(
             image_visit_pairs.loc[~has_required, _VISIT_COLUMNS].drop_duplicates()
         ):
             import_notes.append(
-                f"{n_incomplete} visits lack one of {', '.join(require)}: left out"
+                f"{n_incomplete} visits are left out because they lack one of "
+                f"{', '.join(require)}"
             )
         recognised_counts = image_visit_pairs["modality"].value_counts().sort_index()
         image_visit_pairs = image_visit_pairs[has_required].reset_index(drop=True)
@@ -568,9 +574,10 @@ def import_adni(
                     "For other descriptions, use modalities= (--modality)"
                 )
             raise CohortError(
-                f"no image joins a visit: {len(image_table)} images of "
-                f"{image_table['ptid'].nunique()} people, {len(visits)} visits, within "
-                f"{window} days{required_text}"
+                f"no visit has an image: {len(image_table)} images of "
+                f"{image_table['ptid'].nunique()} people were compared with "
+                f"{len(visits)} visits, and images more than {window} days from a "
+                f"visit are not used{required_text}"
             )
         phase_labels = labels_by_phase(visits)
         n_without_stage = phase_labels.groupby("phase")["none"].sum()
@@ -578,7 +585,7 @@ def import_adni(
             f"{n} of {phase_name}" for phase_name, n in n_without_stage.items() if n
         )
         import_notes += (
-            [f"people without a stage: {counts_text}"] if counts_text else []
+            [f"people without a stage, by phase: {counts_text}"] if counts_text else []
         )
         modality_counts = image_visit_pairs["modality"].value_counts().sort_index()
         note_lines = (

@@ -132,11 +132,14 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
     elif "DXSUM" in table_of_kind:
         visit_rows = _join_tables(table_of_kind, table_faults, table_notes)
         if "ARM" not in table_of_kind:
-            table_notes.append("no ARM table: SMC, EMCI and LMCI are not known")
+            table_notes.append(
+                "the folder contains no ARM table, so SMC, EMCI and LMCI are unknown"
+            )
     else:
         raise CohortError(
-            f"{folder}: no table of diagnoses; expected ADNIMERGE (RID, VISCODE, DX_bl "
-            "and DX) or DXSUM (RID, VISCODE and DIAGNOSIS, DXCHANGE or DXCURREN)"
+            f"{folder}: the folder contains no table of diagnoses. Add ADNIMERGE "
+            "(columns RID, VISCODE, DX_bl and DX) or DXSUM (columns RID, VISCODE "
+            "and one of DIAGNOSIS, DXCHANGE and DXCURREN)"
         )
     visits, merging_notes = merge_visits(visit_rows, folder, table_faults)
     image_list = table_of_kind.get("IMAGES", pd.DataFrame())
@@ -188,7 +191,7 @@ def _tables_by_kind(folder: Path) -> tuple[dict[str, pd.DataFrame], list[str]]:
     ]
     if not table_paths:
         raise CohortError(
-            f"{folder}: the folder does not exist or contains no .csv tables"
+            f"{folder}: the folder does not exist, or it contains no .csv or .tsv table"
         )
     table_of_kind: dict[str, pd.DataFrame] = {}
     unused_files = list[str]()
@@ -645,8 +648,10 @@ def merge_visits(
         "visits of screen failures (VISCODE f): left out": is_failure,
         "visits without a month and without a date are left out": lacks_month
         & estimated_month.isna(),
-        "visits without a date: no image can join them": visits["date"].isna(),
-        "visits whose code names no month: estimated from days": lacks_month
+        "visits have no date, so no image can be assigned to them": visits[
+            "date"
+        ].isna(),
+        "visits have no month in their code, so it is estimated from days": lacks_month
         & estimated_month.notna(),
     }
     merging_notes = [

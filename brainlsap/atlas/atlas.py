@@ -470,7 +470,7 @@ class Atlas:
         ]
         if repeated_regions:
             raise RegionNameError(
-                f"{len(repeated_regions)} of the regions of atlas {self.name} occur "
+                f"{len(repeated_regions)} regions of the atlas {self.name} occur "
                 f"more than once: {listed(repeated_regions, 5)}. Give each region "
                 "once."
             )
@@ -854,8 +854,9 @@ def complete_regions(
     """
     if not {"name", "hemisphere"} <= set(region_table) or region_table.empty:
         raise error_type(
-            f"{source_name}: expected the columns name and hemisphere, separated by "
-            f"tabs, and a row for every region; got {len(region_table)} rows of "
+            f"{source_name}: the table must have the columns name and hemisphere, "
+            "separated by tabs, and one row for every region; got "
+            f"{len(region_table)} rows with the columns "
             f"{', '.join(map(repr, region_table.columns))}."
         )
     original_table = region_table
@@ -962,7 +963,8 @@ def _find_wrong_cells(
     for axis_name, (lower_bound, upper_bound) in _BRAIN_BOUNDS.items():
         yield (
             axis_name,
-            "inside of the brain in MNI152, in mm (is the affine of the image right?)",
+            "a coordinate in mm inside the brain in MNI152 space (the affine of the "
+            "image may be wrong)",
             ~parsed_numbers[axis_name].fillna(0).between(lower_bound, upper_bound),
         )
     is_on_other_side = (
@@ -970,6 +972,7 @@ def _find_wrong_cells(
     )
     yield (
         "x",
-        "on the side of its name (image flipped, names exchanged?)",
+        "on the side that the name of the region gives (the image may be flipped, "
+        "or names exchanged)",
         is_on_other_side,
     )

@@ -115,12 +115,15 @@ _TEXTS = _ValueCheck("a list of texts", _are_texts)
 _WORDS = _ValueCheck("a list of words in lower case", _are_words)
 _TEXT_BY_TEXT = _ValueCheck("a dictionary from text to text", _is_text_by_text)
 _TEXT_BY_SIZE = _ValueCheck(
-    "texts by number of rows, for example {'68': 'cortex only'}", _is_text_by_size
+    "a dictionary from a number of rows to text, for example {'68': 'cortex only'}",
+    _is_text_by_size,
 )
-_TEXTS_BY_TEXT = _ValueCheck("lists of texts by text", _are_texts_by_text)
+_TEXTS_BY_TEXT = _ValueCheck(
+    "a dictionary from text to lists of texts", _are_texts_by_text
+)
 _FIELDS = _ValueCheck(
-    "the first fields of the left and of the right cortex by measure, for example "
-    "{'thickness': [27403, 27625]}",
+    "the first UK Biobank field of the left and of the right cortex, for each "
+    "measure, for example {'thickness': [27403, 27625]}",
     _are_pairs_of_fields,
 )
 _SPACE = _ValueCheck(" or ".join(SPACES), lambda value: value in SPACES)
@@ -195,7 +198,11 @@ def read_settings(path: Path, n_cortex: int) -> AtlasSettings:
             object_pairs_hook=partial(_join_pairs, path),
         )
     if not isinstance(settings, dict):
-        raise FileFormatError("expected keys with values, {...}.", path=path)
+        raise FileFormatError(
+            "the file must contain a JSON object, {...}. See atlases/README.md for "
+            "its keys.",
+            path=path,
+        )
     for setting_name, setting_value in settings.items():
         value_check = _VALUE_CHECKS.get(setting_name)
         if value_check is None:
@@ -279,11 +286,11 @@ def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
         for color_code, clashing_names in clash_of_color.items():
             if color_code in used_colors:
                 raise ValueError(
-                    f"{clashing_names} have the same color. Give each region a "
-                    "different color."
+                    f"{clashing_names} have the same colour. Give each region a "
+                    "different colour."
                 )
         if not set(used_colors.tolist()) <= set(index_of_color):
-            raise ValueError("a vertex has a label without a name")
+            raise ValueError("a vertex has a label that has no name in the file")
     used_indices = np.array(
         [index_of_color[color_code] for color_code in used_colors.tolist()]
     )

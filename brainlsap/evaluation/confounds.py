@@ -507,10 +507,10 @@ def find_covariate_column(table: pd.DataFrame, covariate_name: str) -> str:
     if len(matching_columns) == 1:
         return matching_columns[0]
     raise ParameterError(
-        f"the covariates have {'more than one' if matching_columns else 'no'} column "
-        f"{covariate_name!r}; there are {', '.join(covariate_columns) or 'none'}. "
-        "Labels cannot be covariates. Add other columns to the table of participants, "
-        "or to covariates=."
+        f"the covariates contain {'more than one' if matching_columns else 'no'} "
+        f"column {covariate_name!r}; their columns are "
+        f"{', '.join(covariate_columns) or 'none'}. Add other columns to the table "
+        "of participants, or to covariates=; a label cannot be a covariate."
     )
 
 

@@ -253,8 +253,8 @@ def _named_models(
     repeated_names = set(own_models) & set(baseline_models)
     if not own_models or repeated_names:
         raise ParameterError(
-            "model must name at least one classifier, and the names of baselines "
-            f"are reserved; got {', '.join(repeated_names) or 'no model'}. Rename "
+            "model must name at least one classifier, and no name may be that of a "
+            f"baseline model; got {', '.join(repeated_names) or 'no model'}. Rename "
             f"the classifier, or pass {option_text('baselines', False)}."
         )
     named_models: dict[str, tuple[Any, str]] = {}

@@ -138,14 +138,16 @@ CHECKS = {
     Check.OUTSIDE_REFERENCE: CheckText(
         "covariates outside the reference class",
         "warning",
-        "Their features are adjusted beyond what the reference class shows: match the "
-        "classes, or restrict the range.",
+        "The adjustment of these people's features is an extrapolation from the "
+        "reference class. Match the classes, or restrict the range of the "
+        "covariate.",
     ),
 }
 
 # Advice that depends on the finding.
 SMALL_GAIN_ADVICE = (
-    "Classes differ in it, but it predicts them by less than 0.05 above chance."
+    "The classes differ in this covariate, but it predicts the classes by less "
+    "than 0.05 above chance."
 )
 REMOVED_ADVICE = (
     "The adjustment also removed class differences that are correlated with this "
@@ -416,8 +418,9 @@ def _find_visits_as_people(cohort: Cohort) -> Iterator[AuditFinding]:
     if len(visit_like_rows):
         yield _make_finding(
             Check.VISITS_TAKEN_FOR_PEOPLE,
-            f"{count(len(visit_like_rows), 'person')} have ids that differ only in one "
-            f"part, as those of visits do, and may be {count(n_people, 'person')}",
+            f"{count(len(visit_like_rows), 'person')} have IDs that differ only in "
+            "one part, which may be the visit. They may be visits of only "
+            f"{count(n_people, 'person')}",
             scans=", ".join(people_rows["scan"][visit_like_rows]),
         )
 
@@ -456,7 +459,7 @@ def _find_copied_visits(
         if np.array_equal(first_scan, second_scan, equal_nan=True):
             yield _make_finding(
                 Check.DUPLICATE_SCANS,
-                f"identical {data_kind} of two visits of a participant",
+                f"two visits of a participant have identical {data_kind}",
                 scans=", ".join(cohort.table["scan"].iloc[scan_pair]),
                 severity="warning",
                 advice=COPIED_VISIT_ADVICE,
@@ -794,7 +797,7 @@ def _covariate_finding(
             f"{count(n_unknown, 'person')}"
         )
     if is_removed:
-        finding_text += "; taken out of the features inside the folds"
+        finding_text += "; its effect was removed from the features inside the folds"
         if reference_class is not None:
             finding_text += f", as estimated in {reference_class} alone"
     covariate_values = cohort.table[covariate_name]

@@ -836,8 +836,9 @@ class ModelEntry(NamedTuple):
         check_choice("role", self.role, ROLES)
         if self.role == "control" and (not self.phrase or self.is_variant is None):
             raise ParameterError(
-                f"the control {name!r} needs a phrase= that describes it in reports, "
-                "and is_variant= that says whether it is otherwise identical to LSAP-C."
+                f"the baseline model {name!r} requires phrase=, which describes it "
+                "in reports, and is_variant=, which states whether it is otherwise "
+                "identical to LSAP-C."
             )
 
 
@@ -1208,9 +1209,9 @@ def make_models(
         model_name for model_name in names if _key(model_name) not in members_of_key
     ]:
         raise ParameterError(
-            f"models must be {', '.join(GROUPS)}, or a selection of "
-            f"{', '.join(MODELS)}; got {unknown_names[0]!r}. Pass your own "
-            "classifiers as a dict by name."
+            f"models must be {', '.join(GROUPS)}, or names from "
+            f"{', '.join(MODELS)}; got {unknown_names[0]!r}. To use your own "
+            "classifiers, pass a dict of classifiers by name."
         )
     if "kernel" in settings:
         raise ParameterError(

@@ -213,10 +213,11 @@ def _choose_model_with_scales(evaluation: Evaluation, model: str | None) -> str:
         model = next(iter(model_names), evaluation.models[0])
     if model not in model_names:
         raise ParameterError(
-            f"model {model!r} has no scales to rank regions by. Models with scales: "
-            f"{', '.join(model_names) or 'none'}. (A ridge has none if the data "
-            "favour a model without a connectome or with one scale; "
-            "LSAPRidgeClassifier('regions') always has scales.)"
+            f"the model {model!r} has no scales by which regions could be ranked; "
+            f"the models with scales are {', '.join(model_names) or 'none'}. A "
+            "ridge model has no scale per region if the data favour a model "
+            "without a connectome or with one scale. "
+            "LSAPRidgeClassifier('regions') always has a scale per region."
         )
     return model
 
@@ -261,8 +262,9 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     smallest_possible_p = 1 / (n_permutations + 1)
     if n_permutations < FEWEST_PERMUTATIONS:
         return (
-            f"Too few permutations ({n_permutations}): the smallest possible p-value "
-            f"is {smallest_possible_p:.2g}. At least {FEWEST_PERMUTATIONS} are needed."
+            f"{n_permutations} permutations are too few, because the smallest "
+            f"possible p-value is {smallest_possible_p:.2g}. At least "
+            f"{FEWEST_PERMUTATIONS} permutations are needed."
         )
     level_text = f"family-wise p < {ALPHA}, {n_permutations} permutations"
     n_effects = int((ranking["p_effect"] < ALPHA).sum())
@@ -282,7 +284,7 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
         regions_text = "1 region" if n_contrasts == 1 else f"{n_contrasts} regions"
         contrast_text = (
             f"In {regions_text}, the difference stands out from that of the connected "
-            f"regions ({level_text}). This does not prove an origin."
+            f"regions ({level_text}). This does not prove that the disease began there."
         )
     else:
         contrast_text = (

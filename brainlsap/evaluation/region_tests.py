@@ -307,8 +307,8 @@ def _choose_steps(
         )
     if harmonize or regress_out:
         raise ParameterError(
-            f"{option_text('harmonize')} and {option_text('regress_out')} are taken "
-            "over from the evaluation. Leave them out."
+            f"{option_text('harmonize')} and {option_text('regress_out')} are set "
+            "in the evaluation and cannot be given again. Leave them out."
         )
     step_options = evaluation.settings["steps"]
     # Leave the reference class out: permuting labels would change who is in it.

@@ -194,8 +194,9 @@ class Score:
             )
         if self.of_probability is not None and self.of_certain_counts is None:
             raise ParameterError(
-                f"score {self.title!r} of probabilities needs of_certain_counts, its "
-                "formula where all probabilities are 0 or 1, for its exact bounds."
+                f"the score {self.title!r} of probabilities requires "
+                "of_certain_counts, its formula where all probabilities are 0 or "
+                "1. Exact bounds are computed by this formula."
             )
         lower_limit, upper_limit = self.limits(max(self.min_classes, 2))
         if not lower_limit < upper_limit:

@@ -234,7 +234,10 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
         train_index = np.asarray(train_rows, dtype=np.int64)
         test_index = np.asarray(test_rows, dtype=np.int64)
         if not (len(train_index) and len(test_index)):
-            raise SplitError(f"fold {fold_number} has no training or no test scans.")
+            raise SplitError(
+                f"fold {fold_number} has no training scans or no test scans. Correct "
+                "this fold."
+            )
         if shared_people := sorted(set(groups[train_index]) & set(groups[test_index])):
             raise SplitError(
                 f"fold {fold_number} has {len(shared_people)} people in both "
@@ -244,7 +247,7 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
             )
         index_splits.append((train_index, test_index))
     if not index_splits:
-        raise SplitError("splits is empty. Use make_splits to create folds.")
+        raise SplitError("splits contains no folds. Use make_splits to create folds.")
     return tuple(index_splits)
 
 
@@ -355,8 +358,8 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     splits_table = read_table(path)
     if not {"scan", "fold"} <= set(splits_table):
         raise FileFormatError(
-            f"{path}: folds need the columns scan and fold (and repeat), got "
-            f"{', '.join(splits_table)}."
+            f"{path}: the table of folds must have the columns scan and fold, and "
+            f"repeat if there are repeats; got {', '.join(splits_table)}."
         )
     splits_table["repeat"] = splits_table.get("repeat", "1")
     splits_table = splits_table.drop_duplicates(["repeat", "fold", "scan"])
@@ -366,7 +369,7 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
         unmatched_scans = sorted(set(fold_of.index) ^ set(scans))
         if unmatched_scans or not fold_of.index.is_unique:
             raise SplitError(
-                f"{path}: repeat {repeat_number} does not match the cohort: "
+                f"{path}: repeat {repeat_number} does not match the cohort. "
                 f"{len(unmatched_scans)} scans occur in only one of the two "
                 f"({', '.join(unmatched_scans[:3])}), and "
                 f"{fold_of.index.duplicated().sum()} scans occur in two folds."

@@ -64,7 +64,8 @@ class Preparation:
         check_at_least("threshold", self.threshold, 0.0)
         if self.connectome == "covariance" and self.threshold > 1:
             raise ParameterError(
-                f"the threshold of correlations is at most 1, got {self.threshold!r}."
+                "the threshold of correlations must be at most 1; got "
+                f"{self.threshold!r}."
             )
 
     def learn(self, features: np.ndarray, groups: np.ndarray) -> "Preparation":
@@ -168,7 +169,7 @@ def covariance_connectome(
     check_features(features)
     if len(set(person_of_scan)) < 3:
         raise ParameterError(
-            "a covariance network needs at least 3 people, got "
+            "a covariance network requires at least 3 people; got "
             f"{len(set(person_of_scan))}."
         )
     network = np.zeros((features.shape[1], features.shape[1]))

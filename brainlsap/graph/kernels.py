@@ -633,7 +633,10 @@ def diffuse(
             f"of shape {tuple(L.shape)}; got shape {tuple(X.shape)}."
         )
     if not bool(torch.isfinite(X).all()):
-        raise ParameterError("X must be finite; it holds NaN or infinite values.")
+        raise ParameterError(
+            "X must be finite, but it contains NaN or infinite values. Replace these "
+            "values."
+        )
     check_choice("kernel", kernel, kernel_names())
     if kernel == "exact":
         return exact_heat_kernel(L, scale).to(dtype) @ X

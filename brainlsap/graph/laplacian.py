@@ -122,10 +122,10 @@ def _check_weight_range(
     for is_met, requirement in (
         (
             np.isfinite([min_weight, max_weight]).all(),
-            "be finite; it holds NaN or infinity",
+            "be finite, but it contains NaN or infinite weights",
         ),
-        (min_weight >= 0, f"not be negative, its smallest weight is {min_weight:g}"),
-        (is_symmetric, "be symmetric; symmetrise it as (W + W.T) / 2"),
+        (min_weight >= 0, f"not be negative; its smallest weight is {min_weight:g}"),
+        (is_symmetric, "be symmetric. Symmetrise it, for example by (W + W.T) / 2"),
     ):
         if not is_met:
             raise ParameterError(f"W must {requirement}.")

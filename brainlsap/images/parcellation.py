@@ -174,9 +174,9 @@ def _read_labels_of_voxels(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
     are_whole_numbers = min_label >= 0 and np.array_equal(label_values, voxels)
     if not (are_whole_numbers and 0 < max_label <= MAX_LABEL):
         raise FileFormatError(
-            f"expected labels from 0 to {MAX_LABEL}, 0 for none, found "
-            f"{min_label:g} to {max_label:g}. Whole numbers became fractions? Resample "
-            "by nearest neighbour.",
+            f"expected whole labels from 0 (background) to {MAX_LABEL}; the labels "
+            f"lie between {min_label:g} and {max_label:g}. The image may have been "
+            "interpolated. Resample it by nearest neighbour.",
             path=image_path,
         )
     (tight_box,) = find_objects((label_values > 0).astype(np.int8))
@@ -345,7 +345,7 @@ def _name_labels(
                 path=image_path,
             )
         used_names = {label: name_of_label[label] for label in used_labels}
-        return LabelNames(used_names, "labels named by a table")
+        return LabelNames(used_names, "the labels are named by a table")
     label_names = recognize_labels(used_labels, atlas)
     if label_names is not None:
         return label_names
@@ -378,7 +378,9 @@ def recognize_labels(used_labels: Sequence[int], atlas: Atlas) -> LabelNames | N
     has_enough_regions = n_regions >= _MIN_FREESURFER_SHARE * len(atlas)
     if all_names.keys() >= set(used_labels) and has_enough_regions:
         name_of_label = {label: all_names[label] for label in used_labels}
-        return LabelNames(name_of_label, "labels read as FreeSurfer's numbers")
+        return LabelNames(
+            name_of_label, "the labels were read as the label numbers of FreeSurfer"
+        )
     # An atlas made from an image has that image's labels, and no others.
     if atlas.folder and (atlas.folder / "parcellation.nii.gz").is_file():
         return None
@@ -475,9 +477,8 @@ def make_atlas(
     """
     if Path(folder).name in available_atlases():
         raise ParameterError(
-            f"{option_text('folder')} must not be one of "
-            f"{', '.join(available_atlases())}, the names of the atlases of "
-            "brainlsap."
+            f"{option_text('folder')} must not have the name of an atlas of "
+            f"brainlsap ({', '.join(available_atlases())}). Choose another name."
         )
     check_new_folder(folder)
     if annot is None and labels is None:
@@ -506,7 +507,10 @@ def make_atlas(
         )
         absent_names = all_names[~all_names.isin(region_table["name"])]
         if len(absent_names):
-            absence_note = f"left out, not in the image: {listed(absent_names, 8)}"
+            absence_note = (
+                "regions of the list that are not in the image are left out: "
+                f"{listed(absent_names, 8)}"
+            )
             settings["notes"].append(absence_note)
     region_table = _distinguish_sides(region_table)
     names_source = f"{labels or annot}"
@@ -656,7 +660,7 @@ def _locate_label_regions(
     voxels = np.asarray(label_volume.dataobj)
     if (voxels != np.round(voxels)).any():
         raise FileFormatError(
-            "labels must be whole numbers, but this parcellation was interpolated. "
+            "labels must be whole numbers, so this parcellation was interpolated. "
             "Resample it by nearest neighbour.",
             path=image_name,
         )
@@ -667,8 +671,9 @@ def _locate_label_regions(
     is_repeated = is_in_image & label_numbers.duplicated(keep=False)
     if is_repeated.any():
         raise FileFormatError(
-            f"the regions {listed(region_table['name'][is_repeated], 8)} have the "
-            "same numbers; expected one name for each label. Correct the numbers.",
+            f"several of the regions {listed(region_table['name'][is_repeated], 8)} "
+            "have the same number; expected one name for each label. Correct the "
+            "numbers.",
             path=labels,
         )
     nameless_labels = np.setdiff1d(voxels, [0, *label_numbers])
@@ -768,7 +773,8 @@ def _add_surface_facts(
     off_surface = atlas.regions["name"][atlas.cortex & ~is_on_surface]
     if len(off_surface):
         absence_note = (
-            f"without a surface, not in the annotation: {listed(off_surface, 8)}"
+            "regions that are not in the annotation have no surface: "
+            f"{listed(off_surface, 8)}"
         )
         settings["notes"].append(absence_note)
     if "structure" not in region_table:

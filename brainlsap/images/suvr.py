@@ -166,7 +166,9 @@ def extract_suvr(
             f"covers {reference_coverage:.0%} of the reference {reference_name}"
         )
     if shift_mm >= MAX_SHIFT:
-        space_faults.append(f"fits the labels best when moved by {shift_mm:.0f} mm")
+        space_faults.append(
+            f"matches the labels best when it is moved by {shift_mm:.0f} mm"
+        )
     if space_faults and not accept_low_coverage:
         raise FileFormatError(
             f"the image {' and '.join(space_faults)}; expected {MIN_OVERLAP:.0%} of "
@@ -186,11 +188,15 @@ def extract_suvr(
     uptake_table["suvr"] = uptake_table["mean"] / reference_mean
     extraction_notes = [
         *image.notes,
-        *(f"accepted: the image {space_fault}" for space_fault in space_faults),
+        *(
+            f"the image {space_fault}, and was accepted as requested"
+            for space_fault in space_faults
+        ),
     ]
     if unmeasured_regions := uptake_table.index[uptake_table["suvr"].isna()].tolist():
         extraction_notes.append(
-            f"not measured, no covered voxel: {', '.join(unmeasured_regions)}"
+            "regions without a covered voxel count as not measured: "
+            f"{', '.join(unmeasured_regions)}"
         )
     uptake_table = uptake_table[["suvr", "mean", "n_voxels", "coverage"]]
     return RegionalUptake(

@@ -125,7 +125,7 @@ def read_streamlines(path: str | Path) -> Iterator[StreamlineBlock]:
         ):
             n_coordinates = 3 * (stop_rows - start_rows).sum()
             if np.count_nonzero(np.isfinite(points)) != n_coordinates:
-                raise ValueError("a point has coordinates that are not numbers")
+                raise ValueError("the coordinates of a point are not numbers")
             yield StreamlineBlock(np.asarray(points), start_rows, stop_rows)
 
 
@@ -260,12 +260,16 @@ def _read_trx(path: Path) -> BlockArrays:
             or streamline_offsets[-1] != n_points
             or (np.diff(streamline_offsets) < 0).any()
         ):
-            raise ValueError(f"the offsets do not lead from 0 to {n_points} points")
+            raise ValueError(
+                f"the offsets do not increase from 0 to the {n_points} points"
+            )
         array_name, dtype = _find_array(trx_archive, "positions")
         point_bytes = 3 * dtype.itemsize
         n_bytes = trx_archive.getinfo(array_name).file_size
         if n_bytes != point_bytes * n_points:
-            raise ValueError(f"{n_points} points expected, {n_bytes} bytes found")
+            raise ValueError(
+                f"the file contains {n_bytes} bytes; expected {n_points} points"
+            )
         with trx_archive.open(array_name) as byte_stream:
             for _, line_offsets in _iter_blocks(streamline_offsets):
                 point_data = byte_stream.read(point_bytes * int(line_offsets[-1]))
@@ -604,7 +608,9 @@ class Placement:
         if not self.n_ends:
             return []
         typical_share = TYPICAL_SHARE_IN_NODES[assignment]
-        share_note = f"{self.share_in_nodes:.0%} of streamlines' ends lie in a node"
+        share_note = (
+            f"{self.share_in_nodes:.0%} of the ends of streamlines are inside a region"
+        )
         if self.brain is None:
             return [share_note]
         return [

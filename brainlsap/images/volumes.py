@@ -178,9 +178,9 @@ def read_volume(path: str | Path) -> tuple[np.ndarray, np.ndarray, Any]:
             voxel_values = voxel_values[..., 0]
         if voxel_values.ndim != 3 or voxel_values.dtype.kind not in "buif":
             raise ValueError(
-                "expected three axes and a number in every voxel, got shape "
+                "expected three axes and a number in every voxel; got shape "
                 f"{voxel_values.shape} of {voxel_values.dtype}. Align and average "
-                "frames first"
+                "the frames first"
             )
     return voxel_values, affine, image.header
 
@@ -218,8 +218,7 @@ def read_transform(
     )
     if affine_matrix.shape != (4, 4) or not _is_invertible(affine_matrix):
         raise ParameterError(
-            "transform must be a 4 x 4 matrix that can be inverted, got "
-            f"{affine_matrix!r:.60}"
+            f"transform must be an invertible 4 x 4 matrix; got {affine_matrix!r:.60}"
         )
     return affine_matrix
 

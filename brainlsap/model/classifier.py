@@ -301,14 +301,14 @@ class GraphClassifier(PackedClassifier):
         }
         if run_faults:
             fit_report["warnings"] = [
-                f"{len(run_faults)} of {len(training_runs)} starts stayed dead or "
-                f"diverged, or did not learn, after restarts ({run_faults[0]}); the "
-                "others, if any, are averaged. Lower learning_rate or scale_step, or "
-                "check the features."
+                f"{len(run_faults)} of {len(training_runs)} training starts "
+                f"diverged or did not learn, also after restarts ({run_faults[0]}). "
+                "The other starts are averaged. Lower learning_rate or scale_step, "
+                "or check the features."
             ]
         if len(run_faults) == len(training_runs):
             fit_report["failed"] = (
-                f"every start failed, also with other seeds: {run_faults[0]}"
+                f"every training start failed, also with other seeds: {run_faults[0]}"
             )
         return fit_report
 
@@ -343,9 +343,9 @@ class GraphClassifier(PackedClassifier):
         self.fit_report_["n_projected"] = n_projected
         if n_projected:
             self.fit_report_["warnings"].append(
-                f"scales came to {settings.max_scale:.3g}, the largest at which the "
-                f"{settings.kernel} kernel is trusted here, and were kept there. Raise "
-                "max_scale, or the degree, to let them grow."
+                f"scales reached {settings.max_scale:.3g}, the largest scale at "
+                f"which the {settings.kernel} kernel is accurate, and were kept "
+                "there. Increase max_scale, or the degree, to allow larger scales."
             )
 
 

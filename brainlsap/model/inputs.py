@@ -112,11 +112,12 @@ def check_packed(
         X = X.astype(np.float64)
     connectomes, features = unpack(X)
     if len(X) == 0:
-        raise ParameterError("X holds no scan.")
+        raise ParameterError("X contains no scan.")
     if expected_shape is not None and features.shape[1:] != expected_shape:
         raise ParameterError(
-            f"X must hold {expected_shape[0]} regions and {expected_shape[1]} "
-            f"features, as in fit; got {features.shape[1]} and {features.shape[2]}."
+            f"X must have {expected_shape[0]} regions and {expected_shape[1]} "
+            f"features, as in the fit; got {features.shape[1]} regions and "
+            f"{features.shape[2]} features."
         )
     if not is_checked:
         check_connectomes(connectomes)
@@ -155,7 +156,9 @@ def order_labels(
         classes_text = (
             ", ".join(repr(str(class_name)) for class_name in present_classes) or "none"
         )
-        raise ParameterError(f"y must hold two classes, got only {classes_text}.")
+        raise ParameterError(
+            f"y must contain at least two classes; got only {classes_text}."
+        )
     if classes is None:
         if (
             head == "ordinal"
@@ -176,9 +179,9 @@ def order_labels(
         # cross_val_predict numbers sorted labels where it asks for probabilities
         raise ParameterError(
             f"classes must list every class of y once, in order; got {all_classes}, "
-            f"and y holds {present_classes.tolist()}. Where scikit-learn numbers "
-            "labels, number them before: y=pd.Categorical(labels, classes).codes, "
-            "classes=range(n_classes)."
+            f"but y contains {present_classes.tolist()}. If scikit-learn numbers "
+            "the labels, number them first: y=pd.Categorical(labels, "
+            "classes).codes, classes=range(n_classes)."
         )
     class_positions = np.array(
         [all_classes.index(class_name) for class_name in present_classes]

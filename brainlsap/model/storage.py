@@ -112,11 +112,11 @@ def save_model(
     from safetensors.numpy import save
 
     if not hasattr(model, "classes_"):
-        raise ParameterError("the model is not fitted; call fit before save_model.")
+        raise ParameterError("the model is not fitted. Call fit before save_model.")
     origin = origin or getattr(model, "origin_", None)
     if origin is None:
         raise ParameterError(
-            "origin must name the regions and features of the fit: "
+            "origin must name the regions and features of the fit. Pass "
             "ModelOrigin(cohort.region_names, cohort.feature_names)."
         )
     origin.check(model)
@@ -213,8 +213,8 @@ def load_model(path: str | Path) -> Any:
 
     if Path(path).is_dir():
         raise FileFormatError(
-            "a folder, but a model file was expected. The model comes first, then the "
-            "study.",
+            "the path is a folder; expected a model file. Give the model first, "
+            "and the study after it.",
             path=path,
         )
     with reading(path, "a whole model file, as `brainlsap fit` writes"):

@@ -523,7 +523,7 @@ def _describe_fault(
     if not bool(torch.isfinite(logits).all()):
         return _DIVERGED
     if float(logits.std(0, correction=0).max()) <= _MIN_LOGIT_SPREAD:
-        return "every scan gets the same output"
+        return "the model gives every scan the same output"
     chance_accuracy = 1 / network.n_classes
     if training_accuracy >= chance_accuracy + settings.least_learned * (
         1 - chance_accuracy

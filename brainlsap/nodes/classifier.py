@@ -529,7 +529,10 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         """
         settings = self.settings(getattr(graph, "name", ""))
         if validation is None and settings.scale_signal == "validation":
-            raise ParameterError("scale_signal='validation' needs validation nodes.")
+            raise ParameterError(
+                "scale_signal='validation' requires validation nodes. Give a "
+                "validation set."
+            )
         device = torch.device(self.device)
         self.classes_, training_labels, validation_labels = read_node_labels(
             graph, train, validation, device
@@ -598,7 +601,7 @@ def read_node_labels(
         raise ParameterError(
             "train must contain at least two classes, and validation no other "
             f"classes; got {is_unknown_label.sum()} node(s) without a label or with "
-            "a label of no training node. The classes of train are "
+            "a class that train does not contain. The classes of train are "
             f"{class_names.tolist()}."
         )
     labelled_sets = []

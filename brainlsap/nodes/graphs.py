@@ -190,8 +190,9 @@ class NodeSplit:
         is_shared = (split_masks.sum(axis=0) > 1).any()
         if split_masks.dtype != bool or not is_filled or is_shared:
             raise SplitError(
-                "train, validation and test must be disjoint masks with at least "
-                f"one node each; got {split_masks.dtype}, sizes {self.sizes}."
+                "train, validation and test must be disjoint boolean masks with at "
+                f"least one node each; got {split_masks.dtype} masks of sizes "
+                f"{self.sizes}."
             )
 
     @property

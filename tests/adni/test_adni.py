@@ -67,7 +67,7 @@ def test_each_modality_joins_the_nearest_visit_and_no_file_twice(tables, images,
     }
     assert found.unused_images.set_index("image")["reason"].to_dict() == {
         "I111": "the person has no visit within 180 days of the image",  # day 181
-        "I150": "the person is in no table",
+        "I150": "the tables do not contain the person",
     }
     kept = read_text(out / "adni_pairing.tsv")
     assert kept["image"].tolist() == found.pairs["image"].tolist()
@@ -102,9 +102,9 @@ def test_lost_labels_are_listed(tables, images, out):
     said = (out / "adni_notes.txt").read_text(encoding="utf-8")
     assert said.splitlines() == [*found.notes]
     for what in (
-        "people without a stage: 1 of ADNI3",
+        "people without a stage, by phase: 1 of ADNI3",
         "Sagittal_3D_FLAIR (1)",
-        "1 visits without a date",
+        "1 visits have no date",
     ):
         assert what in said
     table = found.labels.set_index(["phase", "site"])
@@ -144,7 +144,9 @@ def test_change_of_diagnosis_is_what_it_led_to(code, state, tmp_path):
     table.to_csv(tmp_path / "DXSUM.csv", index=False)
     visits, _, notes = read_adni_tables(tmp_path)
     assert set(visits["diagnosis"]) == {state}
-    assert "no ARM table: SMC, EMCI and LMCI are not known" in notes
+    assert (
+        "the folder contains no ARM table, so SMC, EMCI and LMCI are unknown" in notes
+    )
 
 
 def test_screening_is_baseline_and_odd_codes_are_reckoned(tables, images, out):
@@ -155,7 +157,9 @@ def test_screening_is_baseline_and_odd_codes_are_reckoned(tables, images, out):
     found = import_adni(tables, images, out)
     visits = sessions_of(out, "sub-ADNI002S0295")
     assert visits.index.tolist() == ["ses-M000", "ses-M006", "ses-M012"]
-    assert any(n.startswith("1 visits whose code names no month") for n in found.notes)
+    assert any(
+        n.startswith("1 visits have no month in their code") for n in found.notes
+    )
 
 
 def test_a_screen_failure_is_no_visit(tables):
@@ -244,12 +248,12 @@ def test_command_prints_and_writes(tables, images, out, capsys):
     assert main([*arguments, "--require", "dwi"]) == 0
     printed = capsys.readouterr().out
     assert "4 people, 4 visits with images" in printed
-    assert "visits lack one of dwi: left out" in printed
+    assert "visits are left out because they lack one of dwi" in printed
     assert f"Study: {out}\nNext: process the images" in printed
     assert f"then brainlsap check {out}\n" in printed
     assert printed.endswith(f": brainlsap build {out}\n")
     reasons = read_text(out / "adni_unused_images.tsv").set_index("image")["reason"]
-    assert reasons["I100"] == "the visit has a nearer image of this modality"
+    assert reasons["I100"] == "another image of this modality is nearer to the visit"
     assert "30 days" in reasons["I110"]
     assert main(arguments) == 2
     assert "must be new or empty" in capsys.readouterr().err
@@ -281,7 +285,7 @@ def test_tables_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
         (table.assign(EXAMDATE="soon"), "RID 295 at bl: EXAMDATE must be .* 'soon'"),
         (twice, "RID 295 has two diagnoses at bl: MCI and CN"),
         (table.assign(RID="4010None"), "RID must be a whole number .* got '4010None'"),
-        (made.arm_table(), "no table of diagnoses; expected ADNIMERGE"),
+        (made.arm_table(), "no table of diagnoses. Add ADNIMERGE"),
     ):
         bad.to_csv(path, index=False)
         with pytest.raises(CohortError, match=match):
@@ -290,7 +294,7 @@ def test_tables_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
     table.to_csv(tables / "another.csv", index=False)
     with pytest.raises(CohortError, match="another table are both ADNIMERGE"):
         import_adni(tables, images, out)
-    with pytest.raises(CohortError, match=r"does not exist or contains no \.csv"):
+    with pytest.raises(CohortError, match=r"does not exist, or it contains no \.csv"):
         import_adni(tmp_path / "nowhere", images, out)
     assert not out.exists()
 
@@ -301,17 +305,19 @@ def test_images_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
             import_adni(tables, place, out)
 
     refused(
-        r"contains no image. Images are expected in PTID/description/date/I-id", tables
+        r"contains no image. Each image is expected in a folder "
+        r"PTID/description/date/I-id",
+        tables,
     )
     alone = made.write_images(tmp_path / "alone", [made.IMAGES[-1]])
-    refused(r"no image joins a visit: 1 images of 1 people", alone)
+    refused(r"no visit has an image: 1 images of 1 people", alone)
     scanned = made.write_images(tmp_path / "scanned")
     with pytest.raises(CohortError, match=r"required tau; .* recognised as .*dwi \("):
         import_adni(tables, scanned, out, require=["tau"])
     made.write_image(images, "005_S_4010", "Axial_DTI", "2012-02-03_09_00_00.0", "I100")
     refused(r"I100 .*/I100 and in .*/I100", images)
     made.write_image(alone, "005_S_4010", "Axial_DTI", "someday", "I1")
-    refused(r"'someday' is no day such as 2006-04-18", alone)
+    refused(r"'someday' is not a date; expected a date such as 2006-04-18", alone)
 
 
 def read_texts(folder, **texts):
@@ -459,7 +465,7 @@ def test_folders_of_series_are_read(tables, out, tmp_path):
     assert found.pairs["image"].tolist() == ["I40657", "S13", "I77"]
     reasons = found.unused_images.set_index("ptid")["reason"]
     assert "several images" in reasons["011_S_6030"]
-    assert "neither I nor S" in reasons["011_S_6040"]
+    assert "not I or S" in reasons["011_S_6040"]
 
 
 @pytest.mark.parametrize("number", ["I130", "130"])
@@ -471,4 +477,4 @@ def test_the_newer_list_of_images_is_read(tables, images, out, number):
     found = import_adni(tables, images, out)
     scanner = sessions_of(out, "sub-ADNI011S6030")["scanner"]["ses-M000"]
     assert scanner == "SIEMENS Prisma 3"
-    assert "images of LONI's list that are not there: 1" in found.notes
+    assert "1 images of the LONI image list are not in the folder" in found.notes

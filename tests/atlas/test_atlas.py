@@ -122,7 +122,7 @@ def test_matching_returns_positions_in_the_order_given(atlas):
         (["insula"], r"1 of 1 .*: ctx-lh-insula, ctx-rh-insula.*with its side"),
         (
             ["lh_insula", "lh_cuneus", "insula_lh"],
-            r"1 of the regions of atlas desikan82 occur more than once: "
+            r"1 regions of the atlas desikan82 occur more than once: "
             r"ctx-lh-insula as 'lh_insula', 'insula_lh'\. Give each region once",
         ),
         (load_atlas("destrieux160").names, "belong to destrieux160, not to desikan82"),
@@ -238,11 +238,14 @@ def test_a_new_atlas_is_a_folder(own, tmp_path):
         ('{"wall": -1}', "wall must be a whole number"),
         ('{"walls": {"size": 4, "rows": [[0, 4]]}}', "walls must be"),
         ('{"walls": {"size": 4}}', "walls must be"),
-        ('{"sizes": {"few": "a slab"}}', "sizes must be texts by number of rows"),
+        (
+            '{"sizes": {"few": "a slab"}}',
+            "sizes must be a dictionary from a number of rows to text",
+        ),
         ('{"order_17networks": [1, 1]}', "order_17networks must be .* from 1 to"),
         ('{"order_17networks": [1]}', "order_17networks must have 2 numbers.* got 1"),
         ('{"wall": 1, "wall": 2}', "the key wall is repeated"),
-        ("[]", "expected keys with values"),
+        ("[]", "the file must contain a JSON object"),
     ],
 )
 def test_settings_of_an_atlas_are_checked(own, tmp_path, settings, message):
@@ -272,8 +275,11 @@ def test_sides_may_be_left_out_or_said_in_words(own):
 
 
 BAD = [
-    (["name side", "a L"], "expected the columns name and hem.* 1 rows of 'name', 's"),
-    (["name hemisphere"], "got 0 rows of 'name', 'hemisphere'"),
+    (
+        ["name side", "a L"],
+        "must have the columns name and hem.* 1 rows with the columns 'name', 's",
+    ),
+    (["name hemisphere"], "got 0 rows with the columns 'name', 'hemisphere'"),
     (["name hemisphere", "a L", " L"], "name of '' .row 2. .* a text; got ''"),
     (["name hemisphere", "a up"], r"hemisphere of 'a' .* must be L, R or M .*got 'up'"),
     (
@@ -384,7 +390,7 @@ def test_names_of_annotations_stand_in_any_order(tmp_path, numbers):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (annotation([0, 2, 3], [2, 1, 0], 4), "a vertex has a label without a name"),
+        (annotation([0, 2, 3], [2, 1, 0], 4), "a vertex has a label that has no name"),
         (annotation([0, 1], [1, 0], 2)[:-9], "cannot be read"),
         (struct.pack(">i", 10**9), "buffer is smaller than requested"),
     ],

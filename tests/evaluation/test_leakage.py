@@ -107,7 +107,7 @@ def test_the_audit_names_the_scans_of_visits_taken_for_people(cohort):
     row = findings.loc["visits_taken_for_people"]
     assert row["severity"] == "error"
     has_visits = table["participant"].duplicated(keep=False)
-    assert f"{has_visits.sum()} people have ids that differ only" in row["finding"]
+    assert f"{has_visits.sum()} people have IDs that differ only" in row["finding"]
     assert row["scans"].split(", ") == table["scan"][has_visits].tolist()
     sexes = visit.map({1: "F", 2: "M", 3: "F"})
     findings = checks(with_table(cohort, sex=sexes, participant=visit_ids))
@@ -179,7 +179,7 @@ def test_visits_of_one_person_may_be_alike(cohort):
     values[second] = values[first]  # but not the same
     finding = checks(replace(cohort, features=values)).loc["duplicate_scans"]
     assert finding["severity"] == "warning"
-    assert finding["finding"] == "identical features of two visits of a participant"
+    assert finding["finding"] == "two visits of a participant have identical features"
 
 
 def test_a_feature_made_of_the_label_is_named(cohort):
@@ -207,7 +207,9 @@ def test_a_covariate_that_tells_the_label_is_found(cohort):
     by_finding = audit(confounded, splits, ["Site"]).set_index("finding")
     removed = by_finding.filter(like="site alone", axis=0).iloc[0]
     assert (
-        removed.name == row["finding"] + "; taken out of the features inside the folds"
+        removed.name
+        == row["finding"]
+        + "; its effect was removed from the features inside the folds"
     )
     assert removed["what_to_do"] == leakage.REMOVED_ADVICE
     whole = leave_one_out_splits(confounded.table["site"], cohort.groups)

@@ -73,9 +73,7 @@ def test_a_variant_differs_from_lsap_c_in_one_input_or_setting(name):
     default = make_models()
     assert list(default) == ["LSAP-C", *make_models("baselines")]
     assert make_models("lsap-c", n_starts=1)["LSAP-C"][0].n_starts == 1
-    with pytest.raises(
-        ParameterError, match=r"selection of LSAP-C, LSAP-H.*got 'lasp'"
-    ):
+    with pytest.raises(ParameterError, match=r"names from LSAP-C, LSAP-H.*got 'lasp'"):
         make_models("lasp")
     made = make_models(threshold=3.0, weights="log")
     for name in ("LSAP-C", "LSAP-R"):  # ridges prepare networks as the models do
@@ -116,7 +114,9 @@ def test_two_models_of_one_name_are_refused(monkeypatch):
     with pytest.raises(ParameterError, match="role must be one of"):
         MODELS["new"] = entry._replace(role="rival")
     for fields in ({}, {"phrase": "blind"}, {"is_variant": True}):
-        with pytest.raises(ParameterError, match="the control 'new' needs a phrase="):
+        with pytest.raises(
+            ParameterError, match="the baseline model 'new' requires phrase="
+        ):
             MODELS["new"] = entry._replace(role="control", **fields)
     monkeypatch.setitem(NETWORKS, "toy", NetworkKind("Linear SVM"))
     with pytest.raises(ParameterError, match="linear SVM and Linear SVM"):
@@ -208,7 +208,7 @@ def test_gaps_flat_regions_and_rare_classes_do_no_harm():
     assert np.isfinite(model.predict_proba(X)).all()
     lone = np.where(people == 0, "SMC", y)
     assert TunedLinearClassifier().fit(X, lone, groups=people).fit_report_["C"] == 0.01
-    with pytest.warns(UserWarning, match="treats every scan as a person"):
+    with pytest.warns(UserWarning, match="treats every scan as a separate person"):
         TunedLinearClassifier().fit(X, y)
 
 

@@ -533,7 +533,7 @@ def test_an_evaluation_gives_steps_and_scales(example_evaluation, small_cohort):
     referenced = replace(adjusted, settings=adjusted.settings | settings)
     same_table = compare_regions(small_cohort, referenced, n_permutations=20)
     pd.testing.assert_frame_equal(same_table, table)
-    with pytest.raises(ParameterError, match="taken over from the evaluation"):
+    with pytest.raises(ParameterError, match="set in the evaluation"):
         compare_regions(small_cohort, example_evaluation, regress_out="age")
     with pytest.raises(ParameterError, match="the evaluated cohort"):
         compare_regions(small_cohort.select(range(40)), example_evaluation)

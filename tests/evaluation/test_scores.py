@@ -263,7 +263,7 @@ def test_what_is_not_registered_is_refused(example_evaluation, monkeypatch):
         with pytest.raises(ParameterError, match=message):
             bootstrap_scores(example_evaluation, "LSAP-C", 5)
     monkeypatch.delitem(SCORES, "percent")
-    with pytest.raises(ParameterError, match="needs of_certain_counts"):
+    with pytest.raises(ParameterError, match="requires of_certain_counts"):
         replace(SCORES["brier"], of_certain_counts=None)
     monkeypatch.setitem(SCORES, "auc", replace(SCORES["auc"], range=(0.0, 0.01)))
     with pytest.raises(ParameterError, match=r"'auc' is .*outside its range 0 to 0.01"):

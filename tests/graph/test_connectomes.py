@@ -98,7 +98,7 @@ def test_covariance_of_training_people_serves_everybody(W, features):
     ("given", "message"),
     [
         ({"weights": "mm"}, r"weights must be one of 'binary'"),
-        ({"threshold": 10.0, "connectome": "covariance"}, "at most 1, got 10"),
+        ({"threshold": 10.0, "connectome": "covariance"}, "at most 1; got 10"),
     ],
 )
 def test_options_that_cannot_be_used_are_refused(given, message):
@@ -107,5 +107,5 @@ def test_options_that_cannot_be_used_are_refused(given, message):
 
 
 def test_a_covariance_needs_three_people(features):
-    with pytest.raises(ParameterError, match="at least 3 people, got 2"):
+    with pytest.raises(ParameterError, match="at least 3 people; got 2"):
         covariance_connectome(features[:4], PEOPLE[:4])

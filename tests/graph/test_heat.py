@@ -109,7 +109,10 @@ def test_silently_wrong_kernels_are_refused(laplacian):
         ({"scale": SCALE[:3]}, r"scale must have shape \(5,\).*\(3,\)"),
         ({"scale": -SCALE}, "scale must be finite and not negative"),
         ({"X": torch.ones(4, 2)}, r"X must have shape .* got shape \(4, 2\)"),
-        ({"X": torch.full((5, 2), torch.nan)}, "X must be finite; it holds NaN or inf"),
+        (
+            {"X": torch.full((5, 2), torch.nan)},
+            "X must be finite, but it contains NaN or inf",
+        ),
     ],
 )
 def test_bad_arguments_are_named(laplacian, given, message):

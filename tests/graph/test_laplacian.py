@@ -71,9 +71,9 @@ def test_read_only_connectomes_give_no_warning():
 
 BAD = {
     "not square": (np.ones((2, 3)), r"shape .* got shape \(2, 3\)"),
-    "asymmetric": (np.triu(np.ones((3, 3))), r"symmetric; symmetrise it as"),
-    "nan": (np.full((3, 3), np.nan), r"finite; it holds NaN"),
-    "negative": (-np.ones((3, 3)), r"not be negative, its smallest weight is -1"),
+    "asymmetric": (np.triu(np.ones((3, 3))), r"symmetric\. Symmetrise it"),
+    "nan": (np.full((3, 3), np.nan), r"finite, but it contains NaN"),
+    "negative": (-np.ones((3, 3)), r"not be negative; its smallest weight is -1"),
 }
 
 

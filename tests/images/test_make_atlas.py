@@ -79,7 +79,7 @@ def test_an_image_with_a_table_gives_names_and_centres(
     assert (out / "parcellation.nii.gz").is_file()
     if name.startswith("a."):
         assert atlas.regions["network"].tolist() == ["a", "a", ""]
-        assert "left out, not in the image: Gone" in told
+        assert "not in the image are left out: Gone" in told
 
 
 def test_sides_and_places_must_be_those_of_the_brain(tmp_path, image, write):
@@ -95,7 +95,10 @@ def test_sides_and_places_must_be_those_of_the_brain(tmp_path, image, write):
         make("Heschl L", "Heschl R", "Vermis")
     voxels = np.asarray(nib.load(image).dataobj)
     nib.save(nib.Nifti1Image(voxels, np.diag([5.0, 5, 5, 1])), image)
-    said = r"x of 'x' \(row 1\) must be inside of the brain .* affine .* got 110\."
+    said = (
+        r"x of 'x' \(row 1\) must be a coordinate in mm inside the brain .* affine "
+        r".* got 110\."
+    )
     with pytest.raises(FileFormatError, match=said):
         make("x", "y", "z")
 
@@ -194,7 +197,7 @@ def test_regions_without_a_surface_are_told(tmp_path, write):
     labels = write("a.txt", "\n".join(names))
     annot = annotation(tmp_path, 10242)
     atlas = make_atlas(tmp_path / "own", annot=annot, labels=labels)
-    told = "without a surface, not in the annotation: lh_west"
+    told = "regions that are not in the annotation have no surface: lh_west"
     assert atlas.settings["notes"] == [told]
 
 
@@ -211,7 +214,7 @@ def test_annotations_must_tell_regions_apart_and_be_named(tmp_path, write):
     codes, colours, names = nib.freesurfer.read_annot(annot)
     colours[2] = colours[1]
     nib.freesurfer.write_annot(annot, codes, colours, names)
-    with pytest.raises(FileFormatError, match="north and south have the same color"):
+    with pytest.raises(FileFormatError, match="north and south have the same colour"):
         make_atlas(tmp_path / "other", annot=annot)
 
 
@@ -223,7 +226,7 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
     for text, said in (
         (
             "No,name\n7,A_L\n7,B_L\n9,C_R\n",
-            r"b\.csv: the regions A_L, B_L have the same numbers",
+            r"b\.csv: several of the regions A_L, B_L have the same number;",
         ),
         ("No,name\n0,A_L\n7,B_L\n9,C_R\n30,V\n", "region A_L has the number 0"),
         ("7,HL,Heschl,L\n9,HR,Heschl,R\n", "none of the columns '7', 'HL', "),
@@ -234,13 +237,15 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
     ):
         with pytest.raises(FileFormatError, match=said):
             make_atlas(tmp_path / "out", labels=write("b.csv", text), image=image)
-    with pytest.raises(ParameterError, match="must not be one of desikan82"):
+    with pytest.raises(
+        ParameterError, match=r"must not have the name of an atlas .*desikan82"
+    ):
         make_atlas(tmp_path / "desikan82", labels=labels, image=image)
     picture = nib.load(image)
     blurred = nib.Nifti1Image(picture.get_fdata() * 0.9, picture.affine)
     nib.save(blurred, tmp_path / "blurred.nii.gz")
     with pytest.raises(
-        FileFormatError, match="whole numbers, but this parcellation was interpolated"
+        FileFormatError, match="whole numbers, so this parcellation was interpolated"
     ):
         make_atlas(tmp_path / "out", labels=labels, image=tmp_path / "blurred.nii.gz")
     lines = write("l.txt", "Heschl_R\nHeschl_L\n")
@@ -307,5 +312,5 @@ def test_places_of_a_list_without_heads_are_read_and_told(tmp_path, write):
     assert atlas.coordinates.tolist() == [[-35, 4, -2], [36, 5, -2]]
     assert any("x, y, z" in note for note in atlas.settings["notes"])
     labels = write("exchanged.txt", "ctx-lh-insula 35 4 -2\nctx-rh-insula -36 5 -2\n")
-    with pytest.raises(FileFormatError, match="on the side of its name"):
+    with pytest.raises(FileFormatError, match="on the side that the name"):
         make_atlas(tmp_path / "other", labels=labels)

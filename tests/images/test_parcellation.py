@@ -35,7 +35,7 @@ def test_freesurfer_numbers_are_regions_and_the_rest_is_known(tmp_path, tiny):
     )
     beside = image.find_labels(NON_ATLAS_NODES)
     assert [image.names[n] for n in beside] == ["Left-Cerebellum-Cortex"]
-    assert image.notes == ("labels read as FreeSurfer's numbers",)
+    assert image.notes == ("the labels were read as the label numbers of FreeSurfer",)
     assert image.counts[18] == 2
 
 
@@ -107,7 +107,7 @@ def test_a_table_of_mrtrix_has_two_names_and_bids_lies_beside(tmp_path, tiny):
     (tmp_path / "sub-01_dseg.tsv").write_text("index\tname\n" + rows)
     image = read_label_image(path, tiny)
     assert image.positions[1] == 6
-    assert image.notes == ("labels named by a table",)
+    assert image.notes == ("the labels are named by a table",)
 
 
 def test_absent_regions_are_said(tmp_path, tiny):
@@ -139,15 +139,30 @@ DESIKAN = load_atlas("desikan82")
             None,
             r"labels 1001, .* not belong to own.* Choose the atlas that .* a\.tsv",
         ),
-        (None, [0], None, "0 for none, found 0 to 0"),
+        (None, [0], None, "the labels lie between 0 and 0"),
         (None, range(10), NAMES, "names 7 labels, but not 8, 9, which"),
         (None, range(9), [*NAMES, "lh_d"], r"a\.nii: 1 of 8 names .*'lh_d'"),
         (None, range(9), [*NAMES, "lh.a"], r"a\.nii: .*'lh_a', 'lh\.a'"),
         (DESIKAN, range(11), DESIKAN.names[:10], r"72 of the 82 .* have no voxel"),
-        (None, [0.5, 1], None, "0.5 to 1. Whole numbers became fractions"),
-        (None, [-1, 3], None, "expected labels from 0 to 1000000"),
-        (None, [0, 2_000_000], None, "expected labels from 0 to 1000000"),
-        (None, [0, np.inf], None, "expected labels from 0 to 1000000"),
+        (None, [0.5, 1], None, "0.5 and 1. The image may have been interpolated"),
+        (
+            None,
+            [-1, 3],
+            None,
+            r"expected whole labels from 0 \(background\) to 1000000",
+        ),
+        (
+            None,
+            [0, 2_000_000],
+            None,
+            r"expected whole labels from 0 \(background\) to 1000000",
+        ),
+        (
+            None,
+            [0, np.inf],
+            None,
+            r"expected whole labels from 0 \(background\) to 1000000",
+        ),
     ],
 )
 def test_what_is_not_known_is_refused(tmp_path, tiny, atlas, numbers, labels, said):

@@ -148,7 +148,7 @@ SHORT = trx_bytes(
             TCK.replace(b"count: 30", b"count: 29"),
             "count of 29 streamlines, but",
         ),
-        ("a.tck", TCK[:94] + NAN + TCK[98:], "coordinates that are not numbers"),
+        ("a.tck", TCK[:94] + NAN + TCK[98:], "coordinates of a point are not numbers"),
         ("a.trk", TRK[:-4], "buffer is too small"),
         (
             "a.trk",
@@ -156,13 +156,17 @@ SHORT = trx_bytes(
             "count of 30 streamlines, but",
         ),
         ("a.trx", TRX.replace(b"positions", b"positionz"), "contains no positions"),
-        ("a.trx", trx_bytes(LINES, NB_VERTICES=3), "do not lead from 0 to 3 points"),
+        (
+            "a.trx",
+            trx_bytes(LINES, NB_VERTICES=3),
+            "do not increase from 0 to the 3 points",
+        ),
         (
             "a.trx",
             trx_bytes(LINES, NB_STREAMLINES=7),
             "count of 7 streamlines, but the file contains 30",
         ),
-        ("a.trx", SHORT, "points expected"),
+        ("a.trx", SHORT, "bytes; expected .* points"),
         ("a.vtk", b"", f"{', '.join(TRACTOGRAM_FORMATS)} files; got .vtk"),
     ],
 )

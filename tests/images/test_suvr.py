@@ -102,7 +102,7 @@ def test_low_coverage_is_refused_unless_accepted(brain, tiny, tmp_path):
         extract(moved, brain[1], tiny)
     found = extract(moved, brain[1], tiny, accept_low_coverage=True)
     assert found.overlap < 0.9
-    assert "accepted: the image covers" in " ".join(found.notes)
+    assert "the image covers" in " ".join(found.notes)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,9 @@ def test_a_region_that_no_voxel_reaches_is_not_measured(tiny, tmp_path):
     found = extract(pet, parcellation, tiny)
     assert found.table["suvr"].isna().tolist() == [n == 1102 for n in NUMBERS]
     assert found.table.loc["lh_b", ["n_voxels", "coverage"]].tolist() == [0, 0]
-    assert found.notes[-1] == "not measured, no covered voxel: lh_b"
+    assert (
+        found.notes[-1] == "regions without a covered voxel count as not measured: lh_b"
+    )
 
 
 @pytest.mark.parametrize(
@@ -220,12 +222,14 @@ def test_a_shift_of_the_whole_head_is_noticed(shared, tmp_path):
         moved = affine.copy()
         moved[:3, 3] += shift
         save_image(pet, uptake, moved)
-        with pytest.raises(FileFormatError, match="fits the labels best when moved by"):
+        with pytest.raises(
+            FileFormatError, match="matches the labels best when it is moved by"
+        ):
             extract(pet, path)
     found = extract(pet, path, accept_low_coverage=True)
     assert found.overlap > 0.99
     assert found.shift_mm == pytest.approx(14.4, abs=3)
-    assert "accepted: the image fits the labels best when moved" in found.notes[-1]
+    assert "the image matches the labels best when it is moved" in found.notes[-1]
     back = np.eye(4)
     back[:3, 3] = 0, -8, -12
     assert extract_suvr(pet, path, transform=back).shift_mm < 4

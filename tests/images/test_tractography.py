@@ -223,7 +223,10 @@ def test_shares_of_ends_are_said_beside_what_is_usual(tmp_path, brain, counted):
     made = build_connectome(*save_as(tmp_path, brain, stay), counted)
     assert made.ends_in_nodes == 1
     assert made.ends_outside_brain == 0
-    assert "100% of streamlines' ends lie in a node (usual: about 80%)" in made.notes[1]
+    assert (
+        "100% of the ends of streamlines are inside a region (usual: about 80%)"
+        in made.notes[1]
+    )
     some = build_connectome(
         *save_as(tmp_path, brain, lambda x: x + np.float32([0, 8, 0])), counted
     )

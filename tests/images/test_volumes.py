@@ -53,10 +53,10 @@ def test_what_is_no_image_is_refused(tmp_path):
         (tmp_path / "none.nii", "no such file"),
         (tmp_path / "a.mif", "mrconvert"),
         (save(tmp_path / "b.nii", (3, 4)), "expected three axes"),
-        (save(tmp_path / "f.nii", (2, 3, 4, 5)), "Align and average frames first"),
+        (save(tmp_path / "f.nii", (2, 3, 4, 5)), "Align and average the frames first"),
         (patch(save(tmp_path / "c.nii"), 312, 0, 0, 0, 0), "finite and invertible"),
         (patch(save(tmp_path / "d.nii"), 312, 0, np.nan, 1), "affine must be finite"),
-        (complex_numbers, "a number in every voxel, got .* complex64"),
+        (complex_numbers, "a number in every voxel; got .* complex64"),
     ):
         with pytest.raises(FileFormatError, match=said):
             read_volume(path)
@@ -143,7 +143,7 @@ def test_matrices_are_taken_and_none_is_the_same_space():
     np.testing.assert_array_equal(read_transform(TRUTH, "a", "b"), TRUTH)
     np.testing.assert_array_equal(read_transform(None, "a", "b"), np.eye(4))
     for wrong in (np.eye(3), np.zeros((4, 4)), np.full((4, 4), np.nan)):
-        with pytest.raises(ParameterError, match="4 x 4 matrix that can be inverted"):
+        with pytest.raises(ParameterError, match="invertible 4 x 4 matrix"):
             read_transform(wrong, "a", "b")
 
 

@@ -33,13 +33,16 @@ def test_packed_scans_come_apart_and_stay_as_they_were(scans, dtype):
 
 
 FAULTS = {
-    "nan edge": r"connectomes must be finite.*row 4 of X is not\. Correct it or leave",
+    "nan edge": r"connectomes must be finite.*row 4 of X is not\. Correct the "
+    "connectome",
     "negative edge": r"not negative, but .* row 6 of X.*negative='drop'",
-    "infinite feature": r"features must be finite, or NaN where not measured",
-    "no scan": r"X holds no scan",
-    "no feature": r"at least one feature, got \(32, 7, 7\)",
+    "infinite feature": r"features must be at most .* or NaN where they were not "
+    "measured",
+    "no scan": r"X contains no scan",
+    "no feature": r"at least one feature; got \(32, 7, 7\)",
     "two axes": r"X must have shape .* got \(7, 9\).*StandardScaler",
-    "other size": r"5 regions and 2 features, as in fit; got 7 and 2",
+    "other size": r"5 regions and 2 features, as in the fit; got 7 regions and 2 "
+    "features",
 }
 
 
@@ -70,11 +73,15 @@ STAGES = ("CN", "MCI", "AD")
     [
         # ADNI's usual three would sort to AD, CN, MCI
         (STAGES, None, "unknown for AD, CN, MCI.*by classes="),
-        (STAGES, ("CN", "AD"), r"got \['CN', 'AD'\], and y holds \['AD', 'CN', 'MCI'"),
+        (
+            STAGES,
+            ("CN", "AD"),
+            r"got \['CN', 'AD'\], but y contains \['AD', 'CN', 'MCI'",
+        ),
         (STAGES, ("CN", *STAGES), "every class of y once"),
         # scikit-learn's numbers for sorted labels
-        ((0, 1, 2), STAGES, r"holds \[0, 1, 2\]. Where .*codes, classes=range"),
-        (("CN", "CN", "CN"), None, r"two classes, got only 'CN'\."),
+        ((0, 1, 2), STAGES, r"contains \[0, 1, 2\]\. If .*codes, classes=range"),
+        (("CN", "CN", "CN"), None, r"two classes; got only 'CN'\."),
         (("CN", "AD"), None, r"shape \(3,\).* got \(2,\)"),
     ],
 )

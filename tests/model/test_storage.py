@@ -160,7 +160,7 @@ def test_damaged_and_strange_files_are_refused(stored, tmp_path):
         load_model(tmp_path / "other")
     with raises_kind("no such file"):
         load_model(tmp_path / "absent")
-    with pytest.raises(FileFormatError, match="a folder, but a model file"):
+    with pytest.raises(FileFormatError, match="a folder; expected a model file"):
         load_model(tmp_path)
     (tmp_path / "pickle").write_bytes(pickle.dumps({"a": 1}))
     with pytest.raises(FileFormatError, match="looks like a pickle"):
@@ -169,11 +169,11 @@ def test_damaged_and_strange_files_are_refused(stored, tmp_path):
 
 def test_what_cannot_be_stored_is_refused(fitted, tmp_path):
     model, _ = fitted
-    with pytest.raises(ParameterError, match="the model is not fitted; call fit"):
+    with pytest.raises(ParameterError, match=r"the model is not fitted\. Call fit"):
         save_model(LSAPClassifier(), tmp_path / "m")
     with pytest.raises(
         ParameterError,
-        match=r"origin must name the regions and features of the fit: ModelOrigin",
+        match=r"origin must name the regions and .* of the fit\. Pass ModelOrigin",
     ):
         save_model(model, tmp_path / "m")
     doubled = ModelOrigin(("a",) * 7, FEATURES)

@@ -413,7 +413,7 @@ def test_starts_end_where_the_gain_would_not_reach_two_standard_errors():
     assert not is_futile(codes, runs, 1.01 * enough_people, patience=3)
     # a start that stopped before it had learned tells nothing
     assert not is_futile(codes, runs, 40, patience=4)
-    runs[0].fault = "every scan gets the same output"
+    runs[0].fault = "the model gives every scan the same output"
     assert not is_futile(codes, runs, 40, patience=3)
 
 

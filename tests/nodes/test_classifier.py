@@ -129,10 +129,20 @@ class TestSettings:
     [
         ([0, 1, 2], [2, 3], make(), r"1 node.* both train and validation: \[2\]"),
         ([0, 3], [6], make(), r"two classes.*classes of train are \[0\]"),
-        ([0, 1], [2], make(), "1 node.* without a label or with a label of no"),
-        (TRAIN, [59], make(), "1 node.* without a label or with a label of no"),
-        (TRAIN, None, make(variant="validation"), "needs validation nodes"),
-        (TRAIN, None, make("adc"), "needs validation nodes"),
+        (
+            [0, 1],
+            [2],
+            make(),
+            "1 node.* without a label or with a class that train does not",
+        ),
+        (
+            TRAIN,
+            [59],
+            make(),
+            "1 node.* without a label or with a class that train does not",
+        ),
+        (TRAIN, None, make(variant="validation"), "requires validation nodes"),
+        (TRAIN, None, make("adc"), "requires validation nodes"),
         (TRAIN, None, make("exact", max_exact_nodes=59), r"60 nodes.*=59.*lsap-c"),
     ],
 )

@@ -266,9 +266,12 @@ def test_draws_are_those_of_the_first_version():
         ),
         (
             lambda _: NodeSplit(*np.eye(3, 5, 1)),
-            "must be disjoint masks .* got float64",
+            "must be disjoint boolean masks .* got float64",
         ),
-        (lambda _: NodeSplit(*np.ones((3, 2), bool)), r"disjoint masks .* \(2, 2, 2\)"),
+        (
+            lambda _: NodeSplit(*np.ones((3, 2), bool)),
+            r"disjoint boolean masks .* \(2, 2, 2\)",
+        ),
         (make_node_split, "split must be one of '60-20-20', 'per-class'; got 'public'"),
     ],
 )

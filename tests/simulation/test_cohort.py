@@ -114,9 +114,9 @@ def test_seeds_by_name_and_a_users_own_atlas():
     [
         ({"feature": "age"}, r"feature must be one of 'fdg', .* got 'age'"),
         ({"effect": 0.7}, r"effect must be between 0 and 0\.5; got 0\.7"),
-        ({"n_people": 3}, r"at least one for every share, got 3 for"),
+        ({"n_people": 3}, r"at least the number of shares; got n_people 3 and"),
         ({"shares": {"MCI": 1}}, r"shares must be one of 'AD', .*'MCI'"),
-        ({"visit_shares": (0, 0)}, r"shares must not be negative nor all 0"),
+        ({"visit_shares": (0, 0)}, r"shares must not be negative or all 0"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):
@@ -126,7 +126,7 @@ def test_bad_arguments_are_refused(arguments, message):
 
 def test_an_atlas_without_centroids_is_refused():
     flat = load_atlas("desikan82").regions.drop(columns=["x", "y", "z"])
-    with pytest.raises(ParameterError, match="no centroid for some regions"):
+    with pytest.raises(ParameterError, match="no coordinates for some regions"):
         make_cohort(6, atlas=Atlas("flat", flat, None))
 
 
