@@ -749,27 +749,28 @@ def _predict_classes(
         model_outputs = np.equal.outer(
             np.asarray(model.predict(X)).astype(str), class_names
         )
-    class_values = pd.DataFrame(
-        model_outputs, covariates.index, class_names, dtype=float
-    )
-    class_values = class_values.reindex(columns=list(classes), fill_value=absent_value)
-    if not np.isfinite(class_values).all(axis=None):
+    model_outputs = np.asarray(model_outputs, dtype=float)
+    class_values = np.full((len(covariates), len(classes)), absent_value)
+    for class_name, class_outputs in zip(class_names, model_outputs.T, strict=True):
+        if class_name in classes:
+            class_values[:, classes.index(class_name)] = class_outputs
+    if not np.isfinite(class_values).all():
         raise ParameterError(
             f"{type(model).__name__} predicts NaN; expected finite probabilities of "
             f"the classes {', '.join(classes)}. Check the model."
         )
-    predicted_classes = class_values.idxmax(axis=1)
+    predicted_classes = [classes[k] for k in class_values.argmax(axis=1)]
     if output_kind == "p" and isinstance(inner_model, ClassPriorMixin):
         class_codes = inner_model.choose_classes(model_outputs)
-        labels = np.array(class_names, dtype=object)[class_codes]
-        predicted_classes = pd.Series(labels, covariates.index)
-    answer_table = predicted_classes.to_frame("predicted")
+        predicted_classes = [class_names[k] for k in class_codes]
+    answers: dict[str, Any] = {"predicted": predicted_classes}
     for column_prefix in "pd":
-        column_values = (
-            class_values if column_prefix == output_kind else class_values * np.nan
-        )
-        answer_table = answer_table.join(column_values.add_prefix(f"{column_prefix}_"))
-    return answer_table
+        for class_name, column_values in zip(classes, class_values.T, strict=True):
+            is_given = column_prefix == output_kind
+            answers[f"{column_prefix}_{class_name}"] = (
+                column_values if is_given else np.nan
+            )
+    return pd.DataFrame(answers, index=covariates.index)
 
 
 def _inner_model(model: Any) -> Any:
