@@ -62,7 +62,7 @@ def test_every_spelling_of_every_region_comes_home(name):
         assert atlas.find(bare, row["hemisphere"]) == place
         # a parcel may be counted on one side only
         assert atlas.find(bare) in ((None, place) if bare[-1].isdigit() else (None,))
-    assert len(owner) > 30 * len(atlas)
+    assert len(owner) > 20 * len(atlas)
 
 
 def test_the_papers_names_are_known_and_printed_rightly():
