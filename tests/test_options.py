@@ -21,9 +21,11 @@ from brainlsap.data.measures import PET_FEATURES, SUBCORTEX
 from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
 from brainlsap.data.region_tables import REFERENCES
 from brainlsap.data.tables import TABLE_SUFFIXES
+from brainlsap.evaluation import chance_p, region_tests
 from brainlsap.evaluation.models import MODELS
+from brainlsap.evaluation.ranking import region_importance
 from brainlsap.evaluation.scores import SCORES
-from brainlsap.evaluation.splits import EXCHANGE_PHRASE
+from brainlsap.evaluation.splits import EXCHANGE_CONDITIONS, EXCHANGE_PHRASE
 from brainlsap.graph import EXPANSIONS
 from brainlsap.images import build_connectome, build_study, extract_suvr
 from brainlsap.model import NetworkClassifier
@@ -276,6 +278,13 @@ NAMED_IN = {
         {
             "docs/statistics.rst": docs_text("statistics"),
             "docs/glossary.rst": docs_text("glossary"),
+        },
+    ),
+    "conditions of an exchange": (
+        EXCHANGE_CONDITIONS.values(),
+        {
+            documented.__name__: " ".join(documented.__doc__.split())
+            for documented in (chance_p, region_importance, region_tests)
         },
     ),
     "networks": (NETWORKS, {"NetworkClassifier": NetworkClassifier.__doc__}),

@@ -533,8 +533,8 @@ def region_importance(
 ) -> pd.DataFrame:
     """Return the loss of accuracy when a region's features are permuted.
 
-    All features of a region are exchanged together between people with as many visits,
-    all visits of a person at once; the connectome is not changed.
+    All features of a region are exchanged together between people with equally many
+    scans, all scans of a person at once; the connectome is not changed.
 
     Parameters
     ----------

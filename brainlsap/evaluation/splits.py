@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from brainlsap.data.covariates import group_names
 from brainlsap.data.tables import read_table
 from brainlsap.exceptions import FileFormatError, SplitError
-from brainlsap.text import option_text
+from brainlsap.text import option_text, with_and
 
 # Row indices of the training scans and of the test scans of one fold.
 Split = tuple[np.ndarray, np.ndarray]
@@ -379,15 +379,19 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     return tuple(splits)
 
 
-EXCHANGE_PHRASE = "of the labels between participants with equally many scans"
-"""Between whom permutation tests exchange labels; reports use this phrase.
-
-It says what :func:`person_blocks` does.
-"""
+EXCHANGE_CONDITIONS = {"groups": "with equally many scans"}
+"""What two people who may exchange labels share, by parameter of `person_blocks`."""
+EXCHANGE_PHRASE = (
+    f"of the labels between participants {with_and(EXCHANGE_CONDITIONS.values())}"
+)
+"""Between whom permutation tests exchange labels; reports use this phrase."""
 
 
 def person_blocks(groups: ArrayLike) -> list[np.ndarray]:
-    """Return the rows of people: of those with n rows as one array (n_people, n)."""
+    """Return the rows of people who may exchange labels, by `EXCHANGE_CONDITIONS`.
+
+    Those with n rows are one array (n_people, n).
+    """
     _, person_index = np.unique(np.asarray(groups), return_inverse=True)
     person_order = np.argsort(person_index, kind="stable")
     n_rows = np.bincount(person_index)

@@ -1,5 +1,6 @@
 """Folds keep people whole and classes spread; given folds are checked."""
 
+from inspect import signature
 from itertools import permutations
 
 import numpy as np
@@ -14,6 +15,8 @@ from brainlsap.evaluation import (
     read_splits,
 )
 from brainlsap.evaluation.splits import (
+    EXCHANGE_CONDITIONS,
+    EXCHANGE_PHRASE,
     check_splits,
     count_repeats,
     permute_labels,
@@ -159,6 +162,13 @@ def test_what_cannot_be_divided_is_refused(y, groups, n_folds, message):
 def test_given_folds_are_checked(splits, message):
     with pytest.raises(SplitError, match=message):
         check_splits(splits, ["a", "b", "a"])
+
+
+def test_the_phrase_of_exchanges_has_every_condition_of_blocks():
+    parameters = {*signature(person_blocks).parameters}
+    advice = "say in EXCHANGE_CONDITIONS what people of a block share, by parameter"
+    assert parameters == EXCHANGE_CONDITIONS.keys(), advice
+    assert all(phrase in EXCHANGE_PHRASE for phrase in EXCHANGE_CONDITIONS.values())
 
 
 def test_labels_move_with_all_scans_between_people_with_equally_many():
