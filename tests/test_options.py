@@ -34,9 +34,15 @@ from brainlsap.model.settings import OPTIONS as OPTIONS_OF_MODELS
 from brainlsap.model.settings import PRESETS, Settings
 from brainlsap.nodes import NODE_MODELS, LSAPNodeClassifier
 from brainlsap.options import (
+    CLASS_SHARES,
     COMMANDS,
     CONFIGURABLE,
+    N_JOBS,
+    NUMBER,
+    NUMBER_OR_EVIDENCE,
     OPTIONS,
+    SWITCH,
+    TIME_WINDOW,
     WHOLE_NUMBER,
     Option,
     _check_option,
@@ -161,6 +167,45 @@ def test_every_option_of_a_command_is_passed_to_a_function(function):
     for target in (function, *TARGETS[command]):
         parameter_names |= parameters(target)
     assert names <= parameter_names
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting", "text", "value"),
+    [
+        (SWITCH, False, "false", False),
+        (TIME_WINDOW, [30, 60.5], "30,60.5", (30, 60.5)),
+        (N_JOBS, -1, "-1", -1),
+        (WHOLE_NUMBER, 12, "12", 12),
+        (NUMBER_OR_EVIDENCE, "evidence", "evidence", "evidence"),
+        (NUMBER_OR_EVIDENCE, 0.5, "0.5", 0.5),
+        (CLASS_SHARES, {"CN": 0.8, "AD": 0.2}, "CN=0.8,AD=0.2", {"CN": 0.8, "AD": 0.2}),
+    ],
+)
+def test_a_value_is_the_same_in_a_file_and_as_a_flag(kind, setting, text, value):
+    assert kind.convert(setting) == value
+    assert kind.parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting", "text"),
+    [
+        (SWITCH, 1, "yes"),
+        (TIME_WINDOW, [30], "30"),
+        (TIME_WINDOW, ["30", "60"], "30,x"),
+        (N_JOBS, -2, "-2"),
+        (WHOLE_NUMBER, True, "1.5"),
+        (NUMBER, float("nan"), "inf"),
+        (NUMBER_OR_EVIDENCE, "laplace", "laplace"),
+        (CLASS_SHARES, {"CN": "most"}, "CN=most"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_in_a_file_and_as_a_flag(
+    kind, setting, text
+):
+    with pytest.raises(ValueError):  # noqa: PT011
+        kind.convert(setting)
+    with pytest.raises(ValueError):  # noqa: PT011
+        kind.parse(text)
 
 
 def test_options_without_a_recipient_are_refused():

@@ -174,7 +174,7 @@ def choose_id_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     >>> choose_id_column({"": ["0", "1"], "eid": ["1000017", "1000005"]}).column_name
     'eid'
     >>> choose_id_column({"": ["0", "1"], "age": ["70", "71"]}).problem
-    'the first column has no head and only counts rows'
+    'the first column has no name, and its cells only number the rows'
     """
     first_column = next(iter(cells_by_column), "")
     if FREESURFER_HEAD.fullmatch(first_column):

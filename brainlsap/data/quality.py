@@ -319,7 +319,7 @@ def describe_values(cohort: Cohort) -> list[str]:
 
     >>> from brainlsap.simulation import make_cohort
     >>> describe_values(make_cohort(20, atlas="desikan82"))
-    ['fdg (ratios to a reference region): median over regions 1.11 to 1.33 in ...']
+    ['fdg (ratios to a reference region): the medians ... between 1.11 and 1.33']
     """
     sentences = list[str]()
     for feature_name in cohort.feature_names:

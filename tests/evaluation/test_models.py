@@ -31,6 +31,7 @@ from brainlsap.evaluation.models import (
     GlobalMeansClassifier,
     TunedLinearClassifier,
     fit_linear_models,
+    remove_edges,
     score_inputs,
     shuffle_edges,
 )
@@ -266,6 +267,15 @@ def test_shuffled_edges_keep_weights_and_features_and_stay_the_same():
     np.testing.assert_array_equal(moved, moved.transpose(0, 2, 1))
     np.testing.assert_array_equal(found[..., 6:], X[..., 6:])
     np.testing.assert_array_equal(shuffle_edges(X[4:5], 3)[0], found[4])
+
+
+def test_removed_edges_leave_the_features_and_the_scans_as_they_were():
+    X, _, _ = draw()
+    unchanged = X.copy()
+    W, features = unpack(remove_edges(X))
+    assert not W.any()
+    np.testing.assert_array_equal(features, unpack(X)[1])
+    np.testing.assert_array_equal(X, unchanged)
 
 
 def test_kernels_that_run_together_start_alike():
