@@ -74,7 +74,7 @@ scores = evaluation.scores().groupby("model")[["balanced_accuracy", "accuracy"]]
 kernels = scores.loc[["LSAP-C", "LSAP-L"], "balanced_accuracy"]
 assert (kernels - scores.loc["Exact", "balanced_accuracy"]).abs().max() < 1e-3
 assert abs(scores.loc["LSAP-C", "accuracy"] - 0.54) < 0.08
-assert abs(scores.loc["logistic regression", "accuracy"] - 0.47) < 0.01
+assert abs(scores.loc["logistic regression", "accuracy"] - 0.47) < 0.02
 assert abs(scores.loc[ridge, "accuracy"] - 0.72) < 0.08
 
 # %% [markdown]
