@@ -156,12 +156,12 @@ class Finding:
         """Return a finding of :meth:`to_jsonable`, or of a bare text."""
         if isinstance(stored_fields, str):
             return cls(stored_fields)
-        tuple_fields = {
+        tuples_by_field = {
             field_name: tuple(stored_fields[field_name])
             for field_name in ("regions", "people")
             if field_name in stored_fields
         }
-        return cls(**{**stored_fields, **tuple_fields})
+        return cls(**{**stored_fields, **tuples_by_field})
 
 
 def as_findings(findings_or_texts: Iterable[Finding | str]) -> tuple[Finding, ...]:

@@ -150,10 +150,13 @@ def _parse_pair(text: str) -> tuple[str, str]:
     return name, pair_text
 
 
-def _convert_shares(value: object) -> str | dict[str, float]:
-    if isinstance(value, dict):
-        return {name: _convert_number(share) for name, share in value.items()}
-    return _parse_shares(_convert_text(value))
+def _convert_shares(given_shares: object) -> str | dict[str, float]:
+    if isinstance(given_shares, dict):
+        return {
+            class_name: _convert_number(share)
+            for class_name, share in given_shares.items()
+        }
+    return _parse_shares(_convert_text(given_shares))
 
 
 def _parse_shares(text: str) -> str | dict[str, float]:

@@ -511,12 +511,12 @@ def read_new_people(
         label_option = options.pop("label", None)
         cohort = _skip_sparse_scans(model, read_study(folder, **options))
         return add_labels(cohort, label_option, folder)
-    atlas = str(stored_options.atlas)
-    is_bundled = str(Path(atlas)) in available_atlases()
-    if not (is_bundled or "atlas" in options or Path(atlas).exists()):
+    stored_atlas = str(stored_options.atlas)
+    is_bundled = str(Path(stored_atlas)) in available_atlases()
+    if not (is_bundled or "atlas" in options or Path(stored_atlas).exists()):
         raise ParameterError(
-            f"the atlas of the fit, {Path(atlas)}, no longer exists. Give its new "
-            f"location by {option_text('atlas')}."
+            f"the atlas of the fit, {Path(stored_atlas)}, no longer exists. Give its "
+            f"new location by {option_text('atlas')}."
         )
     if folder is None:
         return _cohort_from_arrays(model, options)

@@ -219,7 +219,7 @@ def run_study(
     table1_settings = choose_table1(cohort.table, table1, is_corrected=table1_holm)
     if not isinstance(cv, int) and not hasattr(cv, "split"):
         cv = list(cv)
-    own_options = _record_options(
+    analysis_options = _record_options(
         models=list(estimators),
         preset=preset,
         cv=cv if isinstance(cv, int) else hash_of(cv),
@@ -236,7 +236,7 @@ def run_study(
         n_permutations=n_permutations,
     )
     study_options = to_jsonable(cohort.reading_options.to_jsonable() | model_settings)
-    study_options |= own_options | {"feature": list(cohort.feature_names)}
+    study_options |= analysis_options | {"feature": list(cohort.feature_names)}
     for name, model in own_models.items():
         params = to_jsonable(split_role(model)[0].get_params())
         study_options |= {
@@ -287,7 +287,7 @@ def run_study(
                 )
                 evaluation = replace(evaluation, learning_curve=curve)
             # The evaluation's own record of steps, folds and models comes first.
-            study_settings = own_options | evaluation.settings["steps"]
+            study_settings = analysis_options | evaluation.settings["steps"]
             study_settings |= evaluation.settings
             study_settings |= {"study_options": study_options} | table1_settings
             evaluation = replace(evaluation, settings=study_settings)
@@ -321,7 +321,8 @@ def _record_options(**option_values: object) -> dict[str, Any]:
         raise TypeError(
             f"the options {sorted(wrong_names)} are recorded by run_study, or have "
             "changes_results=True in OPTIONS (recipient 'study'), but not both. "
-            "Add each to own_options in run_study, or correct its entry of OPTIONS."
+            "Add each to analysis_options in run_study, or correct its entry of "
+            "OPTIONS."
         )
     return to_jsonable(option_values)
 

@@ -598,7 +598,7 @@ class Atlas:
         RegionNameError
             As :meth:`match`.
         """
-        return _find_rows(self, tuple(names), hemisphere)
+        return _find_file_rows(self, tuple(names), hemisphere)
 
     def vertex_labels(
         self, hemisphere: str, path: str | Path | None = None
@@ -694,7 +694,7 @@ def _coordinates_by_name(atlas: Atlas, coordinate_table: pd.DataFrame) -> pd.Dat
 
 
 @lru_cache(maxsize=128)  # the files of a cohort repeat one list of names
-def _find_rows(
+def _find_file_rows(
     atlas: Atlas, wanted_names: tuple[str | bytes, ...], hemisphere: str | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return what :meth:`Atlas.rows` does."""

@@ -283,32 +283,30 @@ class _OptionSearch:
 
     def adopt(
         self,
-        candidate_changes: Iterable[Options],
+        candidates: Iterable[Options],
         score_options: _Score,
         min_score: float = 0,
     ) -> list[Options]:
         """Adopt the first change by which most is found; return all such."""
         best_score = 0.0
-        best_changes = list[Options]()
-        for candidate_change in candidate_changes:
-            opening_options = self._opening_options(
-                self.adopted_options, candidate_change
-            )
+        best_candidates = list[Options]()
+        for candidate in candidates:
+            opening_options = self._opening_options(self.adopted_options, candidate)
             n_found = 0.0
             with suppress(BrainlsapError):
                 n_found = score_options(*self._open_study(opening_options))
             if n_found > best_score:
                 best_score = n_found
-                best_changes = []
+                best_candidates = []
             if n_found and n_found == best_score >= min_score:
-                best_changes.append(candidate_change)
-        if best_changes:
-            self.adopted_options.update(best_changes[0])
-        return best_changes
+                best_candidates.append(candidate)
+        if best_candidates:
+            self.adopted_options.update(best_candidates[0])
+        return best_candidates
 
     def find_more_features(self) -> list[Options]:
         """Return the change that reads other features of a sound study, too."""
-        folder_options = self._list_folders()
+        folder_candidates = self._list_folders()
         subcortex_measure = self.options.get("subcortex")
         new_features = list[str]()
         for feature_name in _FEATURES:
@@ -317,7 +315,7 @@ class _OptionSearch:
                 feature_name in self.features or feature_name == subcortex_measure
             )
             if not is_known_feature and self.adopt(
-                folder_options, _share_located([feature_name]), min_score=1
+                folder_candidates, _share_located([feature_name]), min_score=1
             ):
                 new_features.append(feature_name)
         if not new_features:
@@ -346,7 +344,7 @@ class _OptionSearch:
 
     def _find_features(self) -> None:
         """Adopt folders or tables that hold the features, or another feature."""
-        folder_options = self._list_folders()
+        folder_candidates = self._list_folders()
         table_options = [
             {"features_table": inner_path.name}
             for inner_path in self._list_inside()
@@ -355,12 +353,12 @@ class _OptionSearch:
         ]
         is_named = "feature" in self.options
         if self.adopt(
-            [*folder_options, *table_options],
+            [*folder_candidates, *table_options],
             _share_located(self.features, is_named=is_named),
         ):
             return
         for feature_name in (*_FEATURES, "suvr"):  # of a tracer that is not said
-            if self.adopt(folder_options, _share_located([feature_name])):
+            if self.adopt(folder_candidates, _share_located([feature_name])):
                 self.adopted_options["feature"] = [feature_name]
                 return
 
@@ -369,12 +367,12 @@ class _OptionSearch:
         if "connectome" in self.options:
             return []
         name_patterns = dict.fromkeys(_patterns(self.folder, self.open().scans))
-        candidate_changes: list[Options] = [
+        pattern_candidates: list[Options] = [
             {},
             *({"pattern": name_pattern} for name_pattern in name_patterns),
         ]
-        best_changes = self.adopt(candidate_changes, _count_connectomes)
-        if not best_changes:
+        best_candidates = self.adopt(pattern_candidates, _count_connectomes)
+        if not best_candidates:
             file_names = (
                 inner_path.name
                 for inner_path in self._list_inside()
@@ -382,9 +380,9 @@ class _OptionSearch:
             )
             self.adopted_options["connectome"] = next(file_names, NO_CONNECTOME)
             return []
-        if not best_changes[0]:  # as many are found without a pattern
+        if not best_candidates[0]:  # as many are found without a pattern
             return []
-        return [best_change["pattern"] for best_change in best_changes]
+        return [candidate["pattern"] for candidate in best_candidates]
 
     def _find_atlas_or_baseline(self) -> None:
         """Adopt the atlas that faults name, or the scans at baseline."""
@@ -428,15 +426,15 @@ class _OptionSearch:
             for nearby_path in nearby_paths
             if nearby_path.is_dir() and nearby_path.name[:4] != "sub-"
         ]
-        folder_options: list[Options] = [{}]
+        folder_candidates: list[Options] = [{}]
         if "subjects_dir" not in self.options:
-            folder_options += [
+            folder_candidates += [
                 {"subjects_dir": str(nearby_path)}
                 for nearby_path in nearby_folders
                 if any(nearby_path.glob("*/stats"))
             ]
         if "derivatives" not in self.options:
-            folder_options += [
+            folder_candidates += [
                 {"derivatives": [str(nearby_path)]}
                 for nearby_path in nearby_folders
                 # What lists people of its own is another study, whose ids may be the
@@ -445,7 +443,7 @@ class _OptionSearch:
                 and not people_files(nearby_path)
                 and any(nearby_path.glob("sub-*"))
             ]
-        return folder_options
+        return folder_candidates
 
 
 def _lack_at_later_visits(

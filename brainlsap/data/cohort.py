@@ -673,16 +673,16 @@ def check_cohort_given(cohort: object) -> None:
         )
 
 
-def _check_covariates(covariates: object) -> Mapping[str, Any] | pd.DataFrame:
+def _check_covariates(given_covariates: object) -> Mapping[str, Any] | pd.DataFrame:
     """Return covariates as columns; raise where they have none."""
-    if covariates is None:
+    if given_covariates is None:
         return {}
-    if not isinstance(covariates, Mapping | pd.DataFrame):
-        type_name = type(covariates).__name__
+    if not isinstance(given_covariates, Mapping | pd.DataFrame):
+        type_name = type(given_covariates).__name__
         raise ParameterError(
             f"covariates must be a DataFrame or dict; got {type_name}."
         )
-    return covariates
+    return given_covariates
 
 
 def _index_by_scan(connectomes: Any) -> Any:

@@ -92,19 +92,19 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
         raise TypeError(f"tracers must have different names, got {tracer_names}.")
     generic_tracers = list[Tracer]()
     for feature_name in dict.fromkeys(tracer.feature for tracer in tracers):
-        feature_tracers = [
+        tracers_of_feature = [
             tracer for tracer in tracers if tracer.feature == feature_name
         ]
         if _letters(feature_name) not in owner_of_entity:
-            usual_reference = mode(tracer.reference for tracer in feature_tracers)
+            usual_reference = mode(tracer.reference for tracer in tracers_of_feature)
             generic_tracers.append(
                 Tracer(
                     feature_name,
                     feature_name,
                     (feature_name,),
                     usual_reference,
-                    _join_ranges(tracer.plausible for tracer in feature_tracers),
-                    _join_ranges(tracer.usual_medians for tracer in feature_tracers),
+                    _join_ranges(tracer.plausible for tracer in tracers_of_feature),
+                    _join_ranges(tracer.usual_medians for tracer in tracers_of_feature),
                 )
             )
     return (*tracers, *generic_tracers)

@@ -67,9 +67,9 @@ class UnknownOrderError(FileFormatError):
 class OrderFit(NamedTuple):
     """How well weights fit an order of rows; NaN where there is nothing to compare."""
 
-    template: float
-    hemispheres: float
-    homotopic: float
+    template_correlation: float
+    hemisphere_correlation: float
+    homotopic_rank: float
 
     def __str__(self) -> str:
         figure_names = ("template", "hemispheres", "left-right links")

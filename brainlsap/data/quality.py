@@ -101,9 +101,9 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         for feature_name in scan_table.filter(like="_mirrored")
         if scan_table[feature_name].isna().all()
     ]
-    flags_by_scan = zip(*flag_text_arrays, strict=True)
+    scan_flag_tuples = zip(*flag_text_arrays, strict=True)
     return scan_table.assign(
-        flags=["; ".join(filter(None, scan_flags)) for scan_flags in flags_by_scan]
+        flags=["; ".join(filter(None, scan_flags)) for scan_flags in scan_flag_tuples]
     )
 
 

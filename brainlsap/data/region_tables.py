@@ -1284,9 +1284,9 @@ def _reference_mean(
     accepted_cores = REFERENCES.get(reference.lower(), (reference_core,))
     core_of_row = dict[int, str]()
     for row_index, region_name in enumerate(region_names):
-        name_side, name_core = split_name(region_name)
-        if name_core in accepted_cores and reference_side in (None, name_side):
-            core_of_row[row_index] = name_core
+        region_side, region_core = split_name(region_name)
+        if region_core in accepted_cores and reference_side in (None, region_side):
+            core_of_row[row_index] = region_core
     if set(core_of_row.values()) != set(accepted_cores):
         raise FileFormatError(
             f"unknown reference region {reference!r}. Accepted are "

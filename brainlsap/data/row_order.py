@@ -327,7 +327,7 @@ def _structure_orders(
     mrtrix_description = (
         f"in the order of MRtrix's {node_table} ({len(node_names)} nodes)"
     )
-    numbers_description = "in the order of FreeSurfer's numbers, with"
+    number_order_start = "in the order of FreeSurfer's numbers, with"
     rows_by_order: list[tuple[str, list[str], str]] = [
         ("mrtrix", node_names, mrtrix_description),
         # as of tck2connectome -keep_unassigned
@@ -365,17 +365,17 @@ def _structure_orders(
         (
             "labels-cerebellum",
             [*numbered_names, *left_names, *right_names],
-            f"{numbers_description} cerebellum",
+            f"{number_order_start} cerebellum",
         ),
         (
             "labels-ventraldc",
             [*ventral_dc_names, *left_names, *right_names],
-            f"{numbers_description} VentralDC",
+            f"{number_order_start} VentralDC",
         ),
         (
             "labels-ventraldc",
             [*brain_stem_names, *left_names, *right_names],
-            f"{numbers_description} VentralDC and brain stem",
+            f"{number_order_start} VentralDC and brain stem",
         ),
     ]
     atlas_names = [
@@ -405,8 +405,8 @@ def _schaefer_17_orders(
     """Return orders of Schaefer's parcels as 17 networks number them."""
     if "order_17networks" not in atlas.settings:
         return []
-    parcel_order = np.argsort(atlas.settings["order_17networks"])
-    parcel_names = np.array([*left_names, *right_names])[parcel_order].tolist()
+    parcel_indices = np.argsort(atlas.settings["order_17networks"])
+    parcel_names = np.array([*left_names, *right_names])[parcel_indices].tolist()
     deep_names = _on_both_sides(_STRUCTURES)
     alphabetic_names = _on_both_sides(sorted(_STRUCTURES))
     order_description = "in the order of Schaefer's 17 networks"

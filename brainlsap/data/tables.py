@@ -249,14 +249,14 @@ def split_instances(table_columns: TableColumns) -> TableColumns:
     id_column = find_column_name(table_columns, _UKBIOBANK_IDS)
     has_visits = find_column_name(table_columns, SESSION_COLUMNS) is not None
     columns_by_name = _find_instances(table_columns)
-    imaging_columns = [
+    imaging_fields = [
         column_of_instance
         for column_of_instance in columns_by_name.values()
         if min(column_of_instance) >= _FIRST_IMAGING_INSTANCE
     ]
-    if id_column is None or has_visits or not imaging_columns:
+    if id_column is None or has_visits or not imaging_fields:
         return table_columns
-    row_visits = _find_visits(table_columns, imaging_columns)
+    row_visits = _find_visits(table_columns, imaging_fields)
     visit_table = TableColumns()
     visit_table.lines = [table_columns.lines[row_index] for row_index, _ in row_visits]
     visit_table.comment_lines = table_columns.comment_lines
@@ -315,11 +315,11 @@ def _find_instances(column_names: Iterable[str]) -> dict[str, dict[int, str]]:
 
 
 def _find_visits(
-    table_columns: TableColumns, imaging_columns: Sequence[Mapping[int, str]]
+    table_columns: TableColumns, imaging_fields: Sequence[Mapping[int, str]]
 ) -> list[tuple[int, int | None]]:
     """Return every row with each of its visits; None for a row that has none."""
     has_visit: dict[int, np.ndarray] = {}
-    for column_of_instance in imaging_columns:
+    for column_of_instance in imaging_fields:
         for instance, column_name in column_of_instance.items():
             has_value = [cell is not None for cell in table_columns[column_name]]
             has_visit[instance] = has_visit.get(instance, False) | np.array(has_value)

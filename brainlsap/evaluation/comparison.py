@@ -570,12 +570,12 @@ def bootstrap_scores(
         )
         score_rows.append((score_name, *score_interval))
     score_table = pd.DataFrame(score_rows, columns=["score", "estimate", "low", "high"])
-    is_point = (score_table["high"] - score_table["low"]) < _SAME_SCORE
-    if predictions is None or not is_point.any():
+    has_zero_width = (score_table["high"] - score_table["low"]) < _SAME_SCORE
+    if predictions is None or not has_zero_width.any():
         return score_table
     exact_bounds = bound_count_scores(predictions, person_codes)
     n_repeats = int(evaluation.settings.get("n_repeats", 1))
-    for score_row in np.flatnonzero(is_point):
+    for score_row in np.flatnonzero(has_zero_width):
         score_name = score_table.loc[score_row, "score"]
         score_estimate = score_table.loc[score_row, "estimate"]
         lower_bound, upper_bound = exact_bounds.get(

@@ -366,7 +366,7 @@ def _diffuse_all(
     all_donors = [exchange_scans(cohort.groups, rng) for _ in range(n_exchanges)]
     signals = signals.astype(np.float32)
     permuted_signals = np.stack([signals[:, order] for order in region_orders])
-    permuted, rewired, exchanged, mean_connectome = _diffuse(
+    relabelled_signals, rewired_signals, exchanged_signals, mean_connectome = _diffuse(
         connectomes,
         permuted_signals,
         preparation,
@@ -377,13 +377,13 @@ def _diffuse_all(
     for i, region_order in enumerate(region_orders):
         yield (
             "relabelled" if i else "original",
-            permuted[i][:, :, region_order.argsort()],
+            relabelled_signals[i][:, :, region_order.argsort()],
         )
-    for diffused_signals in rewired:
+    for diffused_signals in rewired_signals:
         yield "rewired", diffused_signals
     if is_shared:
         return
-    for diffused_signals in exchanged:
+    for diffused_signals in exchanged_signals:
         yield "exchanged", diffused_signals
     group_mean, *_ = _diffuse(
         mean_connectome[None], signals[None], graph.Preparation(), cohort.groups
@@ -397,11 +397,11 @@ class _DiffusedSignals(NamedTuple):
     The first three have the shape (n_draws, n_scales, n_scans, n_rois, n_features).
     """
 
-    permuted: np.ndarray
+    relabelled_signals: np.ndarray
     """Of each set of signals along the connectomes."""
-    rewired: np.ndarray
+    rewired_signals: np.ndarray
     """Of the first set, along the rewired connectomes of each draw."""
-    exchanged: np.ndarray
+    exchanged_signals: np.ndarray
     """Of the first set, along the connectomes of other scans."""
     mean_connectome: np.ndarray
     """Mean over people of the mean over their scans (n_rois, n_rois)."""
@@ -424,7 +424,7 @@ def _diffuse(
     n_sets, n_scans, n_rois, n_features = signals.shape
     is_shared = len(connectomes) == 1
     shape = len(_SCALES), n_scans, n_rois, n_features
-    permuted, rewired, exchanged = (
+    relabelled_signals, rewired_signals, exchanged_signals = (
         np.empty((n_draws, *shape), dtype=np.float32)
         for n_draws in (n_sets, len(pair_orders), len(all_donors))
     )
@@ -450,7 +450,7 @@ def _diffuse(
         ]
         batch_signals += [signals[0, receivers] for receivers in receiver_sets]
         diffused_sets = _diffuse_batch(edge_weights, batch_signals)
-        permuted[:, :, batch_rows] = diffused_sets[:n_sets]
+        relabelled_signals[:, :, batch_rows] = diffused_sets[:n_sets]
         diffused_receivers = iter(
             zip(receiver_sets, diffused_sets[n_sets:], strict=True)
         )
@@ -458,13 +458,15 @@ def _diffuse(
             for _ in receivers_of_rank:
                 receivers, diffused = next(diffused_receivers)
                 is_scan = receivers >= 0
-                exchanged[draw][:, receivers[is_scan]] = diffused[:, is_scan]
+                exchanged_signals[draw][:, receivers[is_scan]] = diffused[:, is_scan]
         for draw, pair_order in enumerate(pair_orders):
             rewired_weights = rewire_connectomes(edge_weights, pair_order)
-            rewired[draw][:, batch_rows] = _diffuse_batch(
+            rewired_signals[draw][:, batch_rows] = _diffuse_batch(
                 rewired_weights, batch_signals[:1]
             )[0]
-    return _DiffusedSignals(permuted, rewired, exchanged, mean_connectome)
+    return _DiffusedSignals(
+        relabelled_signals, rewired_signals, exchanged_signals, mean_connectome
+    )
 
 
 def _list_receivers(donor_of_scan: np.ndarray) -> list[np.ndarray]:
@@ -798,11 +800,11 @@ class _OwnValueModel:
         self.F_inverse = np.linalg.pinv(self.root_weights * self.F)
         self.FtF_inverse = self.F_inverse @ self.F_inverse.T
         self.F_inverse = self.F_inverse * self.root_weights.T
-        weighted_means = row_weights @ rows.region_values / n_people
-        weighted_variances = (
-            row_weights @ (rows.region_values - weighted_means) ** 2 / n_people
+        value_means = row_weights @ rows.region_values / n_people
+        value_variances = (
+            row_weights @ (rows.region_values - value_means) ** 2 / n_people
         )
-        self.inverse_sd = invert_sd(weighted_variances)
+        self.inverse_sd = invert_sd(value_variances)
         self.own_on_F = self.F_inverse @ (rows.region_values * self.inverse_sd)
         self.X = self._project(rows.region_values * self.inverse_sd)
         self.target_on_F = self.F_inverse @ rows.targets

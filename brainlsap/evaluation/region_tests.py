@@ -509,8 +509,8 @@ def permute_statistics(
     directions = np.empty((n_contrasts, 1, n_values))
     n_at_once = max(1, _BLOCK_SIZE // (len(joint_basis) * (n_rows + 3 * n_values)))
     for block_start in range(0, len(row_orders), n_at_once):
-        labelling_block = slice(block_start, block_start + n_at_once)
-        permuted_basis = joint_basis[:, row_orders[labelling_block]]
+        labelling_slice = slice(block_start, block_start + n_at_once)
+        permuted_basis = joint_basis[:, row_orders[labelling_slice]]
         # Shape (n_columns, n_labellings, n_values of all tested columns)
         basis_products = permuted_basis @ x
         explained_squares = (basis_products[n_contrasts:] ** 2).sum(axis=0)
@@ -522,13 +522,13 @@ def permute_statistics(
         if block_start == 0:
             lengths = correlations.effect[:1]
             directions = r[:, :1] / np.where(lengths > 0, lengths, 1.0)
-        statistics.effects[labelling_block] = correlations.effect
-        statistics.contrasts[labelling_block] = np.minimum(
+        statistics.effects[labelling_slice] = correlations.effect
+        statistics.contrasts[labelling_slice] = np.minimum(
             correlations.effect, correlations.contrast_in_direction
         )
-        statistics.excesses[labelling_block] = (directions * contrast_r).sum(axis=0)
+        statistics.excesses[labelling_slice] = (directions * contrast_r).sum(axis=0)
         if has_units:
-            statistics.unit_excesses[labelling_block] = (directions * unit_r[0]).sum(
+            statistics.unit_excesses[labelling_slice] = (directions * unit_r[0]).sum(
                 axis=0
             )
     is_value, is_contrast, *is_unit_contrast = np.split(is_tested, len(tested_columns))
@@ -957,7 +957,5 @@ def _join_scales(
         "relative_high",
         "scale",
     ]
-    region_ranking = rank_regions(evaluation, model)[
-        ["region", "model", *ranking_columns]
-    ]
-    return region_table.merge(region_ranking, "left", "region")
+    scale_table = rank_regions(evaluation, model)[["region", "model", *ranking_columns]]
+    return region_table.merge(scale_table, "left", "region")

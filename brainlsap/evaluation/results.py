@@ -376,10 +376,10 @@ class Evaluation:
     def as_predictions(self, prediction_rows: pd.DataFrame) -> Predictions:
         """Return rows of the table of predictions as arrays, classes as codes."""
         classes = pd.Index(self.cohort.classes)
-        class_probabilities = _columns_or_none(
+        class_probabilities = _complete_values(
             prediction_rows, [f"p_{class_name}" for class_name in classes]
         )
-        decision_values = _columns_or_none(
+        decision_values = _complete_values(
             prediction_rows, [f"d_{class_name}" for class_name in classes]
         )
         return Predictions(
@@ -406,8 +406,8 @@ class Evaluation:
         has_probability = has_probabilities.groupby(self.predictions["model"]).any()
         prior_of_model: dict[str, Any] = {}
         for model, model_fits in self.fits.groupby("model", sort=False):
-            settings = json.loads(model_fits["settings"].iloc[0])
-            for setting_name, class_prior in settings.items():
+            model_settings = json.loads(model_fits["settings"].iloc[0])
+            for setting_name, class_prior in model_settings.items():
                 is_prior = (
                     setting_name.rsplit("__")[-1] == "class_prior"
                     and class_prior is not None
@@ -618,7 +618,7 @@ def _number_folds(repeats: pd.Series, folds: pd.Series) -> np.ndarray:
     return np.unique(pair_codes, return_inverse=True)[1]
 
 
-def _columns_or_none(
+def _complete_values(
     prediction_rows: pd.DataFrame, column_names: list[str]
 ) -> np.ndarray | None:
     """Return columns as an array, None where a value is missing."""

@@ -178,17 +178,22 @@ def _case_mix_rows(
 ) -> list[tuple[str, str, str, str]]:
     """Return a row for every value of a characteristic."""
     return [
-        (f"{kind}: {value}", _count_text(training, value), _count_text(test, value), "")
-        for value in dict.fromkeys([*training, *test])
+        (
+            f"{kind}: {category}",
+            _count_text(training, category),
+            _count_text(test, category),
+            "",
+        )
+        for category in dict.fromkeys([*training, *test])
     ]
 
 
-def _count_text(counts: Mapping[str, int], value: str) -> str:
+def _count_text(counts: Mapping[str, int], category: str) -> str:
     """Return people and share of a value; "n/a" where nobody has any."""
     n_people = sum(counts.values())
     if n_people == 0:
         return "n/a"
-    n_value = counts.get(value, 0)
+    n_value = counts.get(category, 0)
     return f"{n_value} ({n_value / n_people:.0%})"
 
 

@@ -266,9 +266,9 @@ def find_unlike(
     value_texts = {}
     for summary_name, summary_values in scan_summaries.items():
         lower_bound, upper_bound = training_kind["ranges"][summary_name]
-        median_value = np.median(summary_values)
+        median_summary = np.median(summary_values)
         value_texts[summary_name] = (
-            f"{median_value:.3g} (fit {lower_bound:.3g} to {upper_bound:.3g})"
+            f"{median_summary:.3g} (fit {lower_bound:.3g} to {upper_bound:.3g})"
         )
     lower_bound, upper_bound = training_kind["ranges"]["weight"]
     weight = scan_summaries["weight"]
@@ -289,9 +289,10 @@ def find_unlike(
     is_other_pattern = (
         rank_correlations < training_kind["least_correlation"] - CORRELATION_MARGIN
     )
-    median_value = np.median(rank_correlations)
+    median_correlation = np.median(rank_correlations)
+    least_correlation = training_kind["least_correlation"]
     correlation_text = (
-        f"{median_value:.2f} (fit at least {training_kind['least_correlation']:.2f})"
+        f"{median_correlation:.2f} (fit at least {least_correlation:.2f})"
     )
     is_unlike_by_reason = {
         f"mean weight {value_texts['weight']}": is_other_unit,

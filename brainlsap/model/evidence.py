@@ -99,13 +99,13 @@ def diffusion_terms(
         stored_polynomials = np.empty(shape, dtype=np.float32)
         signal_key = make_signal_key(signals, preparation)
         connectomes.polynomials = signal_key, stored_polynomials
-    for rows, polynomials in iter_polynomials(
+    for scan_slice, polynomials in iter_polynomials(
         connectomes, signals, preparation, degree, is_shared=is_shared
     ):
         combinations = B.T @ polynomials.reshape(degree + 1, -1)
-        terms[:, rows] = combinations.reshape(n_terms, -1, n_rois * n_features)
+        terms[:, scan_slice] = combinations.reshape(n_terms, -1, n_rois * n_features)
         if stored_polynomials is not None:
-            stored_polynomials[:, rows] = polynomials
+            stored_polynomials[:, scan_slice] = polynomials
     return terms
 
 

@@ -110,11 +110,11 @@ class DenseGraphs:
 
     def select(self, item_index: Tensor | slice) -> "DenseGraphs":
         """Return the batch of some items; a slice copies nothing."""
-        selected_matrices = tuple(
+        selected_graphs = tuple(
             graph_matrix if len(graph_matrix) == 1 else graph_matrix[item_index]
             for graph_matrix in self.graphs
         )
-        return DenseGraphs(self.signal[item_index], selected_matrices)
+        return DenseGraphs(self.signal[item_index], selected_graphs)
 
     def propagate(self, layer: nn.Module, H: Tensor | None = None) -> Tensor:
         """Return what a layer makes of the features, or of a signal H."""

@@ -147,9 +147,9 @@ class ScaleSampler:
         """The ridge."""
         return float(np.exp(self.log_ridge))
 
-    def nearest_grid_index(self, log_scales: np.ndarray) -> np.ndarray:
+    def nearest_grid_index(self, region_log_scales: np.ndarray) -> np.ndarray:
         """Return the position on the grid of every log scale."""
-        return np.abs(self.grid - log_scales[:, None]).argmin(axis=1)
+        return np.abs(self.grid - region_log_scales[:, None]).argmin(axis=1)
 
     def set_scales(self, grid_index: np.ndarray) -> None:
         """Move to these scales."""

@@ -462,8 +462,10 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
         test_nodes,
     )
     split_masks = _split_masks(n_nodes, *split_nodes) & (node_labels >= 0)
-    split = NodeSplit(*split_masks) if split_masks.any(axis=1).all() else None
-    return NodeGraph(name, _simple_graph(listed_edges), features, node_labels, split)
+    public_split = NodeSplit(*split_masks) if split_masks.any(axis=1).all() else None
+    return NodeGraph(
+        name, _simple_graph(listed_edges), features, node_labels, public_split
+    )
 
 
 def _split_masks(n_nodes: int, *split_nodes: np.ndarray) -> np.ndarray:
@@ -633,7 +635,7 @@ def split_by_share(node_labels: np.ndarray, random_state: int = 0) -> NodeSplit:
 
     Parameters
     ----------
-    labels : int array of shape (n_nodes,)
+    node_labels : int array of shape (n_nodes,)
         -1 where a node has no class; it is in no set.
     random_state : int
         Seed.
@@ -642,11 +644,11 @@ def split_by_share(node_labels: np.ndarray, random_state: int = 0) -> NodeSplit:
     -------
     NodeSplit
     """
-    rng, node_sets = np.random.default_rng(random_state), []
+    rng, class_splits = np.random.default_rng(random_state), []
     for class_nodes in _nodes_by_class(node_labels):
         split_ends = np.round(np.cumsum((0.6, 0.2)) * len(class_nodes)).astype(int)
-        node_sets.append(np.split(rng.permutation(class_nodes), split_ends))
-    split_nodes = map(np.concatenate, zip(*node_sets, strict=True))
+        class_splits.append(np.split(rng.permutation(class_nodes), split_ends))
+    split_nodes = map(np.concatenate, zip(*class_splits, strict=True))
     return NodeSplit(*_split_masks(len(node_labels), *split_nodes))
 
 

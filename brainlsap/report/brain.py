@@ -419,25 +419,29 @@ def _surface_views(
         "cortex": np.isin(region_indices, cortex_labels),
         "subcortex": np.isin(region_indices, subcortex_rows),
     }
-    structures_with_values = [
+    structures_with_regions = [
         structure_name for structure_name in is_in if is_in[structure_name].any()
     ]
-    has_value = [
+    structures_with_values = [
         structure_name
-        for structure_name in structures_with_values
+        for structure_name in structures_with_regions
         if map_table[is_in[structure_name]].notna().any(axis=None)
     ]
     is_automatic = views in ("all", "compact")
-    drawn_parts = has_value if has_value and is_automatic else structures_with_values
+    drawn_structures = (
+        structures_with_values
+        if structures_with_values and is_automatic
+        else structures_with_regions
+    )
     coverage_note = "".join(
         f"No region of the {structure_name} has a value: it is not drawn."
-        for structure_name in structures_with_values
-        if structure_name not in drawn_parts
+        for structure_name in structures_with_regions
+        if structure_name not in drawn_structures
     )
     available_views = [
         view_name
         for view_name in VIEWS
-        if ("subcortex" if view_name == "subcortex" else "cortex") in drawn_parts
+        if ("subcortex" if view_name == "subcortex" else "cortex") in drawn_structures
     ]
     return available_views, is_in["cortex"] | is_in["subcortex"], coverage_note
 

@@ -505,12 +505,12 @@ def _effect_caution(evaluation: Evaluation) -> str:
         "This does not mean that the disease begins there, that the region is more "
         "important than others, or that regions without a small p are unaffected. The "
         f"difference need not be specific to {cohort.classes[-1]}, because the test "
-        f"concerns {_hypothesis_text(evaluation)} and no other disease was studied. "
+        f"concerns {_compared_text(evaluation)} and no other disease was studied. "
         f"{importance_sentence}"
     )
 
 
-def _hypothesis_text(evaluation: Evaluation) -> str:
+def _compared_text(evaluation: Evaluation) -> str:
     """Return what the test of the effect compares."""
     if len(evaluation.cohort.classes) == 2:
         return "two classes"
@@ -745,7 +745,7 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
     ]
     if len(cohort.classes) > 2:
         sentences.append(
-            f"The test concerns {_hypothesis_text(evaluation)}, not pairs of classes. "
+            f"The test concerns {_compared_text(evaluation)}, not pairs of classes. "
             f"Differences of single classes from {reference_class} have no corrected "
             "tests. No test compares classes in how much they differ from "
             f"{reference_class}."
