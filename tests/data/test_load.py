@@ -243,7 +243,7 @@ def test_everything_wrong_is_in_one_list(study, tiny, tmp_path):
 
 def test_a_shared_connectome_that_cannot_be_read_is_a_fault(study, tiny):
     _, faults = faults_of(study, tiny, connectome="absent.csv")
-    assert faults == ["absent.csv: no such file"]
+    assert faults == ["absent.csv: no such file. Check the path"]
     _, faults = faults_of(study, tiny, connectome="template.tck")
     assert faults[0].startswith("template.tck: Connectomes are read from")
     _, faults = faults_of(study, tiny, connectome=np.ones((3, 3)))

@@ -144,5 +144,5 @@ def test_columns_that_cannot_be_shown(columns, message):
 
 
 def test_columns_of_a_report_are_no_covariates_of_the_study():
-    with pytest.raises(ParameterError, match=r"there are AGE, PTGENDER, Site\."):
+    with pytest.raises(ParameterError, match=r"columns are AGE, PTGENDER, Site\."):
         demographics_table(PEOPLE.assign(code="S1", quality=""), ["CN"], "education")
