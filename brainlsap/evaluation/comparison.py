@@ -290,7 +290,11 @@ def nested_model_table(
     """
     check_at_least("n_draws", n_draws, 1)
     contributions_by_person = _balanced_accuracy_by_person(evaluation)
-    ridge_names = [name for name in NESTED_RIDGES if name in contributions_by_person]
+    ridge_names = [
+        ridge_name
+        for ridge_name in NESTED_RIDGES
+        if ridge_name in contributions_by_person
+    ]
     person_differences = contributions_by_person[ridge_names].diff(axis=1)
     exchange_tests = _exchange_tests(
         person_differences[ridge_names[1:]], n_draws, random_state
@@ -428,18 +432,20 @@ def added_value_table(
     """
     if not {*ADDED_VALUE_MODELS} <= {*evaluation.models}:
         return pd.DataFrame()
-    tables = {
-        name: table[table["model"].isin(ADDED_VALUE_MODELS)]
-        for name, table in (
+    table_of_name = {
+        table_name: model_table[model_table["model"].isin(ADDED_VALUE_MODELS)]
+        for table_name, model_table in (
             ("predictions", evaluation.predictions),
             ("fits", evaluation.fits),
         )
     }
     reference = ADDED_VALUE_MODELS[-1]
-    selected = replace(evaluation, **tables)
-    comparisons = compare_by_person(selected, reference, n_draws, random_state)
-    order = comparisons["model"].map(ADDED_VALUE_MODELS.index)
-    return comparisons.iloc[np.argsort(order)].reset_index(drop=True)
+    reduced_evaluation = replace(evaluation, **table_of_name)
+    comparisons = compare_by_person(
+        reduced_evaluation, reference, n_draws, random_state
+    )
+    model_order = comparisons["model"].map(ADDED_VALUE_MODELS.index)
+    return comparisons.iloc[np.argsort(model_order)].reset_index(drop=True)
 
 
 def _exchange_tests(
@@ -458,9 +464,9 @@ def _exchange_tests(
     smallest_extremes = np.abs(D.sum(axis=0)) - _SAME_SCORE
     rng = np.random.default_rng(random_state)
     n_exceeding = np.zeros(n_comparisons)
-    for rows in _iter_draws(n_draws, n_people):
+    for draw_slice in _iter_draws(n_draws, n_people):
         is_exchanged = rng.integers(
-            2, size=(rows.stop - rows.start, n_people), dtype=np.int8
+            2, size=(draw_slice.stop - draw_slice.start, n_people), dtype=np.int8
         )
         null_differences = np.abs((1.0 - 2.0 * is_exchanged) @ D)
         n_exceeding += (null_differences >= smallest_extremes).sum(axis=0)
@@ -553,12 +559,14 @@ def bootstrap_scores(
     predictions, person_codes = _predictions_of(evaluation, model)
     score_draws: dict[str, np.ndarray] = dict.fromkeys(SCORES, np.full(2, np.nan))
     if predictions is not None:
-        blocks = [
+        score_blocks = [
             weighted_scores(predictions, row_weights)
             for row_weights in _iter_weights(person_codes, n_draws, random_state)
         ]
         score_draws = {
-            score_name: np.concatenate([block[score_name] for block in blocks])
+            score_name: np.concatenate(
+                [score_block[score_name] for score_block in score_blocks]
+            )
             for score_name in SCORES
         }
     n_people, n_classes = len(np.unique(person_codes)), len(evaluation.cohort.classes)
@@ -750,14 +758,18 @@ def class_table(
             rate_table.loc[
                 class_code, [rate_name, f"{rate_name}_low", f"{rate_name}_high"]
             ] = rate_interval
-        auc, low, high = _with_interval(
+        auc, auc_low, auc_high = _with_interval(
             aucs[:, class_code], len(set(person_codes)), "pairs", (0.0, 1.0)
         )
-        if high - low < _SAME_SCORE:
-            low, high = bound_auc(
+        if auc_high - auc_low < _SAME_SCORE:
+            auc_low, auc_high = bound_auc(
                 predictions, person_codes, auc, n_repeats, classes=[class_code]
             )
-        rate_table.loc[class_code, ["auc", "auc_low", "auc_high"]] = auc, low, high
+        rate_table.loc[class_code, ["auc", "auc_low", "auc_high"]] = (
+            auc,
+            auc_low,
+            auc_high,
+        )
     return rate_table
 
 
@@ -783,8 +795,8 @@ def _iter_weights(
     check_at_least("n_draws", n_draws, 1)
     n_people = int(person_codes.max()) + 1
     n_times = _draw_bootstrap_people(n_people, n_draws, random_state)
-    for rows in _iter_draws(len(n_times), len(person_codes)):
-        yield n_times[rows][:, person_codes].astype(float)
+    for draw_slice in _iter_draws(len(n_times), len(person_codes)):
+        yield n_times[draw_slice][:, person_codes].astype(float)
 
 
 def _iter_draws(n_draws: int, n_values: int) -> Iterator[slice]:
@@ -804,11 +816,13 @@ def _draw_bootstrap_people(
     """
     rng = np.random.default_rng(random_state)
     n_times = np.ones((1 + n_draws, n_people), dtype=np.int16)
-    for rows in _iter_draws(n_draws, n_people):
+    for draw_slice in _iter_draws(n_draws, n_people):
         counts = rng.multinomial(
-            n_people, np.full(n_people, 1 / n_people), rows.stop - rows.start
+            n_people,
+            np.full(n_people, 1 / n_people),
+            draw_slice.stop - draw_slice.start,
         )
-        n_times[1:][rows] = counts
+        n_times[1:][draw_slice] = counts
     n_times.flags.writeable = False
     return n_times
 

@@ -638,15 +638,15 @@ def code_covariates(cohort: Cohort, deconfounder: Deconfounder) -> np.ndarray:
         site_names = "site " + scan_table[site_column].astype(str)
         scan_table = scan_table.assign(**{site_column: site_names})
     covariate_design = learn_design(covariate_names, scan_table)
-    columns = apply_design(covariate_design, scan_table)
+    design_columns = apply_design(covariate_design, scan_table)
     curves = _curve_columns(covariate_design, scan_table)
-    n_coefficients = 1 + columns.shape[1] + curves.shape[1]
+    n_coefficients = 1 + design_columns.shape[1] + curves.shape[1]
     n_people = scan_table["participant"].nunique()
     if n_people >= MIN_PEOPLE_PER_COEFFICIENT * n_coefficients:
-        columns = np.hstack([columns, curves])
+        design_columns = np.hstack([design_columns, curves])
     # Units as far apart as mm and mm3 would lose digits in one basis.
-    column_sd = columns.std(axis=0)
-    return columns / np.where(column_sd > 0, column_sd, 1.0)
+    column_sd = design_columns.std(axis=0)
+    return design_columns / np.where(column_sd > 0, column_sd, 1.0)
 
 
 def _curve_columns(covariate_design: Design, table: pd.DataFrame) -> np.ndarray:
@@ -655,15 +655,19 @@ def _curve_columns(covariate_design: Design, table: pd.DataFrame) -> np.ndarray:
     for covariate_name, column_coding in covariate_design.items():
         if not isinstance(column_coding, float):
             continue
-        numbers = pd.to_numeric(
+        covariate_values = pd.to_numeric(
             table[find_covariate_column(table, covariate_name)], errors="coerce"
         )
-        numbers_of_people = numbers.groupby(table["participant"]).mean().dropna()
+        numbers_of_people = (
+            covariate_values.groupby(table["participant"]).mean().dropna()
+        )
         if numbers_of_people.nunique() < MIN_CURVE_VALUES:
             continue
         knots = np.quantile(numbers_of_people, _KNOT_QUANTILES)
         if np.diff(knots).min() > 0:
-            curve = restricted_cubic_curve(numbers.to_numpy(dtype=float), knots)
+            curve = restricted_cubic_curve(
+                covariate_values.to_numpy(dtype=float), knots
+            )
             curves.append(np.nan_to_num(curve - np.nanmean(curve), nan=0.0))
     return np.stack(curves, axis=1) if curves else np.zeros((len(table), 0))
 

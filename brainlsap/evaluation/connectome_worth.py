@@ -365,7 +365,9 @@ def _diffuse_all(
     n_exchanges = 0 if is_shared else n_draws
     all_donors = [exchange_scans(cohort.groups, rng) for _ in range(n_exchanges)]
     signals = signals.astype(np.float32)
-    permuted_signals = np.stack([signals[:, order] for order in region_orders])
+    permuted_signals = np.stack(
+        [signals[:, region_order_of_draw] for region_order_of_draw in region_orders]
+    )
     relabelled_signals, rewired_signals, exchanged_signals, mean_connectome = _diffuse(
         connectomes,
         permuted_signals,
@@ -612,32 +614,35 @@ class _Gain(NamedTuple):
 class _GainComputation:
     """The own-value models of all people and without each group, fitted once."""
 
-    def __init__(self, rows: _Rows, splits: Sequence[tuple]) -> None:
-        self.rows, self.splits = rows, splits
-        self.weights = rows.weights()
-        self.full_model = _OwnValueModel(rows)
+    def __init__(self, row_table: _Rows, splits: Sequence[tuple]) -> None:
+        self.rows, self.splits = row_table, splits
+        self.weights = row_table.weights()
+        self.full_model = _OwnValueModel(row_table)
         self.fold_models = [
-            _OwnValueModel(rows.select(train_rows)) for train_rows, _ in splits
+            _OwnValueModel(row_table.select(train_rows)) for train_rows, _ in splits
         ]
-        self.own_error = np.empty(len(rows.codes))
+        self.own_error = np.empty(len(row_table.codes))
         for fold_model, (_, test_rows) in zip(self.fold_models, splits, strict=True):
-            predicted_targets = fold_model.predict(rows.select(test_rows))
+            predicted_targets = fold_model.predict(row_table.select(test_rows))
             self.own_error[test_rows] = self._squared_error(
                 predicted_targets, test_rows
             )
         # Rows of each class and group, and the weight of a share of each class in the
         # model of all people and in those without each group.
-        n_classes = rows.codes.max() + 1
+        n_classes = row_table.codes.max() + 1
         self.block_rows = [
-            [test_rows[rows.codes[test_rows] == code] for _, test_rows in splits]
-            for code in range(n_classes)
+            [
+                test_rows[row_table.codes[test_rows] == class_code]
+                for _, test_rows in splits
+            ]
+            for class_code in range(n_classes)
         ]
         self.class_weights = np.zeros((1 + len(splits), n_classes))
-        all_rows = np.arange(len(rows.codes))
+        all_rows = np.arange(len(row_table.codes))
         for model_weights, model_rows in zip(
             self.class_weights, [all_rows, *(train for train, _ in splits)], strict=True
         ):
-            selected_rows = rows.select(model_rows)
+            selected_rows = row_table.select(model_rows)
             model_weights[selected_rows.codes] = (
                 selected_rows.weights() / selected_rows.shares
             )
@@ -699,7 +704,7 @@ class _GainComputation:
         log_scale = network_fits[0].scale_probability @ np.log(_SCALES)
         return _Gain(log_evidences, error_falls, float(np.exp(log_scale)))
 
-    def _iter_products(self, columns: np.ndarray) -> Iterator[np.ndarray]:
+    def _iter_products(self, scale_columns: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the products of one scale of all people, then without each group.
 
         Products add over rows; the weight of a row depends on its class and its share
@@ -709,17 +714,21 @@ class _GainComputation:
             [
                 [
                     _multiply_columns(
-                        columns[block], self.rows.select(block), self.rows.shares[block]
+                        scale_columns[row_block],
+                        self.rows.select(row_block),
+                        self.rows.shares[row_block],
                     )
-                    for block in group_rows
+                    for row_block in group_rows
                 ]
                 for group_rows in self.block_rows
             ]
         )
         class_sums = block_products.sum(axis=1)
         yield np.tensordot(self.class_weights[0], class_sums, 1)
-        for group, class_weights in enumerate(self.class_weights[1:]):
-            yield np.tensordot(class_weights, class_sums - block_products[:, group], 1)
+        for group_index, class_weights in enumerate(self.class_weights[1:]):
+            yield np.tensordot(
+                class_weights, class_sums - block_products[:, group_index], 1
+            )
 
 
 def _multiply_columns(

@@ -154,8 +154,8 @@ def cross_validate(
     is_shared = audit_findings["check"] == Check.PERSON_IN_TWO_FOLDS
     is_leak = (audit_findings["severity"] == "error") & ~is_shared
     for leak_check in audit_findings["check"][is_leak].unique():
-        title = check_title(leak_check)
-        message = f"the audit found a leak: {title} (see evaluation.audit)"
+        leak_title = check_title(leak_check)
+        message = f"the audit found a leak: {leak_title} (see evaluation.audit)"
         warnings.warn(message, UserWarning, stacklevel=2)
     features, variance_factors = adjust_features(cohort, confound_steps)
     cohort_summary = CohortSummary.of(cohort, features, variance_factors)
@@ -200,7 +200,7 @@ def cross_validate(
     fit_table = joined_tables["fits"]
     fit_table.insert(len(KEYS), "role", fit_table["model"].map(role_of_model))
     preserved_columns = confound_steps.preserved_covariates(cohort.table)
-    settings = {
+    study_settings = {
         "cv": cv_text,
         "n_folds": n_folds,
         "n_repeats": n_repeats,
@@ -212,7 +212,10 @@ def cross_validate(
         "version": brainlsap.__version__,
     }
     return Evaluation(
-        **joined_tables, cohort=cohort_summary, settings=settings, audit=audit_findings
+        **joined_tables,
+        cohort=cohort_summary,
+        settings=study_settings,
+        audit=audit_findings,
     )
 
 
@@ -537,10 +540,10 @@ def _ridge_of(model: Any) -> Any:
 
 def _ridge_key(ridge: Any) -> str:
     """Return what ridges that are fitted at once have in common, as text."""
-    settings = ridge.get_params() | {"scales": None}
-    settings["connectome"] = settings["connectome"] or "own"
-    settings["max_scale"] = float(settings["max_scale"])
-    return str(settings)
+    ridge_settings = ridge.get_params() | {"scales": None}
+    ridge_settings["connectome"] = ridge_settings["connectome"] or "own"
+    ridge_settings["max_scale"] = float(ridge_settings["max_scale"])
+    return str(ridge_settings)
 
 
 @lru_cache(maxsize=1)
@@ -590,16 +593,16 @@ def _fit_fold(
                 connectomes, features, test_rows, keeps_terms=len(models) > 1
             )
             seconds_steps = (time.perf_counter() - steps_start) / len(models)
-        ridges = {name: _ridge_of(model) for name, model in models.items()}
+        ridge_of_model = {name: _ridge_of(model) for name, model in models.items()}
         fitted_names: set[str] = set()
         seconds_ridges = 0.0
         with _recorded_warnings() as ridge_warnings:
             ridge_start = time.perf_counter()
             if len(models) > 1:
-                fitted_names = {n for n in models if ridges[n] is models[n]}
+                fitted_names = {n for n in models if ridge_of_model[n] is models[n]}
                 # The first gives its parameters to the others: put models first.
                 ordered_names = sorted(models, key=lambda n: n not in fitted_names)
-                shared_ridges = [ridges[n] for n in ordered_names]
+                shared_ridges = [ridge_of_model[n] for n in ordered_names]
                 _fit_models(shared_ridges, train_scans, train_table)
                 seconds_ridges = (time.perf_counter() - ridge_start) / len(models)
         for model_name, model in models.items():
@@ -607,7 +610,7 @@ def _fit_fold(
                 fit_start = time.perf_counter()
                 if model_name not in fitted_names:
                     is_shared = len(models) > 1
-                    ridge = ridges[model_name] if is_shared else None
+                    ridge = ridge_of_model[model_name] if is_shared else None
                     _fit_models([model], train_scans, train_table, ridge)
                 predict_start = time.perf_counter()
                 seconds_fit = seconds_steps + seconds_ridges + predict_start - fit_start

@@ -505,15 +505,15 @@ def _find_similar_pairs(scan_values: np.ndarray, *, is_connectome: bool) -> np.n
     """Return pairs (n_pairs, 2) of rows of values that are (nearly) the same."""
     is_measured = np.zeros(len(scan_values), dtype=bool)
     n_nonzero = np.zeros(scan_values.shape[1], dtype=np.int64)
-    for rows in _row_blocks(len(scan_values)):
-        is_measured[rows] = ~np.isnan(scan_values[rows]).all(axis=1)
-        n_nonzero += np.count_nonzero(scan_values[rows], axis=0)
+    for row_slice in _row_blocks(len(scan_values)):
+        is_measured[row_slice] = ~np.isnan(scan_values[row_slice]).all(axis=1)
+        n_nonzero += np.count_nonzero(scan_values[row_slice], axis=0)
     measured_rows = np.flatnonzero(is_measured)
     # Take the values that most scans have.
     densest_columns = np.argsort(-n_nonzero, kind="stable")[:MAX_DISTANCE_VALUES]
     z = np.empty((len(measured_rows), len(densest_columns)))
-    for rows in _row_blocks(len(z)):
-        z[rows] = scan_values[np.ix_(measured_rows[rows], densest_columns)]
+    for row_slice in _row_blocks(len(z)):
+        z[row_slice] = scan_values[np.ix_(measured_rows[row_slice], densest_columns)]
     if is_connectome:
         z = np.log1p(z)
     z = SimpleImputer(keep_empty_features=True).fit_transform(z)
@@ -555,20 +555,20 @@ def find_near_pairs(z: np.ndarray, max_squared_distance: float) -> np.ndarray:
     squares = (components**2).sum(axis=1)
     # Products in float32 are wrong by less than this.
     slack = 1e-5 * (1 + squares.max(initial=0.0))
-    pairs = [np.empty((0, 2), dtype=np.int64)]
-    for rows in _row_blocks(len(z)):
-        later = components[rows.start :]
-        distances = squares[rows, None] + squares[rows.start :]
-        distances -= 2 * (components[rows] @ later.T)
+    pair_arrays = [np.empty((0, 2), dtype=np.int64)]
+    for row_slice in _row_blocks(len(z)):
+        later_components = components[row_slice.start :]
+        distances = squares[row_slice, None] + squares[row_slice.start :]
+        distances -= 2 * (components[row_slice] @ later_components.T)
         first, second = np.nonzero(distances <= max_squared_distance + slack)
         is_pair = first < second
-        candidates = np.column_stack([first, second])[is_pair] + rows.start
+        candidates = np.column_stack([first, second])[is_pair] + row_slice.start
         for start in range(0, len(candidates), N_ROWS_AT_ONCE):
-            block = candidates[start : start + N_ROWS_AT_ONCE]
-            differences = z[block[:, 0]] - z[block[:, 1]]
+            pair_block = candidates[start : start + N_ROWS_AT_ONCE]
+            differences = z[pair_block[:, 0]] - z[pair_block[:, 1]]
             is_near = (differences**2).sum(axis=1) <= max_squared_distance
-            pairs.append(block[is_near])
-    return np.concatenate(pairs)
+            pair_arrays.append(pair_block[is_near])
+    return np.concatenate(pair_arrays)
 
 
 def _principal_components(z: np.ndarray) -> np.ndarray:
@@ -629,32 +629,34 @@ def class_eta_squared(scan_values: np.ndarray, class_labels: np.ndarray) -> np.n
     shape = len(large_classes), scan_values.shape[1]
     n_values, sums, squares = (np.zeros(shape) for _ in range(3))
     constants = np.zeros(shape[1])
-    for rows in _row_blocks(len(large_class_rows)):
-        row_index = large_class_rows[rows]
-        values = scan_values[row_index].astype(float)
+    for row_slice in _row_blocks(len(large_class_rows)):
+        row_index = large_class_rows[row_slice]
+        block_values = scan_values[row_index].astype(float)
         is_in_class = (class_codes[row_index] == large_classes[:, None]).astype(float)
         # One sum of everything is NaN where a value is: a mask of all takes longer.
-        has_unknown = bool(np.isnan(values.sum()))
+        has_unknown = bool(np.isnan(block_values.sum()))
         if has_unknown:
-            is_known = ~np.isnan(values)
-            values[~is_known] = 0.0
+            is_known = ~np.isnan(block_values)
+            block_values[~is_known] = 0.0
             n_known = is_known.sum(axis=0)
             n_values += is_in_class @ is_known
         else:
-            n_known = np.full(shape[1], len(values))
+            n_known = np.full(shape[1], len(block_values))
             n_values += is_in_class.sum(axis=1, keepdims=True)
-        if not rows.start:
-            constants = values.sum(axis=0) / np.maximum(n_known, 1)
-        values -= constants
+        if not row_slice.start:
+            constants = block_values.sum(axis=0) / np.maximum(n_known, 1)
+        block_values -= constants
         if has_unknown:
-            values[~is_known] = 0.0
-        sums += is_in_class @ values
-        squares += is_in_class @ np.square(values, out=values)
-    n_total, total = n_values.sum(axis=0), sums.sum(axis=0)
+            block_values[~is_known] = 0.0
+        sums += is_in_class @ block_values
+        squares += is_in_class @ np.square(block_values, out=block_values)
+    n_total, column_totals = n_values.sum(axis=0), sums.sum(axis=0)
     n_at_least_one = np.maximum(n_total, 1)
-    total_squares = squares.sum(axis=0) - total**2 / n_at_least_one
+    total_squares = squares.sum(axis=0) - column_totals**2 / n_at_least_one
     within_classes = (squares - sums**2 / np.maximum(n_values, 1)).sum(axis=0)
-    raw_squares = squares.sum(axis=0) + constants * (2 * total + n_total * constants)
+    raw_squares = squares.sum(axis=0) + constants * (
+        2 * column_totals + n_total * constants
+    )
     has_enough = (n_values >= MIN_CLASS_SCANS).all(axis=0)
     is_varying = has_enough & (total_squares > 1e-20 * raw_squares)
     between_share = 1 - within_classes / np.where(is_varying, total_squares, 1.0)
@@ -834,15 +836,23 @@ def _find_outside_reference(
     for column_name in sorted(removed_columns):
         if has_groups(column_name, people_table[column_name]):
             continue
-        numbers = pd.to_numeric(people_table[column_name], errors="coerce")
-        low, high = numbers[is_reference].min(), numbers[is_reference].max()
-        n_outside = int(((numbers < low) | (numbers > high)).sum())
+        person_values = pd.to_numeric(people_table[column_name], errors="coerce")
+        lowest_reference, highest_reference = (
+            person_values[is_reference].min(),
+            person_values[is_reference].max(),
+        )
+        n_outside = int(
+            (
+                (person_values < lowest_reference) | (person_values > highest_reference)
+            ).sum()
+        )
         if n_outside > MAX_OUTSIDE_SHARE * len(people_table):
             yield _make_finding(
                 Check.OUTSIDE_REFERENCE,
                 f"{column_name} of {n_outside} of "
                 f"{count(len(people_table), 'person')} is outside the range of the "
-                f"class {reference_class} ({low:g} to {high:g})",
+                f"class {reference_class} ({lowest_reference:g} to "
+                f"{highest_reference:g})",
             )
 
 

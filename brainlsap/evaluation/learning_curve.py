@@ -142,7 +142,7 @@ def learning_curve(
             )
             for reduced_splits in splits_of_subset
         ]
-    rows = []
+    curve_rows = []
     for model_name in models:
         model_rows: list[dict[str, Any]] = []
         for share, subset_evaluations in evaluations.items():
@@ -150,8 +150,8 @@ def learning_curve(
                 subset_evaluations, model_name, n_draws, random_state
             )
             n_train_people = _count_training(subset_evaluations, model_name)
-            row = {"model": model_name, "share": share}
-            model_rows.append(row | {"n_train_people": n_train_people} | interval)
+            curve_row = {"model": model_name, "share": share}
+            model_rows.append(curve_row | {"n_train_people": n_train_people} | interval)
         slope = _bootstrap_slope(evaluations, model_name, n_draws, random_state)
         answer = UNCLEAR
         is_above_chance = model_rows[-1]["low"] > 1 / len(cohort.classes)
@@ -159,8 +159,10 @@ def learning_curve(
             answer = YES
         elif slope["slope_high"] < SMALLEST_GAIN:
             answer = NO
-        rows += [row | slope | {"answer": answer} for row in model_rows]
-    return pd.DataFrame(rows)
+        curve_rows += [
+            curve_row | slope | {"answer": answer} for curve_row in model_rows
+        ]
+    return pd.DataFrame(curve_rows)
 
 
 def reduce_training(
@@ -178,16 +180,16 @@ def reduce_training(
     """
     if share == 1:
         return list(splits)
-    people, labels = np.asarray(cohort.groups), np.asarray(cohort.y)
+    people, class_labels = np.asarray(cohort.groups), np.asarray(cohort.y)
     reduced_splits = []
     for fold, (train_index, test_rows) in enumerate(splits):
         rng = np.random.default_rng([random_state, fold, subset // 2])
         train_rows = np.asarray(train_index)
         train_people, first_rows = np.unique(people[train_rows], return_index=True)
         # A person with scans of several classes counts in that of the first.
-        class_of_person = labels[train_rows][first_rows]
+        class_of_person = class_labels[train_rows][first_rows]
         chosen_people: list[Any] = []
-        for class_name in np.unique(labels[train_rows]):
+        for class_name in np.unique(class_labels[train_rows]):
             class_people = rng.permutation(train_people[class_of_person == class_name])
             if subset % 2:
                 class_people = class_people[::-1]
@@ -198,10 +200,12 @@ def reduce_training(
     return reduced_splits
 
 
-def _can_learn(steps: Deconfounder, cohort: Cohort, splits: Sequence[Split]) -> bool:
+def _can_learn(
+    confound_steps: Deconfounder, cohort: Cohort, splits: Sequence[Split]
+) -> bool:
     """Return whether adjustments can be learned from the training of all folds."""
     try:
-        steps.check(cohort.table, splits)
+        confound_steps.check(cohort.table, splits)
     except ParameterError:  # A site has too few people.
         return False
     return True
@@ -237,9 +241,17 @@ def _score_interval(
         ]
     )
     # The mean of the intervals over people is at least as wide as that of the mean.
-    estimate, low, high = scores[["estimate", "low", "high"]].mean(skipna=False)
-    low, high = _widen_interval(estimate, low, high, scores["estimate"].to_numpy())
-    return {"estimate": estimate, "low": max(low, 0.0), "high": min(high, 1.0)}
+    estimate, mean_low, mean_high = scores[["estimate", "low", "high"]].mean(
+        skipna=False
+    )
+    mean_low, mean_high = _widen_interval(
+        estimate, mean_low, mean_high, scores["estimate"].to_numpy()
+    )
+    return {
+        "estimate": estimate,
+        "low": max(mean_low, 0.0),
+        "high": min(mean_high, 1.0),
+    }
 
 
 def _widen_interval(
@@ -294,22 +306,26 @@ def _bootstrap_slope(
     # The first column has the scores of everybody, the others those of the draws.
     subset_slopes = x_centred @ scores_of_subset / (x_centred @ x_centred)
     slopes = subset_slopes.mean(axis=0)
-    low, high = np.quantile(slopes[1:], [0.025, 0.975])
+    slope_low, slope_high = np.quantile(slopes[1:], [0.025, 0.975])
     slope = float(slopes[0])
-    low, high = _widen_interval(
-        slope, min(low, slope), max(high, slope), subset_slopes[:, 0]
+    slope_low, slope_high = _widen_interval(
+        slope, min(slope_low, slope), max(slope_high, slope), subset_slopes[:, 0]
     )
-    return {"slope": slope, "slope_low": low, "slope_high": high}
+    return {"slope": slope, "slope_low": slope_low, "slope_high": slope_high}
 
 
 def _draw_scores(
     evaluation: Evaluation, model_name: str, n_draws: int, random_state: int
 ) -> np.ndarray:
     """Return the balanced accuracy of everybody, then of people drawn anew."""
-    rows = evaluation.predictions[evaluation.predictions["model"] == model_name]
-    person_codes = pd.factorize(rows["participant"], sort=True)[0]
+    prediction_rows = evaluation.predictions[
+        evaluation.predictions["model"] == model_name
+    ]
+    person_codes = pd.factorize(prediction_rows["participant"], sort=True)[0]
     n_people = person_codes.max() + 1
     rng = np.random.default_rng(random_state)
-    draws = rng.multinomial(n_people, np.full(n_people, 1 / n_people), n_draws)
-    weights = np.vstack([np.ones(n_people), draws])[:, person_codes]
-    return balanced_accuracy(weighted_counts(evaluation.as_predictions(rows), weights))
+    drawn_counts = rng.multinomial(n_people, np.full(n_people, 1 / n_people), n_draws)
+    scan_weights = np.vstack([np.ones(n_people), drawn_counts])[:, person_codes]
+    return balanced_accuracy(
+        weighted_counts(evaluation.as_predictions(prediction_rows), scan_weights)
+    )

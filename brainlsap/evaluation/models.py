@@ -159,8 +159,8 @@ def _mean_recall(test_codes: np.ndarray, predicted_codes: np.ndarray) -> float:
     scikit-learn's function takes as long as a fit of few scans.
     """
     recalls = [
-        np.mean(predicted_codes[test_codes == code] == code)
-        for code in np.unique(test_codes)
+        np.mean(predicted_codes[test_codes == class_code] == class_code)
+        for class_code in np.unique(test_codes)
     ]
     return float(np.mean(recalls))
 
@@ -221,32 +221,47 @@ def choose_covariates(
     """
     if names is None:
         column_of_kind: dict[str, str] = {}
-        for column in table.columns.drop(list(KEY_COLUMNS), errors="ignore"):
-            kind, values = acquisition_kind(column), table[column]
-            is_usable = values.nunique() > 1 and not _is_label(values, table["label"])
-            is_age = kind == "age" and not has_groups(column, values)
-            is_sex = kind == "sex" and values.nunique() <= MOST_GROUPS
+        for column_name in table.columns.drop(list(KEY_COLUMNS), errors="ignore"):
+            covariate_kind, column_values = (
+                acquisition_kind(column_name),
+                table[column_name],
+            )
+            is_usable = column_values.nunique() > 1 and not _is_label(
+                column_values, table["label"]
+            )
+            is_age = covariate_kind == "age" and not has_groups(
+                column_name, column_values
+            )
+            is_sex = covariate_kind == "sex" and column_values.nunique() <= MOST_GROUPS
             if is_usable and (is_age or is_sex):
-                column_of_kind.setdefault(kind, str(column))
+                column_of_kind.setdefault(covariate_kind, str(column_name))
         return tuple(
-            column_of_kind[kind] for kind in ("age", "sex") if kind in column_of_kind
+            column_of_kind[covariate_kind]
+            for covariate_kind in ("age", "sex")
+            if covariate_kind in column_of_kind
         )
     names = [names] if isinstance(names, str) else list(names)
-    columns = tuple(dict.fromkeys(find_covariate_column(table, name) for name in names))
-    for column in columns:
-        if _is_label(table[column], table["label"]):
+    columns = tuple(
+        dict.fromkeys(
+            find_covariate_column(table, covariate_name) for covariate_name in names
+        )
+    )
+    for column_name in columns:
+        if _is_label(table[column_name], table["label"]):
             raise ParameterError(
-                f"{option_text('covariates')} names {column}, which is a copy of the "
-                "label. Leave this covariate out."
+                f"{option_text('covariates')} names {column_name}, which is a copy of "
+                "the label. Leave this covariate out."
             )
-        check_values(table, column)
+        check_values(table, column_name)
     return columns
 
 
-def _is_label(values: pd.Series, labels: pd.Series | np.ndarray) -> bool:
+def _is_label(column_values: pd.Series, labels: pd.Series | np.ndarray) -> bool:
     """Return whether each value goes with one label, and each label with one value."""
-    pairs = pd.DataFrame({"value": values.astype(str).to_numpy(), "label": labels})
-    return bool((pairs.nunique() == len(pairs.drop_duplicates())).all())
+    value_pairs = pd.DataFrame(
+        {"value": column_values.astype(str).to_numpy(), "label": labels}
+    )
+    return bool((value_pairs.nunique() == len(value_pairs.drop_duplicates())).all())
 
 
 class LinearLoss(NamedTuple):
@@ -266,7 +281,7 @@ class LinearLoss(NamedTuple):
 
 
 def _softmax_loss(
-    scores: np.ndarray, is_class: np.ndarray, weights: np.ndarray
+    scores: np.ndarray, is_class: np.ndarray, scan_weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return the cross-entropy of several classes."""
     shifted_scores = scores - scores.max(axis=0)
@@ -274,25 +289,27 @@ def _softmax_loss(
     totals = probabilities.sum(axis=0)
     losses = np.log(totals) - (shifted_scores * is_class).sum(axis=0)
     probabilities /= totals
-    return float(weights @ losses), (probabilities - is_class) * weights
+    return float(scan_weights @ losses), (probabilities - is_class) * scan_weights
 
 
 def _logistic_loss(
-    scores: np.ndarray, is_class: np.ndarray, weights: np.ndarray
+    scores: np.ndarray, is_class: np.ndarray, scan_weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return the cross-entropy of two classes; the score is that of the second."""
     sign = 2.0 * is_class - 1.0
     margins = sign * scores
-    return -float(weights @ log_expit(margins)[0]), -sign * expit(-margins) * weights
+    return -float(scan_weights @ log_expit(margins)[0]), -sign * expit(
+        -margins
+    ) * scan_weights
 
 
 def _squared_hinge_loss(
-    scores: np.ndarray, is_class: np.ndarray, weights: np.ndarray
+    scores: np.ndarray, is_class: np.ndarray, scan_weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return the squared hinge of each class against the rest."""
     sign = 2.0 * is_class - 1.0
     gaps = np.maximum(1 - sign * scores, 0.0)
-    return float((weights * gaps**2).sum()), -2 * sign * gaps * weights
+    return float((scan_weights * gaps**2).sum()), -2 * sign * gaps * scan_weights
 
 
 def fit_linear_models(
@@ -336,7 +353,7 @@ def fit_linear_models(
     weight_of_class = np.ones(n_classes)
     if class_weight == "balanced":
         weight_of_class = n_scans / (n_classes * class_counts)
-    weights = weight_of_class[class_codes]
+    scan_weights = weight_of_class[class_codes]
     # Numbers: truth values would be converted in every product.
     is_class = (class_codes == np.arange(n_classes)[:, None]).astype(float)
     if n_classes == 2:
@@ -348,20 +365,20 @@ def fit_linear_models(
         design = np.column_stack([X, np.ones(n_scans)])
         metric_weights = np.ones(n_scans)
         if n_classes > 2:
-            weights = np.where(is_class, weight_of_class[:, None], 1.0)
+            scan_weights = np.where(is_class, weight_of_class[:, None], 1.0)
     else:
         loss = LinearLoss(_softmax_loss, 1 / n_classes)
         if n_classes == 2:
             loss = LinearLoss(_logistic_loss, 0.25)
-        metric_weights = weights
-        center = weights @ X / weights.sum()
+        metric_weights = scan_weights
+        center = scan_weights @ X / scan_weights.sum()
         design = X - center
     eigenvalues, V = _decompose_gram(design * np.sqrt(metric_weights)[:, None])
     rotated = design @ V
     is_penalized = np.ones(len(eigenvalues))
     if kind != "svm":  # the intercept: independent of the inputs, which are centred
         rotated = np.column_stack([rotated, np.ones(n_scans)])
-        eigenvalues = np.append(eigenvalues, weights.sum())
+        eigenvalues = np.append(eigenvalues, scan_weights.sum())
         is_penalized = np.append(is_penalized, 0.0)
     W = np.zeros((len(is_class), len(eigenvalues)))
     # A product with a copy takes half as long as one with a transposed view.
@@ -374,14 +391,20 @@ def fit_linear_models(
             x: np.ndarray, C: float = C, unit: np.ndarray = unit
         ) -> tuple[float, np.ndarray]:
             W = x.reshape(len(is_class), -1) * unit
-            loss_sum, slopes = loss.compute(W @ rotated_rows, is_class, weights)
+            loss_sum, slopes = loss.compute(W @ rotated_rows, is_class, scan_weights)
             penalized = W * is_penalized
             gradient = (C * (slopes @ rotated) + penalized) * unit
             return C * loss_sum + (penalized**2).sum() / 2, gradient.ravel()
 
-        options = {"gtol": tolerance * np.sqrt(C), "ftol": 1e-13, "maxiter": 2000}
+        solver_options = {
+            "gtol": tolerance * np.sqrt(C),
+            "ftol": 1e-13,
+            "maxiter": 2000,
+        }
         start = (W / unit).ravel()
-        fit = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+        fit = minimize(
+            objective, start, jac=True, method="L-BFGS-B", options=solver_options
+        )
         W = fit.x.reshape(W.shape) * unit
         if kind == "svm":
             coefficients = W @ V.T
@@ -413,8 +436,8 @@ class _FittedByCurvature:
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         """Fit coefficients and intercepts to centred and scaled inputs."""
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        fits = fit_linear_models(self.kind, X, codes, [self.C], self.class_weight)
+        self.classes_, class_codes = np.unique(y, return_inverse=True)
+        fits = fit_linear_models(self.kind, X, class_codes, [self.C], self.class_weight)
         self.coef_, self.intercept_ = fits[0]
         self.n_features_in_ = X.shape[1]
         return self
@@ -722,11 +745,11 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         from brainlsap.model.prediction_sets import rebalance_scores
 
         groups = check_groups(groups, len(y), "the left-out scores")
-        names = self.covariate_names
-        if names is None:
-            names = choose_covariates(covariates)
-        self.design_ = learn_design(names, covariates)
-        columns = apply_design(self.design_, covariates)
+        covariate_names = self.covariate_names
+        if covariate_names is None:
+            covariate_names = choose_covariates(covariates)
+        self.design_ = learn_design(covariate_names, covariates)
+        covariate_columns = apply_design(self.design_, covariates)
         brain = self.make_ridge() if ridge is None else ridge
         self.brain_ = brain
         if brain is not None:
@@ -735,12 +758,14 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
             class_codes = pd.Index(brain.stages_).get_indexer(np.asarray(y))
             people = pd.factorize(np.asarray(groups))[0]
             scores = rebalance_scores(brain.left_out_scores_, class_codes, people)
-            all_columns = np.hstack([columns, scores])
+            all_columns = np.hstack([covariate_columns, scores])
             self.ridge_ = clone(self.ridge).fit(_pack_columns(all_columns), y, groups)
             if self._weigh_brain(scores.shape[1]) <= 0:
                 self.brain_ = None
         if self.brain_ is None:
-            self.ridge_ = clone(self.ridge).fit(_pack_columns(columns), y, groups)
+            self.ridge_ = clone(self.ridge).fit(
+                _pack_columns(covariate_columns), y, groups
+            )
         self.classes_ = self.ridge_.classes_
         self.class_prior_ = self.ridge_.class_prior_
         self.learned_prior_ = self.ridge_.learned_prior_
@@ -763,25 +788,29 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         self, X: np.ndarray, covariates: pd.DataFrame | None = None
     ) -> np.ndarray:
         """Return probabilities (n_scans, n_classes) at the shares `class_prior_`."""
-        columns = apply_design(self.design_, covariates)
+        covariate_columns = apply_design(self.design_, covariates)
         if self.brain_ is not None:
-            columns = np.hstack([columns, self.brain_.decision_scores(X)])
-        return self.ridge_.predict_proba(_pack_columns(columns))
+            covariate_columns = np.hstack(
+                [covariate_columns, self.brain_.decision_scores(X)]
+            )
+        return self.ridge_.predict_proba(_pack_columns(covariate_columns))
 
     def predict(
         self, X: np.ndarray, covariates: pd.DataFrame | None = None
     ) -> np.ndarray:
         """Return the likeliest class of every scan where all classes weigh alike."""
-        codes = self.choose_classes(self.predict_proba(X, covariates))
-        return self.classes_[codes]
+        class_codes = self.choose_classes(self.predict_proba(X, covariates))
+        return self.classes_[class_codes]
 
 
-def _pack_columns(columns: np.ndarray) -> np.ndarray:
+def _pack_columns(covariate_columns: np.ndarray) -> np.ndarray:
     """Return columns (n_scans, n_columns) packed as regions without connections."""
-    if not columns.shape[1]:
-        columns = np.zeros((len(columns), 1))
-    n_scans, n_columns = columns.shape
-    return pack(np.zeros((n_scans, n_columns, n_columns)), columns[:, :, None])
+    if not covariate_columns.shape[1]:
+        covariate_columns = np.zeros((len(covariate_columns), 1))
+    n_scans, n_columns = covariate_columns.shape
+    return pack(
+        np.zeros((n_scans, n_columns, n_columns)), covariate_columns[:, :, None]
+    )
 
 
 def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
@@ -831,13 +860,13 @@ class ModelEntry(NamedTuple):
     is_variant: bool | None = None
     sentence: str = ""
 
-    def check(self, name: str) -> None:
+    def check(self, model_name: str) -> None:
         """Raise where the role is unknown, or a control is not described."""
         check_choice("role", self.role, ROLES)
         if self.role == "control" and (not self.phrase or self.is_variant is None):
             raise ParameterError(
-                f"the baseline model {name!r} requires phrase=, which describes it "
-                "in reports, and is_variant=, which states whether it is otherwise "
+                f"the baseline model {model_name!r} requires phrase=, which describes "
+                "it in reports, and is_variant=, which states whether it is otherwise "
                 "identical to LSAP-C."
             )
 
@@ -868,12 +897,12 @@ def _factory(
     Of the settings only those in `setting_names` are used, or all where it is None.
     """
 
-    def make_model(seed: int, settings: ModelSettings) -> BaseEstimator:
+    def make_model(seed: int, model_settings: ModelSettings) -> BaseEstimator:
         import brainlsap.model
 
         if setting_names is not None:
-            all_settings = settings | (settings.get("options") or {})
-            settings = {
+            all_settings = model_settings | (model_settings.get("options") or {})
+            model_settings = {
                 setting_name: all_settings[setting_name]
                 for setting_name in setting_names
                 if all_settings.get(setting_name) is not None
@@ -881,7 +910,7 @@ def _factory(
         classifier = getattr(brainlsap.model, class_name)
         model = classifier(first_argument, random_state=seed)
         try:
-            return model.set_params(**(settings | fixed_settings))
+            return model.set_params(**(model_settings | fixed_settings))
         except ValueError as error:  # scikit-learn's, of an unknown parameter
             raise ParameterError(
                 f"{error} Choose models by {option_text('models')}."
@@ -906,8 +935,8 @@ def _network(network_name: str) -> Factory:
 def _linear(
     classifier: type[TunedLinearClassifier] = TunedLinearClassifier, **parameters: Any
 ) -> Factory:
-    def make_model(seed: int, settings: dict[str, Any]) -> TunedLinearClassifier:
-        prior = settings.get("class_prior") or TRAINING
+    def make_model(seed: int, model_settings: dict[str, Any]) -> TunedLinearClassifier:
+        prior = model_settings.get("class_prior") or TRAINING
         return classifier(random_state=seed, class_prior=prior, **parameters)
 
     return make_model
@@ -921,10 +950,12 @@ def _forest(seed: int, _: ModelSettings) -> Pipeline:
 def _lsap_on_edited_edges(edit_edges: Callable[..., np.ndarray]) -> Factory:
     """Return what makes LSAP-C of connectomes that a function edits."""
 
-    def make_model(seed: int, settings: ModelSettings) -> Pipeline:
+    def make_model(seed: int, model_settings: ModelSettings) -> Pipeline:
         editing_step = FunctionTransformer(edit_edges, kw_args={"random_state": seed})
         # "own": without connectomes, none may be made of the features.
-        return make_pipeline(editing_step, _lsap(connectome="own")(seed, settings))
+        return make_pipeline(
+            editing_step, _lsap(connectome="own")(seed, model_settings)
+        )
 
     return make_model
 
@@ -932,11 +963,11 @@ def _lsap_on_edited_edges(edit_edges: Callable[..., np.ndarray]) -> Factory:
 def _with_covariates(*, reads_brain: bool) -> Factory:
     """Return what makes a model of covariates, with or without LSAP-R beside them."""
 
-    def make_model(seed: int, settings: ModelSettings) -> CovariateClassifier:
-        prior = {k: v for k, v in settings.items() if k == "class_prior"}
+    def make_model(seed: int, model_settings: ModelSettings) -> CovariateClassifier:
+        prior = {k: v for k, v in model_settings.items() if k == "class_prior"}
         # Covariates have no connectome; do not make one of them.
         ridge = _ridge("none")(seed, prior | {"connectome": "own"})
-        brain = _ridge("auto")(seed, settings) if reads_brain else None
+        brain = _ridge("auto")(seed, model_settings) if reads_brain else None
         return CovariateClassifier(ridge, brain)
 
     return make_model
@@ -949,10 +980,10 @@ class ModelTable(MutableMapping[str, ModelEntry]):
     their titles. They are read when asked for: importing them takes seconds.
     """
 
-    def __init__(self, entries: dict[str, ModelEntry]) -> None:
-        for name, entry in entries.items():
-            entry.check(name)
-        self._entries = entries
+    def __init__(self, entry_of_model: dict[str, ModelEntry]) -> None:
+        for model_name, model_entry in entry_of_model.items():
+            model_entry.check(model_name)
+        self._entries = entry_of_model
 
     def _list_entries(self) -> dict[str, ModelEntry]:
         from brainlsap.model import NETWORKS
@@ -981,20 +1012,20 @@ class ModelTable(MutableMapping[str, ModelEntry]):
             )
         )
 
-    def __getitem__(self, name: str) -> ModelEntry:
+    def __getitem__(self, model_name: str) -> ModelEntry:
         """Return an entry."""
-        if name in self._entries:
-            return self._entries[name]
-        return self._list_entries()[name]
+        if model_name in self._entries:
+            return self._entries[model_name]
+        return self._list_entries()[model_name]
 
-    def __setitem__(self, name: str, entry: ModelEntry) -> None:
+    def __setitem__(self, model_name: str, model_entry: ModelEntry) -> None:
         """Add a model; raise where its entry is incomplete."""
-        entry.check(name)
-        self._entries[name] = entry
+        model_entry.check(model_name)
+        self._entries[model_name] = model_entry
 
-    def __delitem__(self, name: str) -> None:
+    def __delitem__(self, model_name: str) -> None:
         """Remove a model that is no network."""
-        del self._entries[name]
+        del self._entries[model_name]
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
@@ -1203,7 +1234,9 @@ def make_models(
     members_of_key: dict[str, tuple[str, ...]] = {
         _key(model_name): (model_name,) for model_name in MODELS
     }
-    members_of_key |= {_key(group): list_group(group) for group in GROUPS}
+    members_of_key |= {
+        _key(group_name): list_group(group_name) for group_name in GROUPS
+    }
     names = [names] if isinstance(names, str) else list(names)
     if unknown_names := [
         model_name for model_name in names if _key(model_name) not in members_of_key
@@ -1248,11 +1281,13 @@ def _share_largest_scale(models: Sequence[BaseEstimator]) -> None:
         return
     settings_of_networks = [model.resolve() for model in network_models]
     if any(
-        settings.start != "ridge" and settings.inputs != "constant"
-        for settings in settings_of_networks
+        network_settings.start != "ridge" and network_settings.inputs != "constant"
+        for network_settings in settings_of_networks
     ):
         return
-    max_scales = [float(settings.max_scale) for settings in settings_of_networks]
+    max_scales = [
+        float(network_settings.max_scale) for network_settings in settings_of_networks
+    ]
     if len(set(max_scales)) > 1:
         for model in network_models:
             model.set_params(max_scale=min(max_scales))

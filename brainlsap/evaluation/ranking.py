@@ -557,7 +557,7 @@ def region_importance(
     """
     check_at_least("n_repeats", n_repeats, 1)
     rng = np.random.default_rng(random_state)
-    labels = np.asarray(y).astype(str)
+    class_labels = np.asarray(y).astype(str)
     scan_rows = np.arange(len(X))
     row_blocks = person_blocks(scan_rows if groups is None else groups)
     _, features = unpack(X)
@@ -566,7 +566,7 @@ def region_importance(
 
     def compute_accuracy() -> float:
         predicted_classes = model.predict(permuted_X).astype(str)
-        return balanced_accuracy_score(labels, predicted_classes)
+        return balanced_accuracy_score(class_labels, predicted_classes)
 
     full_accuracy = compute_accuracy()
     accuracy_losses = np.empty((features.shape[1], n_repeats))
@@ -824,15 +824,15 @@ def _select_scales(evaluation: Evaluation, model: str) -> ModelScales:
     )
 
 
-def _relative_scales(scales: np.ndarray, is_measured: np.ndarray) -> np.ndarray:
+def _relative_scales(region_scales: np.ndarray, is_measured: np.ndarray) -> np.ndarray:
     """Divide scales (n_fits, n_rois) by the median of their fit."""
-    fit_medians = np.median(scales[:, is_measured], axis=1, keepdims=True)
-    return scales / np.maximum(fit_medians, MIN_MEDIAN_SCALE)
+    fit_medians = np.median(region_scales[:, is_measured], axis=1, keepdims=True)
+    return region_scales / np.maximum(fit_medians, MIN_MEDIAN_SCALE)
 
 
-def _rank_within_fits(values: np.ndarray, is_measured: np.ndarray) -> np.ndarray:
+def _rank_within_fits(region_values: np.ndarray, is_measured: np.ndarray) -> np.ndarray:
     """Rank values (n_fits, n_rois) from 1; regions without a value come last."""
-    known_values = np.where(is_measured, values, np.inf)
+    known_values = np.where(is_measured, region_values, np.inf)
     return rankdata(known_values, "min", axis=1).astype(float)
 
 
@@ -968,10 +968,10 @@ class _SpinHemisphere:
         # Label -1, of vertices without a region, takes the NaN at the end.
         vertex_values = np.append(region_map, np.nan)[self.labels[nearest_vertex]]
         is_valid = (self.labels >= 0) & np.isfinite(vertex_values)
-        labels = self.labels[is_valid]
-        n_vertices = np.bincount(labels, minlength=self.n_regions)
+        valid_labels = self.labels[is_valid]
+        n_vertices = np.bincount(valid_labels, minlength=self.n_regions)
         value_sums = np.bincount(
-            labels, vertex_values[is_valid], minlength=self.n_regions
+            valid_labels, vertex_values[is_valid], minlength=self.n_regions
         )
         np.divide(value_sums, n_vertices, out=spun_map, where=n_vertices > 0)
 

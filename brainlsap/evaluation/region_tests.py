@@ -392,11 +392,13 @@ def _is_comparable(cohort: Cohort) -> np.ndarray:
     is_comparable = np.empty((cohort.n_rois, cohort.n_features), dtype=bool)
     has_volumes = cohort.provenance.get("subcortex") == "volume"
     is_subcortex = (cohort.atlas.regions["structure"] == "subcortex").to_numpy()
-    for column, feature_name in zip(is_comparable.T, cohort.feature_names, strict=True):
+    for is_comparable_region, feature_name in zip(
+        is_comparable.T, cohort.feature_names, strict=True
+    ):
         measure = get_measure(feature_name)
-        column[:] = measure.is_independent_of_size
+        is_comparable_region[:] = measure.is_independent_of_size
         if measure.on_surface and has_volumes:
-            column[is_subcortex] = False
+            is_comparable_region[is_subcortex] = False
     return is_comparable
 
 
@@ -545,11 +547,11 @@ def _exchange_blocks(region_values: RegionTestValues) -> list[np.ndarray]:
 
     They have equally many scans, as in :func:`.permute_labels`.
     """
-    blocks = []
+    row_blocks = []
     for block_rows in person_blocks(region_values.persons):
         n_scans = region_values.n_scans[block_rows[:, 0]]
-        blocks += [block_rows[n_scans == n] for n in np.unique(n_scans)]
-    return blocks
+        row_blocks += [block_rows[n_scans == n] for n in np.unique(n_scans)]
+    return row_blocks
 
 
 def _root_weights(person_codes: np.ndarray) -> np.ndarray:
@@ -715,9 +717,13 @@ def _contrast_interval(
         shrinkage = 1 - np.minimum(chance_square / np.maximum(effect**2, 1e-300), 1)
         along_low = _correlation_interval(along * shrinkage, n_people)[0]
     has_known_direction = effect_low > 0
-    low = np.where(has_known_direction, np.minimum(effect_low, along_low), np.nan)
-    high = np.where(has_known_direction, np.minimum(effect_high, along_high), np.nan)
-    return low, high
+    contrast_low = np.where(
+        has_known_direction, np.minimum(effect_low, along_low), np.nan
+    )
+    contrast_high = np.where(
+        has_known_direction, np.minimum(effect_high, along_high), np.nan
+    )
+    return contrast_low, contrast_high
 
 
 def _count_people(column_values: np.ndarray, person_codes: np.ndarray) -> np.ndarray:

@@ -496,10 +496,10 @@ class Evaluation:
         column_types = {
             table_name: {
                 str(column_name): str(column_type)
-                for column_name, column_type in table.dtypes.items()
+                for column_name, column_type in frame.dtypes.items()
             }
-            for table_name, table in table_of_name.items()
-            if table is not None
+            for table_name, frame in table_of_name.items()
+            if frame is not None
         }
         cohort_fields = {
             cohort_field.name: getattr(self.cohort, cohort_field.name)
@@ -509,7 +509,7 @@ class Evaluation:
         findings = as_findings(self.cohort.findings)
         cohort_fields["findings"] = [finding.to_jsonable() for finding in findings]
         cohort_fields["reading_options"] = self.cohort.reading_options.to_jsonable()
-        content = to_jsonable(
+        json_content = to_jsonable(
             {
                 "columns": column_types,
                 "cohort": cohort_fields,
@@ -524,7 +524,7 @@ class Evaluation:
                     table_path, index=False, na_rep=MISSING, **TSV
                 )
             (partial_folder / "evaluation.json").write_text(
-                json.dumps(content, indent=1, ensure_ascii=False) + "\n",
+                json.dumps(json_content, indent=1, ensure_ascii=False) + "\n",
                 encoding="utf-8",
             )
         return folder
@@ -550,7 +550,7 @@ class Evaluation:
         folder = Path(folder)
         try:
             json_text = (folder / "evaluation.json").read_text(encoding="utf-8")
-            content = json.loads(json_text)
+            json_content = json.loads(json_text)
             table_of_name = {
                 table_name: pd.read_csv(
                     folder / f"{table_name}.tsv",
@@ -562,9 +562,9 @@ class Evaluation:
                     na_values=[MISSING],
                     **TSV,
                 ).astype(type_of_column)  # numbers from text keep their last bit
-                for table_name, type_of_column in content["columns"].items()
+                for table_name, type_of_column in json_content["columns"].items()
             }
-            cohort = content["cohort"] | {"table": table_of_name.pop("cohort")}
+            cohort = json_content["cohort"] | {"table": table_of_name.pop("cohort")}
             cohort |= {
                 table_name: table_of_name.pop(table_name, None)
                 for table_name in COHORT_TABLES
@@ -587,7 +587,9 @@ class Evaluation:
             cohort["measured"] = np.array(cohort["measured"], dtype=bool)
             cohort_summary = CohortSummary(**cohort)
             return cls(
-                cohort=cohort_summary, settings=content["settings"], **table_of_name
+                cohort=cohort_summary,
+                settings=json_content["settings"],
+                **table_of_name,
             )
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise FileFormatError(

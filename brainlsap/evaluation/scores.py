@@ -211,10 +211,12 @@ class Score:
 
     def title_for(self, n_classes: int) -> str:
         """Return the title for this number of classes, and that less is better."""
-        title = self.title
+        score_title = self.title
         if n_classes == 2 and self.binary_title is not None:
-            title = self.binary_title
-        return f"{title} (less is better)" if self.lower_is_better else title
+            score_title = self.binary_title
+        return (
+            f"{score_title} (less is better)" if self.lower_is_better else score_title
+        )
 
 
 def _count_hits(confusion_counts: np.ndarray) -> np.ndarray:

@@ -204,14 +204,16 @@ def _assign_folds(
         (rng.random(len(n_visits_of_person)), by_class, -n_visits_of_person)
     ):
         fold_costs = tie_noise[person_code] * rng.random((n_draws, n_folds))
-        columns = np.flatnonzero(class_shares[person_code])
-        for column in columns:
-            fold_costs += fold_load[column] * class_shares[person_code, column]
+        class_columns = np.flatnonzero(class_shares[person_code])
+        for class_column in class_columns:
+            fold_costs += (
+                fold_load[class_column] * class_shares[person_code, class_column]
+            )
         folds = fold_costs.argmin(axis=1)
         fold_of_person[:, person_code] = folds
-        for column in columns:
-            load_of_draws = fold_load[column].reshape(-1)
-            load_of_draws[first_fold + folds] += class_shares[person_code, column]
+        for class_column in class_columns:
+            load_of_draws = fold_load[class_column].reshape(-1)
+            load_of_draws[first_fold + folds] += class_shares[person_code, class_column]
     fold_class_counts = np.moveaxis(fold_load[:-1], 0, 2) * class_totals
     fold_class_shares = fold_class_counts / np.maximum(
         fold_class_counts.sum(axis=2, keepdims=True), 1

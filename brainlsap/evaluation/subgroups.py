@@ -79,38 +79,45 @@ def describe_people(cohort: Cohort) -> CaseMix:
         feature; `counts`, people by value of sex, site and scanner. A person counts
         with the first scan, in classes with the first scan of each.
     """
-    table = cohort.table
-    is_first = ~table["participant"].duplicated()
-    people_by_class = table.groupby("label")["participant"].nunique()
-    counts: dict[str, dict[str, int]] = {}
-    numbers: dict[str, dict[str, float]] = {}
-    for column in table.columns.drop(list(KEY_COLUMNS)):
-        kind = acquisition_kind(column)
-        values = table.loc[is_first, column]
-        if kind == "age" and kind not in numbers:
-            numbers[kind] = _describe_numbers(pd.to_numeric(values, errors="coerce"))
-        elif kind in COUNTED_KINDS and kind not in counts:
-            names = group_names(values).dropna().astype(str)
-            counts[kind] = {str(k): int(n) for k, n in names.value_counts().items()}
+    cohort_table = cohort.table
+    is_first = ~cohort_table["participant"].duplicated()
+    people_by_class = cohort_table.groupby("label")["participant"].nunique()
+    counts_of_kind: dict[str, dict[str, int]] = {}
+    numbers_of_name: dict[str, dict[str, float]] = {}
+    for column_name in cohort_table.columns.drop(list(KEY_COLUMNS)):
+        covariate_kind = acquisition_kind(column_name)
+        column_values = cohort_table.loc[is_first, column_name]
+        if covariate_kind == "age" and covariate_kind not in numbers_of_name:
+            numbers_of_name[covariate_kind] = _describe_numbers(
+                pd.to_numeric(column_values, errors="coerce")
+            )
+        elif covariate_kind in COUNTED_KINDS and covariate_kind not in counts_of_kind:
+            category_names = group_names(column_values).dropna().astype(str)
+            counts_of_kind[covariate_kind] = {
+                str(k): int(n) for k, n in category_names.value_counts().items()
+            }
     for feature_index, feature in enumerate(cohort.feature_names):
-        values = cohort.features[is_first.to_numpy(), :, feature_index]
-        is_measured = ~np.isnan(values)
+        region_values = cohort.features[is_first.to_numpy(), :, feature_index]
+        is_measured = ~np.isnan(region_values)
         n_measured = is_measured.sum(axis=1)
-        totals = np.where(is_measured, values, 0.0).sum(axis=1)
+        totals = np.where(is_measured, region_values, 0.0).sum(axis=1)
         means = pd.Series(totals / np.maximum(n_measured, 1)).where(n_measured > 0)
-        numbers[f"{feature}, mean over regions"] = _describe_numbers(means)
+        numbers_of_name[f"{feature}, mean over regions"] = _describe_numbers(means)
     return {
         "n_people": int(is_first.sum()),
         "n_scans": cohort.n_scans,
-        "classes": {name: int(people_by_class.get(name, 0)) for name in cohort.classes},
-        "numbers": numbers,
-        "counts": counts,
+        "classes": {
+            class_name: int(people_by_class.get(class_name, 0))
+            for class_name in cohort.classes
+        },
+        "numbers": numbers_of_name,
+        "counts": counts_of_kind,
     }
 
 
-def _describe_numbers(values: pd.Series) -> dict[str, float]:
+def _describe_numbers(person_values: pd.Series) -> dict[str, float]:
     """Return number, mean and s.d. of the known values."""
-    known_values = values.dropna()
+    known_values = person_values.dropna()
     sd = float(known_values.std()) if len(known_values) > 1 else 0.0
     mean = float(known_values.mean()) if len(known_values) else 0.0
     return {"n": len(known_values), "mean": mean, "sd": sd}
@@ -133,28 +140,50 @@ def case_mix_table(
         standard deviations of the training people; empty for counts). Numbers are
         mean (s.d.), counts people (share).
     """
-    rows: list[tuple[str, str, str, str]] = [
+    table_rows: list[tuple[str, str, str, str]] = [
         ("people", str(training["n_people"]), str(test["n_people"]), ""),
         ("scans", str(training["n_scans"]), str(test["n_scans"]), ""),
     ]
-    rows += _case_mix_rows("class", training["classes"], test["classes"])
-    names = dict.fromkeys([*training["numbers"], *test["numbers"]])
-    for name in names:
-        before, after = training["numbers"].get(name), test["numbers"].get(name)
-        difference = ""
-        if before and after and before["n"] and after["n"] and before["sd"] > 0:
-            difference = f"{(after['mean'] - before['mean']) / before['sd']:+.2f}"
-        rows.append((name, _number_text(before), _number_text(after), difference))
-    for kind in COUNTED_KINDS:
-        before, after = training["counts"].get(kind), test["counts"].get(kind)
-        if kind == "sex" and before and after:
-            before, after = _unify_sex(before, after)
-            if not before.keys() & after.keys():
-                rows.append(("sex: no value occurs in both", "", "", ""))
-        if before or after:
-            rows += _case_mix_rows(kind, before or {}, after or {})
+    table_rows += _case_mix_rows("class", training["classes"], test["classes"])
+    quantity_names = dict.fromkeys([*training["numbers"], *test["numbers"]])
+    for quantity_name in quantity_names:
+        training_facts, test_facts = (
+            training["numbers"].get(quantity_name),
+            test["numbers"].get(quantity_name),
+        )
+        difference_text = ""
+        if (
+            training_facts
+            and test_facts
+            and training_facts["n"]
+            and test_facts["n"]
+            and training_facts["sd"] > 0
+        ):
+            difference = test_facts["mean"] - training_facts["mean"]
+            difference_text = f"{difference / training_facts['sd']:+.2f}"
+        table_rows.append(
+            (
+                quantity_name,
+                _number_text(training_facts),
+                _number_text(test_facts),
+                difference_text,
+            )
+        )
+    for covariate_kind in COUNTED_KINDS:
+        training_facts, test_facts = (
+            training["counts"].get(covariate_kind),
+            test["counts"].get(covariate_kind),
+        )
+        if covariate_kind == "sex" and training_facts and test_facts:
+            training_facts, test_facts = _unify_sex(training_facts, test_facts)
+            if not training_facts.keys() & test_facts.keys():
+                table_rows.append(("sex: no value occurs in both", "", "", ""))
+        if training_facts or test_facts:
+            table_rows += _case_mix_rows(
+                covariate_kind, training_facts or {}, test_facts or {}
+            )
     return pd.DataFrame(
-        rows, columns=["characteristic", "training", "test", "difference"]
+        table_rows, columns=["characteristic", "training", "test", "difference"]
     )
 
 
@@ -167,19 +196,21 @@ def _unify_sex(
     unified_counts = []
     for counts in (training, test):
         unified = Counter[str]()
-        for value, n_people in counts.items():
-            unified[SEX_OF_SPELLING.get(value.strip().lower(), value)] += n_people
+        for sex_spelling, n_people in counts.items():
+            unified[
+                SEX_OF_SPELLING.get(sex_spelling.strip().lower(), sex_spelling)
+            ] += n_people
         unified_counts.append(unified)
     return unified_counts[0], unified_counts[1]
 
 
 def _case_mix_rows(
-    kind: str, training: Mapping[str, int], test: Mapping[str, int]
+    characteristic: str, training: Mapping[str, int], test: Mapping[str, int]
 ) -> list[tuple[str, str, str, str]]:
     """Return a row for every value of a characteristic."""
     return [
         (
-            f"{kind}: {category}",
+            f"{characteristic}: {category}",
             _count_text(training, category),
             _count_text(test, category),
             "",
@@ -197,11 +228,11 @@ def _count_text(counts: Mapping[str, int], category: str) -> str:
     return f"{n_value} ({n_value / n_people:.0%})"
 
 
-def _number_text(numbers: Mapping[str, float] | None) -> str:
+def _number_text(number_facts: Mapping[str, float] | None) -> str:
     """Return mean and s.d. as text; "n/a" where nobody has a value."""
-    if not numbers or not numbers["n"]:
+    if not number_facts or not number_facts["n"]:
         return "n/a"
-    return f"{numbers['mean']:.4g} ({numbers['sd']:.3g})"
+    return f"{number_facts['mean']:.4g} ({number_facts['sd']:.3g})"
 
 
 class _GroupScore(NamedTuple):
@@ -274,26 +305,30 @@ def choose_subgroups(
     """
     if columns is not None:
         columns = [columns] if isinstance(columns, str) else columns
-        names = [find_covariate_column(table, name) for name in columns]
-        for name in names:
-            groups = group_people(table, name)
+        column_names = [
+            find_covariate_column(table, column_name) for column_name in columns
+        ]
+        for column_name in column_names:
+            groups = group_people(table, column_name)
             if 2 * groups.nunique() > len(groups):
                 raise ParameterError(
-                    f"{option_text('subgroups')} names {name}, which has "
+                    f"{option_text('subgroups')} names {column_name}, which has "
                     f"{groups.nunique()} values among {len(groups)} people. Name a "
                     "column with few groups, for example sex."
                 )
-        return tuple(dict.fromkeys(names))
+        return tuple(dict.fromkeys(column_names))
     column_of_kind: dict[str, str] = {}
     for column in table.columns.drop(list(KEY_COLUMNS), errors="ignore"):
-        kind = acquisition_kind(column)
-        if kind not in SUBGROUP_KINDS or kind in column_of_kind:
+        covariate_kind = acquisition_kind(column)
+        if covariate_kind not in SUBGROUP_KINDS or covariate_kind in column_of_kind:
             continue
         groups = group_people(table, column)
         if groups.nunique() > 1 and 2 * groups.nunique() <= len(groups):
-            column_of_kind[kind] = str(column)
+            column_of_kind[covariate_kind] = str(column)
     return tuple(
-        column_of_kind[kind] for kind in SUBGROUP_KINDS if kind in column_of_kind
+        column_of_kind[covariate_kind]
+        for covariate_kind in SUBGROUP_KINDS
+        if covariate_kind in column_of_kind
     )
 
 
@@ -316,21 +351,32 @@ def group_people(table: pd.DataFrame, column: str) -> pd.Series:
         Groups are categories, in order.
     """
     known_scans = table.dropna(subset=column).drop_duplicates("participant")
-    values = known_scans.set_index("participant")[column]
-    if not len(values) or has_groups(column, table[column]):
-        names = group_names(values)
-        return names.astype("category")
-    numbers = pd.to_numeric(values)
-    cuts = [float(f"{cut:.3g}") for cut in numbers.quantile([1 / 3, 2 / 3])]
-    cuts = [cut for cut in dict.fromkeys(cuts) if numbers.min() < cut <= numbers.max()]
-    if not cuts:
-        return pd.Series("all", values.index).astype("category")
-    names = [f"under {cuts[0]:g}"]
-    names += [f"{low:g} to under {high:g}" for low, high in pairwise(cuts)]
-    names.append(f"{cuts[-1]:g} and over")
-    codes = np.searchsorted(cuts, numbers.to_numpy(float), side="right")
-    categories = pd.Categorical.from_codes(codes, names, ordered=True)
-    return pd.Series(categories, values.index)
+    value_of_person = known_scans.set_index("participant")[column]
+    if not len(value_of_person) or has_groups(column, table[column]):
+        group_titles = group_names(value_of_person)
+        return group_titles.astype("category")
+    number_of_person = pd.to_numeric(value_of_person)
+    cut_points = [
+        float(f"{cut:.3g}") for cut in number_of_person.quantile([1 / 3, 2 / 3])
+    ]
+    cut_points = [
+        cut
+        for cut in dict.fromkeys(cut_points)
+        if number_of_person.min() < cut <= number_of_person.max()
+    ]
+    if not cut_points:
+        return pd.Series("all", value_of_person.index).astype("category")
+    group_titles = [f"under {cut_points[0]:g}"]
+    group_titles += [
+        f"{lower_cut:g} to under {upper_cut:g}"
+        for lower_cut, upper_cut in pairwise(cut_points)
+    ]
+    group_titles.append(f"{cut_points[-1]:g} and over")
+    group_codes = np.searchsorted(
+        cut_points, number_of_person.to_numpy(float), side="right"
+    )
+    categories = pd.Categorical.from_codes(group_codes, group_titles, ordered=True)
+    return pd.Series(categories, value_of_person.index)
 
 
 def subgroup_table(
@@ -367,39 +413,45 @@ def subgroup_table(
     ParameterError
         As of :func:`choose_subgroups`, or for an unknown model.
     """
-    rows: list[dict[str, Any]] = []
-    for column, counted in _count_columns(evaluation, columns, model).items():
-        groups, counts_of_group, classes = counted
+    table_rows: list[dict[str, Any]] = []
+    for column_name, column_counts in _count_columns(
+        evaluation, columns, model
+    ).items():
+        group_of_person, counts_of_group, classes = column_counts
         all_groups = chance = np.nan
         if counts_of_group:
-            in_groups = groups.astype(str).isin(list(counts_of_group))
+            in_groups = group_of_person.astype(str).isin(list(counts_of_group))
             chance = _chance_of_classes(
-                evaluation, model, groups.index[in_groups], classes
+                evaluation, model, group_of_person.index[in_groups], classes
             )
             all_counts = map(np.vstack, zip(*counts_of_group.values(), strict=True))
             all_groups = _GroupCounts(*all_counts).score(2 / len(classes)).estimate
-        for group, n_people in groups.value_counts(sort=False).items():
-            row = {"column": column, "group": str(group), "people": int(n_people)}
-            row["classes"] = ", ".join(classes)
-            row["all_groups"] = all_groups
-            row["chance"] = chance
-            row |= dict.fromkeys(("balanced_accuracy", "low", "high"), np.nan)
-            row["note"] = (
+        for group_name, n_people in group_of_person.value_counts(sort=False).items():
+            table_row = {
+                "column": column_name,
+                "group": str(group_name),
+                "people": int(n_people),
+            }
+            table_row["classes"] = ", ".join(classes)
+            table_row["all_groups"] = all_groups
+            table_row["chance"] = chance
+            table_row |= dict.fromkeys(("balanced_accuracy", "low", "high"), np.nan)
+            table_row["note"] = (
                 TOO_FEW_PEOPLE if n_people < MIN_PEOPLE_OF_GROUP else TOO_FEW_CLASSES
             )
-            if group in counts_of_group:
-                counts = counts_of_group[group]
-                row["people"] = counts.n_people
-                score = counts.score(2 / len(classes))
-                half_width = NORMAL_QUANTILE * score.standard_error
-                row["balanced_accuracy"] = score.estimate
-                row["low"] = max(0.0, score.center - half_width)
-                row["high"] = min(1.0, score.center + half_width)
-                row["note"] = ""
-            rows.append(row)
-    names = ["column", "group", "people", "classes", "balanced_accuracy"]
-    names += ["low", "high", "all_groups", "chance", "note"]
-    return pd.DataFrame(rows, columns=names)
+            if group_name in counts_of_group:
+                group_counts = counts_of_group[group_name]
+                table_row["people"] = group_counts.n_people
+                group_score = group_counts.score(2 / len(classes))
+                half_width = NORMAL_QUANTILE * group_score.standard_error
+                table_row["balanced_accuracy"] = group_score.estimate
+                table_row["low"] = max(0.0, group_score.center - half_width)
+                table_row["high"] = min(1.0, group_score.center + half_width)
+                table_row["note"] = ""
+            table_rows.append(table_row)
+    column_titles = ["column", "group", "people", "classes", "balanced_accuracy"]
+    column_titles += ["low", "high", "all_groups", "chance", "note"]
+    return pd.DataFrame(table_rows, columns=column_titles)
 
 
 def _chance_of_classes(
@@ -412,10 +464,16 @@ def _chance_of_classes(
 
     The recall of a class is then the share of scans that are predicted in it.
     """
-    rows = evaluation.predictions
-    rows = rows[rows["model"] == (model or evaluation.models[0])]
-    is_scored = rows["participant"].isin(people) & rows["truth"].isin(classes)
-    return float(rows.loc[is_scored, "predicted"].isin(classes).mean() / len(classes))
+    prediction_rows = evaluation.predictions
+    prediction_rows = prediction_rows[
+        prediction_rows["model"] == (model or evaluation.models[0])
+    ]
+    is_scored = prediction_rows["participant"].isin(people) & prediction_rows[
+        "truth"
+    ].isin(classes)
+    return float(
+        prediction_rows.loc[is_scored, "predicted"].isin(classes).mean() / len(classes)
+    )
 
 
 def subgroup_gaps(
@@ -444,22 +502,34 @@ def subgroup_gaps(
         as fixed.
     """
     scores_of_column: dict[str, dict[str, _GroupScore]] = {}
-    for column, counted in _count_columns(evaluation, columns, model).items():
-        _, counts_of_group, classes = counted
+    for column_name, column_counts in _count_columns(
+        evaluation, columns, model
+    ).items():
+        _, counts_of_group, classes = column_counts
         if len(counts_of_group) > 1:
-            scores_of_column[column] = {
-                group: counts.score(1 / len(classes))
-                for group, counts in counts_of_group.items()
+            scores_of_column[column_name] = {
+                group_name: counts.score(1 / len(classes))
+                for group_name, counts in counts_of_group.items()
             }
-    rows = []
-    for column, scores in scores_of_column.items():
-        standard_errors = np.array([s.standard_error for s in scores.values()])
+    gap_rows = []
+    for column_name, score_of_group in scores_of_column.items():
+        standard_errors = np.array([s.standard_error for s in score_of_group.values()])
         level = 1 - _ALPHA / len(scores_of_column)
         rng = np.random.default_rng(random_state)
         critical_value = _largest_difference(standard_errors, level, rng)
-        rows.append({"column": column} | _find_gap(scores, critical_value))
-    names = ["column", "higher", "lower", "difference", "low", "high", "n_pairs"]
-    return pd.DataFrame(rows, columns=names)
+        gap_rows.append(
+            {"column": column_name} | _find_gap(score_of_group, critical_value)
+        )
+    column_titles = [
+        "column",
+        "higher",
+        "lower",
+        "difference",
+        "low",
+        "high",
+        "n_pairs",
+    ]
+    return pd.DataFrame(gap_rows, columns=column_titles)
 
 
 class _ColumnCounts(NamedTuple):
@@ -476,55 +546,60 @@ def _count_columns(
     """Return the groups of people by each column, and their counts."""
     if columns is None:
         columns = evaluation.settings.get("subgroups")
-    names = choose_subgroups(evaluation.cohort.table, columns)
-    return {name: _count_column(evaluation, name, model) for name in names}
+    column_names = choose_subgroups(evaluation.cohort.table, columns)
+    return {
+        column_name: _count_column(evaluation, column_name, model)
+        for column_name in column_names
+    }
 
 
 @lru_cache(maxsize=16)  # hashed by identity; tables, checklist and figure use it
 def _count_column(
-    evaluation: Evaluation, column: str, model: str | None
+    evaluation: Evaluation, column_name: str, model: str | None
 ) -> _ColumnCounts:
     """Return the groups of people by a column, and their counts; only to be read."""
-    groups = group_people(evaluation.cohort.table, column)
-    return _ColumnCounts(groups, *_count_groups(evaluation, groups, model))
+    group_of_person = group_people(evaluation.cohort.table, column_name)
+    return _ColumnCounts(
+        group_of_person, *_count_groups(evaluation, group_of_person, model)
+    )
 
 
 def _count_groups(
-    evaluation: Evaluation, groups: pd.Series, model: str | None
+    evaluation: Evaluation, group_of_person: pd.Series, model: str | None
 ) -> tuple[dict[str, _GroupCounts], tuple[str, ...]]:
     """Return the counts of the groups that are scored, and the classes that count."""
     model = evaluation.models[0] if model is None else model
     check_choice("model", model, evaluation.models)
     fits, predictions = evaluation.fits, evaluation.predictions
     is_failed = (fits.loc[fits["model"] == model, "failed"] != "").any()
-    rows = predictions[predictions["model"] == model]
-    if is_failed or rows.empty:
+    prediction_rows = predictions[predictions["model"] == model]
+    if is_failed or prediction_rows.empty:
         return {}, ()
-    cells = rows.assign(is_correct=rows["truth"] == rows["predicted"]).groupby(
-        ["participant", "truth"]
-    )["is_correct"]
+    correct_by_cell = prediction_rows.assign(
+        is_correct=prediction_rows["truth"] == prediction_rows["predicted"]
+    ).groupby(["participant", "truth"])["is_correct"]
     n_correct, n_predictions = (
         counts.unstack(fill_value=0).reindex(
             columns=list(evaluation.cohort.classes), fill_value=0
         )
-        for counts in (cells.sum(), cells.size())
+        for counts in (correct_by_cell.sum(), correct_by_cell.size())
     )
-    group_of_row = groups.reindex(n_correct.index)
+    group_of_row = group_of_person.reindex(n_correct.index)
     is_present: dict[str, np.ndarray] = {}
-    for group, n_people in groups.value_counts(sort=False).items():
-        n_people_of_class = (n_predictions[group_of_row == group] > 0).sum()
+    for group_name, n_people in group_of_person.value_counts(sort=False).items():
+        n_people_of_class = (n_predictions[group_of_row == group_name] > 0).sum()
         has_class = n_people_of_class.to_numpy() >= MIN_SCORED_OF_CLASS
         if n_people >= MIN_PEOPLE_OF_GROUP and has_class.sum() > 1:
-            is_present[str(group)] = has_class
+            is_present[str(group_name)] = has_class
     is_common = np.logical_and.reduce(list(is_present.values()))
     if not is_present or is_common.sum() < 2:
         return {}, ()
     counts_of_group = {
-        group: _GroupCounts(
-            n_correct.loc[group_of_row == group, is_common].to_numpy(float),
-            n_predictions.loc[group_of_row == group, is_common].to_numpy(float),
+        group_name: _GroupCounts(
+            n_correct.loc[group_of_row == group_name, is_common].to_numpy(float),
+            n_predictions.loc[group_of_row == group_name, is_common].to_numpy(float),
         )
-        for group in is_present
+        for group_name in is_present
     }
     return counts_of_group, tuple(n_correct.columns[is_common])
 
@@ -544,22 +619,27 @@ def _largest_difference(
 
 
 def _find_gap(
-    scores: Mapping[str, _GroupScore], critical_value: float
+    score_of_group: Mapping[str, _GroupScore], critical_value: float
 ) -> dict[str, Any]:
     """Return the difference that is largest in its standard error, with interval."""
     gaps = []
-    for first_group, second_group in combinations(scores, 2):
-        names = sorted(
-            (first_group, second_group), key=lambda name: -scores[name].estimate
+    for first_group, second_group in combinations(score_of_group, 2):
+        group_pair = sorted(
+            (first_group, second_group),
+            key=lambda group_name: -score_of_group[group_name].estimate,
         )
-        higher, lower = (scores[name] for name in names)
-        standard_error = np.hypot(higher.standard_error, lower.standard_error)
-        center = higher.center - lower.center
+        higher_score, lower_score = (
+            score_of_group[group_name] for group_name in group_pair
+        )
+        standard_error = np.hypot(
+            higher_score.standard_error, lower_score.standard_error
+        )
+        center = higher_score.center - lower_score.center
         half_width = critical_value * standard_error
         gap = {
-            "higher": names[0],
-            "lower": names[1],
-            "difference": higher.estimate - lower.estimate,
+            "higher": group_pair[0],
+            "lower": group_pair[1],
+            "difference": higher_score.estimate - lower_score.estimate,
             "low": max(-1.0, center - half_width),
             "high": min(1.0, center + half_width),
         }
