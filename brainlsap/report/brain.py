@@ -307,8 +307,8 @@ def _available_size(width: float, figure: object) -> tuple[float, float]:
             "fig.subfigures(1, 2); brains would cover its axes."
         )
     root_figure: Any = figure.get_figure(root=True)
-    width, height = np.array(figure.bbox.size) / root_figure.dpi / MM
-    return width, height
+    width, available_height = np.array(figure.bbox.size) / root_figure.dpi / MM
+    return width, available_height
 
 
 def _color_scales(

@@ -125,14 +125,14 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, is_subcortex: bool) -> RegionM
         ]
         return _join_meshes(structure_meshes)
     mesh_points, faces = fsaverage5(hemisphere, "infl")
-    labels = atlas.vertex_labels(hemisphere)
-    if len(labels) != len(mesh_points):
+    vertex_labels = atlas.vertex_labels(hemisphere)
+    if len(vertex_labels) != len(mesh_points):
         raise ParameterError(
-            f"Atlas {atlas.name} labels {len(labels)} vertices in hemisphere "
+            f"Atlas {atlas.name} labels {len(vertex_labels)} vertices in hemisphere "
             f"{hemisphere}; expected the {len(mesh_points)} of fsaverage5."
         )
-    labels = np.where(labels < 0, NO_REGION, labels)
-    label_values, label_columns = np.unique(labels, return_inverse=True)
+    vertex_labels = np.where(vertex_labels < 0, NO_REGION, vertex_labels)
+    label_values, label_columns = np.unique(vertex_labels, return_inverse=True)
     # List each edge in both directions.
     edge_starts, edge_ends = faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2).T
     neighbour_mean = coo_array(
@@ -392,13 +392,15 @@ def rasterise(vertices: np.ndarray, faces: np.ndarray, pixels_per_mm: float) -> 
     )
     # The rank of a face is its place from the farthest to the nearest.
     front_faces = front_faces[np.argsort(vertices[faces[front_faces], 2].mean(axis=1))]
-    ranks, rows, first_columns, last_columns = _find_face_spans(
+    span_ranks, span_rows, first_columns, last_columns = _find_face_spans(
         face_corners[front_faces]
     )
-    span_of_pixel, step = _number_repeats(last_columns - first_columns + 1)
-    pixel_index = (rows * n_pixel_columns + first_columns)[span_of_pixel] + step
+    span_of_pixel, span_offset = _number_repeats(last_columns - first_columns + 1)
+    pixel_index = (span_rows * n_pixel_columns + first_columns)[
+        span_of_pixel
+    ] + span_offset
     highest_rank = np.full(n_pixel_rows * n_pixel_columns, -1)
-    np.maximum.at(highest_rank, pixel_index, ranks[span_of_pixel])
+    np.maximum.at(highest_rank, pixel_index, span_ranks[span_of_pixel])
     face_of_pixel = np.append(front_faces, -1)[highest_rank]
     return face_of_pixel.reshape(n_pixel_rows, n_pixel_columns)
 
@@ -412,27 +414,27 @@ def _find_face_spans(face_corners: np.ndarray) -> tuple[np.ndarray, ...]:
     rounding_error = 1e-9
     first_row = np.ceil(face_corners[..., 1].min(axis=1) - rounding_error).astype(int)
     last_row = np.floor(face_corners[..., 1].max(axis=1) + rounding_error).astype(int)
-    face, step = _number_repeats(last_row - first_row + 1)
-    row = first_row[face] + step
-    first_column = np.full(len(row), -np.inf)
-    last_column = np.full(len(row), np.inf)
+    face, row_offset = _number_repeats(last_row - first_row + 1)
+    pixel_row = first_row[face] + row_offset
+    first_column = np.full(len(pixel_row), -np.inf)
+    last_column = np.full(len(pixel_row), np.inf)
     for k in range(3):
         x, y = face_corners[:, k].T
         next_x, next_y = face_corners[:, (k + 1) % 3].T
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = (next_x - x) / (next_y - y)
-            column = (x - slope * y)[face] + slope[face] * row
+            border_column = (x - slope * y)[face] + slope[face] * pixel_row
         # Counter-clockwise, edges go down at the left and up at the right.
         is_left, is_right = (next_y > y)[face], (next_y < y)[face]
-        np.maximum(first_column, column, out=first_column, where=is_left)
-        np.minimum(last_column, column, out=last_column, where=is_right)
+        np.maximum(first_column, border_column, out=first_column, where=is_left)
+        np.minimum(last_column, border_column, out=last_column, where=is_right)
     first_column = np.ceil(first_column - rounding_error)
     last_column = np.floor(last_column + rounding_error)
     is_seen = first_column <= last_column
     first_column, last_column = first_column[is_seen], last_column[is_seen]
     return (
         face[is_seen],
-        row[is_seen],
+        pixel_row[is_seen],
         first_column.astype(int),
         last_column.astype(int),
     )
@@ -903,7 +905,7 @@ def _place_views(
                 view_grid.unit * (grid_line.view_height - view_grid.view_heights[k]) / 2
             )
             title_pad = 3 + (vertical_shift + grid_line.label_room) * 72 * MM
-            labels = [
+            placed_labels = [
                 region_label._replace(
                     left_x=x + region_label.left_x, line_x=x + region_label.line_x
                 )
@@ -921,7 +923,7 @@ def _place_views(
                     ),
                     side_letters=side_letters(view_names[k]),
                     title_pad=title_pad if grid_line.has_titles else None,
-                    labels=tuple(labels),
+                    labels=tuple(placed_labels),
                     lower_edge=y - grid_line.footer - 0.6,
                     upper_edge=y + view_grid.unit * grid_line.view_height + 0.6,
                 )

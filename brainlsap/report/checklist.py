@@ -63,9 +63,9 @@ class Item:
 
 def _describe_title(evaluation: Evaluation) -> str:
     cohort = evaluation.cohort
-    kind = "evaluation" if is_external(evaluation) else "development"
+    study_kind = "evaluation" if is_external(evaluation) else "development"
     return (
-        f"{kind} of a model that predicts {cohort.label_name} "
+        f"{study_kind} of a model that predicts {cohort.label_name} "
         f"({', '.join(cohort.classes)})"
     )
 
@@ -85,8 +85,8 @@ def _n_values(evaluation: Evaluation, covariate_name: str) -> int:
     """Return the number of values of a covariate, 0 where the cohort lacks it."""
     from brainlsap.report.demographics import covariate
 
-    values = covariate(evaluation.cohort.table, covariate_name)
-    return 0 if values is None else int(values.nunique())
+    covariate_column = covariate(evaluation.cohort.table, covariate_name)
+    return 0 if covariate_column is None else int(covariate_column.nunique())
 
 
 def _describe_sample(evaluation: Evaluation) -> str:
@@ -95,8 +95,8 @@ def _describe_sample(evaluation: Evaluation) -> str:
 
 def _describe_outcome(evaluation: Evaluation) -> str:
     cohort = evaluation.cohort
-    order = "in this order" if cohort.classes_ordered else "without an order"
-    return f"{cohort.label_name}: {with_and(cohort.classes)}, {order}."
+    order_phrase = "in this order" if cohort.classes_ordered else "without an order"
+    return f"{cohort.label_name}: {with_and(cohort.classes)}, {order_phrase}."
 
 
 def _describe_predictors(evaluation: Evaluation) -> str:
@@ -118,8 +118,10 @@ def _describe_missing_values(evaluation: Evaluation) -> str:
 def _describe_size(evaluation: Evaluation) -> str:
     class_counts = evaluation.cohort.class_counts()
     counts = zip(class_counts["class"], class_counts["participants"], strict=True)
-    sizes = ", ".join(f"{name} {n_people}" for name, n_people in counts)
-    return f"Participants by class: {sizes}."
+    sizes_text = ", ".join(
+        f"{class_name} {n_people}" for class_name, n_people in counts
+    )
+    return f"Participants by class: {sizes_text}."
 
 
 def _describe_learning(evaluation: Evaluation) -> str:
@@ -135,8 +137,12 @@ def _describe_design(evaluation: Evaluation) -> str:
 
 def _describe_steps(evaluation: Evaluation) -> str:
     adjusted = tables.regressed_text(evaluation)
-    text = "Features were standardised on the training scans."
-    return f"{text} They were adjusted for {adjusted}." if adjusted else text
+    steps_sentence = "Features were standardised on the training scans."
+    return (
+        f"{steps_sentence} They were adjusted for {adjusted}."
+        if adjusted
+        else steps_sentence
+    )
 
 
 def _name_models(evaluation: Evaluation) -> str:
@@ -191,15 +197,21 @@ def _name_version(evaluation: Evaluation) -> str:
 
 
 def _name_subgroups(evaluation: Evaluation) -> str:
-    columns = dict.fromkeys(subgroup_table(evaluation)["column"])
-    return f"The model was scored in groups by {with_and(columns)}." if columns else ""
+    column_names = dict.fromkeys(subgroup_table(evaluation)["column"])
+    return (
+        f"The model was scored in groups by {with_and(column_names)}."
+        if column_names
+        else ""
+    )
 
 
 def _describe_performance(evaluation: Evaluation) -> str:
     model = evaluation.models[0]
     interval = tables.intervals(evaluation, model).loc["balanced_accuracy"]
-    text = tables.interval_text(*interval)
-    return f"{model}: balanced accuracy {text}, 95% interval over participants."
+    interval_phrase = tables.interval_text(*interval)
+    return (
+        f"{model}: balanced accuracy {interval_phrase}, 95% interval over participants."
+    )
 
 
 PAGE = "report.html"
@@ -655,21 +667,35 @@ def checklist_table(evaluation: Evaluation, files: Collection[str]) -> pd.DataFr
         the table is.
     """
     study = EVALUATION if is_external(evaluation) else DEVELOPMENT
-    rows = []
-    for item in ITEMS:
-        row = {"item": item.number, "section": item.section, "topic": item.topic}
-        if item.study not in (BOTH, study):
-            rows.append(row | {"state": NOT_APPLICABLE, "value": f"for {item.study}"})
+    checklist_rows = []
+    for checklist_item in ITEMS:
+        checklist_row = {
+            "item": checklist_item.number,
+            "section": checklist_item.section,
+            "topic": checklist_item.topic,
+        }
+        if checklist_item.study not in (BOTH, study):
+            checklist_rows.append(
+                checklist_row
+                | {"state": NOT_APPLICABLE, "value": f"for {checklist_item.study}"}
+            )
             continue
-        value = item.answer or ""
-        if callable(value):
-            value = value(evaluation)
-        places = [place for place in item.places if place in files]
+        answer_text = checklist_item.answer or ""
+        if callable(answer_text):
+            answer_text = answer_text(evaluation)
+        item_places = [
+            item_place for item_place in checklist_item.places if item_place in files
+        ]
         state = AUTHORS
-        if value and places:
-            state = PARTLY if item.to_write else ANSWERED
-            row |= {"value": value, "where": "; ".join(places)}
-        rows.append(row | {"state": state, "the authors write": item.to_write})
-    rows.append({"item": "about", "value": ABOUT})
-    columns = ["item", "section", "topic", "state", "value", "where"]
-    return pd.DataFrame(rows, columns=[*columns, "the authors write"]).fillna("")
+        if answer_text and item_places:
+            state = PARTLY if checklist_item.to_write else ANSWERED
+            checklist_row |= {"value": answer_text, "where": "; ".join(item_places)}
+        checklist_rows.append(
+            checklist_row
+            | {"state": state, "the authors write": checklist_item.to_write}
+        )
+    checklist_rows.append({"item": "about", "value": ABOUT})
+    column_names = ["item", "section", "topic", "state", "value", "where"]
+    return pd.DataFrame(
+        checklist_rows, columns=[*column_names, "the authors write"]
+    ).fillna("")

@@ -194,7 +194,7 @@ class StudyConclusions:
             self.regions_differ,
             self.regions_stand_out,
         )
-        return tuple(item for item in conclusions if item is not None)
+        return tuple(conclusion for conclusion in conclusions if conclusion is not None)
 
 
 def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
@@ -284,8 +284,9 @@ def headline(evaluation: Evaluation) -> list[str]:
                     conclusion.reason,
                     conclusion.sentence,
                     *(
-                        f"{part.question}: {part.sentence} {part.verdict}."
-                        for part in conclusion.parts
+                        f"{part_conclusion.question}: {part_conclusion.sentence} "
+                        f"{part_conclusion.verdict}."
+                        for part_conclusion in conclusion.parts
                     ),
                 ),
             )
@@ -366,11 +367,11 @@ def left_out_text(evaluation: Evaluation) -> str:
 
 def method_text(evaluation: Evaluation) -> str:
     """Return what the main model is, and how it was tested."""
-    main_model, settings = evaluation.models[0], evaluation.settings
+    main_model, study_settings = evaluation.models[0], evaluation.settings
     is_main = evaluation.fits["model"] == main_model
-    options = settings_of_model(evaluation.fits[is_main])
-    method_key = options.get("scales") or ""
-    if "kernel" in options and options.get("network", "heat") == "heat":
+    model_settings = settings_of_model(evaluation.fits[is_main])
+    method_key = model_settings.get("scales") or ""
+    if "kernel" in model_settings and model_settings.get("network", "heat") == "heat":
         has_network_weights = _network_weights(evaluation).size > 0
         method_key = "ridge and network" if has_network_weights else "network"
     method_title = METHOD_TITLES.get(method_key, "")
@@ -390,8 +391,8 @@ def method_text(evaluation: Evaluation) -> str:
             " The network has no weight in any fold, so the predictions are those of "
             f"{source_text}."
         )
-    folds_text = f"{settings['n_folds']}-fold cross-validation"
-    test_unit = "scan" if settings["people_shared"] else "participant"
+    folds_text = f"{study_settings['n_folds']}-fold cross-validation"
+    test_unit = "scan" if study_settings["people_shared"] else "participant"
     return (
         f"{main_model}{f', {method_title},' if method_title else ''} was tested by "
         f"{folds_text} with folds divided by {test_unit}.{unused_sentence}"
@@ -402,8 +403,8 @@ def method_text(evaluation: Evaluation) -> str:
 def _network_weights(evaluation: Evaluation) -> np.ndarray:
     """Return the weight of the main model's network in every fit that adds one."""
     is_main = evaluation.fits["model"] == evaluation.models[0]
-    weights = tables.network_weights(evaluation.fits[is_main])
-    return weights[np.isfinite(weights)]
+    network_weights = tables.network_weights(evaluation.fits[is_main])
+    return network_weights[np.isfinite(network_weights)]
 
 
 def predictor_text(evaluation: Evaluation) -> str:
@@ -419,8 +420,8 @@ def predictor_text(evaluation: Evaluation) -> str:
 
 def has_unused_network(evaluation: Evaluation) -> bool:
     """Return whether the main model adds a network that has no weight in any fold."""
-    weights = _network_weights(evaluation)
-    return weights.size > 0 and not weights.any()
+    network_weights = _network_weights(evaluation)
+    return network_weights.size > 0 and not network_weights.any()
 
 
 def _count_unused_networks(evaluation: Evaluation) -> int:
@@ -503,10 +504,13 @@ def judge_covariates(evaluation: Evaluation, chance: Conclusion) -> Conclusion:
     findings = evaluation.audit[is_covariate]
     warnings = findings.loc[findings["severity"] == "warning", "finding"]
     shown_findings = list(findings["finding"])[:N_COVARIATES]
-    label, reason = NO_WARNING, "The audit gave no warning, but it cannot exclude this."
+    answer_label, reason = (
+        NO_WARNING,
+        "The audit gave no warning, but it cannot exclude this.",
+    )
     if len(warnings):
         shown_findings = list(warnings)
-        label, reason = (
+        answer_label, reason = (
             POSSIBLY,
             ("Something other than the brain may explain the score."),
         )
@@ -534,7 +538,7 @@ def judge_covariates(evaluation: Evaluation, chance: Conclusion) -> Conclusion:
             f"Scores and regions are not adjusted for {with_and(unadjusted_names)}."
         )
     return Conclusion(
-        question_text, NOT_SHOWN, " ".join(sentences), reason=reason, label=label
+        question_text, NOT_SHOWN, " ".join(sentences), reason=reason, label=answer_label
     )
 
 
@@ -542,10 +546,10 @@ def _unadjusted_names(evaluation: Evaluation) -> list[str]:
     """Return which of age, sex and site are known and were not regressed out."""
     adjusted_names = tables.regressed_text(evaluation)
     return [
-        name
-        for name in ("age", "sex", "site")
-        if demographics.covariate(evaluation.cohort.table, name) is not None
-        and name not in adjusted_names
+        covariate_name
+        for covariate_name in ("age", "sex", "site")
+        if demographics.covariate(evaluation.cohort.table, covariate_name) is not None
+        and covariate_name not in adjusted_names
     ]
 
 
@@ -557,41 +561,49 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     folds of permuted labels as well.
     """
     question_text = "Does its neural network help?"
-    weights = _network_weights(evaluation)
-    if not weights.size:
+    network_weights = _network_weights(evaluation)
+    if not network_weights.size:
         return None
-    n_used = int((weights > 0).sum())
+    n_used = int((network_weights > 0).sum())
     if not n_used:
         return Conclusion(
             question_text,
             NOT_SHOWN,
             "The score is that of a ridge regression alone.",
             reason=(
-                f"The network had no weight in any of {count(weights.size, 'fold')}."
+                "The network had no weight in any of "
+                f"{count(network_weights.size, 'fold')}."
             ),
             label=NOT_USED,
         )
     main_model = evaluation.models[0]
-    reason_text = (
-        f"The network had a weight in {n_used} of {count(weights.size, 'fold')}."
-    )
+    folds_text = count(network_weights.size, "fold")
+    reason_text = f"The network had a weight in {n_used} of {folds_text}."
     if "LSAP-R" not in evaluation.models:
         sentence = "The study contains no ridge regression for comparison."
         return Conclusion(question_text, NOT_SHOWN, sentence, reason=reason_text)
-    row = tables.person_comparisons(evaluation, main_model).set_index("model")
-    row = row.loc["LSAP-R"]
-    answer = judge_difference(row["low"], row["high"], row["p_holm"])
-    difference = _difference_text(row["difference"], row["low"], row["high"])
+    comparison_row = tables.person_comparisons(evaluation, main_model).set_index(
+        "model"
+    )
+    comparison_row = comparison_row.loc["LSAP-R"]
+    answer = judge_difference(
+        comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
+    )
+    difference = _difference_text(
+        comparison_row["difference"], comparison_row["low"], comparison_row["high"]
+    )
     sentence = (
         f"Balanced accuracy of {main_model} minus that of LSAP-R: {difference} "
-        f"({_holm_phrase(row)})."
+        f"({_holm_phrase(comparison_row)})."
     )
     if answer != YES:
         sentence += (
             " A weight alone is no evidence, because networks also have a weight in "
             "some folds with permuted labels."
         )
-    return _conclude_difference(question_text, answer, sentence, row, reason_text)
+    return _conclude_difference(
+        question_text, answer, sentence, comparison_row, reason_text
+    )
 
 
 def judge_probabilities(evaluation: Evaluation, chance: Conclusion) -> Conclusion:
@@ -685,25 +697,32 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     makes the score worse.
     """
     comparisons = tables.added_value(evaluation)
-    names = tables.covariates_text(evaluation)
-    if comparisons.empty or not names:
+    covariates_phrase = tables.covariates_text(evaluation)
+    if comparisons.empty or not covariates_phrase:
         return None
-    question = f"Does the brain add to {names}?"
+    question = f"Does the brain add to {covariates_phrase}?"
     covariates_name, brain_name, both_name = ADDED_VALUE_MODELS
-    row = comparisons.set_index("model").loc[covariates_name]
-    if not np.isfinite(row["difference"]):
+    comparison_row = comparisons.set_index("model").loc[covariates_name]
+    if not np.isfinite(comparison_row["difference"]):
         sentence = "The models could not be trained in every fold."
         return Conclusion(question, NOT_SHOWN, sentence)
-    answer = judge_difference(row["low"], row["high"], row["p_holm"])
-    difference = _difference_text(row["difference"], row["low"], row["high"])
+    answer = judge_difference(
+        comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
+    )
+    difference = _difference_text(
+        comparison_row["difference"], comparison_row["low"], comparison_row["high"]
+    )
     sentence = (
-        f"Balanced accuracy of {brain_name} (a ridge regression) with {names} minus "
-        f"that of {names} alone: {difference} ({_holm_phrase(row)})."
+        f"Balanced accuracy of {brain_name} (a ridge regression) with "
+        f"{covariates_phrase} minus that of {covariates_phrase} alone: {difference} "
+        f"({_holm_phrase(comparison_row)})."
     )
     if evaluation.have_same_predictions(covariates_name, both_name):
-        sentence = f"{names} with and without {brain_name} gave the same predictions."
-        sentence = capitalize_first(sentence)
-    return _conclude_difference(question, answer, sentence, row)
+        sentence = (
+            f"{capitalize_first(covariates_phrase)} with and without {brain_name} gave "
+            "the same predictions."
+        )
+    return _conclude_difference(question, answer, sentence, comparison_row)
 
 
 def _conclude_difference(
@@ -740,7 +759,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     answer_text = NOT_SHOWN
     reason_text = ""
     answer_sentences = []
-    parts = tuple[Conclusion, ...]()
+    partial_conclusions = tuple[Conclusion, ...]()
     estimate = low = high = p_value = np.nan
     if evaluation.connectome_gain is not None:
         connectome_gain = ConnectomeGain(evaluation.connectome_gain)
@@ -753,7 +772,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             "no": "No gain beyond random connectomes was shown.",
             "unclear": "It is unclear whether it adds more than random connectomes.",
         }[network.answer]
-        parts = _compare_connectomes(connectome_gain)
+        partial_conclusions = _compare_connectomes(connectome_gain)
         answer_sentences.append(
             "YES requires that the connectome of the study gains at least "
             f"{MIN_LOG_CREDIT:.1f} nats of log evidence (a Bayes factor of 20), and as "
@@ -774,7 +793,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             high,
             p_value,
             reason=reason_text,
-            parts=parts,
+            parts=partial_conclusions,
         )
     comparison_rows = tables.person_comparisons(evaluation, with_model)
     comparison_row = comparison_rows.set_index("model").loc[without_model]
@@ -800,7 +819,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         high,
         p_value,
         reason=reason_text,
-        parts=parts,
+        parts=partial_conclusions,
     )
 
 
@@ -828,26 +847,33 @@ def _score_with_connectome(
 
 def _compare_connectomes(gain: ConnectomeGain) -> tuple[Conclusion, ...]:
     """Return the gain of every connectome, with the requirement that it decides."""
-    parts = []
-    rows = gain.table.set_index("connectome")
+    partial_conclusions = []
+    gain_table = gain.table.set_index("connectome")
     for connectome in COMPARED_CONNECTOMES:
-        title, row = tables.CONNECTOMES[connectome], rows.loc[connectome]
-        estimate, low, high = (
-            row[f"evidence_gain{suffix}"] for suffix in ("", "_low", "_high")
+        connectome_title, gain_row = (
+            tables.CONNECTOMES[connectome],
+            gain_table.loc[connectome],
+        )
+        estimate, gain_low, gain_high = (
+            gain_row[f"evidence_gain{suffix}"] for suffix in ("", "_low", "_high")
         )
         is_met = estimate >= MIN_LOG_CREDIT
-        sentence = f"{estimate:+z.1f} [{low:+z.1f}, {high:+z.1f}] nats"
+        sentence = f"{estimate:+z.1f} [{gain_low:+z.1f}, {gain_high:+z.1f}] nats"
         if connectome != "original":
             lead, lead_low, lead_high = (
-                row[f"evidence_lead{suffix}"] for suffix in ("", "_low", "_high")
+                gain_row[f"evidence_lead{suffix}"] for suffix in ("", "_low", "_high")
             )
             is_met = lead >= MIN_LOG_CREDIT and lead_low > 0
             sentence += (
                 f"; study minus this {lead:+z.1f} [{lead_low:+z.1f}, {lead_high:+z.1f}]"
             )
         answer = YES if is_met else NOT_SHOWN
-        parts.append(Conclusion(title, answer, sentence, estimate, low, high))
-    return tuple(parts)
+        partial_conclusions.append(
+            Conclusion(
+                connectome_title, answer, sentence, estimate, gain_low, gain_high
+            )
+        )
+    return tuple(partial_conclusions)
 
 
 def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
@@ -936,10 +962,11 @@ def _judge_region_test(
     regions = _significant_regions(evaluation, p_column)
     corrected_text = f"p corrected for {n_tested_text}"
     if p_column == "p_effect":
-        parts = _direction_parts(evaluation, regions, N_NAMED, is_past=False)
+        direction_text = _direction_parts(evaluation, regions, N_NAMED, is_past=False)
         answer_sentence = (
-            f"{parts} ({difference_term(evaluation)}; {corrected_text}). A difference "
-            "shows neither an origin of the disease nor that a region matters."
+            f"{direction_text} ({difference_term(evaluation)}; {corrected_text}). A "
+            "difference shows neither an origin of the disease nor that a region "
+            "matters."
         )
     else:
         region_text = name_regions(regions, evaluation.cohort.atlas)
@@ -1004,10 +1031,12 @@ def _withdraw(conclusion: Conclusion, reason: str) -> Conclusion:
     """Return "NOT SHOWN" in place of "YES" if there is a reason to doubt it."""
     if not reason or conclusion.answer != YES:
         return conclusion
-    parts = tuple(
+    partial_conclusions = tuple(
         # The table of parts has no room for the remark, which stands above it.
-        replace(_withdraw(part, reason), sentence=part.sentence)
-        for part in conclusion.parts
+        replace(
+            _withdraw(partial_conclusion, reason), sentence=partial_conclusion.sentence
+        )
+        for partial_conclusion in conclusion.parts
     )
     return replace(
         conclusion,
@@ -1015,7 +1044,7 @@ def _withdraw(conclusion: Conclusion, reason: str) -> Conclusion:
         sentence=conclusion.sentence + _NOT_VALID,
         reason="",
         label="",
-        parts=parts,
+        parts=partial_conclusions,
     )
 
 
@@ -1084,10 +1113,10 @@ def _quote_regions(
         for p_column in ("p_effect", "p_contrast")
     )
     n_regions = count(int(evaluation.cohort.measured.sum()), "region")
-    parts = _direction_parts(evaluation, differing, N_QUOTED, is_past=True)
+    direction_text = _direction_parts(evaluation, differing, N_QUOTED, is_past=True)
     difference_sentence = (
-        f"{parts} ({len(differing)} of {n_regions}; {difference_term(evaluation)}, "
-        f"{test_text})."
+        f"{direction_text} ({len(differing)} of {n_regions}; "
+        f"{difference_term(evaluation)}, {test_text})."
     )
     if conclusions.regions_stand_out.answer != YES:
         stand_out_sentence = (
@@ -1099,10 +1128,10 @@ def _quote_regions(
             f"them (family-wise p < {ALPHA})."
         )
     else:
-        names = name_regions(outstanding, atlas, N_QUOTED)
+        region_names = name_regions(outstanding, atlas, N_QUOTED)
         pronoun = "it" if len(outstanding) == 1 else "them"
         stand_out_sentence = (
-            f"{names} stood out from the regions connected to {pronoun} "
+            f"{region_names} stood out from the regions connected to {pronoun} "
             f"({count(len(outstanding), 'region')}, family-wise p < {ALPHA})."
         )
     return [
@@ -1138,13 +1167,13 @@ def _direction_parts(
     first_class, last_class = cohort.classes[0], cohort.classes[-1]
     range_text = f"from {first_class} to {last_class}"
     falling_verb, rising_verb = ("fell", "rose") if is_past else ("falls", "rises")
-    parts = []
+    direction_phrases = []
     for sign, verb in ((-1, falling_verb), (1, rising_verb)):
         regions_of_sign = [region for region in regions if signs[region] == sign]
         if regions_of_sign:
-            names = name_regions(regions_of_sign, cohort.atlas, n_named)
-            parts.append(f"{verb} {range_text} in {names}")
-    return f"{tables.feature_text(cohort)} {', and '.join(parts)}"
+            region_names = name_regions(regions_of_sign, cohort.atlas, n_named)
+            direction_phrases.append(f"{verb} {range_text} in {region_names}")
+    return f"{tables.feature_text(cohort)} {', and '.join(direction_phrases)}"
 
 
 def _effect_signs(evaluation: Evaluation) -> pd.Series | None:

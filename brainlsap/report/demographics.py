@@ -115,50 +115,63 @@ def demographics_table(
     scan_table = sort_by_visit(cohort_table)
     scan_table = scan_table.assign(label=scan_table["label"].astype(str))
     visitors = scan_table.drop_duplicates(["participant", "label"])
-    people = scan_table.drop_duplicates("participant")
-    group_tables = {name: visitors[visitors["label"] == name] for name in classes}
-    group_tables["total"] = people
+    people_table = scan_table.drop_duplicates("participant")
+    group_tables = {
+        class_name: visitors[visitors["label"] == class_name] for class_name in classes
+    }
+    group_tables["total"] = people_table
     n_scans = scan_table["label"].value_counts()
-    rows: list[dict[str, str]] = [
+    table_rows: list[dict[str, str]] = [
         {"characteristic": "participants"}
-        | {name: str(len(group)) for name, group in group_tables.items()},
+        | {
+            class_name: str(len(group_table))
+            for class_name, group_table in group_tables.items()
+        },
         {"characteristic": "scans"}
-        | {name: str(n_scans.get(name, 0)) for name in classes}
+        | {class_name: str(n_scans.get(class_name, 0)) for class_name in classes}
         | {"total": str(len(scan_table))},
     ]
     p_values: dict[int, float] = {}
     for column_name in column_names:
-        values = covariate_values(people, column_name)
-        value_groups = {
-            name: covariate_values(group, column_name)
-            for name, group in group_tables.items()
+        column_values = covariate_values(people_table, column_name)
+        values_of_group = {
+            class_name: covariate_values(group_table, column_name)
+            for class_name, group_table in group_tables.items()
         }
-        first_row = len(rows)
-        test = CharacteristicTest("", np.nan)
-        if is_counted(column_name, values):
-            rows += _count_rows(column_name, value_groups)
+        first_row = len(table_rows)
+        characteristic_test = CharacteristicTest("", np.nan)
+        if is_counted(column_name, column_values):
+            table_rows += _count_rows(column_name, values_of_group)
             if len(classes) > 1:
-                test = compare_counts(
-                    values, people["label"], random_state=random_state
+                characteristic_test = compare_counts(
+                    column_values, people_table["label"], random_state=random_state
                 )
         else:
-            numbers = pd.to_numeric(values, errors="coerce")
-            is_skewed = abs(_skewness(numbers, people["label"])) > MAX_SKEWNESS
-            rows.append(_number_row(column_name, value_groups, is_skewed=is_skewed))
+            number_values = pd.to_numeric(column_values, errors="coerce")
+            is_skewed = (
+                abs(_skewness(number_values, people_table["label"])) > MAX_SKEWNESS
+            )
+            table_rows.append(
+                _number_row(column_name, values_of_group, is_skewed=is_skewed)
+            )
             if len(classes) > 1:
-                test = compare_numbers(numbers, people["label"], is_skewed=is_skewed)
-        rows[first_row]["missing"] = str(int(values.isna().sum()))
-        rows[first_row]["test"] = test.name
-        p_values[first_row] = test.p_value
-    table = pd.DataFrame(rows).fillna("")
+                characteristic_test = compare_numbers(
+                    number_values, people_table["label"], is_skewed=is_skewed
+                )
+        table_rows[first_row]["missing"] = str(int(column_values.isna().sum()))
+        table_rows[first_row]["test"] = characteristic_test.name
+        p_values[first_row] = characteristic_test.p_value
+    shown_table = pd.DataFrame(table_rows).fillna("")
     if len(classes) < 2 or not p_values:
-        return table.drop(columns="test", errors="ignore")
+        return shown_table.drop(columns="test", errors="ignore")
     p_column = pd.Series(p_values)
-    table["p"] = p_column.map(p_text).reindex(table.index, fill_value="")
+    shown_table["p"] = p_column.map(p_text).reindex(shown_table.index, fill_value="")
     if is_corrected:
         corrected_p = pd.Series(adjust_p_values(p_column), p_column.index)
-        table["Holm p"] = corrected_p.map(p_text).reindex(table.index, fill_value="")
-    return table
+        shown_table["Holm p"] = corrected_p.map(p_text).reindex(
+            shown_table.index, fill_value=""
+        )
+    return shown_table
 
 
 def choose_table1(
@@ -192,14 +205,16 @@ def find_characteristics(
     """
     if columns is None:
         return [
-            str(column.name)
+            str(covariate_column.name)
             for column_name in DEFAULT_COLUMNS
-            if (column := covariate(cohort_table, column_name)) is not None
+            if (covariate_column := covariate(cohort_table, column_name)) is not None
         ]
     # The code of a scan and its quality are columns of a report, not of the study.
     cohort_table = cohort_table.drop(columns=["code", "quality"], errors="ignore")
-    names = [columns] if isinstance(columns, str) else [*columns]
-    column_names = [find_covariate_column(cohort_table, name) for name in names]
+    given_names = [columns] if isinstance(columns, str) else [*columns]
+    column_names = [
+        find_covariate_column(cohort_table, given_name) for given_name in given_names
+    ]
     for column_name in column_names:
         if column_name in KEY_COLUMNS or kind_of(column_name) == "family":
             raise ParameterError(
@@ -228,8 +243,8 @@ def covariate(cohort_table: pd.DataFrame, covariate_name: str) -> pd.Series | No
 def covariate_values(cohort_table: pd.DataFrame, column_name: str) -> pd.Series:
     """Return a column with blank cells and n/a as missing values."""
     column_values = cohort_table[column_name]
-    texts = column_values.astype(str).str.strip().str.lower()
-    return column_values.mask(texts.isin(["", "n/a", "nan", "none"]))
+    cell_texts = column_values.astype(str).str.strip().str.lower()
+    return column_values.mask(cell_texts.isin(["", "n/a", "nan", "none"]))
 
 
 def sort_by_visit(cohort_table: pd.DataFrame) -> pd.DataFrame:
@@ -242,64 +257,77 @@ def sort_by_visit(cohort_table: pd.DataFrame) -> pd.DataFrame:
     ]
 
 
-def is_counted(column_name: str, values: pd.Series) -> bool:
+def is_counted(column_name: str, column_values: pd.Series) -> bool:
     """Return whether the values of a column are counted as categories.
 
     They are where audit and regression take them for groups (`has_groups`: text, known
     names, whole numbers of few values), or where there are at most
     :data:`MAX_COUNTED_VALUES`.
     """
-    known_values = values.dropna()
+    known_values = column_values.dropna()
     if known_values.empty or has_groups(column_name, known_values):
         return True
     return known_values.nunique() <= MAX_COUNTED_VALUES
 
 
-def _skewness(numbers: pd.Series, labels: pd.Series) -> float:
+def _skewness(number_values: pd.Series, labels: pd.Series) -> float:
     """Return the skewness of deviations from the class means; 0 where undefined."""
-    deviations = (numbers - numbers.groupby(labels).transform("mean")).dropna()
+    deviations = (
+        number_values - number_values.groupby(labels).transform("mean")
+    ).dropna()
     if len(deviations) < 3 or np.ptp(deviations) < 1e-12:
         return 0.0
     return float(skew(deviations, bias=False))
 
 
 def _number_row(
-    title: str, value_groups: dict[str, pd.Series], *, is_skewed: bool
+    column_title: str, values_of_group: dict[str, pd.Series], *, is_skewed: bool
 ) -> dict[str, str]:
     """Return a column of numbers as one row: mean ± s.d., or median [quartiles]."""
     statistic_title = "median [quartiles]" if is_skewed else "mean ± s.d."
-    row = {"characteristic": f"{title}, {statistic_title}"}
-    for group_name, values in value_groups.items():
-        numbers = pd.to_numeric(values, errors="coerce").dropna()
-        if len(numbers) < MIN_PEOPLE_SHOWN:
-            row[group_name] = "n/a"
+    table_row = {"characteristic": f"{column_title}, {statistic_title}"}
+    for group_name, group_values in values_of_group.items():
+        number_values = pd.to_numeric(group_values, errors="coerce").dropna()
+        if len(number_values) < MIN_PEOPLE_SHOWN:
+            table_row[group_name] = "n/a"
         elif is_skewed:
-            lower, median, upper = np.quantile(numbers, [0.25, 0.5, 0.75])
-            row[group_name] = f"{median:z.1f} [{lower:z.1f}, {upper:z.1f}]"
+            lower_quartile, median, upper_quartile = np.quantile(
+                number_values, [0.25, 0.5, 0.75]
+            )
+            table_row[group_name] = (
+                f"{median:z.1f} [{lower_quartile:z.1f}, {upper_quartile:z.1f}]"
+            )
         else:
-            row[group_name] = f"{numbers.mean():z.1f} ± {numbers.std():.1f}"
-    return row
+            table_row[group_name] = (
+                f"{number_values.mean():z.1f} ± {number_values.std():.1f}"
+            )
+    return table_row
 
 
-def _count_rows(title: str, value_groups: dict[str, pd.Series]) -> list[dict[str, str]]:
+def _count_rows(
+    column_title: str, values_of_group: dict[str, pd.Series]
+) -> list[dict[str, str]]:
     """Return a column of categories as one row each, or their number if too many."""
-    texts = {name: values.map(_category_text) for name, values in value_groups.items()}
-    all_texts = texts["total"].dropna()
+    texts_of_group = {
+        name: group_values.map(_category_text)
+        for name, group_values in values_of_group.items()
+    }
+    all_texts = texts_of_group["total"].dropna()
     categories = sorted(all_texts.unique())
     if len(categories) > MAX_CATEGORIES or len(categories) > len(all_texts) / 2:
-        numbers_of_values = {name: str(t.nunique()) for name, t in texts.items()}
-        row = {"characteristic": f"{title}, different values"}
-        return [row | numbers_of_values]
-    rows = []
+        count_texts = {name: str(t.nunique()) for name, t in texts_of_group.items()}
+        table_row = {"characteristic": f"{column_title}, different values"}
+        return [table_row | count_texts]
+    table_rows = []
     for category in categories:
-        row = {"characteristic": f"{title}: {category}, n"}
-        for group_name, group_texts in texts.items():
+        table_row = {"characteristic": f"{column_title}: {category}, n"}
+        for group_name, group_texts in texts_of_group.items():
             n_category = int((group_texts == category).sum())
             n_known = group_texts.notna().sum()
             share = f" ({n_category / n_known:.0%})" if n_known else ""
-            row[group_name] = f"{n_category}{share}"
-        rows.append(row)
-    return rows
+            table_row[group_name] = f"{n_category}{share}"
+        table_rows.append(table_row)
+    return table_rows
 
 
 def _category_text(value: object) -> object:
@@ -319,13 +347,19 @@ def compare_numbers(
     p is NaN where a class that has values has fewer than two, or all values of a class
     are equal (Welch), or where all values are equal.
     """
-    groups = [group.to_numpy(float) for _, group in numbers.dropna().groupby(labels)]
+    values_of_classes = [
+        class_values.to_numpy(float)
+        for _, class_values in numbers.dropna().groupby(labels)
+    ]
     if is_skewed:
-        name, can_test = KRUSKAL_WALLIS, len(groups) > 1 and numbers.nunique() > 1
-        return CharacteristicTest(
-            name, float(kruskal(*groups).pvalue) if can_test else np.nan
+        test_name, can_test = (
+            KRUSKAL_WALLIS,
+            len(values_of_classes) > 1 and numbers.nunique() > 1,
         )
-    return CharacteristicTest(WELCH, welch_p(groups))
+        return CharacteristicTest(
+            test_name, float(kruskal(*values_of_classes).pvalue) if can_test else np.nan
+        )
+    return CharacteristicTest(WELCH, welch_p(values_of_classes))
 
 
 def welch_p(groups: Sequence[np.ndarray]) -> float:
@@ -348,9 +382,9 @@ def welch_p(groups: Sequence[np.ndarray]) -> float:
     variances = np.array([group.var(ddof=1) for group in groups])
     if (variances < 1e-12).any():
         return float("nan")
-    weights = n_people / variances
-    shares = weights / weights.sum()
-    between = (weights * (means - shares @ means) ** 2).sum() / (n_classes - 1)
+    group_weights = n_people / variances
+    shares = group_weights / group_weights.sum()
+    between = (group_weights * (means - shares @ means) ** 2).sum() / (n_classes - 1)
     excess = ((1 - shares) ** 2 / (n_people - 1)).sum()
     statistic = between / (1 + 2 * (n_classes - 2) * excess / (n_classes**2 - 1))
     error_df = (n_classes**2 - 1) / (3 * excess)
@@ -366,17 +400,19 @@ def compare_counts(
     permutations of the labels with a statistic as large, which keep both margins as
     Fisher's exact test does. The observed labels count as one of them.
     """
-    texts = values.map(_category_text)
-    is_known = texts.notna()
-    counts = pd.crosstab(texts[is_known], labels[is_known]).to_numpy()
+    category_texts = values.map(_category_text)
+    is_known = category_texts.notna()
+    counts = pd.crosstab(category_texts[is_known], labels[is_known]).to_numpy()
     if min(counts.shape, default=0) < 2:
         return CharacteristicTest(CHI_SQUARED, np.nan)
-    result = chi2_contingency(counts, correction=False)
-    expected_counts = result.expected_freq
+    chi_squared_result = chi2_contingency(counts, correction=False)
+    expected_counts = chi_squared_result.expected_freq
     if expected_counts.min() >= MIN_EXPECTED_COUNT:
-        return CharacteristicTest(CHI_SQUARED, float(result.pvalue))
+        return CharacteristicTest(CHI_SQUARED, float(chi_squared_result.pvalue))
     rng = np.random.default_rng(random_state)
-    category_codes = np.unique(texts[is_known].astype(str), return_inverse=True)[1]
+    category_codes = np.unique(
+        category_texts[is_known].astype(str), return_inverse=True
+    )[1]
     label_codes = np.unique(labels[is_known], return_inverse=True)[1]
     n_rows, n_columns = counts.shape
     n_cells = n_rows * n_columns
@@ -390,7 +426,7 @@ def compare_counts(
         drawn_counts = np.bincount(cell_codes.ravel(), minlength=n_drawn * n_cells)
         deviations = drawn_counts.reshape(n_drawn, n_cells) - expected_counts.ravel()
         statistics = (deviations**2 / expected_counts.ravel()).sum(axis=1)
-        is_exceeding = statistics >= result.statistic - 1e-9
+        is_exceeding = statistics >= chi_squared_result.statistic - 1e-9
         n_exceeding += int(is_exceeding.sum())
     p_value = n_exceeding / (N_LABEL_PERMUTATIONS + 1)
     return CharacteristicTest(PERMUTED_COUNTS, float(p_value))

@@ -176,11 +176,13 @@ def _surface_images(map_table: pd.DataFrame, atlas: Atlas) -> dict[str, Any]:
     image_of_file = {}
     for hemisphere, structure_name in (("L", "CortexLeft"), ("R", "CortexRight")):
         # Label -1 (no region) is the index of the NaN.
-        labels = atlas.vertex_labels(hemisphere)
+        vertex_labels = atlas.vertex_labels(hemisphere)
         image_metadata = GiftiMetaData({"AnatomicalStructurePrimary": structure_name})
         image = GiftiImage(meta=image_metadata)
         for map_name, map_column in map_table.items():
-            vertex_values = np.append(map_column, np.nan)[labels].astype(np.float32)
+            vertex_values = np.append(map_column, np.nan)[vertex_labels].astype(
+                np.float32
+            )
             data_array = GiftiDataArray(
                 vertex_values,
                 "NIFTI_INTENT_SHAPE",
@@ -243,12 +245,14 @@ def _volume_images(
             "the columns index and name in the folder of the image. Give it the "
             "file name of the image, with the ending .tsv"
         )
-    labels, affine, header = read_volume(label_path)
-    labels = labels.astype(np.int32)
+    label_volume, affine, header = read_volume(label_path)
+    label_volume = label_volume.astype(np.int32)
     sform_code = int(header["sform_code"]) if "sform_code" in header else 0
     label_positions = pd.Series(label_image.positions)
-    label_positions = label_positions.reindex(range(labels.max() + 1), fill_value=-1)
-    row_of_voxel = label_positions.to_numpy()[labels]
+    label_positions = label_positions.reindex(
+        range(label_volume.max() + 1), fill_value=-1
+    )
+    row_of_voxel = label_positions.to_numpy()[label_volume]
     image_of_file = {}
     for map_name, map_column in map_table.items():
         voxel_values = np.append(map_column.fillna(0), 0)[row_of_voxel]

@@ -120,20 +120,25 @@ def _coverage_sentences(
     coverage_rows: Sequence[Mapping[str, Any]], classes: Sequence[str]
 ) -> list[str]:
     """Return for which classes the prediction sets do not reach their coverage."""
-    class_rows = [row for row in coverage_rows if row["class"] in classes]
+    class_rows = [
+        coverage_row
+        for coverage_row in coverage_rows
+        if coverage_row["class"] in classes
+    ]
     if not class_rows:
         return []
     low_texts = [
-        f"{row['class']} ({row['coverage']:.0%} of {row['people']})"
-        for row in class_rows
-        if row["high"] < NOMINAL_COVERAGE
+        f"{coverage_row['class']} ({coverage_row['coverage']:.0%} of "
+        f"{coverage_row['people']})"
+        for coverage_row in class_rows
+        if coverage_row["high"] < NOMINAL_COVERAGE
     ]
     if low_texts:
         return [
             "The 90% prediction sets contain the true class of too few participants "
             f"of {with_and(low_texts)}: the 95% interval of this share lies below 90%."
         ]
-    smallest_n = min(row["people"] for row in class_rows)
+    smallest_n = min(coverage_row["people"] for coverage_row in class_rows)
     return [
         "In every class, the 95% interval of the coverage of the 90% prediction sets "
         f"reaches 90%; the smallest class has {count(smallest_n, 'participant')}."
@@ -183,18 +188,18 @@ def external_methods(evaluation: Evaluation) -> list[str]:
         f"{count_row['class']} {count_row['participants']}"
         for count_row in cohort.class_counts().to_dict("records")
     )
-    steps = []
+    step_phrases = []
     if card["steps"]["harmonize"]:
-        steps.append(f"ComBat for {card['steps']['harmonize']}")
+        step_phrases.append(f"ComBat for {card['steps']['harmonize']}")
     if card["steps"]["regress_out"]:
-        steps.append(f"regression of {with_and(card['steps']['regress_out'])}")
+        step_phrases.append(f"regression of {with_and(card['steps']['regress_out'])}")
     steps_text = "No adjustment of the features was made."
-    if steps:
+    if step_phrases:
         reference_class = card["steps"].get("reference_class")
         of_class = f" of class {reference_class}" if reference_class else ""
         steps_text = (
-            f"The features were adjusted by {with_and(steps)}, which were fitted to "
-            f"the training participants{of_class}."
+            f"The features were adjusted by {with_and(step_phrases)}, which were "
+            f"fitted to the training participants{of_class}."
         )
     identity = (
         "Participants of the training were excluded by identifier and by identical "

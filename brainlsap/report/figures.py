@@ -63,12 +63,12 @@ class PaperFigure(Figure):
     note = ""
     """A remark for the caption, for example on what was not drawn."""
 
-    def savefig(self, *arguments: Any, **options: Any) -> None:
+    def savefig(self, *arguments: Any, **save_options: Any) -> None:
         """Save the figure; arguments are those of matplotlib."""
-        if options.get("format") == "png":
-            options = {"pil_kwargs": _PNG_COMPRESSION, **options}
+        if save_options.get("format") == "png":
+            save_options = {"pil_kwargs": _PNG_COMPRESSION, **save_options}
         with plt.rc_context(_SAVED):
-            super().savefig(*arguments, **options)
+            super().savefig(*arguments, **save_options)
 
     def _ipython_display_(self) -> None:
         """Close the figure, so that a notebook shows it once, not again at the end."""

@@ -254,10 +254,12 @@ def _reading_settings(evaluation: Evaluation) -> dict[str, Any]:
     """Return how the data were read: what was found, else the options given."""
     cohort = evaluation.cohort
     # What was read overrides the option: one array may hold the connectomes of all.
-    settings = withhold_paths(cohort.reading_options.to_jsonable() | cohort.provenance)
+    reading_settings = withhold_paths(
+        cohort.reading_options.to_jsonable() | cohort.provenance
+    )
     if not {"thickness", "area"} & set(cohort.feature_names):
-        settings.pop("subcortex", None)
-    return settings
+        reading_settings.pop("subcortex", None)
+    return reading_settings
 
 
 def connectome_sentences(evaluation: Evaluation) -> list[str]:
@@ -479,15 +481,18 @@ def _count_kept_networks(evaluation: Evaluation) -> dict[str, _KeptNetworks]:
     fits = evaluation.fits
     kept_networks = {}
     for model_name, model_fits in fits[fits["epochs"].notna()].groupby("model"):
-        settings = pd.DataFrame(reported_values(model_fits, "settings"))
-        if "n_epochs" not in settings:
+        fit_settings = pd.DataFrame(reported_values(model_fits, "settings"))
+        if "n_epochs" not in fit_settings:
             continue
         is_unchecked = np.array(
             [_lacks_validation(report_text) for report_text in model_fits["report"]]
         )
         is_trained = ~is_unchecked & (tables.network_weights(model_fits) != 0)
-        patience = settings.get("patience", pd.Series(0)).clip(lower=1)
-        best_epoch, n_epochs = model_fits["epochs"].to_numpy() + 1, settings["n_epochs"]
+        patience = fit_settings.get("patience", pd.Series(0)).clip(lower=1)
+        best_epoch, n_epochs = (
+            model_fits["epochs"].to_numpy() + 1,
+            fit_settings["n_epochs"],
+        )
         is_cut_short = best_epoch + patience >= n_epochs
         is_near_end = best_epoch > (1 - LATE_SHARE) * n_epochs
         is_late = is_trained & is_cut_short & is_near_end
@@ -536,28 +541,30 @@ def _describe_networks(
     for model_name, model_fits in evaluation.fits[~is_control].groupby(
         "model", sort=False
     ):
-        settings = settings_of_model(model_fits)
-        if "kernel" not in settings:
+        model_settings = settings_of_model(model_fits)
+        if "kernel" not in model_settings:
             continue
-        network = settings.get("network", "heat")
+        network = model_settings.get("network", "heat")
         if network != "heat":  # Options that were not given concern heat kernels alone.
             option_names = {
                 *_flatten_options(json.loads(model_fits["settings"].iloc[0])),
                 "head",
             }
             option_names -= {"n_layers"} | NETWORKS[network].unused_settings
-            own_settings = {k: v for k, v in settings.items() if k in option_names}
-            settings = {"layers": settings["n_layers"], **own_settings}
-        if "kernel" in settings:
-            settings["kernel"] = kernel_title(settings["kernel"])
+            own_settings = {
+                k: v for k, v in model_settings.items() if k in option_names
+            }
+            model_settings = {"layers": model_settings["n_layers"], **own_settings}
+        if "kernel" in model_settings:
+            model_settings["kernel"] = kernel_title(model_settings["kernel"])
         first_name, first_settings = first_network.get(network == "heat", ("", {}))
         differing_settings = {
-            k: v for k, v in settings.items() if first_settings.get(k) != v
+            k: v for k, v in model_settings.items() if first_settings.get(k) != v
         }
         network_descriptions.append(
             (str(model_name), SettingPhrases(differing_settings), first_name)
         )
-        first_network.setdefault(network == "heat", (str(model_name), settings))
+        first_network.setdefault(network == "heat", (str(model_name), model_settings))
     return network_descriptions
 
 
@@ -575,35 +582,42 @@ def _describe_ridges(
 ) -> tuple[dict[str, str], bool, SettingPhrases]:
     """Return ridges by what they learn, whether classes are numbers, and settings."""
     ridge_names: dict[str, str] = {}
-    settings: dict[str, Any] = {}
+    ridge_settings: dict[str, Any] = {}
     is_numeric = False
     for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
         model_settings = settings_of_model(model_fits)
         if "scales" in model_settings:
             ridge_names[model_settings.pop("scales")] = str(model_name)
             is_numeric = any(reported_values(model_fits, "ordered"))
-            settings |= model_settings
-    settings.pop("classes", None)
-    return ridge_names, is_numeric, SettingPhrases(settings)
+            ridge_settings |= model_settings
+    ridge_settings.pop("classes", None)
+    return ridge_names, is_numeric, SettingPhrases(ridge_settings)
 
 
 def settings_of_model(model_fits: pd.DataFrame) -> dict[str, Any]:
     """Return the options of a model, completed by what its fits chose."""
     model_options = _flatten_options(json.loads(model_fits["settings"].iloc[0]))
     fit_settings = [
-        _flatten_options(settings)
-        for settings in reported_values(model_fits, "settings")
+        _flatten_options(settings_of_fit)
+        for settings_of_fit in reported_values(model_fits, "settings")
     ]
-    for settings in (model_options, *fit_settings):
-        if (settings.get("patience") or 0) >= (settings.get("n_epochs") or np.inf):
-            settings["patience"] = 0
+    for settings_of_fit in (model_options, *fit_settings):
+        if (settings_of_fit.get("patience") or 0) >= (
+            settings_of_fit.get("n_epochs") or np.inf
+        ):
+            settings_of_fit["patience"] = 0
     setting_names = dict.fromkeys(
-        setting_name for settings in fit_settings for setting_name in settings
+        setting_name
+        for settings_of_fit in fit_settings
+        for setting_name in settings_of_fit
     )
     setting_names.pop("random_state", None)
     for setting_name in setting_names:
         setting_texts = sorted(
-            {value_text(settings.get(setting_name)) for settings in fit_settings}
+            {
+                value_text(settings_of_fit.get(setting_name))
+                for settings_of_fit in fit_settings
+            }
         )
         if len(setting_texts) > 1:
             model_options[setting_name] = (
@@ -616,9 +630,9 @@ def settings_of_model(model_fits: pd.DataFrame) -> dict[str, Any]:
     return model_options
 
 
-def _flatten_options(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten_options(nested_settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with those below "options" beside them."""
-    flat_settings = dict(settings)
+    flat_settings = dict(nested_settings)
     return flat_settings | (flat_settings.pop("options", None) or {})
 
 

@@ -244,8 +244,8 @@ def _plot_class_panels(evaluation: Evaluation) -> Any:
     plot_functions = (plots.plot_confusion, plots.plot_roc, plots.plot_calibration)
     # Panels with long class names are too wide to stand side by side.
     has_long_names = max(map(len, evaluation.cohort.classes)) > 10
-    width, height = (MIDDLE, 75) if has_long_names else (PAGE, 63)
-    panel_axes = own_axes(None, width, height, n_panels=3)
+    panel_width, panel_height = (MIDDLE, 75) if has_long_names else (PAGE, 63)
+    panel_axes = own_axes(None, panel_width, panel_height, n_panels=3)
     for plot_function, axes in zip(plot_functions, panel_axes, strict=True):
         try:
             plot_function(evaluation, model, axes=axes)
@@ -426,8 +426,8 @@ def list_figures(evaluation: Evaluation) -> list[str]:
     """Return the names of the figures that a report may have, without drawing."""
     figure_names = [
         figure_name
-        for figure_name, entry in FIGURES.items()
-        if entry.is_drawn(evaluation)
+        for figure_name, figure_entry in FIGURES.items()
+        if figure_entry.is_drawn(evaluation)
     ]
     if evaluation.region_tests is not None:
         figure_names += map(_effects_name, evaluation.cohort.feature_names[1:])
@@ -441,14 +441,14 @@ def report_figures(
 ) -> dict[str, Any]:
     """Draw the figures of a report with these keys, by name."""
     figure_of_name = {}
-    for figure_name, entry in FIGURES.items():
-        if figure_name not in figure_names or not entry.is_drawn(evaluation):
+    for figure_name, figure_entry in FIGURES.items():
+        if figure_name not in figure_names or not figure_entry.is_drawn(evaluation):
             continue
-        atlas_keyword = {"atlas": atlas} if entry.needs_atlas else {}
+        atlas_keyword = {"atlas": atlas} if figure_entry.needs_atlas else {}
         try:
-            drawing = entry.draw(evaluation, **atlas_keyword)
+            drawing = figure_entry.draw(evaluation, **atlas_keyword)
         except ParameterError:
-            if not entry.may_lack_data:
+            if not figure_entry.may_lack_data:
                 raise
         else:
             figure_of_name[figure_name] = drawing.figure  # Of axes, or of itself.
@@ -585,17 +585,17 @@ def _write_checklist(
     withhold_names: Callable[[str], str],
 ) -> None:
     """Write the reporting checklist, with the places of this report that answer it."""
-    places = {
+    report_places = {
         file_path.relative_to(folder).as_posix()
         for file_path in folder.rglob("*")
         if file_path.is_file()
     }
-    places |= {
-        place
-        for section, place in PAGE_SECTIONS.items()
+    report_places |= {
+        page_place
+        for section, page_place in PAGE_SECTIONS.items()
         if f'<section id="{section}">' in page_html
     }
-    checklist = checklist_table(evaluation, {*places, "settings.json"})
+    checklist = checklist_table(evaluation, {*report_places, "settings.json"})
     write_tsv(checklist.map(withhold_names), folder / "checklist.tsv")
 
 
@@ -603,7 +603,7 @@ def _write_settings(
     evaluation: Evaluation, folder: Path, withhold_names: Callable[[str], str]
 ) -> None:
     """Write settings, versions and the list of files, without names and paths."""
-    settings, cohort = evaluation.settings, evaluation.cohort
+    study_settings, cohort = evaluation.settings, evaluation.cohort
     cohort_facts = {
         field_name: getattr(cohort, field_name) for field_name in COHORT_FIELDS
     }
@@ -612,10 +612,10 @@ def _write_settings(
     cohort_facts["reading_options"] = withhold_paths(reading_options)
     model_settings = evaluation.fits.drop_duplicates("model").set_index("model")
     setting_facts = {
-        "title": settings["title"],
+        "title": study_settings["title"],
         "cohort": cohort_facts,
         "settings": withhold_paths(
-            {k: v for k, v in settings.items() if k not in REPORT_SETTINGS}
+            {k: v for k, v in study_settings.items() if k not in REPORT_SETTINGS}
         ),
         "models": model_settings["settings"].map(json.loads).to_dict(),
     }
@@ -627,7 +627,7 @@ def _write_settings(
     ]
     settings_record: dict[str, Any] = {"written_by": "brainlsap"}
     settings_record |= {
-        field_name: settings[field_name] for field_name in REPORT_SETTINGS
+        field_name: study_settings[field_name] for field_name in REPORT_SETTINGS
     }
     settings_record |= _withhold_texts(setting_facts, withhold_names)
     settings_record["files"] = sorted([*file_records, "report/settings.json"])

@@ -220,54 +220,59 @@ def latex_table(
     has_groups = frame.columns[0] == "group"
     groups = frame["group"] if has_groups else None
     body = frame.drop(columns="group") if has_groups else frame
-    cells, heads = latex_cells(body)
+    cell_rows, heads = latex_cells(body)
     widths = _wrapped_widths(body)
-    parts = []
+    tabular_parts = []
     for column_block in _split_columns(widths, width):
         block_body = body.iloc[:, column_block]
         block_widths = _fit_widths(block_body, widths, column_block, width)
         for first_row in range(0, max(len(body), 1), MAX_ROWS):
-            rows = slice(first_row, first_row + MAX_ROWS)
-            parts.append(
+            row_slice = slice(first_row, first_row + MAX_ROWS)
+            tabular_parts.append(
                 _tabular(
-                    [heads[column] for column in column_block],
-                    [[row[column] for column in column_block] for row in cells[rows]],
+                    [heads[column_index] for column_index in column_block],
+                    [
+                        [cell_row[column_index] for column_index in column_block]
+                        for cell_row in cell_rows[row_slice]
+                    ],
                     block_widths,
-                    None if groups is None else list(groups.iloc[rows]),
+                    None if groups is None else list(groups.iloc[row_slice]),
                 )
             )
     escaped_caption, escaped_note = _escape(caption), _escape(note)
-    texts = []
-    for part_number, tabular in enumerate(parts):
+    table_texts = []
+    for part_number, tabular in enumerate(tabular_parts):
         continuation = " (continued)" if part_number else ""
-        lines = [
+        latex_lines = [
             r"\begin{table}[htbp]",
             r"\footnotesize",
             rf"\setlength{{\tabcolsep}}{{{_COLUMN_GAP / 2:.1f}mm}}",
         ]
         if part_number:
-            lines.append(r"\addtocounter{table}{-1}")
-        lines.append(rf"\caption{{{escaped_caption}{continuation}}}")
+            latex_lines.append(r"\addtocounter{table}{-1}")
+        latex_lines.append(rf"\caption{{{escaped_caption}{continuation}}}")
         if label and not part_number:
-            lines.append(rf"\label{{{label}}}")
-        lines.append(tabular)
-        if escaped_note and part_number == len(parts) - 1:
-            lines.append(rf"\par\smallskip\parbox{{{width:.0f}mm}}{{{escaped_note}}}")
-        lines.append(r"\end{table}")
-        texts.append("\n".join(lines))
+            latex_lines.append(rf"\label{{{label}}}")
+        latex_lines.append(tabular)
+        if escaped_note and part_number == len(tabular_parts) - 1:
+            latex_lines.append(
+                rf"\par\smallskip\parbox{{{width:.0f}mm}}{{{escaped_note}}}"
+            )
+        latex_lines.append(r"\end{table}")
+        table_texts.append("\n".join(latex_lines))
     head_comment = (
         r"% Packages of the document: \usepackage{array,booktabs} and, for a text of "
         rf"{width:.0f} mm, \usepackage[textwidth={width:.0f}mm]{{geometry}}."
     )
-    return "\n".join([head_comment, "\n\n".join(texts), ""])
+    return "\n".join([head_comment, "\n\n".join(table_texts), ""])
 
 
 def paper_tables(
     table_of_name: Mapping[str, pd.DataFrame], evaluation: Evaluation
 ) -> dict[str, str]:
     """Return every table of a report as LaTeX, by name, with caption and note."""
-    cohort, settings = evaluation.cohort, evaluation.settings
-    n_folds = settings["n_folds"] * settings["n_repeats"]
+    cohort, study_settings = evaluation.cohort, evaluation.settings
+    n_folds = study_settings["n_folds"] * study_settings["n_repeats"]
     sample = (
         f"{count(cohort.n_scans, 'scan')} of "
         f"{count(cohort.n_participants, 'participant')}"
@@ -277,10 +282,10 @@ def paper_tables(
     if cohort.truth is not None:
         sample += "; simulated data"
     latex_of_name = {}
-    for table_name, table in table_of_name.items():
+    for table_name, report_table in table_of_name.items():
         paper_text = PAPER_TEXTS.get(table_name, PaperText(table_name))
         latex_of_name[table_name] = latex_table(
-            table,
+            report_table,
             f"{paper_text.caption} ({sample}).",
             paper_text.note,
             label=f"tab:{table_name}",
@@ -303,10 +308,12 @@ def cell_text_width(text: str) -> float:
     return ems * _MM_PER_EM
 
 
-def _widest_word(texts: Sequence[str]) -> float:
+def _widest_word(cell_texts: Sequence[str]) -> float:
     """Return the width of the widest word of texts, in mm."""
-    words = [word for text in texts for word in re.split(r"[\s]+", text)]
-    return max(map(cell_text_width, words), default=0.0)
+    all_words = [
+        word for cell_text in cell_texts for word in re.split(r"[\s]+", cell_text)
+    ]
+    return max(map(cell_text_width, all_words), default=0.0)
 
 
 def _wrapped_widths(body: pd.DataFrame) -> list[float]:
@@ -315,36 +322,46 @@ def _wrapped_widths(body: pd.DataFrame) -> list[float]:
     Numbers with their interval stay in one line; heads are wrapped at blanks.
     """
     widths = []
-    for title in body:
-        texts = [" ".join(str(cell).split()) for cell in body[title]]
-        cell_width = max(map(cell_text_width, texts), default=0.0)
+    for column_title in body:
+        cell_texts = [
+            " ".join(str(cell_value).split()) for cell_value in body[column_title]
+        ]
+        cell_width = max(map(cell_text_width, cell_texts), default=0.0)
         if cell_width > _MAX_UNBROKEN:
-            cell_width = max(_MAX_UNBROKEN * 0.7, _widest_word(texts))
-        widths.append(max(cell_width, _widest_word([str(title)])))
+            cell_width = max(_MAX_UNBROKEN * 0.7, _widest_word(cell_texts))
+        widths.append(max(cell_width, _widest_word([str(column_title)])))
     return widths
 
 
 def _split_columns(widths: Sequence[float], width: float) -> list[list[int]]:
     """Return the columns of each part of a table; the first is in all of them."""
-    blocks, block = [], [0]
-    for column in range(1, len(widths)):
-        block_width = sum(widths[i] + _COLUMN_GAP for i in [*block, column])
-        if block_width > width and len(block) > 1:
-            blocks.append(block)
-            block = [0]
-        block.append(column)
-    return [*blocks, block]
+    column_blocks, column_block = [], [0]
+    for column_index in range(1, len(widths)):
+        block_width = sum(
+            widths[i] + _COLUMN_GAP for i in [*column_block, column_index]
+        )
+        if block_width > width and len(column_block) > 1:
+            column_blocks.append(column_block)
+            column_block = [0]
+        column_block.append(column_index)
+    return [*column_blocks, column_block]
 
 
 def _fit_widths(
-    body: pd.DataFrame, widths: Sequence[float], columns: Sequence[int], width: float
+    body: pd.DataFrame,
+    widths: Sequence[float],
+    column_block: Sequence[int],
+    width: float,
 ) -> list[float]:
     """Widen columns of wrapped texts into the space that is left, within the width."""
-    block_widths = np.array([widths[column] for column in columns])
+    block_widths = np.array([widths[column_index] for column_index in column_block])
     natural_widths = []
-    for title in body:
-        texts = [str(title), *(" ".join(str(cell).split()) for cell in body[title])]
-        natural_widths.append(max(map(cell_text_width, texts)))
+    for column_title in body:
+        cell_texts = [
+            str(column_title),
+            *(" ".join(str(cell_value).split()) for cell_value in body[column_title]),
+        ]
+        natural_widths.append(max(map(cell_text_width, cell_texts)))
     lacking = np.maximum(np.array(natural_widths) - block_widths, 0.0)
     room = width - block_widths.sum() - _COLUMN_GAP * len(block_widths)
     if room > 0 and lacking.sum() > 0:
@@ -357,31 +374,31 @@ def _fit_widths(
 
 def _tabular(
     heads: Sequence[str],
-    rows: Sequence[Sequence[str]],
+    cell_rows: Sequence[Sequence[str]],
     widths: Sequence[float],
     groups: Sequence[str] | None,
 ) -> str:
     """Return a tabular with columns of these widths (mm) and headings of groups."""
-    columns = "".join(
+    column_format = "".join(
         rf">{{\raggedright\arraybackslash}}p{{{column_width:.1f}mm}}"
         for column_width in widths
     )
-    lines = [rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}", r"\toprule"]
-    lines += [" & ".join(heads) + r" \\", r"\midrule"]
+    latex_lines = [rf"\begin{{tabular}}{{@{{}}{column_format}@{{}}}}", r"\toprule"]
+    latex_lines += [" & ".join(heads) + r" \\", r"\midrule"]
     shown_group = None
-    for row_number, row in enumerate(rows):
+    for row_number, cell_row in enumerate(cell_rows):
         if groups is not None and groups[row_number] != shown_group:
             if shown_group is not None:
-                lines.append(r"\addlinespace")
+                latex_lines.append(r"\addlinespace")
             shown_group = groups[row_number]
             group_text = rf"\textit{{{_escape(str(shown_group))}}}"
             heading = rf"\multicolumn{{{len(heads)}}}{{@{{}}l@{{}}}}{{{group_text}}}"
-            lines.append(heading + r" \\")
-        lines.append(" & ".join(row) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+            latex_lines.append(heading + r" \\")
+        latex_lines.append(" & ".join(cell_row) + r" \\")
+    return "\n".join([*latex_lines, r"\bottomrule", r"\end{tabular}"])
 
 
 def _escape(text: str) -> str:
     """Return text with the special characters of LaTeX escaped."""
-    cells, _ = latex_cells(pd.DataFrame({"text": [text]}))
-    return cells[0][0]
+    escaped_cells, _ = latex_cells(pd.DataFrame({"text": [text]}))
+    return escaped_cells[0][0]

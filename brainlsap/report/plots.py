@@ -94,30 +94,33 @@ def _draw_box(
     axes: Axes,
     centre: tuple[float, float],
     width: float,
-    lines: Sequence[str],
+    text_lines: Sequence[str],
     *,
     height: float = FLOW_BOX,
 ) -> None:
     """Draw a box with centred lines of text, the first in bold; lengths in mm."""
     x, y = centre
     corner = x - width / 2, y - height / 2
-    box = Rectangle(corner, width, height, facecolor="white", edgecolor=INK)
-    box.set_linewidth(0.6)
-    axes.add_patch(box)
+    box_patch = Rectangle(corner, width, height, facecolor="white", edgecolor=INK)
+    box_patch.set_linewidth(0.6)
+    axes.add_patch(box_patch)
     text_options: Any = {"ha": "center", "va": "center", "zorder": 3}
-    n_lines = len(lines)
-    for row, line in enumerate(lines):
-        offset = (row - (n_lines - 1) / 2) * LINE
-        weight = "bold" if row == 0 else "normal"
-        axes.text(x, y + offset, line, fontweight=weight, **text_options)
+    n_lines = len(text_lines)
+    for line_number, line_text in enumerate(text_lines):
+        offset = (line_number - (n_lines - 1) / 2) * LINE
+        font_weight = "bold" if line_number == 0 else "normal"
+        axes.text(x, y + offset, line_text, fontweight=font_weight, **text_options)
 
 
 def _draw_arrow(
     axes: Axes, start: tuple[float, float], end: tuple[float, float]
 ) -> None:
     """Draw an arrow between two points."""
-    style = {"arrowstyle": "-|>,head_width=0.18,head_length=0.35", "linewidth": 0.7}
-    arrow_style = {**style, "color": INK, "shrinkA": 0, "shrinkB": 0}
+    line_style = {
+        "arrowstyle": "-|>,head_width=0.18,head_length=0.35",
+        "linewidth": 0.7,
+    }
+    arrow_style = {**line_style, "color": INK, "shrinkA": 0, "shrinkB": 0}
     axes.annotate("", end, start, arrowprops=arrow_style)
 
 
@@ -140,30 +143,30 @@ def plot_flow(evaluation: Evaluation, *, width: float = MIDDLE) -> Figure:
     flow = evaluation.cohort.flow()
     class_counts = evaluation.cohort.class_counts()
     class_counts = class_counts[class_counts["scans"] > 0]
-    step = FLOW_BOX + FLOW_GAP
+    box_distance = FLOW_BOX + FLOW_GAP
     n_side_boxes = len(flow) - 2
     y = FLOW_MARGIN + FLOW_BOX / 2
-    bottom = y + (n_side_boxes + 1) * step
-    height = bottom + 1.5 * FLOW_BOX + 2 * FLOW_GAP + LINE + FLOW_MARGIN
-    figure = figures.new_figure(width, height, layout="none")
+    bottom = y + (n_side_boxes + 1) * box_distance
+    figure_height = bottom + 1.5 * FLOW_BOX + 2 * FLOW_GAP + LINE + FLOW_MARGIN
+    figure = figures.new_figure(width, figure_height, layout="none")
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, width), ylim=(height, 0))
+    axes.set(xlim=(0, width), ylim=(figure_height, 0))
     axes.axis("off")
     main_x, main_width = 0.25 * width, 0.42 * width
     side_x, side_width = 0.75 * width, 0.47 * width
     _draw_arrow(axes, (main_x, y + FLOW_BOX / 2), (main_x, bottom - FLOW_BOX / 2))
-    rows = [*flow.itertuples()]
-    for row_number, row in enumerate(rows):
-        numbers = f"n = {row.participants} ({count(row.scans, 'scan')})"
+    flow_rows = [*flow.itertuples()]
+    for row_number, flow_row in enumerate(flow_rows):
+        counts_text = f"n = {flow_row.participants} ({count(flow_row.scans, 'scan')})"
         if 0 < row_number <= n_side_boxes:
-            middle = y + row_number * step
+            middle = y + row_number * box_distance
             _draw_arrow(axes, (main_x, middle), (side_x - side_width / 2, middle))
-            title = row.title[:1].upper() + row.title[1:]
-            _draw_box(axes, (side_x, middle), side_width, [title, numbers])
+            box_title = flow_row.title[:1].upper() + flow_row.title[1:]
+            _draw_box(axes, (side_x, middle), side_width, [box_title, counts_text])
         else:
             middle = y if row_number == 0 else bottom
-            title = "Listed in the tables" if row_number == 0 else "Analysed"
-            _draw_box(axes, (main_x, middle), main_width, [title, numbers])
+            box_title = "Listed in the tables" if row_number == 0 else "Analysed"
+            _draw_box(axes, (main_x, middle), main_width, [box_title, counts_text])
     _draw_class_boxes(axes, class_counts, (main_x, bottom), width)
     return figure
 
@@ -181,20 +184,26 @@ def _draw_class_boxes(
     first_x = left + box_width / 2
     if n_classes <= 2:
         first_x, slot, box_width = parent_x, 0.5 * width, 0.42 * width
-    height = FLOW_BOX + LINE
+    box_height = FLOW_BOX + LINE
     line_y = parent_y + FLOW_BOX / 2 + FLOW_GAP
     top = line_y + FLOW_GAP
     axes.plot([parent_x] * 2, [parent_y + FLOW_BOX / 2, line_y], color=INK, lw=0.7)
     last_x = first_x + (n_classes - 1) * slot
     line_ends = [min(first_x, parent_x), max(last_x, parent_x)]
     axes.plot(line_ends, [line_y] * 2, color=INK, lw=0.7)
-    for position, row in enumerate(class_counts.to_dict("records")):
+    for position, class_row in enumerate(class_counts.to_dict("records")):
         x = first_x + position * slot
         _draw_arrow(axes, (x, line_y), (x, top))
         n_letters = int(box_width / LETTER)
-        title = textwrap.shorten(row["class"], n_letters, placeholder="...")
-        lines = [title, f"n = {row['participants']}", count(row["scans"], "scan")]
-        _draw_box(axes, (x, top + height / 2), box_width, lines, height=height)
+        class_title = textwrap.shorten(class_row["class"], n_letters, placeholder="...")
+        text_lines = [
+            class_title,
+            f"n = {class_row['participants']}",
+            count(class_row["scans"], "scan"),
+        ]
+        _draw_box(
+            axes, (x, top + box_height / 2), box_width, text_lines, height=box_height
+        )
 
 
 @styled()
@@ -373,18 +382,21 @@ def plot_learning_curve(
     axes.axhline(1 / len(evaluation.cohort.classes), color=GREY, linestyle="--")
     line_styles = zip((BLUE, ORANGE), ("o", "s"), ("-", ":"), strict=True)
     shifts = (0.985, 1.015)  # of dots, so that bars do not cover each other
-    for (model_name, rows), (color, marker, line), shift in zip(
+    for (model_name, model_curve), (color, marker, line_style), shift in zip(
         curve.groupby("model", sort=False), line_styles, shifts, strict=False
     ):
-        n_people = rows["n_train_people"] * shift
-        below, above = rows["estimate"] - rows["low"], rows["high"] - rows["estimate"]
+        n_people = model_curve["n_train_people"] * shift
+        below, above = (
+            model_curve["estimate"] - model_curve["low"],
+            model_curve["high"] - model_curve["estimate"],
+        )
         axes.errorbar(
             n_people,
-            rows["estimate"],
+            model_curve["estimate"],
             [below, above],
             color=color,
             marker=marker,
-            linestyle=line,
+            linestyle=line_style,
             markersize=4,
             label=str(model_name),
         )
@@ -435,30 +447,30 @@ def plot_subgroups(
         If no group has a score, or as of :func:`brainlsap.evaluation.subgroup_table`.
     """
     model = _check_model(evaluation, model)
-    groups = subgroup_table(evaluation, columns, model)
-    groups = groups[groups["note"] == ""].reset_index(drop=True)
-    if groups.empty:
+    group_table = subgroup_table(evaluation, columns, model)
+    group_table = group_table[group_table["note"] == ""].reset_index(drop=True)
+    if group_table.empty:
         raise ParameterError("no group of people has a score.")
     row_names = [
-        f"{row['column']}: {row['group']} (n = {row['people']})"
-        for row in groups.to_dict("records")
+        f"{group_row['column']}: {group_row['group']} (n = {group_row['people']})"
+        for group_row in group_table.to_dict("records")
     ]
     axis_label = "balanced accuracy (dashed: groups together; dotted: chance)"
     axes = _named_rows(axes, width, row_names, axis_label)
-    for _, rows in groups.groupby("column"):
-        ends = rows.index.min() - 0.4, rows.index.max() + 0.4
-        axes.vlines(rows["all_groups"].iloc[0], *ends, linewidth=1, **DASHES)
-        chance = rows["chance"].iloc[0]
+    for _, column_groups in group_table.groupby("column"):
+        ends = column_groups.index.min() - 0.4, column_groups.index.max() + 0.4
+        axes.vlines(column_groups["all_groups"].iloc[0], *ends, linewidth=1, **DASHES)
+        chance = column_groups["chance"].iloc[0]
         axes.vlines(chance, *ends, linewidth=1, color="black", linestyle="dotted")
-    colors = dict(zip(groups["column"].unique(), cycle(COLORS)))
-    for position, row in enumerate(groups.to_dict("records")):
+    colors = dict(zip(group_table["column"].unique(), cycle(COLORS)))
+    for position, group_row in enumerate(group_table.to_dict("records")):
         _draw_errorbars(
             axes,
-            row["balanced_accuracy"],
+            group_row["balanced_accuracy"],
             position,
-            row["low"],
-            row["high"],
-            color=colors[row["column"]],
+            group_row["low"],
+            group_row["high"],
+            color=colors[group_row["column"]],
         )
     return axes
 
@@ -1121,9 +1133,11 @@ def _draw_legend(axes: Axes) -> None:
     legend_style |= {"loc": "lower right", "ncols": per_line}
     # Order the entries by rows, as they are read; matplotlib fills column by column.
     n_columns = min(per_line, len(wrapped_names))
-    entries = list(zip(mark_of_name.values(), wrapped_names, strict=True))
+    legend_entries = list(zip(mark_of_name.values(), wrapped_names, strict=True))
     ordered_entries = [
-        entry for column in range(n_columns) for entry in entries[column::n_columns]
+        legend_entry
+        for column_index in range(n_columns)
+        for legend_entry in legend_entries[column_index::n_columns]
     ]
     axes.legend(
         [mark for mark, _ in ordered_entries],

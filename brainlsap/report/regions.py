@@ -421,8 +421,10 @@ def _feature_suffix(evaluation: Evaluation, test_row: pd.Series) -> str:
     """Return which feature a test is of, if there are several."""
     if len(evaluation.cohort.feature_names) == 1:
         return ""
-    title = feature_title(evaluation.cohort, test_row["feature"], test_row["region"])
-    return f" ({title})"
+    title_text = feature_title(
+        evaluation.cohort, test_row["feature"], test_row["region"]
+    )
+    return f" ({title_text})"
 
 
 def _family_text(evaluation: Evaluation) -> str:

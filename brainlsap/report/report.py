@@ -253,17 +253,17 @@ def _add_report_facts(
 
     The evaluation is stored with them, so that a report made again is the same.
     """
-    cohort, settings = evaluation.cohort, dict(evaluation.settings)
+    cohort, study_settings = evaluation.cohort, dict(evaluation.settings)
     features = feature_text(cohort)
     predictor = predictor_text(evaluation).removeprefix("the ")
     default_title = f"{cohort.label_name} from {features}: {predictor}"
     default_title = default_title[:1].upper() + default_title[1:]
-    settings["title"] = title or settings.get("title") or default_title
-    settings.setdefault("date", dt.datetime.now().astimezone().date().isoformat())
+    study_settings["title"] = title or study_settings.get("title") or default_title
+    study_settings.setdefault("date", dt.datetime.now().astimezone().date().isoformat())
     package_versions = {
         package_name: version(package_name) for package_name in PACKAGES
     }
-    settings.setdefault(
+    study_settings.setdefault(
         "versions", {"python": platform.python_version(), **package_versions}
     )
     cohort_table = cohort.table.copy()
@@ -281,7 +281,7 @@ def _add_report_facts(
     if evaluation.ranking is None and not evaluation.scales.empty:
         evaluation = replace(evaluation, ranking=rank_regions(evaluation))
     return replace(
-        evaluation, cohort=replace(cohort, table=cohort_table), settings=settings
+        evaluation, cohort=replace(cohort, table=cohort_table), settings=study_settings
     )
 
 
@@ -325,9 +325,9 @@ def write_tables(
         markdown_text = table_text(report_table, "markdown")
         text_of_path[Path(folder, f"{table_name}.md")] = markdown_text
     check_outputs(text_of_path, overwrite=overwrite)
-    for table_path, text in text_of_path.items():
+    for table_path, table_content in text_of_path.items():
         with replace_when_whole(table_path) as partial_path:
-            partial_path.write_text(text, "utf-8")
+            partial_path.write_text(table_content, "utf-8")
     return [*text_of_path]
 
 
@@ -346,7 +346,9 @@ def figure_paths(evaluation: Evaluation, folder: str | Path) -> list[Path]:
     """Return the files that :func:`write_figures` may write, without drawing."""
     from brainlsap.report.page import list_figures
 
-    return [Path(folder, f"{name}.pdf") for name in list_figures(evaluation)]
+    return [
+        Path(folder, f"{figure_name}.pdf") for figure_name in list_figures(evaluation)
+    ]
 
 
 def write_figures(

@@ -273,10 +273,13 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
 
 def latex_cells(frame: pd.DataFrame) -> tuple[list[list[str]], list[str]]:
     """Return cells, row by row, and titles of a table as escaped LaTeX."""
-    texts = frame.astype(object).where(frame.notna(), "")
-    texts = texts.map(lambda cell_text: " ".join(str(cell_text).split()))
-    rows = [[_escape_latex(cell) for cell in row] for row in texts.to_numpy().tolist()]
-    return rows, [_escape_latex(str(title)) for title in frame]
+    cell_texts = frame.astype(object).where(frame.notna(), "")
+    cell_texts = cell_texts.map(lambda cell_text: " ".join(str(cell_text).split()))
+    cell_rows = [
+        [_escape_latex(cell) for cell in cell_texts_of_row]
+        for cell_texts_of_row in cell_texts.to_numpy().tolist()
+    ]
+    return cell_rows, [_escape_latex(str(column_title)) for column_title in frame]
 
 
 def mark_signs(text: str) -> str:
@@ -386,8 +389,8 @@ def score_table(
     shown_names = [score_name for score_name in scores if score_name in title_of_score]
     if intervals:
         interval_texts = _interval_texts(evaluation)
-        titles = [title_of_score[score_name] for score_name in shown_names]
-        joined_table = interval_texts[titles].reset_index()
+        score_titles = [title_of_score[score_name] for score_name in shown_names]
+        joined_table = interval_texts[score_titles].reset_index()
         if tests:
             joined_table = _add_tests(joined_table, evaluation)
         return _mark_limits(joined_table, evaluation)
@@ -430,11 +433,13 @@ def _difference_texts(
 
     The titles are those of :func:`number_texts`.
     """
-    texts = number_texts(comparisons, titles)
-    title = titles["difference"]
+    text_table = number_texts(comparisons, titles)
+    difference_title = titles["difference"]
     is_same = np.array(has_same_predictions, dtype=bool)
-    texts[title] = texts[title].mask(is_same, SAME_PREDICTIONS)
-    return texts
+    text_table[difference_title] = text_table[difference_title].mask(
+        is_same, SAME_PREDICTIONS
+    )
+    return text_table
 
 
 def _add_tests(model_table: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
@@ -496,13 +501,13 @@ def frequent_prediction_text(evaluation: Evaluation, model: str) -> str:
 
     The sentence begins with a space.
     """
-    rows = evaluation.predictions[evaluation.predictions["model"] == model]
-    predicted_shares = rows["predicted"].value_counts(normalize=True)
+    prediction_rows = evaluation.predictions[evaluation.predictions["model"] == model]
+    predicted_shares = prediction_rows["predicted"].value_counts(normalize=True)
     if predicted_shares.empty:
         return ""
     class_name = predicted_shares.index[0]
     predicted_share = predicted_shares.iloc[0]
-    true_share = (rows["truth"] == class_name).mean()
+    true_share = (prediction_rows["truth"] == class_name).mean()
     if predicted_share < 0.5 or predicted_share - true_share < MIN_EXCESS:
         return ""
     return (
@@ -520,12 +525,14 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
         One row per model: model, then "estimate [low, high]" for the scores of
         all classes together, and the expected calibration error.
     """
-    titles = [
+    score_titles = [
         score_title
         for score_name, score_title in shown_scores(evaluation).items()
         if SCORES[score_name].is_shown_with_interval
     ]
-    return _mark_limits(_interval_texts(evaluation)[titles].reset_index(), evaluation)
+    return _mark_limits(
+        _interval_texts(evaluation)[score_titles].reset_index(), evaluation
+    )
 
 
 MIN_EXCESS = 0.2
@@ -580,20 +587,22 @@ def added_value_text(evaluation: Evaluation) -> pd.DataFrame:
         not run.
     """
     comparisons = added_value(evaluation)
-    names = covariates_text(evaluation)
-    if comparisons.empty or not names:
+    covariates_phrase = covariates_text(evaluation)
+    if comparisons.empty or not covariates_phrase:
         return pd.DataFrame()
     covariates_name, brain_name, both_name = ADDED_VALUE_MODELS
     title_of_model = {
-        covariates_name: f"{names} alone",
+        covariates_name: f"{covariates_phrase} alone",
         brain_name: f"brain alone ({brain_name})",
         both_name: "both",
     }
-    rows = []
-    for model_name, title in title_of_model.items():
+    input_rows = []
+    for model_name, inputs_title in title_of_model.items():
         bounds = intervals(evaluation, model_name).loc["balanced_accuracy"]
         score_text = interval_text(*bounds[["estimate", "low", "high"]])
-        rows.append({"name": model_name, "inputs": title, "score": score_text})
+        input_rows.append(
+            {"name": model_name, "inputs": inputs_title, "score": score_text}
+        )
     column_titles = {
         "model": "name",
         "difference": "both minus this [95%]",
@@ -607,10 +616,10 @@ def added_value_text(evaluation: Evaluation) -> pd.DataFrame:
             for model_name in comparisons["model"]
         ],
     )
-    table = pd.DataFrame(rows).merge(difference_texts, how="left", on="name")
-    table = table.drop(columns="name").fillna("")
-    table = table.rename(columns={"score": "balanced accuracy [95%]"})
-    return _mark_limits(table, evaluation)
+    text_table = pd.DataFrame(input_rows).merge(difference_texts, how="left", on="name")
+    text_table = text_table.drop(columns="name").fillna("")
+    text_table = text_table.rename(columns={"score": "balanced accuracy [95%]"})
+    return _mark_limits(text_table, evaluation)
 
 
 @lru_cache(maxsize=4)  # hashed by identity; tables and answers use it
@@ -720,7 +729,7 @@ def learning_curve_table(evaluation: Evaluation) -> pd.DataFrame:
         share=curve["share"].map("{:.0%}".format),
         n_train_people=curve["n_train_people"].map("{:.0f}".format),
     )
-    titles = {
+    column_titles = {
         "model": "model",
         "share": "share of training",
         "n_train_people": "training participants",
@@ -728,11 +737,11 @@ def learning_curve_table(evaluation: Evaluation) -> pd.DataFrame:
         "slope": "gain by a doubling [95%]",
         "answer": "would more help?",
     }
-    texts = number_texts(curve, titles)
+    text_table = number_texts(curve, column_titles)
     is_last = ~curve["model"].duplicated(keep="last")
-    slope_titles = [titles["slope"], titles["answer"]]
-    texts[slope_titles] = texts[slope_titles].where(is_last, "")
-    return texts
+    slope_titles = [column_titles["slope"], column_titles["answer"]]
+    text_table[slope_titles] = text_table[slope_titles].where(is_last, "")
+    return text_table
 
 
 def learning_curve_sentence(evaluation: Evaluation) -> str:
@@ -740,12 +749,15 @@ def learning_curve_sentence(evaluation: Evaluation) -> str:
     curve = evaluation.learning_curve
     if curve is None or curve.empty:
         return ""
-    row = curve.iloc[0]
-    slope = interval_text(row["slope"], row["slope_low"], row["slope_high"])
+    curve_row = curve.iloc[0]
+    slope = interval_text(
+        curve_row["slope"], curve_row["slope_low"], curve_row["slope_high"]
+    )
     return (
-        f"{CURVE_ANSWERS[row['answer']]}. From half to all training participants, "
-        f"which is a doubling, the balanced accuracy of {row['model']} changes by "
-        f"{slope} (95% interval over test participants and random training subsets)."
+        f"{CURVE_ANSWERS[curve_row['answer']]}. From half to all training "
+        f"participants, which is a doubling, the balanced accuracy of "
+        f"{curve_row['model']} changes by {slope} (95% interval over "
+        "test participants and random training subsets)."
     )
 
 
@@ -810,33 +822,39 @@ def subgroup_text(evaluation: Evaluation) -> pd.DataFrame:
     """
     gaps = subgroup_gaps(evaluation).set_index("column")
     all_classes = ", ".join(evaluation.cohort.classes)
-    rows: list[tuple[str, str, str, str]] = []
-    for column, groups in subgroup_table(evaluation).groupby("column", sort=False):
-        classes = str(groups["classes"].iloc[0])
-        title = str(column)
+    table_rows: list[tuple[str, str, str, str]] = []
+    for column_name, group_table in subgroup_table(evaluation).groupby(
+        "column", sort=False
+    ):
+        classes = str(group_table["classes"].iloc[0])
+        column_title = str(column_name)
         if classes not in ("", all_classes):
-            title += f" (over {classes})"
-        is_small = groups["note"] == TOO_FEW_PEOPLE
-        for row in groups[~is_small].to_dict("records"):
-            bounds = row["low"], row["high"]
-            score_text = interval_text(row["balanced_accuracy"], *bounds)
-            if row["note"]:
-                score_text = f"not scored: {row['note']}"
-            rows.append((title, row["group"], str(row["people"]), score_text))
+            column_title += f" (over {classes})"
+        is_small = group_table["note"] == TOO_FEW_PEOPLE
+        for group_row in group_table[~is_small].to_dict("records"):
+            bounds = group_row["low"], group_row["high"]
+            score_text = interval_text(group_row["balanced_accuracy"], *bounds)
+            if group_row["note"]:
+                score_text = f"not scored: {group_row['note']}"
+            table_rows.append(
+                (column_title, group_row["group"], str(group_row["people"]), score_text)
+            )
         if is_small.any():
-            names = listed(groups.loc[is_small, "group"])
+            small_groups = listed(group_table.loc[is_small, "group"])
             # A count of very few people might tell who they are.
-            text = f"not scored: {TOO_FEW_PEOPLE}"
-            rows.append((title, names, f"< {MIN_PEOPLE_OF_GROUP}", text))
-        if column in gaps.index:
-            chance_text = spread_text(groups["chance"].iloc[0])
-            rows.append((title, "by chance", "", chance_text))
-            gap = gaps.loc[column]
-            name = f"largest difference: {gap['higher']} minus {gap['lower']}"
-            text = interval_text(gap["difference"], gap["low"], gap["high"])
-            rows.append((title, name, "", text))
+            gap_text = f"not scored: {TOO_FEW_PEOPLE}"
+            table_rows.append(
+                (column_title, small_groups, f"< {MIN_PEOPLE_OF_GROUP}", gap_text)
+            )
+        if column_name in gaps.index:
+            chance_text = spread_text(group_table["chance"].iloc[0])
+            table_rows.append((column_title, "by chance", "", chance_text))
+            gap = gaps.loc[column_name]
+            gap_title = f"largest difference: {gap['higher']} minus {gap['lower']}"
+            gap_text = interval_text(gap["difference"], gap["low"], gap["high"])
+            table_rows.append((column_title, gap_title, "", gap_text))
     column_titles = ["group", "participants", "number", "balanced accuracy [95%]"]
-    return _mark_limits(pd.DataFrame(rows, columns=column_titles), evaluation)
+    return _mark_limits(pd.DataFrame(table_rows, columns=column_titles), evaluation)
 
 
 def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
@@ -860,9 +878,9 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
         evaluation, model or evaluation.models[0], N_DRAWS
     )
     column_titles = {
-        name: CLASS_RATE_TITLES.get(name, name)
-        for name in class_rates
-        if not name.endswith(("_low", "_high"))
+        rate_name: CLASS_RATE_TITLES.get(rate_name, rate_name)
+        for rate_name in class_rates
+        if not rate_name.endswith(("_low", "_high"))
     }
     return _mark_limits(number_texts(class_rates, column_titles, 2), evaluation)
 
@@ -1035,7 +1053,7 @@ def regressed_text(evaluation: Evaluation) -> str:
 
 def contrast_nulls_text(cohort: CohortSummary) -> str:
     """Return which null hypotheses the p-value of a contrast belongs to."""
-    texts = [
+    null_texts = [
         "The p-value of a contrast is the largest of the p-values of several null "
         "hypotheses: no region differs; all regions differ by the same number of "
         "standard deviations"
@@ -1049,8 +1067,8 @@ def contrast_nulls_text(cohort: CohortSummary) -> str:
         feature_texts = with_and(
             FEATURES.get(feature_name, feature_name) for feature_name in names_in_unit
         )
-        texts.append(f"all regions differ by the same amount of {feature_texts}")
-    return "; ".join(texts) + "."
+        null_texts.append(f"all regions differ by the same amount of {feature_texts}")
+    return "; ".join(null_texts) + "."
 
 
 def basis_text(evaluation: Evaluation) -> str:
