@@ -445,8 +445,8 @@ def check(study: str, **options: Any) -> None:
         leak_titles = findings.loc[is_leak, "check"].map(leakage.check_title)
         leak_titles_text = ", ".join(sorted(set(leak_titles)))
         raise BrainlsapError(
-            f"{study} has data leakage: {leak_titles_text}. The findings above say "
-            "what to do"
+            f"{study} has data leakage: {leak_titles_text}. The findings above explain "
+            "how to correct the study"
         )
     next_command = _command_line("run", study, options | fold_options)
     print(f"\nNext: {next_command} --out results{reason_text}")
@@ -467,10 +467,10 @@ def _refuse_lonely_classes(study: str, cohort: "Cohort") -> None:
         )
     ]
     raise BrainlsapError(
-        f"{study} has classes of one participant: {', '.join(class_texts)}. "
-        "Cross-validation needs at least two. Correct the labels, merge classes by "
-        f"{option_text('merged_classes')}, or name the other classes by "
-        f"{option_text('classes')}."
+        f"{study} has classes with only one participant: {', '.join(class_texts)}. "
+        "Cross-validation needs at least two participants of every class. Correct the "
+        f"labels, merge classes by {option_text('merged_classes')}, or analyse only "
+        f"the other classes by {option_text('classes')}."
     )
 
 
@@ -799,7 +799,7 @@ def _print_label_coverage(predictions: "pd.DataFrame", classes: list[str]) -> No
             for label, n_scans in other_counts.items()
         ]
         print(
-            f"Note: the labels {', '.join(label_texts)} are no classes of the model, "
+            f"Note: the labels {', '.join(label_texts)} are not classes of the model, "
             "so their coverage was not measured. `brainlsap evaluate` translates "
             "labels by --merge-classes."
         )

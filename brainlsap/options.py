@@ -911,9 +911,9 @@ OPTIONS: tuple[Option, ...] = (
         "subcortex",
         "--subcortex",
         TEXT,
-        "subcortical values of thickness and area, which exist only in cortex: none "
-        "(absent), the cortical mean of the hemisphere (mean) or the volume (default: "
-        "absent)",
+        "values of thickness and area in subcortical regions, where these measures do "
+        "not exist: none (absent, default), the cortical mean of the hemisphere (mean) "
+        "or the volume",
         choices=("absent", "mean", "volume"),
         recipient="reading",
         selects_files=True,
@@ -1005,8 +1005,8 @@ OPTIONS: tuple[Option, ...] = (
         "--row-order",
         TEXT,
         "order of the rows in connectomes without region names, for example atlas, "
-        "labels, mrtrix, ukbiobank, micapipe or enigma; if it is missing, an error "
-        "message lists the orders that fit",
+        "labels, mrtrix, ukbiobank, micapipe or enigma; without this option, an "
+        "error message lists the orders that fit",
         "NAME",
         recipient="reading",
         stored_model="default",
@@ -1064,8 +1064,8 @@ OPTIONS: tuple[Option, ...] = (
         "--merge-classes",
         CLASS_GROUPS,
         "translate labels of this study to classes of the model, for example "
-        "CN=Control,AD=Dementia; scans with any other label that is no class of the "
-        "model are left out",
+        "CN=Control,AD=Dementia; scans with any other label that is not a class of "
+        "the model are left out",
         "SCHEME",
         group="data",
         commands=("evaluate",),
@@ -1465,7 +1465,7 @@ OPTIONS: tuple[Option, ...] = (
         "overwrite",
         "--overwrite",
         SWITCH,
-        "replace existing output, including that of another study",
+        "replace existing output, including the output of another study",
         recipient="study",
         changes_results=False,
         group="output",

@@ -360,7 +360,7 @@ def _check_missing_values(
             f"({listed(scan_names[is_sparse], 5)}) lack up to "
             f"{missing_share.max():.0%} of the values used in the fit, but scans of "
             f"the fit lacked at most {max_share_in_fit:.0%}. Missing values are "
-            "replaced by the means of the fit."
+            "replaced by the means over the training scans."
         )
         warnings.warn(message, stacklevel=3)
 
@@ -379,8 +379,8 @@ def _find_unlike_connectomes(
         message = (
             f"{is_unlike.sum()} of {len(scan_names)} scans "
             f"({listed(scan_names[is_unlike], 5)}) have connectomes unlike those of "
-            f"the fit: {'; '.join(differences)}. Compute them as those of the fit; "
-            "otherwise the predictions are unreliable."
+            f"the fit: {'; '.join(differences)}. The predictions are unreliable. "
+            "Compute these connectomes by the method used for the training data."
         )
         warnings.warn(message, stacklevel=3)
     return is_unlike
@@ -434,9 +434,9 @@ def _warn_of_training(cohort: Cohort, was_in_training: np.ndarray) -> None:
         return
     warnings.warn(
         f"{len(people)} of {len(set(cohort.groups))} people were in the training of "
-        f"the model ({listed(people, 3)}): they have the ID of a person, or the data "
-        "of a scan, of the training. Their predictions do not show how the model "
-        "predicts new people. If equal IDs are those of different people, give "
+        f"the model ({listed(people, 3)}), because an ID or the data of a scan are the "
+        "same. Their predictions do not show how the model predicts new people. If "
+        "equal IDs belong to different people, give "
         f"{option_text('ids_are_new', True)}.",
         stacklevel=3,
     )
@@ -945,15 +945,15 @@ def _check_covariate(
     ):
         warnings.warn(
             f"{covariate_name} ranges from {new_minimum:g} to {new_maximum:g}, but "
-            f"from {fit_minimum:g} to {fit_maximum:g} in the fit. The two may have "
-            "different units",
+            f"from {fit_minimum:g} to {fit_maximum:g} in the fit. The units may be "
+            "different",
             stacklevel=3,
         )
     covariate_values = cohort.table[find_covariate_column(cohort.table, covariate_name)]
     if n_missing := covariate_values.isna().sum():
         warnings.warn(
             f"{n_missing} of {len(covariate_values)} scans have no {covariate_name}. "
-            "The mean of the fit is used for them.",
+            "The mean over the training scans is used instead.",
             stacklevel=3,
         )
 
@@ -1053,7 +1053,7 @@ def _read_scores(
     if evaluation.cohort.data_hash != data_hash(cohort):
         raise ParameterError(
             "the scores were computed from other data than this fit. Give the "
-            "results of `run` on the same study with the same options."
+            "results of `brainlsap run` on the same study with the same options."
         )
     steps_of_scores = evaluation.settings.get("steps") or {}
     for step_option in ("harmonize", "regress_out", "reference_class"):
@@ -1075,8 +1075,8 @@ def _read_scores(
     if not model_names:
         raise ParameterError(
             "the scores contain no model with the settings of this model. Their models "
-            f"are {', '.join(evaluation.models)}. Add this model to the study of the "
-            "scores."
+            f"are {', '.join(evaluation.models)}. Give results of `brainlsap run` "
+            "with this model."
         )
     intervals = bootstrap_scores(evaluation, model_names[0]).set_index("score")
     return {

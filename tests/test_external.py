@@ -366,7 +366,7 @@ def test_labels_that_are_no_classes_are_named_beside_the_coverage(capsys):
     printed = capsys.readouterr().out
     assert re.search("in class CN: .* of 1 participant ", printed)
     assert "in all classes: " in printed
-    assert "the labels Control (2 scans) are no classes" in printed
+    assert "the labels Control (2 scans) are not classes" in printed
 
 
 class TestPredictionSets:

@@ -147,7 +147,8 @@ def test_covariates_are_taken_out_of_new_people_as_in_the_fit(cohort, stored):
     assert not told.equals(predict_people(fitted, cohort))
     missing = cohort.table.assign(age=cohort.table["age"].where(cohort.y != "AD"))
     with pytest.warns(
-        UserWarning, match=r"scans have no age\. The mean of the fit is used"
+        UserWarning,
+        match=r"scans have no age\. The mean over the training scans is used",
     ):
         predict_people(fitted, replace(cohort, table=missing))
     coded = cohort.table.assign(sex=cohort.table["sex"].replace({"F": "w", "M": "m"}))

@@ -209,7 +209,8 @@ def _choose_name_column(
     if word_columns and name_column not in text_columns:
         raise FileFormatError(
             f"the column {name_column!r} contains numbers instead of names. Rename "
-            f"the column of region names to 'name' ({', '.join(word_columns)}?).",
+            "the column of region names to 'name'. Its present name may be "
+            f"{' or '.join(map(repr, word_columns))}.",
             path=list_path,
         )
     return name_column

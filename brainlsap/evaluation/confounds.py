@@ -345,8 +345,8 @@ class Deconfounder(BaseEstimator):
             if not group_labels <= {*column_coding}:
                 raise ParameterError(
                     f"{covariate_name} had the values {' or '.join(column_coding)} "
-                    f"in training; got {', '.join(sorted(group_labels))}. Write the "
-                    "values as in training."
+                    f"in training; got {', '.join(sorted(group_labels))}. Replace "
+                    "the new values by the values used in training."
                 )
 
     def to_dict(self) -> dict[str, Any]:
@@ -746,7 +746,8 @@ def _check_coding(
     if len(column_values) and is_other_coding.all():
         raise ParameterError(
             f"the covariate {column_name!r} was {expected_coding} in training; got "
-            f"{str(column_values.iloc[0])!r}. Write its values as in training."
+            f"{str(column_values.iloc[0])!r}. Replace the new values by the values "
+            "used in training."
         )
 
 

@@ -138,9 +138,9 @@ def make_splits(
             for class_name, n_class_people in zip(class_names, n_people, strict=True)
         )
         raise SplitError(
-            "cross-validation requires two folds, one repeat, two classes, and in "
-            f"every class as many people as there are folds; got {n_folds} folds, "
-            f"{n_repeats} repeats, and these people by class: "
+            "cross-validation requires two folds, one repeat and two classes; got "
+            f"{n_folds} folds and {n_repeats} repeats. Every class requires as many "
+            "people as there are folds; got these people by class: "
             f"{counts_text or 'none'}. Use fewer folds, merge classes "
             "(--merge-classes), or choose larger classes by "
             f"{option_text('classes')}."

@@ -106,7 +106,7 @@ def export_maps(
         *map_table
     }:
         raise ParameterError(
-            "the names of maps must be different in letters and digits, and none "
+            "the names of maps must differ in their letters or digits, and none "
             f"may be one of {', '.join(export_names)}; got "
             f"{', '.join(map(repr, map_table))}."
         )
@@ -217,7 +217,7 @@ def _explain_omissions(
         omission_texts.append(
             f"the surfaces (.gii) leave out {len(undrawn_regions)} of {len(regions)} "
             f"regions with values: {listed(undrawn_regions)}. "
-            f"{option_text('parcellation')} writes NIfTI maps with them; {remedy_text}."
+            f"{option_text('parcellation')} writes NIfTI maps of them; {remedy_text}."
         )
     regions_without_voxels = [
         region_name for region_name in regions if region_name not in volume_regions
