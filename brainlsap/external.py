@@ -68,7 +68,7 @@ def read_labelled_people(
     verbose: bool = False,
     **options: Any,
 ) -> Cohort:
-    """Read people with known classes as those of a model's fit were read.
+    """Read people with known classes in the way in which the training data were read.
 
     Parameters
     ----------

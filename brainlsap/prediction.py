@@ -471,7 +471,7 @@ def read_new_people(
     verbose: bool = False,
     **options: Any,
 ) -> Cohort:
-    """Read new participants in the way in which those of the fit were read.
+    """Read new participants in the way in which the training data were read.
 
     Parameters
     ----------
@@ -828,7 +828,7 @@ def predict_people(
 def contribution_table(
     model: PackedClassifier | str | Path, cohort: Cohort
 ) -> pd.DataFrame:
-    """Return what every region adds to the score of every scan, exactly.
+    """Return the exact contribution of every region to the score of every scan.
 
     Parameters
     ----------

@@ -739,7 +739,7 @@ def available_atlases() -> tuple[str, ...]:
 
 
 def load_atlas(name: AtlasSource) -> Atlas:
-    """Load a region set by name, or a user-defined one from its table.
+    """Load an atlas by its name, or an atlas of your own from its folder or table.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ _FEATURES = ("thickness", "volume", "area", *PET_FEATURES)
 
 @dataclass(frozen=True, eq=False)
 class CohortCheck:
-    """What a folder holds, before anything is computed with it.
+    """Contents and faults of a study folder, before anything is computed.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class CohortCheck:
 def check_cohort(
     folder: str | Path | Cohort, *args: Any, **options: Any
 ) -> CohortCheck:
-    """Read a cohort's folder as :func:`load_cohort` does; list faults, raise none.
+    """Read a study folder as :func:`load_cohort` does, and return all faults as a list.
 
     Parameters
     ----------

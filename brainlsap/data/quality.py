@@ -48,7 +48,7 @@ _EDGES_PER_BLOCK = 1000
 
 @threadpool_limits.wrap(limits=1)
 def quality_table(cohort: Cohort) -> pd.DataFrame:
-    """Return what is unusual about every scan.
+    """Return measures of the quality of every scan, with a flag for unusual scans.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ def is_cohort_file(study: str | Path) -> bool:
 
 
 def read_study(study: str | Path, *args: Any, **options: Any) -> Cohort:
-    """Read a study's folder, or the file of a cohort, with the same options.
+    """Read a study folder or the file of a saved cohort, with the same options.
 
     Parameters
     ----------

@@ -141,7 +141,7 @@ def compare_models(
     *,
     reference: str | None = None,
 ) -> pd.DataFrame:
-    """Compare all other models with one, the reference, on the same folds.
+    """Compare a reference model with all other models on the same folds.
 
     Differences over folds are model minus reference. The test is the corrected
     resampled t test of :func:`corrected_t_test`, with the numbers of people that each
@@ -253,7 +253,7 @@ def _count_fold_people(evaluation: Evaluation) -> tuple[float, float]:
 def nested_model_table(
     evaluation: Evaluation, n_draws: int = 5000, random_state: int = 0
 ) -> pd.DataFrame:
-    """Test averaging along the connectome: each ridge against one with fewer scales.
+    """Test averaging along the connectome by nested ridge regressions.
 
     A gain is one of averaging, not of these connections: where classes differ in many
     regions, averages over any dense graph separate them better than single regions,
@@ -350,7 +350,7 @@ def compare_by_person(
     n_draws: int = 5000,
     random_state: int = 0,
 ) -> pd.DataFrame:
-    """Compare one model with all others, over the people of all test scans together.
+    """Compare one model with all other models, over the people of all test scans.
 
     Score, interval and test are of one method, that of :func:`nested_model_table`:
     balanced accuracy over all out-of-fold predictions, exchange of the two models'
@@ -413,7 +413,7 @@ def compare_by_person(
 def added_value_table(
     evaluation: Evaluation, n_draws: int = 5000, random_state: int = 0
 ) -> pd.DataFrame:
-    """Compare covariates and brain together with covariates alone, and brain alone.
+    """Compare a model of covariates and brain with models of either alone.
 
     Parameters
     ----------
@@ -606,7 +606,7 @@ def chance_p(
     n_permutations: int = 2000,
     random_state: int = 0,
 ) -> float:
-    """Return how often chance gives a balanced accuracy as high as a model's.
+    """Return the p-value of a model's balanced accuracy against chance.
 
     Labels are exchanged between people with equally many scans, all visits together.
     The out-of-fold predictions stay, and no model is fitted again. The observed labels

@@ -56,7 +56,7 @@ _MAX_ITERATIONS = 1000
 
 @dataclass(eq=False, repr=False)
 class Deconfounder(BaseEstimator):
-    r"""Harmonise sites with ComBat, then regress confounds out; both are optional.
+    r"""Harmonise sites by ComBat and regress out confounds; both steps are optional.
 
     ComBat (Johnson et al. 2007, Biostatistics 8:118; Fortin et al. 2018, NeuroImage
     167:104) removes the shift and the scale of each site, in the model

@@ -104,7 +104,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ConnectomeGain:
-    """What the connectome adds to the regions' own values and their mean.
+    """Gain of the connectome beyond the regions' own values and their mean.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def connectome_gain(
     n_draws: int = 3,
     random_state: int = 0,
 ) -> ConnectomeGain:
-    r"""Return what the connectome adds to the regions' own values and their mean.
+    r"""Return the gain of the connectome beyond the regions' own values and their mean.
 
     The gain in log evidence is that of :mod:`brainlsap.evaluation.connectome_worth`.
     Ten groups of people (fewer where a class has fewer people) are left out in turn;

@@ -73,7 +73,7 @@ def cross_validate(
     verbose: bool = False,
     memory: str | Path | None = None,
 ) -> Evaluation:
-    """Fit and test models on stratified folds that never share a person.
+    """Fit and test models on stratified folds; no person is in two folds.
 
     Every model is cloned for every fold and sees the training scans only. Harmonisation
     and regression are learned from the training scans of the fold. The person of each

@@ -247,7 +247,7 @@ def audit(
     taken_out: Sequence[str] = (),
     reference_class: str | None = None,
 ) -> pd.DataFrame:
-    r"""Look for everything that lets a model know the label of a test scan.
+    r"""Search for leakage, and for variables that alone predict the label.
 
     The checks are, by their keys:
 

@@ -59,7 +59,7 @@ def learning_curve(
     verbose: bool = False,
     memory: str | Path | None = None,
 ) -> pd.DataFrame:
-    r"""Score models that are fitted to some of the training people of each fold.
+    r"""Score models that are fitted to a share of the training people of each fold.
 
     Test people are the same at every share. In each fold, the people of a class are
     put in a random order, and a share takes the first of them, so that smaller sets are

@@ -52,7 +52,7 @@ N_SELECTED = (5, 20, 80)
 
 
 def read_features(X: np.ndarray) -> np.ndarray:
-    """Return the features alone, as models that know no connectomes take them.
+    """Return the features alone, for models without connectomes.
 
     Parameters
     ----------
@@ -1194,7 +1194,7 @@ def make_models(
     random_state: int = 0,
     **settings: object,
 ) -> dict[str, tuple[BaseEstimator, str]]:
-    """Return unfitted models by name, each with its role, for :func:`cross_validate`.
+    """Return unfitted models with their roles, by name, for :func:`cross_validate`.
 
     Parameters
     ----------

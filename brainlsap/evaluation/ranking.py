@@ -223,7 +223,7 @@ def _choose_model_with_scales(evaluation: Evaluation, model: str | None) -> str:
 
 
 def ranking_auc(ranking: pd.DataFrame) -> float:
-    """Return how well the smallest ranks recover the planted regions; 1 is perfectly.
+    """Return how well the smallest ranks identify the planted regions; 1 is perfect.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def ranking_auc(ranking: pd.DataFrame) -> float:
 
 
 def ranking_verdict(ranking: pd.DataFrame) -> str:
-    """Return in words what the tests of regions allow to be said.
+    """Return sentences that the tests of regions support.
 
     Parameters
     ----------
@@ -393,7 +393,7 @@ def replicability_table(
     n_scale_halves: int = N_SCALE_HALVES,
     random_state: int = 0,
 ) -> pd.DataFrame:
-    """Return how well effect, contrast and scale agree between halves of the people.
+    """Return the agreement of effect, contrast and scale between halves of the people.
 
     People are divided at random into two halves of the same classes, again and again.
     Each statistic is computed in either half, and the two maps are correlated by ranks
@@ -739,7 +739,7 @@ def _mean_spearman(maps: np.ndarray) -> float:
 def common_regions(
     evaluation: Evaluation, n_smallest: int = 20
 ) -> tuple[pd.DataFrame, pd.Series]:
-    """Return the regions whose scale is among the smallest in several models.
+    """Return the regions whose scales are among the smallest in several models.
 
     As in the supplement of Sim et al. 2024: regions among the `n_smallest` of the
     reference ("Exact", or else the first) and of at least one other model. Regions of
@@ -870,7 +870,7 @@ def spin_test(
     n_spins: int = 1000,
     random_state: int = 0,
 ) -> SpinTest:
-    """Compare two maps by region with rotations of the cortex as the null model.
+    """Test the correlation of two maps of regions by rotations of the cortex.
 
     Neighbouring regions are alike, so that the usual p-value of a correlation is too
     small. Here the sphere of fsaverage5 is rotated at random, the right hemisphere by

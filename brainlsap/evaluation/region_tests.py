@@ -180,7 +180,7 @@ def compare_regions(
     n_permutations: int = 200,
     random_state: int = 0,
 ) -> pd.DataFrame:
-    """Ask of every region whether classes differ there, and whether it stands out.
+    """Test in every region whether classes differ, and whether the region stands out.
 
     The statistics are described in :mod:`brainlsap.evaluation.region_tests`.
 

@@ -237,7 +237,7 @@ def summarize_features(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """Models compared on the very same folds of one cohort.
+    """Results of models that were compared on the same folds of one cohort.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ _RANGE_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """A score of predictions: what it is called, what it can be, how it is computed.
+    """A score of predictions: its name, its range and its formula.
 
     Exactly one of `of_counts`, `of_ranking` and `of_probability` is its formula. Each
     returns one value a draw, (n_draws,).

@@ -85,7 +85,7 @@ def make_splits(
     *,
     n_repeats: int = 1,
 ) -> tuple[Split, ...]:
-    r"""Divide scans into stratified folds of whole people, once or several times.
+    r"""Divide people, each with all scans, into stratified folds, once or repeatedly.
 
     People are assigned one after another, those with most scans first. A person with
     :math:`v_c` scans of class c goes to the fold f with the smallest
@@ -262,7 +262,7 @@ def count_repeats(splits: Sequence[Split]) -> int:
 
 
 def join_groups(*groupings: ArrayLike) -> np.ndarray:
-    """Return groups that keep people, families and sites together at once.
+    """Return groups that keep people, families and sites together.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def join_groups(*groupings: ArrayLike) -> np.ndarray:
 def leave_one_out_splits(
     group_column: ArrayLike, groups: ArrayLike
 ) -> tuple[Split, ...]:
-    """Test every site, scanner or phase in turn with a model fitted on the others.
+    """Return folds in which every site, scanner or phase is the test fold once.
 
     People with a scan at the site that is held out are not in the training scans.
 
@@ -334,7 +334,7 @@ def leave_one_out_splits(
 
 
 def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
-    """Read folds from a table that says in which fold every scan is tested.
+    """Read folds from a table that gives the test fold of every scan.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ CORRELATION_MARGIN = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """How connectomes are made ready, in the order of the steps.
+    """Steps that prepare connectomes for the models, in their order.
 
     Steps: (1) `connectome`: whose; both directions are averaged, and the diagonal is
     cleared; (2) `threshold`; (3) `weights`. What they need of the training people,
@@ -128,7 +128,7 @@ class Preparation:
 def covariance_connectome(
     features: np.ndarray, groups: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return how regions' features go together over people, as a network.
+    """Return the correlations of regions over people as a network.
 
     The weight of two regions is the correlation of their values over people, 0 where
     it is negative, then the mean over features: a feature that is anticorrelated is no

@@ -251,7 +251,7 @@ def kernel_names() -> tuple[str, ...]:
 
 
 def kernel_title(kernel: str) -> str:
-    """Return what a kernel is called in text, also one that is not registered."""
+    """Return the name of a kernel in text, also if the kernel is not registered."""
     if kernel == "exact":
         return "the exact heat kernel, from eigenvectors"
     if kernel not in EXPANSIONS:
@@ -499,7 +499,7 @@ def largest_scale(
 
 
 def exact_heat_kernel(L: Tensor | np.ndarray, scale: Tensor | float) -> Tensor:
-    r"""Return the heat kernel from an eigendecomposition: slow, and the truth.
+    r"""Return the exact heat kernel from an eigendecomposition, slowly.
 
     .. math:: K_{pq} = \sum_i e^{-s_p \lambda_i} u_i[p] u_i[q]
 

@@ -211,7 +211,7 @@ class Spectrum(NamedTuple):
 
 
 def decompose(L: Tensor, dtype: torch.dtype = torch.float64) -> Spectrum:
-    """Decompose dense Laplacians, in float64 whatever their precision.
+    """Decompose dense Laplacians in float64.
 
     Parameters
     ----------

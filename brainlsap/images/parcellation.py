@@ -439,7 +439,7 @@ def make_atlas(
     labels: str | Path | None = None,
     image: str | Path | None = None,
 ) -> Atlas:
-    """Make an atlas of one's own: a folder that every function and command accepts.
+    """Make a folder of your own atlas, which every function and command accepts.
 
     Parameters
     ----------

@@ -167,7 +167,7 @@ def _complete_scales(settings: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class NodeSplit:
-    """Three sets of nodes that share none.
+    """Training, validation and test nodes, without a node in two sets.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ class NodeGraph:
 def load_nodes(
     name: str, data: str | Path | None = None, *, download: bool = False
 ) -> NodeGraph:
-    """Load one of the paper's six node data sets; their counts are checked.
+    """Load one of the six node data sets of the paper, and check its counts.
 
     Parameters
     ----------
@@ -578,7 +578,7 @@ def split_per_class(
     n_test: int | None = 1000,
     random_state: int = 0,
 ) -> NodeSplit:
-    """Draw so many training nodes of every class, the rest from all others.
+    """Draw equally many training nodes per class; draw the other sets from other nodes.
 
     Parameters
     ----------
