@@ -69,17 +69,19 @@ def plain_column(column_values: Any) -> pd.Series:
     column_values = fill_masked(column_values)
     is_extension_dtype = pd.api.types.is_extension_array_dtype(column_values)
     has_dtype = is_extension_dtype or isinstance(column_values, pd.Series)
-    column = pd.Series(column_values if has_dtype else list(column_values)).reset_index(
-        drop=True
+    reset_column = pd.Series(
+        column_values if has_dtype else list(column_values)
+    ).reset_index(drop=True)
+    is_missing = reset_column.isna()
+    is_nullable = getattr(reset_column.dtype, "na_value", None) is pd.NA
+    is_category = isinstance(reset_column.dtype, pd.CategoricalDtype)
+    is_object = reset_column.dtype == object
+    has_pandas_na = is_object and any(
+        cell_value is pd.NA for cell_value in reset_column[is_missing]
     )
-    is_missing = column.isna()
-    is_nullable = getattr(column.dtype, "na_value", None) is pd.NA
-    is_category = isinstance(column.dtype, pd.CategoricalDtype)
-    is_object = column.dtype == object
-    has_pandas_na = is_object and any(value is pd.NA for value in column[is_missing])
     if not (is_nullable or is_category or has_pandas_na):
-        return column
-    object_cells = column.astype(object).where(~is_missing, None)
+        return reset_column
+    object_cells = reset_column.astype(object).where(~is_missing, None)
     if is_missing.any() and object_cells.dropna().map(type).eq(bool).all():
         return object_cells.astype(float)  # truth values with missing ones
     return pd.Series(object_cells.tolist())
@@ -200,14 +202,14 @@ class SelectedRows:
 
     def __iter__(self) -> Iterator[np.ndarray]:
         """Iterate over the rows."""
-        for row in range(len(self)):
-            yield self[row]
+        for row_index in range(len(self)):
+            yield self[row_index]
 
     def are_equal(self) -> bool:
         """Return whether all rows are the same; the first that differs ends it."""
         first_row = self[0]
         return self._values.strides[0] == 0 or all(
-            np.array_equal(row, first_row) for row in self
+            np.array_equal(array_row, first_row) for array_row in self
         )
 
 

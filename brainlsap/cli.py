@@ -160,16 +160,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit code: 0 finished, 2 invalid input or data leakage found by `check`, 130
         interrupted.
     """
-    options = vars(build_parser().parse_args(arguments))
-    call: Callable[..., None] = options.pop("call")
+    call_options = vars(build_parser().parse_args(arguments))
+    call: Callable[..., None] = call_options.pop("call")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     warnings.formatwarning = lambda text, *_, **__: f"Warning: {text}\n"
     try:
-        input_path = options.get("study", options.get("results", "."))
+        input_path = call_options.get("study", call_options.get("results", "."))
         if not Path(input_path).exists():  # Fail before the slow imports.
             raise BrainlsapError("there is no such file or folder", path=input_path)
         with format_options(_make_option_format(call.__name__)):
-            call(**options)
+            call(**call_options)
     except BrokenPipeError:  # The reader has closed the pipe, for example `| head`.
         return 141
     except (BrainlsapError, OSError) as error:
@@ -180,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 file=sys.stderr,
             )
         if isinstance(error, CohortError) and call in (evaluate, predict):
-            _suggest_for_model(call.__name__, options, error)
+            _suggest_for_model(call.__name__, call_options, error)
         return 2
     except KeyboardInterrupt as interruption:
         notes = getattr(interruption, "__notes__", [])
@@ -206,7 +206,7 @@ def _make_option_format(command_name: str) -> OptionFormat:
     """
     flag_of_option = {"folder": "STUDY"}
     flag_of_option |= {option.name: option.flag for option in options_of(command_name)}
-    settings = (
+    file_settings = (
         {option.name for option in CONFIGURABLE} if "config" in flag_of_option else ()
     )
 
@@ -216,7 +216,7 @@ def _make_option_format(command_name: str) -> OptionFormat:
             if not has_value:
                 return flag_of_option[name]
             return f"{flag_of_option[name]} {shlex.quote(str(value))}"
-        if name not in settings:
+        if name not in file_settings:
             return format_argument(name, value)
         setting = name
         if value is True:
@@ -525,8 +525,8 @@ def _suggest_for_model(
             )
         except CohortError as remaining_error:
             remaining_faults = remaining_error.faults
-    text = _format_suggestions(suggestion_lines, remaining_faults)
-    print(text, file=sys.stderr)
+    suggestion_text = _format_suggestions(suggestion_lines, remaining_faults)
+    print(suggestion_text, file=sys.stderr)
 
 
 def _format_suggestions(
@@ -550,16 +550,17 @@ def _print_findings(audit_table: "pd.DataFrame") -> None:
     """Print what the audit of a cohort found, with the scans that duplicate others."""
     duplicate_key = brainlsap.evaluation.leakage.Check.DUPLICATE_SCANS
     wrapped_lines = list[str]()
-    for row in audit_table.itertuples():
+    for finding_row in audit_table.itertuples():
         scans_text = advice_text = ""
-        if row.check == duplicate_key and row.scans:
-            last_scan = row.scans.split(", ")[-1]
-            scans_text = f": {row.scans}"
+        if finding_row.check == duplicate_key and finding_row.scans:
+            last_scan = finding_row.scans.split(", ")[-1]
+            scans_text = f": {finding_row.scans}"
             advice_text = (
                 f" {option_text('exclude', last_scan)} leaves {last_scan} out."
             )
         finding_text = (
-            f"{row.severity}: {row.finding}{scans_text}. {row.what_to_do}{advice_text}"
+            f"{finding_row.severity}: {finding_row.finding}{scans_text}. "
+            f"{finding_row.what_to_do}{advice_text}"
         )
         wrapped_lines.append(
             textwrap.fill(finding_text, width=96, subsequent_indent="  ")
@@ -594,8 +595,10 @@ def run(study: str, out: str, **options: Any) -> None:
     )
     shown_scores = brainlsap.score_table(evaluation)
     print(shown_scores.drop(columns="remark", errors="ignore").to_string(index=False))
-    for name, model_remark in brainlsap.report.tables.model_remarks(evaluation).items():
-        print(f"{name}: {model_remark}")
+    for model_name, model_remark in brainlsap.report.tables.model_remarks(
+        evaluation
+    ).items():
+        print(f"{model_name}: {model_remark}")
     is_error = evaluation.audit["severity"] == "error"
     for finding in evaluation.audit.loc[is_error, "finding"].unique():
         print(f"Data leakage, with details in the report: {finding}")
@@ -626,8 +629,8 @@ def report(
         table1_settings = brainlsap.report.demographics.choose_table1(
             evaluation.cohort.table, table1, is_corrected=bool(table1_holm)
         )
-        settings = evaluation.settings | table1_settings
-        evaluation = replace(evaluation, settings=settings)
+        study_settings = evaluation.settings | table1_settings
+        evaluation = replace(evaluation, settings=study_settings)
     atlas_folder = evaluation.cohort.atlas_folder
     if atlas_folder and not Path(atlas_folder).is_dir():
         print(
@@ -702,8 +705,8 @@ def fit(
             f"the settings file names {len(models_of_file)} models, but brainlsap fit "
             "stores only one model. Choose one with --models."
         )
-    name = models or next(iter(models_of_file), "LSAP-C")
-    model = brainlsap.prediction.make_storable_model(name, **model_options)
+    model_name = models or next(iter(models_of_file), "LSAP-C")
+    model = brainlsap.prediction.make_storable_model(model_name, **model_options)
     cohort = _load_cohort(study, reading_options, study_options)
     step_names = {"harmonize", "regress_out", "reference_class"}
     step_options = _select(study_options, step_names)
@@ -713,7 +716,7 @@ def fit(
     print(f"Model: {out}\nIts card: brainlsap show {shlex.quote(str(out))}")
     if not isinstance(model, brainlsap.model.LSAPRidgeClassifier):
         print(
-            f"Note: {name} provides neither prediction sets nor the "
+            f"Note: {model_name} provides neither prediction sets nor the "
             "contributions of regions to a prediction. LSAP-R "
             f"({option_text('models', 'LSAP-R')}) provides both."
         )
@@ -786,13 +789,13 @@ def predict(
 
 def _print_label_coverage(predictions: "pd.DataFrame", classes: list[str]) -> None:
     """Print the coverage in labelled people, and the labels that are no classes."""
-    labels = predictions["label"].dropna()
+    known_labels = predictions["label"].dropna()
     is_class = predictions["label"].isin(classes)
     coverage = brainlsap.external.measure_coverage(
         predictions[is_class].rename(columns={"label": "truth"}), classes
     )
     _print_coverage(coverage.to_dict("records"))
-    other_counts = labels[~labels.isin(classes)].value_counts()
+    other_counts = known_labels[~known_labels.isin(classes)].value_counts()
     if len(other_counts):
         label_texts = [
             f"{label} ({count(n_scans, 'scan')})"
@@ -838,8 +841,12 @@ def _contributions_by_figure(
         )
     contributions = brainlsap.contribution_table(classifier, cohort.select(is_person))
     return {
-        Path(out).with_name(f"{Path(out).stem}_{scan}_{target_name}.png"): rows
-        for (scan, target_name), rows in contributions.groupby(["scan", "target"])
+        Path(out).with_name(
+            f"{Path(out).stem}_{scan}_{target_name}.png"
+        ): scan_contributions
+        for (scan, target_name), scan_contributions in contributions.groupby(
+            ["scan", "target"]
+        )
     }
 
 
@@ -990,7 +997,8 @@ def _command_line(command_name: str, study: str, options: OptionValues) -> str:
                 entry_text = ",".join(option_entry)
             if isinstance(option_entry, Mapping):
                 entry_text = ",".join(
-                    f"{name}={value}" for name, value in option_entry.items()
+                    f"{entry_name}={entry_value}"
+                    for entry_name, entry_value in option_entry.items()
                 )
             arguments += [option_flag, entry_text]
     return shlex.join(arguments)
@@ -1003,24 +1011,25 @@ def _options_by_recipient(options: OptionValues) -> list[OptionValues]:
     """
     flag_options = dict(options)
     config_path = flag_options.pop("config", None)
-    settings = {} if config_path is None else read_config(config_path)
+    file_settings = {} if config_path is None else read_config(config_path)
     fold_options = ("cv", "leave_out", "splits")
     if any(fold_option in flag_options for fold_option in fold_options):
         # These options exclude each other: a flag replaces all three of the file.
         for fold_option in fold_options:
-            settings.pop(fold_option, None)
-    settings |= flag_options
+            file_settings.pop(fold_option, None)
+    file_settings |= flag_options
     names_of_recipient = [
         option_names(recipient_name) for recipient_name in ("reading", "study", "model")
     ]
-    lost_names = settings.keys() - set(chain(*names_of_recipient))
+    lost_names = file_settings.keys() - set(chain(*names_of_recipient))
     if lost_names:
         raise TypeError(
             f"no function takes the options {sorted(lost_names)}. Add their "
             "recipients to OPTIONS."
         )
     return [
-        _select(settings, recipient_names) for recipient_names in names_of_recipient
+        _select(file_settings, recipient_names)
+        for recipient_names in names_of_recipient
     ]
 
 

@@ -135,10 +135,13 @@ def _list_people(folder: str | Path, reading_options: ReadingOptions) -> pd.Data
     if feature_sources.people is None:
         return people_table
     written_names = {
-        str(name).lower(): str(name) for name in feature_sources.people.text_columns
+        str(column_name).lower(): str(column_name)
+        for column_name in feature_sources.people.text_columns
     }
     return people_table.rename(
-        columns=lambda name: written_names.get(str(name).lower(), str(name))
+        columns=lambda column_name: written_names.get(
+            str(column_name).lower(), str(column_name)
+        )
     )
 
 
@@ -155,8 +158,8 @@ def _find_label_faults(
     names_in_lower_case = {str(name).lower(): name for name in people_table.columns}
     column_name = names_in_lower_case.get(label.lower())
     if column_name is not None:
-        labels = people_table[column_name].dropna().astype(str)
-        unknown_labels = _find_unknown_labels(model, labels)
+        column_labels = people_table[column_name].dropna().astype(str)
+        unknown_labels = _find_unknown_labels(model, column_labels)
         if merged_classes is not None or unknown_labels.empty:
             return []
         message = _describe_unknown_labels(model, unknown_labels)
@@ -164,14 +167,17 @@ def _find_label_faults(
     message = f"the table of people has no column {label!r}, the label of the fit. "
     column_texts = []
     unknown_labels_of_column = {}
-    for name, values in people_table.items():
-        labels = values.dropna().astype(str)
+    for name, column_values in people_table.items():
+        column_labels = column_values.dropna().astype(str)
         column_text = str(name)
-        if has_groups(str(name), values) and labels.nunique() <= MAX_LISTED_LABELS:
-            column_text += f" ({', '.join(sorted(labels.unique()))})"
+        if (
+            has_groups(str(name), column_values)
+            and column_labels.nunique() <= MAX_LISTED_LABELS
+        ):
+            column_text += f" ({', '.join(sorted(column_labels.unique()))})"
         column_texts.append(column_text)
-        unknown_labels = _find_unknown_labels(model, labels)
-        if unknown_labels.sum() < len(labels):
+        unknown_labels = _find_unknown_labels(model, column_labels)
+        if unknown_labels.sum() < len(column_labels):
             unknown_labels_of_column[str(name)] = unknown_labels
     if len(unknown_labels_of_column) != 1:
         message += (
@@ -211,9 +217,12 @@ def _find_unknown_labels(model: PackedClassifier, labels: pd.Series) -> pd.Serie
 def _describe_unknown_labels(model: PackedClassifier, label_counts: pd.Series) -> str:
     """Return the message that labels are no classes of the model, and what to do."""
     unknown_text = ", ".join(
-        f"{label} ({count(n_scans, 'scan')})" for label, n_scans in label_counts.items()
+        f"{unknown_label} ({count(n_scans, 'scan')})"
+        for unknown_label, n_scans in label_counts.items()
     )
-    assignments = ",".join(f"???={label}" for label in label_counts.index)
+    assignments = ",".join(
+        f"???={unknown_label}" for unknown_label in label_counts.index
+    )
     return (
         f"the model was not trained on the classes {unknown_text}; its classes are "
         f"{', '.join(model.origin_.classes)}. Replace ??? by a class of the model in "
@@ -329,8 +338,8 @@ def evaluate_model(
     if out is not None:
         results_folder = check_results_folder(out)
         if not overwrite:
-            options = {"study_options": study_options}
-            check_same_study(results_folder, options, data_hash(cohort))
+            compared_settings = {"study_options": study_options}
+            check_same_study(results_folder, compared_settings, data_hash(cohort))
     start = time.perf_counter()
     # People of the training are excluded already.
     answers = predict_people(
@@ -338,7 +347,7 @@ def evaluate_model(
     )
     seconds = time.perf_counter() - start
     answers["truth"] = answers.pop("label")
-    key = {"model": card["model"], "repeat": 1, "fold": 1}
+    fit_key = {"model": card["model"], "repeat": 1, "fold": 1}
     classes = model.origin_.classes
     for class_name in classes:
         if f"p_{class_name}" not in answers:
@@ -347,12 +356,12 @@ def evaluate_model(
     probabilities = [
         f"{prefix}_{class_name}" for prefix in "pd" for class_name in classes
     ]
-    columns = [*COLUMNS["predictions"], *probabilities]
+    column_names = [*COLUMNS["predictions"], *probabilities]
     if SET_COLUMN in answers:
-        columns.append(SET_COLUMN)
-    settings = dict(model.get_params())
+        column_names.append(SET_COLUMN)
+    model_settings = dict(model.get_params())
     if class_prior is not None:
-        settings["class_prior"] = class_prior
+        model_settings["class_prior"] = class_prior
     fit = {
         "model": card["model"],
         "role": "model",
@@ -365,7 +374,7 @@ def evaluate_model(
         "seconds_predict": seconds,
         "epochs": np.nan,
         "failed": "",
-        "settings": json.dumps(to_jsonable(settings)),
+        "settings": json.dumps(to_jsonable(model_settings)),
         "warnings": "[]",
         "report": json.dumps(card["fit_report"]),
     }
@@ -374,7 +383,7 @@ def evaluate_model(
         summary, classes=tuple(classes), classes_ordered=card["classes_ordered"]
     )
     evaluation = Evaluation(
-        predictions=answers[columns].assign(**key)[[*KEYS, *columns]],
+        predictions=answers[column_names].assign(**fit_key)[[*KEYS, *column_names]],
         scales=pd.DataFrame(columns=[*KEYS, *COLUMNS["scales"]]),
         fits=pd.DataFrame([fit]),
         cohort=summary,
@@ -491,7 +500,7 @@ def _leave_out_unlabelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
     note_text = (
         f"scans were left out because they have no {label_name}: {(~is_labelled).sum()}"
     )
-    classes = [name for name in cohort.classes if name != UNLABELLED]
+    classes = [class_name for class_name in cohort.classes if class_name != UNLABELLED]
     return replace(
         cohort.select(is_labelled, fate=NO_LABEL),
         classes=tuple(classes),

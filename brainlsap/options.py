@@ -43,106 +43,118 @@ class Kind:
     parse: Callable[[str], object]
 
 
-def _convert_text(value: object) -> str:
-    if not isinstance(value, str):
+def _convert_text(option_value: object) -> str:
+    if not isinstance(option_value, str):
         raise ValueError
-    return value
+    return option_value
 
 
-def _split_names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+def _split_names(names_text: str) -> list[str]:
+    return [name.strip() for name in names_text.split(",") if name.strip()]
 
 
-def _convert_names(value: object) -> list[str]:
-    if isinstance(value, str):  # Accept the syntax of the command line: "CN,AD".
-        return _split_names(value)
-    return _convert_texts(value)
+def _convert_names(option_value: object) -> list[str]:
+    if isinstance(option_value, str):  # Accept the syntax of the command line: "CN,AD".
+        return _split_names(option_value)
+    return _convert_texts(option_value)
 
 
-def _convert_texts(value: object) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if not isinstance(value, list):
+def _convert_texts(option_value: object) -> list[str]:
+    if isinstance(option_value, str):
+        return [option_value]
+    if not isinstance(option_value, list):
         raise ValueError
-    return [_convert_text(entry) for entry in value]
+    return [_convert_text(list_entry) for list_entry in option_value]
 
 
-def _convert_text_or_texts(value: object) -> str | list[str]:
-    return value if isinstance(value, str) else _convert_texts(value)
+def _convert_text_or_texts(option_value: object) -> str | list[str]:
+    return (
+        option_value if isinstance(option_value, str) else _convert_texts(option_value)
+    )
 
 
-def _convert_whole_number(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+def _convert_whole_number(option_value: object) -> int:
+    if (
+        not isinstance(option_value, int)
+        or isinstance(option_value, bool)
+        or option_value < 0
+    ):
         raise ValueError
-    return value
+    return option_value
 
 
-def _parse_whole_number(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()):
+def _parse_whole_number(number_text: str) -> int:
+    if not (number_text.isascii() and number_text.isdecimal()):
         raise ValueError
-    return int(text)
+    return int(number_text)
 
 
-def _convert_n_jobs(value: object) -> int:
-    return -1 if value == -1 else _convert_whole_number(value)
+def _convert_n_jobs(option_value: object) -> int:
+    return -1 if option_value == -1 else _convert_whole_number(option_value)
 
 
-def _parse_n_jobs(text: str) -> int:
-    return -1 if text == "-1" else _parse_whole_number(text)
+def _parse_n_jobs(number_text: str) -> int:
+    return -1 if number_text == "-1" else _parse_whole_number(number_text)
 
 
-def _convert_number(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
+def _convert_number(option_value: object) -> float:
+    if not isinstance(option_value, int | float) or isinstance(option_value, bool):
         raise ValueError
-    if not math.isfinite(value):
+    if not math.isfinite(option_value):
         raise ValueError
-    return value
+    return option_value
 
 
-def _parse_number(text: str) -> float:
-    return _convert_number(float(text))
+def _parse_number(number_text: str) -> float:
+    return _convert_number(float(number_text))
 
 
-def _convert_scale(value: object) -> float | str:
-    return value if value == "evidence" else _convert_number(value)
+def _convert_scale(option_value: object) -> float | str:
+    return option_value if option_value == "evidence" else _convert_number(option_value)
 
 
-def _parse_scale(text: str) -> float | str:
-    return text if text == "evidence" else _parse_number(text)
+def _parse_scale(scale_text: str) -> float | str:
+    return scale_text if scale_text == "evidence" else _parse_number(scale_text)
 
 
-def _convert_bool(value: object) -> bool:
-    if not isinstance(value, bool):
+def _convert_bool(option_value: object) -> bool:
+    if not isinstance(option_value, bool):
         raise ValueError
-    return value
+    return option_value
 
 
-def _parse_bool(text: str) -> bool:
-    if text not in ("true", "false"):
+def _parse_bool(bool_text: str) -> bool:
+    if bool_text not in ("true", "false"):
         raise ValueError
-    return text == "true"
+    return bool_text == "true"
 
 
-def _convert_window(value: object) -> tuple[float, float]:
-    if not isinstance(value, list) or len(value) != 2:
+def _convert_window(option_value: object) -> tuple[float, float]:
+    if not isinstance(option_value, list) or len(option_value) != 2:
         raise ValueError
-    return _convert_number(value[0]), _convert_number(value[1])
+    return _convert_number(option_value[0]), _convert_number(option_value[1])
 
 
-def _parse_window(text: str) -> tuple[float, float]:
-    return _convert_window([float(number) for number in text.split(",")])
+def _parse_window(window_text: str) -> tuple[float, float]:
+    return _convert_window([float(number) for number in window_text.split(",")])
 
 
-def _convert_patterns(value: object) -> str | dict[str, str]:
-    if isinstance(value, dict):
-        return {name: _convert_text(pattern) for name, pattern in value.items()}
-    return _convert_text(value)
+def _convert_patterns(option_value: object) -> str | dict[str, str]:
+    if isinstance(option_value, dict):
+        return {
+            feature_name: _convert_text(pattern)
+            for feature_name, pattern in option_value.items()
+        }
+    return _convert_text(option_value)
 
 
-def _convert_merged_classes(value: object) -> str | dict[str, list[str]]:
-    if not isinstance(value, dict):
-        return _convert_text(value)
-    return {name: _convert_texts(classes) for name, classes in value.items()}
+def _convert_merged_classes(option_value: object) -> str | dict[str, list[str]]:
+    if not isinstance(option_value, dict):
+        return _convert_text(option_value)
+    return {
+        class_name: _convert_texts(classes)
+        for class_name, classes in option_value.items()
+    }
 
 
 def _parse_pair(text: str) -> tuple[str, str]:
@@ -159,11 +171,11 @@ def _convert_shares(given_shares: object) -> str | dict[str, float]:
     return _parse_shares(_convert_text(given_shares))
 
 
-def _parse_shares(text: str) -> str | dict[str, float]:
-    if "=" not in text:
-        return text
+def _parse_shares(shares_text: str) -> str | dict[str, float]:
+    if "=" not in shares_text:
+        return shares_text
     shares = {}
-    for assignment in _split_names(text):
+    for assignment in _split_names(shares_text):
         class_name, _, share = assignment.rpartition("=")
         shares[class_name.strip()] = _parse_number(share)
     return shares
@@ -274,7 +286,11 @@ class Option:
     def keys(self) -> tuple[str, ...]:
         """Return its keys in a settings file, the Python name first."""
         spelling = self.flag.removeprefix("--").replace("-", "_")
-        return tuple(dict.fromkeys(key for key in (self.name, spelling) if key))
+        return tuple(
+            dict.fromkeys(
+                option_key for option_key in (self.name, spelling) if option_key
+            )
+        )
 
     def parse(self, text: str) -> object:
         """Convert text from the command line to a Python value."""
@@ -1520,14 +1536,17 @@ def _for_command(option: Option, command: str) -> Option:
 
 def _group_options(command: str) -> tuple[Group, ...]:
     """Return the options of a command by their titles in its help text."""
-    titles = GROUP_TITLES[command]
-    options_by_title: dict[str, list[Option]] = {title: [] for title in titles.values()}
+    title_of_group = GROUP_TITLES[command]
+    options_by_title: dict[str, list[Option]] = {
+        group_title: [] for group_title in title_of_group.values()
+    }
     for option in OPTIONS:
         if command in option.commands:
-            title = titles.get(option.group) or titles[""]
-            options_by_title[title].append(_for_command(option, command))
+            group_title = title_of_group.get(option.group) or title_of_group[""]
+            options_by_title[group_title].append(_for_command(option, command))
     return tuple(
-        Group(title, tuple(options)) for title, options in options_by_title.items()
+        Group(group_title, tuple(group_options))
+        for group_title, group_options in options_by_title.items()
     )
 
 
@@ -1553,22 +1572,26 @@ def _check_options() -> None:
     for option in OPTIONS:
         _check_option(option)
     for command in COMMANDS:
-        options = options_of(command)
-        _check_unique([o.name for o in options], f"brainlsap {command}")
-        _check_unique([o.flag for o in options], f"brainlsap {command}")
-    _check_unique([key for o in CONFIGURABLE for key in o.keys], "settings files")
+        command_options = options_of(command)
+        _check_unique([o.name for o in command_options], f"brainlsap {command}")
+        _check_unique([o.flag for o in command_options], f"brainlsap {command}")
+    _check_unique(
+        [option_key for o in CONFIGURABLE for option_key in o.keys], "settings files"
+    )
 
 
-def _check_unique(names: Sequence[str], place: str) -> None:
+def _check_unique(all_names: Sequence[str], place_text: str) -> None:
     """Raise where a name occurs twice in a place."""
-    for name, n_uses in Counter(names).items():
+    for name, n_uses in Counter(all_names).items():
         if n_uses > 1:
-            raise TypeError(f"{name} stands for {n_uses} options of {place}.")
+            raise TypeError(f"{name} stands for {n_uses} options of {place_text}.")
 
 
 def options_of(command: str) -> tuple[Option, ...]:
     """Return all options of a command."""
-    return tuple(option for group in COMMANDS[command] for option in group.options)
+    return tuple(
+        option for option_group in COMMANDS[command] for option in option_group.options
+    )
 
 
 COMMANDS: dict[str, tuple[Group, ...]] = {
@@ -1600,16 +1623,16 @@ def option_names(
         any.
     """
     model_uses = tuple(stored_model)
-    options: tuple[Option, ...] = CONFIGURABLE
+    named_options: tuple[Option, ...] = CONFIGURABLE
     if recipient:
-        options = tuple(o for o in options if o.recipient == recipient)
+        named_options = tuple(o for o in named_options if o.recipient == recipient)
     if selects_files:
-        options = tuple(o for o in options if o.selects_files)
+        named_options = tuple(o for o in named_options if o.selects_files)
     if changes_results:
-        options = tuple(o for o in options if o.changes_results)
+        named_options = tuple(o for o in named_options if o.changes_results)
     if model_uses:
-        options = tuple(o for o in options if o.stored_model in model_uses)
-    return tuple(option.name for option in options)
+        named_options = tuple(o for o in named_options if o.stored_model in model_uses)
+    return tuple(option.name for option in named_options)
 
 
 # Section headings that a settings file may use; they have no effect.
@@ -1627,30 +1650,32 @@ def read_config(path: str | Path) -> dict[str, object]:
         If a key is unknown or set twice, or a value has the wrong type.
     """
     with reading(path, "a TOML file"):
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    option_by_key = {key: option for option in CONFIGURABLE for key in option.keys}
-    settings: dict[str, object] = {}
+        file_content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    option_by_key = {
+        file_key: option for option in CONFIGURABLE for file_key in option.keys
+    }
+    file_settings: dict[str, object] = {}
     first_keys: dict[str, str] = {}
     unknown_keys: list[str] = []
-    for key, value in _iter_entries(path, content):
-        option = option_by_key.get(key.replace("-", "_"))
+    for file_key, file_value in _iter_entries(path, file_content):
+        option = option_by_key.get(file_key.replace("-", "_"))
         if option is None:
-            nearest = _nearest_key(key, option_by_key)
-            unknown_keys.append(f"{key!r} (nearest: {nearest!r})")
+            nearest = _nearest_key(file_key, option_by_key)
+            unknown_keys.append(f"{file_key!r} (nearest: {nearest!r})")
             continue
-        if option.name in settings:
+        if option.name in file_settings:
             first_key = first_keys[option.name]
-            alias_note = "" if first_key == key else f" {key} is {first_key}."
+            alias_note = "" if first_key == file_key else f" {file_key} is {first_key}."
             raise BrainlsapError(
-                f"{key} is set twice in the file.{alias_note} Keep only one of these "
-                "lines.",
+                f"{file_key} is set twice in the file.{alias_note} Keep only one of "
+                "these lines.",
                 path=path,
             )
         try:
-            settings[option.name] = option.convert(value)
+            file_settings[option.name] = option.convert(file_value)
         except ValueError as error:
-            raise BrainlsapError(f"{key} {error}.", path=path) from error
-        first_keys[option.name] = key
+            raise BrainlsapError(f"{file_key} {error}.", path=path) from error
+        first_keys[option.name] = file_key
     if unknown_keys:
         raise BrainlsapError(
             f"unknown settings: {', '.join(unknown_keys)}. Use the names of flags "
@@ -1658,25 +1683,28 @@ def read_config(path: str | Path) -> dict[str, object]:
             "LSAPClassifier.",
             path=path,
         )
-    return settings
+    return file_settings
 
 
 def _iter_entries(
-    path: str | Path, content: Mapping[str, object]
+    path: str | Path, file_content: Mapping[str, object]
 ) -> Iterator[tuple[str, object]]:
     """Yield the keys and values of a settings file, including those in sections."""
-    for key, value in content.items():
-        if key not in SECTIONS:
-            yield key, value
-        elif isinstance(value, dict):
-            yield from _iter_entries(path, value)
+    for entry_key, entry_value in file_content.items():
+        if entry_key not in SECTIONS:
+            yield entry_key, entry_value
+        elif isinstance(entry_value, dict):
+            yield from _iter_entries(path, entry_value)
         else:
             raise BrainlsapError(
-                f"{key} must be a section, [{key}], got {value!r}.", path=path
+                f"{entry_key} must be a section, [{entry_key}], got {entry_value!r}.",
+                path=path,
             )
 
 
-def _nearest_key(key: str, keys: Iterable[str]) -> str:
+def _nearest_key(unknown_key: str, valid_keys: Iterable[str]) -> str:
     """Return the valid key or section with the most similar spelling."""
-    names = [*keys, *SECTIONS]
-    return difflib.get_close_matches(key.replace("-", "_"), names, n=1, cutoff=0.0)[0]
+    valid_names = [*valid_keys, *SECTIONS]
+    return difflib.get_close_matches(
+        unknown_key.replace("-", "_"), valid_names, n=1, cutoff=0.0
+    )[0]

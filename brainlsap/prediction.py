@@ -250,22 +250,22 @@ def make_storable_model(
 
 def _find_model_name(model: PackedClassifier) -> str:
     """Return the name in `MODELS` of what kind of model this is, else its class."""
-    kind = _kind_settings(model)
+    model_kind = _kind_settings(model)
     for model_name, (candidate_model, _) in make_models("all").items():
         if type(candidate_model) is not type(model):
             continue
-        if _kind_settings(candidate_model) == kind:
+        if _kind_settings(candidate_model) == model_kind:
             return model_name
     return type(model).__name__
 
 
 def _kind_settings(model: PackedClassifier) -> dict[str, object]:
     """Return the settings that distinguish the kinds of models of one class."""
-    settings: dict[str, object] = model.get_params()
+    model_settings: dict[str, object] = model.get_params()
     if isinstance(model, LSAPClassifier):
-        settings = vars(model.resolve())  # Includes the values of defaults.
-    kinds = ("kernel", "scales", "network", "scale_mode", "inputs")
-    return {kind: settings.get(kind) for kind in kinds}
+        model_settings = vars(model.resolve())  # Includes the values of defaults.
+    kind_names = ("kernel", "scales", "network", "scale_mode", "inputs")
+    return {kind_name: model_settings.get(kind_name) for kind_name in kind_names}
 
 
 def _hash_training(cohort: Cohort) -> dict[str, Any]:
@@ -447,11 +447,11 @@ def _write_remarks(scans_of_remark: Mapping[str, np.ndarray]) -> list[str | None
     return [
         "; ".join(
             remark
-            for remark, applies in zip(scans_of_remark, row, strict=True)
+            for remark, applies in zip(scans_of_remark, remark_row, strict=True)
             if applies
         )
         or None
-        for row in zip(*scans_of_remark.values(), strict=True)
+        for remark_row in zip(*scans_of_remark.values(), strict=True)
     ]
 
 
@@ -577,9 +577,10 @@ def suggest_new_options(
     model = load_fitted_model(model)
     reading_options = make_reading_options(model, folder, **options)
     asked_options = {
-        name: option_value
-        for name, option_value in vars(reading_options).items()
-        if option_value is not getattr(ReadingOptions, name) and name != "folder"
+        option_name: option_value
+        for option_name, option_value in vars(reading_options).items()
+        if option_value is not getattr(ReadingOptions, option_name)
+        and option_name != "folder"
     }
     asked_options["label"] = None
     suggested_options = suggest_options(
@@ -590,13 +591,13 @@ def suggest_new_options(
         if "label" in finding.values:
             label_change["label"] = finding.values["label"]
     allowed_changes = []
-    for change in suggested_options or [{}]:
-        if change.keys() & {"feature", "atlas"}:
+    for option_changes in suggested_options or [{}]:
+        if option_changes.keys() & {"feature", "atlas"}:
             continue
-        if change.get("connectome") == NO_CONNECTOME:
-            del change["connectome"]
-        allowed_changes.append(change | label_change)
-    return [change for change in allowed_changes if change]
+        if option_changes.get("connectome") == NO_CONNECTOME:
+            del option_changes["connectome"]
+        allowed_changes.append(option_changes | label_change)
+    return [option_changes for option_changes in allowed_changes if option_changes]
 
 
 def _cohort_from_arrays(model: PackedClassifier, options: Mapping[str, Any]) -> Cohort:
@@ -994,7 +995,7 @@ def make_card(
     model: PackedClassifier,
     cohort: Cohort,
     steps: Deconfounder,
-    name: str,
+    model_name: str,
     scores: Evaluation | None = None,
 ) -> dict[str, Any]:
     """Describe a fitted model and the people of its training, as JSON allows.
@@ -1020,7 +1021,7 @@ def make_card(
     if isinstance(model, LSAPRidgeClassifier):
         fitted_sets = fit_prediction_sets(model, cohort.y, cohort.groups)
     model_card = {
-        "model": name,
+        "model": model_name,
         "classifier": type(model).__name__,
         "settings": model.get_params(),
         "fit_report": getattr(model, "fit_report_", {}),
@@ -1171,13 +1172,17 @@ def card_text(model: PackedClassifier) -> str:
             f"{number_facts['n']} people)"
         )
     for covariate_kind, value_counts in training_facts["counts"].items():
-        counts_text = ", ".join(f"{value} {n}" for value, n in value_counts.items())
+        counts_text = ", ".join(
+            f"{category} {n}" for category, n in value_counts.items()
+        )
         card_lines.append(f"  {covariate_kind}: {counts_text}")
     card_lines += [f"Steps: {_steps_text(card['steps'])}"]
     card_lines += _score_lines(card)
     card_lines += [f"Prediction sets: {sets_text(card)}"]
     card_lines += [f"Not for: {'; '.join(NOT_FOR)}", "Settings:"]
-    card_lines += [f"  {name}: {value}" for name, value in card["settings"].items()]
+    card_lines += [
+        f"  {name}: {category}" for name, category in card["settings"].items()
+    ]
     return "\n".join(card_lines)
 
 

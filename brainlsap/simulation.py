@@ -338,7 +338,11 @@ def make_cohort(
     true_effects = {"region": atlas.names, "seed": is_seed, "effect": first_effect}
     if len(feature_names) > 1:
         true_effects |= feature_effects
-    settings = {"n_people": n_people, "effect": effect, "random_state": random_state}
+    simulation_settings = {
+        "n_people": n_people,
+        "effect": effect,
+        "random_state": random_state,
+    }
     return Cohort(
         connectomes=connectomes,
         features=np.stack(features, axis=2),
@@ -347,7 +351,7 @@ def make_cohort(
         feature_names=feature_names,
         classes=tuple(stage for stage in STAGES if stage in set(scan_table["label"])),
         findings=("simulated: nobody was left out",),
-        provenance={"simulated": "make_cohort", **settings},
+        provenance={"simulated": "make_cohort", **simulation_settings},
         truth=pd.DataFrame(true_effects),
     )
 
@@ -753,12 +757,12 @@ def _connectome_text(
     return header + connectome_table.to_csv(header=False, index=False)
 
 
-def _with_whole_numbers(table: pd.DataFrame) -> pd.DataFrame:
+def _with_whole_numbers(number_table: pd.DataFrame) -> pd.DataFrame:
     """Return a table whose columns of counts are whole numbers, as MRtrix writes."""
-    is_whole = (table == table.round()).all()
+    is_whole = (number_table == number_table.round()).all()
     if is_whole.all():
-        return table.astype(np.int64)
-    return table.astype(dict.fromkeys(table.columns[is_whole], np.int64))
+        return number_table.astype(np.int64)
+    return number_table.astype(dict.fromkeys(number_table.columns[is_whole], np.int64))
 
 
 def _write_text(file_path: Path, file_text: str) -> None:

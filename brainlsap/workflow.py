@@ -237,10 +237,10 @@ def run_study(
     )
     study_options = to_jsonable(cohort.reading_options.to_jsonable() | model_settings)
     study_options |= analysis_options | {"feature": list(cohort.feature_names)}
-    for name, model in own_models.items():
+    for model_name, model in own_models.items():
         params = to_jsonable(split_role(model)[0].get_params())
         study_options |= {
-            f"{name}__{parameter_name}": parameter_value
+            f"{model_name}__{parameter_name}": parameter_value
             for parameter_name, parameter_value in params.items()
         }
     if not overwrite:
@@ -336,12 +336,12 @@ def _make_estimators(
 ) -> dict[str, Any]:
     """Return the models of a study by name: the user's own, named ones, baselines."""
     own_models = models if isinstance(models, Mapping) else {}
-    names = ({models} if isinstance(models, str) else {*models}) - {*own_models}
+    model_names = ({models} if isinstance(models, str) else {*models}) - {*own_models}
     if baselines:
-        names.add("baselines")
+        model_names.add("baselines")
     if covariate_names:
-        names |= {*ADDED_VALUE_MODELS}
-    named_models = make_models([*names], **model_settings)
+        model_names |= {*ADDED_VALUE_MODELS}
+    named_models = make_models([*model_names], **model_settings)
     for estimator, _ in named_models.values():
         if isinstance(estimator, CovariateClassifier):
             estimator.set_params(covariate_names=tuple(covariate_names))
@@ -369,11 +369,11 @@ def _add_tables(
 
     This process tests regions while others compute the rest.
     """
-    step = delayed(_run_with_one_thread)
+    delayed_run = delayed(_run_with_one_thread)
     seed = random_state
     # The longest task is the first.
     tasks = [
-        step(
+        delayed_run(
             fit_scales_and_halves,
             cohort,
             steps,
@@ -381,9 +381,9 @@ def _add_tables(
             n_halves=N_SCALE_HALVES,
             random_state=seed,
         ),
-        step(_compute_connectome_gain, cohort, steps, ridge, seed),
-        step(quality_table, cohort),
-        step(correlate_half_tests, cohort, steps, range(N_HALVES), seed),
+        delayed_run(_compute_connectome_gain, cohort, steps, ridge, seed),
+        delayed_run(quality_table, cohort),
+        delayed_run(correlate_half_tests, cohort, steps, range(N_HALVES), seed),
     ]
     pool = Parallel(choose_n_jobs(n_jobs, cohort), return_as="generator")
     other_tables = pool(tasks)
@@ -403,8 +403,8 @@ def _add_tables(
     ranking = rank_regions(evaluation)
     if n_permutations:
         ranking = add_region_tests(ranking, region_tests)
-    for columns in (scale_table, region_properties(cohort)):
-        ranking = ranking.merge(columns, on="region", how="left")
+    for region_columns in (scale_table, region_properties(cohort)):
+        ranking = ranking.merge(region_columns, on="region", how="left")
     return replace(evaluation, ranking=ranking), quality
 
 
@@ -439,18 +439,18 @@ def _compute_learning_curve(
     memory: Path,
 ) -> pd.DataFrame:
     """Return the learning curve of the first model and of LSAP-R."""
-    settings = evaluation.settings
-    names = [evaluation.models[0]]
-    if "LSAP-R" in estimators and "LSAP-R" not in names:
-        names.append("LSAP-R")
+    study_settings = evaluation.settings
+    model_names = [evaluation.models[0]]
+    if "LSAP-R" in estimators and "LSAP-R" not in model_names:
+        model_names.append("LSAP-R")
     return compute_learning_curve(
         cohort,
-        {name: estimators[name] for name in names},
+        {model_name: estimators[model_name] for model_name in model_names},
         splits,
-        random_state=settings["random_state"],
-        harmonize=settings["steps"]["harmonize"],
-        regress_out=settings["steps"]["regress_out"],
-        reference_class=settings["steps"]["reference_class"],
+        random_state=study_settings["random_state"],
+        harmonize=study_settings["steps"]["harmonize"],
+        regress_out=study_settings["steps"]["regress_out"],
+        reference_class=study_settings["steps"]["reference_class"],
         n_jobs=n_jobs,
         verbose=verbose,
         memory=memory,

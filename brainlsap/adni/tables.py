@@ -196,9 +196,9 @@ def _tables_by_kind(folder: Path) -> tuple[dict[str, pd.DataFrame], list[str]]:
     table_of_kind: dict[str, pd.DataFrame] = {}
     unused_files = list[str]()
     for table_path in table_paths:
-        table = read_table(table_path)
-        table.columns = table.columns.str.lower()
-        table_kind = _find_table_kind({*table})
+        adni_table = read_table(table_path)
+        adni_table.columns = adni_table.columns.str.lower()
+        table_kind = _find_table_kind({*adni_table})
         if table_kind is None:
             unused_files.append(table_path.name)
             continue
@@ -208,11 +208,11 @@ def _tables_by_kind(folder: Path) -> tuple[dict[str, pd.DataFrame], list[str]]:
                 "only one of them"
             )
         if table_kind == "IMAGES":
-            table = table.rename(columns=_unify_image_heads(table))
-        is_missing_code = table.apply(pd.to_numeric, errors="coerce").isin(
+            adni_table = adni_table.rename(columns=_unify_image_heads(adni_table))
+        is_missing_code = adni_table.apply(pd.to_numeric, errors="coerce").isin(
             _MISSING_CODES
         )
-        table_of_kind[table_kind] = table.mask(is_missing_code).astype(object)
+        table_of_kind[table_kind] = adni_table.mask(is_missing_code).astype(object)
     return table_of_kind, unused_files
 
 

@@ -280,7 +280,9 @@ class Atlas:
         Bool array of shape (n_rois,).
         """
         parts_by_structure = self.settings.get("parts", {})
-        part_names = [part for parts in parts_by_structure.values() for part in parts]
+        part_names = [
+            part_name for parts in parts_by_structure.values() for part_name in parts
+        ]
         return np.isin(self.names, part_names)
 
     def count_structures(self) -> str:
@@ -452,7 +454,7 @@ class Atlas:
         brainlsap.exceptions.RegionNameError: 1 of 2 names are not regions of the atlas
         desikan82: 'lh_insulla' (most similar: ctx-lh-insula). ...
         """
-        all_spellings = [as_text(name) for name in names]
+        all_spellings = [as_text(written_name) for written_name in names]
         unknown_names: list[str] = []
         spellings_of_row: dict[int, list[str]] = {}
         for spelling in all_spellings:
@@ -564,7 +566,9 @@ class Atlas:
 
         def count_cortex(atlas: Atlas) -> int:
             known_rows = [
-                row for name in names if (row := atlas.find(name)) is not None
+                region_row
+                for region_name in names
+                if (region_row := atlas.find(region_name)) is not None
             ]
             return int(atlas.cortex[known_rows].sum())
 

@@ -193,17 +193,17 @@ def read_settings(path: Path, n_cortex: int) -> AtlasSettings:
         not what its key needs.
     """
     with reading(path, "JSON"):
-        settings = json.loads(
+        atlas_settings = json.loads(
             path.read_text(encoding="utf-8"),
             object_pairs_hook=partial(_join_pairs, path),
         )
-    if not isinstance(settings, dict):
+    if not isinstance(atlas_settings, dict):
         raise FileFormatError(
             "the file must contain a JSON object, {...}. See atlases/README.md for "
             "its keys.",
             path=path,
         )
-    for setting_name, setting_value in settings.items():
+    for setting_name, setting_value in atlas_settings.items():
         value_check = _VALUE_CHECKS.get(setting_name)
         if value_check is None:
             (nearest_key,) = difflib.get_close_matches(
@@ -221,7 +221,7 @@ def read_settings(path: Path, n_cortex: int) -> AtlasSettings:
                 path=path,
                 got=repr(setting_value)[:80],
             )
-    n_ordered = len(settings.get("order_17networks", range(n_cortex)))
+    n_ordered = len(atlas_settings.get("order_17networks", range(n_cortex)))
     if n_ordered != n_cortex:
         raise FileFormatError(
             f"order_17networks must have {n_cortex} numbers, one for each cortical "
@@ -229,7 +229,7 @@ def read_settings(path: Path, n_cortex: int) -> AtlasSettings:
             path=path,
             got=str(n_ordered),
         )
-    return cast(AtlasSettings, settings)
+    return cast(AtlasSettings, atlas_settings)
 
 
 def _join_pairs(

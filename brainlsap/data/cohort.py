@@ -980,20 +980,24 @@ def _as_numbers(argument_name: str, array_like: ArrayLike) -> np.ndarray:
         ) from error
 
 
-def _by_region(name: str, values: Any, atlas: Atlas) -> Any:
+def _by_region(name: str, argument_values: Any, atlas: Atlas) -> Any:
     """Return values with the columns of a table in the order of the atlas."""
-    if isinstance(values, pd.DataFrame):
-        is_named = not are_counts([*map(str, values)])
-        return values.iloc[:, atlas.match_all(values).argsort()] if is_named else values
-    if isinstance(values, Sequence) and any(
-        hasattr(region_entry, "iloc") for region_entry in values
+    if isinstance(argument_values, pd.DataFrame):
+        is_named = not are_counts([*map(str, argument_values)])
+        return (
+            argument_values.iloc[:, atlas.match_all(argument_values).argsort()]
+            if is_named
+            else argument_values
+        )
+    if isinstance(argument_values, Sequence) and any(
+        hasattr(region_entry, "iloc") for region_entry in argument_values
     ):
         raise ParameterError(
             f"{name} is a list of tables, and their row and column names would be "
             "lost. For one feature, give pd.DataFrame(the list), with scans as rows "
             "and regions as columns. For several features, give {name: DataFrame}."
         )
-    return values
+    return argument_values
 
 
 def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
@@ -1166,18 +1170,22 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
             f"{len(scan_table)} rows with the columns {', '.join(column_names)}"
         )
         return [Finding(message, FAULT, got=table_text)]
-    keys = {key_column: _as_text(scan_table[key_column]) for key_column in KEY_COLUMNS}
+    texts_of_key = {
+        key_column: _as_text(scan_table[key_column]) for key_column in KEY_COLUMNS
+    }
     faults = list[str]()
     for key_column in ("scan", "participant", "label"):
         row_numbers = [
-            row_number for row_number, key in enumerate(keys[key_column], 1) if not key
+            row_number
+            for row_number, key_text in enumerate(texts_of_key[key_column], 1)
+            if not key_text
         ]
         if row_numbers:
             faults.append(
                 f"the {key_column} is missing in {count(len(row_numbers), 'row')} "
                 f"(counted from 1): {listed(row_numbers, 8)}"
             )
-    scan_counts = Counter(keys["scan"])
+    scan_counts = Counter(texts_of_key["scan"])
     repeated_scans = [scan for scan, n_rows in scan_counts.items() if n_rows > 1]
     faults += [
         f"scan {scan!r} stands more than once in table" for scan in repeated_scans
@@ -1185,7 +1193,7 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
     names_by_argument = {
         "classes": classes,
         "feature_names": feature_names,
-        "people (groups)": tuple(dict.fromkeys(keys["participant"])),
+        "people (groups)": tuple(dict.fromkeys(texts_of_key["participant"])),
     }
     for argument_name, argument_names in names_by_argument.items():
         bare_names = [bare_id(str(name)) for name in argument_names]
@@ -1200,11 +1208,11 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
             id_rule = "must be different if case and leading zeros are ignored"
             faults.append(f"{argument_name} {id_rule}; got {names_text}")
     faults += [
-        f"label {label!r} of {label_count} scan(s) is not among the classes "
+        f"label {class_name!r} of {label_count} scan(s) is not among the classes "
         f"{', '.join(classes)}; name it in classes= too, or leave its scans out of "
         "every array"
-        for label, label_count in sorted(Counter(keys["label"]).items())
-        if label and label not in classes
+        for class_name, label_count in sorted(Counter(texts_of_key["label"]).items())
+        if class_name and class_name not in classes
     ]
     shape_of_argument = {
         "connectomes": (*axis_lengths[:2], axis_lengths[1]),
@@ -1219,7 +1227,7 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
     ]
     if faults:  # values are only worth reading where the axes agree
         return as_faults(faults)
-    all_scan_names = np.array(keys["scan"], dtype=object)
+    all_scan_names = np.array(texts_of_key["scan"], dtype=object)
     return [
         *_find_faulty_connectomes(cohort, all_scan_names),
         *_find_faulty_features(cohort, all_scan_names),

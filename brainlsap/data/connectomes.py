@@ -268,10 +268,10 @@ def _read_source(
     return connectome_path, raw_matrix, []
 
 
-def _take_array(source: np.ndarray | pd.DataFrame) -> RawMatrix:
+def _take_array(matrix_source: np.ndarray | pd.DataFrame) -> RawMatrix:
     """Return a matrix in memory, with names where a data frame has them."""
     axis_names = [
-        tuple(map(str, axis_labels)) for axis_labels in pd.DataFrame(source).axes
+        tuple(map(str, axis_labels)) for axis_labels in pd.DataFrame(matrix_source).axes
     ]
     name_axes = [
         axis_names_read
@@ -279,9 +279,9 @@ def _take_array(source: np.ndarray | pd.DataFrame) -> RawMatrix:
         if not are_counts(axis_names_read)
     ]
     try:
-        number_array = as_number_array(source)
+        number_array = as_number_array(matrix_source)
     except (TypeError, ValueError):  # refused by shape and type
-        number_array = np.asarray(source)
+        number_array = np.asarray(matrix_source)
     if not name_axes:
         return RawMatrix(number_array)
     return RawMatrix(number_array, rows=name_axes[0], columns=name_axes[-1])

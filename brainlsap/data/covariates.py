@@ -240,22 +240,29 @@ def find_spellings(
     """Return a fault if a column of groups writes one group in several ways."""
     spellings = group_values.dropna().astype(str).unique().tolist()
     # A stray quotation mark makes no other group.
-    groups = [spelling.lower().strip(QUOTES) for spelling in spellings]
+    unified_spellings = [spelling.lower().strip(QUOTES) for spelling in spellings]
     if is_label:
         # Signs count in labels: A+ and A- are two classes.
-        groups = [STAGE_OF_WORD.get(diagnosis, diagnosis) for diagnosis in groups]
+        unified_spellings = [
+            STAGE_OF_WORD.get(diagnosis, diagnosis) for diagnosis in unified_spellings
+        ]
     else:
-        groups = [re.sub(r"[\s_-]", "", group) for group in groups]
+        unified_spellings = [
+            re.sub(r"[\s_-]", "", unified_spelling)
+            for unified_spelling in unified_spellings
+        ]
         if kind_of(column_name) == "sex":
-            groups = [group[:1] for group in groups]
+            unified_spellings = [
+                unified_spelling[:1] for unified_spelling in unified_spellings
+            ]
             has_codes_and_words = len({text.isdecimal() for text in spellings}) > 1
             if has_codes_and_words:
-                groups = ["any"] * len(groups)
-    n_spellings = Counter(groups)
+                unified_spellings = ["any"] * len(unified_spellings)
+    n_spellings = Counter(unified_spellings)
     spelling_variants = [
         spelling
-        for spelling, group in zip(spellings, groups, strict=True)
-        if n_spellings[group] > 1
+        for spelling, unified_spelling in zip(spellings, unified_spellings, strict=True)
+        if n_spellings[unified_spelling] > 1
     ]
     if not spelling_variants:
         return []

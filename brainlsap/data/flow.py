@@ -74,7 +74,7 @@ def flow_table(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
         somebody met, in the order of `FATE_TITLES`, and "analysed". The counts after
         the first row sum to it.
     """
-    order = [*FATE_TITLES, ANALYSED]
+    fate_order = [*FATE_TITLES, ANALYSED]
     fate_of_scan = pd.concat(
         [
             left_out[["participant", "fate"]],
@@ -82,19 +82,24 @@ def flow_table(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
         ],
         ignore_index=True,
     )
-    ranks = fate_of_scan["fate"].map(order.index)
-    furthest_fates = ranks.groupby(fate_of_scan["participant"]).max()
+    fate_ranks = fate_of_scan["fate"].map(fate_order.index)
+    furthest_fates = fate_ranks.groupby(fate_of_scan["participant"]).max()
     n_people = furthest_fates.value_counts()
-    n_scans = ranks.value_counts()
-    titles = FATE_TITLES | {ANALYSED: "analysed"}
-    rows = [
-        (fate, titles[fate], int(n_people.get(rank, 0)), int(n_scans.get(rank, 0)))
-        for rank, fate in enumerate(order)
+    n_scans = fate_ranks.value_counts()
+    title_of_fate = FATE_TITLES | {ANALYSED: "analysed"}
+    fate_rows = [
+        (
+            fate,
+            title_of_fate[fate],
+            int(n_people.get(rank, 0)),
+            int(n_scans.get(rank, 0)),
+        )
+        for rank, fate in enumerate(fate_order)
         if rank in n_scans.index or fate == ANALYSED
     ]
-    first_row = (LISTED, "listed", len(furthest_fates), len(ranks))
-    columns = ["fate", "title", "participants", "scans"]
-    return pd.DataFrame([first_row, *rows], columns=columns)
+    first_row = (LISTED, "listed", len(furthest_fates), len(fate_ranks))
+    column_names = ["fate", "title", "participants", "scans"]
+    return pd.DataFrame([first_row, *fate_rows], columns=column_names)
 
 
 def read_exclusions(exclude: str | Path | Sequence[str] | None) -> list[str]:
@@ -106,19 +111,30 @@ def read_exclusions(exclude: str | Path | Sequence[str] | None) -> list[str]:
     if exclude is None:
         return []
     if not isinstance(exclude, str | Path):
-        return [str(name).strip() for name in exclude]
+        return [str(excluded_id).strip() for excluded_id in exclude]
     if not Path(exclude).is_file():
-        return [name.strip() for name in str(exclude).split(",") if name.strip()]
+        return [
+            excluded_id.strip()
+            for excluded_id in str(exclude).split(",")
+            if excluded_id.strip()
+        ]
     with reading(exclude, "a list of ids, one a line"):
-        lines = Path(exclude).read_text(encoding="utf-8-sig").splitlines()
-    cells = [line.replace(",", "\t").split("\t")[0].strip(" \"'") for line in lines]
-    heads = ("participant_id", "participant", "subject", "scan", "id")
-    return [cell for cell in cells if cell and cell.lower() not in heads]
+        text_lines = Path(exclude).read_text(encoding="utf-8-sig").splitlines()
+    first_cells = [
+        text_line.replace(",", "\t").split("\t")[0].strip(" \"'")
+        for text_line in text_lines
+    ]
+    header_names = ("participant_id", "participant", "subject", "scan", "id")
+    return [
+        first_cell
+        for first_cell in first_cells
+        if first_cell and first_cell.lower() not in header_names
+    ]
 
 
-def _spell_name(name: str) -> str:
+def _spell_name(scan_or_person: str) -> str:
     """Return the name of a person or scan without `sub-` and `ses-`."""
-    return name.strip().removeprefix("sub-").replace("_ses-", "_")
+    return scan_or_person.strip().removeprefix("sub-").replace("_ses-", "_")
 
 
 def match_exclusions(
@@ -139,16 +155,16 @@ def match_exclusions(
         With all ids that nobody has.
     """
     scans_of_name: dict[str, set[str]] = {}
-    for row in rows:
-        for name in (row.scan, row.participant):
-            scans_of_name.setdefault(_spell_name(name), set()).add(row.scan)
+    for left_out_row in rows:
+        for name in (left_out_row.scan, left_out_row.participant):
+            scans_of_name.setdefault(_spell_name(name), set()).add(left_out_row.scan)
     unknown_names = [name for name in names if _spell_name(name) not in scans_of_name]
     if unknown_names:
         raise ParameterError(
             f"{option_text(option)} contains {listed(unknown_names, 20)}, but the "
             "study has no person or scan of this name, and there is no such file. "
             "Examples of its IDs are "
-            f"{listed([row.participant for row in rows], 3)}."
+            f"{listed([left_out_row.participant for left_out_row in rows], 3)}."
         )
     scan_sets = [scans_of_name[_spell_name(name)] for name in names]
     return set[str]().union(*scan_sets)
@@ -178,14 +194,16 @@ def describe_left_out(rows: Iterable[LeftOut]) -> list[Finding]:
     """Return notes on who was excluded, and who was left out for faults."""
     rows = [*rows]
     notes = list[Finding]()
-    excluded = tuple(row.scan for row in rows if row.fate == EXCLUDED)
+    excluded = tuple(
+        left_out_row.scan for left_out_row in rows if left_out_row.fate == EXCLUDED
+    )
     if excluded:
         message = (
             f"{len(excluded)} scans were left out because {option_text('exclude')} "
             "names them:"
         )
         notes.append(Finding(message, LEFT_OUT, kind=EXCLUDED, people=excluded))
-    faulty = tuple(row.scan for row in rows if row.reason)
+    faulty = tuple(left_out_row.scan for left_out_row in rows if left_out_row.reason)
     if faulty:
         message = f"{len(faulty)} scans were left out because they have faults:"
         notes.append(Finding(message, LEFT_OUT, kind=FAULTY, people=faulty))
@@ -196,7 +214,7 @@ def find_faulty(findings: Iterable[Finding]) -> dict[str, Finding]:
     """Return the first fault of every scan or person that has one, by name."""
     fault_of_name: dict[str, Finding] = {}
     for finding in findings:
-        name = finding.scan or finding.participant
-        if finding.severity == FAULT and name:
-            fault_of_name.setdefault(name, finding)
+        faulty_name = finding.scan or finding.participant
+        if finding.severity == FAULT and faulty_name:
+            fault_of_name.setdefault(faulty_name, finding)
     return fault_of_name

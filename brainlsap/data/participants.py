@@ -463,7 +463,8 @@ def list_scans(
     if not visit_list.scans:
         exclusion_reasons = [f"{table_name} lists no scan"]
         n_removed = sum(
-            row.fate == EXCLUDED or bool(row.reason) for row in visit_list.left_out
+            left_out_row.fate == EXCLUDED or bool(left_out_row.reason)
+            for left_out_row in visit_list.left_out
         )
         if n_removed:
             exclusion_reasons = [f"{n_removed} scans were excluded or have faults"]
@@ -505,12 +506,12 @@ def list_scans(
         has_class = labelling.is_kept
         visit_list.left_out += [
             LeftOut(
-                row.scan,
-                row.participant,
-                row.session,
-                NO_LABEL if pd.isna(row.label) else OTHER_CLASS,
+                left_out_row.scan,
+                left_out_row.participant,
+                left_out_row.session,
+                NO_LABEL if pd.isna(left_out_row.label) else OTHER_CLASS,
             )
-            for row in scan_table[~has_class].itertuples()
+            for left_out_row in scan_table[~has_class].itertuples()
         ]
         scan_table = scan_table[has_class].reset_index(drop=True)
         covariate_table = covariate_table[has_class].reset_index(drop=True)
@@ -609,14 +610,21 @@ class _VisitList:
         """Leave out scans by the ids of people or scans; raise for unknown ids."""
         if not names:
             return
-        rows = [*self.left_out, *(LeftOut(*key, EXCLUDED) for key in self.keys)]
-        excluded_scans = match_exclusions(names, rows)
-        excluded_people = {row.participant for row in rows} - {
-            row.participant for row in rows if row.scan not in excluded_scans
+        all_rows = [
+            *self.left_out,
+            *(LeftOut(*scan_key, EXCLUDED) for scan_key in self.keys),
+        ]
+        excluded_scans = match_exclusions(names, all_rows)
+        excluded_people = {left_out_row.participant for left_out_row in all_rows} - {
+            left_out_row.participant
+            for left_out_row in all_rows
+            if left_out_row.scan not in excluded_scans
         }
         self.left_out = [
-            row._replace(fate=EXCLUDED) if row.scan in excluded_scans else row
-            for row in self.left_out
+            left_out_row._replace(fate=EXCLUDED)
+            if left_out_row.scan in excluded_scans
+            else left_out_row
+            for left_out_row in self.left_out
         ]
         self._remove(dict.fromkeys(excluded_scans, (EXCLUDED, "")))
         self.faults = [
@@ -638,15 +646,21 @@ class _VisitList:
     def _remove(self, fate_of_scan: Mapping[str, tuple[str, str]]) -> None:
         """Move scans to `left_out`, with fate and reason by name."""
         self.left_out += [
-            LeftOut(*key, *fate_of_scan[key[0]])
-            for key in self.keys
-            if key[0] in fate_of_scan
+            LeftOut(*scan_key, *fate_of_scan[scan_key[0]])
+            for scan_key in self.keys
+            if scan_key[0] in fate_of_scan
         ]
-        rows = [row for row, key in enumerate(self.keys) if key[0] not in fate_of_scan]
-        self.scans = [self.scans[row] for row in rows]
-        self.facts = [self.facts[row] for row in rows]
-        self.label_words = [self.label_words[row] for row in rows]
-        self.keys = [self.keys[row] for row in rows]
+        remaining_indices = [
+            row_index
+            for row_index, scan_key in enumerate(self.keys)
+            if scan_key[0] not in fate_of_scan
+        ]
+        self.scans = [self.scans[row_index] for row_index in remaining_indices]
+        self.facts = [self.facts[row_index] for row_index in remaining_indices]
+        self.label_words = [
+            self.label_words[row_index] for row_index in remaining_indices
+        ]
+        self.keys = [self.keys[row_index] for row_index in remaining_indices]
 
 
 def _list_visits(
@@ -660,8 +674,8 @@ def _list_visits(
     for participant_id, visits_of_person in people.items():
         participant = next(iter(visits_of_person.values()))[0].participant
         listed_sessions = {
-            visit_key: name.session
-            for visit_key, (name, _) in visits_of_person.items()
+            visit_key: visit_name.session
+            for visit_key, (visit_name, _) in visits_of_person.items()
             if visit_key
         }
         scanned_sessions = _find_scanned(

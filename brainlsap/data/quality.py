@@ -422,10 +422,10 @@ def _robust_deviation(scan_values: np.ndarray) -> np.ndarray:
     """
     if not np.isnan(scan_values).any():
         # Medians of contiguous columns take a fraction of the time of nanmedian.
-        columns = np.ascontiguousarray(scan_values.T)
-        columns = columns - np.median(columns, axis=-1, keepdims=True)
-        scaled_mad = 1.4826 * np.median(np.abs(columns), axis=-1, keepdims=True)
-        return (columns / np.where(scaled_mad > 0, scaled_mad, 1)).T
+        value_columns = np.ascontiguousarray(scan_values.T)
+        value_columns = value_columns - np.median(value_columns, axis=-1, keepdims=True)
+        scaled_mad = 1.4826 * np.median(np.abs(value_columns), axis=-1, keepdims=True)
+        return (value_columns / np.where(scaled_mad > 0, scaled_mad, 1)).T
     # Regions that are measured in no scan have no median.
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         deviations = scan_values - np.nanmedian(scan_values, axis=0)

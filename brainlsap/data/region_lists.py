@@ -547,7 +547,9 @@ def _read_lists_of_level(
         ]
         list_names_in_order = (*matrix_lists, *_STRICT_LISTS, *_TOLERANT_LISTS)
         entry_names = _list_folder(folder)
-        file_names = [name for name in list_names_in_order if name in entry_names]
+        file_names = [
+            list_name for list_name in list_names_in_order if list_name in entry_names
+        ]
     names_of_list = dict[str, tuple[str, ...]]()
     for file_name in file_names:
         list_path = folder / file_name
@@ -718,9 +720,13 @@ def _list_unchanged_folder(
 
 def _scan_folder(folder: str, ending: str) -> dict[str, None]:
     """Return the names in a folder that end so, sorted."""
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if entry.name.endswith(ending)]
-    return dict.fromkeys(sorted(names))
+    with os.scandir(folder) as folder_entries:
+        file_names = [
+            folder_entry.name
+            for folder_entry in folder_entries
+            if folder_entry.name.endswith(ending)
+        ]
+    return dict.fromkeys(sorted(file_names))
 
 
 def _read_json(json_path: Path) -> dict[str, Any]:

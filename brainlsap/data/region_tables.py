@@ -507,9 +507,9 @@ def _find_row_faults(
     only large ones may show.
     """
     cell_array = region_cells.to_numpy(dtype=object)
-    numbers = region_cells.apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    cell_numbers = region_cells.apply(pd.to_numeric, errors="coerce").to_numpy(float)
     is_known = ~pd.isna(cell_array)
-    is_wrong = np.isnan(numbers) & is_known
+    is_wrong = np.isnan(cell_numbers) & is_known
     is_wrong_row = is_wrong.any(axis=1)
     n_known_rows = is_known.any(axis=1).sum()
     is_wrong_column = is_wrong.any(axis=0) & (is_wrong == is_known).all(axis=0)
@@ -520,18 +520,20 @@ def _find_row_faults(
     ):
         return {}
     row_faults: dict[int, Finding] = {}
-    for row in np.flatnonzero(is_wrong_row):
-        columns = np.flatnonzero(is_wrong[row])
-        cell_texts = listed(dict.fromkeys(map(repr, cell_array[row, columns])), 3)
-        first_column = str(region_cells.columns[columns[0]])
-        row_faults[int(row)] = Finding(
+    for row_index in np.flatnonzero(is_wrong_row):
+        column_indices = np.flatnonzero(is_wrong[row_index])
+        cell_texts = listed(
+            dict.fromkeys(map(repr, cell_array[row_index, column_indices])), 3
+        )
+        first_column = str(region_cells.columns[column_indices[0]])
+        row_faults[int(row_index)] = Finding(
             f"its cells in {path_and_sheet} must be numbers",
             FAULT,
             kind="not numbers",
-            got=f"{cell_texts} in {count(len(columns), 'column')} (first "
+            got=f"{cell_texts} in {count(len(column_indices), 'column')} (first "
             f"{first_column!r})",
             advice=f"Write n/a for missing values, or {leave_out_text()}",
-            values={"cells": tuple(cell_array[row, columns])},
+            values={"cells": tuple(cell_array[row_index, column_indices])},
         )
     return row_faults
 

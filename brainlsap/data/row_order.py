@@ -306,7 +306,9 @@ def _structure_orders(
     tian_names = _on_both_sides(_TIAN_S1, ("Right", "Left"))
     has_parts = bool(atlas.is_part.any())
     if not has_parts:
-        tian_names = [re.sub("(?<=Thalamus)-.*", "", name) for name in tian_names]
+        tian_names = [
+            re.sub("(?<=Thalamus)-.*", "", tian_name) for tian_name in tian_names
+        ]
     n_structures = len(_STRUCTURES)
     numbered_names = [
         cerebellum_names[0],

@@ -179,12 +179,12 @@ def _label_text(label_value: Any) -> str | None:
 
 
 def _check_unchanged(
-    cohort_path: str | Path, cohort: Cohort, options: ReadingOptions
+    cohort_path: str | Path, cohort: Cohort, asked_options: ReadingOptions
 ) -> None:
     """Raise where options say another way of reading than that of the file."""
     earlier_options = cohort.provenance | cohort.reading_options.to_jsonable()
     refused_options = list[str]()
-    for option_name, option_value in options.to_jsonable().items():
+    for option_name, option_value in asked_options.to_jsonable().items():
         if option_name in ("atlas", *SELECTIONS):
             continue
         # Scans with faults may still be left out, and cannot come back.
@@ -204,8 +204,8 @@ def _check_unchanged(
             "no value of its own" if earlier_value is None else repr(earlier_value)
         )
         refused_options.append(
-            f"{option_text(option_name)} ({getattr(options, option_name)!r}; the file "
-            f"has {value_text})"
+            f"{option_text(option_name)} ({getattr(asked_options, option_name)!r}; "
+            f"the file has {value_text})"
         )
     if refused_options:
         raise ParameterError(
@@ -303,30 +303,42 @@ def _find_excluded(
     cohort: Cohort, exclude: str | Path | Sequence[str] | None
 ) -> set[str]:
     """Return the scans that an option excludes, also those that are left out by now."""
-    names = read_exclusions(exclude)
-    return match_exclusions(names, _list_scans(cohort)) if names else set()
+    excluded_ids = read_exclusions(exclude)
+    return (
+        match_exclusions(excluded_ids, _list_scans(cohort)) if excluded_ids else set()
+    )
 
 
 def _list_scans(cohort: Cohort) -> list[LeftOut]:
     """Return every scan of the study's tables; the fate is empty if it is analysed."""
-    table = cohort.table
-    names = zip(table["scan"], table["participant"], table["session"], strict=True)
+    scan_table = cohort.table
+    scan_keys = zip(
+        scan_table["scan"],
+        scan_table["participant"],
+        scan_table["session"],
+        strict=True,
+    )
     analysed_rows = [
-        LeftOut(scan, participant, session, "") for scan, participant, session in names
+        LeftOut(scan, participant, session, "")
+        for scan, participant, session in scan_keys
     ]
     return [*analysed_rows, *_list_left_out(cohort)]
 
 
 def _list_left_out(cohort: Cohort) -> list[LeftOut]:
     """Return the scans that are not analysed."""
-    return [LeftOut(*row) for row in cohort.left_out.itertuples(index=False)]
+    return [
+        LeftOut(*table_row) for table_row in cohort.left_out.itertuples(index=False)
+    ]
 
 
 def _find_excluded_people(cohort: Cohort, excluded_scans: set[str]) -> set[str]:
     """Return the people of whom every scan is excluded."""
-    rows = _list_scans(cohort)
-    return {row.participant for row in rows} - {
-        row.participant for row in rows if row.scan not in excluded_scans
+    all_scans = _list_scans(cohort)
+    return {listed_scan.participant for listed_scan in all_scans} - {
+        listed_scan.participant
+        for listed_scan in all_scans
+        if listed_scan.scan not in excluded_scans
     }
 
 

@@ -263,7 +263,7 @@ def split_instances(table_columns: TableColumns) -> TableColumns:
     words_of_column: dict[str, dict[int, str]] = {}
     all_visits = {visit for _, visit in row_visits}
     no_cells: list[str | None] = [None] * len(table_columns.lines)
-    for name, column_of_instance in columns_by_name.items():
+    for field_name, column_of_instance in columns_by_name.items():
         column_of_visit = {
             visit: _column_at_visit(column_of_instance, visit) for visit in all_visits
         }
@@ -271,7 +271,7 @@ def split_instances(table_columns: TableColumns) -> TableColumns:
             visit: no_cells if column_name is None else table_columns[column_name]
             for visit, column_name in column_of_visit.items()
         }
-        visit_table[name] = [
+        visit_table[field_name] = [
             cells_of_visit[visit][row_index] for row_index, visit in row_visits
         ]
         words_of_visit: dict[int | None, Mapping[int, str]] = {
@@ -281,7 +281,7 @@ def split_instances(table_columns: TableColumns) -> TableColumns:
             for visit, column_name in column_of_visit.items()
         }
         if any(words_of_visit.values()):
-            words_of_column[name] = {
+            words_of_column[field_name] = {
                 visit_row: words_of_visit[visit][row_index]
                 for visit_row, (row_index, visit) in enumerate(row_visits)
                 if row_index in words_of_visit[visit]
@@ -302,15 +302,15 @@ def _find_instances(column_names: Iterable[str]) -> dict[str, dict[int, str]]:
     for column_name in column_names:
         head_matches = (pattern.fullmatch(column_name) for pattern in _FIELD_HEADS)
         head_match = next(filter(None, head_matches), None)
-        name, instance = column_name, 0
+        field_name, instance = column_name, 0
         if head_match is not None:
-            name = _NAME_OF_FIELD.get(head_match["field"], head_match["field"])
+            field_name = _NAME_OF_FIELD.get(head_match["field"], head_match["field"])
             instance = int(head_match["instance"] or 0)
             if int(head_match["array"] or 0):
-                name = f"{name}_a{head_match['array']}"
-        if instance in columns_by_name.get(name, {}):
-            name = column_name
-        columns_by_name.setdefault(name, {})[instance] = column_name
+                field_name = f"{field_name}_a{head_match['array']}"
+        if instance in columns_by_name.get(field_name, {}):
+            field_name = column_name
+        columns_by_name.setdefault(field_name, {})[instance] = column_name
     return columns_by_name
 
 
@@ -321,7 +321,9 @@ def _find_visits(
     has_visit: dict[int, np.ndarray] = {}
     for column_of_instance in imaging_fields:
         for instance, column_name in column_of_instance.items():
-            has_value = [cell is not None for cell in table_columns[column_name]]
+            has_value = [
+                cell_text is not None for cell_text in table_columns[column_name]
+            ]
             has_visit[instance] = has_visit.get(instance, False) | np.array(has_value)
     row_visits = list[tuple[int, int | None]]()
     for row_index in range(len(table_columns.lines)):
@@ -373,7 +375,7 @@ def is_ditto_mark(cell_text: object) -> bool:
     )
 
 
-def _score_header(cells: Sequence[str]) -> int:
+def _score_header(header_cells: Sequence[str]) -> int:
     """Return 2 if the first cell is a known column name, 1 if another is, else 0."""
     known_letters = [
         letters_of(column_name)
@@ -383,7 +385,7 @@ def _score_header(cells: Sequence[str]) -> int:
     is_known_column = [
         letters_of(cell_text) in known_letters
         or FREESURFER_HEAD.fullmatch(cell_text) is not None
-        for cell_text in cells
+        for cell_text in header_cells
     ]
     return 2 if is_known_column[0] else int(any(is_known_column))
 
@@ -558,9 +560,9 @@ def is_number_with_marks(cell_text: str) -> bool:
     )
 
 
-def _explain_numbers(cells: Iterable[str]) -> str:
+def _explain_numbers(faulty_cells: Iterable[str]) -> str:
     """Return advice on how to write cells that should be numbers, or nothing."""
-    cell_texts = [str(cell_value).strip() for cell_value in cells]
+    cell_texts = [str(cell_value).strip() for cell_value in faulty_cells]
     if any(map(is_formula_error, cell_texts)):
         return " A formula failed in the spreadsheet; write n/a for an unknown value."
     texts_with_thousands = [

@@ -72,16 +72,16 @@ def iter_polynomials(
         W = shift_laplacians(preparation.apply(connectomes[:1]))[0]
     n_at_once = _SCANS_AT_ONCE if is_shared else _GRAPHS_AT_ONCE
     for start in range(0, n_scans, n_at_once):
-        rows = slice(start, min(start + n_at_once, n_scans))
+        scan_slice = slice(start, min(start + n_at_once, n_scans))
         if is_shared:
             # One matrix product for all scans: their columns side by side.
-            columns = signals[rows].transpose(1, 0, 2).reshape(n_rois, -1)
-            polynomials = _polynomials(W, columns, degree)
+            signal_columns = signals[scan_slice].transpose(1, 0, 2).reshape(n_rois, -1)
+            polynomials = _polynomials(W, signal_columns, degree)
             shape = degree + 1, n_rois, -1, n_columns
-            yield rows, polynomials.reshape(shape).transpose(0, 2, 1, 3)
+            yield scan_slice, polynomials.reshape(shape).transpose(0, 2, 1, 3)
         else:
-            A = shift_laplacians(preparation.apply(connectomes[rows]))
-            yield rows, _polynomials(A, signals[rows], degree)
+            A = shift_laplacians(preparation.apply(connectomes[scan_slice]))
+            yield scan_slice, _polynomials(A, signals[scan_slice], degree)
 
 
 def _polynomials(A: np.ndarray, x: np.ndarray, degree: int) -> np.ndarray:

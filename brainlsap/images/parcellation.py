@@ -107,8 +107,8 @@ class LabelImage(NamedTuple):
     def find_labels(self, core_names: Collection[str]) -> tuple[int, ...]:
         """Return the labels whose names have one of these cores."""
         return tuple(
-            label
-            for label, region_name in self.names.items()
+            label_number
+            for label_number, region_name in self.names.items()
             if split_name(region_name)[1] in core_names
         )
 
@@ -194,12 +194,14 @@ def _locate_regions(
     # Drop other structures of FreeSurfer that are not regions of this atlas.
     other_structures = set(freesurfer_labels().values())
     region_labels = [
-        label
-        for label, region_name in name_of_label.items()
+        label_number
+        for label_number, region_name in name_of_label.items()
         if region_name not in other_structures or atlas.find(region_name) is not None
     ]
     try:
-        label_rows, _ = atlas.rows([name_of_label[label] for label in region_labels])
+        label_rows, _ = atlas.rows(
+            [name_of_label[label_number] for label_number in region_labels]
+        )
     except RegionNameError as error:
         raise RegionNameError(
             error.message, path=image_path, kind=error.kind, values=error.values
@@ -249,7 +251,7 @@ def _check_sides(image: LabelImage, atlas: Atlas) -> None:
 
 def _check_order(image: LabelImage, atlas: Atlas) -> None:
     """Raise if labels 1, 2 ... lie where another order of rows has its regions."""
-    region_names = [image.names[label] for label in sorted(image.names)]
+    region_names = [image.names[label_number] for label_number in sorted(image.names)]
     label_centroids = _label_centres(image)
     explained_share = _explained_share(label_centroids, region_names, atlas)
     for row_order in fitting_orders(atlas, len(label_centroids)):
@@ -335,7 +337,9 @@ def _name_labels(
     if labels is not None:
         name_of_label = read_label_table(labels, atlas, used_labels)
         nameless_labels = [
-            str(label) for label in used_labels if label not in name_of_label
+            str(label_number)
+            for label_number in used_labels
+            if label_number not in name_of_label
         ]
         if nameless_labels:
             raise FileFormatError(
@@ -344,14 +348,16 @@ def _name_labels(
                 "names, or set these voxels to 0.",
                 path=image_path,
             )
-        used_names = {label: name_of_label[label] for label in used_labels}
+        used_names = {
+            label_number: name_of_label[label_number] for label_number in used_labels
+        }
         return LabelNames(used_names, "the labels are named by a table")
     label_names = recognize_labels(used_labels, atlas)
     if label_names is not None:
         return label_names
     known_labels = {*atlas.regions["freesurfer_id"], *freesurfer_labels()}
     unknown_labels = [
-        label for label in used_labels if label not in known_labels
+        label_number for label_number in used_labels if label_number not in known_labels
     ] or used_labels
     raise FileFormatError(
         f"the labels {listed(map(str, unknown_labels), 8)} of the image do not "
@@ -369,15 +375,17 @@ def recognize_labels(used_labels: Sequence[int], atlas: Atlas) -> LabelNames | N
     """Return names of labels that need no table; None if they do."""
     region_labels = atlas.regions["freesurfer_id"].tolist()
     region_names = {
-        label: region_name
-        for label, region_name in zip(region_labels, atlas.names, strict=True)
-        if label > 0
+        label_number: region_name
+        for label_number, region_name in zip(region_labels, atlas.names, strict=True)
+        if label_number > 0
     }
     all_names = freesurfer_labels() | region_names
-    n_regions = sum(label in region_names for label in used_labels)
+    n_regions = sum(label_number in region_names for label_number in used_labels)
     has_enough_regions = n_regions >= _MIN_FREESURFER_SHARE * len(atlas)
     if all_names.keys() >= set(used_labels) and has_enough_regions:
-        name_of_label = {label: all_names[label] for label in used_labels}
+        name_of_label = {
+            label_number: all_names[label_number] for label_number in used_labels
+        }
         return LabelNames(
             name_of_label, "the labels were read as the label numbers of FreeSurfer"
         )

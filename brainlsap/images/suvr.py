@@ -139,7 +139,8 @@ def extract_suvr(
         check_same_space(pet, parcellation)
     image = read_label_image(parcellation, atlas, labels)
     code_of_label = {
-        label: region_row + 1 for label, region_row in image.positions.items()
+        label_number: region_row + 1
+        for label_number, region_row in image.positions.items()
     }
     region_codes = image.recode(code_of_label)
     reference_mask, reference_name = _find_reference(reference, image)
@@ -226,17 +227,21 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[VoxelImag
     """Return the mask of the reference (1 inside, else 0), and its name or path."""
     reference_name = str(reference).lower().replace("_", " ").replace("-", " ")
     if reference_name in REFERENCES:
-        label_groups = [
+        labels_of_parts = [
             image.find_labels((core_name,)) for core_name in REFERENCES[reference_name]
         ]
-        if not all(label_groups):
+        if not all(labels_of_parts):
             raise FileFormatError(
                 "the parcellation has no labels for some parts of the reference "
                 f"{reference_name}. Give a mask in the same space by "
                 f"{option_text('reference')}.",
                 path=image.path,
             )
-        reference_codes = {label: 1 for labels in label_groups for label in labels}
+        reference_codes = {
+            label_number: 1
+            for part_labels in labels_of_parts
+            for label_number in part_labels
+        }
         return VoxelImage(image.recode(reference_codes), image.affine), reference_name
     mask_path = Path(reference)
     if not mask_path.is_file():
@@ -300,8 +305,8 @@ def measure_shift(
         return np.nan
     # Classes: 0 outside, 1 unlabelled, 2 cortex, 3 subcortex, 4 cerebellum, 5 other.
     tissue_of_label = dict.fromkeys(label_image.names, 5)
-    for label, region_row in label_image.positions.items():
-        tissue_of_label[label] = 2 if atlas.cortex[region_row] else 3
+    for label_number, region_row in label_image.positions.items():
+        tissue_of_label[label_number] = 2 if atlas.cortex[region_row] else 3
     cerebellar_labels = label_image.find_labels(REFERENCES["cerebellar cortex"])
     tissue_of_label |= dict.fromkeys(cerebellar_labels, 4)
     voxel_strides = np.maximum(np.rint(_GRID_SPACING / voxel_sizes_mm), 1).astype(int)

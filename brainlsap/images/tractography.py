@@ -438,7 +438,8 @@ def build_connectome(
     end_placement = Placement(image)
     node_labels = sorted({*image.positions, *image.find_labels(NON_ATLAS_NODES)})
     code_of_label = {
-        label: node_code for node_code, label in enumerate(node_labels, start=1)
+        label_number: node_code
+        for node_code, label_number in enumerate(node_labels, start=1)
     }
     node_image = NodeImage(image.recode(code_of_label), image.affine)
     node_assigner = (
@@ -515,7 +516,7 @@ def build_connectome(
         )
     symmetric_weights = pair_weights + np.triu(pair_weights, 1).T
     atlas_rows = list(image.positions.values())
-    region_codes = [code_of_label[label] for label in image.positions]
+    region_codes = [code_of_label[label_number] for label_number in image.positions]
     region_block = np.ix_(region_codes, region_codes)
     connectome = np.zeros((len(atlas), len(atlas)))
     connectome[np.ix_(atlas_rows, atlas_rows)] = symmetric_weights[region_block]

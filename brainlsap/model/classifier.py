@@ -102,16 +102,16 @@ class GraphClassifier(PackedClassifier):
 
     def make_ridge(self) -> LSAPRidgeClassifier | None:
         """Return the unfitted ridge regression that training starts from, if any."""
-        settings = self.resolve()
-        if settings.start != "ridge":
+        network_settings = self.resolve()
+        if network_settings.start != "ridge":
             return None
         return LSAPRidgeClassifier(
-            "auto" if settings.scale_mode == "region" else "one",
+            "auto" if network_settings.scale_mode == "region" else "one",
             classes=getattr(self, "classes", None),
-            max_scale=float(settings.max_scale or 0.0),
-            threshold=settings.threshold,
-            weights=settings.weights,
-            connectome=settings.connectome,
+            max_scale=float(network_settings.max_scale or 0.0),
+            threshold=network_settings.threshold,
+            weights=network_settings.weights,
+            connectome=network_settings.connectome,
             random_state=self.random_state,
         )
 
@@ -126,16 +126,16 @@ class GraphClassifier(PackedClassifier):
 
         It is one of :meth:`make_ridge`; where it is None, it is fitted here.
         """
-        settings = self.resolve()
+        network_settings = self.resolve()
         check_at_least("n_threads", self.n_threads, 1)
         classes = getattr(self, "classes", None)
-        class_codes = self._learn_classes(y, len(X), classes, settings.head)
-        is_balanced = settings.class_weight == "balanced"
+        class_codes = self._learn_classes(y, len(X), classes, network_settings.head)
+        is_balanced = network_settings.class_weight == "balanced"
         self._learn_prior(y, self.class_prior, is_balanced=is_balanced)
         connectomes, features = self._learn_inputs(
-            X, groups, settings.preparation(), settings.standardize
+            X, groups, network_settings.preparation(), network_settings.standardize
         )
-        self.settings_ = settings
+        self.settings_ = network_settings
         with threads(self.n_threads):
             batch = self._make_batch(connectomes, features)
             seed = self.random_state or 0
@@ -147,25 +147,27 @@ class GraphClassifier(PackedClassifier):
             self.ridge_ = ridge
             if self.ridge_ is not None:
                 _set_offset(batch, self.ridge_, self.ridge_.left_out_scores_)
-            initial_scales = self._initial_scales(settings)
-            splits = inner_splits(class_codes, groups, settings, seed)
+            initial_scales = self._initial_scales(network_settings)
+            splits = inner_splits(class_codes, groups, network_settings, seed)
             ridge_logits = None
             is_decided = None
             if (
-                settings.network_weight == BY_LEFT_OUT_PEOPLE
+                network_settings.network_weight == BY_LEFT_OUT_PEOPLE
                 and self.ridge_ is not None
             ):
                 ridge_logits = self._ridge_logits(
                     self.ridge_, self.ridge_.left_out_scores_
                 )
-                left_out_rows = np.concatenate([rows for _, rows in splits])
+                left_out_rows = np.concatenate(
+                    [validation_rows for _, validation_rows in splits]
+                )
                 is_decided = partial(
                     networks_are_futile,
                     n_people_of_starts=len(set(groups[left_out_rows])),
                     class_codes=class_codes,
                     groups=groups,
                     ridge_logits=ridge_logits,
-                    settings=settings,
+                    settings=network_settings,
                 )
             training_runs = train_starts(
                 batch,
@@ -173,7 +175,7 @@ class GraphClassifier(PackedClassifier):
                 splits,
                 self.measured_,
                 initial_scales,
-                settings,
+                network_settings,
                 seed,
                 is_decided,
             )
@@ -182,16 +184,16 @@ class GraphClassifier(PackedClassifier):
             self.network_weight_ = 1.0
             if ridge_logits is not None:
                 network_share = choose_network_share(
-                    averaged_runs, class_codes, groups, ridge_logits, settings
+                    averaged_runs, class_codes, groups, ridge_logits, network_settings
                 )
                 restore_snapshots(averaged_runs, network_share.step, batch)
                 self.network_weight_ = network_share.weight
             elif self.ridge_ is not None:
-                self.network_weight_ = float(settings.network_weight)
+                self.network_weight_ = float(network_settings.network_weight)
             self.networks_ = [training_run.network for training_run in averaged_runs]
             self.history_ = [training_run.history for training_run in training_runs]
             self.fit_report_ = self._make_report(training_runs, network_share)
-            if settings.network == "heat":
+            if network_settings.network == "heat":
                 self._store_scales(averaged_runs, initial_scales)
         for warning_text in self.fit_report_["warnings"]:
             warnings.warn(warning_text, UserWarning, stacklevel=3)
@@ -257,16 +259,16 @@ class GraphClassifier(PackedClassifier):
         prior_of_stages[self.stages_.argsort()] = self.learned_prior_
         return ridge.log_odds(ridge_scores) + np.log(prior_of_stages)
 
-    def _initial_scales(self, settings: Settings) -> np.ndarray:
+    def _initial_scales(self, network_settings: Settings) -> np.ndarray:
         """Return the initial scale of every region."""
-        initial_scales: Any = settings.initial_scale
+        initial_scales: Any = network_settings.initial_scale
         if self.ridge_ is not None and initial_scales == EVIDENCE:
             initial_scales = self.ridge_.scales_
             if self.ridge_.chosen_ == "none":
                 initial_scales = _SCALE_WITHOUT_CONNECTOME
             # Leave room below the largest scale, at which training cuts off its steps.
             initial_scales = np.minimum(
-                initial_scales, float(settings.max_scale or 0.0) / 2
+                initial_scales, float(network_settings.max_scale or 0.0) / 2
             )
         return np.full(self.n_rois_, initial_scales, dtype=np.float64)
 
@@ -316,7 +318,7 @@ class GraphClassifier(PackedClassifier):
         self, averaged_runs: list[Run], initial_scales: np.ndarray
     ) -> None:
         """Store learned scales, their path during training, and the kernel's error."""
-        settings = self.settings_
+        network_settings = self.settings_
         heat_layers: list[Any] = [
             averaged_run.network.heat for averaged_run in averaged_runs
         ]
@@ -334,18 +336,18 @@ class GraphClassifier(PackedClassifier):
         self.scale_path_[0] = initial_scales
         self.scale_path_[-1] = self.scales_
         self.fit_report_["error_bound"] = error_bound(
-            settings.kernel,
+            network_settings.kernel,
             float(self.scales_by_start_.max()),
-            settings.degree,
+            network_settings.degree,
             dtype=torch.float64,
         )
         n_projected = int(sum(heat_layer.n_projected for heat_layer in heat_layers))
         self.fit_report_["n_projected"] = n_projected
         if n_projected:
             self.fit_report_["warnings"].append(
-                f"scales reached {settings.max_scale:.3g}, the largest scale at "
-                f"which the {settings.kernel} kernel is accurate, and were kept "
-                "there. Increase max_scale, or the degree, to allow larger scales."
+                f"scales reached {network_settings.max_scale:.3g}, the largest scale "
+                f"at which the {network_settings.kernel} kernel is accurate, and were "
+                "kept there. Increase max_scale, or the degree, to allow larger scales."
             )
 
 

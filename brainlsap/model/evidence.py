@@ -199,8 +199,10 @@ class Evidence:
         if not uses_scan_matrix:
             gram = np.zeros((n_terms * self.n_columns,) * 2)
             for start in range(0, n_scans, _ROWS_AT_ONCE):
-                block = self.X[:, start : start + _ROWS_AT_ONCE]
-                flat_terms = block.transpose(1, 0, 2).reshape(block.shape[1], -1)
+                value_block = self.X[:, start : start + _ROWS_AT_ONCE]
+                flat_terms = value_block.transpose(1, 0, 2).reshape(
+                    value_block.shape[1], -1
+                )
                 gram += flat_terms.T @ flat_terms
             # (column, its term, term, column): blocks of a region are contiguous
             gram = gram.reshape(n_terms, self.n_columns, n_terms, -1)

@@ -345,10 +345,10 @@ def _terms_of_signals(
             connectomes.polynomials = ("", None)
             return torch.from_numpy(stored_polynomials[: series.order + 1])
     terms = torch.empty(series.order + 1, *signals.shape, dtype=series.dtype)
-    for rows, polynomials in iter_polynomials(
+    for scan_slice, polynomials in iter_polynomials(
         connectomes, signals, preparation, series.order, is_shared=is_shared
     ):
-        terms[:, rows] = torch.from_numpy(polynomials)
+        terms[:, scan_slice] = torch.from_numpy(polynomials)
     return terms
 
 

@@ -244,10 +244,10 @@ def _draw_validation_people(
     _, first_rows = np.unique(person_codes, return_index=True)
     person_classes = class_codes[first_rows]
     # Rank of each person in a random order of the class, from 0 to 1.
-    order = np.random.default_rng(seed).permutation(len(first_rows))
+    person_order = np.random.default_rng(seed).permutation(len(first_rows))
     ranks = np.empty(len(first_rows))
     for class_code in np.unique(person_classes):
-        members = order[person_classes[order] == class_code]
+        members = person_order[person_classes[person_order] == class_code]
         ranks[members] = np.arange(len(members)) / len(members)
     splits = []
     for start_number in range(n_starts):
@@ -317,31 +317,35 @@ class Adam:
 
     def __init__(
         self,
-        weights: list[nn.Parameter],
+        parameters: list[nn.Parameter],
         learning_rate: float,
         weight_decay: float,
         fused: bool | None = None,
     ) -> None:
         """Begin without momentum; `fused` takes the steps of all weights at once."""
-        self.weights = weights
+        self.weights = parameters
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.fused = fused
-        self.means = [torch.zeros_like(weight) for weight in weights]
-        self.mean_squares = [torch.zeros_like(weight) for weight in weights]
+        self.means = [torch.zeros_like(parameter) for parameter in parameters]
+        self.mean_squares = [torch.zeros_like(parameter) for parameter in parameters]
         # Steps of the fused kernel are counted where the weights are.
         self.n_steps = [
-            torch.zeros((), device=weight.device if fused else "cpu")
-            for weight in weights
+            torch.zeros((), device=parameter.device if fused else "cpu")
+            for parameter in parameters
         ]
 
     @torch.no_grad()
     def step(self) -> None:
         """Move every weight that has a gradient by one step."""
-        has_gradient = [weight.grad is not None for weight in self.weights]
+        has_gradient = [parameter.grad is not None for parameter in self.weights]
         adam(
             params=[*compress(self.weights, has_gradient)],
-            grads=[weight.grad for weight in self.weights if weight.grad is not None],
+            grads=[
+                parameter.grad
+                for parameter in self.weights
+                if parameter.grad is not None
+            ],
             exp_avgs=[*compress(self.means, has_gradient)],
             exp_avg_sqs=[*compress(self.mean_squares, has_gradient)],
             max_exp_avg_sqs=[],
@@ -376,8 +380,8 @@ def make_epoch(
             weight_decay = settings.weight_decay + 2 * readout_penalty
             weights_by_decay.setdefault(weight_decay, []).append(network_weight)
     optimizers = [
-        Adam(weights, settings.learning_rate, weight_decay, fused=True)
-        for weight_decay, weights in weights_by_decay.items()
+        Adam(decayed_weights, settings.learning_rate, weight_decay, fused=True)
+        for weight_decay, decayed_weights in weights_by_decay.items()
     ]
     loss_function = _make_loss(network, class_codes, settings)
 
@@ -417,8 +421,11 @@ def _divide_scans(network: GraphNetwork, train: Scans) -> list[Scans]:
     if n_parts == 1:
         return [train]
     bounds = [n_items * k // n_parts for k in range(n_parts + 1)]
-    parts = [slice(start, stop) for start, stop in pairwise(bounds)]
-    return [(batch.select(part), class_codes[part]) for part in parts]
+    scan_slices = [slice(start, stop) for start, stop in pairwise(bounds)]
+    return [
+        (batch.select(scan_slice), class_codes[scan_slice])
+        for scan_slice in scan_slices
+    ]
 
 
 def _draw_minibatches(train: Scans, batch_size: int) -> Iterator[Scans]:
@@ -493,7 +500,10 @@ def _train_once(
 
 def _copy_state(network: GraphNetwork) -> dict[str, Tensor]:
     """Return a copy of weights and statistics."""
-    return {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    return {
+        tensor_name: tensor.clone()
+        for tensor_name, tensor in network.state_dict().items()
+    }
 
 
 def _spread_scans(scans: Scans) -> Scans:
@@ -688,8 +698,8 @@ def choose_network_share(
         ).astype(np.float64)
         if not np.isfinite(logits).all():  # diverged
             continue
-        for weight_index, weight in enumerate(_NETWORK_WEIGHTS):
-            mixed_logits = mix_logits(row_logits, logits, weight)
+        for weight_index, network_weight in enumerate(_NETWORK_WEIGHTS):
+            mixed_logits = mix_logits(row_logits, logits, network_weight)
             gains_by_weight[best_step, weight_index] = ridge_loss - loss_of_scans(
                 mixed_logits
             )

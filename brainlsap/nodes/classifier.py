@@ -161,25 +161,27 @@ class NodeNetwork(nn.Module):
 
     def _prepare(self, adjacency: sparse.csr_array) -> None:
         """Store what propagates: a matrix of steps, a Laplacian or its eigenvectors."""
-        settings, n_nodes = self.settings, adjacency.shape[0]
-        scale_mode = settings.scale_mode.replace("node", "region")
-        initial_scale = settings.initial_scale or 0.0
-        max_scale = settings.max_scale or 0.0
+        node_settings, n_nodes = self.settings, adjacency.shape[0]
+        scale_mode = node_settings.scale_mode.replace("node", "region")
+        initial_scale = node_settings.initial_scale or 0.0
+        max_scale = node_settings.max_scale or 0.0
         self.heat = HeatScale(n_nodes, initial_scale, max_scale, scale_mode)
-        if settings.network != "heat":
+        if node_settings.network != "heat":
             make_steps = (
-                page_rank_graph if settings.network == "gdc" else normalized_adjacency
+                page_rank_graph
+                if node_settings.network == "gdc"
+                else normalized_adjacency
             )
             self.steps = ConstantMatrix(cached(make_steps, adjacency))
             return
-        W = with_loops(adjacency) if settings.self_loops else adjacency
-        if settings.kernel != "exact":
+        W = with_loops(adjacency) if node_settings.self_loops else adjacency
+        if node_settings.kernel != "exact":
             self.register_buffer("L", normalized_laplacian(W), persistent=False)
             return
-        if n_nodes > settings.max_exact_nodes:
+        if n_nodes > node_settings.max_exact_nodes:
             raise ParameterError(
                 f"the graph has {n_nodes} nodes, more than "
-                f"max_exact_nodes={settings.max_exact_nodes}. Use model='lsap-c' "
+                f"max_exact_nodes={node_settings.max_exact_nodes}. Use model='lsap-c' "
                 "with tolerance=1e-6, whose results agree to six digits."
             )
         for buffer_name, buffer in zip(
@@ -189,29 +191,31 @@ class NodeNetwork(nn.Module):
 
     def forward(self, n_views: int = 1) -> Tensor:
         """Return logits of shape `(n_nodes, n_views, n_classes)`."""
-        settings, view_logits = self.settings, []
+        node_settings, view_logits = self.settings, []
         for _ in range(n_views):
-            H = self.features(self.weights[0], settings.input_dropout * self.training)
-            if self.training and settings.node_dropout:
+            H = self.features(
+                self.weights[0], node_settings.input_dropout * self.training
+            )
+            if self.training and node_settings.node_dropout:
                 is_kept_node = (
-                    torch.rand(len(H), 1, device=H.device) >= settings.node_dropout
+                    torch.rand(len(H), 1, device=H.device) >= node_settings.node_dropout
                 )
-                H = H * (is_kept_node / (1 - settings.node_dropout))
+                H = H * (is_kept_node / (1 - node_settings.node_dropout))
             view_logits.append(H)
         return self.read_out(self, torch.stack(view_logits, dim=1))
 
     def propagate(self, H: Tensor, scale: Any = None) -> Tensor:
         """Propagate all views at once, as heat or by steps over edges."""
-        settings, channels = self.settings, H.flatten(1)
-        n_steps = int(settings.degree or 0)
-        if settings.network != "heat":
+        node_settings, channels = self.settings, H.flatten(1)
+        n_steps = int(node_settings.degree or 0)
+        if node_settings.network != "heat":
             step_channels = self.walk(H, n_steps)
-            if settings.network == "grand":
+            if node_settings.network == "grand":
                 return sum(step_channels[1:], start=H) / len(step_channels)
             return step_channels[-1]
-        if settings.kernel != "exact":
+        if node_settings.kernel != "exact":
             channels = diffuse_recurrence(
-                self.L, channels, scale, settings.kernel, n_steps
+                self.L, channels, scale, node_settings.kernel, n_steps
             )
         else:
             # written out: the engine for many small graphs is several times slower on
@@ -527,8 +531,8 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
             For sets that overlap or hold nodes without label, parts that do not fit,
             a signal of validation nodes without them, or training that diverges.
         """
-        settings = self.settings(getattr(graph, "name", ""))
-        if validation is None and settings.scale_signal == "validation":
+        node_settings = self.settings(getattr(graph, "name", ""))
+        if validation is None and node_settings.scale_signal == "validation":
             raise ParameterError(
                 "scale_signal='validation' requires validation nodes. Give a "
                 "validation set."
@@ -538,7 +542,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
             graph, train, validation, device
         )
         with seeded(self.random_state, device):
-            network = NodeNetwork(graph, len(self.classes_), settings).to(device)
+            network = NodeNetwork(graph, len(self.classes_), node_settings).to(device)
             best_epoch, self.history_ = train_nodes(
                 network, training_labels, validation_labels
             )
@@ -548,8 +552,12 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
                 f"{option_name('scale_step')}, or check features and adjacency for "
                 "NaN and very large numbers."
             )
-        self.network_, self.settings_, self.best_epoch_ = network, settings, best_epoch
-        if settings.network == "heat":
+        self.network_, self.settings_, self.best_epoch_ = (
+            network,
+            node_settings,
+            best_epoch,
+        )
+        if node_settings.network == "heat":
             self.scale_ = network.heat().detach().cpu().double().numpy()
         return self
 
@@ -628,22 +636,22 @@ def train_nodes(
     Returns that epoch, and every epoch's training loss and validation
     accuracy.
     """
-    settings, parameters = network.settings, dict(network.named_parameters())
+    node_settings, parameters = network.settings, dict(network.named_parameters())
     parameters.pop("heat.raw_scale")
     deep_weights = [
         parameters.pop(parameter_name)
         for parameter_name in [*parameters]
         if parameter_name.startswith("deep.")
     ]
-    learning_rate = settings.learning_rate
+    learning_rate = node_settings.learning_rate
     # the inner weights of GCNII have a decay of their own
     optimizers = [
-        Adam([*parameters.values()], learning_rate, settings.weight_decay),
+        Adam([*parameters.values()], learning_rate, node_settings.weight_decay),
         Adam(deep_weights, learning_rate, weight_decay=0.01),
     ]
     history: dict[str, list[float]] = {"train_loss": [], "validation_accuracy": []}
     best_score, best_epoch, best_state = (-1.0, 0.0), -1, {}
-    for epoch in range(settings.n_epochs):
+    for epoch in range(node_settings.n_epochs):
         epoch_results = [train_epoch(network, optimizers, train, validation)]
         if validation is not None:
             epoch_results += evaluate_nodes(network, validation)
@@ -657,7 +665,9 @@ def train_nodes(
         if epoch_score > best_score:
             best_score, best_epoch = epoch_score, epoch
             best_state = copy.deepcopy(network.state_dict())
-        is_stale = settings.patience and epoch - best_epoch >= settings.patience
+        is_stale = (
+            node_settings.patience and epoch - best_epoch >= node_settings.patience
+        )
         if is_stale or not np.isfinite(loss):
             break
     network.load_state_dict(best_state)
@@ -683,27 +693,27 @@ def train_epoch(
     validation: Any,
 ) -> Tensor:
     """Train one full-batch epoch with both updates; return the loss of the labels."""
-    settings = network.settings
+    node_settings = network.settings
     network.train()
     network.zero_grad()
-    logits = network(settings.n_views)
+    logits = network(node_settings.n_views)
     loss = total_loss = label_loss(logits, train)
-    if settings.consistency:
-        consistency_loss = inconsistency(logits, settings.temperature)
-        total_loss = loss + settings.consistency * consistency_loss
+    if node_settings.consistency:
+        consistency_loss = inconsistency(logits, node_settings.temperature)
+        total_loss = loss + node_settings.consistency * consistency_loss
     scale_loss = total_loss
-    scale = network.heat.raw_scale
-    scale_signal = settings.scale_signal
-    if scale.requires_grad and scale_signal != "consistency":
+    raw_scale = network.heat.raw_scale
+    scale_signal = node_settings.scale_signal
+    if raw_scale.requires_grad and scale_signal != "consistency":
         scale_loss = (
             loss if scale_signal == "labels" else label_loss(network(1), validation)
         )
     total_loss.backward(retain_graph=scale_loss is loss)
     if scale_loss is not total_loss:
-        (scale.grad,) = torch.autograd.grad(scale_loss, scale)
+        (raw_scale.grad,) = torch.autograd.grad(scale_loss, raw_scale)
     for optimizer in optimizers:
         optimizer.step()
-    network.heat.step_(settings)
+    network.heat.step_(node_settings)
     return loss.detach()
 
 
@@ -782,7 +792,7 @@ def run_nodes(
         for model_name in models
         for seed in range(n_seeds)
     ]
-    settings = [model.settings(graph.name) for model in classifiers]
+    all_settings = [model.settings(graph.name) for model in classifiers]
     options_text = " ".join(
         f"{k}={v}" for k, v in (classifier_options.get("options") or {}).items()
     )
@@ -809,7 +819,7 @@ def run_nodes(
             for data_matrix in data_matrices
         ),
     ]
-    for model, node_settings in zip(classifiers, settings, strict=True):
+    for model, node_settings in zip(classifiers, all_settings, strict=True):
         seed, model_title = model.random_state, NODE_MODELS[model.model]
         node_split = make_node_split(graph, split, seed)
         used_variant = chosen_variant(model.model, variant, graph.name)

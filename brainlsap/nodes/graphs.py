@@ -87,11 +87,11 @@ def _title_models(network_entries: dict[str, Any]) -> dict[str, str]:
     """
     title_of_network: dict[str, str] = {}
     for network_name, network_entry in network_entries.items():
-        title = network_entry.pop("title", "")
+        network_title = network_entry.pop("title", "")
         if network_name in NETWORKS:
-            title = NETWORKS[network_name].title
-        if title:
-            title_of_network[network_name] = title
+            network_title = NETWORKS[network_name].title
+        if network_title:
+            title_of_network[network_name] = network_title
     return title_of_network
 
 
@@ -142,9 +142,13 @@ def resolve_node_settings(
         for option_name, option_value in options.items()
         if option_value is not None
     }
-    settings = NodeSettings(**setting_values)
-    check_settings(settings)
-    return _complete_scales(settings) if settings.network == "heat" else settings
+    node_settings = NodeSettings(**setting_values)
+    check_settings(node_settings)
+    return (
+        _complete_scales(node_settings)
+        if node_settings.network == "heat"
+        else node_settings
+    )
 
 
 def _complete_scales(settings: Any) -> Any:
