@@ -1043,7 +1043,7 @@ def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
             raise ParameterError(
                 f"Row {scan + 1} of {first_name} and row {scan + 1} of {second_name} "
                 f"belong to different people: {first_texts[scan]!r} and "
-                f"{second_texts[scan]!r}. Sort one table in the order of the other "
+                f"{second_texts[scan]!r}. Bring both tables into the same row order "
                 "(.reindex). If the rows are already in the same order, drop one of "
                 "the two indexes (.reset_index(drop=True))."
             )

@@ -696,7 +696,7 @@ class FeatureSources:
         if all(has_cross) and all(has_long):
             raise CohortError(
                 "every scan has both a cross-sectional and a longitudinal "
-                "FreeSurfer run. Choose one of the two by pattern = {freesurfer = "
+                "FreeSurfer run. Choose one type of run by pattern = {freesurfer = "
                 "'*.long.*'} or pattern = {freesurfer = '!*.long.*'} in --config "
                 "(in Python pattern={'freesurfer': '*.long.*'})"
             )
@@ -1238,8 +1238,8 @@ def _check_one_kind_of_run(scan_tables: Sequence[ScanTable], table_names: str) -
     if len(is_longitudinal) > 1:
         raise CohortError(
             f"{table_names}: the rows come from longitudinal ('.long.') and from "
-            "cross-sectional FreeSurfer runs. The two are never mixed. Keep only "
-            "one of the two types"
+            "cross-sectional FreeSurfer runs, which are never mixed. Keep the rows "
+            "of only one type of run"
         )
 
 

@@ -586,7 +586,7 @@ def _compare_with_files(
             advice = f"Give the place of the ID by {option_text('pattern', pattern)}"
         feature_sources.unmatched = Finding(
             "no person in the table has files. The IDs in the table look like "
-            f"{listed_name!r}, and those of files and folders like "
+            f"{listed_name!r}, and the IDs of files and folders like "
             f"{unlisted_people[0]!r}",
             FAULT,
             kind=FOREIGN_IDS,

@@ -78,8 +78,8 @@ def read_text(text_path: str | Path) -> str:
         line_number = file_text.count("\n", 0, file_text.index("\0")) + 1
         raise FileFormatError(
             "the file is not a text file, because it contains zero bytes, the "
-            f"first in line {line_number}. It may be damaged, or text in UTF-16. "
-            "Save it as UTF-8.",
+            f"first in line {line_number}. The file may be damaged, or its "
+            "text may be in UTF-16. Save the file as UTF-8.",
             path=text_path,
             kind="zero bytes",
             values={"line": line_number},
@@ -618,7 +618,7 @@ def _explain_width(
         if len(text_line.split(row_delimiter)) == n_cells > 1:
             return (
                 f"The cells of line {table_row.line_number} are separated by "
-                f"{_DELIMITER_NAMES[row_delimiter]}, but those of the header by "
+                f"{_DELIMITER_NAMES[row_delimiter]}, but the cells of the header by "
                 f"{_DELIMITER_NAMES.get(delimiter, repr(delimiter))}. Use the same "
                 "separator in all lines."
             )

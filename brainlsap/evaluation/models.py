@@ -866,8 +866,8 @@ class ModelEntry(NamedTuple):
         if self.role == "control" and (not self.phrase or self.is_variant is None):
             raise ParameterError(
                 f"the baseline model {model_name!r} requires phrase=, which describes "
-                "it in reports, and is_variant=, which states whether it is otherwise "
-                "identical to LSAP-C."
+                "the model in reports, and is_variant=, which states whether the model "
+                "is otherwise identical to LSAP-C."
             )
 
 

@@ -244,8 +244,8 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
             raise SplitError(
                 f"fold {fold_number} has {len(shared_people)} people in both "
                 f"training and test scans ({', '.join(shared_people[:3])}). All "
-                "scans of a person must be in one of the two. Use make_splits to "
-                "create such folds."
+                "scans of a person must be training scans or all must be test scans. "
+                "Use make_splits to create such folds."
             )
         index_splits.append((train_index, test_index))
     if not index_splits:
@@ -372,8 +372,8 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
         if unmatched_scans or not fold_of.index.is_unique:
             raise SplitError(
                 f"{path}: repeat {repeat_number} does not match the cohort. "
-                f"{len(unmatched_scans)} scans occur in only one of the two "
-                f"({', '.join(unmatched_scans[:3])}), and "
+                f"{len(unmatched_scans)} scans occur only in the table or only in the "
+                f"cohort ({', '.join(unmatched_scans[:3])}), and "
                 f"{fold_of.index.duplicated().sum()} scans occur in two folds."
             )
         fold_of_scan = fold_of.loc[list(scans)].to_numpy()

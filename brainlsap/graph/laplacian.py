@@ -190,8 +190,9 @@ def check_operator(L: Tensor) -> None:
         if eigenvalue > 2.0 + _FLOAT32_TOLERANCE:
             raise ParameterError(
                 "L has an eigenvalue of about "
-                f"{spectrum_shift + sign * eigenvalue:.3g}, but those of a "
-                f"normalised Laplacian lie between 0 and 2. {_ADVICE}"
+                f"{spectrum_shift + sign * eigenvalue:.3g}, but the "
+                "eigenvalues of a normalised Laplacian lie between 0 and 2. "
+                f"{_ADVICE}"
             )
 
 

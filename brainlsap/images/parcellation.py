@@ -242,7 +242,7 @@ def _check_sides(image: LabelImage, atlas: Atlas) -> None:
         and x_of_left.mean() - x_of_right.mean() > x.std()
     ):
         raise FileFormatError(
-            "the regions of the left hemisphere are to the right of those of the "
+            "the regions of the left hemisphere are to the right of the regions of the "
             "right hemisphere. The image may be flipped, or its affine may be lost. "
             "Write the image again from its source, with the affine of the source.",
             path=image.path,
@@ -361,12 +361,12 @@ def _name_labels(
     ] or used_labels
     raise FileFormatError(
         f"the labels {listed(map(str, unknown_labels), 8)} of the image do not "
-        f"belong to {atlas.name}. Choose the atlas that matches the image, whose "
-        "labels may be numbered as in the atlas, in FreeSurfer (aparc+aseg), in "
-        f"the labelconvert of MRtrix, or from 1 to {len(atlas)} in the order of the "
-        "regions of an atlas on disk. Otherwise, give a table with the columns "
-        f"index and name as {table_path.name} in the folder of the image, or by "
-        f"{option_text('labels')}.",
+        f"belong to {atlas.name}. Choose the atlas of the image, or give a table "
+        f"with the columns index and name by {option_text('labels')} (or as "
+        f"{table_path.name} in the folder of the image). Without a table, labels "
+        "must be numbered as in the atlas, in FreeSurfer (aparc+aseg), in the "
+        f"labelconvert of MRtrix, or from 1 to {len(atlas)} in the order of an "
+        "atlas on disk.",
         path=image_path,
     )
 

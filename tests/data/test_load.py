@@ -344,7 +344,7 @@ def test_ids_that_no_file_has_are_shown_beside_those_of_files(study, tiny):
     assert fault.startswith(
         "participants.tsv: no person in the table has files. The IDs in "
         "the table look like 'P1', "
-        "and those of files and folders like '01'. Write the IDs in participants.tsv"
+        "and the IDs of files and folders like '01'. Write the IDs in participants.tsv"
     )
 
 

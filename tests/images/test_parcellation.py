@@ -117,7 +117,9 @@ def test_absent_regions_are_said(tmp_path, tiny):
 
 def test_an_image_whose_sides_are_flipped_is_refused(tmp_path, tiny):
     path = save(tmp_path / "a.nii", whole(NUMBERS[5::-1]))
-    with pytest.raises(FileFormatError, match=r"left .* are to the right of those"):
+    with pytest.raises(
+        FileFormatError, match=r"left .* are to the right of the regions"
+    ):
         read_label_image(path, tiny)
 
 
@@ -137,7 +139,7 @@ DESIKAN = load_atlas("desikan82")
             Atlas.from_names(["a_L", "a_R"]),
             DESIKAN.regions["freesurfer_id"],
             None,
-            r"labels 1001, .* not belong to own.* Choose the atlas that .* a\.tsv",
+            r"labels 1001, .* not belong to own.* Choose the atlas of .* a\.tsv",
         ),
         (None, [0], None, "the labels lie between 0 and 0"),
         (None, range(10), NAMES, "names 7 labels, but not 8, 9, which"),
