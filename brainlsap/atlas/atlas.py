@@ -488,16 +488,28 @@ class Atlas:
                 f"The names belong to {atlas_name}, not to {self.name}.",
                 values={"atlas": atlas_name},
             )
+        absent_regions = self._absent_regions(all_names, hemisphere)
         name_descriptions = list(unknown_names)
+        is_misspelt = False
         for i, unknown_name in enumerate(unknown_names[:5]):
             similar_names = nearest_names(unknown_name, self.names, hemisphere)
+            # A misspelt name stands for a region that no other name is.
+            similar_names = [
+                name for name in similar_names if name in absent_regions
+            ] or similar_names
+            if len(unknown_names) == len(absent_regions) == 1:
+                similar_names = absent_regions
+            lacks_side = hemisphere is None and split_name(unknown_name)[0] is None
+            is_misspelt |= bool(similar_names) and not lacks_side
             name_descriptions[i] = (
                 f"{unknown_name!r} (most similar: {', '.join(similar_names) or 'none'})"
             )
-        advice = (
-            f"Give each region with its side, for example {self.names[0]!r}, or choose "
-            f"another atlas by {option_text('atlas')}"
+        spelling_advice = (
+            "Correct the spelling"
+            if is_misspelt
+            else f"Give each region with its side, for example {self.names[0]!r}"
         )
+        advice = f"{spelling_advice}, or choose another atlas by {option_text('atlas')}"
         atlases_with_all_names = [
             other_name
             for other_name in available_atlases()
@@ -523,6 +535,18 @@ class Atlas:
                 "description": description,
             },
         )
+
+    def _absent_regions(
+        self, spellings: Iterable[str], hemisphere: str | None
+    ) -> list[str]:
+        """Return the regions (of one side, if given) that none of some names is."""
+        named_rows = {self.find(spelling, hemisphere) for spelling in spellings}
+        return [
+            name
+            for region_row, name in enumerate(self.names)
+            if region_row not in named_rows
+            and hemisphere in (None, self.regions["hemisphere"].iloc[region_row])
+        ]
 
     def has_all(
         self, names: Iterable[str | bytes], hemisphere: str | None = None

@@ -381,7 +381,7 @@ class FeatureSources:
     subcortex: str
     table_paths: Sequence[str | Path] | None = None
     """The only tables in which features are looked for."""
-    skip_reasons: list[str] = field(default_factory=list)
+    skipped_tables: list[BrainlsapError] = field(default_factory=list)
     """Why tables were not used."""
     is_named: bool = True
     """Whether the user named features; otherwise tables have to name theirs."""
@@ -423,10 +423,10 @@ class FeatureSources:
                     raise
                 # A connectome is not expected to be such a table.
                 if not is_matrix(table_path):
-                    self.skip_reasons.append(str(error))
+                    self.skipped_tables.append(error)
             else:
                 scan_tables += sheet_tables
-                self.skip_reasons += sheet_errors
+                self.skipped_tables += sheet_errors
         return scan_tables
 
     def people_table(self, label: str | None) -> ScanTable:
@@ -477,9 +477,9 @@ class FeatureSources:
             for scan_table in self.tables
             if not (scan_table.text_columns.empty or is_matrix(scan_table.path))
         ]
-        rejection_reasons = [*dict.fromkeys((*rejection_reasons, *self.skip_reasons))][
-            :5
-        ]
+        rejection_reasons = [
+            *dict.fromkeys((*rejection_reasons, *map(str, self.skipped_tables)))
+        ][:5]
         add_text = (
             "Correct one of the tables below"
             if rejection_reasons
@@ -557,6 +557,15 @@ class FeatureSources:
         column_of_region = self._choose_columns(measure)
         if column_of_region:
             return self._read_table_rows(column_of_region, scans, measure)
+        unread_tables = [
+            str(error) for error in self.skipped_tables if error.kind == "not numbers"
+        ]
+        if unread_tables:
+            raise CohortError(
+                f"{feature} was not found, and a table of regions could not be read: "
+                f"{listed(unread_tables, 3)}",
+                kind="not numbers",
+            )
         search_text = self._explain_search(measure, scans)
         raise CohortError(
             f"{feature}: not found in any file or table; expected {search_text}",
@@ -655,7 +664,10 @@ class FeatureSources:
             search_text += (
                 f"; the tables of regions in the study are {listed(table_names, 8)}"
             )
-        rejection_reasons = [*_other_tracers(feature_name, scans), *self.skip_reasons]
+        rejection_reasons = [
+            *_other_tracers(feature_name, scans),
+            *map(str, self.skipped_tables),
+        ]
         rejection_reasons += [
             scan_table.describe_mismatch(self.atlas) for scan_table in self.tables
         ]

@@ -232,7 +232,7 @@ class _SortedHeads(NamedTuple):
 
 def read_sheets(
     table_path: str | Path, atlas: Atlas, chosen_columns: ChosenColumns = NO_CHOICE
-) -> tuple[list[ScanTable], list[str]]:
+) -> tuple[list[ScanTable], list[BrainlsapError]]:
     """Read a table of many scans; of a workbook every sheet that is one.
 
     Also returns why other sheets are no such table. Raises the error of the first sheet
@@ -248,7 +248,7 @@ def read_sheets(
             sheet_errors.append(error)
     if not scan_tables:
         raise sheet_errors[0]
-    return scan_tables, [*map(str, sheet_errors)]
+    return scan_tables, sheet_errors
 
 
 def _list_sheets(table_path: str | Path) -> list[str]:

@@ -539,8 +539,8 @@ def parse_numbers(
         )
     is_wrong = pd.isna(parsed_numbers) & ~pd.isna(cell_array)
     wrong_cells = [
-        f"{cell_array[row_index, column_index]!r} in row {row_index + 1}, column "
-        f"{column_names[column_index]!r}"
+        f"{cell_array[row_index, column_index]!r} in row {row_index + 1} below the "
+        f"header, column {column_names[column_index]!r}"
         for row_index, column_index in np.argwhere(is_wrong)
     ]
     raise FileFormatError(

@@ -133,7 +133,7 @@ CHECKS = {
     Check.COVARIATES_MISSING: CheckText(
         "covariates missing",
         "note",
-        "Add the covariates to the table of participants, or give them by covariates=.",
+        "Add the covariates to the table of participants.",
     ),
     Check.OUTSIDE_REFERENCE: CheckText(
         "covariates outside the reference class",

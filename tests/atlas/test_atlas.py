@@ -133,7 +133,17 @@ def test_matching_returns_positions_in_the_order_given(atlas):
         (
             ["lh_precuneos", "lh_cuneus", "zzz"],
             r"2 of 3 names .* desikan82: 'lh_precuneos' \(.*: ctx-lh-precuneus.*"
-            r"'zzz' \(.*: none\).*example 'ctx-lh-",
+            r"'zzz' \(.*: none\)\. Correct the spelling, or choose another atlas",
+        ),
+        # The only unknown name stands for the only region without a name.
+        (
+            ["lh_banks_of_sulcus", *load_atlas("desikan82").names[1:]],
+            r"1 of 82 .*'lh_banks_of_sulcus' \(most similar: ctx-lh-bankssts\)",
+        ),
+        # The region of the nearest spelling has its own name.
+        (
+            ["lh_superiortemporall", "lh_superiortemporal"],
+            r"1 of 2 .*similar: ctx-lh-inferiortemporal, ctx-lh-superiorparietal\)",
         ),
         ([f"region{k}" for k in range(9)], r"9 of 9 .*'region4'.* and 4 more\."),
         (["insula"], r"1 of 1 .*: ctx-lh-insula, ctx-rh-insula.*with its side"),

@@ -506,7 +506,7 @@ def test_a_sheet_that_cannot_be_read_is_told(tmp_path, tiny, matrix):
     with pd.ExcelWriter(tmp_path / "study.xlsx") as book:
         people.to_excel(book, sheet_name="who", index=False)
         values.to_excel(book, sheet_name="fdg")
-    told = r"fdg: not found .*sheet 'fdg': 1 cells must be numbers .*'1,07'"
+    told = r"fdg was not found, .*sheet 'fdg': 1 cells must be numbers .*'1,07'"
     with refused(told):
         load_cohort(tmp_path, tiny, "fdg", connectome=matrix)
 

@@ -235,7 +235,7 @@ def test_numbers_and_covariates(write):
     )
     with raises_kind("not numbers", "t.csv", cells=("x", "2·5")) as caught:
         parse_numbers(path, table)
-    assert "'2·5' in row 2, column 'c'" in str(caught.value)
+    assert "'2·5' in row 2 below the header, column 'c'" in str(caught.value)
 
 
 @pytest.mark.parametrize(
