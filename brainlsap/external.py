@@ -164,7 +164,9 @@ def _find_label_faults(
             return []
         message = _describe_unknown_labels(model, unknown_labels)
         return [Finding(message, FAULT, kind=UNKNOWN_CLASSES)]
-    message = f"the table of people has no column {label!r}, the label of the fit. "
+    message = (
+        f"the table of people has no column {label!r}, which was the label in the fit. "
+    )
     column_texts = []
     unknown_labels_of_column = {}
     for name, column_values in people_table.items():
@@ -540,7 +542,7 @@ def _check_not_in_training(
     same_scans = list(scans[has_training_data])
     if same_scans:
         faults = [
-            Finding("the scan has the same data as a scan of the training", scan=scan)
+            Finding("the scan has the same data as a training scan", scan=scan)
             for scan in same_scans
         ]
         raise CohortError(
@@ -555,7 +557,7 @@ def _check_not_in_training(
     if same_people:
         raise CohortError(
             f"{len(same_people)} of {len(set(cohort.groups))} people have the id of a "
-            f"person of the training ({listed(same_people, 3)}). If they are the same "
+            f"training person ({listed(same_people, 3)}). If they are the same "
             f"people, leave them out by {exclude_text(same_people)}. If they are other "
             "people, for example because both studies count from 1, give "
             f"{option_text('ids_are_new', True)}."

@@ -1110,8 +1110,8 @@ OPTIONS: tuple[Option, ...] = (
         "preset",
         "--preset",
         TEXT,
-        "settings of the models: those of brainlsap (default) or those of Sim et al. "
-        "2024 (paper)",
+        "settings of the models: default (from brainlsap) or paper (from Sim et al. "
+        "2024)",
         choices=("default", "paper"),
         recipient="study",
         group="model",
@@ -1196,9 +1196,9 @@ OPTIONS: tuple[Option, ...] = (
         "class_prior",
         "--class-prior",
         CLASS_SHARES,
-        "class shares that predicted probabilities assume: those of the training data "
-        "(training, default), equal shares (balanced), or your own, for example "
-        "CN=0.8,AD=0.2",
+        "class shares that predicted probabilities assume: the shares in the "
+        "training data (training, default), equal shares (balanced), or your own "
+        "shares, for example CN=0.8,AD=0.2",
         "SHARES",
         recipient="model",
         group="model",
@@ -1208,8 +1208,9 @@ OPTIONS: tuple[Option, ...] = (
         "class_prior",
         "--class-prior",
         CLASS_SHARES,
-        "class shares that predicted probabilities assume: those of the training data "
-        "(training), equal shares (balanced), or your own, for example CN=0.8,AD=0.2",
+        "class shares that predicted probabilities assume: the shares in the "
+        "training data (training), equal shares (balanced), or your own shares, for "
+        "example CN=0.8,AD=0.2",
         "SHARES",
         group="probabilities",
         commands=MODEL_COMMANDS,

@@ -112,7 +112,7 @@ training."""
 
 NOT_FOR = (
     "a diagnosis, or a decision about a person",
-    "people unlike those of the training, unless it was evaluated on such people",
+    "people unlike the training people, unless it was evaluated on such people",
 )
 """What no stored model is for."""
 
@@ -378,9 +378,10 @@ def _find_unlike_connectomes(
         is_unlike = np.any([*differences.values()], axis=0)
         message = (
             f"{is_unlike.sum()} of {len(scan_names)} scans "
-            f"({listed(scan_names[is_unlike], 5)}) have connectomes unlike those of "
-            f"the fit: {'; '.join(differences)}. The predictions are unreliable. "
-            "Compute these connectomes by the method used for the training data."
+            f"({listed(scan_names[is_unlike], 5)}) have connectomes unlike the "
+            f"training connectomes: {'; '.join(differences)}. The predictions are "
+            "unreliable. Compute these connectomes by the method used for the training "
+            "data."
         )
         warnings.warn(message, stacklevel=3)
     return is_unlike
@@ -768,10 +769,10 @@ def predict_people(
     is_outlier = (np.abs(z_scores) > 3).mean(axis=(1, 2)) > MAX_OUTLIER_SHARE
     if is_outlier.any():
         warnings.warn(
-            f"{is_outlier.sum()} of {len(scan_names)} scans are unlike those of the "
-            f"fit ({listed(scan_names[is_outlier], 5)}): more than a tenth of their "
-            "values are over 3 standard deviations from the means of the fit. Their "
-            "probabilities are unreliable.",
+            f"{is_outlier.sum()} of {len(scan_names)} scans are unlike the training "
+            f"scans ({listed(scan_names[is_outlier], 5)}): more than a tenth of their "
+            "values are over 3 standard deviations from the means of the training "
+            "scans. Their probabilities are unreliable.",
             stacklevel=2,
         )
     X = pack(connectomes, features)
@@ -1209,7 +1210,7 @@ def _score_lines(card: Mapping[str, Any]) -> list[str]:
     folds = f"{scores['folds']} folds"
     if scores["leave_out"]:
         folds += f", each one {scores['leave_out']}"
-    score_lines = [f"Scores: cross-validated in the people of the training ({folds})"]
+    score_lines = [f"Scores: cross-validation of the training people ({folds})"]
     for score_name, (estimate, lower_bound, upper_bound) in scores["values"].items():
         score_title = score_name.replace("_", " ")
         score_lines.append(

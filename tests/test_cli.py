@@ -228,7 +228,7 @@ def test_fit_and_predict(study, tmp_path, capsys):
     assert "is not linear" in refused(capsys, "predict", model, study, *explain)
     assert not table.exists()
     with (
-        pytest.warns(UserWarning, match="unlike those of the fit"),  # LMCI
+        pytest.warns(UserWarning, match="unlike the training"),  # LMCI
         pytest.warns(UserWarning, match="of 20 people were in the training"),
     ):
         assert main(["predict", str(model), str(study), "--out", str(table)]) == 0
@@ -256,7 +256,7 @@ def test_fit_show_and_evaluate(study, tmp_path, capsys):
     assert "--ids-are-new" in same_ids
     assert not out.exists()
     asked = ["evaluate", str(model), str(hospital), "--ids-are-new", "--out", str(out)]
-    with pytest.warns(UserWarning, match="unlike those of the fit"):
+    with pytest.warns(UserWarning, match="unlike the training"):
         assert main(asked) == 0
     printed = capsys.readouterr().out
     assert "balanced accuracy" in printed

@@ -121,7 +121,7 @@ def test_people_of_the_training_are_refused_by_id_and_by_data(model, sites):
     table = test.table.copy()
     person = table["participant"][0]
     table.loc[table["participant"] == person, "participant"] = train.groups[0]
-    with pytest.raises(CohortError, match=r"1 of .* have the id of a person"):
+    with pytest.raises(CohortError, match=r"1 of .* have the id of a training person"):
         evaluate_model(model, replace(test, table=table))
     evaluate_model(model, replace(test, table=table), ids_are_new=True)
 

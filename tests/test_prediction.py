@@ -241,7 +241,7 @@ def test_several_features_of_arrays_are_named(tmp_path):
 def test_connectomes_of_another_kind_are_told(cohort, stored, change, words):
     changed = np.array(change(cohort.connectomes.astype(float)), dtype=np.float32)
     changed[:, range(cohort.n_rois), range(cohort.n_rois)] = 0
-    with pytest.warns(UserWarning, match=f"unlike those of the fit: .*{words}"):
+    with pytest.warns(UserWarning, match=f"unlike the training connectomes: .*{words}"):
         predict_people(stored[0], replace(cohort, connectomes=changed))
 
 

@@ -69,7 +69,7 @@ def test_the_cluster_of_the_tutorial_counts_what_reached_it():
 
 
 @pytest.mark.tutorial
-@pytest.mark.filterwarnings("ignore:.*unlike those of the fit")  # as 10 says
+@pytest.mark.filterwarnings("ignore:.*unlike the training")  # as 10 says
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_tutorial_runs_and_says_what_it_does_not_show(
     path, tmp_path, monkeypatch, capsys

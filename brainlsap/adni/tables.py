@@ -124,8 +124,8 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
     table_notes = [f"tables: {', '.join(table_of_kind)}"]
     if unused_files:
         table_notes.append(
-            "tables that are not used because their columns are not those of a "
-            f"known ADNI table: {listed(unused_files, 8)}"
+            "tables that are not used because their columns match no known ADNI "
+            f"table: {listed(unused_files, 8)}"
         )
     if "ADNIMERGE" in table_of_kind:
         visit_rows = _read_visits(table_of_kind["ADNIMERGE"], table_faults, table_notes)

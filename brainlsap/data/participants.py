@@ -457,7 +457,7 @@ def list_scans(
     if visit_list.n_contradictions:
         message = (
             f"{visit_list.n_contradictions} scans have another {label_name} in "
-            f"{table_name} than in sub-*_sessions.tsv: that of the visit was taken"
+            f"{table_name} than in sub-*_sessions.tsv: the sessions files were used"
         )
         omission_notes.append(Finding(message))
     if not visit_list.scans:

@@ -256,7 +256,7 @@ def _named_models(
     repeated_names = set(own_models) & set(baseline_models)
     if not own_models or repeated_names:
         raise ParameterError(
-            "model must name at least one classifier, and no name may be that of a "
+            "model must name at least one classifier, and must not use the name of a "
             f"baseline model; got {', '.join(repeated_names) or 'no model'}. Rename "
             f"the classifier, or pass {option_text('baselines', False)}."
         )

@@ -231,7 +231,7 @@ def test_inner_folds_of_people_are_not_warned_of(small_cohort, search):
         (LogisticRegression(), r"FunctionTransformer\(read_features\)"),
         (
             {"linear SVM": DummyClassifier()},
-            "may be that of a baseline model; got linear SVM",
+            "the name of a baseline model; got linear SVM",
         ),
     ],
     ids=["list", "name", "class", "no reader", "name of a baseline"],

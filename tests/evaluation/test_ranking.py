@@ -249,11 +249,11 @@ def test_too_few_permutations_are_said_to_be_too_few(ranked):
     assert "stands out" not in verdict
     verdict = ranking_verdict(few.assign(n_permutations=99))
     assert "No region was shown to differ" in verdict
-    assert "In no region does the difference stand out" in verdict
+    assert "In no region is the difference larger" in verdict
     peak = few.assign(n_permutations=99)
     peak.loc[3, ["p_effect", "p_contrast"]] = 0.01
     verdict = ranking_verdict(peak)
-    assert "In 1 region, the difference stands out" in verdict
+    assert "In 1 region, the difference is larger" in verdict
     assert "does not prove that the disease began there" in verdict
 
 
